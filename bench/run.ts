@@ -20,8 +20,8 @@ Ratios against a base that is measured in the same run. The prefix chooses by th
   --idle <seconds>   for which node-agent.ovs-idle counts system calls (default ${DEFAULTS.idle})
   --help
 
-PLUMBLINE_PEPR=<directory> names where the npm package pepr is installed, to be measured beside the webhook.
-Ends with 0 if every bound holds, with 1 if one does not, with 2 on wrong options.`;
+PLUMBLINE_PEPR=<directory> is where the npm package pepr is installed, to measure it next to the webhook.
+Exit status: 0 if every bound holds, 1 if one does not, 2 on wrong options.`;
 
 const { values, positionals, refuse, wholeNumber } = commandLine(
   USAGE,

@@ -17,7 +17,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'scheduler-plugin.filter-5000-names-over-plain': 'a filter call; a plain express extender with JSON.parse and a Set',
   'scheduler-plugin.filter-5000-names-over-echo': 'a filter call; node:http that parses the names and writes them back',
   'scheduler-plugin.filter-15000-over-5000': 'a filter call with 15,000 names; with 5,000',
-  'scheduler-plugin.filter-p99-over-p50': '20,000 calls while 1,000 nodes a second report anew; their own median',
+  'scheduler-plugin.filter-p99-over-p50': '20,000 calls while 1,000 nodes a second report again; their own median',
   'scheduler-plugin.bytes-per-node': 'bytes of memory for each node beyond its name',
   'scheduler-plugin.share-of-a-core-for-500-reports-a-second': 'processor time for 500 reports a second; one core',
   'kube-scheduler.':
@@ -50,7 +50,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'node-agent.idle-percent-of-a-core': 'percent of a core while nothing changes',
   'node-agent.rename-to-published':
     'from the kubelet’s rename to the report at the API server; the window and two round trips',
-  'node-agent.rename-to-subscriber': 'from the kubelet’s rename to whoever waits in the agent; a bare fs.watch',
+  'node-agent.rename-to-subscriber': 'from the kubelet’s rename to its subscriber in the agent; a bare fs.watch',
   'vm-pinning.64-vcpu-threads-over-c': 'pinning 64 vCPU threads; the bare system calls in C',
   'vm-pinning.discovery': 'finding 100 VMs among 5,000 processes; a walk of /proc',
   'console.first-paint': 'seconds of the main thread in Chromium until 5,000 nodes are there',
@@ -78,7 +78,7 @@ const HEAD = `# Benchmarks
 
 Written by \`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\`, which replaces the rows that it has measured and keeps the
 others. Every figure is a ratio against something measured in the same run, in turns or side by side, so that a busy machine
-slows both; the spread is the least and the most of the rounds. Where nothing else is said, less is better. \`>=\`: more is better.
+slows both; the spread is the least and the most of the rounds. Less is better unless a line says otherwise. \`>=\`: more is better.
 A bound in bold did not hold in that run.
 
 Peers that need more than \`npm ci\`: a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, and Pepr
@@ -88,7 +88,7 @@ const COLUMNS =
   '| measurement | ratio | spread | held to | what; against what | machine |\n| --- | ---: | ---: | ---: | --- | --- |';
 
 /**
- * Puts results into the table, in the order of their names, beside those that are there and were not measured now; of
+ * Puts results into the table, in the order of their names, next to existing ones that were not measured now; of
  * these the figures stay as they are.
  * @throws Error if a result has no text in `AGAINST`
  */

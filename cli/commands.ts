@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-/** A subcommand. It is loaded only when it is meant: the others' libraries would cost every start a tenth of a second. */
+/** A subcommand. It is loaded only when the user calls it: loading all of them adds a tenth of a second to every start. */
 export interface CommandEntry {
   readonly name: string;
   /** For the list of commands. */
@@ -12,77 +12,77 @@ export interface CommandEntry {
 export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'explain',
-    summary: 'why a VM or pod does not run, node by node, and what would help',
+    summary: 'show why a VM or pod does not run, node by node, and what would help',
     load: async () => (await import('./explain/command.ts')).explainCommand(),
   },
   {
     name: 'top',
-    summary: 'nodes as maps of their CPUs, with who owns which',
+    summary: 'show the CPUs of each node and who owns them, as a map',
     load: async () => (await import('./top/command.ts')).topCommand(),
   },
   {
     name: 'console',
-    summary: 'a read-only web page: nodes as maps of their CPUs, and the VMs that wait',
+    summary: 'serve a read-only web page: CPU maps of the nodes, and the VMs that wait',
     load: async () => (await import('./console/command.ts')).consoleCommand(),
   },
   {
     name: 'simulate',
-    summary: 'how many of these VMs fit on this cluster, or on invented nodes',
+    summary: 'compute how many VMs fit on this cluster, or on hypothetical nodes',
     load: async () => (await import('./simulate/command.ts')).simulateCommand(),
   },
   {
     name: 'doctor',
-    summary: 'whether Plumbline is installed right, and what is wrong without a word',
+    summary: 'check the installation, and find what fails silently',
     load: async () => (await import('./doctor/command.ts')).doctorCommand(),
   },
   {
     name: 'topology',
-    summary: 'what this machine is made of',
+    summary: 'show the NUMA nodes, cores, caches and NICs of this machine',
     load: async () => (await import('./topology/command.ts')).topologyCommand(),
   },
   {
     name: 'ovs',
-    summary: 'Open vSwitch on a node',
+    summary: 'show where the threads of Open vSwitch run on a node',
     load: async () => (await import('./ovs/command.ts')).ovsCommand(),
   },
   {
     name: 'import',
-    summary: 'takes over what Nova was told of its hosts',
+    summary: 'convert the network and CPU settings of a Nova compute host',
     load: async () => (await import('./import/command.ts')).importCommand(),
   },
   {
     name: 'verify',
-    summary: 'which nodes could not host which VMs for their CPU masks',
+    summary: 'show which nodes can host each VM with a CPU mask, and why others cannot',
     load: async () => (await import('./verify/command.ts')).verifyCommand(),
   },
   {
     name: 'cpu-mask',
-    summary: 'reads CPU masks, and writes them for taskset, Xen and LXC',
+    summary: 'check CPU masks, and convert them for taskset, Xen and LXC',
     load: async () => (await import('./cpu-mask/command.ts')).cpuMaskCommand(),
   },
   {
     name: 'vm',
-    summary: 'the threads of the VMs on a node, and the CPUs they should be on',
+    summary: 'show the threads of the VMs on a node, and the CPUs they should run on',
     load: async () => (await import('./vm/command.ts')).vmCommand(),
   },
   {
     name: 'qemu',
-    summary: 'pins the vCPUs of a QEMU that runs without Kubernetes',
+    summary: 'pin the vCPUs of a QEMU process that runs without Kubernetes',
     load: async () => (await import('./qemu/command.ts')).qemuCommand(),
   },
   {
     name: 'demo',
-    summary: 'an embedded cluster, and Plumbline at work in it',
+    summary: 'run Plumbline in an embedded cluster',
     load: async () => (await import('./demo/command.ts')).demoCommand(),
   },
   {
     name: 'version',
-    summary: 'the version of this command',
+    summary: 'print the version of this command',
     load: async () => (await import('./version/command.ts')).versionCommand(),
   },
   {
     name: 'completion',
-    summary: 'completion for bash, zsh or fish',
+    summary: 'print the completion script for bash, zsh or fish',
     load: async () => (await import('./completion/command.ts')).completionCommand(),
   },
 ];

@@ -2,11 +2,11 @@
 import { basename } from 'node:path';
 import { createProgram, runProgram } from './program.ts';
 
-/** How it was called: by its own name, or by one of those by which kubectl finds a plugin and its completion. */
+/** The name of the call: its own, or one of the names with which kubectl finds a plugin and its completion. */
 const calledAs = basename(process.argv[1] ?? '').replace(/\.\w+$/, '');
 const args = process.argv.slice(2);
 
-// Whoever reads (head, less) may have seen enough; that is no failure.
+// The reader (head, less) may close the pipe early; that is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(0);

@@ -5,17 +5,17 @@ import { endingOf } from './support/errors.ts';
 import { EXIT, type ExitStatus } from './support/exit-status.ts';
 
 const AFTER = `
-Exit status: 0 done, 1 done and something is not in order, 2 wrong flags or input, 3 the cluster cannot be asked,
-4 what was asked about is not there. Also installed as a plugin: kubectl plumbline.`;
+Exit status: 0 done, 1 done and something is wrong, 2 wrong flags or input, 3 the cluster cannot be queried,
+4 the object does not exist. Also installed as a plugin: kubectl plumbline.`;
 
 /**
- * The program with its subcommands, of which only those that are asked for are loaded; the others are there by name.
+ * The program with its subcommands, of which only those that are asked for are loaded; of the others only the names.
  * @param name as it was called: `plumbline` or `kubectl plumbline`
  * @param isMeant whether a subcommand is loaded
  */
 export async function createProgram(name: string, isMeant: (command: string) => boolean): Promise<Command> {
   const program = new Command(name)
-    .description('Lines virtual machines on Kubernetes up with the hardware below them.')
+    .description('Align virtual machines on Kubernetes with the CPUs, NICs and DPUs of their hosts.')
     .version(packageJson.version, '-V, --version')
     .usage('<command> [options]')
     .addHelpText('after', AFTER);
@@ -37,7 +37,7 @@ function withSubcommands(command: Command): Command[] {
 }
 
 /**
- * Runs a command line to its end. Never throws: whatever goes wrong is one line on standard error.
+ * Runs a command line. Never throws: an error becomes one line on standard error.
  * @param args without node and program
  * @returns the status to exit with; undefined: what the command has set
  */
@@ -60,7 +60,7 @@ export async function runProgram(name: string, args: readonly string[]): Promise
   }
 }
 
-/** Help and version end with 0; everything else that commander says is a wrong command line. */
+/** Help and version end with 0; every other message of commander is a usage error. */
 function usageEnding(program: Command, { exitCode, message }: CommanderError, meant: string): ExitStatus {
   if (exitCode === 0) return EXIT.ok;
   const known = program.commands.some((command) => command.name() === meant);

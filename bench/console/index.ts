@@ -7,7 +7,7 @@ import { type BenchResult, summary } from '../support/timing.ts';
 
 const NODES = 5000;
 const ROUNDS = 5;
-/** Updates a second, nodes that change with each, and how many seconds they go on; as many without come between. */
+/** Updates a second, nodes that change with each, and how many seconds they last; equally long pauses come between. */
 const UPDATES = { perSecond: 10, nodes: 20, seconds: 10 } as const;
 const MEGABYTE = 1e6;
 const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => existsSync(path));

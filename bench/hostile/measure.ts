@@ -34,7 +34,7 @@ const PER_BYTE = 10;
 const ROUNDS = 7;
 /** Seconds of processor time for which a short input is repeated. */
 const AT_LEAST = 0.03;
-/** Seconds for which an input is repeated before anything counts: as long as that the compiler goes on. */
+/** Seconds for which an input is repeated before measuring: the compiler optimises for that long. */
 const WARM_UP = 0.4;
 
 /**

@@ -86,7 +86,7 @@ const review = bytesInput((bytes) => {
   return answerReview(bytes, reviewed);
 });
 
-/** A review of the recorded launcher with containers in the place of its own. */
+/** A review of the recorded launcher with other containers. */
 function reviewText(containers: string): string {
   const pod = podVector();
   const marked = { ...pod, spec: { ...pod.spec, containers: '@' } };

@@ -13,7 +13,7 @@ function arranging(guests: number, rooms = ROOMS): () => number {
     }, 0.02);
 }
 
-/** The curve over 2 to 8 guest cells: milliseconds, beside the arrangements that trying all would have to look at. */
+/** The curve over 2 to 8 guest cells: milliseconds, and the number of arrangements that an exhaustive search would visit. */
 export function guestCellCurve(): {
   readonly guests: number;
   readonly milliseconds: number;

@@ -28,7 +28,7 @@ export async function affinityOverC(): Promise<BenchResult> {
   const parts = { affinity, threads: procThreads, machine: () => all, now: () => performance.now() };
   const keeper = createProcessAffinity({ name: 'ovs-vswitchd', role: 'daemon', pid, start: 0 }, parts);
   try {
-    // Long enough for every thread to count as named for good, as those of a running daemon do.
+    // Long enough for every thread to count as named permanently, as those of a running daemon do.
     keeper.snapshot();
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(

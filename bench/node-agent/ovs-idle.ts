@@ -17,7 +17,7 @@ const REST = 45;
 /** A tenth of what the loop that looks every second makes on the same machine. */
 const BOUND = 9;
 
-/** While 2 x 64 threads are in their place and nothing changes: what is done all the same. */
+/** The work while 2 x 64 threads are in place and nothing changes. */
 export async function ovsIdle(settings: BenchSettings): Promise<BenchResult[]> {
   const idle = paced(settings.idle, 10);
   return [...(await idleDuties(idle)), await idleAgent(idle)];

@@ -22,7 +22,7 @@ export interface Kind {
   readonly atATime: number;
 }
 
-/** What became of the pods of one kind. */
+/** The outcome of the pods of one kind. */
 export interface Outcome {
   /** Pods that ran in the end. */
   readonly ran: number;

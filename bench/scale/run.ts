@@ -7,8 +7,8 @@ import { writeBetween } from './write-between.ts';
 
 const USAGE = `npm run scale -- [options]
 
-Measures what each daemon costs beside a real API server at two numbers of nodes, and says what follows for clusters that
-fit on no desk. Takes about ten minutes.
+Measures the cost of each daemon with a real API server at two numbers of nodes, and extrapolates to clusters that
+do not fit on one machine. Takes about ten minutes.
 
   --sizes <few,many>  default 500,2000
   --write <file>      write it into a page, as docs/reference/scale.md is; default: print it

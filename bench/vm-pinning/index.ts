@@ -31,7 +31,7 @@ async function pinOverC(): Promise<BenchResult> {
       return performance.now() - begun;
     });
   try {
-    // Long enough for every thread to count as named for good.
+    // Long enough for every thread to count as named permanently.
     inTurns();
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(

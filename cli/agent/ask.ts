@@ -10,7 +10,7 @@ import { readAll } from '../support/lists.ts';
 
 /** What an agent answered to a GET of one of its pages. */
 export interface AgentAnswer {
-  /** For messages: whom was asked for what. */
+  /** For messages: the address and the path. */
   readonly where: string;
   readonly status: number;
   readonly text: string;
@@ -35,7 +35,8 @@ export function agentAt(url: string): AskAgent {
       return { where, status: response.status, text: await response.text() };
     } catch (error) {
       const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error) : (error as Error);
-      const advice = 'run this on the node, or name the agent with --agent, or the node to go through the API server';
+      const advice =
+        'run this on the node, give the agent’s address with --agent, or name the node to go through the API server';
       throw unreachable(`${where}: ${cause.message}; ${advice}`, error);
     }
   };
@@ -45,7 +46,7 @@ export function agentAt(url: string): AskAgent {
 export type OpenPort = (target: PodPort, signal: AbortSignal) => Promise<Duplex>;
 
 /**
- * The agent of a node, over the API server: by a port-forward to its pod, since it listens on the node's loopback.
+ * The agent of a node, over the API server: by a port-forward to its pod, since it listens on the node's loopback address.
  * @param port where it answers on the node
  */
 export function agentOf(
@@ -84,11 +85,12 @@ function notForwarded(error: unknown, where: string, signal: AbortSignal): CliEr
   const status = error instanceof KubeError ? error.status : 0;
   if (status === 403) {
     return unreachable(
-      `${where}: you may not reach the agent (pods/portforward in ${NAMESPACE}); run this on the node`,
+      `${where}: not allowed to reach the agent (pods/portforward in ${NAMESPACE}); run this on the node`,
       error,
     );
   }
-  if (status >= 500) return unreachable(`${where}: ${status}: is the kubelet of its node reachable?`, error);
+  if (status >= 500)
+    return unreachable(`${where}: ${status}: check that the API server reaches the kubelet of that node`, error);
   return unreachable(`${where}: ${signal.aborted ? 'no answer in time' : (error as Error).message}`, error);
 }
 
@@ -100,9 +102,10 @@ function notForwarded(error: unknown, where: string, signal: AbortSignal): CliEr
 export async function readPage<T>(ask: AskAgent, path: string, schema: z.ZodType<T>, absent: string): Promise<T> {
   const { where, status, text } = await ask(path);
   if (status === 404) throw unreachable(`${where}: ${absent}`);
-  if (status !== 200) throw unreachable(`${where} answers ${status}`);
+  if (status !== 200) throw unreachable(`${where} answered ${status}`);
   const result = schema.safeParse(jsonOf(text));
-  if (!result.success) throw unreachable(`${where} is no answer of an agent: ${result.error.issues[0]?.message}`);
+  if (!result.success)
+    throw unreachable(`${where} did not return an agent’s status: ${result.error.issues[0]?.message}`);
   return result.data;
 }
 

@@ -3,7 +3,7 @@ import { isInPlace, type OvsStatus, type OvsThread } from './ovs-status.ts';
 
 const NOTES: Readonly<Record<string, string>> = {
   pmd: 'poll mode driver, left alone',
-  clipped: 'its cpuset holds it on fewer CPUs',
+  clipped: 'its cpuset limits it to fewer CPUs',
 };
 
 /** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
@@ -18,7 +18,7 @@ export function alike(threads: readonly OvsThread[]): OvsThread[][] {
 
 export const kindOf = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
 
-/** Why a thread is left alone or not where it belongs; '' where the agent says nothing. */
+/** Why a thread is left alone or not on its CPUs; '' if the agent gives no reason. */
 export const noteOf = ({ note }: OvsThread): string =>
   note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
 
@@ -28,7 +28,7 @@ export function switchPicture({ enabled, wanted, problems, processes }: OvsStatu
     alike(all).flatMap((group) => {
       const [first] = group;
       if (first === undefined) return [];
-      const note = isInPlace(first) ? noteOf(first) : noteOf(first) || 'to be moved';
+      const note = isInPlace(first) ? noteOf(first) : noteOf(first) || 'not moved yet';
       const process = role === 'daemon' ? name : `${name} ${role}`;
       const { allowed, wanted: own } = first;
       return [{ process, pid, kind: kindOf(first), threads: group.length, allowed, wanted: own, note }];

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** What an agent answers at /ovs. Fields that a later agent may add are passed over. */
+/** The agent's answer at /ovs. Unknown fields of a newer agent are ignored. */
 export const ovsStatus = z.object({
   enabled: z.boolean(),
   enablerFile: z.string(),
@@ -8,7 +8,7 @@ export const ovsStatus = z.object({
   wanted: z.string().nullable(),
   why: z.array(z.string()),
   problems: z.array(z.string()),
-  /** Where the agent knows the owners of CPUs from, and what is wrong with a source; none from an older agent. */
+  /** The agent's sources for CPU owners, and the problem of each; none from an older agent. */
   sources: z.array(z.object({ name: z.string(), problem: z.string().nullable() })).default([]),
   processes: z.array(
     z.object({
@@ -31,7 +31,7 @@ export const ovsStatus = z.object({
 });
 
 export type OvsStatus = z.infer<typeof ovsStatus>;
-/** Whether every thread is where it should be and nothing stands in the way. Off is in order too. */
+/** Whether every thread is on its CPUs and nothing prevents that. Disabled counts as in order. */
 export function isInOrder({ problems, processes }: OvsStatus): boolean {
   const threads = processes.flatMap((process) => process.threads);
   return problems.length === 0 && threads.every(isInPlace);

@@ -1,17 +1,17 @@
 import type { Command, Option } from 'commander';
 import { KIND_WORDS } from '../explain/reference.ts';
 
-/** A word that may stand where the cursor is, and what it means. */
+/** A word that may be inserted at the cursor, and its meaning. */
 export interface Candidate {
   readonly word: string;
   readonly about: string;
 }
 
-/** Names out of the cluster, asked for only where one may stand. */
+/** Names from the cluster, read only where a name is a candidate. */
 export type Names = (kind: 'vm' | 'pod' | 'node', namespace: string | undefined) => Promise<readonly string[]>;
 
 /**
- * What may stand in the place of the last word, which may be begun.
+ * The candidates for the last word, which may be incomplete.
  * @param program with the subcommand loaded that the words name
  * @param words after the program's name, the last one being completed
  */
@@ -27,7 +27,7 @@ export async function candidatesFor(program: Command, words: readonly string[], 
   return found.filter(({ word }) => word.startsWith(current));
 }
 
-/** Goes down to the command that the words name; what is left are its operands, and perhaps a flag without its value. */
+/** Finds the command that the words name, its operands, and a trailing flag that still needs a value. */
 function walk(program: Command, words: readonly string[]) {
   let command = program;
   let waiting: Option | undefined;

@@ -7,13 +7,13 @@ Examples:
   source <(plumbline completion zsh)                   # in ~/.zshrc, after compinit
   plumbline completion fish | source                   # in ~/.config/fish/config.fish
 
-As a plugin of kubectl it completes by itself where kubectl_complete-plumbline is on the PATH.`;
+As a kubectl plugin, completion works without this where kubectl_complete-plumbline is on the PATH.`;
 
 /** `plumbline completion` */
 export function completionCommand(): Command {
   return new Command('completion')
-    .description('Prints what a shell needs to complete commands, flags, and names of VMs, pods and nodes.')
-    .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(SCRIPTS)))
+    .description('Print a script that completes commands, flags, and the names of VMs, pods and nodes.')
+    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)
     .action((shell: Shell) => {
       process.stdout.write(SCRIPTS[shell]);

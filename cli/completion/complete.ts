@@ -6,7 +6,7 @@ import { NODE_TOPOLOGIES_PATH, readAll } from '../support/lists.ts';
 import { candidatesFor, type Names } from './candidates.ts';
 
 const named = z.object({ metadata: objectMeta });
-/** Seconds: whoever presses Tab does not wait longer. */
+/** Seconds: the user who presses Tab does not wait longer. */
 const PATIENCE = 2;
 
 const PATHS = {
@@ -16,8 +16,8 @@ const PATHS = {
 } as const;
 
 /**
- * Prints what may stand in the place of the last word, one a line. A cluster that does not answer offers nothing: a
- * completion must never complain.
+ * Prints the candidates for the last word, one a line. If the cluster does not answer, prints nothing: a
+ * completion must never print an error.
  * @param forKubectl ends with kubectl's directive for plugins: 4, no file names
  * @param createProgram makes the program with the subcommands loaded for which `isMeant` holds
  */
@@ -26,7 +26,7 @@ export async function complete(
   forKubectl: boolean,
   createProgram: (name: string, isMeant: (command: string) => boolean) => Promise<Command>,
 ): Promise<void> {
-  // Only the command that the words are of is loaded: the others' names are enough, and Tab should not take long.
+  // Loads only the command of these words: the names of the others are enough, and Tab must be fast.
   const meant = words.slice(0, -1).find((word) => !word.startsWith('-'));
   const program = await createProgram('plumbline', (command) => command === meant);
   const names: Names = async (kind, namespace) => {

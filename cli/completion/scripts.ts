@@ -1,6 +1,6 @@
 /**
- * What a shell needs to ask `plumbline __complete` for the words that may stand where the cursor is: one a line, with
- * what it means after a tab.
+ * Scripts that ask `plumbline __complete` for the candidates at the cursor: one a line, with
+ * the description after a tab.
  */
 export const SCRIPTS = {
   bash: `# plumbline completion for bash: source <(plumbline completion bash)

@@ -21,7 +21,7 @@ interface ConsoleFlags extends ClusterFlags {
 }
 
 const HOST = '127.0.0.1';
-/** Seconds that browsers get to take what was sent to them, once the command is to end. */
+/** Seconds that browsers get to receive pending data when the command ends. */
 const DRAIN = 1;
 
 const EXAMPLES = `
@@ -30,23 +30,23 @@ Examples:
   plumbline console --port 8083    # always the same address
   plumbline console --context lab
 
-The page has no login: whoever can connect to ${HOST} of this machine sees what you may see. It needs list and watch of
-nodetopologies, nodes and pods; docs/reference/console.md has the whole list. Ends with 0 after Ctrl-C or SIGTERM, with 2 if the
-port cannot be listened on, with 3 if the cluster cannot be asked.`;
+The page has no login: anyone who can connect to ${HOST} on this machine sees what you may see. It needs list and watch of
+nodetopologies, nodes and pods; docs/reference/console.md has the whole list.
+Exit status: 0 after Ctrl-C or SIGTERM, 2 if the port is not available, 3 if the cluster cannot be queried.`;
 
 /** `plumbline console` */
 export function consoleCommand(): Command {
   const command = new Command('console')
-    .description('Serves a read-only web page on this machine: nodes as maps of their CPUs, and each VM that waits.')
-    .option('--port <number>', `port of ${HOST} to listen on; 0: a free one`, port, 0)
+    .description('Serve a read-only web page on this machine: CPU maps of the nodes, and the VMs that wait.')
+    .option('--port <number>', `port to listen on at ${HOST}; 0 picks a free one`, port, 0)
     .option(
       '--extender <url>',
-      'ask the extender at this address, as of a port-forward; default: through the API server',
+      'ask the extender at this address, such as a port-forward; default: through the API server',
     )
-    .option('--extender-ca <file>', 'check the extender’s certificate with this CA; default: it is not checked')
+    .option('--extender-ca <file>', 'verify the extender’s certificate with this CA; default: no verification')
     .option(
       '--agent <node=url>',
-      'ask the agent of a node at this address; default: through the API server; may be given again',
+      'ask the agent of a node at this address; default: through the API server; may be repeated',
       agentAddress,
       {},
     )
@@ -74,7 +74,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string
       log: createTerminalLog(process.stderr),
     });
     await page.server.start().catch((error: NodeJS.ErrnoException) => {
-      throw usageError(`--port ${flags.port}: ${error.message}; give another, or none for a free one`);
+      throw usageError(`--port ${flags.port}: ${error.message}; choose another port, or omit --port for a free one`);
     });
     process.stdout.write(`console: http://${HOST}:${page.server.port}/\n`);
     await page.run(stopping.signal);
@@ -85,7 +85,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string
   }
 }
 
-/** @throws CliError if --extender is no URL */
+/** @throws CliError if --extender is not a URL */
 function askerOf(cluster: ClusterAccess, { extender: url, extenderCa: caFile }: ConsoleFlags): AskExtender {
   if (url !== undefined) explainUrl(url);
   return async (pod) => {
@@ -98,7 +98,7 @@ function askerOf(cluster: ClusterAccess, { extender: url, extenderCa: caFile }: 
   };
 }
 
-/** Where an agent answers on its node. */
+/** The port of an agent's probes on its node. */
 const AGENT_PORT = 8082;
 
 function switchAskerOf(cluster: ClusterAccess, { agent }: ConsoleFlags): AskSwitch {
@@ -116,7 +116,7 @@ function switchAskerOf(cluster: ClusterAccess, { agent }: ConsoleFlags): AskSwit
 function agentAddress(text: string, before: ConsoleFlags['agent']): ConsoleFlags['agent'] {
   const [node = '', url = ''] = text.split(/=(.*)/s);
   if (node === '' || !URL.canParse(url))
-    throw new InvalidArgumentError('expected a node and a URL, as worker-1=http://127.0.0.1:8082');
+    throw new InvalidArgumentError('expected NODE=URL, such as worker-1=http://127.0.0.1:8082');
   return { ...before, [node]: url };
 }
 

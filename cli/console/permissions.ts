@@ -4,7 +4,7 @@ import { isNotFound, KubeError } from '../../kube/errors.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 
 /**
- * Asks for one object of each kind that the page is made of, so that a missing permission is an error at the start and not
+ * Reads one object of each kind that the page shows, so that a missing permission is an error at start and not
  * an empty page.
  * @returns the optional kinds that may not be read
  * @throws CliError naming every required kind that may not be read, or if Plumbline is not installed; KubeError
@@ -19,7 +19,7 @@ export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<
     const names = required.map((kind) => KINDS[kind].resource).join(', ');
     throw new CliError(
       EXIT.unreachable,
-      `not allowed to list ${names}: ask for the permissions in docs/reference/console.md, list and watch of each`,
+      `not allowed to list ${names}: ask for list and watch of each (docs/reference/console.md)`,
     );
   }
   return new Set(forbidden as OptionalKind[]);
@@ -35,7 +35,7 @@ async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise
     // A kind that this cluster does not have is one without objects.
     if (kind !== 'nodetopologies') return false;
     const message =
-      'the cluster knows no NodeTopology: Plumbline is not installed there (kubectl apply -k manifests/base)';
+      'the cluster has no NodeTopology resource: Plumbline is not installed there (kubectl apply -k manifests/base)';
     throw new CliError(EXIT.unreachable, message, { cause: error });
   }
 }

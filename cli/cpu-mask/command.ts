@@ -18,7 +18,7 @@ interface Flags {
 }
 
 const EXAMPLES = `
-A mask is one entry for the whole VM, or one for each vCPU, between colons: "all", or CPU ids and ranges between commas.
+A mask has one entry for the whole VM, or one for each vCPU, separated by colons. An entry is "all", or CPU ids and ranges
 
 Examples:
   plumbline cpu-mask parse 2,0-1:all:4,6-8             # 0-2:all:4,6-8
@@ -26,12 +26,12 @@ Examples:
   plumbline cpu-mask convert 1:3 --to taskset          # 0x00000002 and 0x00000008
   plumbline cpu-mask convert 1:2,4-7:0-1 --to xen      # cpus = [ "1", "2,4-7", "0-1" ]
 
-Ends with 0, with 1 where the mask does not go with the vCPUs, the host or the form, with 2 if it cannot be read.`;
+Exit status: 0 done, 1 the mask does not match the vCPUs, the host or the form, 2 not a CPU mask.`;
 
 /** `plumbline cpu-mask` */
 export function cpuMaskCommand(): Command {
   return new Command('cpu-mask')
-    .description('Reads CPU masks (annotation plumbline.dev/cpu-mask) without a cluster.')
+    .description('Check and convert CPU masks (annotation plumbline.dev/cpu-mask) without a cluster.')
     .addCommand(parseCommand())
     .addCommand(explainCommand())
     .addCommand(convertCommand())
@@ -41,7 +41,7 @@ export function cpuMaskCommand(): Command {
 function parseCommand(): Command {
   const command = new Command('parse')
     .argument('<mask>', 'the mask')
-    .description('Checks a mask and prints its canonical form.');
+    .description('Check a mask and print its canonical form.');
   return withOutput(command, ['json', 'yaml']).action(async (text: string, { output }: Flags) => {
     const mask = readMask(text);
     const data = { mask: formatMask(mask), entries: mask.entries.map(String), pinsNothing: pinsNothing(mask) };
@@ -52,11 +52,11 @@ function parseCommand(): Command {
 function explainCommand(): Command {
   const command = new Command('explain')
     .argument('<mask>', 'the mask')
-    .description('Says where each vCPU may run, and what is left of it on a host.')
-    .option('--vcpus <number>', 'vCPUs of the VM: the mask has to go with them', readVcpus)
-    .option('--online <cpus>', 'online CPUs of a host, as 0-3,8; default: no host is asked about', readCpus)
-    .option('--reserved <cpus>', 'CPUs of the host that no VM may have', readCpus)
-    .option('--fix-cpu-mismatch', 'as the annotation plumbline.dev/fix-cpu-mismatch: "true"');
+    .description('Show the CPUs on which each vCPU may run, and which of them a host has.')
+    .option('--vcpus <number>', 'vCPUs of the VM, to check that the mask matches them', readVcpus)
+    .option('--online <cpus>', 'online CPUs of a host, such as 0-3,8; default: check no host', readCpus)
+    .option('--reserved <cpus>', 'reserved CPUs of the host, where no VM may run', readCpus)
+    .option('--fix-cpu-mismatch', 'check as with the annotation plumbline.dev/fix-cpu-mismatch: "true"');
   return withOutput(command, ['json', 'yaml']).action(async (text: string, flags: Flags) => {
     const { vcpus, online, reserved = CpuSet.EMPTY, fixCpuMismatch = false, output } = flags;
     const explanation = explainMask({ mask: readMask(text), vcpus, online, reserved, fixMismatch: fixCpuMismatch });
@@ -69,12 +69,12 @@ function convertCommand(): Command {
   const command = new Command('convert')
     .argument('<mask>', 'the mask')
     .description(
-      'Writes a mask in another form: canonical; list, a line of CPUs for each vCPU; taskset, the same in hexadecimal; ' +
-        'xen, the line of a domain’s configuration; lxc, the cpuset of a container. Prints nothing where nothing is pinned.',
+      'Convert a mask to another form: canonical; list, a line of CPUs for each vCPU; taskset, the same in hexadecimal; ' +
+        'xen, a line for the domain configuration; lxc, the cpuset of a container. Prints nothing if the mask pins nothing.',
     )
     .addOption(new Option('--to <form>', 'the form').choices(FORMS).makeOptionMandatory())
     .option('--vcpus <number>', 'vCPUs of the VM; default: as many as the mask has entries', readVcpus)
-    .option('--online <cpus>', 'what "all" stands for, as 0-63', readCpus);
+    .option('--online <cpus>', 'the CPUs that "all" stands for, such as 0-63', readCpus);
   return withOutput(command, ['json', 'yaml']).action(async (text: string, flags: Flags) => {
     const { to: form = 'canonical', vcpus, online, output } = flags;
     const lines = orFinding(() => convertMask({ mask: readMask(text), form, vcpus, online }));
@@ -82,7 +82,7 @@ function convertCommand(): Command {
   });
 }
 
-/** A mask that a form cannot say is no wrong command line: the user learns that the form is too poor. */
+/** A mask that the form cannot express is not a usage error: the message says so. */
 function orFinding<T>(convert: () => T): T {
   try {
     return convert();

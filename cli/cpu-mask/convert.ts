@@ -4,7 +4,7 @@ import { type CpuMask, entryOf, formatMask } from '../../model/cpu-mask/mask.ts'
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** What a mask can be written as. */
+/** The forms of a mask. */
 export const FORMS = ['canonical', 'list', 'taskset', 'xen', 'lxc'] as const;
 export type Form = (typeof FORMS)[number];
 
@@ -13,7 +13,7 @@ export interface ConvertRequest {
   readonly form: Form;
   /** Undefined: as many as the mask has entries. */
   readonly vcpus: number | undefined;
-  /** What `all` stands for; undefined: not known. */
+  /** The CPUs that `all` stands for; undefined: unknown. */
   readonly online: CpuSet | undefined;
 }
 
@@ -34,15 +34,13 @@ export function convertMask({ mask, form, vcpus, online }: ConvertRequest): read
       });
     case 'taskset':
       if (online === undefined && hasAll(mask)) {
-        throw usageError(
-          `the mask ${formatMask(mask) || '(empty)'} has "all" in it: say with --online which CPUs those are`,
-        );
+        throw usageError(`the mask ${formatMask(mask) || '(empty)'} contains "all": list those CPUs with --online`);
       }
       return toTaskset(mask, count, online ?? cpusOf(mask));
     case 'xen':
       return lineOf(toXen(mask, online));
     case 'lxc':
-      if (vcpus === undefined) throw usageError('say with --vcpus how many CPUs the container is to have');
+      if (vcpus === undefined) throw usageError('give the number of CPUs of the container with --vcpus');
       return lineOf(toLxc(mask, vcpus));
   }
 }

@@ -8,21 +8,21 @@ import { tableLines } from '../support/table.ts';
 export interface ExplainRequest {
   readonly mask: CpuMask;
   readonly vcpus: number | undefined;
-  /** A host's online CPUs; undefined: no host is asked about. */
+  /** A host's online CPUs; undefined: check no host. */
   readonly online: CpuSet | undefined;
   readonly reserved: CpuSet;
   readonly fixMismatch: boolean;
 }
 
-/** What a mask says, and what comes of it on a host. For scripts as it is. */
+/** The meaning of a mask, and its effect on a host. Printed as it is for scripts. */
 export interface MaskExplanation {
   readonly mask: string;
   readonly pinsNothing: boolean;
-  /** The vCPU's number, or `every`. `effective` is what is left on the host. */
+  /** The vCPU's number, or `every`. `effective` is the part that the host has. */
   readonly vcpus: readonly { readonly vcpu: number | 'every'; readonly cpus: string; readonly effective?: string }[];
-  /** `all` is taken for the mask there. */
+  /** `all` replaces the mask on that host. */
   readonly fellBack?: boolean;
-  /** Empty if the mask can be kept. */
+  /** Empty if the mask fits. */
   readonly problems: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export function explanationLines({ mask, pinsNothing: free, vcpus, fellBack, pro
   return [
     `mask ${mask === '' ? '(empty)' : mask}${free ? ': nothing is pinned' : ''}`,
     ...tableLines(['', 'CPUS', ...(onHost ? ['ON THIS HOST'] : [])], rows),
-    ...(fellBack === true ? ['the host lacks CPUs of the mask: "all" is taken in its place'] : []),
+    ...(fellBack === true ? ['the host lacks CPUs of the mask: "all" applies instead'] : []),
     ...problems.map((problem) => `! ${problem}`),
   ];
 }

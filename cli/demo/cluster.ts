@@ -63,7 +63,7 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
     authority: sandbox.authority,
     node: (name) => sandbox.node(name),
     start: () => sandbox.start(),
-    // Its API server knows Plumbline's kinds from the start and authorises everybody.
+    // Its API server serves Plumbline's kinds from the start and authorises every request.
     async prepare() {
       const metadata = { name: NAMESPACE };
       await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });

@@ -18,18 +18,18 @@ interface DemoFlags {
 export function demoCommand(): Command {
   return new Command('demo')
     .description(
-      'Starts an embedded cluster of four nodes and the three daemons, and takes VMs through them step by step. ' +
-        'Needs nothing but Node.js; ends with status 0 only if every step held.',
+      'Start an embedded cluster of four nodes and the three daemons, and run VMs through them step by step. ' +
+        'Needs only Node.js. Exit status: 0 if every step succeeded.',
     )
     .option('--json', 'print the steps as one JSON document')
-    .option('--keep', 'leave everything running afterwards and print how to reach it; Ctrl-C ends it')
-    .option('--console', 'the same, with VMs to look at in the web console; prints its address')
-    .option('--kubeconfig <file>', 'with --keep or --console: write the kubeconfig there, once everything is up')
-    .option('--daemon <name=program>', 'run another JavaScript program in place of a daemon', daemonReplacement, {})
+    .option('--keep', 'keep everything running afterwards and print how to reach it; Ctrl-C stops it')
+    .option('--console', 'like --keep, with more VMs to see in the web console; prints its address')
+    .option('--kubeconfig <file>', 'with --keep or --console: write the kubeconfig to this file when everything is up')
+    .option('--daemon <name=program>', 'run another JavaScript program instead of a daemon', daemonReplacement, {})
     .action(async ({ json, keep, console: page, kubeconfig, daemon }: DemoFlags) => {
       if (isExecutable()) {
         throw usageError(
-          'the demo starts the daemons, which are not in this executable: use the npm package of plumbline',
+          'this executable does not contain the daemons that the demo starts: use the npm package of plumbline',
         );
       }
       const dist = bundleDirectory();

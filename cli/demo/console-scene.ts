@@ -16,7 +16,7 @@ export interface ConsoleProcess {
  * by the steps' own VM.
  */
 export async function createSceneForConsole({ cluster, printer }: DemoContext): Promise<void> {
-  printer.progress('two more VMs: one that fits, and one that has to wait');
+  printer.progress('two more VMs: one that fits, and one that must wait');
   await createVm(cluster, { name: 'router', annotated: true, node: 'smt2' });
   await untilRunning(cluster, 'router', 15);
   await createVm(cluster, { name: 'firewall', annotated: true, network: 'dataplane' });

@@ -52,7 +52,7 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     throw new Error(`${name} ended with status ${child.exitCode ?? child.signalCode}; its log: ${logFile}`);
   };
   const ports = () =>
-    until(`${name} to serve (its log: ${logFile})`, 30, () => {
+    until(`${name} to serve (log: ${logFile})`, 30, () => {
       alive();
       const line = log().find((one) => typeof one['probePort'] === 'number');
       return line && { port: Number(line['port'] ?? 0), probePort: Number(line['probePort']) };
@@ -65,7 +65,7 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     ports,
     async ready() {
       const { probePort } = await ports();
-      await until(`${name} to be ready (its log: ${logFile})`, 30, async () => {
+      await until(`${name} to be ready (log: ${logFile})`, 30, async () => {
         alive();
         const response = await fetch(`http://127.0.0.1:${probePort}/readyz`).catch(() => undefined);
         return response?.ok ? true : undefined;

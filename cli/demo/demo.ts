@@ -27,7 +27,7 @@ export interface DemoOptions {
   readonly console?: boolean;
   /** A file to put the administrator's kubeconfig in. */
   readonly kubeconfig?: string | undefined;
-  /** Programs to run in place of daemons. */
+  /** Programs to run instead of daemons. */
   readonly replacements: Partial<Record<DaemonName, string>>;
   /** Default: the embedded cluster. */
   readonly createCluster?: (options: ClusterOptions) => DemoCluster;
@@ -75,7 +75,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     await installed?.stop();
     await cluster.stop();
     await ovs.stop();
-    // Logs say what went wrong; they stay when something did.
+    // The logs stay if a step fails.
     if (held) await rm(directory, { recursive: true, force: true });
   }
   return held;
@@ -109,7 +109,7 @@ async function waitUntilInterrupted(context: DemoContext, options: Kept, interru
   const kubeconfig = await cluster.kubeconfig({ kind: 'admin' });
   if (options.console) await createSceneForConsole(context);
   const page = options.console ? await startConsole(context, options.dist, kubeconfig) : undefined;
-  // Written last: whoever waits for the file finds everything there.
+  // Written last: when the file exists, everything else does.
   if (options.kubeconfig !== undefined) await copyFile(kubeconfig, options.kubeconfig);
   printer.title('Everything is still running');
   printer.lines([
@@ -119,7 +119,7 @@ async function waitUntilInterrupted(context: DemoContext, options: Kept, interru
     'kubectl get nodes,ntopo,vms,vmis -A',
     'kubectl describe pod -n demo',
     `logs: ${directory}/*.log`,
-    'Ctrl-C ends it.',
+    'Ctrl-C stops it.',
   ]);
   await interrupted;
   await page?.stop();

@@ -7,7 +7,7 @@ import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
 
-/** Seconds. Short, so that a DPU's death is noticed while somebody watches. */
+/** Seconds. Short, so that the demo shows a DPU's death without a long wait. */
 export const DPU_RENEW_INTERVAL = 1;
 export const DPU_LEASE_DURATION = 3;
 

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 
-/** What a step came to. */
+/** The result of a step. */
 export interface StepReport {
   readonly step: string;
   readonly held: boolean;

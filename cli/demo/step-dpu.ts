@@ -10,13 +10,13 @@ const VM = 'offloaded';
 /** The extender stops sending pods to the node within the lease's duration, and says how long the DPU has been silent. */
 export async function dpuDies({ cluster, printer, installed }: DemoContext) {
   const { dpuSide } = installed();
-  await until('the DPU to be seen alive', 10, () => extenderSays(installed().schedulerPlugin.log(), true));
+  await until('the extender to see the DPU alive', 10, () => extenderSays(installed().schedulerPlugin.log(), true));
   printer.lines([
     `killing the DPU’s process (pid ${dpuSide.process?.pid ?? 0}); its lease counts for ${DPU_LEASE_DURATION} s`,
   ]);
   const died = performance.now();
   await dpuSide.kill();
-  await until('the DPU to be seen dead', DPU_LEASE_DURATION + 7, () =>
+  await until('the extender to see the DPU dead', DPU_LEASE_DURATION + 7, () =>
     extenderSays(installed().schedulerPlugin.log(), false),
   );
   const seconds = Math.round((performance.now() - died) / 100) / 10;
@@ -32,19 +32,17 @@ export async function dpuDies({ cluster, printer, installed }: DemoContext) {
   const pod = launcherOf(cluster, VM);
   expect(pod?.spec.nodeName === undefined, `expected the VM to wait, but it is on ${pod?.spec.nodeName}`);
   const direct = pod && (await askExtender(await installed().extenderPort(), pod));
-  expect(direct?.includes(NODE) !== true, 'the extender itself would still take the node');
+  expect(direct?.includes(NODE) !== true, 'the extender still accepts the node');
   return { noticedAfterSeconds: seconds, reason: refusal.message };
 }
 
-/** Nothing in the API changes that kube-scheduler looks at: the extender has to wake the waiting pod. */
+/** No object that kube-scheduler watches changes: the extender must trigger the retry of the waiting pod. */
 export async function dpuReturns({ cluster, printer, installed }: DemoContext) {
   const began = performance.now();
   await installed().dpuSide.start();
   const pod = await untilRunning(cluster, VM, 15);
   const seconds = Math.round((performance.now() - began) / 100) / 10;
-  printer.lines([
-    `VM "${VM}" runs on node ${pod.spec.nodeName}, ${seconds} s after the DPU’s process was started again`,
-  ]);
+  printer.lines([`VM "${VM}" runs on node ${pod.spec.nodeName}, ${seconds} s after the restart of the DPU’s process`]);
   expect(pod.spec.nodeName === NODE, `expected node ${NODE}, saw ${pod.spec.nodeName}`);
   return { node: pod.spec.nodeName, seconds };
 }

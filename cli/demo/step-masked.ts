@@ -25,7 +25,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   const reserved = CpuSet.parse(DEMO_NODES.find(({ name }) => name === MASK_NODE)?.reserved ?? '');
   const [first, second = first] = node.host.online.minus(reserved).intersect(machine);
   if (first === undefined) {
-    printer.lines([`the demo may run on CPUs ${machine} only, none of which node ${node.name} has: nothing to pin`]);
+    printer.lines([`the demo may run on CPUs ${machine} only, and node ${node.name} has none of them: nothing to pin`]);
     return { pinned: false };
   }
   const refusal = await refusalOf(cluster, `${second}:${first}:${first}`);
@@ -34,7 +34,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   await cluster.client.create(VIRTUAL_MACHINES, maskedMachine({ name: VM, vcpus: VCPUS, mask, node: node.name }));
   const pod = await untilRunning(cluster, VM, 15);
   const strategy = at(instance(cluster), 'spec', 'startStrategy');
-  expect(strategy === 'Paused', `expected the webhook to have the VM start paused, saw ${String(strategy)}`);
+  expect(strategy === 'Paused', `expected the webhook to make the VM start paused, got ${String(strategy)}`);
   printer.lines([
     `annotation ${CPU_MASK_ANNOTATION}: "${mask}"; webhook: startStrategy Paused; runs on node ${pod.spec.nodeName}`,
   ]);
@@ -47,7 +47,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   const others = threads.filter((thread) => !vcpus.includes(thread));
   printer.lines([
     `node agent: ${applied}`,
-    ...vcpus.map(({ tid, name, cpus }) => `thread ${tid} (${name}) may run on CPU ${cpus}, as /proc shows it`),
+    ...vcpus.map(({ tid, name, cpus }) => `thread ${tid} (${name}) may run on CPU ${cpus}, from /proc`),
     `${others.length} other threads of the process may run on ${[...new Set(others.map(({ cpus }) => cpus))].join(' and ')}`,
   ]);
   const found = vcpus.map(({ cpus }) => cpus).join(':');
@@ -63,7 +63,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   return { pinned: true, mask, node: pod.spec.nodeName, refusal, vcpus, others: others.length };
 }
 
-/** What admission says of a mask that does not go with the number of vCPUs. */
+/** The answer of admission for a mask that does not match the number of vCPUs. */
 async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
   try {
     await cluster.client.create(

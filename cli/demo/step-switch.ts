@@ -22,16 +22,16 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
   const moves = (installed().agents.get(OVS_NODE)?.log() ?? []).filter(({ msg }) => msg === 'ovs threads moved');
   const move = moves.findLast((line) => shared.isEmpty || !CpuSet.parse(String(line['cpus'])).intersects(owned));
   printer.lines([
-    `${ovs.kind}: ${threads.length} threads of pids ${ovs.pids.join(' and ')}, as /proc shows them`,
+    `${ovs.kind}: ${threads.length} threads of pids ${ovs.pids.join(' and ')}, from /proc`,
     `allowed CPUs before: ${machine}   now: ${allowedCpus(threads)}   (the VM owns ${owned})`,
   ]);
   if (shared.isEmpty) {
-    printer.lines([`this machine has CPUs ${machine} only, none of which the VM was given: nothing had to move`]);
+    printer.lines([`this machine has CPUs ${machine} only, and the VM has none of them: nothing to move`]);
     return { threads: threads.length, allowed: allowedCpus(threads).toString(), moved: false };
   }
   expect(move !== undefined, 'the agent reports no move');
   printer.lines([
-    `${String(move['threads'])} threads moved ${String(move['millis'])} ms after the kubelet had assigned the CPUs`,
+    `${String(move['threads'])} threads moved ${String(move['millis'])} ms after the kubelet assigned the CPUs`,
   ]);
   return { threads: threads.length, allowed: allowedCpus(threads).toString(), moved: true, millis: move['millis'] };
 }

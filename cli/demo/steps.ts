@@ -22,11 +22,11 @@ export const STEPS: readonly Step[] = [
   },
   {
     name: 'placed',
-    title: 'The same VM, annotated: padded to whole cores and put beside its NIC',
+    title: 'The same VM, annotated: padded to whole cores and placed near its NIC',
     run: paddedAndPlaced,
   },
-  { name: 'switched', title: 'Open vSwitch has moved off its CPUs', run: switchMovesOff },
+  { name: 'switched', title: 'Open vSwitch leaves the CPUs of the VM', run: switchMovesOff },
   { name: 'pinned', title: 'A VM with a CPU mask: started paused, pinned, resumed', run: maskedVmPinned },
-  { name: 'dpu-dead', title: 'A DPU dies: its node is refused, with the reason', run: dpuDies },
-  { name: 'dpu-back', title: 'The DPU is back: the waiting VM is placed', run: dpuReturns },
+  { name: 'dpu-dead', title: 'A DPU dies: the extender refuses its node, and says why', run: dpuDies },
+  { name: 'dpu-back', title: 'The DPU is back: the waiting VM starts', run: dpuReturns },
 ];

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A step of the demo did not hold; the message says what was waited for or what was seen instead. */
+/** A step of the demo failed; the message says what the demo waited for or what it saw instead. */
 export class StepFailed extends Error {}
 
 /**

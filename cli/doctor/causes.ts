@@ -1,7 +1,7 @@
 import type { Reason } from '../../model/vm-state/reasons.ts';
 import type { Area, Cause, Finding } from './checks/finding.ts';
 
-/** The area whose faults hurt most comes first: what stops every VM, then what stops those of a node, then the rest. */
+/** The most severe area first: what stops every VM, then what stops the VMs of a node, then the rest. */
 const ORDER: readonly Area[] = [
   'preflight',
   'installed',
@@ -15,10 +15,10 @@ const ORDER: readonly Area[] = [
   'networks',
 ];
 
-/** A cause that another one has, if that is found as well. */
+/** The cause of another cause, if both are found. */
 const FOLLOWS: Partial<Readonly<Record<Cause, Cause>>> = { 'webhook-away': 'certificate' };
 
-/** What VMs suffer from a cause. */
+/** The states of VMs that follow from a cause. */
 const STATE_OF: Partial<Readonly<Record<Reason, Cause>>> = {
   SchedulerAway: 'scheduler-away',
   ExtenderNotAsked: 'not-routed',
@@ -29,11 +29,11 @@ const STATE_OF: Partial<Readonly<Record<Reason, Cause>>> = {
   PinningNotReported: 'agent-away',
 };
 
-/** Causes of what happens on the nodes that they name, and nowhere else. */
+/** Causes that only affect the nodes that they name. */
 const ON_NODES: readonly Cause[] = ['agent-away', 'dpu-dead', 'bad-report'];
 
 /**
- * One finding for each cause, what hurts most first: a certificate that is missing is one fault, however many webhooks, and
+ * One finding for each cause, the most severe first: a certificate that is missing is one fault, however many webhooks, and
  * a dead DPU is one, however many VMs are on its node. What follows from a cause is reported with it.
  */
 export function byCause(findings: readonly Finding[]): Finding[] {

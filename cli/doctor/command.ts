@@ -25,7 +25,7 @@ import { readPreflight } from './facts/preflight.ts';
 import { doctorLines } from './lines.ts';
 import { lookAtDpus } from './look.ts';
 
-/** Two and a half of the usual renewals: whoever renews is met at least twice. */
+/** Two and a half of the usual renewals: at least two renewals of every DPU fall into this time. */
 const WATCH = 25;
 
 interface DoctorFlags extends ClusterFlags {
@@ -35,7 +35,7 @@ interface DoctorFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
-/** Areas that are looked at by themselves: all others go by the same facts. */
+/** Areas with facts of their own: all others share one set of facts. */
 const APART = ['preflight', 'dpu'] as const;
 const isApart = (area: Area): area is (typeof APART)[number] => APART.some((one) => one === area);
 
@@ -54,26 +54,26 @@ const EXAMPLES = `
 Areas: ${AREAS.join(', ')}.
 
 Examples:
-  plumbline doctor preflight           # before an installation: what is missing, and whether you may
-  plumbline doctor                     # everything else; waits ${WATCH} s where there are DPUs
-  plumbline doctor webhook extender    # these alone
-  plumbline doctor dpu --watch 60      # the leases of DPUs, and who writes them
+  plumbline doctor preflight           # before an installation: what is missing, and what you may not create
+  plumbline doctor                     # everything else; takes ${WATCH} s where there are DPUs
+  plumbline doctor webhook extender    # only these
+  plumbline doctor dpu --watch 60      # the Leases of DPUs, and who writes them
   plumbline doctor -o wide             # every object of each finding by name
   plumbline doctor -o json
 
-Reads only. Ends with 0 if nothing wrong was found, 1 if something was, 2 on wrong flags, 3 if the cluster cannot be asked.`;
+Reads only. Exit status: 0 nothing wrong, 1 something wrong, 2 wrong flags, 3 the cluster cannot be queried.`;
 
 /** `plumbline doctor` */
 export function doctorCommand(): Command {
   const command = new Command('doctor')
     .description(
-      'Looks for what goes wrong without a word, says what comes of it and what to do: parts that are missing, kubelet ' +
-        'options, certificates, webhooks, an extender that nobody asks, networks, leases and their writers, pods that ' +
+      'Find what fails silently, its impact and its fix: missing parts, kubelet ' +
+        'options, certificates, webhooks, an extender that no scheduler calls, networks, Leases and their writers, pods that ' +
         'Plumbline never saw.',
     )
-    .addArgument(new Argument('[areas...]', 'what to look at; default: all but preflight').choices(AREAS))
-    .option('--dpu-lease-namespace <name>', 'namespace of the DPUs’ leases', DPU_LEASE_NAMESPACE)
-    .option('--watch <seconds>', 'how long the leases of DPUs are looked at', wholeSeconds, WATCH)
+    .addArgument(new Argument('[areas...]', 'what to check; default: all except preflight').choices(AREAS))
+    .option('--dpu-lease-namespace <name>', 'namespace of the Leases of DPUs', DPU_LEASE_NAMESPACE)
+    .option('--watch <seconds>', 'how long to watch the Leases of DPUs', wholeSeconds, WATCH)
     .option('--json', 'the same as -o json')
     .addHelpText('after', EXAMPLES)
     .action((areas: readonly Area[], flags: DoctorFlags) =>
@@ -109,7 +109,7 @@ export function doctorData(
   return { ok: findings.length === 0, findings, areas: reports.map(({ findings: _, ...rest }) => rest), dpus };
 }
 
-/** Looks only as long as there is something to look at. Undefined where the leases may not be read. */
+/** Watches only if there are Leases. Undefined if the user may not read them. */
 async function lookAtLeases(
   client: KubeClient,
   facts: Facts | undefined,
@@ -120,7 +120,7 @@ async function lookAtLeases(
   const sleep = (seconds: number) => new Promise<void>((resolve) => setTimeout(resolve, seconds * 1000));
   const hosts = facts?.nodes.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) ?? true;
   const tick = async (seconds: number) => {
-    progress.update((Date.now() - begun) / 1000 / watch, 'looking at the leases of DPUs');
+    progress.update((Date.now() - begun) / 1000 / watch, 'watching the Leases of DPUs');
     await sleep(seconds);
   };
   try {

@@ -6,8 +6,8 @@ const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', styl
 
 /**
  * The diagnosis for people: what is wrong, then a line for each area that is in order.
- * @param findings one for each cause, what hurts most first
- * @param wide every object of each finding by name, and of every area what was looked at
+ * @param findings one for each cause, the most severe first
+ * @param wide every object of each finding by name, and for every area what was checked
  */
 export function doctorLines(
   reports: readonly AreaReport[],
@@ -24,7 +24,7 @@ export function doctorLines(
       ...more.map((line) => `  ${line}`),
       ...wrap(`impact: ${finding.impact}`, columns, '    '),
       ...(wide && finding.objects?.length ? [`    objects: ${finding.objects.join(' ')}`] : []),
-      ...(finding.consequences ?? []).flatMap((one) => wrap(`so also: ${one}`, columns, '    ')),
+      ...(finding.consequences ?? []).flatMap((one) => wrap(`also: ${one}`, columns, '    ')),
       ...wrap(`fix: ${remedyText(finding.fix)}`, columns, '    '),
       ...(finding.meanwhile === undefined ? [] : wrap(`meanwhile: ${remedyText(finding.meanwhile)}`, columns, '    ')),
       '',
@@ -37,12 +37,14 @@ export function doctorLines(
       lines.push(...wrap(`${area}: ${seen.join('; ')}`, columns, `${mark} `, '  '));
     }
     if (unseen.length > 0) {
-      const text = `${area}: not looked at: ${[...new Set(unseen)].join(', ')}`;
+      const text = `${area}: not checked: ${[...new Set(unseen)].join(', ')}`;
       lines.push(...wrap(text, columns, '? ', '  ').map((line) => paint('dim', line)));
     }
   }
   const errors = findings.filter(({ severity }) => severity === 'error').length;
   const summary =
-    findings.length === 0 ? 'nothing wrong was found' : `${errors} wrong, ${findings.length - errors} to look after`;
+    findings.length === 0
+      ? 'no problems found'
+      : `${errors} ${errors === 1 ? 'error' : 'errors'}, ${findings.length - errors} ${findings.length - errors === 1 ? 'warning' : 'warnings'}`;
   return [...lines, '', summary];
 }

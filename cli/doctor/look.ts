@@ -17,21 +17,21 @@ const pod = z.object({
   spec: z.object({ nodeName: z.string().nullish() }),
   status: z.object({ phase: z.string().nullish() }).nullish(),
 });
-/** Seconds between two looks: a writer that renews every few seconds is met at least once in a watch of some. */
+/** Seconds between two reads: short enough to see every writer that renews every few seconds. */
 const BETWEEN = 1;
 
 export interface LookOptions {
   readonly client: KubeClient;
   /** Of the leases. */
   readonly namespace: string;
-  /** How long the leases are looked at, in seconds. */
+  /** How long to watch the leases, in seconds. */
   readonly seconds: number;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
   readonly sleep: (seconds: number) => Promise<void>;
 }
 
-/** Looks at every DPU's lease for a while, and once at nodes and pods. @throws KubeError */
+/** Watches the lease of every DPU, and reads nodes and pods once. @throws KubeError */
 export async function lookAtDpus({
   client,
   namespace,

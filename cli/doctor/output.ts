@@ -23,7 +23,7 @@ export const doctorOutput = z
           consequences: z.array(z.string()).optional(),
         }),
       )
-      .meta({ description: 'one for each cause, what hurts most first' }),
+      .meta({ description: 'one for each cause, the most severe first' }),
     areas: z.array(z.strictObject({ area, seen: z.array(z.string()), unseen: z.array(z.string()) })),
     dpus: z.array(z.looseObject({ node: z.string() })).optional(),
   })

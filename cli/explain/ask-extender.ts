@@ -57,13 +57,15 @@ export async function askExtender(cluster: ClusterAccess, pod: string, choice: E
 
 function opinionsOf(document: unknown, who: string): Opinions {
   const found = answer.safeParse(document);
-  if (!found.success) throw new CliError(EXIT.unreachable, `${who} gave no answer of a Plumbline extender`);
+  if (!found.success) throw new CliError(EXIT.unreachable, `${who} did not answer as a Plumbline extender`);
   const { active, nodes } = found.data;
   const opinions = nodes.map((one): NodeOpinion => {
     if (one.fits) return one;
     const { node, kind, text, reason: detail, missing } = one;
     return { node, fits: false, kind, text, detail, missing };
   });
-  const notes = active ? [] : ['a standby of the extender answered: it knows of no promises to pods in flight'];
+  const notes = active
+    ? []
+    : ['a standby of the extender answered: it does not know the reservations of pods in flight'];
   return { source: 'extender', nodes: opinions, notes };
 }

@@ -8,16 +8,16 @@ import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { placementNeedsOf } from '../../model/placement/pod-needs.ts';
 import type { ExplainedPod } from './objects.ts';
 
-/** What a pod asks for, with what Plumbline's webhook made of it. */
+/** What a pod asks for, and what Plumbline's webhook decided. */
 export interface Asks {
   /** In words. */
   readonly text: readonly string[];
-  /** Containers with CPUs of their own. */
+  /** Containers with dedicated CPUs. */
   readonly containers: readonly { readonly name: string; readonly cpus: number }[];
-  /** CPUs of these that fill whole cores. */
+  /** CPUs of these that complete whole cores. */
   readonly padding: number;
   readonly wholeCores: boolean;
-  /** What the webhook made of it: `none` where it has not decided about a launcher; absent for other such pods. */
+  /** The webhook's decision: `none` for a launcher without one; absent for other pods without one. */
   readonly webhook?: { readonly decision: DecidedKind | 'none'; readonly text: string } | undefined;
   readonly mask?: string | undefined;
   readonly networks: readonly Pick<PlacementNeeds['networks'][number], 'kind' | 'physnet' | 'affinity'>[];
@@ -27,13 +27,13 @@ export function asksOf(pod: ExplainedPod): Asks {
   const { request, mask, networks, wholeCores = false } = placementNeedsOf(pod);
   const containers = request.containers.filter(({ cpus }) => cpus > 0).map(({ name, cpus }) => ({ name, cpus }));
   const padding = paddingOf(pod.metadata);
-  const owned = containers.map(({ name, cpus }) => `${cpus} CPUs of its own for ${name}`).join(', ');
-  const text = [containers.length === 0 ? 'no CPUs of its own' : owned];
-  if (padding > 0) text[0] += ` (${padding} of them to fill whole cores)`;
+  const owned = containers.map(({ name, cpus }) => `${cpus} dedicated CPUs for ${name}`).join(', ');
+  const text = [containers.length === 0 ? 'no dedicated CPUs' : owned];
+  if (padding > 0) text[0] += ` (including ${padding} to complete whole cores)`;
   if (wholeCores) text.push('whole cores');
   if (mask) {
-    const otherwise = mask.fixMismatch ? ', or all CPUs of a node that lacks some' : '';
-    const late = startsRunning(pod.metadata) ? `, set once it runs (${CPU_MASK_START_ANNOTATION}: running)` : '';
+    const otherwise = mask.fixMismatch ? ', or all CPUs on a node that lacks some of them' : '';
+    const late = startsRunning(pod.metadata) ? `, applied once it runs (${CPU_MASK_START_ANNOTATION}: running)` : '';
     text.push(`the CPU mask ${briefMask(mask.mask)}${otherwise}${late}`);
   }
   for (const { kind, physnet, affinity } of networks) {
@@ -56,17 +56,17 @@ function webhookOf(pod: ExplainedPod): Asks['webhook'] {
   if (decided !== undefined) return { decision: decided.kind, text: decidedText(decided) };
   if (recognizeLauncher(pod).kind !== 'launcher') return undefined;
   const text = hasAsked(pod.metadata)
-    ? 'the webhook did not see it: no decision is written on it'
-    : 'it asks nothing of the webhook, which has not decided about it';
+    ? 'the webhook did not see it: it has no decision annotation'
+    : 'it does not use the webhook, so it has no decision annotation';
   return { decision: 'none', text };
 }
 
 function decidedText(decided: Decided): string {
   switch (decided.kind) {
     case 'padded':
-      return `the webhook saw it, and padded it by ${decided.padding} CPU${decided.padding === 1 ? '' : 's'} to whole cores`;
+      return `the webhook saw it, and added ${decided.padding} CPU${decided.padding === 1 ? '' : 's'} to complete whole cores`;
     case 'nothing-to-pad':
-      return 'the webhook saw it, and there was nothing to pad';
+      return 'the webhook saw it, and it needs no padding';
     case 'not-padded':
       return `the webhook saw it, and did not pad it: ${decided.why}`;
   }

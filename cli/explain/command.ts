@@ -22,21 +22,21 @@ Examples:
   plumbline explain vm firewall -o wide     # every node by name
   plumbline explain vm firewall -o json     # for scripts
 
-Ends with 0 whatever the answer is, with 3 if the cluster cannot be asked, with 4 if there is no such VM or pod.`;
+Exit status: 0 for any answer, 3 if the cluster cannot be queried, 4 if there is no such VM or pod.`;
 
 /** `plumbline explain` */
 export function explainCommand(): Command {
   const command = new Command('explain')
     .description(
-      'Says why a VM or pod does not run, node by node, and what would help; or where it runs, and how straight.',
+      'Show why a VM or pod does not run, node by node, and what would help; or where it runs, and how well it is aligned.',
     )
-    .argument('<kind>', 'vm, vmi or pod, before its name; or both as KIND/NAME or NAMESPACE/NAME')
-    .argument('[name]', 'its name, or NAMESPACE/NAME')
+    .argument('<kind>', 'vm, vmi or pod, followed by the name; or KIND/NAME, or NAMESPACE/NAME')
+    .argument('[name]', 'NAME or NAMESPACE/NAME')
     .option(
       '--extender <url>',
-      'ask the extender at this address, as of a port-forward; default: through the API server',
+      'ask the extender at this address, such as a port-forward; default: through the API server',
     )
-    .option('--extender-ca <file>', 'check the extender’s certificate with this CA; default: it is not checked')
+    .option('--extender-ca <file>', 'verify the extender’s certificate with this CA; default: no verification')
     .addHelpText('after', EXAMPLES)
     .action((kind: string, name: string | undefined, flags: ExplainFlags) => {
       const reference = parseReference(kind, name, flags.namespace);

@@ -19,12 +19,12 @@ import { type Search, searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
 import { eventFacts, instanceFacts, kindOf, machineFacts, nodeFacts, rejectionFacts } from './vm-facts.ts';
 
-/** Events shown: what is older than an hour, or the same again, tells nothing of now. */
+/** Limits for Events: older ones and repetitions say nothing about the current state. */
 const EVENTS = 4;
 const RECENT = 3600;
 
 /**
- * Says why a VM or pod does not run, or where it does.
+ * Explains why a VM or pod does not run, or where it runs.
  * @param now milliseconds since 1970
  * @throws CliError, KubeError
  */
@@ -74,7 +74,7 @@ const searchShown = (search: Search | undefined): Pick<Explanation, 'source' | '
   notes: search?.notes ?? [],
 });
 
-/** What the objects say that the subject has; nothing of nodes and schedulers. */
+/** What the objects of the subject say, without nodes and schedulers. */
 export function factsOf(subject: Subject, now: number): VmFacts {
   const { kind, namespace, name, vm, vmi, pod, events, rejections } = subject;
   const isPod = kind === 'pod' && vmi === undefined;
@@ -91,7 +91,7 @@ export function factsOf(subject: Subject, now: number): VmFacts {
   };
 }
 
-/** Whether it waits for a node, and nothing is known yet of which. */
+/** Whether it waits for a node and none is chosen. */
 function isWaiting(facts: VmFacts): boolean {
   return vmState(facts).state === 'unscheduled';
 }
@@ -122,7 +122,7 @@ function recentEvents({ events }: Subject, now: number): Explanation['events'] {
   for (const event of events) {
     const { type, reason, message } = event;
     const ago = Math.max(0, Math.round((now - timeOf(event)) / 1000));
-    // What kube-scheduler says stands above already.
+    // The message of kube-scheduler is printed above.
     const told = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
     if (told || ago > RECENT || (type !== 'Warning' && shown.length > 1)) continue;
     seen.add(`${reason} ${message}`);

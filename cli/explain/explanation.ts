@@ -13,18 +13,18 @@ export interface Explanation extends VmState {
   readonly kind: 'pod' | 'vm';
   readonly namespace: string;
   readonly name: string;
-  /** The pod that this is about: of a VM its launcher. */
+  /** The pod that this explains; for a VM, its launcher. */
   readonly pod?: string | undefined;
   readonly node?: string | undefined;
-  /** CPUs of its own that it has, as its node reports. */
+  /** Its dedicated CPUs, as its node reports them. */
   readonly placement?: Placement | undefined;
   readonly asks?: Asks | undefined;
-  /** What kube-scheduler itself said last. */
+  /** The last message of kube-scheduler. */
   readonly scheduler?: string | undefined;
-  /** Where the node by node answer is from; absent where no node was looked at. */
+  /** Where the answer for each node is from; absent if no node was checked. */
   readonly source?: 'extender' | 'reports' | undefined;
   readonly nodes: readonly NodeGroup[];
-  /** What is to be kept in mind when reading it. */
+  /** Limits of this answer. */
   readonly notes: readonly string[];
   /** Of the last minutes, newest first; `ago` in seconds. */
   readonly events: readonly { readonly reason: string; readonly message: string; readonly ago: number }[];

@@ -3,7 +3,7 @@ import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
 import type { NodeOpinion } from './opinion.ts';
 
 /**
- * What is closest to being mended comes first: then nodes that are full, then those that are broken, and last those that
+ * The easiest to fix first; then nodes that are full, then those that are broken, and last those that
  * were never meant for the pod.
  */
 const ORDER: readonly NodeGroup['kind'][] = [
@@ -42,7 +42,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'not-selected',
 ];
 
-/** Groups nodes by what is true of them: a thousand nodes come in a handful of reasons. */
+/** Groups nodes by reason: a thousand nodes have a handful of reasons. */
 export function groupNodes(opinions: readonly NodeOpinion[]): NodeGroup[] {
   const groups = new Map<string, NodeOpinion[]>();
   for (const one of opinions) {
@@ -67,7 +67,7 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
     const numa = first.numaNodes.join(',');
     const where = first.cpus === '' ? 'not predicted where' : `it would get CPUs ${first.cpus} on NUMA node ${numa}`;
     const detail = first.warnings.length === 0 ? where : first.warnings.join('; ');
-    const text = first.warnings.length === 0 ? 'would take it' : 'would take it, not quite as asked for';
+    const text = first.warnings.length === 0 ? 'would take it' : 'would take it, but not all that it asks for';
     const place = first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };
     return { kind: 'fits', text, count: list.length, nodes, detail, ...place };
   }
@@ -77,6 +77,6 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
 
 const missingOf = (one: NodeOpinion) => (one.fits ? 0 : (one.missing ?? Number.MAX_SAFE_INTEGER));
 
-/** worker-2 before worker-10. A collator made once: comparing by locale anew each time takes a second for 1,000 names. */
+/** worker-2 before worker-10. One collator for all: localeCompare would take a second for 1,000 names. */
 const collator = new Intl.Collator('en', { numeric: true });
 const compareNames = collator.compare;

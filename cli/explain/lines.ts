@@ -4,7 +4,7 @@ import { remedyText } from '../../model/vm-state/remedy.ts';
 import { cut, type Style, type Terminal, wrap } from '../support/terminal.ts';
 import type { Explanation } from './explanation.ts';
 
-/** What fits on one screen: the rest is counted. */
+/** What fits on one screen: the rest is a count. */
 const GROUPS = 8;
 const NAMES = 3;
 
@@ -42,7 +42,7 @@ export function explanationLines(explanation: Explanation, { paint, width }: Ter
   const lines = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
   lines[0] = (lines[0] ?? '').replace(` ${text}:`, ` ${paint(seen, text)}:`);
   if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
-  if (asks !== undefined && state !== 'succeeded') lines.push(...para('  ', `it asks for ${asks.text.join('; ')}`));
+  if (asks !== undefined && state !== 'succeeded') lines.push(...para('  ', `it requests ${asks.text.join('; ')}`));
   if (state !== 'succeeded') lines.push(...webhookTexts(explanation).flatMap((one) => para('  ', one)));
   for (const cause of causes) lines.push(...para('  ', cause.text));
   if (help.length > 0) {
@@ -61,7 +61,7 @@ export function explanationLines(explanation: Explanation, { paint, width }: Ter
   return lines;
 }
 
-/** What the webhook made of a launcher, where neither the CPUs that it asks for nor a cause say so. */
+/** The webhook's decision about a launcher, if neither its CPUs nor a cause show it. */
 function webhookTexts({ asks, reason, causes }: Explanation): string[] {
   const reasons = [reason, ...causes.map((cause) => cause.reason)];
   const isSaid = reasons.some((one) => one === 'WebhookMissed' || one === 'NotDecided');
@@ -99,7 +99,7 @@ function namesOf({ nodes }: NodeGroup): string {
   return nodes.slice(0, NAMES).join(', ') + more;
 }
 
-/** 5 s, 3 min, 2 h: as exact as anybody needs. */
+/** 5 s, 3 min, 2 h: precise enough for a reader. */
 export function age(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;

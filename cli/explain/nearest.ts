@@ -9,7 +9,7 @@ import { type Terminal, wrap } from '../support/terminal.ts';
 import type { Asks } from './asks.ts';
 import type { Explanation } from './explanation.ts';
 
-/** The node that is short of least, as it is now. */
+/** The node that lacks the fewest CPUs or cores, in its current state. */
 export interface Nearest {
   readonly node: string;
   readonly host: PlacementHost;
@@ -17,8 +17,8 @@ export interface Nearest {
 }
 
 /**
- * Reads the node that almost takes what is explained; undefined where one takes it, where none is short of a number of CPUs
- * or cores, and where its report cannot be used.
+ * Reads the node that is closest to taking the pod; undefined if a node takes it, if no node lacks a number of CPUs
+ * or cores, or if its report cannot be used.
  * @throws KubeError
  */
 export async function readNearest(
@@ -36,7 +36,7 @@ export async function readNearest(
   return host && { node, host, asks };
 }
 
-/** The node's CPUs by NUMA node: whose they are, which could serve, and which are free and of no use. */
+/** The node's CPUs by NUMA node: their owners, the usable ones, and the free ones that do not help. */
 export function nearestLines({ node, host: placement, asks }: Nearest, terminal: Terminal): string[] {
   const { host, reserved, owned, polled, networks } = placement;
   const width = Math.min(terminal.width, 120);
@@ -50,14 +50,14 @@ export function nearestLines({ node, host: placement, asks }: Nearest, terminal:
   const required = asks.networks.filter(({ affinity }) => affinity === 'required');
   const where = required.length === 0 ? '' : ` near ${required.map(({ kind, physnet }) => physnet ?? kind).join(', ')}`;
   const sum = asks.wholeCores
-    ? `${coresIn(host.cores, usable)} whole cores are free${where}, ${usable.size} CPUs; it asks for ${wanted}`
-    : `${usable.size} CPUs are free${where}; it asks for ${wanted}`;
+    ? `${coresIn(host.cores, usable)} whole cores are free${where}, ${usable.size} CPUs; it needs ${wanted}`
+    : `${usable.size} CPUs are free${where}; it needs ${wanted}`;
   const cellLabels = new Map(
     host.cells.map(({ id }) => [id, networksOn(networks, id)] as const).filter(([, text]) => text),
   );
   return [
     '',
-    terminal.paint('bold', `The node that almost takes it: ${node}`),
+    terminal.paint('bold', `The closest node: ${node}`),
     ...wrap(sum, Math.max(40, width), '  '),
     ...drawCpuMap({
       host,
@@ -69,7 +69,7 @@ export function nearestLines({ node, host: placement, asks }: Nearest, terminal:
         { mark: 'P', label: 'Open vSwitch polls', cpus: polled, style: 'red' },
         { mark: '#', label: 'owned', cpus: owned, style: 'cyan' },
         { mark: '+', label: 'could serve', cpus: usable, style: 'green' },
-        { mark: '-', label: 'free, but half a core', cpus: split, style: 'yellow' },
+        { mark: '-', label: 'free, but only half a core', cpus: split, style: 'yellow' },
       ],
     }).map((line) => `  ${line}`),
   ];

@@ -80,7 +80,7 @@ export const explainedNode = nodeSchema.extend({
 });
 export type ExplainedNode = z.infer<typeof explainedNode>;
 
-/** Whether the extender, or whoever else writes the condition, says that the node's DPU is dead. */
+/** Whether the condition on the node, written by the extender or another component, says that its DPU is dead. */
 export function isDpuDead(node: ExplainedNode | undefined): boolean {
   return (
     node?.status?.conditions.some(({ type, status }) => type === DPU_READY_CONDITION && status === 'False') === true

@@ -1,15 +1,15 @@
 import type { RefusalKind } from '../../model/placement/verdict.ts';
 import type { SchedulerRefusal } from '../../model/vm-state/node-groups.ts';
 
-/** What would become of the pod on one node. */
+/** The expected result for the pod on one node. */
 export type NodeOpinion =
   | {
       readonly node: string;
       readonly fits: true;
-      /** What the kubelet would give; '' where that is not predicted. */
+      /** The CPUs that the kubelet would assign; '' if not predicted. */
       readonly cpus: string;
       readonly numaNodes: readonly number[];
-      /** What would not be as it was asked for. */
+      /** Requests that would not be met. */
       readonly warnings: readonly string[];
     }
   | {
@@ -20,7 +20,7 @@ export type NodeOpinion =
       readonly text: string;
       /** With the node's own numbers. */
       readonly detail: string;
-      /** CPUs or cores that are too few, where it is that. */
+      /** CPUs or cores that are missing, if that is the reason. */
       readonly missing?: number | undefined;
     };
 export type RefusedOpinion = Extract<NodeOpinion, { fits: false }>;
@@ -29,6 +29,6 @@ export type RefusedOpinion = Extract<NodeOpinion, { fits: false }>;
 export interface Opinions {
   readonly source: 'extender' | 'reports';
   readonly nodes: readonly NodeOpinion[];
-  /** What is to be kept in mind when reading them. */
+  /** Limits of these opinions. */
   readonly notes: readonly string[];
 }

@@ -13,15 +13,15 @@ export interface PredictionInput {
   readonly pod: ExplainedPod;
   readonly nodes: readonly ExplainedNode[];
   readonly topologies: readonly NodeTopology[];
-  /** Pods that have not started, of all namespaces: those that are on their way to a node take CPUs there. */
+  /** Pods that have not started, in all namespaces: those in flight to a node take CPUs there. */
   readonly pending: readonly ExplainedPod[];
   /** Nodes whose agents have been silent for too long. */
   readonly silent: ReadonlySet<string>;
 }
 
 /**
- * What the extender would say, worked out here from the nodes' reports: for clusters where it cannot be asked. What it
- * alone knows is missing: promises to pods that are not bound yet, owners that it holds back.
+ * What the extender would say, computed from the nodes' reports: for clusters where it cannot be reached. What it
+ * alone knows is missing: reservations of pods that are not bound, and owners that it holds back.
  */
 export function predictOpinions({ pod, nodes, topologies, pending, silent }: PredictionInput): Opinions {
   const needs = placementNeedsOf(pod);
@@ -30,7 +30,7 @@ export function predictOpinions({ pod, nodes, topologies, pending, silent }: Pre
   const assumed = assumedByNode(pending, pod);
   const known = new Map<string, NodeVerdict>();
 
-  /** Undefined: the node cannot be judged. */
+  /** Undefined: no prediction for the node. */
   const judge = (name: string): NodeVerdict | undefined => {
     const host = byName.get(name);
     if (needs.mask !== undefined) {
@@ -77,19 +77,19 @@ function notesOf(
     ...(mute.length === 0
       ? []
       : [
-          `${count(mute.length, 'node does', 'nodes do')} not report their topology and are passed unchecked: ` +
+          `${count(mute.length, 'node does', 'nodes do')} not report their topology, so they pass without a check: ` +
             some(mute.map(({ metadata }) => metadata.name ?? '')),
         ]),
     ...(silent.size === 0
       ? []
       : [
-          `${count(silent.size, 'agent has', 'agents have')} fallen silent, their reports are old: ${some([...silent])}`,
+          `${count(silent.size, 'agent has', 'agents have')} stopped reporting, so their reports are old: ${some([...silent])}`,
         ]),
     ...[...unusable].slice(0, 1).map(([node, why]) => `node ${node}: ${why}`),
   ];
 }
 
-/** Pods with CPUs of their own that are bound or nominated and have not started. */
+/** Pods with dedicated CPUs that are bound or nominated and have not started. */
 function assumedByNode(pending: readonly ExplainedPod[], own: ExplainedPod): Map<string, PlacementNeeds[]> {
   const assumed = new Map<string, PlacementNeeds[]>();
   for (const pod of pending) {
@@ -101,7 +101,7 @@ function assumedByNode(pending: readonly ExplainedPod[], own: ExplainedPod): Map
   return assumed;
 }
 
-/** The extender writes what it thinks of a DPU to the node's condition. */
+/** The extender writes the state of a DPU to the node's condition. */
 function deadDpu(pod: ExplainedPod, node: ExplainedNode): string | undefined {
   if (node.metadata.labels?.[DPU_HOST_LABEL] === undefined || pod.spec.hostNetwork === true) return undefined;
   if (pod.metadata.ownerReferences?.some(({ kind, controller }) => controller && kind === 'DaemonSet'))

@@ -1,6 +1,6 @@
 import { usageError } from '../support/exit-status.ts';
 
-/** What `plumbline explain` is asked about. */
+/** The VM or pod that `plumbline explain` explains. */
 export interface Reference {
   /** Undefined: a VM of that name, else a pod. */
   readonly kind: 'vm' | 'pod' | undefined;
@@ -24,7 +24,7 @@ const KINDS: Readonly<Record<string, 'vm' | 'pod'>> = {
   po: 'pod',
 };
 
-/** The kinds as they are offered. */
+/** The kinds that completion offers. */
 export const KIND_WORDS: readonly string[] = ['vm', 'vmi', 'pod'];
 
 const FORMS = 'vm NAME, pod NAME, vm/NAME, pod/NAME or NAMESPACE/NAME';
@@ -39,10 +39,10 @@ export function parseReference(first: string, second: string | undefined, flag: 
   const { kind, rest } = splitKind(first, second);
   const [namespace, name, ...more] = rest.includes('/') ? rest.split('/') : [undefined, rest];
   if (!name || namespace === '' || more.length > 0) {
-    throw usageError(`${[first, second].filter(Boolean).join(' ')} names nothing: expected ${FORMS}`);
+    throw usageError(`'${[first, second].filter(Boolean).join(' ')}' is not a name: expected ${FORMS}`);
   }
   if (namespace !== undefined && flag !== undefined && namespace !== flag) {
-    throw usageError(`two namespaces are given: ${namespace} in ${rest}, and -n ${flag}`);
+    throw usageError(`conflicting namespaces: ${namespace} in ${rest}, and -n ${flag}`);
   }
   return { kind, namespace: namespace ?? flag, name };
 }

@@ -14,8 +14,8 @@ const UNSCHEDULABLE = 'node.kubernetes.io/unschedulable';
 const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 
 /**
- * Why kube-scheduler passes the node over before it asks anybody: selectors, cordons and taints. Other plugins (spread,
- * volumes) are not predicted; their words are in the pod's own condition.
+ * Why kube-scheduler excludes the node before it asks an extender: selectors, cordons and taints. Other plugins (spread,
+ * volumes) are not predicted; their messages are in the pod's own condition.
  */
 export function schedulerRefusal(pod: ExplainedPod, node: ExplainedNode): RefusedOpinion | undefined {
   const { name = '', labels = {} } = node.metadata;
@@ -52,7 +52,7 @@ function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): 
 }
 
 /**
- * What the node has too little of for the scheduler, by what its pods request; undefined where it has enough.
+ * The resource that the node lacks, by the requests of its pods; undefined if it has enough.
  * @param others pods that count on the node
  */
 export function shortOf(

@@ -5,7 +5,7 @@ import type { SchedulerFacts } from '../../model/vm-state/facts.ts';
 import { leaderless, readElection } from '../extender/election.ts';
 
 /**
- * Plumbline's own scheduler, by its Lease. Nothing is known of it where that may not be read.
+ * Plumbline's own scheduler, by its Lease. Empty if the user may not read the Lease.
  * @param now milliseconds since 1970
  * @throws KubeError
  */

@@ -14,16 +14,16 @@ import type { NodeOpinion, Opinions, RefusedOpinion } from './opinion.ts';
 import { predictOpinions } from './predict.ts';
 import { schedulerRefusal, shortOf } from './scheduler-view.ts';
 
-/** Of nodes that nothing else rules out, so many have the requests of their pods summed up: that is a list for each. */
+/** How many nodes, of those that nothing else rules out, get the requests of their pods summed up: one list call each. */
 const SUMMED = 8;
 
-/** What was found of the nodes for a pod that waits for one. */
+/** The results for each node, for a pod that waits for one. */
 export interface Search extends SearchFacts {
   readonly source: Opinions['source'];
   readonly notes: readonly string[];
 }
 
-/** Node by node what would become of a pod. @throws CliError, KubeError */
+/** Predicts the result for a pod on each node. @throws CliError, KubeError */
 export async function searchNodes(
   cluster: ClusterAccess,
   pod: ExplainedPod,
@@ -42,7 +42,7 @@ export async function searchNodes(
   return { groups: groupNodes(all), nodes: all.length, source: opinions.source, notes: opinions.notes };
 }
 
-/** Nodes that could not hold the pod if they were empty say so: no VM that ends would make room there. */
+/** Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there. */
 async function withSizes(
   client: KubeClient,
   pod: ExplainedPod,
@@ -71,7 +71,7 @@ async function withSizes(
 
 const isFull = (one: NodeOpinion) => !one.fits && (FOR_ROOM as readonly string[]).includes(one.kind);
 
-/** The same from the nodes' reports, where the extender cannot be asked. */
+/** The same from the nodes' reports, if the extender cannot be reached. */
 async function ownOpinions(
   client: KubeClient,
   pod: ExplainedPod,
@@ -89,10 +89,10 @@ async function ownOpinions(
   ]);
   const silent = agents?.silent ?? new Set<string>();
   const own = predictOpinions({ pod, nodes, topologies, pending: pending ?? [], silent });
-  return { ...own, notes: [`worked out from the nodes’ reports, since ${whyNot}`, ...own.notes] };
+  return { ...own, notes: [`computed from the nodes’ reports, because ${whyNot}`, ...own.notes] };
 }
 
-/** What kube-scheduler itself rules out comes before what Plumbline says: it never asks about those nodes. */
+/** kube-scheduler's own exclusions come before Plumbline's: it never asks about those nodes. */
 async function withScheduler(
   client: KubeClient,
   pod: ExplainedPod,
@@ -102,7 +102,12 @@ async function withScheduler(
   const byName = new Map(opinions.map((one) => [one.node, one]));
   const merged = nodes.map((node): NodeOpinion => {
     const name = node.metadata.name ?? '';
-    const unseen = { node: name, fits: false, kind: 'unknown-node', text: 'not known to the extender yet' } as const;
+    const unseen = {
+      node: name,
+      fits: false,
+      kind: 'unknown-node',
+      text: 'the extender does not know this node yet',
+    } as const;
     const own = byName.get(name) ?? { ...unseen, detail: unseen.text };
     const refused = schedulerRefusal(pod, node);
     return refused === undefined ? own : together(refused, own);
@@ -127,7 +132,7 @@ async function withScheduler(
   return merged.map((one) => refused.get(one.node) ?? one);
 }
 
-/** Uncordoning a node that is full as well would help nobody. */
+/** Uncordoning a node that is also full does not help. */
 function together(refused: RefusedOpinion, own: NodeOpinion): RefusedOpinion {
   if (refused.kind !== 'cordoned' || own.fits) return refused;
   return {

@@ -15,7 +15,7 @@ import {
 import type { Reference } from './reference.ts';
 import { readRejections } from './rejections.ts';
 
-/** Everything about the VM or pod that is asked about, and nothing about nodes. */
+/** Everything about the VM or pod, and nothing about nodes. */
 export interface Subject {
   readonly kind: 'pod' | 'vm';
   readonly namespace: string;
@@ -46,7 +46,7 @@ export async function readSubject(client: KubeClient, reference: Reference, name
     return await readVmSubject(client, where, name);
   } catch (error) {
     if (kind === 'vm' || !(error instanceof CliError) || error.status !== EXIT.notFound) throw error;
-    // What is said of a name that neither has is of VMs.
+    // If neither a VM nor a pod has the name, the error is about VMs.
     return await readPodSubject(client, where, name).catch((other: unknown) => {
       throw other instanceof CliError && other.status === EXIT.notFound ? error : other;
     });
@@ -91,7 +91,7 @@ function launchersOf(client: KubeClient, namespace: string, uid: string): Promis
   return readAll(client, `${CORE}/${namespace}/pods`, explainedPod, { labelSelector: `${LAUNCHED_BY}=${uid}` });
 }
 
-/** While a VM migrates it has two launchers: the newer one is the one that somebody waits for. */
+/** While a VM migrates it has two launchers: users wait for the newer one. */
 function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefined {
   const newest = [...pods].sort((a, b) => time(b) - time(a));
   return newest.find(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? '')) ?? newest[0];
@@ -99,7 +99,7 @@ function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefi
 
 const time = ({ metadata }: ExplainedPod) => Date.parse(metadata.creationTimestamp ?? '') || 0;
 
-/** Events are a help and no more: who may not read them gets the rest. */
+/** Events are optional: users who may not read them get the rest. */
 async function readEvents(client: KubeClient, namespace: string, names: readonly string[]): Promise<Occurrence[]> {
   const lists = await Promise.all(
     names.map((name) =>
@@ -111,7 +111,7 @@ async function readEvents(client: KubeClient, namespace: string, names: readonly
   return lists.flatMap((list) => list ?? []).sort((a, b) => timeOf(b) - timeOf(a));
 }
 
-/** Names that are there, so that a slip of the finger or a wrong namespace is seen at once. */
+/** Existing names, so that a typing error or a wrong namespace is obvious. */
 async function missing(client: KubeClient, what: string, namespace: string, name: string, path: string) {
   const all = await readIfAllowed(client, path, explainedVm.pick({ metadata: true }));
   const names = (all ?? []).map(({ metadata }) => metadata.name ?? '');
@@ -119,6 +119,6 @@ async function missing(client: KubeClient, what: string, namespace: string, name
   const shown = (close.length > 0 ? close : names).slice(0, 5);
   const more = names.length > shown.length ? ' …' : '';
   const there =
-    all === undefined ? '' : names.length === 0 ? ' (there are none)' : ` (there are ${shown.join(', ')}${more})`;
-  return notFound(`there is no ${what} ${name} in namespace ${namespace}${there}; another namespace is chosen with -n`);
+    all === undefined ? '' : names.length === 0 ? ' (the namespace has none)' : ` (it has ${shown.join(', ')}${more})`;
+  return notFound(`there is no ${what} ${name} in namespace ${namespace}${there}; choose another namespace with -n`);
 }

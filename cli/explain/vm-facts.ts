@@ -17,12 +17,12 @@ import {
   timeOf,
 } from './objects.ts';
 
-/** What the state of a VM is judged by (model/vm-state), of objects of the API server. */
+/** The facts that determine the state of a VM (model/vm-state), from objects of the API server. */
 
-/** Seconds after which a rejection says nothing of now: more than KubeVirt's longest pause between two starts. */
+/** Seconds after which a rejection is outdated: more than KubeVirt's longest pause between two starts. */
 const LONGEST_PAUSE = 600;
 
-/** What a VM is in commands: a VMI that no VM made has none to restart. */
+/** The kind for commands: a VMI without a VM has no VM to restart. */
 export function kindOf(vmi: ExplainedVmi | undefined, vm?: ExplainedVm): VmFacts['kind'] {
   if (vm !== undefined) return 'vm';
   if (vmi === undefined) return undefined;
@@ -43,7 +43,7 @@ export function machineFacts({ spec, status }: ExplainedVm, now: number): Machin
   };
 }
 
-/** What is read of a VMI. */
+/** The facts from a VMI. */
 interface Instance {
   readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | undefined };
   readonly status?:

@@ -48,7 +48,7 @@ export function explainUrl(extender: string): URL {
   try {
     url = new URL(`${extender.replace(/\/+$/, '')}/explain`);
   } catch {
-    throw usageError(`--extender ${extender}: expected a URL, as https://localhost:9443`);
+    throw usageError(`--extender ${extender}: expected a URL such as https://localhost:9443`);
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
     throw usageError(`--extender ${extender}: expected a URL that begins with https:// or http://`);

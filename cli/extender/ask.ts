@@ -4,7 +4,7 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { kubeLine } from '../support/errors.ts';
 import { type Election, readElection } from './election.ts';
 
-/** The extender's answer, or why there is none: in words that follow `since`. */
+/** The extender's answer, or why there is none: text that follows `because`. */
 export type Asked =
   | { readonly answer: unknown }
   | { readonly missing: 'absent' | 'forbidden' | 'silent'; readonly why: string };
@@ -16,11 +16,11 @@ type Cluster = Pick<ClusterAccess, 'client' | 'config'>;
 const SERVICE_PROXY = `/api/v1/namespaces/${NAMESPACE}/services/https:plumbline-scheduler-plugin:https/proxy`;
 /** Where /explain is served on loopback, both in kube-scheduler's pod and behind a Service. */
 const LOOPBACK_PORT = 8082;
-/** Seconds: it answers in a few hundred milliseconds, and without it there is another way. */
+/** Seconds: it answers in a few hundred milliseconds, and there is a fallback. */
 const DEADLINE = 5;
 
 const denied = (what: string) =>
-  ({ missing: 'forbidden', why: `you may not ask the extender (${what} in ${NAMESPACE})` }) as const;
+  ({ missing: 'forbidden', why: `you may not reach the extender (${what} in ${NAMESPACE})` }) as const;
 
 /**
  * Asks `GET /explain` through the API server, by a port-forward to the pod that leads: that of Plumbline's kube-scheduler,
@@ -49,7 +49,7 @@ async function askLeader(
 ): Promise<Asked | undefined> {
   if (election === undefined) return undefined;
   const { leader: pod } = election;
-  if (pod === undefined) return { missing: 'absent', why: `no replica of ${name} leads` };
+  if (pod === undefined) return { missing: 'absent', why: `no replica of ${name} is the leader` };
   const [{ openPortForward }, { getOver }] = await Promise.all([import('./port-forward.ts'), import('./http-over.ts')]);
   const signal = AbortSignal.timeout(DEADLINE * 1000);
   try {
@@ -71,7 +71,11 @@ function whyNotForwarded(error: unknown, name: string, pod: string, signal: Abor
   if (status === 403) return denied('pods/portforward');
   if (status === 404) return { missing: 'absent', why: `the pod ${pod}, which leads ${name}, is gone` };
   const said =
-    status >= 500 ? `${status}: is the kubelet of its node reachable?` : signal.aborted ? 'no answer in time' : message;
+    status >= 500
+      ? `${status}: check that the API server reaches the kubelet of that node`
+      : signal.aborted
+        ? 'no answer in time'
+        : message;
   return { missing: 'silent', why: `the extender in pod ${pod} did not answer (${firstLine(said)})` };
 }
 
@@ -82,7 +86,7 @@ async function askService({ client }: Cluster, query: Query): Promise<Asked> {
     if (!(error instanceof KubeError)) throw error;
     const { status, message } = error;
     if (status === 403) return denied('services/proxy');
-    if (status === 404) return { missing: 'absent', why: 'the extender is not reached through the API server' };
+    if (status === 404) return { missing: 'absent', why: 'the API server does not reach the extender' };
     if (status === 503) {
       return { missing: 'silent', why: 'the extender does not answer (no active replica behind its Service)' };
     }

@@ -6,7 +6,7 @@ import { readOne } from '../support/lists.ts';
 /** Seconds without a renewal. Holders renew every 1 or 2 s; the rest covers clocks that differ from this machine's. */
 export const OVERDUE = 60;
 
-/** Who leads, as a Lease in plumbline-system says. */
+/** The leader, from a Lease in plumbline-system. */
 export interface Election {
   /** Name of the leader's pod; undefined: the Lease is released, or its holder is no pod. */
   readonly leader: string | undefined;
@@ -38,9 +38,9 @@ export function electionOf({ spec }: Lease, now: number): Election {
   };
 }
 
-/** Why nothing leads; undefined: something does. */
+/** Why there is no leader; undefined: there is one. */
 export function leaderless(name: string, election: Election | undefined): string | undefined {
-  if (election?.leader === undefined) return `no replica of ${name} leads`;
+  if (election?.leader === undefined) return `no replica of ${name} is the leader`;
   const { age } = election;
   if (age === undefined || age <= OVERDUE) return undefined;
   return `the Lease ${name} was last renewed ${Math.round(age)} s ago`;

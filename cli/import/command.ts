@@ -23,24 +23,24 @@ Examples:
   plumbline import nova-conf rack-a.conf --node-selector rack=a --map-only >> networks.yaml
   plumbline import nova-conf nova.conf --cpus 0-63 -o json
 
-Of several files, later ones win; a directory stands for the *.conf in it. Warnings go to standard error.
-Ends with 0 also where it warns, with 2 if a file cannot be read as one of Nova's.`;
+Settings in later files override earlier ones; a directory means the *.conf files in it. Warnings go to standard error.
+Exit status: 0 done, also with warnings; 2 if a file is not a Nova configuration.`;
 
 /** `plumbline import` */
 export function importCommand(): Command {
   const novaConf = new Command('nova-conf')
     .description(
-      'Makes the network map of a compute host’s nova.conf ([neutron] physnets, [neutron_physnet_*], [neutron_tunnel]), ' +
-        'and says which CPUs the kubelet has to reserve so that VMs get those of cpu_dedicated_set.',
+      'Convert nova.conf of a compute host ([neutron] physnets, [neutron_physnet_*], [neutron_tunnel]) to a network map, ' +
+        'and print the CPUs that the kubelet must reserve so that VMs get those of cpu_dedicated_set.',
     )
-    .argument('<files...>', 'nova.conf, and further files as they are given to nova-compute')
+    .argument('<files...>', 'nova.conf, and further files in the order of nova-compute')
     .option(
       '--node-selector <label=value>',
-      'the nodes that the map is for; may be given again; default: all',
+      'the nodes that the map is for; may be repeated; default: all',
       nodeSelector,
     )
-    .option('--cpus <list>', 'the CPUs of such a host, as 0-63: for the CPUs to reserve', cpuList)
-    .option('--map-only', 'print the entry alone, to be put under others, instead of a ConfigMap')
+    .option('--cpus <list>', 'the CPUs of such a host, such as 0-63, to compute the CPUs to reserve', cpuList)
+    .option('--map-only', 'print only the entry, to add to an existing map, instead of a ConfigMap')
     .addHelpText('after', EXAMPLES)
     .action(async (paths: string[], flags: NovaConfFlags) => {
       const found = novaHostOf(await readConfigFiles(paths));
@@ -56,7 +56,7 @@ export function importCommand(): Command {
       });
     });
   return new Command('import')
-    .description('Takes over what another system was told of its hosts.')
+    .description('Convert the host configuration of another system.')
     .addCommand(withOutput(novaConf, ['json', 'yaml']));
 }
 

@@ -38,14 +38,14 @@ async function read(path: string): Promise<string> {
   const bytes = await readFile(path).catch((error: unknown) => {
     throw unreadable(path, error);
   });
-  if (bytes.length > LARGEST) throw usageError(`${path} has ${bytes.length} bytes: too many for a configuration file`);
+  if (bytes.length > LARGEST) throw usageError(`${path} has ${bytes.length} bytes: too large for a configuration file`);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
-    throw usageError(`${path} is no text (UTF-8)`, { cause: error });
+    throw usageError(`${path} is not UTF-8 text`, { cause: error });
   }
 }
 
 function unreadable(path: string, error: unknown): Error {
-  return usageError(`${path} cannot be read: ${(error as Error).message}`, { cause: error });
+  return usageError(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
 }

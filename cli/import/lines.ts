@@ -16,7 +16,7 @@ export function mapEntry({ networks }: NovaHost, nodeSelector: ImportChoice['nod
   return { ...(nodeSelector && { nodeSelector }), ...networks };
 }
 
-/** The ConfigMap that the component network-map mounts, or its entry alone; what else is to be done as comments. */
+/** The ConfigMap that the component network-map mounts, or its entry alone; further steps as comments. */
 export function importedLines(host: NovaHost, choice: ImportChoice): string[] {
   const entries = yamlLines([mapEntry(host, choice.nodeSelector)]);
   if (choice.mapOnly === true) return entries;
@@ -37,7 +37,7 @@ function yamlLines(data: unknown): string[] {
   return stringify(data, { lineWidth: 0, collectionStyle: 'any' }).trimEnd().split('\n');
 }
 
-/** What the kubelet of such a host is to be told, as comments. */
+/** The kubelet settings for such a host, as comments. */
 function cpuAdvice({ cpus }: NovaHost, online: string | undefined): string[] {
   const { dedicated, shared } = cpus;
   if (dedicated === undefined) return [];
@@ -45,14 +45,16 @@ function cpuAdvice({ cpus }: NovaHost, online: string | undefined): string[] {
   const reserved = all && reservedCpusFor(cpus, all);
   const reserve =
     reserved === undefined
-      ? [`# all of the host's CPUs but ${dedicated} (give --cpus for the list)`]
+      ? [`# all CPUs of the host except ${dedicated} (give --cpus for the list)`]
       : [`reservedSystemCPUs: "${reserved}"`].map((line) => `# ${line}`);
   const foreign = all && dedicated.minus(all);
   return [
-    `# Pinned guests had CPUs ${dedicated} here. For VMs to get the same, the kubelet's configuration reserves the others:`,
+    `# Nova gave pinned guests CPUs ${dedicated}. To give VMs the same, reserve the others in the kubelet's configuration:`,
     ...reserve,
     '# cpuManagerPolicy: static',
-    ...(shared ? [`# The other guests' CPUs ${shared} have no counterpart: their pods share what nobody owns.`] : []),
-    ...(foreign && !foreign.isEmpty ? [`# CPUs ${foreign} are not among those of --cpus.`] : []),
+    ...(shared
+      ? [`# CPUs ${shared} of the other guests have no counterpart: their pods share the CPUs without an owner.`]
+      : []),
+    ...(foreign && !foreign.isEmpty ? [`# CPUs ${foreign} are not in --cpus.`] : []),
   ];
 }

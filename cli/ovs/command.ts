@@ -19,15 +19,15 @@ Examples:
   plumbline ovs status                # on the node itself
   plumbline ovs status -o wide        # a line for each thread
 
-Ends with 0 if every thread is where it should be, with 1 if not, with 3 if the agent cannot be asked, with 4 if
+Exit status: 0 if every thread is on its CPUs, 1 if not, 3 if the agent cannot be reached, 4 if
 no agent runs on the node.`;
 
 /** `plumbline ovs status` */
 export function ovsCommand(): Command {
   const status = new Command('status')
     .description(
-      'Shows every thread of Open vSwitch: the CPUs it may run on, those it should be on, and why. Asks the node’s ' +
-        'agent: from elsewhere by a port-forward, on the node itself directly.',
+      'Show every thread of Open vSwitch: the CPUs it may run on, the CPUs it should run on, and why. The node’s ' +
+        'agent answers: directly on the node itself, else through a port-forward.',
     )
     .option('--threads', 'the same as -o wide')
     .option('--json', 'the same as -o json')
@@ -41,5 +41,5 @@ export function ovsCommand(): Command {
       process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
     });
   withOutput(withAgent(status), ['json', 'yaml', 'wide']);
-  return new Command('ovs').description('Open vSwitch on a node').addCommand(status);
+  return new Command('ovs').description('Show where the threads of Open vSwitch run on a node.').addCommand(status);
 }

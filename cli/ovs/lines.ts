@@ -8,8 +8,8 @@ import { isInPlace, type OvsStatus, type OvsThread } from '../agent/ovs-status.t
 export function statusLines(status: OvsStatus, each = false): string[] {
   const { enabled, enablerFile, wanted, why, problems, sources, processes } = status;
   const lines = enabled
-    ? [`on: ordinary threads belong on CPUs ${wanted ?? 'they were on, but for owned ones'}`]
-    : [`off: ${enablerFile} is missing or empty; threads are where they were put by others`];
+    ? [`on: ordinary threads should run on CPUs ${wanted ?? 'of their original affinity, except owned ones'}`]
+    : [`off: ${enablerFile} is missing or empty; the agent does not move threads`];
   for (const text of why) lines.push(`  ${text}`);
   for (const { name, problem } of sources) lines.push(`  source ${name}: ${problem ?? 'used'}`);
   for (const problem of problems) lines.push(`! ${problem}`);
@@ -17,7 +17,7 @@ export function statusLines(status: OvsStatus, each = false): string[] {
     lines.push('', `${name}${role === 'daemon' ? '' : ` ${role}`} (pid ${pid}), ${threads.length} threads`);
     for (const group of each ? threads.map((thread) => [thread]) : alike(threads)) lines.push(threadLine(group));
   }
-  if (processes.length === 0) lines.push('', 'no daemon of Open vSwitch was found');
+  if (processes.length === 0) lines.push('', 'no Open vSwitch daemon found');
   return [...lines, ''];
 }
 
@@ -28,6 +28,6 @@ function threadLine(group: readonly OvsThread[]): string {
   const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${kindOf(thread)}`;
   const reason = noteOf(thread);
   const verdict =
-    wanted === null ? reason : isInPlace(thread) ? 'as wanted' : `wanted ${wanted}: ${reason || 'to be moved'}`;
+    wanted === null ? reason : isInPlace(thread) ? 'as wanted' : `wanted ${wanted}: ${reason || 'not moved yet'}`;
   return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${verdict}`.trimEnd();
 }

@@ -7,13 +7,13 @@ export const ovsStatusOutput = z
   .strictObject({
     enabled: z.boolean(),
     enablerFile: z.string(),
-    inOrder: z.boolean().meta({ description: 'every thread is where it should be and nothing stands in the way' }),
+    inOrder: z.boolean().meta({ description: 'every thread is on its CPUs and nothing prevents that' }),
     wanted: cpus.nullable().meta({ description: 'CPUs of ordinary threads; null while nothing is set' }),
     why: z.array(z.string()),
     problems: z.array(z.string()),
     sources: z
       .array(z.strictObject({ name: z.string(), problem: z.string().nullable() }))
-      .meta({ description: 'where the agent knows the owners of CPUs from' }),
+      .meta({ description: 'the agent’s sources for the owners of CPUs' }),
     processes: z.array(
       z.strictObject({
         name: z.string(),

@@ -18,10 +18,10 @@ Examples:
   qemu-system-x86_64 -S -smp 2 -accel kvm -qmp unix:/run/vm.qmp,server=on,wait=off ... &
   plumbline qemu --qmp /run/vm.qmp --mask 1:3        # vCPU 0 on CPU 1, vCPU 1 on CPU 3
   plumbline qemu --qmp /run/vm.qmp --mask 0-3        # the whole VM, emulator and IO threads too, on CPUs 0 to 3
-  plumbline qemu --qmp /run/vm.qmp --mask all        # unpins the whole VM
+  plumbline qemu --qmp /run/vm.qmp --mask all        # unpin the whole VM
 
-Ends with 0 if every vCPU is on its CPUs, with 1 if none was pinned and the guest was not resumed, with 3 if QEMU cannot
-be asked.`;
+Exit status: 0 if every vCPU is on its CPUs, 1 if none was pinned and the guest was not resumed, 3 if QEMU cannot
+be reached.`;
 
 interface QemuFlags {
   readonly qmp: string;
@@ -36,19 +36,23 @@ interface QemuFlags {
 export function qemuCommand(): Command {
   const command = new Command('qemu')
     .description(
-      'Pins the vCPUs of a QEMU that runs without Kubernetes, by Ganeti’s CPU mask. Start QEMU with -S and a monitor: ' +
-        'each vCPU thread is put on its CPUs and read back, and only then does the guest run. A guest that somebody ' +
-        'paused, or that is migrating in, is pinned and not resumed.',
+      'Pin the vCPUs of a QEMU process that runs without Kubernetes, with a CPU mask as in Ganeti. Start QEMU with -S and a ' +
+        'monitor: the command pins each vCPU thread, verifies it, and then starts the guest. A guest that a user ' +
+        'paused, or that is migrating in, is pinned but not resumed.',
     )
-    .requiredOption('--qmp <socket>', 'the Unix socket of QEMU’s monitor, which serves one client at a time')
+    .requiredOption('--qmp <socket>', 'Unix socket of QEMU’s monitor, which serves one client at a time')
     .requiredOption(
       '--mask <mask>',
-      'CPUs of each vCPU: 1:3 or 1-2:all; a single entry is for all threads of the VM: 0-3; all unpins them',
+      'CPUs of each vCPU: 1:3 or 1-2:all; a single entry applies to all threads of the VM: 0-3; all unpins them',
       maskArgument,
     )
-    .option('--vcpus <number>', 'how many vCPUs there must be; default: as many as the mask has entries', countArgument)
-    .option('--fix-cpu-mismatch', 'on a host that has not the CPUs of the mask, unpin the VM instead of refusing')
-    .option('--no-cont', 'do not let the guest run afterwards')
+    .option(
+      '--vcpus <number>',
+      'number of vCPUs that the VM must have; default: as many as the mask has entries',
+      countArgument,
+    )
+    .option('--fix-cpu-mismatch', 'if the host lacks CPUs of the mask, unpin the VM instead of refusing')
+    .option('--no-cont', 'do not start the guest afterwards')
     .addHelpText('after', EXAMPLES)
     .action(async ({ qmp, mask, vcpus, fixCpuMismatch, cont, output }: QemuFlags) => {
       const online = CpuSet.parse(readFileSync(ONLINE, 'utf8'));
@@ -78,8 +82,8 @@ function outcomeLines(mask: CpuMask, { vcpus, others, fellBack, resumed, status 
   return [
     ...tableLines(['VCPU', 'THREAD', 'CPUS'], rows),
     ...(others === null ? [] : otherLines(others)),
-    ...(fellBack ? [`this host lacks CPUs of the mask ${briefMask(mask)}: nothing is pinned`] : []),
-    resumed ? 'the guest runs' : `the guest was left as it is: ${status}`,
+    ...(fellBack ? [`this host lacks CPUs of the mask ${briefMask(mask)}: no thread is pinned`] : []),
+    resumed ? 'the guest runs' : `the guest is unchanged: ${status}`,
   ];
 }
 
@@ -87,7 +91,7 @@ function otherLines({ threads, left }: OtherThreads): string[] {
   const [first] = left;
   return [
     `${threads} other threads of QEMU (emulator, IO) are on the same CPUs`,
-    ...(first === undefined ? [] : [`the kernel does not move ${left.length} more, as thread ${first}`]),
+    ...(first === undefined ? [] : [`the kernel does not move ${left.length} more, such as thread ${first}`]),
   ];
 }
 

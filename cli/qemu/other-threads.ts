@@ -3,9 +3,9 @@ import { moveThreads } from '../../native/pin-threads.ts';
 import type { Qmp, QmpCpu } from '../../native/qmp.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 
-/** QEMU's threads that are no vCPUs: the emulator's, IO threads, workers. */
+/** QEMU's threads other than vCPUs: emulator, IO threads, workers. */
 export interface OtherThreads {
-  /** How many are where they were put. */
+  /** How many are on their new CPUs. */
   readonly threads: number;
   /** Ids of those that the kernel left elsewhere. */
   readonly left: readonly number[];
@@ -17,7 +17,7 @@ export interface OtherThreads {
  */
 const MOST_ROUNDS = 8;
 
-/** Moves every thread of QEMU that is no vCPU. `putBack` gives them the CPUs they had. */
+/** Moves every thread of QEMU except vCPUs. `putBack` restores their CPUs. */
 export function moveOthers(affinity: Affinity, qmp: Qmp, cpus: readonly QmpCpu[], words: Uint32Array) {
   const vcpus = new Set(cpus.map(({ tid }) => tid));
   const before = new Map<number, Uint32Array>();

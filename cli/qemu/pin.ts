@@ -9,10 +9,10 @@ import type { Qmp, QmpCpu } from '../../native/qmp.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import { moveOthers, type OtherThreads } from './other-threads.ts';
 
-/** A VM that is left as it was: nothing pinned, nothing resumed. */
+/** The VM is unchanged: nothing pinned, nothing resumed. */
 export class NotPinned extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
-    super('not-pinned', `${why}; nothing is pinned, and the guest was not resumed`, options);
+    super('not-pinned', `${why}; no thread is pinned, and the guest was not resumed`, options);
   }
 }
 
@@ -22,7 +22,7 @@ export interface PinRequest {
   readonly vcpus: number | undefined;
   /** CPUs of the host that are online. */
   readonly online: CpuSet;
-  /** Take `all` in the place of a mask that the host has not the CPUs of. */
+  /** Use `all` if the host lacks CPUs of the mask. */
   readonly fixMismatch: boolean;
   /** Let the guest run afterwards, if it was started with -S and waits for that. */
   readonly resume: boolean;
@@ -34,7 +34,7 @@ export interface Pinned {
   readonly others: OtherThreads | null;
   readonly fellBack: boolean;
   readonly resumed: boolean;
-  /** What QEMU said it was doing before. */
+  /** QEMU's status before. */
   readonly status: string;
 }
 

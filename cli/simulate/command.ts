@@ -26,18 +26,18 @@ interface SimulateFlags extends ClusterFlags, Partial<Invention> {
   readonly output?: OutputFormat;
 }
 
-/** What the VMs are placed on. */
+/** The nodes to place VMs on. */
 interface Scene {
   readonly topologies: readonly NodeTopology[];
   readonly nads: readonly NetworkAttachmentDefinition[];
-  /** Cordoned, or with a dead DPU: nothing new goes there. */
+  /** Cordoned, or with a dead DPU: no new pods start there. */
   readonly closed: ReadonlySet<string>;
 }
 
 const EXAMPLES = `
-A shape is cores of the guest and threads of each, then the networks that it must be beside, then how many; without a number as
-many as fit: 8c, 4c2t, 4c2t:10, 4c2t@physnet0:10, 8c@physnet0,tunnel. Such a VM has dedicated CPUs, an isolated emulator
-thread and the full-pcpus-only annotation. Memory and devices are not counted.
+A shape is the guest's cores and threads of each, then the networks that it must be near, then how many VMs; without a number, as
+many as fit: 8c, 4c2t, 4c2t:10, 4c2t@physnet0:10, 8c@physnet0,tunnel. Each VM has dedicated CPUs, an isolated emulator
+thread and the full-pcpus-only annotation. Memory and devices do not count.
 
 Examples:
   plumbline simulate --vm 4c2t:20                                 # do 20 more fit on this cluster?
@@ -45,9 +45,9 @@ Examples:
   plumbline simulate --vm 4c2t --nodes 100 --topology 2x16x2      # how many fit on 100 such nodes?
   plumbline simulate --vm 4c2t@physnet0:50 --vm 2c2t --nodes 10 --topology 2x16x2 --physnet physnet0=0 -o json
 
-Ends with 0 if all that were asked for fit, with 1 if some did not.`;
+Exit status: 0 if all requested VMs fit, 1 if some do not.`;
 
-/** Of invented nodes. */
+/** Options of hypothetical nodes. */
 const TOPOLOGY = '2x16x2';
 
 const gather = (value: string, before: readonly string[]) => [...before, value];
@@ -55,24 +55,29 @@ const gather = (value: string, before: readonly string[]) => [...before, value];
 /** `plumbline simulate` */
 export function simulateCommand(): Command {
   const policies = ['none', 'best-effort', 'restricted', 'single-numa-node'];
-  const policy = new Option('--topology-manager <policy>', 'policy of the invented kubelets').choices(policies);
+  const policy = new Option('--topology-manager <policy>', 'policy of the kubelets of hypothetical nodes').choices(
+    policies,
+  );
   const command = new Command('simulate')
     .description(
-      'Places VMs on this cluster, or on nodes that are invented, as extender and kubelets would: how many fit, and what is wasted.',
+      'Place VMs on this cluster, or on hypothetical nodes, as the extender and kubelets would: how many fit, and what is wasted.',
     )
-    .option('--vm <shape>', 'VMs of this shape, as 4c2t@physnet0:10; may be given again', gather, [])
-    .option('-f, --filename <file>', 'VMs of this YAML file; - for standard input; may be given again', gather, [])
-    .option('--nodes <number>', 'so many invented nodes instead of the cluster', wholeNumber)
-    .option('--topology <SxCxT>', `of each invented node: NUMA nodes x cores of each x threads; default: ${TOPOLOGY}`)
+    .option('--vm <shape>', 'VMs of this shape, such as 4c2t@physnet0:10; may be repeated', gather, [])
+    .option('-f, --filename <file>', 'VMs of this YAML file; - for standard input; may be repeated', gather, [])
+    .option('--nodes <number>', 'number of hypothetical nodes to use instead of the cluster', wholeNumber)
+    .option(
+      '--topology <SxCxT>',
+      `topology of each hypothetical node: NUMA nodes x cores of each x threads; default: ${TOPOLOGY}`,
+    )
     .option(
       '--physnet <name=cells>',
-      'a physnet of the invented nodes and its NUMA nodes; may be given again',
+      'a physnet of the hypothetical nodes and its NUMA nodes; may be repeated',
       gather,
       [],
     )
-    .option('--reserved <cpus>', 'reserved CPUs of the invented nodes; default: the first core')
+    .option('--reserved <cpus>', 'reserved CPUs of the hypothetical nodes; default: the first core')
     .addOption(policy.default('best-effort'))
-    .option('--kubelet <version>', 'version of the invented kubelets', 'v1.36.2')
+    .option('--kubelet <version>', 'kubelet version of the hypothetical nodes', 'v1.36.2')
     .addHelpText('after', EXAMPLES)
     .action(run);
   return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide']);
@@ -85,13 +90,13 @@ function wholeNumber(text: string): number {
 
 async function run(flags: SimulateFlags): Promise<void> {
   if (flags.vm.length + flags.filename.length === 0) {
-    throw usageError('no VM is given: --vm 4c2t:10, or -f FILE; see plumbline simulate --help');
+    throw usageError('no VMs given: use --vm 4c2t:10 or -f FILE; see plumbline simulate --help');
   }
   const [only] = (['topology', 'reserved', 'physnet'] as const).filter((flag) => (flags[flag]?.length ?? 0) > 0);
   if (flags.nodes === undefined && only !== undefined) {
-    throw usageError(`--${only} is for invented nodes: give --nodes too, as --nodes 100`);
+    throw usageError(`--${only} is for hypothetical nodes: add --nodes, such as --nodes 100`);
   }
-  // What is wrong with the command line or a file is said before the cluster is asked.
+  // Reports errors in the command line or a file before it queries the cluster.
   for (const text of flags.vm) parseShape(text);
   const files = flags.filename.map((path) => readVmFile(path, flags.namespace ?? 'default'));
   const scene =
@@ -108,9 +113,9 @@ async function run(flags: SimulateFlags): Promise<void> {
   const said = [
     ...notes,
     ...(scene.closed.size > 0
-      ? [`left out, as they are cordoned or their DPU is dead: ${[...scene.closed].join(', ')}`]
+      ? [`excluded because they are cordoned or their DPU is dead: ${[...scene.closed].join(', ')}`]
       : []),
-    ...[...unusable].map(([name, why]) => `${name} is left out: ${why}`),
+    ...[...unusable].map(([name, why]) => `${name} is excluded: ${why}`),
   ];
   const fits = !result.vms.some(isShort);
   await print(flags.output, simulateData(result, fits, said), {
@@ -145,7 +150,7 @@ function demandsOf(shapes: readonly string[], files: readonly VmFile[], scene: S
   for (const { vms, nads } of files) {
     for (const vm of vms) {
       if (vm.vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) {
-        notes.push(`${vm.name} has no dedicated CPUs and is passed over`);
+        notes.push(`${vm.name} has no dedicated CPUs and is ignored`);
         continue;
       }
       const { networks, notes: said } = networksOf(vm, [...nads, ...scene.nads]);

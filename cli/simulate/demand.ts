@@ -6,7 +6,7 @@ import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { networkOfResource } from '../../model/placement/preferences.ts';
 
-/** VMs that are to be placed, all alike. */
+/** VMs to place, all alike. */
 export interface Demand {
   /** As the user wrote it: `4c2t@physnet0`, or the VM's name. */
   readonly name: string;
@@ -15,7 +15,7 @@ export interface Demand {
   readonly needs: PlacementNeeds;
   /** Exclusive CPUs of the launcher, padding included. */
   readonly cpus: number;
-  /** CPUs that the webhook adds to fill whole cores. */
+  /** CPUs that the webhook adds to complete whole cores. */
   readonly padding: number;
 }
 
@@ -23,7 +23,7 @@ export interface DemandRequest {
   readonly name: string;
   readonly count: number | undefined;
   readonly vmi: VmiShape;
-  /** Physnets that it must be beside, `tunnel` for the tunnel. */
+  /** Physnets that it must be near, `tunnel` for the tunnel. */
   readonly networks: readonly string[];
   /** Threads per core of the nodes. */
   readonly threadsPerCore: Iterable<number>;

@@ -28,14 +28,14 @@ export interface FileVm {
 
 export interface VmFile {
   readonly vms: readonly FileVm[];
-  /** Definitions that stand in the file beside the VMs. */
+  /** Network definitions in the same file. */
   readonly nads: readonly NetworkAttachmentDefinition[];
 }
 
 const replicas = z.object({ spec: z.object({ replicas: z.number().int().min(0).max(100_000).nullish() }) });
 const anyObject = z.object({ apiVersion: z.string(), kind: z.string(), metadata: objectMeta });
 
-/** Kinds that make VMIs, with where the VMI’s own form stands in each. */
+/** Kinds that create VMIs, with the path of the VMI template in each. */
 const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' | 'count'>>> = {
   VirtualMachine: (object) => fromTemplate(virtualMachine.parse(object).spec, 1),
   VirtualMachineInstance: (object) => ({ vmi: virtualMachineInstance.parse(object), count: 1 }),
@@ -46,7 +46,7 @@ const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' |
 };
 
 /**
- * Reads the VMs of a YAML file, `-` for standard input. Other objects than VMs and NetworkAttachmentDefinitions are passed over.
+ * Reads the VMs of a YAML file, `-` for standard input. Other objects than VMs and NetworkAttachmentDefinitions are ignored.
  * @throws CliError if it cannot be read, or a VM in it is none
  */
 export function readVmFile(path: string, namespace: string): VmFile {
@@ -54,7 +54,8 @@ export function readVmFile(path: string, namespace: string): VmFile {
   const nads: NetworkAttachmentDefinition[] = [];
   for (const document of documentsOf(path)) {
     const head = anyObject.safeParse(document);
-    if (!head.success) throw usageError(`${path}: a document is no Kubernetes object (apiVersion, kind, metadata)`);
+    if (!head.success)
+      throw usageError(`${path}: a document is not a Kubernetes object (needs apiVersion, kind, metadata)`);
     const { kind, metadata } = head.data;
     const read = READERS[kind];
     try {
@@ -67,7 +68,7 @@ export function readVmFile(path: string, namespace: string): VmFile {
       throw usageError(`${path}: ${kind} ${metadata.name}: ${issue?.path.join('.')}: ${issue?.message}`);
     }
   }
-  if (vms.length === 0) throw usageError(`${path}: there is no VM in it (VirtualMachine, VirtualMachineInstance, …)`);
+  if (vms.length === 0) throw usageError(`${path}: the file has no VM (VirtualMachine, VirtualMachineInstance, …)`);
   return { vms, nads };
 }
 
@@ -82,7 +83,7 @@ function documentsOf(path: string): unknown[] {
   if ('empty' in documents) return [];
   return documents.flatMap((document) => {
     const [problem] = document.errors;
-    if (problem) throw usageError(`${path} is no YAML: ${problem.message.split('\n')[0]}`);
+    if (problem) throw usageError(`${path} is not valid YAML: ${problem.message.split('\n')[0]}`);
     const content: unknown = document.toJS();
     // kubectl get -o yaml writes a List.
     const items = (content as { kind?: string; items?: unknown[] } | null)?.kind?.endsWith('List')
@@ -102,7 +103,7 @@ function countOf(object: unknown): number {
   return replicas.parse(object).spec.replicas ?? 1;
 }
 
-/** The physnets, and `tunnel`, that a VM is held to, and what could not be told. @throws CliError on a malformed annotation */
+/** The physnets, and `tunnel`, that a VM requires, and what is unknown. @throws CliError on a malformed annotation */
 export function networksOf(
   { name, namespace, vmi }: FileVm,
   nads: readonly NetworkAttachmentDefinition[],

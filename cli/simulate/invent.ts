@@ -3,7 +3,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** Nodes as one writes them on a command line. */
+/** Hypothetical nodes, as the command line describes them. */
 export interface Invention {
   readonly nodes: number;
   /** `2x16x2`: NUMA nodes, cores of each, threads of each core. */
@@ -30,7 +30,7 @@ export function inventNodes(invention: Invention): NodeTopology[] {
   const [, sockets = 0, coresEach = 0, threads = 0] = (/^(\d{1,2})x(\d{1,3})x(\d)$/.exec(topology) ?? []).map(Number);
   if (sockets < 1 || sockets > 8 || coresEach < 1 || threads < 1 || threads > 8) {
     const form = 'NUMA nodes (1 to 8) x cores of each x threads of a core (1 to 8)';
-    throw usageError(`--topology ${topology}: expected ${form}, as 2x16x2`);
+    throw usageError(`--topology ${topology}: expected ${form}, such as 2x16x2`);
   }
   const cores = sockets * coresEach;
   const siblings = (core: number) => CpuSet.of(Array.from({ length: threads }, (_, thread) => core + thread * cores));
@@ -60,7 +60,7 @@ export function inventNodes(invention: Invention): NodeTopology[] {
 
 function physnetOf(text: string, sockets: number): { name: string; cells: string } {
   const [, name = '', list = ''] = /^([^=]+)=(.+)$/.exec(text) ?? [];
-  if (name === '') throw usageError(`--physnet ${text}: expected a name and its NUMA nodes, as physnet0=0`);
+  if (name === '') throw usageError(`--physnet ${text}: expected NAME=NUMA-NODES, such as physnet0=0`);
   const cells = cpuList('--physnet', list);
   const foreign = cells.toArray().find((cell) => cell >= sockets);
   if (foreign !== undefined) throw usageError(`--physnet ${text}: there is no NUMA node ${foreign}`);

@@ -2,7 +2,7 @@ import { tableLines } from '../support/table.ts';
 import { type Terminal, wrap } from '../support/terminal.ts';
 import type { DemandOutcome, Simulation } from './simulate.ts';
 
-/** The outcome for people: what fits, what stands in the way of more, what is wasted. */
+/** The result for people: what fits, what prevents more, what is wasted. */
 export function simulationLines(
   result: Simulation,
   notes: readonly string[],
@@ -13,15 +13,15 @@ export function simulationLines(
   const { vms, cpus, nodes, splitCores, placements } = result;
   const columns = Math.max(40, Math.min(width, 120));
   const rows = vms.map(({ name, cpus: each, padding, asked, placed }) => {
-    const of = padding === 0 ? `${each}` : `${each} (${padding} ${padding === 1 ? 'fills' : 'fill'} a core)`;
+    const of = padding === 0 ? `${each}` : `${each} (${padding} ${padding === 1 ? 'completes' : 'complete'} a core)`;
     return [name, of, asked === undefined ? 'as many as fit' : `${asked}`, `${placed}`];
   });
   const [head = '', ...body] = tableLines(['VM', 'CPUs', 'asked', 'placed'], rows);
   const usable = cpus.total - cpus.reserved - cpus.before;
   const share = (part: number) =>
-    `${part} CPUs (${usable === 0 ? 0 : ((100 * part) / usable).toFixed(1)} % of those that can be given)`;
+    `${part} CPUs (${usable === 0 ? 0 : ((100 * part) / usable).toFixed(1)} % of those that VMs can have)`;
   const count = (number: number, one: string) => `${number} ${one}${number === 1 ? '' : 's'}`;
-  const before = cpus.before === 0 ? '' : `, ${cpus.before} owned already`;
+  const before = cpus.before === 0 ? '' : `, ${cpus.before} already owned`;
   return [
     `${count(nodes, 'node')}, ${cpus.total} CPUs: ${cpus.reserved} reserved${before}`,
     '',
@@ -30,11 +30,11 @@ export function simulationLines(
     ...vms.filter((vm) => Object.keys(vm.refusals).length > 0).flatMap((vm) => refusalLines(vm, columns)),
     '',
     paint('bold', 'CPUs'),
-    `  given      ${share(cpus.given)}`,
-    `  to fill    ${share(cpus.padding)} fill whole cores`,
+    `  used       ${share(cpus.given)}`,
+    `  padding    ${share(cpus.padding)} complete whole cores`,
     `  free       ${share(cpus.free)}`,
-    `  stranded   ${share(cpus.stranded)}: free where none of these VMs fits any more`,
-    ...(splitCores > 0 ? [`  ${count(splitCores, 'core')} given in part`] : []),
+    `  stranded   ${share(cpus.stranded)}: free on nodes where none of these VMs fits`,
+    ...(splitCores > 0 ? [`  ${count(splitCores, 'core')} used in part`] : []),
     ...(wide
       ? [
           '',

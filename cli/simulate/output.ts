@@ -6,18 +6,18 @@ const count = z.number().int().nonnegative();
 /** What `plumbline simulate -o json` prints. */
 export const simulateOutput = z
   .strictObject({
-    fits: z.boolean().meta({ description: 'every VM that was asked for has a place' }),
+    fits: z.boolean().meta({ description: 'every requested VM fits' }),
     nodes: count,
     cpus: z.strictObject({
       total: count,
       reserved: count,
-      before: count.meta({ description: 'CPUs that were owned before' }),
+      before: count.meta({ description: 'CPUs that had an owner before' }),
       given: count.meta({ description: 'CPUs that the placed VMs own' }),
       padding: count.meta({ description: 'of these, added for whole cores' }),
       free: count,
-      stranded: count.meta({ description: 'of these, on nodes where none of the VMs fits any more' }),
+      stranded: count.meta({ description: 'of these, on nodes where none of the VMs fits' }),
     }),
-    splitCores: count.meta({ description: 'cores of which some threads are owned and the others are not' }),
+    splitCores: count.meta({ description: 'cores with some owned and some free threads' }),
     vms: z.array(
       z.strictObject({
         name: z.string(),
@@ -27,7 +27,7 @@ export const simulateOutput = z
         placed: count,
         refusals: z
           .record(z.string(), count)
-          .meta({ description: 'where no more fit: how many nodes refuse one more, by reason' }),
+          .meta({ description: 'if no more fit: how many nodes refuse one more, by reason' }),
       }),
     ),
     placements: z.record(z.string(), z.array(z.string())).meta({ description: 'names of VMs by node' }),

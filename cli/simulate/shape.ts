@@ -2,7 +2,7 @@ import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** A VM as one writes it on a command line. */
+/** A VM, as the command line describes it. */
 export interface VmShape {
   readonly name: string;
   /** Undefined: as many as fit. */
@@ -16,7 +16,7 @@ const MOST = 100_000;
 
 /**
  * Reads `8c`, `4c2t`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores and threads of the guest, the networks that
- * it must be beside, and how many. Such a VM has dedicated CPUs, an isolated emulator thread and the annotation.
+ * it must be near, and how many. Such a VM has dedicated CPUs, an isolated emulator thread and the annotation.
  * @throws CliError
  */
 export function parseShape(text: string): VmShape {
@@ -24,11 +24,11 @@ export function parseShape(text: string): VmShape {
   const amount = count === undefined ? undefined : Number(count);
   const wrong = (why: string) => usageError(`--vm ${text}: ${why}`);
   if (cores === '')
-    throw wrong('expected cores and threads as 8c or 4c2t, then @physnet and :count if wanted: 4c2t@physnet0:10');
-  if (Number(cores) === 0 || Number(threads) === 0) throw wrong('a VM has at least one core of one thread');
-  // KubeVirt and QEMU know no more for a guest.
-  if (Number(threads) > 2) throw wrong('KubeVirt gives a guest’s core at most 2 threads');
-  if (amount === 0 || (amount ?? 0) > MOST) throw wrong(`expected 1 to ${MOST} of them`);
+    throw wrong('expected cores and threads such as 8c or 4c2t, with optional @physnet and :count: 4c2t@physnet0:10');
+  if (Number(cores) === 0 || Number(threads) === 0) throw wrong('a VM needs at least one core with one thread');
+  // KubeVirt and QEMU support no more for a guest.
+  if (Number(threads) > 2) throw wrong('KubeVirt supports at most 2 threads for each core of a guest');
+  if (amount === 0 || (amount ?? 0) > MOST) throw wrong(`expected a count from 1 to ${MOST}`);
   return {
     name: text.replace(/:\d+$/, ''),
     count: amount,

@@ -4,7 +4,7 @@ import { judgeHost, type NodeVerdict } from '../../model/placement/verdict.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import type { Demand } from './demand.ts';
 
-/** What became of VMs that are alike. */
+/** The result for VMs that are alike. */
 export interface DemandOutcome {
   readonly name: string;
   readonly cpus: number;
@@ -24,20 +24,20 @@ export interface Simulation {
     /** Owned before anything was placed. */
     readonly before: number;
     readonly given: number;
-    /** Of those given: to fill whole cores. */
+    /** Of those used: to complete whole cores. */
     readonly padding: number;
     readonly free: number;
-    /** Of those free: on nodes where none of the VMs fits any more. */
+    /** Of those free: on nodes where none of the VMs fits. */
     readonly stranded: number;
   };
-  /** Cores that some own a part of and nobody the rest. */
+  /** Cores with some owned and some free threads. */
   readonly splitCores: number;
   readonly vms: readonly DemandOutcome[];
   /** Names of VMs by node. */
   readonly placements: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Nodes that take the same pods, with what they have given away. */
+/** Nodes that take the same pods, with the CPUs in use. */
 interface Class {
   readonly key: string;
   readonly host: PlacementHost;
@@ -50,7 +50,7 @@ interface Class {
 /**
  * Places VMs one after the other as extender and kubelets would, each on the node with the best score. Nodes that are
  * alike are asked once, so that a thousand nodes cost little more than one.
- * @param progress told after each VM how many have been placed
+ * @param progress called after each VM with the number placed
  */
 export function simulate(
   hosts: readonly ReportedHost[],
@@ -93,7 +93,7 @@ function verdictOn(one: Class, demand: Demand): NodeVerdict {
   return known;
 }
 
-/** Only where the CPUs are foretold: what is placed by count alone cannot be drawn on any further. */
+/** Only for predicted CPUs: a placement by count alone does not say which CPUs remain. */
 function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | undefined {
   let best: { readonly one: Class; readonly score: number } | undefined;
   for (const one of classes.values()) {
@@ -104,7 +104,7 @@ function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | un
   return best?.one;
 }
 
-/** Moves one node of the class to the class of nodes that have given such CPUs away. */
+/** Moves one node of the class to the class of nodes with these CPUs in use. */
 function give(classes: Map<string, Class>, from: Class, demand: Demand, uid: string): string {
   const node = from.nodes.pop() ?? '';
   if (from.nodes.length === 0) classes.delete(from.key);
@@ -126,7 +126,7 @@ function refusalsOf(classes: ReadonlyMap<string, Class>, demand: Demand): Record
   const refusals: Record<string, number> = {};
   for (const one of classes.values()) {
     const verdict = verdictOn(one, demand);
-    const text = verdict.fits ? 'its kubelet is not foretold' : verdict.text;
+    const text = verdict.fits ? 'its kubelet cannot be predicted' : verdict.text;
     refusals[text] = (refusals[text] ?? 0) + one.nodes.length;
   }
   return refusals;

@@ -6,8 +6,8 @@ import { NAMESPACE } from '../../model/names.ts';
 import { readIfAllowed } from './lists.ts';
 
 /**
- * Seconds. The daemons tell silence by their own clock, over time; a command looks once and has only the lease's own
- * time to go by, so it waits for three times the lease's 40 s before it says anything.
+ * Seconds. The daemons detect silence with their own clock, over time; a command reads once and has only the lease's own
+ * timestamp, so an agent counts as silent only after three times the lease's 40 s.
  */
 const SILENT_AFTER = 120;
 
@@ -17,7 +17,7 @@ export interface AgentLeases {
   readonly silent: ReadonlySet<string>;
 }
 
-/** Undefined where the leases may not be read. @throws KubeError */
+/** Undefined if the user may not read the leases. @throws KubeError */
 export async function readAgentLeases(client: KubeClient, now: number): Promise<AgentLeases | undefined> {
   const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
   const leases = await readIfAllowed(client, path, lease);

@@ -9,7 +9,7 @@ import packageJson from '../../package.json' with { type: 'json' };
  *     withCluster(new Command('mine')).action((flags: ClusterFlags) => usingCluster(flags, async ({ client }) => …))
  *
  * `withNamespace` adds -n. Failures of the cluster become one line and status 3 by themselves (errors.ts); lists are read
- * with readAll (lists.ts), which also tells of a cluster where Plumbline is not installed.
+ * with readAll (lists.ts), which also reports a cluster without Plumbline.
  */
 export interface ClusterFlags {
   readonly kubeconfig?: string;
@@ -23,29 +23,29 @@ export interface ClusterFlags {
 
 export interface ClusterAccess {
   readonly client: KubeClient;
-  /** For what goes over other connections than the client's. */
+  /** For connections other than the client's. */
   readonly config: KubeConfig;
-  /** What -n says, else the context, else `default`. */
+  /** From -n, else the context, else `default`. */
   readonly namespace: string;
 }
 
-/** kubectl's flags for which cluster is meant. */
+/** kubectl's flags that select a cluster. */
 export function withCluster(command: Command): Command {
   return command
     .option('--kubeconfig <path>', 'kubeconfig file; default: KUBECONFIG, else ~/.kube/config')
     .option('--context <name>', 'context of the kubeconfig; default: its current one')
-    .option('--as <user>', 'ask as this user, whom you may impersonate', userName)
-    .option('--request-timeout <seconds>', 'how long to wait for each answer of the cluster; default: 10', seconds);
+    .option('--as <user>', 'impersonate this user', userName)
+    .option('--request-timeout <seconds>', 'timeout of each request to the cluster; default: 10', seconds);
 }
 
 /** kubectl's -n. */
 export function withNamespace(command: Command): Command {
-  return command.option('-n, --namespace <name>', 'namespace; default: that of the context');
+  return command.option('-n, --namespace <name>', 'namespace; default: the namespace of the context');
 }
 
 /** It becomes a header. */
 function userName(text: string): string {
-  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidArgumentError('expected the name of a user, without spaces');
+  if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidArgumentError('expected a user name without spaces');
   return text;
 }
 
@@ -53,7 +53,7 @@ function userName(text: string): string {
 function seconds(text: string): number {
   const [, amount, unit = 's'] = /^(\d{1,4})(s|m)?$/.exec(text) ?? [];
   const value = Number(amount) * (unit === 'm' ? 60 : 1);
-  if (amount === undefined || value === 0) throw new InvalidArgumentError('expected seconds, as 10, 10s or 1m');
+  if (amount === undefined || value === 0) throw new InvalidArgumentError('expected seconds, such as 10, 10s or 1m');
   return value;
 }
 
@@ -62,7 +62,7 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   const { accessOf, findCluster } = await import('./connection.ts');
   const found = findCluster(flags);
   const access = accessOf(found);
-  // What is wrong with the credentials is said before anything is asked with them.
+  // Reports invalid credentials before the first request.
   await access.requestOptions();
   const client = withTimeout(createKubeClient(access, `plumbline/${packageJson.version}`, CONNECTIONS), flags);
   try {
@@ -73,7 +73,7 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   }
 }
 
-/** Lists are read side by side. */
+/** Lists are read concurrently. */
 const CONNECTIONS = 8;
 
 function withTimeout(client: KubeClient, { requestTimeout: timeout }: ClusterFlags): KubeClient {

@@ -6,7 +6,7 @@ import { chooseContext, type KubeconfigChoice } from './kubeconfig.ts';
 
 /** Import this file lazily: client-node would cost every start of the command some milliseconds. */
 
-/** The cluster that is meant, and the way to it. */
+/** The selected cluster, and how to reach it. */
 export interface Found {
   /** For messages. */
   readonly name: string;
@@ -19,7 +19,7 @@ export interface ClusterChoice extends KubeconfigChoice {
   readonly as?: string | undefined;
 }
 
-/** Of flags and environment. @throws CliError */
+/** From flags and environment. @throws CliError */
 export function findCluster({ as, ...flags }: ClusterChoice): Found {
   const found = chosenCluster(flags);
   if (as !== undefined) {
@@ -34,7 +34,7 @@ function chosenCluster(flags: KubeconfigChoice): Found {
   const chosen = chooseContext(flags);
   if (chosen) return { ...chosen, name: `context ${chosen.name}` };
   if (process.env.KUBERNETES_SERVICE_HOST === undefined) {
-    const message = 'no kubeconfig was found: give --kubeconfig, set KUBECONFIG, or write ~/.kube/config';
+    const message = 'no kubeconfig found: give --kubeconfig, set KUBECONFIG, or create ~/.kube/config';
     throw new CliError(EXIT.unreachable, message);
   }
   const config = new KubeConfig();
@@ -43,7 +43,7 @@ function chosenCluster(flags: KubeconfigChoice): Found {
   return { name: 'the service account of this pod', config, namespace: namespace?.trim() };
 }
 
-/** The way of a KubeConfig, as client-node makes it of what is in its files just then. @throws CliError */
+/** The connection of a KubeConfig, as client-node builds it from the current files. @throws CliError */
 export function accessOf({ name, config }: Found): ApiAccess {
   return {
     server: (config.getCurrentCluster()?.server ?? '').replace(/\/+$/, ''),

@@ -14,7 +14,7 @@ export interface CpuOwner {
 export interface CpuMapOptions {
   readonly host: Host;
   readonly owners: readonly CpuOwner[];
-  /** What stands beside a NUMA node: its networks. */
+  /** The label of a NUMA node: its networks. */
   readonly cellLabels?: ReadonlyMap<number, string>;
   readonly color: boolean;
   /** Columns of the terminal; default: as many as the map needs. */
@@ -22,7 +22,7 @@ export interface CpuMapOptions {
 }
 
 const FREE = '·';
-/** Cores in one line; a NUMA node with more goes on in the next. */
+/** Cores in one line; a NUMA node with more continues on the next. */
 const CORES_A_LINE = 12;
 
 /**

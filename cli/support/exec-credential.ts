@@ -38,8 +38,8 @@ interface ExecCredential {
 const LARGEST = 1024 * 1024;
 
 /**
- * Has a credential plugin (client.authentication.k8s.io) say who the user is: once, and again when its answer has run
- * out, since `top --watch` may run longer than a token lives. client-node's own way of running plugins is no replacement
+ * Gets credentials from a plugin (client.authentication.k8s.io): once, and again when they have
+ * expired, since `top --watch` may outlive a token. client-node's own way of running plugins is no replacement
  * (docs/adr/0001).
  * @throws CliError if it is missing, fails or answers something else
  */
@@ -78,12 +78,12 @@ function execCredential(plugin: ExecPlugin, cluster: Cluster): ExecCredential {
   const failed = (how: string) =>
     new CliError(EXIT.unreachable, `the credential plugin ${command} of the kubeconfig ${how}`);
   if ((ran.error as NodeJS.ErrnoException | undefined)?.code === 'ENOBUFS') {
-    throw failed(`answered more than ${LARGEST} bytes`);
+    throw failed(`returned more than ${LARGEST} bytes`);
   }
-  if (ran.error) throw failed(`cannot be run: ${ran.error.message}${installHint ? `; ${oneLine(installHint)}` : ''}`);
+  if (ran.error) throw failed(`cannot run: ${ran.error.message}${installHint ? `; ${oneLine(installHint)}` : ''}`);
   if (ran.status !== 0) throw failed(`failed (status ${ran.status})`);
   const found = answer.safeParse(parseJson(ran.stdout));
-  if (!found.success) throw failed('answered no ExecCredential');
+  if (!found.success) throw failed('did not return an ExecCredential');
   const { token, clientCertificateData, clientKeyData, expirationTimestamp } = found.data.status;
   const expires = expirationTimestamp ? Date.parse(expirationTimestamp) : Number.POSITIVE_INFINITY;
   return {

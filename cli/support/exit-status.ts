@@ -1,18 +1,18 @@
 import { PlumblineError } from '../../model/errors.ts';
 
 /**
- * What a command ends with. A command says `process.exitCode = EXIT.findings`, or throws: main.ts turns whatever is
+ * Exit statuses. A command sets `process.exitCode = EXIT.findings`, or throws: main.ts turns whatever is
  * thrown into one line on standard error and the status below (see errors.ts).
  */
 export const EXIT = {
   ok: 0,
-  /** The command did its work, and what it found is not in order; or it failed in the midst of it. */
+  /** The command did its work and found something wrong, or failed during its work. */
   findings: 1,
-  /** Flags, arguments or a file that cannot be: nothing was done. */
+  /** Invalid flags, arguments or file: nothing was done. */
   usage: 2,
-  /** The cluster, or the node's agent, cannot be asked: unreachable, not allowed, or Plumbline is not installed there. */
+  /** The cluster, or the node's agent, cannot be queried: unreachable, not allowed, or Plumbline is not installed there. */
   unreachable: 3,
-  /** What was asked about is not there. */
+  /** The object does not exist. */
   notFound: 4,
 } as const;
 export type ExitStatus = (typeof EXIT)[keyof typeof EXIT];

@@ -2,7 +2,7 @@ import type { NodeTopology, NodeTopologyStatus } from '../../kube/node-topology.
 import { PlumblineError } from '../../model/errors.ts';
 import { type PlacementHost, preparedHost, withAssignments } from '../../model/placement/needs.ts';
 
-/** A node that reports, made ready for placing pods on it. */
+/** A node with a report, prepared for placing pods on it. */
 export interface ReportedHost {
   readonly name: string;
   readonly status: NodeTopologyStatus;
@@ -13,11 +13,11 @@ export interface ReportedHost {
 
 export interface Hosts {
   readonly hosts: readonly ReportedHost[];
-  /** Reports that contradict themselves or cannot be read, each with a sentence that says what is wrong. */
+  /** Reports that contradict themselves or cannot be read, each with a description of the fault. */
   readonly unusable: ReadonlyMap<string, string>;
 }
 
-/** Makes every report ready. Nodes of one make are described once: that is most of the work. */
+/** Prepares every report. Nodes of the same model share one description, which is most of the work. */
 export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
   const makes = new Map<string, { readonly id: number; readonly empty: PlacementHost }>();
   const hosts: ReportedHost[] = [];

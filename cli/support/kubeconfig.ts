@@ -16,7 +16,7 @@ export interface KubeconfigChoice {
   readonly context?: string | undefined;
 }
 
-/** The context that counts. */
+/** The selected context. */
 export interface ChosenContext {
   readonly name: string;
   readonly namespace: string | undefined;
@@ -40,7 +40,7 @@ const user = z.looseObject({
   exec: execPlugin.nullish(),
   'auth-provider': z.looseObject({ name: z.string() }).nullish(),
 });
-/** What client-node takes as it comes, and fails on later with a TypeError, or not at all. */
+/** Values that client-node accepts unchecked, and fails on later with a TypeError, or not at all. */
 const file = z.looseObject({
   'current-context': z.string().nullish(),
   contexts: named('context', z.looseObject({ cluster: z.string(), user: z.string().nullish(), namespace: text })),
@@ -58,7 +58,7 @@ const file = z.looseObject({
   users: z.array(z.looseObject({ name: z.string(), user: user.nullish() })).nullish(),
 });
 
-/** A file as client-node has it, and what it leaves out of users. */
+/** A file as client-node reads it, and the fields of users that it drops. */
 interface Loaded {
   readonly config: KubeConfig;
   readonly users: readonly {
@@ -70,7 +70,7 @@ interface Loaded {
 
 /**
  * The files that kubectl would read: --kubeconfig, else those of KUBECONFIG, else ~/.kube/config. Of KUBECONFIG's
- * files those that are missing are passed over, as kubectl does.
+ * files, missing ones are ignored, as in kubectl.
  */
 function kubeconfigFiles({ kubeconfig }: KubeconfigChoice): string[] {
   if (kubeconfig !== undefined) return [kubeconfig];
@@ -79,7 +79,7 @@ function kubeconfigFiles({ kubeconfig }: KubeconfigChoice): string[] {
 }
 
 /**
- * Reads the context that counts; the first file that says something wins. Undefined if there is no file at all.
+ * Reads the selected context; the first file with a value wins. Undefined if there is no file at all.
  * @throws CliError if a file is none, or names what it does not have or what is not supported
  */
 export function chooseContext(choice: KubeconfigChoice): ChosenContext | undefined {
@@ -92,17 +92,17 @@ export function chooseContext(choice: KubeconfigChoice): ChosenContext | undefin
   const where = files.join(', ');
   const name = choice.context ?? configs.find((one) => one.currentContext)?.currentContext;
   const names = contexts.map((one) => one.name).join(', ') || 'none';
-  if (!name) throw unusable(`${where}: no context is chosen; give --context (there are: ${names})`);
+  if (!name) throw unusable(`${where}: no current context; choose one with --context (${names})`);
   const context = contexts.find((one) => one.name === name);
-  if (!context) throw unusable(`${where}: there is no context ${name} (there are: ${names})`);
+  if (!context) throw unusable(`${where}: there is no context ${name}; choose one of ${names}`);
   const cluster = configs.flatMap((one) => one.clusters).find((one) => one.name === context.cluster);
   if (!cluster) {
-    const missing = `names cluster ${context.cluster}, which is not there or has no server`;
+    const missing = `names cluster ${context.cluster}, which is missing or has no server`;
     throw unusable(`${where}: context ${name} ${missing}`);
   }
   const found = configs.flatMap((one) => one.users).find((one) => one.name === context.user);
   if (!found && context.user) {
-    throw unusable(`${where}: context ${name} names user ${context.user}, which is not there`);
+    throw unusable(`${where}: context ${name} names user ${context.user}, which is missing`);
   }
   const raw = loaded.flatMap(({ users }) => users).find((one) => one.name === context.user);
   // Without a user, client-node would leave out the cluster's CA too.
@@ -122,11 +122,11 @@ function load(path: string): Loaded {
   const found = file.safeParse(document ?? {});
   if (!found.success) {
     const [issue] = found.error.issues;
-    throw unusable(`${path} is no kubeconfig: ${issue?.path.join('.') || 'the whole'}: ${issue?.message}`);
+    throw unusable(`${path} is not a kubeconfig: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
   }
   const directory = dirname(resolve(path));
   const config = new KubeConfig();
-  // What is half written elsewhere in the file is no concern of the context that counts.
+  // Incomplete entries elsewhere in the file do not affect the selected context.
   config.loadFromString(JSON.stringify(found.data), { onInvalidEntry: 'filter' });
   config.makePathsAbsolute(directory);
   const users = (found.data.users ?? []).map(({ name, user: given }) => ({ name, directory, given: given ?? {} }));
@@ -153,14 +153,14 @@ function readAtMost(path: string, most: number): string {
 
 function checkSupport(name: string, cluster: Cluster, { authProvider, username }: User, given: object): void {
   if (!/^https?:\/\/[^/]/.test(cluster.server)) {
-    throw unusable(`context ${name}: the server ${JSON.stringify(cluster.server)} is no URL`);
+    throw unusable(`context ${name}: the server ${JSON.stringify(cluster.server)} is not a URL`);
   }
   const refuse = (what: string, instead: string) => unusable(`context ${name}: ${what} is not supported; ${instead}`);
-  if (cluster.proxyUrl !== undefined) throw refuse('proxy-url', 'use a tunnel, and the server’s address in it');
+  if (cluster.proxyUrl !== undefined) throw refuse('proxy-url', 'use a tunnel, and set server to its address');
   if (authProvider) throw refuse(`auth-provider ${authProvider.name}`, 'use its exec plugin');
   if (username) throw refuse('a user name with password', 'use a token or a certificate');
   const beyond = ['as-uid', 'as-groups', 'as-user-extra'].find((key) => key in given);
-  if (beyond !== undefined) throw refuse(beyond, 'impersonate a user by its name alone (as)');
+  if (beyond !== undefined) throw refuse(beyond, 'impersonate only by user name (as)');
 }
 
 /** @param raw what the kubeconfig says of that user */

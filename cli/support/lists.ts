@@ -5,12 +5,12 @@ import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { CliError, EXIT } from './exit-status.ts';
 
-/** What the API server gives at a time: large clusters come in pages, so that no answer takes long. */
+/** Objects in one page: large clusters need pages, so that no answer takes long. */
 const PAGE = 500;
 
 /**
- * Every object of a collection, page by page. One that does not fit the schema is passed over: a single odd object of
- * somebody else must not keep a user from an answer.
+ * Every object of a collection, page by page. One that does not fit the schema is ignored: a single malformed object of
+ * another user must not prevent an answer.
  * @throws KubeError
  */
 export async function readAll<Item>(
@@ -28,13 +28,18 @@ export async function readAll<Item>(
       }
     }
   } catch (error) {
-    if (error instanceof z.ZodError) throw new KubeError(0, 'BadAnswer', `${path}: the answer is no list`);
+    if (error instanceof z.ZodError)
+      throw new KubeError(
+        0,
+        'BadAnswer',
+        `${path}: the answer is not a list; check that the server in the kubeconfig is an API server`,
+      );
     throw error;
   }
   return found;
 }
 
-/** The same, but nothing where the kind is not installed or may not be read. @throws KubeError for anything else */
+/** The same, but empty if the kind is not installed or the user may not read it. @throws KubeError for anything else */
 export async function readIfAllowed<Item>(...args: Parameters<typeof readAll<Item>>): Promise<Item[] | undefined> {
   try {
     return await readAll(...args);
@@ -54,7 +59,8 @@ export async function readOne<Item>(
     return schema.parse(await client.get(path));
   } catch (error) {
     if (isNotFound(error)) return undefined;
-    if (error instanceof z.ZodError) throw new KubeError(0, 'BadAnswer', `${path}: not what was expected there`);
+    if (error instanceof z.ZodError)
+      throw new KubeError(0, 'BadAnswer', `${path}: the object does not have the expected form`);
     throw error;
   }
 }
@@ -71,7 +77,7 @@ export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<N
   } catch (error) {
     if (!isNotFound(error)) throw error;
     const message =
-      'the cluster knows no NodeTopology: Plumbline is not installed there (kubectl apply -k manifests/base)';
+      'the cluster has no NodeTopology resource: Plumbline is not installed there (kubectl apply -k manifests/base)';
     throw new CliError(EXIT.unreachable, message, { cause: error });
   }
 }
@@ -80,7 +86,7 @@ export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<N
 export function assertReported(topologies: readonly NodeTopology[]): void {
   if (topologies.some(({ status }) => status !== undefined)) return;
   const message =
-    'no node reports its topology: are the agents running? ' +
+    'no node reports its topology; check that the agents run ' +
     '(kubectl -n plumbline-system get pods -l app.kubernetes.io/name=plumbline-node-agent)';
   throw new CliError(EXIT.unreachable, message);
 }

@@ -22,7 +22,7 @@ export const stage = z.enum([
   'running',
 ]);
 export const remedy = z.strictObject({
-  id: z.string().meta({ description: 'the kind of advice, stable' }),
+  id: z.string().meta({ description: 'the kind of remedy, a stable word' }),
   text: z.string(),
   commands: z.array(
     z.strictObject({ program: z.enum(['kubectl', 'plumbline', 'virtctl']), args: z.array(z.string()) }),

@@ -4,11 +4,13 @@ import { type Command, Option } from 'commander';
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
 
 /**
- * Adds `-o, --output` with the formats that the command has beside its usual text, and `--json` where `legacyJson` is
+ * Adds `-o, --output` with the formats that the command has in addition to its text, and `--json` where `legacyJson` is
  * set. The command then calls `print(flags.output, data, { text: …, wide: …, name: … })`.
  */
 export function withOutput(command: Command, formats: readonly Exclude<OutputFormat, 'text'>[]): Command {
-  const option = new Option('-o, --output <format>', `instead of text: ${formats.join(', ')}`).choices(formats);
+  const option = new Option('-o, --output <format>', `output format instead of text: ${formats.join(', ')}`).choices(
+    formats,
+  );
   return command.addOption(option);
 }
 

@@ -1,16 +1,16 @@
 import { type Sink, terminalOf } from './terminal.ts';
 
-/** Shows how far something has come, on standard error: a bar on a terminal, now and then a plain line elsewhere. */
+/** Shows progress on standard error: a bar on a terminal, a plain line at intervals elsewhere. */
 export interface Progress {
   /** @param done from 0 to 1 */
   update(done: number, text: string): void;
-  /** Takes the bar away. Plain lines stay. */
+  /** Removes the bar. Plain lines stay. */
   end(): void;
 }
 
 type Out = Sink & Pick<NodeJS.WriteStream, 'write'>;
 
-/** Milliseconds between two drawings, and between two plain lines: what is done sooner says nothing. */
+/** Milliseconds between two drawings, and between two plain lines: shorter work prints nothing. */
 const PACE = 50;
 const PLAIN_PACE = 10_000;
 const BAR = 30;

@@ -1,10 +1,10 @@
-/** Shows how far a long run is: one line that is written over on a terminal, now and then a line elsewhere. */
+/** Shows the progress of a long run: one line that is overwritten on a terminal, a line at intervals elsewhere. */
 export interface StatusLine {
   /** Prints a line of its own. */
   line(text: string): void;
   /** Replaces the last status. */
   status(text: string): void;
-  /** Takes the status away. */
+  /** Removes the status. */
   end(): void;
 }
 

@@ -11,7 +11,7 @@ export interface Terminal {
   readonly paint: Paint;
 }
 
-/** Where output goes to. */
+/** The destination of output. */
 export type Sink = Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>;
 
 /**
@@ -27,7 +27,7 @@ export function terminalOf(stream: Sink, env: NodeJS.ProcessEnv = process.env): 
   return { color, width, paint: (style, text) => (color && style !== undefined ? paint(style, text) : text) };
 }
 
-/** Whether the stream is a terminal was asked before, so styleText is told not to ask again. */
+/** The stream was already checked for a terminal, so styleText need not check again. */
 function paint(style: Style, text: string): string {
   return styleText(style, text, { validateStream: false });
 }

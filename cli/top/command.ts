@@ -20,22 +20,22 @@ const PACE = 2;
 
 const EXAMPLES = `
 Examples:
-  plumbline top                    # every node in a few lines; live on a terminal: q ends it
-  plumbline top --once             # the same once, as into a pipe
-  plumbline top worker-1           # one node, every CPU by its number
-  plumbline top --watch 10         # read every 10 seconds in place of ${PACE}
+  plumbline top                    # every node in a few lines; live on a terminal: q quits
+  plumbline top --once             # once, also on a terminal
+  plumbline top worker-1           # one node, every CPU by number
+  plumbline top --watch 10         # refresh every 10 seconds instead of ${PACE}
   plumbline top -o json
 
-Keys of a live map: q quits, arrows, j, k, Page Up, Page Down, g and G go through it, r reads at once.
-Colour only on a terminal and without NO_COLOR; every letter is readable without it.`;
+Keys of a live map: q quits; arrows, j, k, Page Up, Page Down, g and G scroll; r refreshes.
+Output has colour only on a terminal and without NO_COLOR; the letters carry the same information.`;
 
 /** `plumbline top` */
 export function topCommand(): Command {
   const command = new Command('top')
-    .description('Draws nodes as maps of their CPUs: NUMA nodes, cores, threads side by side, and who owns which.')
-    .argument('[nodes...]', 'these nodes, each CPU by its number; default: all, in short')
-    .option('-w, --watch [seconds]', `read every so many seconds; default on a terminal: ${PACE}`, seconds)
-    .option('--once', 'draw once, on a terminal too')
+    .description('Show nodes as maps of their CPUs: NUMA nodes, cores and threads, and the owner of each.')
+    .argument('[nodes...]', 'show these nodes, each CPU by number; default: all nodes, in short form')
+    .option('-w, --watch [seconds]', `refresh interval; default on a terminal: ${PACE}`, seconds)
+    .option('--once', 'print once, also on a terminal')
     .addHelpText('after', EXAMPLES)
     .action((nodes: readonly string[], flags: TopFlags) =>
       usingCluster(flags, ({ client }) => run(client, nodes, flags)),
@@ -90,7 +90,7 @@ function repeat(once: () => Promise<void>, pace: number): Promise<void> {
   });
 }
 
-/** Ctrl-C is how one leaves a watch, so it is no failure. */
+/** Ctrl-C is the normal end of a watch, not a failure. */
 async function untilInterrupted(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const controller = new AbortController();
   const stop = () => controller.abort();
@@ -105,6 +105,6 @@ async function untilInterrupted(run: (signal: AbortSignal) => Promise<void>): Pr
 function seconds(text: string): number {
   const value = Number(text);
   if (!(value >= 0.2 && value <= 3600))
-    throw new InvalidArgumentError('expected 0.2 to 3600 seconds; names of nodes stand before --watch');
+    throw new InvalidArgumentError('expected 0.2 to 3600 seconds; give names of nodes before --watch');
   return value;
 }

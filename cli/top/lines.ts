@@ -4,7 +4,7 @@ import { cut, type Style, type Terminal } from '../support/terminal.ts';
 import type { NodeView } from './node-view.ts';
 import type { TopView } from './read.ts';
 
-/** R and P are taken by what is no VM. */
+/** R and P have other meanings. */
 const LETTERS = [...'ABCDEFGHIJKLMNOQSTUVWXYZabcdefghijklmnoqrstuvwxyz'];
 const COLORS: readonly Style[] = [
   'green',
@@ -22,7 +22,7 @@ const POLLED = { mark: 'P', label: 'Open vSwitch polls', style: 'red' } as const
 const PADDING = '/';
 const FREE = '·';
 
-/** Who owns what on a node, with the letter and colour of each. Padding stands before its owner, so it wins. */
+/** The owners on a node, with the letter and colour of each. Padding comes before its owner, so it wins. */
 function ownersOf({ reserved, polled, owners }: NodeView): CpuOwner[] {
   const vms = owners.map(
     ({ name, cpus }, i): CpuOwner => ({
@@ -56,7 +56,7 @@ export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = f
     `${FREE} free`,
     `${RESERVED.mark} reserved`,
     ...(nodes.some(({ polled }) => !polled.isEmpty) ? [`${POLLED.mark} ${POLLED.label}`] : []),
-    ...(anyPadding ? [`${PADDING} fills a core`] : []),
+    ...(anyPadding ? [`${PADDING} completes a core`] : []),
     'letters: VMs',
   ].join('   ');
   const total = `${nodes.length} nodes, ${totals.cpus} CPUs: ${totals.free} free, ${totals.cores} whole cores of them`;
@@ -104,7 +104,7 @@ function compactLines(node: NodeView, { paint, width }: Terminal, wide: boolean)
   ];
 }
 
-/** VMs that are not as they were promised, each with what is wrong. */
+/** VMs without what they asked for, each with its fault. */
 function problemLines({ owners }: NodeView, paint: Terminal['paint'], width: number): string[] {
   return owners.flatMap(({ name, state }) => {
     if (state?.verdict !== 'degraded' && state?.verdict !== 'broken') return [];
@@ -140,13 +140,13 @@ function ownerIndex(owners: readonly CpuOwner[]): Map<number, CpuOwner> {
   return index;
 }
 
-/** One node with every CPU by its number. */
+/** One node with every CPU by number. */
 export function nodeLines(node: NodeView, { color, width, paint }: Terminal): string[] {
   const { name, host, cells, kubelet, free, freeCores, remarks } = node;
   const cellLabels = new Map(
     cells.filter(({ networks }) => networks.length > 0).map(({ id, networks }) => [id, networks.join(', ')]),
   );
-  const owners = ownersOf(node).map((owner) => (owner.label === '' ? { ...owner, label: 'fills a core' } : owner));
+  const owners = ownersOf(node).map((owner) => (owner.label === '' ? { ...owner, label: 'completes a core' } : owner));
   const head = [name, kubelet, ...remarks.map(({ text }) => text)].join('  ');
   return [
     paint('bold', cut(head, width)),

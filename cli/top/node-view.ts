@@ -9,18 +9,18 @@ import type { VmState } from '../../model/vm-state/state.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import type { topOutput } from './output.ts';
 
-/** Somebody who owns CPUs of a node. */
+/** An owner of CPUs of a node. */
 export interface Owner {
   /** `namespace/name` of the VM, or of the pod that is no launcher. */
   readonly name: string;
   readonly cpus: CpuSet;
-  /** CPUs of these that no thread of the guest is pinned to: they fill whole cores, and serve the emulator. */
+  /** CPUs of these without a pinned guest thread: they complete whole cores and serve the emulator. */
   readonly padding: CpuSet;
-  /** Of a VM: how it is, as `plumbline explain` has it. */
+  /** The state of a VM, as in `plumbline explain`. */
   readonly state?: VmState | undefined;
 }
 
-/** A problem of a node that an operator should look at. */
+/** A problem of a node for the operator. */
 export interface Remark {
   readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
   readonly text: string;
@@ -35,16 +35,16 @@ export interface NodeView {
   /** Where Open vSwitch polls. */
   readonly polled: CpuSet;
   readonly owners: readonly Owner[];
-  /** CPUs that nobody owns: containers without CPUs of their own run there, and Open vSwitch. */
+  /** CPUs without an owner: containers without dedicated CPUs run there, and Open vSwitch. */
   readonly free: CpuSet;
   /** Cores all of whose threads are free. */
   readonly freeCores: number;
   readonly kubelet: string;
-  /** What a person should know of it. */
+  /** Remarks for people. */
   readonly remarks: readonly Remark[];
 }
 
-/** Whose a launcher is. */
+/** The owner of a launcher. */
 export interface Launched {
   readonly vmi: VmiShape | undefined;
   /** `namespace/name` of the VM. */
@@ -106,7 +106,7 @@ function ownersOf(
   return owners.sort((a, b) => (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
 }
 
-/** Worked out as virt-launcher itself does, since what it pinned is in no object. */
+/** Computed as in virt-launcher, since no object records what it pinned. */
 function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
   const cells = host.cells.map((cell) =>
     cell.cpus.toArray().map((cpu) => ({

@@ -15,7 +15,7 @@ export const topOutput = z
         cores: z.array(cpus).meta({ description: 'the threads of each core' }),
         cells: z.array(z.strictObject({ id: z.number().int(), cpus, networks: z.array(z.string()) })),
         reserved: cpus,
-        polled: cpus.meta({ description: 'where Open vSwitch polls' }),
+        polled: cpus.meta({ description: 'CPUs on which Open vSwitch polls' }),
         owners: z.array(
           z.strictObject({
             name: z.string(),

@@ -8,7 +8,7 @@ import { hostsOf } from '../support/hosts.ts';
 import { assertReported, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type Launched, type NodeView, type Remark, viewOf } from './node-view.ts';
 
-/** What is drawn, and what could not be. */
+/** What to show, and what could not be read. */
 export interface TopView {
   readonly nodes: readonly NodeView[];
   readonly notes: readonly string[];
@@ -64,8 +64,8 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
       .map((host) => viewOf(host, launched, remarksOf(host.name)))
       .sort((a, b) => collator.compare(a.name, b.name)),
     notes: [
-      ...[...unusable].map(([name, why]) => `${name} is not drawn: ${why}`),
-      ...(pods === undefined ? ['you may not read pods: launchers stand there instead of VMs'] : []),
+      ...[...unusable].map(([name, why]) => `${name} is not shown: ${why}`),
+      ...(pods === undefined ? ['you may not read pods: the map shows launchers instead of VMs'] : []),
     ],
   };
 }

@@ -35,10 +35,9 @@ export interface WatchOptions {
 export type Picture = () => readonly string[];
 
 /**
- * Reads and draws every so many seconds until the signal: in place on a terminal, which is given back as it was; one after
- * the other elsewhere. What the cluster does not answer is said in the place of a picture, and tried again. On a terminal q
- * ends it, arrows, j and k, Page Up and Down, g and G go through a picture that is longer than the screen, r reads at once,
- * and a new size of the terminal is drawn at once.
+ * Reads and draws at an interval until the signal: in place on a terminal, whose content is restored at the end; one picture
+ * after the other elsewhere. If the cluster does not answer, it prints the error instead and tries again. On a terminal q
+ * quits, arrows, j, k, Page Up, Page Down, g and G scroll, r refreshes, and a resize redraws at once.
  */
 export async function watch(
   read: () => Promise<Picture>,
@@ -79,7 +78,7 @@ export async function watch(
     while (!signal.aborted) {
       const isFirst = shown === undefined;
       shown = await read().catch((error: unknown) => {
-        // Only what was there once may come back; a first failure is the command's own.
+        // Retries only after a first success; a first failure ends the command.
         if (isFirst || !(error instanceof KubeError)) throw error;
         const line = `${new Date().toLocaleTimeString()}: ${endingOf(error).line}; trying again`;
         return () => [line];

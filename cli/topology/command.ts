@@ -16,24 +16,26 @@ interface TopologyFlags {
 
 const EXAMPLES = `
 Examples:
-  plumbline topology               # this machine as a picture
-  plumbline topology -o wide       # with who shares which cache, and the distances
+  plumbline topology               # this machine as a diagram
+  plumbline topology -o wide       # with shared caches and NUMA distances
   plumbline topology -o json
   plumbline topology --sysfs-root /host/sys`;
 
 /** `plumbline topology` */
 export function topologyCommand(): Command {
   const command = new Command('topology')
-    .description('What this machine is made of: NUMA nodes, cores, threads, caches, memory, and where its NICs are.')
-    .option('--sysfs-root <directory>', 'where sysfs is', '/sys')
+    .description('Show the NUMA nodes, cores, threads, caches, memory and NICs of this machine.')
+    .option('--sysfs-root <directory>', 'path of sysfs', '/sys')
     .addHelpText('after', EXAMPLES)
     .action(async ({ sysfsRoot, output }: TopologyFlags) => {
       if (!existsSync(join(sysfsRoot, 'devices/system/cpu'))) {
-        throw usageError(`${sysfsRoot} is no sysfs: this reads a Linux machine; name another place with --sysfs-root`);
+        throw usageError(
+          `${sysfsRoot} is not sysfs: this command needs Linux; give the path of sysfs with --sysfs-root`,
+        );
       }
       const machine = await readMachine(sysfsRoot).catch((error: unknown) => {
         if (!(error instanceof PlumblineError)) throw error;
-        throw new CliError(EXIT.findings, `this machine cannot be described: ${error.message}`, { cause: error });
+        throw new CliError(EXIT.findings, `cannot describe this machine: ${error.message}`, { cause: error });
       });
       const terminal = terminalOf(process.stdout);
       await print(output, topologyData(machine), {

@@ -5,7 +5,7 @@ import { tableLines } from '../support/table.ts';
 import type { Terminal } from '../support/terminal.ts';
 import type { Machine } from './read.ts';
 
-/** The machine as a picture: NUMA nodes with their NICs beside them, cores, threads. */
+/** The machine as a diagram: NUMA nodes with their NICs, cores, threads. */
 export function machineLines(machine: Machine, { color, width, paint }: Terminal, wide = false): string[] {
   const { host, memory, isolated, caches, nics } = machine;
   const sockets = new Set(host.cpus.map(({ socket }) => socket)).size;
@@ -32,7 +32,7 @@ export function machineLines(machine: Machine, { color, width, paint }: Terminal
   return [
     paint('bold', parts.join(', ')),
     ...(uneven
-      ? [`! core ${uneven} has another number of threads than others: the kubelet cannot tell whole cores here`]
+      ? [`! core ${uneven} has a different number of threads: the kubelet cannot assign whole cores here`]
       : []),
     '',
     ...drawCpuMap({ host, owners, cellLabels, color, width }),
@@ -63,10 +63,10 @@ function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): s
 }
 
 function nicLines({ nics }: Machine): string[] {
-  if (nics.length === 0) return ['', 'no network interface of this machine is hardware'];
+  if (nics.length === 0) return ['', 'this machine has no physical network interface'];
   const rows = nics.map(({ name, cells, pci, driver, up, speed, virtualFunctions }) => [
     name,
-    cells.length === 0 ? 'not known' : cells.join(','),
+    cells.length === 0 ? 'unknown' : cells.join(','),
     pci ?? '-',
     driver ?? '-',
     `${up === undefined ? '-' : up ? 'up' : 'no carrier'}${speed === undefined ? '' : ` ${speed / 1000} Gb/s`}`,

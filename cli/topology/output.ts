@@ -20,13 +20,15 @@ export const topologyOutput = z
         cpus,
         memory: bytes.nullable(),
         hugePages: z.record(z.string(), bytes).meta({ description: 'bytes by the resource name of the page size' }),
-        distances: z.array(z.number().int()).meta({ description: 'to each NUMA node with CPUs; empty if unknown' }),
+        distances: z
+          .array(z.number().int())
+          .meta({ description: 'distance to each NUMA node with CPUs; empty if unknown' }),
       }),
     ),
     sockets: z.array(group),
     cores: z.array(cpus),
     uncores: z.array(group),
-    isolated: cpus.meta({ description: 'CPUs that the kernel’s scheduler leaves alone (isolcpus)' }),
+    isolated: cpus.meta({ description: 'CPUs that the kernel’s scheduler does not use (isolcpus)' }),
     caches: z.array(
       z.strictObject({
         level: z.number().int(),

@@ -12,20 +12,20 @@ interface VerifyFlags extends ClusterFlags {
 }
 
 const NOTES = `
-A node could host a VM if every CPU that the mask names is online there, and each vCPU is left one that is neither
-reserved nor a container's own at the moment. Only nodes count that the VM's node selector and affinity let it go to.
+A node can host a VM if every CPU in the mask is online there, and each vCPU has at least one CPU that is neither
+reserved nor owned by a container at the moment. Only nodes that match the VM's node selector and affinity count.
 
 Examples:
   plumbline verify                # every VM with a mask, in all namespaces
   plumbline verify -n tenants -o wide
   plumbline verify -o json | jq '.vms[] | select(.nodes == [])'
 
-Ends with 0, with 1 if some VM has no node at all, with 3 if the cluster cannot be asked.`;
+Exit status: 0 done, 1 if a VM has no node at all, 3 if the cluster cannot be queried.`;
 
 /** `plumbline verify` */
 export function verifyCommand(): Command {
   const command = new Command('verify')
-    .description('Holds the CPU mask of every VM against every node: which nodes could not host which VMs, and why.')
+    .description('Check the CPU mask of every VM against every node: which nodes can host it, and why others cannot.')
     .option('-n, --namespace <name>', 'VMs of one namespace; default: all')
     .addHelpText('after', NOTES)
     .action((flags: VerifyFlags) =>

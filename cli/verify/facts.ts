@@ -42,7 +42,7 @@ const API = '/apis/kubevirt.io/v1';
  * Reads VMs, VMIs that no VM made, nodes and reports. Without KubeVirt there are no VMs.
  * @param namespace undefined: all
  * @param now milliseconds since 1970
- * @throws CliError where Plumbline is not installed or nobody reports; KubeError
+ * @throws CliError if Plumbline is not installed or no node reports; KubeError
  */
 export async function readVerifyFacts(
   client: KubeClient,
@@ -91,12 +91,12 @@ export async function readVerifyFacts(
       name: metadata.name ?? '',
       labels: new Map(Object.entries(metadata.labels ?? {})),
     })),
-    // What an agent that has fallen silent said last is old.
+    // The last report of a silent agent is old.
     hosts: hosts.filter(({ name }) => leases?.silent.has(name) !== true),
   };
 }
 
-/** Without KubeVirt there is none; one that may not be read is no reason to say that all is well. @throws KubeError */
+/** Empty without KubeVirt; a missing permission is an error, as an empty list would look like success. @throws KubeError */
 async function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>): Promise<Item[]> {
   try {
     return await readAll(...args);

@@ -4,10 +4,10 @@ import type { Verification, VmFinding } from './survey.ts';
 /** Names of nodes in one line; the others are counted. */
 const SHOWN = 5;
 
-/** The findings for people: a line for each VM, and below it which nodes could not host it and why. */
+/** The findings for people: a line for each VM, and below it the nodes that cannot host it and why. */
 export function verificationLines(found: Verification, { width, paint }: Terminal, everyNode = false): string[] {
   const { vms, withoutNode, nodes, reporting } = found;
-  if (vms.length === 0) return ['no VM has a CPU mask: nothing to verify'];
+  if (vms.length === 0) return ['no VM has a CPU mask: nothing to check'];
   const most = everyNode ? Number.POSITIVE_INFINITY : SHOWN;
   const lines = vms.flatMap((vm) => {
     const bad = vm.nodes.length === 0;
@@ -25,11 +25,11 @@ export function verificationLines(found: Verification, { width, paint }: Termina
 
 function hostsText({ nodes, refused }: VmFinding, most: number): string {
   const all = nodes.length + refused.length;
-  if (all === 0) return 'its node selector selects no node';
+  if (all === 0) return 'its node selector matches no node';
   if (nodes.length === 0)
-    return all === 1 ? 'the only node it may go to could not host it' : `none of ${all} nodes could host it`;
-  if (refused.length === 0) return `every node it may go to could host it (${all})`;
-  return `${nodes.length} of ${all} nodes could host it: ${named(nodes, most)}`;
+    return all === 1 ? 'the only node it may run on cannot host it' : `none of ${all} nodes can host it`;
+  if (refused.length === 0) return `every node it may run on can host it (${all})`;
+  return `${nodes.length} of ${all} nodes can host it: ${named(nodes, most)}`;
 }
 
 function details({ refused, fallBack, running }: VmFinding, most: number): string[] {
@@ -39,8 +39,8 @@ function details({ refused, fallBack, running }: VmFinding, most: number): strin
   const others = [...byReason.values()].slice(most).flat().length;
   return [
     ...groups.slice(0, most),
-    ...(others > 0 ? [`nor ${others} more nodes, for reasons like these (-o wide names them)`] : []),
-    ...(fallBack.length > 0 ? [`"all" would be taken for the mask on ${named(fallBack, most)}`] : []),
+    ...(others > 0 ? [`not ${others} more nodes, for similar reasons (-o wide names them)`] : []),
+    ...(fallBack.length > 0 ? [`"all" would replace the mask on ${named(fallBack, most)}`] : []),
     ...(running && running.reason !== 'MaskApplied' ? [running.text] : []),
   ];
 }

@@ -7,7 +7,7 @@ import { maskedVm, pausedVm } from '../../model/vm-state/running.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import type { FoundVm, VerifyFacts } from './facts.ts';
 
-/** What was found of one VM. For scripts as it is. */
+/** The findings for one VM, printed as they are for scripts. */
 export interface VmFinding {
   readonly namespace: string;
   readonly name: string;
@@ -15,24 +15,24 @@ export interface VmFinding {
   readonly mask: string;
   /** Nodes that could host it now, by name. */
   readonly nodes: readonly string[];
-  /** Of these: where `all` is taken for the mask. */
+  /** Of these: where `all` replaces the mask. */
   readonly fallBack: readonly string[];
-  /** Nodes that it may go to and that could not keep its mask. */
+  /** Nodes that it may run on and that cannot satisfy its mask. */
   readonly refused: readonly { readonly node: string; readonly reason: string; readonly message: string }[];
-  /** Where it runs, and what has become of its mask there, as `plumbline explain` says it. */
+  /** Its node, and the state of its mask there, as in `plumbline explain`. */
   readonly running?: (Cause & { readonly node: string; readonly verdict: Verdict }) | undefined;
 }
 
 export interface Verification {
   readonly vms: readonly VmFinding[];
-  /** VMs that no node could host. */
+  /** VMs that no node can host. */
   readonly withoutNode: number;
   /** Nodes, and those of them that report. */
   readonly nodes: number;
   readonly reporting: number;
 }
 
-/** Holds the mask of every VM against every node that the VM may go to. */
+/** Checks the mask of every VM against every node that the VM may run on. */
 export function verifyMasks({ vms, nodes, hosts }: VerifyFacts): Verification {
   const byName = new Map(hosts.map((host) => [host.name, host]));
   const surveyed = nodes.map(({ name, labels }) => surveyedNode(name, labels, byName.get(name)));

@@ -9,7 +9,7 @@ interface VersionFlags {
 /** `plumbline version` */
 export function versionCommand(): Command {
   const command = new Command('version')
-    .description('Prints the version of this command and of the Node.js that runs it.')
+    .description('Print the version of this command and of the Node.js that runs it.')
     .addHelpText('after', '\nExamples:\n  plumbline version\n  plumbline version -o json')
     .action(async ({ output }: VersionFlags) => {
       const data = { version: packageJson.version, node: process.version };

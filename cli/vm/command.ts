@@ -12,8 +12,8 @@ Examples:
   plumbline vm status                # on the node itself
   plumbline vm status -o wide        # a line for each thread
 
-Ends with 0 if every thread is where it should be and no VMs share CPUs, with 1 if not, with 3 if the agent cannot be
-asked, with 4 if no agent runs on the node.`;
+Exit status: 0 if every thread is on its CPUs and no VMs share CPUs, 1 if not, 3 if the agent cannot be
+reached, 4 if no agent runs on the node.`;
 
 interface StatusFlags extends AgentFlags {
   readonly output?: OutputFormat;
@@ -23,9 +23,9 @@ interface StatusFlags extends AgentFlags {
 export function vmCommand(): Command {
   const status = new Command('status')
     .description(
-      'Shows the threads of the VMs on a node that have a CPU mask or dedicated CPUs: vCPUs, IO threads and the ' +
-        'emulator’s, the CPUs each should be on and those it may run on. Asks the node’s agent: from elsewhere by a ' +
-        'port-forward, on the node itself directly.',
+      'Show the threads of the VMs on a node that have a CPU mask or dedicated CPUs: vCPUs, IO threads and the ' +
+        'emulator’s, the CPUs each should run on and those it may run on. The node’s agent answers: directly on the ' +
+        'node itself, else through a port-forward.',
     )
     .addHelpText('after', EXAMPLES)
     .action(async (node: string | undefined, { output, ...flags }: StatusFlags) => {
@@ -37,5 +37,5 @@ export function vmCommand(): Command {
       process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
     });
   withOutput(withAgent(status), ['json', 'yaml', 'wide']);
-  return new Command('vm').description('virtual machines on a node').addCommand(status);
+  return new Command('vm').description('Show the VMs on a node.').addCommand(status);
 }

@@ -2,7 +2,7 @@ import { tableLines } from '../support/table.ts';
 import type { OneVm, VmStatus } from './status.ts';
 
 /**
- * The status for people: each VM with what became of its mask, and its threads, wanted and actual.
+ * The status for people: each VM with the state of its mask, and its threads, wanted and actual.
  * @param each a line for each thread; else those of the emulator that are alike share one
  */
 export function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
@@ -13,9 +13,9 @@ export function statusLines({ vms, overlaps }: VmStatus, each = false): string[]
 }
 
 function headLines({ namespace, vmi, pid, container, mask, state, message, housekeeping, problems }: OneVm): string[] {
-  const place = pid === null ? 'QEMU does not run' : `pid ${pid}, container CPUs ${container}`;
+  const place = pid === null ? 'QEMU is not running' : `pid ${pid}, container CPUs ${container}`;
   const lines = [`${namespace}/${vmi}: ${place}`];
-  if (mask !== null) lines.push(`  CPU mask ${mask}: ${state ?? 'not looked at yet'}${message ? `; ${message}` : ''}`);
+  if (mask !== null) lines.push(`  CPU mask ${mask}: ${state ?? 'not checked yet'}${message ? `; ${message}` : ''}`);
   else if (message !== null) lines.push(`  CPU mask: ${state}; ${message}`);
   if (housekeeping !== null) lines.push(`  housekeeping on CPUs ${housekeeping}`);
   return [...lines, ...problems.map((problem) => `  ! ${problem}`)];
@@ -34,7 +34,7 @@ function threadLines({ threads }: OneVm, each: boolean): string[] {
     if (first === undefined) return [];
     const { tid, name, role, allowed, wanted } = first;
     const who = group.length === 1 ? [String(tid), name] : [`${group.length} threads`, `${name} …`];
-    const verdict = wanted === null ? 'left alone' : wanted === allowed ? 'as wanted' : 'to be moved';
+    const verdict = wanted === null ? 'left alone' : wanted === allowed ? 'as wanted' : 'not moved yet';
     return [...who, role, wanted ?? '-', allowed, verdict];
   });
   return tableLines(['THREAD', 'NAME', 'ROLE', 'WANTED', 'ACTUAL', ''], rows).map((line) => `  ${line}`);

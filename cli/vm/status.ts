@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 
-/** What an agent answers at /vms. Fields that a later agent may add are passed over. */
+/** The agent's answer at /vms. Unknown fields of a newer agent are ignored. */
 export const vmStatus = z.object({
   vms: z.array(
     z.object({
@@ -39,23 +39,23 @@ export const vmStatus = z.object({
 export type VmStatus = z.infer<typeof vmStatus>;
 export type OneVm = VmStatus['vms'][number];
 
-/** @throws CliError if the agent cannot be asked, or looks after no VMs */
+/** @throws CliError if the agent cannot be reached, or does not manage VMs */
 export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
   return readPage(
     ask,
     '/vms',
     vmStatus,
-    'this agent looks after no VMs (--vm-pinning off, --mode dpu, or it is too old)',
+    'this agent does not manage VMs (--vm-pinning off, --mode dpu, or it is too old)',
   );
 }
 
-/** What has become of a VM's mask, by the agent's word for it; the reason that `plumbline explain` gives. */
+/** The state of a VM's mask for the agent's word for it; the same reason as in `plumbline explain`. */
 export function maskReason(state: string): Reason {
   if (state === 'pinned') return 'MaskApplied';
   return state === 'refused' ? 'PinningRefused' : 'MaskNotApplied';
 }
 
-/** Whether every thread is where it should be, every mask is kept and no two VMs share CPUs. */
+/** Whether every thread is on its CPUs, every mask is satisfied and no two VMs share CPUs. */
 export function isInOrder({ vms, overlaps }: VmStatus): boolean {
   const isKept = ({ state, problems, threads }: OneVm) =>
     (state === null || REASONS[maskReason(state)].verdict === 'ok') &&

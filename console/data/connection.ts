@@ -4,20 +4,20 @@ export type LineState = 'connecting' | 'live' | 'broken' | 'outdated';
 
 export interface ConnectionOptions {
   readonly onRecords: (records: readonly WireRecord[]) => void;
-  /** What follows begins anew. */
+  /** The following records replace all earlier ones. */
   readonly onAnew: () => void;
-  /** Everything has come in once. */
+  /** The first snapshot is complete. */
   readonly onReady: () => void;
   readonly onState: (state: LineState) => void;
 }
 
-/** Milliseconds without any event after which the line counts as dead: three heartbeats. */
+/** Milliseconds without any event after which the connection counts as dead: three heartbeats. */
 const SILENCE = 16_000;
 const RETRY = 2000;
 
 /**
- * Keeps a line to the console's server. After a break it asks for what has changed since the last event; so a page that was
- * asleep catches up. A line on which nothing comes, not even heartbeats, is given up and opened anew.
+ * Keeps a connection to the console's server. After an interruption it asks for the changes since the last event; so a page that was
+ * asleep catches up. A line on which nothing comes, not even heartbeats, is closed and opened again.
  */
 export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptions): void {
   let source: EventSource | undefined;
@@ -55,7 +55,7 @@ export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptio
     });
     source.addEventListener('error', () => {
       onState('broken');
-      // The browser itself gives up for good on an HTTP error, such as that of a house that is full.
+      // The browser stops retrying after an HTTP error, such as the one for too many open pages.
       source?.close();
       again = setTimeout(open, RETRY);
     });

@@ -1,4 +1,4 @@
-/** The CPUs of a list such as `0-3,8`, in its order. What is no number is passed over. */
+/** The CPUs of a list such as `0-3,8`, in its order. Ignores anything that is not a number. */
 export function parseCpus(list: string): number[] {
   const cpus: number[] = [];
   if (list === '') return cpus;

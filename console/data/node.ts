@@ -3,12 +3,12 @@ import { marksOf } from './marks.ts';
 import type { Shape } from './shape.ts';
 import { type DpuSince, type DpuState, Flag, type InFlightEntry, type OwnerEntry } from './wire.ts';
 
-/** Who has a thread. From `Paint.owner` on: the node's first owner, its second, … */
+/** The owner of a thread. From `Paint.owner` on: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
-/** Owners that are told apart by number; beyond that the last one stands for the rest. */
+/** Owners with a number of their own; beyond that the last number stands for the rest. */
 const MOST_OWNERS = 250;
 
-/** A problem of a node that an operator should look at. */
+/** A problem of a node for the operator. */
 export type Problem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
 
 export interface NodeItem {
@@ -22,7 +22,7 @@ export interface NodeItem {
   /** By owner: the number of its colour and letter, which it keeps while others come and go. */
   readonly marks: readonly number[];
   readonly inFlight: readonly InFlightEntry[];
-  /** By slot of the shape: who has it. */
+  /** By slot of the shape: the owner. */
   readonly paint: Uint8Array;
   /** By slot: 1 for CPUs that were added for whole cores and that no vCPU is pinned to. */
   readonly padding: Uint8Array;
@@ -90,20 +90,23 @@ function problemsOf({ flags, shape }: NodeParts): Problem[] {
 }
 
 export const PROBLEM_TEXT: Readonly<Record<Problem, { readonly short: string; readonly long: string }>> = {
-  'dpu-dead': { short: 'DPU dead', long: 'Its DPU has stopped renewing its lease: pods that need it go elsewhere.' },
-  silent: { short: 'agent silent', long: 'Its agent has not been heard of for too long: what is shown here is old.' },
+  'dpu-dead': {
+    short: 'DPU dead',
+    long: 'Its DPU stopped renewing its Lease: pods that need it are placed on other nodes.',
+  },
+  silent: { short: 'agent silent', long: 'Its agent stopped renewing its Lease: the data shown here is old.' },
   quarantined: {
     short: 'quarantined',
-    long: 'Its report contradicts its Node object or cannot be read, so it is ignored: see its Events.',
+    long: 'Its report contradicts its Node object or cannot be read, so Plumbline ignores it: see its Events.',
   },
-  'no-report': { short: 'no report', long: 'No agent has reported this node: its CPUs are not known.' },
-  'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver hands out its CPUs as well as the kubelet.' },
-  'no-node': { short: 'no Node', long: 'It is reported, but the API server has no Node of this name.' },
+  'no-report': { short: 'no report', long: 'No agent has reported this node: its CPUs are unknown.' },
+  'dra-cpu': { short: 'dra.cpu', long: 'The dra.cpu driver assigns its CPUs, and so may the kubelet.' },
+  'no-node': { short: 'no Node', long: 'A report exists, but the API server has no Node with this name.' },
 };
 
 export const DPU_TEXT: Readonly<Record<DpuState, string>> = {
   '': 'none',
   alive: 'alive, as the node’s condition says',
   dead: 'dead, as the node’s condition says',
-  unknown: 'the node has no condition that says so',
+  unknown: 'unknown: the node does not have the condition',
 };

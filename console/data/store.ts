@@ -9,8 +9,8 @@ export interface PodItem extends PodContent {
 }
 
 /**
- * The cluster as it was last told of. Records are taken in as they come, even while the page is hidden; so what is held
- * is bounded by the cluster and not by time. Whoever draws looks at the counts to see whether anything is new.
+ * The cluster as of the last records. The store applies records on arrival, even while the page is hidden, so the size of
+ * the cluster bounds it and time does not. Views compare the counts to see whether anything is new.
  */
 export class Store {
   readonly nodes = new Map<number, NodeItem>();

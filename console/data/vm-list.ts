@@ -1,20 +1,20 @@
 import type { NodeItem } from './node.ts';
 import type { RunningEntry, Verdict } from './wire.ts';
 
-/** A VM or pod that runs, on one node: with CPUs of its own, or with a CPU mask. */
+/** A VM or pod that runs on one node with dedicated CPUs or with a CPU mask. */
 export interface VmItem {
   /** Unique: a VM that is being migrated is on two nodes. */
   readonly key: string;
   /** namespace/name */
   readonly name: string;
   readonly node: string;
-  /** CPUs of its own, by container, as lists. */
+  /** Its dedicated CPUs, by container, as lists. */
   readonly containers: readonly (readonly [container: string, cpus: string, padding: number])[];
   /** '' for none. */
   readonly mask: string;
   readonly verdict: Verdict;
   readonly reason: string;
-  /** What is wrong with it; '' where all is well. */
+  /** What is wrong with it; '' if nothing is. */
   readonly text: string;
 }
 
@@ -31,7 +31,7 @@ export interface VmQuery {
 
 const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
-/** Every VM that runs, of the nodes' owners and of what is said of some. */
+/** Every VM that runs, from the owners in the nodes' records and the records of single VMs. */
 export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>): VmItem[] {
   const said = new Map<string, RunningEntry>();
   for (const entry of running) said.set(keyOf(entry[0], entry[1]), entry);

@@ -36,7 +36,7 @@ export type RunningEntry = readonly [
   reason: string,
   text: string,
 ];
-/** How a VM or pod is, as every output of Plumbline says it. */
+/** The state of a VM or pod, in the same words as every output of Plumbline. */
 export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 export type DpuState = '' | 'alive' | 'dead' | 'unknown';
 
@@ -60,13 +60,13 @@ export interface PodContent {
   readonly networks: readonly (readonly [network: string, affinity: string])[];
 }
 
-/** What is true of the whole picture. */
+/** Facts about the whole cluster. */
 export interface Status {
-  /** Name of the pod that decides; null: none leads; absent: not known. */
+  /** Name of the leader's pod; null: no leader; absent: unknown. */
   readonly leader?: string | null;
-  /** What has not been listed yet. */
+  /** Kinds that are not listed yet. */
   readonly missing?: string;
-  /** Why what is shown may be old. */
+  /** Why the data may be old. */
   readonly problem?: string;
   readonly version: string;
   /** Kinds that the console may not read. */
@@ -95,14 +95,14 @@ export type WireRecord =
 
 export interface Hello {
   readonly wire: number;
-  /** What follows adds to what was received before; otherwise it begins anew. */
+  /** What follows adds to what was received before; otherwise it replaces that. */
   readonly resumed: boolean;
 }
 
 export interface Explanation {
   readonly pod: string;
   readonly time: string;
-  /** Nodes that the extender has promised the pod. */
+  /** Nodes on which the extender holds a reservation for the pod. */
   readonly reserved: readonly string[];
   readonly lastCall?: { readonly time: string; readonly offered: number; readonly passed: number };
   readonly groups: readonly {
@@ -148,5 +148,5 @@ export interface HistoryEntry {
   readonly about?: string;
 }
 
-/** What is true of a node, as bits. */
+/** Flags of a node. */
 export const Flag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;

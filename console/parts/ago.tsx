@@ -7,7 +7,7 @@ setInterval(() => {
   now.value = Date.now();
 }, 5000);
 
-/** How long ago a time was, by the browser's clock; the time itself where the pointer rests. */
+/** The age of a time, by the browser's clock; the time itself as a tooltip. */
 export function Ago({ time }: { readonly time: string }) {
   const seconds = Math.max(0, Math.round((now.value - Date.parse(time)) / 1000));
   return (

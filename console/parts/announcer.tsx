@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 import { line, ready, totals, waiting } from '../state/state.ts';
 
-/** Milliseconds that things must have settled for before they are said aloud. */
+/** Milliseconds without a change before the summary is announced. */
 const SETTLED = 2000;
 
-/** Says to screen readers what others see in the corner of an eye: only the sums, and only when they have settled. */
+/** Announces the totals to screen readers, once they are stable. */
 export function Announcer() {
   const [said, setSaid] = useState('');
   const text = !ready.value

@@ -1,13 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
 import { brokenSince, line, status } from '../state/state.ts';
 
-/** What one has to know before believing the page. Nothing where all is well. */
+/** What limits the data on the page. Nothing if all is well. */
 export function Banner() {
   const about = status.value;
   if (line.value === 'outdated') {
     return (
       <p class="banner is-warning" role="alert">
-        The console was updated and speaks another version than this page.{' '}
+        The console was updated; this page is from another version.{' '}
         <button type="button" onClick={() => location.reload()}>
           Reload the page
         </button>
@@ -18,13 +18,16 @@ export function Banner() {
   if (about === undefined) return null;
   const { missing, problem, leader, without } = about;
   if (problem !== undefined) {
-    return <p class="banner is-warning">The API server does not answer, so this may be old; retrying. {problem}</p>;
+    return (
+      <p class="banner is-warning">The API server does not answer, so this data may be old; retrying. {problem}</p>
+    );
   }
   if (missing !== undefined) return <p class="banner">Loading the cluster: {missing}.</p>;
   if (leader === null) {
     return (
       <p class="banner is-warning">
-        No scheduler of Plumbline leads: nothing is placed now. <code>kubectl plumbline doctor</code> says why.
+        Plumbline’s scheduler has no leader: new VMs stay pending. <code>kubectl plumbline doctor</code> shows the
+        reason.
       </p>
     );
   }
@@ -38,16 +41,16 @@ export function Banner() {
   return null;
 }
 
-/** What is not known where a kind may not be read. */
+/** What the page lacks without permission to read a kind. */
 const UNKNOWN: Readonly<Record<string, string>> = {
-  leases: 'silent agents and a missing scheduler are not shown',
-  virtualmachineinstances: 'paused guests are shown as running',
-  resourceslices: 'nodes whose CPUs dra.cpu hands out too are not shown',
+  leases: 'the page cannot show silent agents and a missing scheduler',
+  virtualmachineinstances: 'the page shows paused guests as running',
+  resourceslices: 'the page cannot show nodes whose CPUs dra.cpu also assigns',
 };
 
 const AFTER = 1500;
 
-/** Short breaks are not worth a word. */
+/** Short interruptions are not shown. */
 function Broken() {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {
@@ -58,8 +61,8 @@ function Broken() {
   if (seconds * 1000 < AFTER) return null;
   return (
     <p class="banner is-warning" role="alert">
-      There is no connection to the console. What you see is {seconds} s old; retrying. Is{' '}
-      <code>plumbline console</code> or <code>kubectl port-forward</code> still running?
+      There is no connection to the console. The data is {seconds} s old; retrying. Check that{' '}
+      <code>plumbline console</code> or <code>kubectl port-forward</code> still runs.
     </p>
   );
 }

@@ -9,13 +9,13 @@ export interface CpuMapProps {
   readonly switched?: ReadonlySet<number> | undefined;
   /** The NUMA nodes to be drawn; default: all. */
   readonly only?: ReadonlySet<number>;
-  /** Places that are looked at: the others stand back. */
+  /** Slots to highlight: the others are dimmed. */
   readonly lookedAt?: ReadonlySet<number> | undefined;
 }
 
 /**
- * A node's CPUs: a block for each NUMA node with its networks beside it, its cores as boxes, their threads by number. The
- * letter says what the colour says; the table below the map says all of it in words, so the drawing itself is hidden from
+ * A node's CPUs: a block for each NUMA node with its networks, its cores as boxes, their threads by number. The
+ * letter has the same meaning as the colour; the table below the map has all of it as text, so the drawing is hidden from
  * screen readers.
  */
 export function CpuMap({ node, shape, switched, only, lookedAt }: CpuMapProps) {
@@ -83,7 +83,7 @@ function Core({ core, node, shape, switched, lookedAt }: CpuMapProps & { readonl
 }
 
 function titleOf({ owners }: NodeItem, paint: number, cpu: number, padded: boolean): string {
-  const names = ['free', 'reserved for the system', 'Open vSwitch polls here', 'promised to a pod in flight'];
+  const names = ['free', 'reserved for the system', 'Open vSwitch polls here', 'reserved for a pod in flight'];
   const owner = names[paint] ?? owners[paint - Paint.owner]?.[0] ?? '';
   return `CPU ${cpu}: ${owner}${padded ? ' (added for whole cores)' : ''}`;
 }

@@ -3,7 +3,7 @@ import { Paint } from '../data/node.ts';
 import type { CpuMapProps } from './cpu-map.tsx';
 import { ownersOf } from './owners.ts';
 
-/** Every CPU in a row of its own, for those who read a table rather than a picture; drawn only when it is opened. */
+/** Every CPU in a row of its own, for users who prefer a table to a map; drawn only when it is opened. */
 export function CpuTable({ node, shape }: CpuMapProps) {
   const [open, setOpen] = useState(false);
   return (
@@ -29,7 +29,7 @@ function Rows({ node, shape }: CpuMapProps) {
             <th scope="col">CPU</th>
             <th scope="col">Core</th>
             <th scope="col">NUMA node</th>
-            <th scope="col">Who has it</th>
+            <th scope="col">Owner</th>
           </tr>
         </thead>
         <tbody>

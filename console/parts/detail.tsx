@@ -5,12 +5,12 @@ import { go, hashOf, type Route } from '../state/route.ts';
 export interface DetailProps {
   readonly title: string;
   readonly kind: string;
-  /** Where closing leads. */
+  /** The address after closing. */
   readonly back: Route;
   readonly children: ComponentChildren;
 }
 
-/** What was chosen in the list beside it. The focus goes to its heading, and back to the list with Escape. */
+/** The item that was selected in the list. The focus moves to its heading, and back to the list with Escape. */
 export function Detail({ title, kind, back, children }: DetailProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus({ preventScroll: true }), []);

@@ -1,4 +1,4 @@
-/** Terms and what is to be said of each, in order. */
+/** Terms and their values, in order. */
 export function Facts({ facts }: { readonly facts: readonly (readonly [term: string, value: string])[] }) {
   return (
     <dl class="facts">

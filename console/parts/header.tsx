@@ -24,7 +24,7 @@ export function Header() {
       </div>
       <div class="status">
         <span class={`line is-${line.value}`}>{LINE[line.value]}</span>
-        {about && <span class="leader">{about.leader ? `${about.leader} decides` : ''}</span>}
+        {about && <span class="leader">{about.leader ? `leader: ${about.leader}` : ''}</span>}
       </div>
       <Choice name="zone" legend="Times" texts={ZONE_TEXT} of={ZONES} chosen={zone.value} choose={applyZone} />
       <Choice name="theme" legend="Colours" texts={THEME_TEXT} of={THEMES} chosen={theme.value} choose={applyTheme} />

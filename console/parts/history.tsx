@@ -6,7 +6,7 @@ import { Ago } from './ago.tsx';
 const REFRESH = 30_000;
 const FIRST = 12;
 
-/** What the API server has kept of a node or VM, the newest first. */
+/** Events and conditions of a node or VM, the newest first. */
 export function History({ of, name }: { readonly of: 'node' | 'vm'; readonly name: string }) {
   const answer = useAnswer<Found>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH);
   return (
@@ -24,7 +24,7 @@ function Entries({ found: { entries, notes } }: { readonly found: Found }) {
   return (
     <>
       {entries.length === 0 && (
-        <p class="about">Nothing is kept. The API server keeps Events for an hour unless it is configured otherwise.</p>
+        <p class="about">No Events or conditions. By default, the API server keeps Events for an hour.</p>
       )}
       <List entries={entries.slice(0, FIRST)} />
       {more > 0 && (

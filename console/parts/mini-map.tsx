@@ -9,7 +9,7 @@ const CELL_GAP = 1.2;
 const LINE_GAP = 0.35;
 /** Lines of a NUMA node's block: as many as are not too tall. */
 const LINES = [6, 5, 4, 3, 2];
-/** Pixels that a map may take, and that a thread takes at the most. */
+/** Pixels that a map may take, and the most that a thread takes. */
 const MOST = { height: 42, thread: 8, wideThread: 13 };
 /** Pixels that a map may be wide. */
 export const MapWidth = { usual: 330, wide: 820 } as const;
@@ -118,7 +118,7 @@ function summaryOf({ paint, freeCores, pods }: NodeItem, { cells, cores, slots }
     `${freeCores} whole cores free`,
     `${count(Paint.reserved)} CPUs reserved`,
     ...(count(Paint.polled) > 0 ? [`${count(Paint.polled)} polled by Open vSwitch`] : []),
-    `${pods} pods with CPUs of their own`,
+    `${pods} pods with dedicated CPUs`,
   ];
   return parts.join(', ');
 }

@@ -7,16 +7,16 @@ import { Ago } from './ago.tsx';
 export interface NodeByNodeProps {
   /** namespace/name. */
   readonly pod: string;
-  /** What the scheduler said last: when it changes, the question is asked again. */
+  /** The scheduler's last message: a change of it repeats the request. */
   readonly reason: string | undefined;
   readonly gone: boolean;
 }
 
-/** Milliseconds between two questions at the least, and at the most while the page is looked at. */
+/** Minimum and maximum milliseconds between two requests while the page is visible. */
 const PAUSE = 5000;
 const REFRESH = 30_000;
 
-/** What would become of the pod on each node, asked for when it is looked at. */
+/** The extender's answer for the pod on each node, requested when it is visible. */
 export function NodeByNode({ pod, reason, gone }: NodeByNodeProps) {
   const [answer, setAnswer] = useState<Answer<Explanation>>(undefined);
   const [asked, setAsked] = useState({ at: 0, for: '' });
@@ -59,14 +59,14 @@ function LastCall({ found: { lastCall, reserved: promised } }: { readonly found:
     <p class="about">
       The scheduler last asked <Ago time={time} /> ago: it offered {offered.toLocaleString('en')}{' '}
       {offered === 1 ? 'node' : 'nodes'}, and {passed.toLocaleString('en')} would take it.
-      {promised.length > 0 && ` Promised to it: ${promised.join(', ')}.`}
+      {promised.length > 0 && ` Reserved for it: ${promised.join(', ')}.`}
     </p>
   );
 }
 
 function Groups({ found }: { readonly found: Explanation }) {
   const all = found.nodes.length;
-  if (all === 0) return <p>The extender knows no node.</p>;
+  if (all === 0) return <p>The extender does not know any node.</p>;
   return (
     <ol class="groups">
       {found.groups.map((group, index) => (
@@ -76,7 +76,7 @@ function Groups({ found }: { readonly found: Explanation }) {
               <span class={group.fits ? 'badge is-good' : 'badge is-bad'}>{group.nodes.toLocaleString('en')}</span>
               <span class="group-text">
                 {group.text}
-                {group.missing !== undefined && <span class="about">the nearest is short of {group.missing}</span>}
+                {group.missing !== undefined && <span class="about">the closest lacks {group.missing}</span>}
               </span>
               <progress class="share" max={all} value={group.nodes} aria-hidden="true" />
             </summary>
@@ -116,7 +116,7 @@ function GroupNodes({ found, index }: { readonly found: Explanation; readonly in
         ))}
       </ul>
       {matching.length > SHOWN && (
-        <p class="about">and {(matching.length - SHOWN).toLocaleString('en')} more: search for the one you mean</p>
+        <p class="about">and {(matching.length - SHOWN).toLocaleString('en')} more; search to narrow the list</p>
       )}
     </>
   );

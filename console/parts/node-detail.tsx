@@ -15,7 +15,7 @@ import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { markOf, ownersOf, paintName } from './owners.ts';
 
-/** All that is known of one node: its CPUs as a map and in words. */
+/** The details of one node: its CPUs as a map and as text. */
 export function NodeDetail({ name }: { readonly name: string }) {
   nodeChanges.value;
   const node = store.nodeNamed(name);
@@ -23,7 +23,7 @@ export function NodeDetail({ name }: { readonly name: string }) {
   return (
     <Detail title={name} kind="Node" back={{ list: 'nodes' }}>
       {node === undefined ? (
-        <p>{ready.value ? 'There is no such node any more.' : 'Loading …'}</p>
+        <p>{ready.value ? 'This node no longer exists.' : 'Loading …'}</p>
       ) : (
         <>
           {node.problems.filter(isSaidHere).map((problem) => (
@@ -48,7 +48,7 @@ export function NodeDetail({ name }: { readonly name: string }) {
   );
 }
 
-/** A dead DPU has a section of its own, with the VMs that hang on it. */
+/** A dead DPU has a section of its own, with the VMs that depend on it. */
 const isSaidHere = (problem: Problem) => problem !== 'dpu-dead';
 
 /** Where ordinary threads may run, of a node whose agent keeps them somewhere. */
@@ -58,14 +58,14 @@ function switchedOf(shape: Shape, answer: Answer<SwitchPicture>): ReadonlySet<nu
   return new Set(ordinary.flatMap(({ allowed }) => slotsOf(shape, allowed)));
 }
 
-/** How its DPU is, since when, and whom that concerns. */
+/** The state of its DPU, since when, and the VMs that it affects. */
 function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
   const there = vms.value.filter((vm) => vm.node === name);
   const [time, message] = dpuSince ?? [];
   return (
     <section class={dpu === 'dead' ? 'dpu problem' : 'dpu'} aria-label="DPU">
       <p>
-        <strong>DPU {dpu === 'unknown' ? 'not heard of' : dpu}</strong>
+        <strong>DPU {dpu === 'unknown' ? 'state unknown' : dpu}</strong>
         {time !== undefined && (
           <>
             {' '}
@@ -73,11 +73,11 @@ function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
           </>
         )}
         {message ? `: ${message}` : ''}
-        {dpu === 'dead' && '. Pods that need it go elsewhere.'}
+        {dpu === 'dead' && '. Pods that need it are placed on other nodes.'}
       </p>
       {there.length > 0 && (
         <p>
-          {dpu === 'dead' ? 'Their network is dead' : 'Their network depends on it'}:{' '}
+          {dpu === 'dead' ? 'Their network does not work' : 'Their network depends on it'}:{' '}
           {there.map((vm, index) => (
             <>
               {index > 0 && ', '}
@@ -92,12 +92,12 @@ function Dpu({ node: { name, dpu, dpuSince } }: { readonly node: NodeItem }) {
   );
 }
 
-/** The map's legend, and all that it says, in words. */
+/** The map's legend, and its content as text. */
 function Owners({ node, shape }: { readonly node: NodeItem; readonly shape: Shape }) {
   return (
     <div class="table-frame">
       <table class="owners">
-        <caption>Who has which CPUs</caption>
+        <caption>Owners of CPUs</caption>
         <thead>
           <tr>
             <th scope="col">
@@ -151,11 +151,11 @@ function NodeFacts({ node: { shape, dpu, flags, problems } }: { readonly node: N
   const facts: [string, string][] = [];
   if (shape) {
     const { kubelet, policy, wholeCores, alignment, scope, isolated } = shape.content;
-    facts.push(['Kubelet', kubelet ?? 'version not reported']);
+    facts.push(['Kubelet', kubelet ?? 'version unknown']);
     facts.push(['CPU manager', `${policy}${wholeCores ? ', whole cores only (full-pcpus-only)' : ''}`]);
-    facts.push(['Topology manager', [alignment ?? 'not reported', scope].filter(Boolean).join(', scope ')]);
+    facts.push(['Topology manager', [alignment ?? 'unknown', scope].filter(Boolean).join(', scope ')]);
     if (isolated) facts.push(['Isolated from the kernel’s scheduler', isolated]);
-    if (shape.placeless.length > 0) facts.push(['Networks whose NUMA node is not known', shape.placeless.join(', ')]);
+    if (shape.placeless.length > 0) facts.push(['Networks with an unknown NUMA node', shape.placeless.join(', ')]);
   }
   facts.push(['DPU', DPU_TEXT[dpu]]);
   facts.push(['Agent', agentState(flags, problems.includes('no-report'))]);
@@ -164,5 +164,5 @@ function NodeFacts({ node: { shape, dpu, flags, problems } }: { readonly node: N
 
 function agentState(flags: number, neverReported: boolean): string {
   if (neverReported) return 'no report';
-  return (flags & 16) === 0 ? 'reports' : 'silent for too long';
+  return (flags & 16) === 0 ? 'reports' : 'silent';
 }

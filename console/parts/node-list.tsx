@@ -56,12 +56,12 @@ function Empty() {
   if (totals.value.nodes > 0) return <>No node matches. Clear the search or choose “All nodes”.</>;
   return (
     <>
-      No node reports. Is the agent's DaemonSet there? <code>kubectl plumbline doctor</code> says what is missing.
+      No node reports. Check the agent's DaemonSet: <code>kubectl plumbline doctor</code> shows what is missing.
     </>
   );
 }
 
-/** What the maps' colours say; the letters of a node's own map say the same. */
+/** The meaning of the maps' colours; the letters of a node's own map have the same meaning. */
 function Legend() {
   return (
     <ul class="legend" aria-label="Colours of the maps">
@@ -95,7 +95,7 @@ function columns(): readonly Column[] {
     key,
     title,
     onSort: () => {
-      // A number is looked at for its largest first, a name for its beginning.
+      // Numbers sort descending first, names ascending.
       const turned = sort === key ? !descending : key !== 'name';
       nodeQuery.value = { ...nodeQuery.value, sort: key, descending: turned };
     },

@@ -29,7 +29,7 @@ function Threads({ found: { enabled, wanted, problems, threads } }: { readonly f
         </p>
       ))}
       {threads.length === 0 ? (
-        <p>No daemon of Open vSwitch runs on this node.</p>
+        <p>No Open vSwitch daemon runs on this node.</p>
       ) : (
         <div class="table-frame">
           <table>
@@ -37,7 +37,7 @@ function Threads({ found: { enabled, wanted, problems, threads } }: { readonly f
             <thead>
               <tr>
                 <th scope="col">Threads</th>
-                <th scope="col">CPUs that they may run on</th>
+                <th scope="col">Allowed CPUs</th>
                 <th scope="col">State</th>
               </tr>
             </thead>

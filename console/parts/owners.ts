@@ -9,7 +9,7 @@ export function paintName({ marks }: Pick<NodeItem, 'marks'>, paint: number): st
   return `p-${FIXED[paint] ?? `vm${(marks[paint - Paint.owner] ?? 0) % COLOURS}`}`;
 }
 
-/** The letter that stands for an owner besides its colour. */
+/** The letter of an owner, in addition to its colour. */
 export function markOf({ marks }: Pick<NodeItem, 'marks'>, paint: number): string {
   if (paint === Paint.free) return '';
   if (paint === Paint.reserved) return 'R';
@@ -19,7 +19,7 @@ export function markOf({ marks }: Pick<NodeItem, 'marks'>, paint: number): strin
   return String.fromCharCode((index % 52 < 26 ? 65 : 71) + (index % 52));
 }
 
-/** Who has what of a node, in the order in which it is told. */
+/** The owners of a node's CPUs, in the order of the report. */
 export interface OwnerRow {
   readonly paint: number;
   readonly who: string;
@@ -58,8 +58,8 @@ export function ownersOf(node: NodeItem, shape: Shape): OwnerRow[] {
     { paint: Paint.reserved, who: 'the system', about: 'reserved', slots: painted(Paint.reserved), padded: [] },
     {
       paint: Paint.free,
-      who: 'nobody',
-      about: 'free: the shared pool, where Open vSwitch may run too',
+      who: 'no owner',
+      about: 'free: the shared pool, where Open vSwitch may also run',
       slots: painted(Paint.free),
       padded: [],
     },

@@ -6,7 +6,7 @@ import { History } from './history.tsx';
 import { NodeByNode } from './node-by-node.tsx';
 import { wantsOf, whyOf } from './waiting-list.tsx';
 
-/** Why one pod waits: the scheduler's last try, and every node's answer now. */
+/** Why one pod waits: the scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
   podChanges.value;
   const pod = store.podNamed(name);
@@ -14,13 +14,13 @@ export function PodDetail({ name }: { readonly name: string }) {
   return (
     <Detail title={title} kind={pod?.vm === undefined ? 'Pod' : 'VM'} back={{ list: 'waiting' }}>
       {pod === undefined ? (
-        <p>{ready.value ? 'It waits no more: it was placed, or is gone.' : 'Loading …'}</p>
+        <p>{ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}</p>
       ) : (
         <Facts pod={pod} />
       )}
       {pod !== undefined && (
         <p class="about">
-          What would help, with what kube-scheduler itself looks at: <code>kubectl plumbline explain pod {name}</code>
+          For remedies, including kube-scheduler’s own checks, run: <code>kubectl plumbline explain pod {name}</code>
         </p>
       )}
       <NodeByNode pod={name} reason={pod?.unscheduled} gone={pod === undefined} />

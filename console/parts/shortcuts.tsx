@@ -5,7 +5,7 @@ import { applyZone, zone } from '../state/time-zone.ts';
 
 const KEY = 'plumbline-shortcuts';
 
-/** Whoever speaks to the computer turns them off: a single letter is easily said. */
+/** Users of speech input turn them off: a spoken letter would trigger one. */
 const enabled = signal(remembered());
 const open = signal(false);
 
@@ -16,8 +16,8 @@ const SHORTCUTS: readonly (readonly [key: string, what: string, act: () => void]
   ['1', 'Nodes', () => go({ list: 'nodes' })],
   ['2', 'VMs', () => go({ list: 'vms' })],
   ['3', 'Waiting', () => go({ list: 'waiting' })],
-  ['l', 'To the list: arrows go through it, Enter opens', () => focusOn('[role="grid"]')],
-  ['u', 'Times in UTC, or as this computer has them', () => applyZone(zone.value === 'utc' ? 'local' : 'utc')],
+  ['l', 'Focus the list: arrows move, Enter opens', () => focusOn('[role="grid"]')],
+  ['u', 'Switch times between UTC and local time', () => applyZone(zone.value === 'utc' ? 'local' : 'utc')],
   [
     '?',
     'This list',
@@ -40,14 +40,14 @@ function enable(on: boolean): void {
   try {
     localStorage.setItem(KEY, on ? 'on' : 'off');
   } catch {
-    // A browser that keeps nothing has them on with the next page.
+    // Without storage, the next page has them on.
   }
 }
 
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && target.closest('input, select, textarea, [contenteditable]') !== null;
 
-/** Single keys for what operators do most, and the list of them. */
+/** Single keys for the most common actions, and the list of them. */
 export function Shortcuts() {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -98,7 +98,7 @@ export function Shortcuts() {
           checked={enabled.value}
           onChange={({ currentTarget }) => enable(currentTarget.checked)}
         />{' '}
-        Single keys do this
+        Enable single-key shortcuts
       </label>
       <form method="dialog">
         <button type="submit">Close</button>

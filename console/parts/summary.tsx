@@ -4,7 +4,7 @@ import { nodeQuery, vmQuery } from '../state/queries.ts';
 import { go } from '../state/route.ts';
 import { totals, vmsToLookAt, waiting } from '../state/state.ts';
 
-/** The cluster in five numbers, each of which leads to what it counts. */
+/** The cluster in five numbers, each a link to what it counts. */
 export function Summary() {
   const { nodes, withProblems, cores, freeCores, pods, inFlight, dpus, dpusDead } = totals.value;
   const waits = waiting.value.length;
@@ -20,19 +20,19 @@ export function Summary() {
   return (
     <ul class="summary" aria-label="The cluster in numbers">
       <Tile label="Nodes" value={nodes} onClick={show('all')}>
-        {withProblems === 0 ? 'all well' : `${(nodes - withProblems).toLocaleString('en')} well`}
+        {withProblems === 0 ? 'all healthy' : `${(nodes - withProblems).toLocaleString('en')} healthy`}
       </Tile>
       <Tile label="Need attention" value={withProblems} attention={withProblems > 0} onClick={show('problems')}>
         {withProblems === 0 ? 'none' : 'silent, dead DPU, …'}
       </Tile>
       <Tile label="Waiting" value={waits} attention={waits > 0} onClick={() => go({ list: 'waiting' })}>
-        {waits === 0 ? 'nobody' : 'with the reason'}
+        {waits === 0 ? 'none' : 'with the reason'}
       </Tile>
       <Tile label="VMs" value={pods} onClick={showVms}>
         {toLookAt > 0
           ? `${toLookAt.toLocaleString('en')} need attention`
           : inFlight === 0
-            ? 'as promised'
+            ? 'no problems'
             : `${inFlight.toLocaleString('en')} in flight`}
       </Tile>
       <Tile label="Whole cores free" value={freeCores}>

@@ -8,7 +8,7 @@ const LOOK: Readonly<Record<Verdict, string>> = {
   broken: 'badge is-bad',
 };
 
-/** How a VM is, in the one word that every output of Plumbline has for it. */
+/** The state of a VM, in the same word as every output of Plumbline. */
 export function VerdictBadge({ verdict, reason }: { readonly verdict: Verdict; readonly reason: string }) {
   return (
     <span class={LOOK[verdict]} title={reason}>

@@ -31,7 +31,7 @@ const SPARE = 6;
 
 /**
  * A list of any length of which only the visible rows are drawn. Its focus is one stop of the Tab key; arrows, Page Up
- * and Down, Home and End go through the rows, Enter chooses. Screen readers are told the row's number among all.
+ * and Down, Home and End go through the rows, Enter chooses. Screen readers get the number of the row and the total.
  */
 export function VirtualGrid(props: VirtualGridProps) {
   const { label, columns, count, rowHeight, keyOf, cells, chosen, onChoose, busy, empty } = props;

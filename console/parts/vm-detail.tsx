@@ -9,7 +9,7 @@ import { Facts } from './facts.tsx';
 import { History } from './history.tsx';
 import { VerdictBadge } from './verdict.tsx';
 
-/** One VM that runs: how it is, where it is, and what happened to it. */
+/** One VM that runs: its state, its place and its history. */
 export function VmDetail({ name }: { readonly name: string }) {
   nodeChanges.value;
   const places = vms.value.filter((vm) => vm.name === name);
@@ -18,15 +18,15 @@ export function VmDetail({ name }: { readonly name: string }) {
     <Detail title={name} kind="VM" back={{ list: 'vms' }}>
       {places.length === 0 && (
         <p>
-          {ready.value ? 'It does not run with CPUs of its own or a CPU mask.' : 'Loading …'}{' '}
-          {waits && <a href={hashOf({ list: 'waiting', chosen: waits.key })}>It waits: see why.</a>}
+          {ready.value ? 'No running VM or pod of this name has dedicated CPUs or a CPU mask.' : 'Loading …'}{' '}
+          {waits && <a href={hashOf({ list: 'waiting', chosen: waits.key })}>It is waiting: see why.</a>}
         </p>
       )}
       {places.map((vm) => (
         <Place key={vm.key} vm={vm} />
       ))}
       <p class="about">
-        What is true of it, and what would help: <code>kubectl plumbline explain {name}</code>
+        For its state and remedies, run: <code>kubectl plumbline explain {name}</code>
       </p>
       <History of="vm" name={name} />
     </Detail>
@@ -46,9 +46,9 @@ function Place({ vm }: { readonly vm: VmItem }) {
   const facts: (readonly [string, string])[] = [
     ...(cpus.length > 0
       ? ([
-          ['CPUs of its own', `${cpus.length}: ${formatCpus(cpus)}`],
-          ['Cores', `${cores.size}${padding > 0 ? `, ${padding} CPU of them added for whole cores` : ''}`],
-          ['NUMA node', cells.map(({ id }) => id).join(', ') || 'not known'],
+          ['Dedicated CPUs', `${cpus.length}: ${formatCpus(cpus)}`],
+          ['Cores', `${cores.size}${padding > 0 ? `, including ${padding} CPU added for whole cores` : ''}`],
+          ['NUMA node', cells.map(({ id }) => id).join(', ') || 'unknown'],
           [
             'Networks there',
             cells.flatMap(({ physnets, tunnel }) => [...physnets, ...(tunnel ? ['tunnel'] : [])]).join(', ') || 'none',

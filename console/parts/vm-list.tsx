@@ -15,7 +15,7 @@ const FILTERS: Readonly<Record<VmFilter, string>> = {
 
 const ROW = 58;
 
-/** Every VM that runs with CPUs of its own or with a CPU mask; what needs attention first. */
+/** Every VM that runs with dedicated CPUs or with a CPU mask; those that need attention first. */
 export function VmList({ chosen }: { readonly chosen: string | undefined }) {
   const found = foundVms.value;
   return (
@@ -48,8 +48,8 @@ function Empty() {
   if (vms.value.length > 0) return <>No VM matches. Clear the search or choose “All VMs”.</>;
   return (
     <>
-      No VM with CPUs of its own or a CPU mask runs. A VM gets whole cores by <code>dedicatedCpuPlacement</code> and the
-      annotation <code>kubevirt.io/CPUManagerPolicyBetaOptions: full-pcpus-only</code>.
+      No VM with dedicated CPUs or a CPU mask runs. A VM gets whole cores with <code>dedicatedCpuPlacement</code> and
+      the annotation <code>kubevirt.io/CPUManagerPolicyBetaOptions: full-pcpus-only</code>.
     </>
   );
 }

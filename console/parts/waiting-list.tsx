@@ -13,7 +13,7 @@ const COLUMNS = [
 
 const ROW = 58;
 
-/** Pods that found no node, or that cannot start on theirs; the longest waiting first. */
+/** Pods without a node, or that cannot start on their node; the longest waiting first. */
 export function WaitingList({ chosen }: { readonly chosen: string | undefined }) {
   const pods = waiting.value;
   return (
@@ -27,7 +27,7 @@ export function WaitingList({ chosen }: { readonly chosen: string | undefined })
       chosen={pods.findIndex(({ key }) => key === chosen)}
       onChoose={(index) => go({ list: 'waiting', chosen: pods[index]?.key ?? '' })}
       busy={!ready.value}
-      empty={ready.value ? 'Nothing waits: every VM has a node.' : 'Loading …'}
+      empty={ready.value ? 'Nothing is waiting: every VM has a node.' : 'Loading …'}
     />
   );
 }
@@ -55,11 +55,11 @@ export function wantsOf({ cpus, wholeCores, networks }: PodItem): string {
   const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
   return [
     cpus === 0 ? 'shared CPUs' : `${cpus} CPUs${wholeCores ? ' as whole cores' : ''}`,
-    ...(required.length > 0 ? [`beside ${required.join(', ')}`] : []),
+    ...(required.length > 0 ? [`near ${required.join(', ')}`] : []),
   ].join(' ');
 }
 
-/** As `plumbline explain` says it. */
+/** The text of `plumbline explain`. */
 export function whyOf({ text }: PodItem): string {
   return text ?? '';
 }

@@ -28,12 +28,12 @@ export type ConsoleConfig = Readonly<z.infer<typeof schema>>;
 
 export const consoleSettings: ConfigDefinition<typeof schema> = {
   name: 'plumbline-console',
-  description: 'Serves the read-only web page to its own pod, for kubectl port-forward.',
+  description: 'Serve the read-only web page inside its own pod, for use with kubectl port-forward.',
   schema,
   flags: {
     address: {
       flag: '--address <host:port>',
-      help: 'where the page is served, without any login, so on a loopback address only (default: 127.0.0.1:8083)',
+      help: 'loopback address of the page, which has no login (default: 127.0.0.1:8083)',
     },
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },

@@ -39,11 +39,11 @@ export interface Console {
   closeStreams(): void;
 }
 
-/** Connections at a time: a browser keeps six at the most, and 16 pages are served. */
+/** Connections at a time: a browser keeps at most six, and 16 pages are served. */
 const CONNECTIONS = 64;
 const INTERVAL = 0.1;
 
-const noSwitch: AskSwitch = async () => ({ why: 'this console has no way to it' });
+const noSwitch: AskSwitch = async () => ({ why: 'this console cannot reach it' });
 
 /** Wires the page's server to the watches. Nothing is listened on before `server.start`, nothing asked before `run`. */
 export function createConsole(options: ConsoleOptions): Console {

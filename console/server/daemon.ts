@@ -22,14 +22,14 @@ const CONNECTIONS = Object.keys(KINDS).length + 3;
  */
 const ask: AskExtender = async () => ({
   why:
-    'this console runs in the cluster and may only read there. Run `kubectl plumbline console` on your machine, or ' +
-    '`kubectl plumbline explain`, which ask it with your own permissions',
+    'this console runs in the cluster with read permissions only. Run `kubectl plumbline console` on your machine, or ' +
+    '`kubectl plumbline explain`, which use your own permissions',
 });
 
 const askSwitch: AskSwitch = async (node) => ({
   why:
-    'this console runs in the cluster and may only read there. Run `kubectl plumbline console` on your machine, or ' +
-    `\`kubectl plumbline ovs status ${node}\`, which ask it with your own permissions`,
+    'this console runs in the cluster with read permissions only. Run `kubectl plumbline console` on your machine, or ' +
+    `\`kubectl plumbline ovs status ${node}\`, which use your own permissions`,
 });
 
 /** The console as a Deployment of its own. @throws ConfigError if there is no usable way to the API server */

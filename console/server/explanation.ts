@@ -92,7 +92,7 @@ function rank({ fits, missing }: Pick<VerdictGroup, 'fits' | 'missing'>): number
 function worded(one: Verdict) {
   if (!one.fits) return { ...one, detail: one.reason };
   const { score, cpus, numaNodes, warnings } = one;
-  const where = cpus === '' ? 'its kubelet is not predicted' : `CPUs ${cpus} on NUMA node ${numaNodes.join(', ')}`;
+  const where = cpus === '' ? 'its kubelet cannot be predicted' : `CPUs ${cpus} on NUMA node ${numaNodes.join(', ')}`;
   const detail = [`score ${score ?? '?'}: ${where}`, ...warnings].join('; ');
   return { fits: true, kind: 'fits', text: 'would take it now', missing: undefined, detail };
 }

@@ -4,7 +4,7 @@ import { isNotFound, KubeError } from '../../kube/errors.ts';
 import { type ListPage, pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 
-/** Something that happened to a node or VM. */
+/** An event in the history of a node or VM. */
 export interface HistoryEntry {
   /** RFC 3339; of an Event that came again, when it was last seen. */
   readonly time: string;
@@ -23,7 +23,7 @@ export interface HistoryEntry {
 export interface History {
   /** The newest first. */
   readonly entries: readonly HistoryEntry[];
-  /** What is missing, in words. */
+  /** What is missing, as text. */
   readonly notes: readonly string[];
 }
 
@@ -160,7 +160,7 @@ async function readSome<T>(
       if (data !== undefined) found.push(data);
     }
     if (found.length < MOST_EVENTS) continue;
-    notes.push(`there are more ${what} than the ${found.length} that were read`);
+    notes.push(`only the first ${found.length} ${what} are read; there are more`);
     break;
   }
   return found;

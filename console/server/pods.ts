@@ -47,7 +47,7 @@ export interface ShownPod {
   readonly since: string | undefined;
   /** Why kube-scheduler found no node, in its own words; '' where it gave none, undefined before its first attempt. */
   readonly unscheduled: string | undefined;
-  /** CPUs that the webhook added to fill whole cores. */
+  /** CPUs that the webhook added to complete whole cores. */
   readonly padding: number;
   readonly cpus: number;
   readonly wholeCores: boolean;
@@ -130,7 +130,7 @@ export function waits(pod: ShownPod, refusal: string | undefined): boolean {
   return pod.pending && (pod.node === undefined || refusal !== undefined);
 }
 
-/** The VM where there is one: that is what people know a launcher by. */
+/** The VM, if there is one: people know a launcher by its VM. */
 export function labelOf({ namespace, name, vm }: ShownPod): string {
   return `${namespace}/${vm ?? name}`;
 }

@@ -47,7 +47,7 @@ export function createQuestions({ ask, askSwitch, histories }: Asked): Questions
       subjects: ['node'],
       async ask(_, node) {
         const asked = await askSwitch(node);
-        return 'why' in asked ? { why: `The agent cannot be asked: ${asked.why}` } : { found: asked.answer };
+        return 'why' in asked ? { why: `Cannot reach the agent: ${asked.why}` } : { found: asked.answer };
       },
     },
     '/history': { subjects: ['node', 'vm'], ask: (subject, name) => historyOf(histories, subject, name) },
@@ -70,7 +70,7 @@ export function createQuestions({ ask, askSwitch, histories }: Asked): Questions
       }
       if (busy.has(path)) {
         response.setHeader('retry-after', '1');
-        text(response, 503, 'another page is being answered; ask again in a second');
+        text(response, 503, 'busy with a request of another page; try again in a second');
         return true;
       }
       busy.add(path);
@@ -87,9 +87,9 @@ export function createQuestions({ ask, askSwitch, histories }: Asked): Questions
 }
 
 function explained(pod: string, asked: Awaited<ReturnType<AskExtender>>): Found {
-  if ('why' in asked) return { why: `The extender cannot be asked: ${asked.why}` };
+  if ('why' in asked) return { why: `Cannot reach the extender: ${asked.why}` };
   const found = explanationOf(pod, asked.answer, Date.now());
-  return found === undefined ? { why: 'The extender cannot be asked: the answer is of another kind' } : { found };
+  return found === undefined ? { why: 'Cannot reach the extender: the answer is not from an extender' } : { found };
 }
 
 async function historyOf(histories: Histories, subject: Subject, name: string): Promise<Found> {
@@ -98,7 +98,7 @@ async function historyOf(histories: Histories, subject: Subject, name: string): 
     const [namespace = '', vm = ''] = name.split('/');
     return { found: await histories.ofVm(namespace, vm) };
   } catch (error) {
-    if (error instanceof KubeError) return { why: `The API server cannot be asked: ${error.message}` };
+    if (error instanceof KubeError) return { why: `Cannot query the API server: ${error.message}` };
     throw error;
   }
 }

@@ -11,9 +11,9 @@ interface Kept extends LogRecord {
 }
 
 /**
- * The newest record of each thing, in the order in which they changed. Whoever has seen everything up to some number
+ * The newest record of each thing, in the order in which they changed. A viewer that has seen everything up to some number
  * gets what is newer: so a viewer that was slow or asleep catches up with one record for each thing that changed, and
- * nothing is queued for anybody.
+ * nothing is queued for any viewer.
  *
  * Invariants: a thing has one record; iteration ascends by `seq`; records that tell of an end are bounded, and `covers`
  * says whether any was dropped since a number.
@@ -56,7 +56,7 @@ export class RecordLog {
     if (this.#ends > this.#mostEnds) this.#dropOldestEnd();
   }
 
-  /** Whether `after(seq)` tells all to somebody who has seen everything up to `seq`. */
+  /** Whether `after(seq)` is complete for a viewer that has seen everything up to `seq`. */
   covers(seq: number): boolean {
     return seq <= this.#last && (seq === 0 || seq >= this.#dropped);
   }

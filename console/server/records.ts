@@ -40,7 +40,7 @@ export interface NodePicture {
   readonly shape: string | undefined;
   readonly owners: readonly (readonly [pod: string, container: string, cpus: string, padding: number])[];
   readonly inFlight: readonly InFlight[];
-  /** Since when its DPU has been so, RFC 3339, and what is said of it. */
+  /** Since when its DPU has been so, RFC 3339, and the message. */
   readonly dpuSince: readonly [time: string, message: string] | undefined;
 }
 

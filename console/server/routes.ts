@@ -55,7 +55,7 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
 
   const events = (request: IncomingMessage, response: ServerResponse, after: string | null) => {
     if (closed) return text(response, 503, 'the console is stopping');
-    if (feed.viewers >= MOST_VIEWERS) return text(response, 503, `${MOST_VIEWERS} pages are open already`);
+    if (feed.viewers >= MOST_VIEWERS) return text(response, 503, `${MOST_VIEWERS} pages are already open; close one`);
     const stream = streamEvents({
       feed,
       response,
@@ -76,14 +76,14 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
     if (await questions.answer(path, query, response)) return;
     const asset = Object.hasOwn(FILES, path) ? FILES[path] : undefined;
     if (asset) return answer(response, 200, asset.type, await readFile(join(assets, asset.file)));
-    return text(response, 404, `there are /, /events, ${questions.paths.join(', ')}`);
+    return text(response, 404, `not found; paths: /, /events, ${questions.paths.join(', ')}`);
   };
 
   return {
     handler: (request, response) => {
       route(request, response).catch((error: unknown) => {
         const [status, message] = problem(error);
-        if (status === 500) log.error({ err: error }, 'the console failed to answer');
+        if (status === 500) log.error({ err: error }, 'internal error');
         if (response.headersSent) response.destroy();
         else text(response, status, message);
       });
@@ -97,21 +97,22 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
 
 /** Why a request is not even looked at. */
 function refusal(request: IncomingMessage, listensOn: string): readonly [number, string] | undefined {
-  if (request.method !== 'GET') return [405, 'only GET is answered: nothing can be changed'];
+  if (request.method !== 'GET') return [405, 'method not allowed: the console is read-only and answers only GET'];
   if (!isOwnHost(request.headers.host, listensOn)) {
-    return [421, 'the Host header names another host; use http://localhost'];
+    return [421, 'unexpected Host header; use http://localhost'];
   }
   // Browsers say so of requests that another site's page makes. A link from there may lead here, and nothing else.
   const isForeign = ['cross-site', 'same-site'].includes(headerOf(request, 'sec-fetch-site') ?? '');
-  if (isForeign && headerOf(request, 'sec-fetch-mode') !== 'navigate') return [403, 'not for other sites'];
+  if (isForeign && headerOf(request, 'sec-fetch-mode') !== 'navigate')
+    return [403, 'requests from other sites are refused'];
   return undefined;
 }
 
 function problem(error: unknown): readonly [number, string] {
   if ((error as NodeJS.ErrnoException | null)?.code === 'ENOENT') {
-    return [404, 'this file of the page is missing next to the program: npm run build makes it'];
+    return [404, 'this file of the page is missing next to the program; run npm run build to create it'];
   }
-  return [500, 'the console failed to answer; its log says why'];
+  return [500, 'internal error; see the log of the console'];
 }
 
 function headerOf(request: IncomingMessage, name: string): string | undefined {

@@ -23,7 +23,7 @@ const PATIENCE = 60_000;
 const EVENT = 32_768;
 
 /**
- * Server-sent events for one page. `hello` says whether what follows adds to what the page has (`resumed`) or begins anew;
+ * Server-sent events for one page. `hello` says whether the following records add to what the page has (`resumed`) or replace it;
  * then come records, each event with the id to resume from; `ready` once everything has gone out; `beat` shows that the
  * line is alive.
  *

@@ -14,7 +14,7 @@ export async function askServer<T>(url: string, signal: AbortSignal): Promise<An
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
   } catch (error) {
-    return { failed: `The console cannot be asked: ${error instanceof Error ? error.message : String(error)}` };
+    return { failed: `Cannot reach the console: ${error instanceof Error ? error.message : String(error)}` };
   }
 }
 

@@ -19,7 +19,7 @@ export const status = signal<Status | undefined>(undefined);
 
 /** Changes of nodes, at most once a frame. */
 export const nodeChanges = signal(0);
-/** The same for what is worked out of all nodes, where twice a second is as much as anybody can follow. */
+/** The same for what is worked out of all nodes, where twice a second is enough for a reader. */
 export const nodeChangesSlow = signal(0);
 export const podChanges = signal(0);
 
@@ -69,7 +69,7 @@ let frame = 0;
 let slow: ReturnType<typeof setTimeout> | undefined;
 let slowLast = Number.NEGATIVE_INFINITY;
 
-/** Tells of changes with the next frame; a hidden page draws nothing. */
+/** Signals changes with the next frame; a hidden page draws nothing. */
 function schedule(): void {
   if (frame === 0) frame = requestAnimationFrame(tell);
   slow ??= setTimeout(tellSlow, Math.max(0, slowLast + SLOW - performance.now()));

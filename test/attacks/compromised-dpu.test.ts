@@ -9,7 +9,7 @@ import { longestDelay, MERGE, processorMs, REAL_GROUND, type Stage, startStage }
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
 const forbidden = (error: unknown) => error instanceof KubeError && (error.status === 403 || error.status === 422);
 
-/** The account of a DPU, and whoever can write its Lease. */
+/** The account of a DPU, and any account that can write its Lease. */
 describe('attacks by a compromised DPU', function () {
   this.timeout(300_000);
   let stage: Stage;

@@ -106,7 +106,7 @@ describe('attacks by a compromised node', function () {
     });
   }
 
-  it('is said in an Event on its Node, in few words', async () => {
+  it('is reported in a short Event on its Node', async () => {
     const events = await until('the Event', async () => {
       const found = await eventsOnNode();
       return found.length > 0 && found;

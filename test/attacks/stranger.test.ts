@@ -13,7 +13,7 @@ const MIB = 1024 * 1024;
 const VMI = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
 
 /**
- * Whoever reaches the ports from the pod network, without any credential. The webhook cannot ask for one where the
+ * A client that reaches the ports from the pod network without any credential. The webhook cannot ask for one where the
  * platform gives its API server none, which is the default. The extender can, so the attacks on its limits are those of
  * someone who has stolen the scheduler's certificate.
  */
@@ -265,7 +265,7 @@ describe('attacks by a stranger on the pod network', function () {
     ];
     for (const [method, path] of attempts) {
       const socket = await open(stage.extender);
-      // Only the head of a body of 4 MiB: whoever waits for the rest would answer 408 after 5 s.
+      // Only the head of a body of 4 MiB: a server that waits for the rest answers 408 after 5 s.
       const length = method === 'POST' ? `content-length: ${4 * MIB}\r\n` : '';
       const answer = textOf(socket);
       socket.write(`${method} ${path} HTTP/1.1\r\nhost: x\r\n${length}\r\n`);

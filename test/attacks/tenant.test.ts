@@ -11,7 +11,7 @@ const VMS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachines`;
 const PODS = `/api/v1/namespaces/${MALLORY}/pods`;
 const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${MALLORY}/network-attachment-definitions`;
 const MASK = 'plumbline.dev/cpu-mask';
-/** Milliseconds of processor time in which one bad input is refused, and characters of what is said. */
+/** Milliseconds of processor time for refusing one bad input, and characters of the message. */
 const REFUSED_WITHIN = 100;
 const LONGEST_MESSAGE = 2000;
 

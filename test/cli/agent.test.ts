@@ -52,7 +52,7 @@ describe('the agent of a node, asked through the API server', function () {
     await cluster?.stop();
   });
 
-  /** In the place of the API server and the kubelet, which the tests of the port-forward have. */
+  /** Replaces the API server and the kubelet, which the tests of the port-forward cover. */
   const forwarded: OpenPort = (target, signal) => {
     assert.equal(signal.aborted, false);
     targets.push(`${target.namespace}/${target.pod}:${target.port}`);
@@ -83,12 +83,12 @@ describe('the agent of a node, asked through the API server', function () {
     [
       'no permission',
       new KubeError(403, 'Forbidden', 'no'),
-      /you may not reach the agent \(pods\/portforward in plumbline-system\)/,
+      /not allowed to reach the agent \(pods\/portforward in plumbline-system\)/,
     ],
     [
-      'a kubelet that is away',
+      'a kubelet that is down',
       new KubeError(502, 'BadGateway', 'no'),
-      /^agent-1:8082\/ovs: 502: is the kubelet of its node reachable\?/,
+      /^agent-1:8082\/ovs: 502: check that the API server reaches the kubelet/,
     ],
     ['a lost connection', new Error('the connection was closed'), /^agent-1:8082\/ovs: the connection was closed$/],
   ] as const) {
@@ -112,7 +112,7 @@ describe('the agent of a node, asked through the API server', function () {
     const wrong = await plumbline(['vm', 'status', '--agent', 'here'], cluster);
     assert.deepEqual(
       [wrong.status, wrong.stderr],
-      [2, 'plumbline: --agent here: expected a URL, as http://127.0.0.1:8082\n'],
+      [2, 'plumbline: --agent here: expected a URL such as http://127.0.0.1:8082\n'],
     );
   });
 });

@@ -25,7 +25,7 @@ function assertOneLine({ stderr, stdout }: Ran): void {
   assert.match(stderr, /^plumbline: .+\n$/);
 }
 
-describe('what is wrong is said in one line, with what to do', function () {
+describe('reports an error in one line, with the next step', function () {
   this.timeout(300_000);
   let directory: string;
   let server: Server;
@@ -70,10 +70,10 @@ describe('what is wrong is said in one line, with what to do', function () {
       [['explain', 'vm', 'a', '-o', 'xml'], /'xml' is invalid. Allowed choices are json, yaml, wide, name/],
       [['explain', 'vm', 'a', '--request-timeout', 'soon'], /expected seconds/],
       [['explain', 'pod', 'a', '--extender'], /argument missing/],
-      [['top', '--watch', 'worker-1'], /expected 0.2 to 3600 seconds; names of nodes stand before --watch/],
+      [['top', '--watch', 'worker-1'], /expected 0.2 to 3600 seconds; give names of nodes before --watch/],
       [['doctor', 'everything'], /Allowed choices are preflight, installed/],
       [['doctor', '--watch', '-1'], /0 to 3600/],
-      [['topology', '--sysfs-root', '/nonexistent'], /\/nonexistent is no sysfs/],
+      [['topology', '--sysfs-root', '/nonexistent'], /\/nonexistent is not sysfs/],
       [['completion', 'powershell'], /Allowed choices are bash, zsh, fish/],
       [['ovs'], /a command is missing; see plumbline ovs --help/],
     ];
@@ -89,39 +89,39 @@ describe('what is wrong is said in one line, with what to do', function () {
 
   describe('no cluster: status 3', () => {
     const cases: readonly [string, () => readonly string[], RegExp][] = [
-      ['no kubeconfig', () => [], /no kubeconfig was found: give --kubeconfig/],
+      ['no kubeconfig', () => [], /no kubeconfig found: give --kubeconfig/],
       ['a file that is not there', () => ['--kubeconfig', '/nonexistent'], /cannot read the kubeconfig \/nonexistent/],
       ['no YAML', () => ['--kubeconfig', kubeconfig('yaml', 'a: [')], /cannot read the kubeconfig .*yaml/],
-      ['another YAML', () => ['--kubeconfig', kubeconfig('other', { contexts: 7 })], /no kubeconfig: contexts/],
+      ['another YAML', () => ['--kubeconfig', kubeconfig('other', { contexts: 7 })], /not a kubeconfig: contexts/],
       [
         'no context',
         () => ['--kubeconfig', kubeconfig('none', config({ server: url }, {}, { 'current-context': '' }))],
-        /no context is chosen; give --context \(there are: here\)/,
+        /no current context; choose one with --context \(here\)/,
       ],
       [
         'another context',
         () => ['--context', 'there', '--kubeconfig', kubeconfig('ctx', config({ server: url }))],
-        /no context there \(there are: here\)/,
+        /no context there; choose one of here/,
       ],
       [
         'a context without its cluster',
         () => ['--kubeconfig', kubeconfig('nocluster', config({ server: url }, {}, { clusters: [] }))],
-        /names cluster one, which is not there/,
+        /names cluster one, which is missing/,
       ],
       [
         'a server that is no URL',
         () => ['--kubeconfig', kubeconfig('nourl', config({ server: 'here' }))],
-        /the server "here" is no URL/,
+        /the server "here" is not a URL/,
       ],
       [
-        'nobody listens',
+        'nothing listens',
         () => ['--kubeconfig', kubeconfig('dead', config({ server: 'https://127.0.0.1:1' }))],
         /cannot reach the cluster .*nothing listens there/,
       ],
       [
-        'a name that nobody knows',
+        'a name that does not resolve',
         () => ['--kubeconfig', kubeconfig('dns', config({ server: 'https://nowhere.invalid' }))],
-        /cannot reach the cluster .*name is not known here/,
+        /cannot reach the cluster .*the host name does not resolve/,
       ],
       [
         'a credential plugin that is missing',
@@ -141,7 +141,7 @@ describe('what is wrong is said in one line, with what to do', function () {
             ),
           ),
         ],
-        /no-such-plugin of the kubeconfig cannot be run: .*; Install it first/,
+        /no-such-plugin of the kubeconfig cannot run: .*; Install it first/,
       ],
       [
         'a credential plugin that fails',
@@ -179,7 +179,7 @@ describe('what is wrong is said in one line, with what to do', function () {
         'not known',
         ['top'],
         failure(401, 'Unauthorized', 'Unauthorized'),
-        /the cluster does not know you \(401\): log in again/,
+        /the API server rejects the credentials \(401\): log in again/,
       ],
       [
         'not allowed',
@@ -197,7 +197,7 @@ describe('what is wrong is said in one line, with what to do', function () {
         'no reports',
         ['top'],
         { status: 200, body: '{"metadata":{"resourceVersion":"1"},"items":[]}' },
-        /no node reports its topology: are the agents running\?/,
+        /no node reports its topology; check that the agents run/,
       ],
       [
         'no reports, simulating',
@@ -209,9 +209,14 @@ describe('what is wrong is said in one line, with what to do', function () {
         'no JSON',
         ['top'],
         { status: 200, body: '<html>' },
-        /is not JSON; is the server of the kubeconfig an API server\?/,
+        /is not JSON; check that the server in the kubeconfig is an API server/,
       ],
-      ['no list', ['top'], { status: 200, body: '[1]' }, /the answer is no list/],
+      [
+        'no list',
+        ['top'],
+        { status: 200, body: '[1]' },
+        /the answer is not a list; check that the server in the kubeconfig is an API server/,
+      ],
       ['a proxy in between', ['top'], { status: 502, body: 'Bad Gateway' }, /502 HTTP502/],
       [
         'not allowed, explaining',
@@ -250,7 +255,10 @@ describe('what is wrong is said in one line, with what to do', function () {
       const ran = await plumbline(['explain', 'pod', 'firewal'], { kubeconfig: cluster.kubeconfig });
       assert.equal(ran.status, 4);
       assertOneLine(ran);
-      assert.match(ran.stderr, /no pod firewal in namespace default \(there are firewall\); another namespace .* -n/);
+      assert.match(
+        ran.stderr,
+        /no pod firewal in namespace default \(it has firewall\); choose another namespace with -n/,
+      );
     });
 
     it('a credential plugin gives the token', async () => {
@@ -274,7 +282,7 @@ describe('what is wrong is said in one line, with what to do', function () {
       assert.equal(ran.stdout, 'node/worker-1\n');
     });
 
-    it('of several files in KUBECONFIG the first that says something wins, and missing ones are passed over', async () => {
+    it('uses the first value among several files of KUBECONFIG, and ignores missing files', async () => {
       const first = kubeconfig('first', { 'current-context': 'far', contexts: [], clusters: [], users: [] });
       const admin = parse(readFileSync(cluster.kubeconfig, 'utf8')) as Record<
         string,
@@ -294,7 +302,7 @@ describe('what is wrong is said in one line, with what to do', function () {
       assert.match(stdout, /^Usage: kubectl plumbline <command>/);
     });
 
-    it('whoever reads only the first line is no failure', () => {
+    it('succeeds if the reader closes the pipe after the first line', () => {
       const script = '"$NODE" "$PROGRAM" explain --help | head -c 1; exit $PIPESTATUS';
       const env = { ...process.env, NODE: process.execPath, PROGRAM };
       const { status, stderr } = spawnSync('bash', ['-c', script], { env, encoding: 'utf8' });

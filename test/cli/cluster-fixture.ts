@@ -65,7 +65,7 @@ const ALLOCATABLE = {
 };
 
 /** No scheduler of the sandbox has this name, so that a pod stays as it was made. */
-const NOBODY = 'nobody';
+const UNKNOWN = 'unknown';
 
 export async function createFixtureCluster(): Promise<FixtureCluster> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-cli-'));
@@ -128,7 +128,7 @@ function podObject(name: string, options: PodOptions): Pod {
       ...(ownerReferences && { ownerReferences }),
     },
     spec: {
-      schedulerName: NOBODY,
+      schedulerName: UNKNOWN,
       containers: [{ name: 'compute', image: 'x', resources: { requests: amounts, limits: amounts } }],
       ...(node !== undefined && { nodeName: node }),
       ...(spec as object),

@@ -158,15 +158,23 @@ describe('whom the command is, by its kubeconfig', () => {
   }
 
   const REFUSED: readonly (readonly [string, Given, RegExp])[] = [
-    ['a plugin without end', { user: exec('yes 2>/dev/null') }, /plugin sh .* answered more than 1048576 bytes$/],
-    ['a plugin that answers something else', { user: exec('echo {}') }, /plugin sh .* answered no ExecCredential$/],
+    ['a plugin without end', { user: exec('yes 2>/dev/null') }, /plugin sh .* returned more than 1048576 bytes$/],
+    [
+      'a plugin that answers something else',
+      { user: exec('echo {}') },
+      /plugin sh .* did not return an ExecCredential$/,
+    ],
     ['a token file that is gone', { user: { tokenFile: 'gone' } }, /^context here: cannot read .*\/gone: ENOENT/],
     ['groups (as-groups)', { user: { as: 'jane', 'as-groups': ['ops'] } }, /as-groups is not supported; imp/],
     ['a proxy', { cluster: { 'proxy-url': 'http://proxy' } }, /proxy-url is not supported; use a tunnel/],
     ['an auth-provider', { user: { 'auth-provider': { name: 'oidc' } } }, /auth-provider oidc is not supported/],
     ['a password', { user: { username: 'me', password: 'secret' } }, /a user name with password is not supported/],
-    ['a cluster without a server', { cluster: { server: '' } }, /cluster one, which is not there or has no server/],
-    ['a CA of the wrong kind', { cluster: { 'certificate-authority': 5 } }, /no kubeconfig: clusters.0.cluster.cert/],
+    ['a cluster without a server', { cluster: { server: '' } }, /cluster one, which is missing or has no server/],
+    [
+      'a CA of the wrong kind',
+      { cluster: { 'certificate-authority': 5 } },
+      /not a kubeconfig: clusters.0.cluster.cert/,
+    ],
   ];
   for (const [title, given, message] of REFUSED) {
     it(`refused: ${title}`, async () => {

@@ -16,7 +16,7 @@ interface DocCommand {
   readonly text: string;
   /** The status that the guide says (`# status 1`), else 0 or 1. */
   readonly status: number | undefined;
-  /** Lines of output; `…` stands for anything, and alone on a line for any lines. Undefined: nothing is said. */
+  /** Lines of output; `…` stands for anything, and alone on a line for any lines. Undefined: the page shows no output. */
   readonly output: readonly string[] | undefined;
 }
 
@@ -57,7 +57,7 @@ function readGuide(file: string): { commands: DocCommand[]; unmarked: string[] }
       let end = i;
       while (/^ {4}\S/.test(lines[end] ?? '')) end++;
       const block = lines.slice(i, end).map((line) => line.slice(4));
-      // Indented blocks are also used for output and pictures, so what is no command of ours there is let be.
+      // Indented blocks are also used for output and pictures, so lines that are not commands of this project are skipped.
       if (!marked) commands.push(...scripts(file, i + 1, block).commands);
       i = end;
     }
@@ -103,11 +103,11 @@ function command(file: string, line: number, text: string, output: readonly stri
   return { file, line, text: bare, status: status === undefined ? undefined : Number(status), output };
 }
 
-/** Words in capitals stand for the reader’s own; files that only a host has are beside the test. */
+/** Words in capitals stand for the reader’s own; files that only a host has are next to the test. */
 const STAND_INS: readonly (readonly [RegExp, string])[] = [
   [/\bNAMESPACE\b/g, 'tenants'],
   [/\bNAME\b/g, 'firewall'],
-  // The watch of DPUs takes as long as it is told to.
+  // The watch of DPUs takes as long as its flag says.
   [/^plumbline doctor$/g, 'plumbline doctor --watch 1'],
   // It serves until it is ended; console.test.ts runs it.
   [/^plumbline console$/g, 'plumbline console --help'],

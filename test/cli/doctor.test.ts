@@ -246,7 +246,7 @@ const SIDECAR_CASES: readonly Case[] = [
     title: 'no kube-scheduler has ever led',
     check: checkExtender,
     facts: { schedulerElection: { missing: 'absent' }, extender: { missing: 'absent' } },
-    what: /no replica of plumbline-scheduler leads/,
+    what: /no replica of plumbline-scheduler is the leader/,
     severity: 'error',
   },
   {
@@ -302,7 +302,7 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   {
     title: 'no active replica',
     facts: { endpoints: { value: [] } },
-    what: /no replica .* is the active one/,
+    what: /no replica .* is active/,
     severity: 'error',
   },
   {
@@ -326,13 +326,13 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   {
     title: 'never asked',
     facts: { extender: { value: { active: true, decisions: [] } } },
-    what: /has not been asked/,
+    what: /has not asked the extender/,
     severity: 'warning',
   },
   {
     title: 'the webhook routes to a scheduler that is not there',
     facts: { mutating: { value: [configuration('plumbline-webhook', LAUNCHER, ROUTE)] } },
-    what: /scheduler.plumbline.dev gives launchers to plumbline-scheduler, which is not installed/,
+    what: /scheduler.plumbline.dev assigns launchers to plumbline-scheduler, which is not installed/,
     severity: 'error',
   },
   {
@@ -344,7 +344,7 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   {
     title: 'a Lease of the first way is left',
     facts: { schedulerElection: GOOD.schedulerElection, endpoints: { value: [] } },
-    what: /no replica of plumbline-scheduler-plugin is the active one/,
+    what: /no replica of plumbline-scheduler-plugin is active/,
     severity: 'error',
   },
 ];
@@ -355,7 +355,7 @@ const CASES: readonly Case[] = [
     title: 'no definition',
     check: checkInstalled,
     facts: { topologies: { missing: 'absent' } },
-    what: /knows no NodeTopology/,
+    what: /has no NodeTopology/,
     severity: 'error',
   },
   {
@@ -421,7 +421,7 @@ const CASES: readonly Case[] = [
       ...mutating({ matchConditions: [{ expression: "'plumbline.dev/cpu-mask' in object.metadata.annotations" }] }),
       kubevirts: { value: [kubevirtOf(['AlignCPUs'], true)] },
     },
-    what: /launcher.plumbline.dev passes over launchers with alpha.kubevirt.io\/EmulatorThreadCompleteToEvenParity/,
+    what: /launcher.plumbline.dev ignores launchers with alpha.kubevirt.io\/EmulatorThreadCompleteToEvenParity/,
     severity: 'error',
   },
   {
@@ -431,7 +431,7 @@ const CASES: readonly Case[] = [
     what: /sidecar-injector change pods after plumbline-webhook, which is not called again/,
   },
   {
-    title: 'a later injector, and nobody looks at the outcome',
+    title: 'a later injector, without a check of the result',
     check: checkWebhook,
     facts: {
       ...mutating({}, injector),
@@ -471,7 +471,7 @@ const CASES: readonly Case[] = [
         value: secretOf('plumbline-webhook', other.issue(['plumbline-webhook.plumbline-system.svc']).cert),
       },
     },
-    what: /CA bundle of launcher.plumbline.dev is not the one/,
+    what: /CA bundle of launcher.plumbline.dev does not match/,
     severity: 'error',
   },
   {
@@ -510,7 +510,7 @@ const CASES: readonly Case[] = [
     title: 'a silent agent',
     check: checkAgents,
     facts: { agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } } },
-    what: /fallen silent: worker-1/,
+    what: /silent: worker-1/,
     severity: 'error',
   },
   {
@@ -534,7 +534,7 @@ const CASES: readonly Case[] = [
     title: 'a report of a node that is gone',
     check: checkAgents,
     facts: { topologies: { value: [topology('worker-1'), topology('gone')] } },
-    what: /nodes that are gone: gone/,
+    what: /nodes that no longer exist: gone/,
   },
   {
     title: 'a condition',
@@ -577,7 +577,7 @@ const CASES: readonly Case[] = [
       ],
     }),
     what: /worker-1: NetworkMapValid is False \(InvalidMap\): network map: NUMA node 7 of physnet a is not on this host/,
-    why: /what the map corrects on that node is not up to date/,
+    why: /the agent does not apply the current network map on that node/,
   },
   {
     title: 'a kubelet of an unknown version',
@@ -631,10 +631,10 @@ const CASES: readonly Case[] = [
     what: /no node has physnet physnet9, which default\/data leads to/,
   },
   {
-    title: 'a definition that is no JSON',
+    title: 'a definition that is not JSON',
     check: checkNetworks,
     facts: { nads: { value: [nad('{')] } },
-    what: /default\/data is no JSON/,
+    what: /default\/data is not valid JSON/,
     severity: 'error',
   },
   {
@@ -685,7 +685,7 @@ const CASES: readonly Case[] = [
     title: 'a cordoned node',
     check: checkPods,
     facts: { nodes: [node('worker-1', { spec: { unschedulable: true } })] },
-    what: /1 node cordoned off: worker-1/,
+    what: /1 node cordoned: worker-1/,
   },
 ];
 
@@ -719,7 +719,7 @@ describe('plumbline doctor', () => {
       );
       assert.equal(
         doctorLines(reports, [], terminalOf({ isTTY: false, columns: 80 } as never, {})).at(-1),
-        'nothing wrong was found',
+        'no problems found',
       );
     });
   }
@@ -761,7 +761,7 @@ describe('plumbline doctor', () => {
     const said = 'webhook 0.3.1, extender 0.4.0, agents 0.3.1 (2 pods) and 0.4.0 (1 pod), command 0.4.0';
     const cases: [title: string, pods: Facts['systemPods'], command: string, expected: RegExp][] = [
       [
-        'an upgrade under way',
+        'an upgrade in progress',
         partsOf(':0.3.1', ':0.4.0', ':0.3.1', ':0.4.0', ':0.3.1'),
         '0.4.0',
         new RegExp(`^warning: parts of different versions run: ${said.replace(/[.()]/g, '\\$&')}; finish the upgrade`),
@@ -776,15 +776,15 @@ describe('plumbline doctor', () => {
         'a newer command',
         partsOf(':0.3.1', ':0.3.1', ':0.3.1'),
         '0.4.0',
-        /^warning: .*command 0.4.0; install the command/,
+        /^warning: .*command 0.4.0; install this command/,
       ],
       [
         'an older command',
         partsOf(':0.3.1', ':0.3.1', ':0.3.1'),
         '0.2.9',
-        /^warning: .*command 0.2.9; install the command/,
+        /^warning: .*command 0.2.9; install this command/,
       ],
-      ['two minor versions', partsOf(':0.5.0', ':0.4.0', ':0.3.0'), '0.4.0', /^error: .*one minor version to the next/],
+      ['two minor versions', partsOf(':0.5.0', ':0.4.0', ':0.3.0'), '0.4.0', /^error: .*one minor version at a time/],
       ['a command two minor versions older', partsOf(':0.3.1', ':0.3.1', ':0.3.1'), '0.1.0', /^error: /],
       ['two major versions', partsOf(':1.0.0', ':0.9.0', ':0.9.0'), '1.0.0', /^error: /],
     ];
@@ -832,7 +832,7 @@ describe('plumbline doctor', () => {
     assert.match(found[0]?.consequences?.join() ?? '', /launcher.plumbline.dev has no CA bundle.*no replica of/);
   });
 
-  it('a webhook that is away for another reason is a finding of its own', () => {
+  it('reports a webhook that is down for another reason as a finding of its own', () => {
     const facts: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
     const found = byCause(ALL.flatMap((check) => check(facts).findings));
     assert.deepEqual(
@@ -843,7 +843,7 @@ describe('plumbline doctor', () => {
     assert.equal(off[0]?.meanwhile, undefined, 'nothing waits for a webhook that is not called');
   });
 
-  it('the command that lets VMs start while the webhook is away is printed, whatever it is away for', () => {
+  it('prints the command that lets VMs start while the webhook is down, for every cause', () => {
     const away: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
     for (const facts of [away, { ...away, webhookSecret: { missing: 'absent' } } as Facts]) {
       const reports = ALL.map((check) => check(facts));
@@ -974,15 +974,15 @@ describe('plumbline doctor', () => {
       assert.equal(status, 1);
       assert.match(
         stdout,
-        /^✘ installed: there is no MutatingWebhookConfiguration plumbline-webhook\n {4}impact: .+\n {4}so also: .+\n/,
+        /^✘ installed: there is no MutatingWebhookConfiguration plumbline-webhook\n {4}impact: .+\n {4}also: .+\n/,
       );
-      assert.match(stdout, /\d+ wrong, \d+ to look after\n$/);
+      assert.match(stdout, /\d+ errors?, \d+ warnings?\n$/);
     });
 
     it('an area in which nothing is wrong: status 0', async () => {
       const { stdout, status } = await doctor('kubelet', 'networks');
       assert.equal(status, 0);
-      assert.match(stdout, /^✔ kubelet: 1 kubelet, v1.36.2\n✔ networks: .*physnet0\n\nnothing wrong was found\n$/);
+      assert.match(stdout, /^✔ kubelet: 1 kubelet, v1.36.2\n✔ networks: .*physnet0\n\nno problems found\n$/);
     });
 
     it('-o json, and the objects by name', async () => {
@@ -1020,7 +1020,7 @@ describe('plumbline doctor', () => {
         metadata: { name: 'plumbline-agent-worker-1', namespace: 'plumbline-system' },
         spec: { renewTime: '2026-01-01T00:00:00.000000Z', leaseDurationSeconds: 40 },
       });
-      assert.match((await doctor('agents')).stdout, /✘ agents: 1 agent fallen silent: worker-1/);
+      assert.match((await doctor('agents')).stdout, /✘ agents: 1 agent silent: worker-1/);
     });
   });
 });

@@ -86,7 +86,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
         mute: 'no-report',
       });
       assert.equal(found.why, 'it waits although 1 of 5 nodes would take it');
-      assert.deepEqual(found.asks, ['no CPUs of its own', 'the CPU mask 2:22']);
+      assert.deepEqual(found.asks, ['no dedicated CPUs', 'the CPU mask 2:22']);
       const lacks = found.nodes.find(({ kind }) => kind === 'cpu-mask');
       assert.match(
         lacks?.detail ?? '',
@@ -107,16 +107,16 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       await cluster.pod('fixed', masked('2:22', { status: WAITS, annotations: { [FIX]: 'true' } }));
       const { why, asks, nodes } = await explained('pod', 'fixed');
       assert.equal(why, 'it waits although 3 of 5 nodes would take it');
-      assert.equal(asks[1], 'the CPU mask 2:22, or all CPUs of a node that lacks some');
+      assert.equal(asks[1], 'the CPU mask 2:22, or all CPUs on a node that lacks some of them');
       const others = nodes.find(({ nodes: names }) => names.includes('small-1'));
-      assert.deepEqual([others?.text, others?.count], ['would take it, not quite as asked for', 2]);
+      assert.deepEqual([others?.text, others?.count], ['would take it, but not all that it asks for', 2]);
       assert.match(others?.detail ?? '', /lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node/);
     });
 
-    it('is said to be pinned only once it runs, where its user chose that', async () => {
+    it('says that the mask applies only once the VM runs, if its user chose that', async () => {
       await cluster.pod('late', masked('1:2', { status: WAITS, annotations: { [START]: 'running' } }));
       const { asks } = await explained('pod', 'late');
-      assert.equal(asks[1], `the CPU mask 1:2, set once it runs (${START}: running)`);
+      assert.equal(asks[1], `the CPU mask 1:2, applied once it runs (${START}: running)`);
     });
 
     it('is not advised to have dedicated CPUs, which masks exclude', async () => {
@@ -139,7 +139,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
         apiVersion: 'kubevirt.io/v1',
         kind: 'VirtualMachineInstance',
         metadata: { name, namespace: 'default', annotations },
-        spec: { schedulerName: 'nobody', domain: { cpu: { cores: 2 } } },
+        spec: { schedulerName: 'unknown', domain: { cpu: { cores: 2 } } },
       } as never);
       const condition = {
         type: 'Paused',

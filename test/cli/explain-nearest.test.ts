@@ -25,21 +25,21 @@ describe('the node that almost takes a VM', () => {
   it('is drawn with whose its CPUs are, which could serve and which are of no use', () => {
     assert.deepEqual(nearestLines({ node: 'worker-1', host, asks }, plain), [
       '',
-      'The node that almost takes it: worker-1',
-      '  2 whole cores are free near physnet0, 4 CPUs; it asks for 6',
+      'The closest node: worker-1',
+      '  2 whole cores are free near physnet0, 4 CPUs; it needs 6',
       '  NUMA node 0  (physnet0)',
       '     0 16  │  1 17  │  2 18  │  3 19  │  4 20  │  5 21  │  6 22  │  7 23',
       '     R  R  │  #  #  │  #  #  │  #  #  │  #  #  │  #  -  │  +  +  │  +  +',
       '  NUMA node 1',
       '     8 24  │  9 25  │ 10 26  │ 11 27  │ 12 28  │ 13 29  │ 14 30  │ 15 31',
       '     P  P  │  ·  ·  │  ·  ·  │  ·  ·  │  ·  ·  │  ·  ·  │  ·  ·  │  ·  ·',
-      '  R reserved   P Open vSwitch polls   # owned   + could serve   - free, but half a core   · free',
+      '  R reserved   P Open vSwitch polls   # owned   + could serve   - free, but only half a core   · free',
     ]);
   });
 
   it('without whole cores or networks every free CPU could serve', () => {
     const lines = nearestLines({ node: 'n', host, asks: { ...asks, wholeCores: false, networks: [] } }, plain);
-    assert.match(lines.join('\n'), /19 CPUs are free; it asks for 6/);
+    assert.match(lines.join('\n'), /19 CPUs are free; it needs 6/);
   });
 
   describe('on a cluster', function () {
@@ -61,8 +61,8 @@ describe('the node that almost takes a VM', () => {
 
     it('explain draws it below the reasons, and -o json has data alone', async () => {
       const { stdout } = await plumbline(['explain', 'pod', 'waits'], { kubeconfig: cluster.kubeconfig });
-      assert.match(stdout, /The node that almost takes it: worker-1\n/);
-      assert.match(stdout, /2 whole cores are free near physnet0, 4 CPUs; it asks for 6/);
+      assert.match(stdout, /The closest node: worker-1\n/);
+      assert.match(stdout, /2 whole cores are free near physnet0, 4 CPUs; it needs 6/);
       const json = await plumbline(['explain', 'pod', 'waits', '-o', 'json'], { kubeconfig: cluster.kubeconfig });
       assert.doesNotMatch(json.stdout, /almost/);
     });

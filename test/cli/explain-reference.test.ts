@@ -45,10 +45,10 @@ describe('what plumbline explain is asked about', function () {
   const faults: readonly [readonly [string, string?], string | undefined, RegExp][] = [
     [['vm'], undefined, /missing required argument 'name'/],
     [['node', 'x'], undefined, /'node' is invalid.*vm, vmi, pod/],
-    [['a/b/c'], undefined, /a\/b\/c names nothing: expected vm NAME/],
-    [['vm/'], undefined, /names nothing/],
-    [['/x'], undefined, /names nothing/],
-    [['a/x'], 'b', /two namespaces are given: a in a\/x, and -n b/],
+    [['a/b/c'], undefined, /'a\/b\/c' is not a name: expected vm NAME/],
+    [['vm/'], undefined, /is not a name/],
+    [['/x'], undefined, /is not a name/],
+    [['a/x'], 'b', /conflicting namespaces: a in a\/x, and -n b/],
   ];
   for (const [words, flag, message] of faults) {
     it(`${words.join(' ')}${flag === undefined ? '' : ` -n ${flag}`}: refused`, () => {

@@ -72,7 +72,7 @@ const CASES: readonly Case[] = [
     pod: { cpus: 4 },
     stage: 'unscheduled',
     why: /would take it/,
-    help: /nobody has not looked at it yet/,
+    help: /unknown has not looked at it yet/,
   },
   {
     title: 'rejected: no whole cores, not annotated',
@@ -174,7 +174,7 @@ describe('plumbline explain', function () {
     await cluster.pod('stranded', { cpus: 4, spec: { schedulerName: 'plumbline-scheduler' } });
     const { stage, why, help, causes } = await explained('pod', 'stranded');
     assert.equal(stage, 'unscheduled');
-    assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler leads');
+    assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler is the leader');
     assert.match(help.join(), /bring plumbline-scheduler back: plumbline doctor extender; kubectl /);
     assert.deepEqual(causes, []);
   });
@@ -244,7 +244,10 @@ describe('plumbline explain', function () {
     assert.match(help[0] ?? '', /free cores near the network on free, which is short of 2/);
     assert.equal(scheduler, '0/7 nodes are available');
     assert.equal(source, 'reports');
-    assert.match(notes[0] ?? '', /worked out from the nodes’ reports, since the extender is not reached/);
+    assert.match(
+      notes[0] ?? '',
+      /computed from the nodes’ reports, because the API server does not reach the extender/,
+    );
   });
 
   // Of the 14 free CPUs near the network 2 go to the pod above that has not started.
@@ -441,14 +444,17 @@ describe('plumbline explain', function () {
         assert.equal(source, 'extender');
         assert.deepEqual(extender.asked, ['/explain?pod=default%2Fasked']);
         assert.equal(nodes.find(({ kind }) => kind === 'owner-backoff')?.detail, 'held back: x');
-        assert.equal(nodes.find(({ kind }) => kind === 'unknown-node')?.text, 'not known to the extender yet');
+        assert.equal(
+          nodes.find(({ kind }) => kind === 'unknown-node')?.text,
+          'the extender does not know this node yet',
+        );
       } finally {
         extender.close();
       }
     });
 
     for (const [what, status, answer, message] of [
-      ['answers something else', 200, '{"kind":"Status"}', /gave no answer of a Plumbline extender/],
+      ['answers something else', 200, '{"kind":"Status"}', /did not answer as a Plumbline extender/],
       ['answers no JSON', 200, 'hello', /cannot ask the extender .*not JSON/],
       ['is not ready', 503, 'plumbline: not synced yet: pods', /not synced yet: pods/],
     ] as const) {
@@ -501,7 +507,7 @@ describe('plumbline explain', function () {
       await bare.sandbox.client.delete(NODE_TOPOLOGIES, topology!);
       await bare.pod('waits', { cpus: 4, status: UNSCHEDULABLE });
       const { stdout } = await plumbline(['explain', 'pod', 'waits'], { kubeconfig: bare.kubeconfig });
-      assert.match(stdout, /1 node does not report their topology|not foretold/);
+      assert.match(stdout, /1 node does not report their topology|cannot be predicted/);
     } finally {
       await bare.stop();
     }

@@ -54,8 +54,12 @@ describe('plumbline import nova-conf', function () {
   });
 
   const wrong: readonly { readonly name: string; readonly args: () => string[]; readonly line: RegExp }[] = [
-    { name: 'a file that is not there', args: () => [join(directory, 'gone')], line: /gone cannot be read: ENOENT/ },
-    { name: 'what is no text', args: () => [file('b.ini', Buffer.from([0x5b, 0xff, 0x5d]))], line: /is no text/ },
+    { name: 'a file that is not there', args: () => [join(directory, 'gone')], line: /cannot read .*gone: ENOENT/ },
+    {
+      name: 'what is not UTF-8 text',
+      args: () => [file('b.ini', Buffer.from([0x5b, 0xff, 0x5d]))],
+      line: /is not UTF-8 text/,
+    },
     {
       name: 'what is no configuration',
       args: () => [file('c.ini', 'hello')],

@@ -56,7 +56,7 @@ describe('the schemas of -o json', () => {
     });
   }
 
-  it('hold for the threads of a VM: CPUs are numbers, and what became of the mask is a word', () => {
+  it('hold for the threads of a VM: CPUs are numbers, and the state of the mask is a word', () => {
     const thread = { tid: 7, name: 'CPU 0/KVM', role: 'vcpu', allowed: '2-3', wanted: '2' };
     const vm = {
       namespace: 'tenants',

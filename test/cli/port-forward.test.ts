@@ -108,9 +108,13 @@ const CASES: readonly Case[] = [
     serve: answers((channels) => channels.on(DATA, ...PORT, 'x'.repeat(2 * 1024 * 1024))),
     found: /did not answer \(Max payload size exceeded\)$/,
   },
-  { title: '403', serve: 403, found: /^you may not ask the extender \(pods\/portforward in plumbline-system\)$/ },
+  { title: '403', serve: 403, found: /^you may not reach the extender \(pods\/portforward in plumbline-system\)$/ },
   { title: '404', serve: 404, found: /^the pod plumbline-scheduler-\S+, which leads plumbline-scheduler, is gone$/ },
-  { title: '500', serve: 500, found: /did not answer \(500: is the kubelet of its node reachable\?\)$/ },
+  {
+    title: '500',
+    serve: 500,
+    found: /did not answer \(500: check that the API server reaches the kubelet of that node\)$/,
+  },
   { title: 'no answer to the handshake', serve: 'hang', found: /did not answer \(no answer in time\)$/ },
   { title: 'no answer over the connection', serve: () => undefined, found: /did not answer \(no answer in time\)$/ },
 ];
@@ -284,13 +288,17 @@ describe('asking the extender in kube-scheduler’s pod', function () {
       ['a Lease that was given up: the Service', (path) => (isLease(path) ? { metadata: {} } : served.answer), served],
       ['a leader that is gone: the Service', (path) => (isLease(path) ? LEASE : served.answer), served],
       ['a Lease that may not be read: the Service', (path) => (isLease(path) ? status(403) : served.answer), served],
-      ['neither', () => status(404), /^the extender is not reached through the API server$/],
-      ['no leader, no Service', (path) => (isLease(path) ? { metadata: {} } : status(404)), /^no replica of .* leads$/],
-      ['neither may be read', () => status(403), /^you may not ask the extender \(services\/proxy in/],
+      ['neither', () => status(404), /^the API server does not reach the extender$/],
+      [
+        'no leader, no Service',
+        (path) => (isLease(path) ? { metadata: {} } : status(404)),
+        /^no replica of .* is the leader$/,
+      ],
+      ['neither may be read', () => status(403), /^you may not reach the extender \(services\/proxy in/],
       [
         'the Lease may not be read, no Service',
         (path) => status(isLease(path) ? 403 : 404),
-        /^you may not ask the extender \(leases in plumbline-system\)$/,
+        /^you may not reach the extender \(leases in plumbline-system\)$/,
       ],
       ['no replica behind the Service', (path) => status(isLease(path) ? 404 : 503), /no active replica/],
     ];

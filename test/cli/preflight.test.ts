@@ -42,7 +42,7 @@ describe('the preflight', () => {
     [
       'DPUs without their namespace',
       { dpuNamespace: { missing: 'absent' } },
-      /^error: there is no namespace ovn-kubernetes/,
+      /^error: nodes have a DPU, and the namespace ovn-kubernetes does not exist/,
     ],
     ...PRODUCTS.map(({ name, group, severity }): [string, Partial<PreflightFacts>, RegExp] => [
       `no ${name}`,
@@ -61,7 +61,7 @@ describe('the preflight', () => {
   it('says of which nodes nothing was read', () => {
     const nodes = { value: Array.from({ length: 60 }, (_, i) => ({ metadata: { name: `n${i}` } })) as never };
     const { unseen } = checkPreflight({ ...GOOD, nodes, kubelets: new Map([['n0', { missing: 'forbidden' }]]) });
-    assert.ok(unseen.includes('settings of n0 (nodes/proxy is not allowed to you)'), unseen.join());
-    assert.ok(unseen.includes('settings of 59 more nodes (a part is enough)'), unseen.join());
+    assert.ok(unseen.includes('settings of n0 (you may not get nodes/proxy)'), unseen.join());
+    assert.ok(unseen.includes('settings of 59 more nodes (a sample is enough)'), unseen.join());
   });
 });

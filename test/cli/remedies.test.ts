@@ -52,7 +52,7 @@ describe('every command that a remedy suggests', function () {
     const own = of('plumbline');
     assert.ok(own.length >= 5);
     for (const { args } of own) {
-      // The leases of DPUs are looked at for 25 s, if nothing else is said.
+      // The doctor watches the leases of DPUs for 25 s by default.
       const quick = args.includes('dpu') ? [...args, '--watch', '1'] : args;
       const { status, stderr } = await plumbline(quick, { kubeconfig: cluster.kubeconfig });
       assert.ok(status <= 1, `plumbline ${args.join(' ')}: ${status} ${stderr}`);

@@ -27,7 +27,7 @@ describe('plumbline simulate', () => {
     const cases: readonly [string, number, string, string[], object, number[]][] = [
       ['15 free cores hold three VMs of 5', 1, '2x8x2', ['4c2t'], {}, [3]],
       ['one NUMA node each: (8 - 1) / 5 and 8 / 5', 1, '2x8x2', ['4c2t'], { topologyManager: 'single-numa-node' }, [2]],
-      ['beside a physnet on one NUMA node', 1, '2x8x2', ['4c2t@physnet0'], { physnet: ['physnet0=1'] }, [1]],
+      ['near a physnet on one NUMA node', 1, '2x8x2', ['4c2t@physnet0'], { physnet: ['physnet0=1'] }, [1]],
       ['ten nodes are ten times one', 10, '2x8x2', ['4c2t'], {}, [30]],
       ['no more than asked for', 10, '2x8x2', ['4c2t:7'], {}, [7]],
       ['one after the other', 1, '2x8x2', ['4c2t:2', '2c2t'], {}, [2, 1]],
@@ -170,7 +170,7 @@ metadata: { name: dataplane, namespace: default }
 spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"localnet","physicalNetworkName":"physnet0","name":"dataplane","netAttachDefName":"default/dataplane"}' }
 `;
 
-    it('VMs of a file on this cluster: beside their network, cordoned nodes left out', async () => {
+    it('places VMs of a file on this cluster near their network, without cordoned nodes', async () => {
       const { stdout, status } = await plumbline(['simulate', '-f', '-', '-o', 'json'], {
         kubeconfig: cluster.kubeconfig,
         input: VMS,
@@ -190,24 +190,24 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
         },
       ]);
       assert.deepEqual(notes, [
-        'shared has no dedicated CPUs and is passed over',
-        'left out, as they are cordoned or their DPU is dead: worker-2',
+        'shared has no dedicated CPUs and is ignored',
+        'excluded because they are cordoned or their DPU is dead: worker-2',
       ]);
     });
 
     it('invented nodes need no cluster', async () => {
       const { stdout, status } = await plumbline(['simulate', '--vm', '4c2t:3', '--nodes', '1', '--topology', '2x8x2']);
       assert.equal(status, 0);
-      assert.match(stdout, /4c2t {2}10 \(1 fills a core\) {2}3 {6}3/);
+      assert.match(stdout, /4c2t {2}10 \(1 completes a core\) {2}3 {6}3/);
     });
 
     for (const [args, message] of [
-      [['simulate'], /no VM is given/],
-      [['simulate', '--vm', '4c2t', '--topology', '1x4x2'], /--topology is for invented nodes/],
-      [['simulate', '--vm', '4c2t', '--physnet', 'a=0'], /--physnet is for invented nodes/],
+      [['simulate'], /no VMs given/],
+      [['simulate', '--vm', '4c2t', '--topology', '1x4x2'], /--topology is for hypothetical nodes/],
+      [['simulate', '--vm', '4c2t', '--physnet', 'a=0'], /--physnet is for hypothetical nodes/],
       [['simulate', '--vm', '4c2t', '--nodes', 'x', '--topology', '1x1x1'], /expected a whole number/],
       [['simulate', '-f', '/nonexistent'], /cannot read \/nonexistent/],
-      [['simulate', '-f', '-', '--nodes', '1', '--topology', '1x4x2'], /no Kubernetes object|there is no VM in it/],
+      [['simulate', '-f', '-', '--nodes', '1', '--topology', '1x4x2'], /not a Kubernetes object|the file has no VM/],
     ] as const) {
       it(`${args.join(' ')}: one line, status 2`, async () => {
         const { status, stderr } = await plumbline(args, { input: 'a: [' });

@@ -380,7 +380,7 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('the webhook did not see it', ['unscheduled', 'broken', 'WebhookMissed'], ['start-again'], {
     pod: { cpus: '3', metadata: { annotations: ANNOTATED }, status: REFUSED },
   }),
-  one('the webhook saw it, and there was nothing to pad', ['running', 'ok', 'Aligned'], [], {
+  one('the webhook saw it, and it needs no padding', ['running', 'ok', 'Aligned'], [], {
     pod: {
       ...RUNNING,
       metadata: {
@@ -487,7 +487,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: RUNNING,
     report: owns('1-4'),
   }),
-  one('is away from its network', ['running', 'degraded', 'NetworkElsewhere'], ['place-again'], {
+  one('is far from its network', ['running', 'degraded', 'NetworkElsewhere'], ['place-again'], {
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('8-9,24-25'),
   }),

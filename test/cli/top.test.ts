@@ -54,11 +54,11 @@ describe('plumbline top', () => {
         '  NUMA 1           ·· ·· ·· ·· ·· ·· ·· ··',
         '  A default/firewall (10)',
         '',
-        '· free   R reserved   / fills a core   letters: VMs',
+        '· free   R reserved   / completes a core   letters: VMs',
       ]);
     });
 
-    it('shows where Open vSwitch polls, before that it is reserved', () => {
+    it('shows CPUs on which Open vSwitch polls, before that it is reserved', () => {
       assert.match(topLines({ nodes: [view()], notes: [] }, plain())[1] ?? '', /physnet0 {2}PP AA/);
     });
 
@@ -67,7 +67,7 @@ describe('plumbline top', () => {
       assert.equal(lines[3], 'NUMA node 0  (physnet0)');
       assert.match(lines[4] ?? '', /^ {3}0 16 {2}│ {2}1 17/);
       assert.match(lines[5] ?? '', /^ {3}R {2}R {2}│ {2}A {2}A/);
-      assert.match(lines.at(-1) ?? '', /R reserved {3}\/ fills a core {3}A default\/firewall \(10\) {3}· free/);
+      assert.match(lines.at(-1) ?? '', /R reserved {3}\/ completes a core {3}A default\/firewall \(10\) {3}· free/);
     });
 
     for (const width of [30, 40, 80]) {
@@ -193,7 +193,7 @@ describe('plumbline top', () => {
       assert.equal(written.at(-1), '\x1b[?25h\x1b[?1049l');
     });
 
-    it('a cluster that goes away later is said so, and asked again', async () => {
+    it('reports a cluster that stops answering later, and retries', async () => {
       const { written, out } = screen(false);
       const controller = new AbortController();
       let turn = 0;

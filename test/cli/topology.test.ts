@@ -56,7 +56,7 @@ describe('plumbline topology', function () {
   });
   after(() => rmSync(root, { recursive: true }));
 
-  it('draws the machine, its NICs beside their NUMA nodes', async () => {
+  it('draws the machine with its NICs at their NUMA nodes', async () => {
     const { stdout, status } = await plumbline(['topology', '--sysfs-root', root]);
     assert.equal(status, 0);
     assert.deepEqual(stdout.split('\n'), [
@@ -124,7 +124,7 @@ describe('plumbline topology', function () {
       await mkdir(join(broken, 'devices/system/cpu'), { recursive: true });
       const { status, stderr } = await plumbline(['topology', '--sysfs-root', broken]);
       assert.equal(status, 1);
-      assert.match(stderr, /^plumbline: this machine cannot be described: .*online is missing.*\n$/);
+      assert.match(stderr, /^plumbline: cannot describe this machine: .*online is missing.*\n$/);
     } finally {
       rmSync(broken, { recursive: true });
     }

@@ -68,7 +68,7 @@ describe('plumbline verify', function () {
   it('says that there is nothing to verify where no VM has a mask that pins', async () => {
     await vm('plain', {});
     await vm('all', { mask: 'all' });
-    assert.deepEqual(await run(), { status: 0, stdout: 'no VM has a CPU mask: nothing to verify\n', stderr: '' });
+    assert.deepEqual(await run(), { status: 0, stdout: 'no VM has a CPU mask: nothing to check\n', stderr: '' });
   });
 
   it('ends with 0 where each VM has a node, and says which nodes could not host which VMs', async () => {
@@ -108,8 +108,8 @@ describe('plumbline verify', function () {
     await vm('nowhere', { mask: '99' });
     const { status, stdout } = await run();
     assert.equal(status, 1);
-    assert.match(stdout, /^ok {2}default\/seven {2}7: 2 of 3 nodes could host it: gaps, large$/m);
-    assert.match(stdout, /^! {3}default\/nowhere {2}99: none of 3 nodes could host it$/m);
+    assert.match(stdout, /^ok {2}default\/seven {2}7: 2 of 3 nodes can host it: gaps, large$/m);
+    assert.match(stdout, /^! {3}default\/nowhere {2}99: none of 3 nodes can host it$/m);
     assert.match(stdout, /^ +not small: the CPU mask 7 names CPU 7, which is not online on this host \(it has 0-3\)$/m);
     assert.match(stdout, /^2 VMs with a CPU mask on 3 nodes: 1 have none$/m);
     assert.equal((await run('-o', 'name')).stdout, 'virtualmachine/nowhere\n');
@@ -122,10 +122,10 @@ describe('plumbline verify', function () {
     assert.equal(status, 1);
     assert.deepEqual([of('seven').nodes, of('seven').refused.map(({ node }) => node)], [[], ['small']]);
     assert.deepEqual([of('lost').nodes, of('lost').refused], [[], []]);
-    assert.match((await run()).stdout, /default\/lost {2}1: its node selector selects no node/);
+    assert.match((await run()).stdout, /default\/lost {2}1: its node selector matches no node/);
   });
 
-  it('finds masks that cannot be, which were stored while nobody checked', async () => {
+  it('finds invalid masks that were stored without a check', async () => {
     await vm('broken', { mask: '1:' });
     await vm('short', { mask: '1:2:3' });
     const { status, of } = await verify();
@@ -152,7 +152,7 @@ describe('plumbline verify', function () {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachineInstance',
       metadata: { ...metadata, name: 'lone', namespace: 'default' },
-      spec: { ...spec, schedulerName: 'nobody' },
+      spec: { ...spec, schedulerName: 'unknown' },
     });
     await until(() => client.list(PODS).length === 1);
     const [launcher] = client.list(PODS);

@@ -28,7 +28,7 @@ describe('the console’s address', () => {
     }
   });
 
-  it('knows which addresses nobody reaches from elsewhere', () => {
+  it('recognises addresses that no other machine can reach', () => {
     assert.deepEqual(
       ['127.0.0.1', '127.1.2.3', 'localhost', '::1', '0.0.0.0', '10.0.0.1', '::', 'localhost.evil.example'].map(
         isLoopback,
@@ -54,7 +54,7 @@ describe('the console’s address', () => {
     [undefined, false],
   ];
   for (const [header, expected] of hosts) {
-    it(`on 10.1.2.3, Host ${header ?? 'absent'} is ${expected ? 'its own' : 'somebody else’s'}`, () =>
+    it(`on 10.1.2.3, Host ${header ?? 'absent'} is ${expected ? 'its own' : 'foreign'}`, () =>
       assert.equal(isOwnHost(header, '10.1.2.3'), expected));
   }
 });

@@ -23,7 +23,7 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
     if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
   });
   await page.goto(url);
-  // On a narrow screen the list makes room for what was chosen, and is there all the same.
+  // On a narrow screen the list makes room for the selected item, and stays in the document.
   await page.waitForSelector('[role=grid][aria-busy=false]', { state: 'attached' });
   return { page, complaints };
 }

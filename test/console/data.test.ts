@@ -131,7 +131,7 @@ describe('the page’s data', () => {
     });
   });
 
-  it('passes over records of a kind that it does not know', () => {
+  it('ignores records of an unknown kind', () => {
     const store = new Store();
     store.take([['x', 1] as unknown as WireRecord, ['n', 1, 'n1', -1, 1, '', [], []]]);
     assert.deepEqual(store.nodeNamed('n1')?.problems, ['no-report']);
@@ -152,7 +152,7 @@ describe('the marks of owners', () => {
   const marksByPod = (item: NodeItem) =>
     Object.fromEntries(item.owners.map(([pod], index) => [pod, item.marks[index]]));
 
-  it('stay with a VM whoever comes and goes, in whatever order', () => {
+  it('stay with a VM while others come and go, in any order', () => {
     const names = fc.uniqueArray(fc.stringMatching(/^[a-z]{1,8}$/), { maxLength: 20 });
     fc.assert(
       fc.property(fc.array(names, { minLength: 1, maxLength: 8 }), (steps) => {

@@ -16,7 +16,7 @@ export interface Listener {
   readonly bytes: number;
   /** Resolves with the first event from the `from`th on that is looked for. */
   until(accepts: (event: SentEvent) => boolean, from?: number): Promise<SentEvent>;
-  /** Reads no more, or goes on. */
+  /** Pauses reading, or resumes it. */
   pause(): void;
   resume(): void;
   readonly ended: Promise<void>;

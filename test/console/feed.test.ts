@@ -143,7 +143,7 @@ describe('what the console sends', () => {
     await listener.until(isReady);
     const renewed = (renewTime: string) => under.lease('plumbline-agent-n1', { renewTime, leaseDurationSeconds: 1 });
     renewed('2026-05-04T10:00:00.000000Z');
-    // Another lease that goes on changing shows that the watch is alive.
+    // Another lease that keeps changing shows that the watch is alive.
     let seconds = 10;
     const others = setInterval(
       () => under.lease('other', { renewTime: `2026-05-04T10:00:${++seconds % 60}.000000Z` }),
@@ -254,7 +254,7 @@ describe('what the console sends', () => {
     assert.deepEqual([leader, problem, without], [null, undefined, []]);
   });
 
-  it('says that the API server fails, and shows what it knew; then goes on by itself', async () => {
+  it('reports an API server that fails, keeps showing the last data, and recovers by itself', async () => {
     await start({ invented: 20 });
     const listener = await join();
     await listener.until(isReady);
@@ -292,7 +292,7 @@ describe('what the console sends', () => {
   }
 
   for (const id of ['0123456789ab.7', 'nonsense', '.', '.-1', `.${'9'.repeat(30)}`]) {
-    it(`begins anew for a page that comes from elsewhere (${id.slice(0, 20)})`, async () => {
+    it(`starts again for a page that comes from elsewhere (${id.slice(0, 20)})`, async () => {
       await start({ invented: 20 });
       const listener = await join(`/events?after=${encodeURIComponent(id)}`);
       await listener.until(isReady);

@@ -42,7 +42,7 @@ describe('the page in Chromium', function () {
     assert.equal(await page.locator('[role=grid]').getAttribute('aria-rowcount'), String(INVENTED + 1));
     assert.match(
       await page.locator('.summary').innerText(),
-      /^Nodes\s+400\s+all well\s.*Waiting\s+1\s.*DPUs alive\s+16\s+of 16$/s,
+      /^Nodes\s+400\s+all healthy\s.*Waiting\s+1\s.*DPUs alive\s+16\s+of 16$/s,
     );
     assert.equal(await page.locator('.grid-body .row').first().locator('svg.mini path.p-reserved').count(), 1);
     assert.deepEqual(complaints, []);
@@ -64,7 +64,7 @@ describe('the page in Chromium', function () {
     assert.equal(await page.locator('.thread.is-padding').count(), 1);
     under.node(DPU_NODE, null);
     under.report(DPU_NODE, undefined);
-    await page.getByText('There is no such node any more.').waitFor();
+    await page.getByText('This node no longer exists.').waitFor();
   });
 
   it('finds nodes by name, VM and network, and sorts them', async () => {
@@ -108,7 +108,7 @@ describe('the page in Chromium', function () {
     assert.match(await groups.first().locator('.group-nodes li').first().innerText(), /worker-\d+/);
     assert.deepEqual(complaints, []);
     under.gone(waitingPod('huge', 130));
-    await page.getByText('It waits no more').waitFor();
+    await page.getByText('This pod no longer waits').waitFor();
   });
 
   it('can be used with the keyboard alone', async () => {
@@ -216,22 +216,22 @@ describe('the page in Chromium', function () {
   });
 
   it('says plainly that the extender cannot be asked, and why; what the API server knows is there', async () => {
-    const why = 'you may not ask the extender (pods/portforward in plumbline-system)';
+    const why = 'you may not reach the extender (pods/portforward in plumbline-system)';
     const other = await consoleOf({ invented: 3, ask: async () => ({ why }) });
     other.see(waitingPod('huge', 130));
     const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
-    await page.locator('.node-by-node .problem', { hasText: `The extender cannot be asked: ${why}` }).waitFor();
+    await page.locator('.node-by-node .problem', { hasText: `Cannot reach the extender: ${why}` }).waitFor();
     assert.ok((await page.locator('.detail .problem').first().innerText()).includes(NO_ROOM));
     await page.close();
     await other.stop();
   });
 
   const banners: [string, (other: ConsoleUnderTest) => void, RegExp][] = [
-    ['no scheduler leads', () => undefined, /No scheduler of Plumbline leads: nothing is placed now/],
+    ['no scheduler leads', () => undefined, /scheduler has no leader: new VMs stay pending/],
     [
       'the API server fails',
       ({ api }) => api.fail('pods', new KubeError(403, 'Forbidden', 'GET /api/v1/pods: 403 Forbidden')),
-      /The API server does not answer, so this may be old.*pods: GET \/api\/v1\/pods: 403 Forbidden/,
+      /The API server does not answer, so this data may be old.*pods: GET \/api\/v1\/pods: 403 Forbidden/,
     ],
   ];
   for (const [what, happens, expected] of banners) {
@@ -249,7 +249,7 @@ describe('the page in Chromium', function () {
   it('says what is not shown where leases may not be read', async () => {
     const other = await consoleOf({ invented: 3, without: new Set(['leases'] as const) });
     const { page } = await openPage(browser, other.url);
-    await page.locator('.banner', { hasText: /You may not read leases: silent agents .* are not shown/ }).waitFor();
+    await page.locator('.banner', { hasText: /You may not read leases: .*silent agents/ }).waitFor();
     await page.close();
     await other.stop();
   });

@@ -17,7 +17,7 @@ const json = (key: string, value?: number) => JSON.stringify(value === undefined
 describe('the record log', () => {
   const step = fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), fc.option(fc.nat(3), { nil: undefined }));
 
-  it('brings whoever left at any time to what is true, with no more records than things', () => {
+  it('brings a viewer that left at any time up to date, with at most one record for each thing', () => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 60 }),
@@ -63,7 +63,7 @@ describe('the record log', () => {
     assert.equal(log.last, 1);
   });
 
-  it('does not claim to tell all to somebody from a time of which ends are forgotten', () => {
+  it('does not claim to be complete for a viewer from before the oldest remembered end', () => {
     const log = new RecordLog(1);
     for (const key of ['a', 'b', 'c']) log.put(key, json(key, 1));
     const seen = log.last;

@@ -3,7 +3,7 @@ import { inventNode, launcher } from './cluster.ts';
 import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
 import { waitingPod } from './fixture.ts';
 
-/** A cluster in which something is to be seen: a dead DPU, VMs that wait, one that is paused, a mask, Events, Open vSwitch's threads. */
+/** A cluster with something to show: a dead DPU, VMs that wait, one that is paused, a mask, Events, Open vSwitch's threads. */
 const NODES = 48;
 const name = (index: number) => `worker-${index}.east.example.internal`;
 

@@ -93,7 +93,7 @@ describe('the console’s server', () => {
     it(`has no ${path}`, async () => {
       const { status, body } = await ask(under.port, path);
       assert.equal(status, 404);
-      assert.match(body, /there are \//);
+      assert.match(body, /not found; paths: \//);
     });
   }
 
@@ -162,16 +162,8 @@ describe('the console’s server', () => {
   });
 
   const unanswered: [string, Awaited<ReturnType<AskExtender>>, RegExp][] = [
-    [
-      'says why the extender cannot be asked',
-      { why: 'you may not ask it' },
-      /^The extender cannot be asked: you may not/,
-    ],
-    [
-      'takes nothing else for an answer',
-      { answer: { nodes: 'all' } },
-      /^The extender cannot be asked: the answer is of/,
-    ],
+    ['says why the extender cannot be asked', { why: 'you may not ask it' }, /^Cannot reach the extender: you may not/],
+    ['takes nothing else for an answer', { answer: { nodes: 'all' } }, /^Cannot reach the extender: the answer is not/],
   ];
   for (const [title, answer, expected] of unanswered) {
     it(title, async () => {
@@ -188,7 +180,7 @@ describe('the console’s server', () => {
     for (let at = 0; at < 16; at++) listeners.push(await listen(`${under.url}/events`));
     const { status, body } = await ask(under.port, '/events');
     assert.equal(status, 503);
-    assert.equal(body, '16 pages are open already\n');
+    assert.equal(body, '16 pages are already open; close one\n');
     for (const listener of listeners) listener.close();
   });
 

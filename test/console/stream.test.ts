@@ -7,7 +7,7 @@ import { RecordLog } from '../../console/server/record-log.ts';
 import { streamEvents } from '../../console/server/stream.ts';
 import { type Listener, listen } from './events.ts';
 
-/** A feed that is what the test puts into it. */
+/** A feed with the content that the test puts into it. */
 function feedOf(mostEnds?: number) {
   const viewers = new Set<() => void>();
   const records = new RecordLog(mostEnds);
@@ -100,7 +100,7 @@ describe('the stream to a page', () => {
     await client.until((event) => event.event === 'beat' && event !== first);
   });
 
-  it('begins anew for a page that is so far behind that ends are forgotten', async () => {
+  it('starts again for a page that is too far behind', async () => {
     const { feed, tell } = feedOf(1);
     for (const key of ['a', 'b', 'c']) feed.records.put(key, JSON.stringify([key, 1]));
     const client = await serve(feed);

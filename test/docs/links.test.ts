@@ -89,7 +89,7 @@ describe('links within the documentation', () => {
     );
   });
 
-  it('and so do the names of pages in code, manifests and pages: each is a file', () => {
+  it('finds a file for every page that code, manifests and pages name', () => {
     const named = namedPages();
     assert.ok(named.length > 50, `${named.length}`);
     assert.deepEqual(

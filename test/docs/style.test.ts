@@ -45,6 +45,7 @@ describe('the style check', () => {
   it('reads comments and strings of a source, and no identifiers', () => {
     const source = ['// nobody knows', "const told = 'anew';", 'const beside = `somebody foretold`;'].join('\n');
     assert.deepEqual(texts(faultsOfSource('x.ts', source)).toSorted(), ['anew', 'foretold', 'nobody', 'somebody']);
+    assert.deepEqual(faultsOfSource('x.ts', "const name = 'webhook.beside-it';"), []);
     assert.deepEqual(texts(faultsOfSource('x.yaml', 'told: 1 # beside it\n')), ['beside']);
   });
 

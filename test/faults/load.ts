@@ -21,7 +21,7 @@ export interface Load {
   readonly refusedAdmissions: ReadonlyMap<string, number>;
   /** Seconds that the slowest VM waited: since it was created, or since the fault's end if that came later. */
   readonly slowest: number;
-  /** Says that the fault is over: from now on nobody may wait for longer than `seconds`. */
+  /** Marks the end of the fault: from now on no pod may wait for longer than `seconds`. */
   healthy(seconds: number): void;
   stop(): void;
 }

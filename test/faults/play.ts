@@ -24,7 +24,7 @@ export interface PlayOptions {
   readonly seed: number;
   /** VMs that are to run. */
   readonly vms: number;
-  /** Told now and then how far it is. */
+  /** Called at intervals with the progress. */
   readonly progress?: (text: string) => void;
 }
 
@@ -102,7 +102,7 @@ function figures({ observer, daemons }: World, load: Load, ground: Ground): stri
   const kills = daemons.all.reduce((sum, daemon) => sum + daemon.kills, 0);
   return [
     `${load.placed} VMs ran, the slowest ${load.slowest.toFixed(1)} s after the fault's end (may take ${LIMITS[ground]})`,
-    `${samples} looks, ${seen.running} pods seen running, ${seen.besideVswitch} of them beside Open vSwitch: ${violations.length} violations`,
+    `${samples} looks, ${seen.running} pods seen running, ${seen.besideVswitch} of them next to Open vSwitch: ${violations.length} violations`,
     `${refused} creations of launchers refused for a while; ended before they ran: ${ended || 'none'}; ${kills} kills`,
   ];
 }

@@ -11,7 +11,7 @@ const USAGE = `npm run test:faults -- [options]
 
 Breaks things while VMs come and go, and watches from outside that nothing is broken that must not be.
 
-  --on <ground>        sandbox, real, or both (default: both; real is passed over where there is no control plane)
+  --on <ground>        sandbox, real, or both (default: both; real is skipped without a control plane)
   --scenario <names>   some of ${SCENARIOS.map(({ name }) => name).join(', ')}
   --vms <number>       VMs that are to run in each (default: each scenario's own number)
   --seed <number>      repeats the faults and the VMs of another run

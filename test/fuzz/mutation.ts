@@ -95,7 +95,7 @@ function apply(text: string, { how, at, length, text: other }: Change): string {
   }
 }
 
-/** A text that goes on with the same piece for as long as it is made. */
+/** A text that repeats the same piece up to the wanted length. */
 export interface Repeated {
   readonly head?: string;
   /** By its index, where pieces differ. */

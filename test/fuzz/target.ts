@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type fc from 'fast-check';
 
-/** What became of one input: taken, or refused in the way that the parser promises. */
+/** The outcome of one input: accepted, or refused as the parser's contract says. */
 export type Verdict = 'accepted' | 'refused';
 
 /** What the parser alone gets of an input. */

@@ -108,7 +108,7 @@ function createScale<I>({ fed: feed, work }: Target<I>, counter: WorkCounter): S
     return { input, why: `${least} blocks of code for ${fed.bytes} bytes, at most ${bound} are expected` };
   };
 
-  /** Whether some input may be a new extreme, and so is to be looked at alone. */
+  /** Whether some input may be a new extreme, and so must be measured alone. */
   const isHot = (batch: readonly Weighed<I>[], count: number): boolean => {
     const bounds = batch.reduce((sum, { bound }) => sum + bound, 0);
     const bytes = batch.reduce((sum, { fed }) => sum + fed.bytes, 0);

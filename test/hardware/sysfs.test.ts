@@ -93,7 +93,7 @@ const cases: Case[] = [
     expected: { cells: [{ id: 0, cpus: '0-1' }], cores: ['0', '1'], sockets: [{ id: 0, cpus: '0-1' }] },
   },
   {
-    name: 'two last-level caches in one socket; a cache that some CPU lacks is not told',
+    name: 'two last-level caches in one socket; a cache that some CPU lacks is not reported',
     files: { ...online('0-1'), ...cpu(0, '0', 0, 5), ...cpu(1, '1', 0, 9), ...node(0, '0-1') },
     expected: {
       cells: [{ id: 0, cpus: '0-1' }],

@@ -73,7 +73,7 @@ describe('the images’ files', function () {
     assert.match(readFileSync(image('webhook', 'plumbline/THIRD-PARTY-LICENSES'), 'utf8'), /node_modules|express/);
   });
 
-  it('can be read by a user who is nobody', () => {
+  it('is readable for an unprivileged user', () => {
     for (const name of NAMES) {
       for (const path of files(name)) assert.ok((statSync(image(name, path)).mode & 0o444) === 0o444, `${name}${path}`);
     }

@@ -27,7 +27,7 @@ describe('the Kubernetes client', () => {
     await assert.rejects(client.get(`${PATH}/one`), isNotFound);
   });
 
-  it('tells apart what already exists and what somebody else changed first', async () => {
+  it('distinguishes an object that already exists from one that another client changed first', async () => {
     const { client } = api;
     const first = (await client.create(PATH, configMap('two'))) as object;
     await assert.rejects(client.create(PATH, configMap('two')), isAlreadyExists);

@@ -113,7 +113,7 @@ describe('leader election', function () {
     assert.equal(all.filter((one) => one.isLeader()).length, 1);
   });
 
-  it('a holder whose clock has gone past its deadline does not lead, whatever its timers have not told it', async () => {
+  it('a holder past its deadline does not lead, even if its timers have not fired', async () => {
     const first = candidate('a');
     await eventually(() => first.isLeader(), 'the first to lead');
     first.clock.skip += DURATION;
@@ -148,7 +148,7 @@ describe('leader election', function () {
     });
   }
 
-  it('a lease that runs out while its renewal is under way is lost and won anew', async () => {
+  it('loses a lease that expires during its renewal, and wins it again', async () => {
     let suspended = 0;
     const first: Candidate = candidate('a', {
       ...api.client,
@@ -269,7 +269,7 @@ describe('leader election', function () {
     assert.equal(second.holder, undefined);
   });
 
-  it('a Lease that is deleted under its holder is made anew, and at no time do two lead', async () => {
+  it('creates a Lease again that was deleted under its holder, and never has two leaders', async () => {
     const all = ['a', 'b', 'c'].map((identity) => candidate(identity));
     await eventually(() => all.every(({ settled }) => settled), 'all to be settled');
     await eventually(() => all.some((one) => one.isLeader()), 'one to lead');

@@ -66,7 +66,7 @@ describe('a reflector', () => {
     ]);
   }).timeout(300_000);
 
-  it('goes on after the server was away, and misses nothing that happened meanwhile', async () => {
+  it('resumes after the server was down, and misses no change of that time', async () => {
     const reflector = start();
     await reflector.whenSynced;
     await api.client.create('/api/v1/nodes', node('one'));

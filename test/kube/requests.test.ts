@@ -147,7 +147,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('a kept connection that the server closed just then is made anew', async () => {
+  it('opens a kept connection again that the server has just closed', async () => {
     const api = client();
     await api.get('/a');
     server.closeAllConnections();
@@ -168,7 +168,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('no answer in time; a signal that aborts; a server that is not there; a certificate of somebody else', async () => {
+  it('no answer in time; a signal that aborts; a server that is not there; a certificate for another server', async () => {
     const api = client();
     delay = 500;
     await assert.rejects(api.get('/a', { timeout: 0.05 }), (error) => error instanceof KubeError && error.status === 0);

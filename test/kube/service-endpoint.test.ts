@@ -79,7 +79,7 @@ describe('the endpoint of a Service without a selector', () => {
     assert.deepEqual(told(await read()), [[['fd00::1'], [['https', 9444]]]]);
   });
 
-  it('is there for proxies also where Endpoints cannot be written, which is said once', async () => {
+  it('serves proxies even if Endpoints cannot be written, and logs that once', async () => {
     const { log, lines } = recordingLogger();
     const denied = new Proxy(api.client, {
       get: (client, name: keyof KubeClient) =>
@@ -124,7 +124,7 @@ describe('the endpoint of a Service without a selector', () => {
       PATH,
       { endpoints: [{ addresses: ['10.0.0.9'], conditions: { ready: false }, nodeName: 'n1' }] },
     ],
-    'a condition that kube-proxy goes by': [
+    'a condition that kube-proxy uses': [
       PATH,
       { endpoints: [{ addresses: ['10.0.0.9'], conditions: { ready: true, terminating: true } }] },
     ],
@@ -240,7 +240,7 @@ describe('the endpoint of a Service without a selector', () => {
     assert.equal(warnings(), 2);
   });
 
-  it('is said to have failed where the API server cannot be asked', async () => {
+  it('reports a failure if the API server cannot be reached', async () => {
     await api.server.stop();
     assert.equal(await publish('10.244.0.1'), false);
   });

@@ -13,7 +13,7 @@ import { definitionOfTheCr, KUBEVIRT, reachable } from './install-strategy.ts';
 import { kubeVirtCr, strategyOf } from './objects.ts';
 import { createVirtHandler, type VirtHandler } from './virt-handler-stand-in.ts';
 
-/** What virt-api asks of whoever presents a client certificate, and virt-handler of virt-api. */
+/** What virt-api requires of a client certificate, and virt-handler of virt-api's. */
 const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
 const READY_SECONDS = 180;
 

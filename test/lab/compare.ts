@@ -22,12 +22,12 @@ export function sameVerdict(a: Verdict, b: Verdict): boolean {
   return a.reason === b.reason && a.message === b.message;
 }
 
-/** Every CPU of every pod is as predicted, and so is the shared pool. */
+/** Every CPU of every pod is as predicted, and the shared pool, too. */
 export function sameCpus(a: Snapshot, b: Snapshot): boolean {
   return a.defaultSet === b.defaultSet && JSON.stringify(a.cpus) === JSON.stringify(b.cpus);
 }
 
-/** What every container holds of each NUMA node's memory is as predicted, and so is what is left. */
+/** What every container holds of each NUMA node's memory is as predicted, and the rest, too. */
 export function sameMemory(a: Snapshot, b: Snapshot): boolean {
   return isDeepStrictEqual(a.memory, b.memory);
 }

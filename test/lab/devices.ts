@@ -1,6 +1,6 @@
 import type { DevicePools } from '../../model/kubelet/devices.ts';
 
-/** What the device plugin in the guest advertises, and what the prediction is told of it. */
+/** What the device plugin in the guest advertises, and what the prediction gets. */
 export interface TestResource {
   readonly name: string;
   readonly devices: readonly { readonly id: string; readonly nodes?: readonly number[] }[];

@@ -25,7 +25,7 @@ export interface Follower {
   without(name: string): KubeletState;
   /** Takes that step; returns in what the real kubelet differs. */
   remove(name: string, actual: Snapshot): string[];
-  /** What becomes of other amounts for a pod that runs. */
+  /** What happens to other amounts of a running pod. */
   predictResize(name: string, before: Pod, after: Pod): Resize;
   /** Takes that step, which changes no CPUs and no memory blocks; returns in what the real kubelet differs. */
   resize(predicted: Resize, answer: Resize, actual: Snapshot): string[];
@@ -35,7 +35,7 @@ export interface Follower {
   restart(predicted: Restarted, verdicts: Readonly<Record<string, Verdict>>, actual: Snapshot): string[];
 }
 
-/** What became of each pod, and what is left. */
+/** The outcome of each pod, and what is left. */
 export interface Restarted {
   readonly verdicts: Readonly<Record<string, Verdict>>;
   readonly state: KubeletState;
@@ -55,7 +55,7 @@ export function createFollower(followed: Followed): Follower {
   const kubelet = kubeletOf(followed);
   if ('unpredictable' in kubelet) throw new Error(`round ${followed.round.name}: ${kubelet.unpredictable}`);
   let state = kubelet.initialState(TEST_POOLS);
-  /** Which of several like devices it was cannot be foretold, so those are taken over; CPUs only after a mismatch. */
+  /** Which of several like devices it was cannot be predicted, so the follower copies those; CPUs only after a mismatch. */
   const settle = (expected: KubeletState, actual: Snapshot, found: readonly string[]) => {
     const cpus =
       found.length === 0

@@ -39,7 +39,7 @@ export interface Guest {
   /** What the kubelet's program says of itself. */
   kubeletVersion(): Promise<string>;
   /**
-   * Puts another program in the place of the kubelet's, which is stopped. The node must run no pod.
+   * Replaces the kubelet's program, after stopping the kubelet. The node must run no pod.
    * @throws Error if the guest cannot run it
    */
   replaceKubelet(program: KubeletProgram): Promise<void>;

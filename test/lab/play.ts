@@ -11,7 +11,7 @@ import type { Random } from './random.ts';
 import { startsPods } from './rounds.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
-/** One thing that was done to the real kubelet, and what became of it. */
+/** One action on the real kubelet, and its outcome. */
 export type Step =
   | {
       readonly action: 'create';
@@ -35,7 +35,7 @@ export type Step =
       readonly actual: Snapshot;
     };
 
-/** A step beside its prediction. */
+/** A step with its prediction. */
 export interface Outcome {
   readonly step: Step;
   readonly before: Snapshot;
@@ -85,7 +85,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const most = Math.ceil(node.cpus / 2);
   /** Held pods by uid. */
   const names = new Map<string, string>();
-  /** A pod is resized once: what a second resize would change is not told apart from the first. */
+  /** A pod is resized once: what a second resize would change cannot be distinguished from the effect of the first. */
   const resized = new Set<string>();
   const pods = startsPods(round) ? Math.ceil(game.pods / 3) : game.pods;
   for (let created = 0; created < pods; ) {

@@ -149,7 +149,7 @@ const NEVER_THERE = 'never-there';
 
 /**
  * The pod as it is created: bound to the node by name, from images that the lab has.
- * @param starts whether its containers are to run. A pod that waits for a volume has been admitted all the same, and holds what
+ * @param starts whether its containers must run. A pod that waits for a volume is admitted anyway, and holds what
  *   it was given; emulated hardware takes ten seconds and more to start and stop a container.
  */
 export function manifestOf(pod: DrawnPod, name: string, node: string, starts = true) {

@@ -15,8 +15,8 @@ export interface Round {
   /** The machine that it is played on. Absent: two NUMA nodes. */
   readonly layout?: LayoutName;
   /**
-   * The kubelet is also started again under running pods, which it then judges anew. Such a round has no devices: until
-   * the plugins have registered again, what becomes of their pods depends on which containers happen to run.
+   * The kubelet is also started again under running pods, which it then admits again. Such a round has no devices: until
+   * the plugins have registered again, the outcome of their pods depends on which containers happen to run.
    */
   readonly restarts?: boolean;
   /** CPU or memory of running pods is also changed in place. */

@@ -120,7 +120,7 @@ function disksOf(played: readonly Scenario[]): MakeDisks {
   };
 }
 
-/** Until Ctrl-C the machine is for whoever wants to look around, and for other runs. */
+/** Until Ctrl-C the machine is free for inspection, and for other runs. */
 async function kept(lab: Lab, signal: AbortSignal): Promise<void> {
   await lab.keep();
   console.log(`kept until Ctrl-C\n${lab.hint}`);

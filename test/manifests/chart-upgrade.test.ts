@@ -35,7 +35,7 @@ interface Release {
 /**
  * The values of an upgrade, for each way to ask for one.
  * Source: helm upgrade --help; reuseValues in pkg/action/upgrade.go of Helm 3. With --reuse-values the defaults of the
- * old chart stand in the place of the new chart's.
+ * old chart replace those of the new chart.
  */
 const WAYS: Readonly<Record<string, (old: Release, next: Release) => Values>> = {
   '--reset-values': (_, next) => coalesce(next.given, next.defaults),

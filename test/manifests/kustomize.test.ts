@@ -158,7 +158,7 @@ describe('the manifests', () => {
       ...['required.plumbline.dev', 'resize.plumbline.dev', 'starts.plumbline.dev'],
     ]);
     const binding = find('RoleBinding', 'plumbline-webhook-required');
-    assert.equal(binding['subjects'], undefined, 'whoever applies it again leaves those of the webhook alone');
+    assert.equal(binding['subjects'], undefined, 'applying it again leaves those of the webhook alone');
   });
 
   it('send every launcher with a CPU limit where all are aligned, and say so to the webhook', () => {
@@ -232,7 +232,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('have docs/tasks/uninstall.md say what becomes of every place on hosts that an agent may write', function () {
+  it('have a line in docs/tasks/uninstall.md for every path on hosts that an agent may write', function () {
     this.timeout(300_000);
     const page = readFileSync(join(root, 'docs/tasks/uninstall.md'), 'utf8');
     const components = ['gate', 'dpu'].map((name) => `base/node-agent/components/${name}`);

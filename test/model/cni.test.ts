@@ -78,7 +78,7 @@ describe('the gate’s configuration, made from the primary', () => {
   }
 });
 
-describe('what becomes of the gate’s configuration', () => {
+describe('the gate’s configuration after a change', () => {
   const file = (name: string, value?: object | string) => ({
     name,
     text: value === undefined ? undefined : typeof value === 'string' ? value : JSON.stringify(value),
@@ -127,7 +127,7 @@ describe('what becomes of the gate’s configuration', () => {
       [file('10-ovn.conf', OVN), ownOf(OVN), ownOf(BRIDGE)],
       { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
     ],
-    ['the primary is gone: so is the gate', [ownOf(OVN)], { kind: 'remove', remove: [GATE_FILES.plugin] }],
+    ['the primary is gone: the gate goes, too', [ownOf(OVN)], { kind: 'remove', remove: [GATE_FILES.plugin] }],
     ['there never was one', [], { kind: 'keep', problem: undefined }],
     [
       'the primary is half written: the gate stays as it is',

@@ -118,7 +118,7 @@ describe('checking a mask', () => {
     });
   }
 
-  it('M3: goes by online CPU ids, not by their number', () => {
+  it('M3: uses online CPU ids, not their count', () => {
     const gaps = set('0-2,7');
     assert.equal(checkHost(parseMask('7'), gaps), undefined);
     const fault = checkHost(parseMask('0-3:all'), gaps);

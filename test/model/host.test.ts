@@ -36,7 +36,7 @@ describe('model/host: siblings as sysfs writes them', () => {
     ['no SMT', sysfs(['0', '1', '2'], '0-2'), '0 1 2', 1],
     ['lines end as sysfs ends them', sysfs(['0-1\n', '0-1\n'], '0-1\n'), '0-1', 2],
     ['an offline sibling that is still listed', sysfs(['0-1', undefined, '2-3', '2-3'], '0,2-3'), '0 2-3', 1],
-    ['hybrid: cores of two threads beside cores of one', sysfs(['0-1', '0-1', '2', '3'], '0-3'), '0-1 2 3', 1],
+    ['hybrid: cores of two threads next to cores of one', sysfs(['0-1', '0-1', '2', '3'], '0-3'), '0-1 2 3', 1],
     ['uneven: three cores', sysfs(['0,3', '1,4', '2,5', '0,3', '1,4', '2,5'], '0-5'), '0,3 1,4 2,5', 2],
   ];
   for (const [name, description, cores, threads] of cases) {

@@ -52,14 +52,14 @@ describe('where IO threads were pinned', () => {
           const pins = launcherPins({ cpuset: container, cells, guest, strict: false, ioThreads, emulator: 1 });
           const seen = { container, host, vcpus: pins.vcpus, ioThreads, emulator: CpuSet.of(pins.emulator) };
           const answer = ioThreadPins(seen);
-          // Two guests that look alike may have other IO threads: then nothing is said, and never something wrong.
+          // Two guests that look alike may have other IO threads: then there is no answer, and never a wrong one.
           if (answer !== undefined) assert.deepEqual(answer, pins.ioThreads);
         },
       ),
     );
   });
 
-  it('{4, 5} beside vCPUs on {2, 3} and the emulator on 6, in CPUs 2 to 7', () => {
+  it('{4, 5} with vCPUs on {2, 3} and the emulator on 6, in CPUs 2 to 7', () => {
     const small = createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0-1', '2-3', '4-5', '6-7'] });
     const seen = { container: set('2-7'), host: small, vcpus: [2, 3], ioThreads: 2 };
     assert.deepEqual(ioThreadPins({ ...seen, emulator: set('6') }), [4, 5]);

@@ -282,7 +282,7 @@ describe('recognizing a launcher', () => {
     ['no owner', []],
     ['a pod for an owner', [{ ...owner, apiVersion: 'v1', kind: 'Pod' }]],
     ['an owner that is no controller', [{ ...owner, controller: false }]],
-    ['a VMI of somebody else’s API group', [{ ...owner, apiVersion: 'example.com/v1' }]],
+    ['a VMI of a foreign API group', [{ ...owner, apiVersion: 'example.com/v1' }]],
   ];
   for (const [what, ownerReferences] of others) {
     it(`passes a pod by with ${what}`, () => {

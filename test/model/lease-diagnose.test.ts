@@ -9,7 +9,7 @@ const { ownerReferences, ...spec } = leaseForm(NODE);
 const START = Date.UTC(2026, 0, 1);
 const field = { 'f:spec': { 'f:renewTime': {} } };
 
-/** A look every 5 s, renewed anew each time by one of the writers in turn. */
+/** A read every 5 s, renewed each time by the next writer in turn. */
 const looksOf = (writers: readonly string[], more: Partial<LeaseLook> = {}): LeaseLook[] =>
   [0, 5, 10, 15, 20, 25].map((second, i) => ({
     at: START + second * 1000,
@@ -50,7 +50,7 @@ describe('the doctor’s view of a DPU’s lease', () => {
     ],
     ['a DPU host without a lease', { looks: [] }, /there is no lease ovn-dpu-n1.*--mode dpu-host/],
     ['a lease without a node', { uid: undefined }, /node n1 is not; delete the lease/],
-    ['a node made anew', { uid: 'u2' }, /something else than this very Node object/],
+    ['a node created again', { uid: 'u2' }, /something else than this very Node object/],
     [
       'no owner',
       { looks: looksOf(['a'], { lease: { metadata: {}, spec } }) },

@@ -316,9 +316,9 @@ describe('what the host does to its DPU’s lease', () => {
     ['takes an absent boolean for false', lease([unblocked]), []],
     ['gives it an owner', lease(null), ['no-owner']],
     ['D1: unblocks the node’s deletion', lease([{ ...owner, blockOwnerDeletion: true }]), ['owner-fields']],
-    ['D5: puts the new node’s uid in the place of the old', lease([{ ...owner, uid: 'old' }]), ['foreign-owner']],
+    ['D5: replaces the old node’s uid with the new one', lease([{ ...owner, uid: 'old' }]), ['foreign-owner']],
     ['D5: leaves one owner', lease([{ ...owner, uid: 'old' }, owner]), ['foreign-owner']],
-    ['D1: puts a foreign holder right', lease([owner], { holderIdentity: 'somebody' }), ['holder']],
+    ['D1: corrects a foreign holder', lease([owner], { holderIdentity: 'another' }), ['holder']],
     ['follows a changed duration', lease([owner], { leaseDurationSeconds: 30 }), ['duration']],
     ['does all of it at once', { metadata: {} }, ['no-owner', 'holder', 'duration']],
   ];

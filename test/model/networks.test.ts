@@ -426,7 +426,7 @@ describe('resolving a VM’s networks', () => {
       [],
     ],
     [
-      'and is told if it asks',
+      'and gets the answer if it asks',
       { networks: { a: 'east' }, annotation: 'east', exclusive: false, wishes: { a: 'required' } },
       ['a physnet0 required'],
       [],
@@ -485,7 +485,7 @@ describe('resolving a VM’s networks', () => {
     });
   }
 
-  it('what is said of a VM does not grow with the names that its author chose', () => {
+  it('the message about a VM does not grow with the names that its author chose', () => {
     const name = (i: number) => `${i}${'x'.repeat(5000)}`;
     const wishes = new Map(Array.from({ length: 256 }, (_, i) => [name(i), 'required' as const]));
     const vmi = { spec: { networks: Array.from({ length: 128 }, (_, i) => ({ name: name(1000 + i), pod: {} })) } };
@@ -617,7 +617,7 @@ describe('required networks together', () => {
     ['the tunnel elsewhere', withTunnel, [node({ physnet0: '0' }, '1')], APART],
     ['no tunnel', withTunnel, [node({ physnet0: '0' })], NOWHERE],
   ] as const) {
-    it(`${what}: ${answer ?? 'nothing is said'}`, () => {
+    it(`${what}: ${answer ?? 'no message'}`, () => {
       const found = reachFinding(required, { cpus: 4, spansCells: false }, nodes);
       if (answer === undefined) assert.equal(found, undefined);
       else assert.match(found?.message ?? '', answer);
@@ -691,7 +691,7 @@ describe('required networks together', () => {
       false,
     ],
   ] as const) {
-    it(`${what}: ${answer ?? 'nothing is said'}`, () => {
+    it(`${what}: ${answer ?? 'no message'}`, () => {
       const found = reachFinding(required, guest, nodes);
       if (answer === undefined) assert.equal(found, undefined);
       else assert.match(found?.message ?? '', answer);

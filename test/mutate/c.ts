@@ -70,7 +70,7 @@ function mutationsAt(tokens: readonly Token[], index: number): Mutant[] {
     const inner = tokens[index + 2]!;
     const last = tokens[closing(tokens, index + 1) - 1]!;
     const never = change(last, '0', 'condition to 0', inner);
-    // What always goes on never ends.
+    // A loop that always continues never ends.
     return token.text === 'while' ? [never] : [change(last, '1', 'condition to 1', inner), never];
   }
   if (/^[A-Za-z_]\w*$/.test(token.text) && after === '(' && BEFORE_STATEMENT.has(before)) {

@@ -57,7 +57,7 @@ describe('the plugin', () => {
 });
 `;
 
-describe('what becomes of a change', function () {
+describe('the verdict on a change', function () {
   this.timeout(600_000);
   let copy: Copy;
   let player: Player;
@@ -77,7 +77,7 @@ describe('what becomes of a change', function () {
   after(() => copy.remove());
 
   const mutants = placedMutants('planted/clamp.ts', SOURCE);
-  /** What becomes of the mutants of these kinds, one after the other. */
+  /** The verdicts on the mutants of these kinds, one after the other. */
   async function outcomes(tests: readonly string[], ...some: (readonly [operator: string, was: string])[]) {
     const reached = await findReach(copy, player, mutants, tests);
     const found: Judged[] = [];

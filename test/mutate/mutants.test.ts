@@ -9,7 +9,7 @@ import { switched } from './switches.ts';
 const changesOf = (text: string, file = 'a.ts') =>
   placedMutants(file, text).map((one) => `${one.operator}: ${mutated(text, one)}`);
 
-/** A source, and what becomes of it. */
+/** A source, and the expected mutants. */
 const TYPESCRIPT: readonly [string, readonly string[]][] = [
   ['f = a < b;', ['< to <=: f = ((a) <= (b));']],
   ['f = a && b;', ['&& to ||: f = ((a) || (b));']],
@@ -112,7 +112,7 @@ const SOURCES = ['model', 'webhook', 'scheduler-plugin', 'node-agent', 'kube', '
 describe('changes to this project', () => {
   const read = (file: string) => readFileSync(join(root, file), 'utf8');
 
-  it('are programs all the same: one that is none would be noticed by any test', () => {
+  it('are valid programs: any test would notice an invalid one', () => {
     const every = SOURCES.flatMap((file) => placedMutants(file, read(file)));
     assert.ok(every.length > 5000, `${every.length}`);
     for (const one of shuffled(every, Date.now()).slice(0, 300)) {

@@ -8,7 +8,7 @@ export interface Asked {
   readonly file: string;
   /** The number of the active mutant, or NONE. */
   readonly mutant: number;
-  /** Goes on after a failure. */
+  /** Continues after a failure. */
   readonly all: boolean;
 }
 

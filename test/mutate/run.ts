@@ -22,8 +22,8 @@ tests that reach the place until one fails. Prints the changes that no test noti
   --within <number>  seconds: test files that take longer are left out, so that less is noticed
   --quick            do not try a change that survives again in a new process, where nothing is kept from before
   --least <number>   percent of the changes that must be noticed; below that it ends with 1
-  --result <file>    write the changes and what became of them, as JSON, after each
-  --again <file>     try those that survived in this result of another run, in the place of a sample
+  --result <file>    write the changes and their outcomes as JSON, after each
+  --again <file>     try those that survived in this result of another run, instead of a sample
   --help
 
 Changes that are listed in test/mutate/equivalents.json, with the reason, change nothing and do not count.

@@ -107,7 +107,7 @@ describe('the CNI plugin reads its agent’s answers', () => {
     assert.deepEqual([result.code, result.json()['code'], result.json()['msg']], [1, 12, 'hello']);
   });
 
-  it('nonsense while the delegate runs: it goes on', async () => {
+  it('ignores nonsense while the delegate runs', async () => {
     ends = false;
     gate.delegate('short', `sleep 0.2; printf '{}'`);
     pieces = ['allow\n', 'nonsense\n'];

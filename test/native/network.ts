@@ -5,7 +5,7 @@ import { root } from '../support/bundles.ts';
 import { pathOf } from '../support/parts.ts';
 import type { GateFixture } from './gate.ts';
 
-/** Two network namespaces, one in the place of the host's and one of a pod, and Debian's plugins on CNI_PATH. */
+/** Two network namespaces, one for the host and one for a pod, and Debian's plugins on CNI_PATH. */
 export interface Network {
   readonly podNetns: string;
   /** Calls a program in the host's namespace, as a runtime calls a plugin. */

@@ -95,7 +95,10 @@ describe('QEMU’s monitor, taken over by its guest', () => {
         answer = () => cpusFor([own()[0] ?? 0, tid]);
         const qmp = await connectQmp(path);
         await assert.rejects(qmp.cpus(), (error) =>
-          refused(error, new RegExp(`QEMU reports vCPU 1 as thread ${tid}, which is not a thread of process ${process.pid}`)),
+          refused(
+            error,
+            new RegExp(`QEMU reports vCPU 1 as thread ${tid}, which is not a thread of process ${process.pid}`),
+          ),
         );
         qmp.close();
       }
@@ -162,7 +165,7 @@ describe('QEMU’s monitor, taken over by its guest', () => {
     await assert.rejects(qmp.status(), (error) => refused(error, /says more than it is asked/));
   });
 
-  it('no answer at all: after the deadline, however much else is said', async () => {
+  it('no answer at all: after the deadline, however many other messages arrive', async () => {
     answer = () => {
       const timer = setInterval(() => socket.write('{"event":"STOP"}\n'), 5);
       socket.on('close', () => clearInterval(timer));

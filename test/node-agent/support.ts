@@ -21,7 +21,7 @@ export interface StandIn {
 
 const STAND_IN = fileURLToPath(new URL('fixtures/ovs-stand-in.cjs', import.meta.url));
 
-/** Starts a real process with the name of an OVS daemon and that many threads of its own beside Node's. */
+/** Starts a real process with the name of an OVS daemon and that many threads of its own in addition to Node's. */
 export async function startStandIn(name: string, threads: number, pidfile: string): Promise<StandIn> {
   const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => key !== 'NODE_OPTIONS'));
   const child = spawn(process.execPath, [STAND_IN, name, String(threads), pidfile], {

@@ -34,7 +34,7 @@ const jobs = workflows.flatMap(({ name, workflow }) =>
 );
 const steps = jobs.flatMap(({ id, steps: own }) => own.map((step) => ({ id, ...step })));
 
-/** Whoever may write, and what. All other jobs read the checkout. */
+/** The jobs with write permissions. All other jobs read the checkout. */
 const WRITES: Readonly<Record<string, readonly string[]>> = {
   'codeql.yml: analyze': ['security-events'],
   'release.yml: images': ['id-token', 'packages'],

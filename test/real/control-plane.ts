@@ -76,7 +76,7 @@ export interface SchedulerIdentity {
 export interface ControlPlaneOptions {
   /** More flags of kube-apiserver. */
   readonly apiServerArgs?: readonly string[];
-  /** Who may come beside the administrator: lines of the token file, `token,name,uid,"group"`. */
+  /** Users in addition to the administrator: lines of the token file, `token,name,uid,"group"`. */
   readonly tokens?: readonly string[];
   /** Puts the token of its service account into every pod, which takes kube-controller-manager. */
   readonly podTokens?: boolean;
@@ -123,10 +123,10 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     ...['--tls-cert-file', file('tls.crt'), '--tls-private-key-file', file('tls.key')],
     ...['--service-account-key-file', file('sa.pub'), '--service-account-signing-key-file', file('sa.key')],
     ...['--service-account-issuer', 'https://kubernetes.default.svc', '--token-auth-file', file('tokens.csv')],
-    // A configuration of authorizers stands in the place of their list.
+    // A configuration of authorizers replaces their list.
     ...(apiServerArgs.includes('--authorization-config') ? [] : ['--authorization-mode', 'Node,RBAC']),
     ...['--service-cluster-ip-range', '10.0.0.0/24', '--allow-privileged=true'],
-    // Without kube-controller-manager nobody makes default service accounts, which this plugin insists on.
+    // Without kube-controller-manager there are no default service accounts, which this plugin insists on.
     ...(podTokens ? [] : ['--disable-admission-plugins=ServiceAccount']),
     ...apiServerArgs,
   ];

@@ -53,7 +53,7 @@ export function startProgram(name: string, path: string, args: readonly string[]
   };
 }
 
-/** A port on 127.0.0.1 that nobody uses at the moment. */
+/** A port on 127.0.0.1 that is free at the moment. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

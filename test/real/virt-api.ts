@@ -25,7 +25,7 @@ export interface VirtApi {
 }
 
 export interface VirtApiDeps {
-  /** What becomes of a VMI that is to be resumed, by namespace and name. */
+  /** The result for a VMI that the extender resumes, by namespace and name. */
   readonly unpause: (namespace: string, name: string) => Promise<VirtApiAnswer>;
   /** Why the eviction of a pod, by namespace and name, is denied; undefined: it is not. Default: no webhook. */
   readonly evictionDenial?: (namespace: string, name: string) => string | undefined;

@@ -32,7 +32,7 @@ describe('a daemon that serves and is stopped', () => {
     return { daemon, call, closed: () => closed };
   };
 
-  it('goes on answering for as long as calls arrive, and closes once none has for a while', async () => {
+  it('keeps answering for as long as calls arrive, and closes once none has for a while', async () => {
     const { daemon, call, closed } = await start({ quiet: QUIET, most: 60 });
     let stopped = false;
     const stopping = daemon.stop().then(() => {
@@ -53,7 +53,7 @@ describe('a daemon that serves and is stopped', () => {
     await assert.rejects(call());
   });
 
-  it('closes in the end though calls go on', async () => {
+  it('closes in the end even if calls keep arriving', async () => {
     const { daemon, call, closed } = await start({ quiet: 60, most: 0.5 });
     let stopped = false;
     const stopping = daemon.stop().then(() => {

@@ -15,7 +15,7 @@ describe('work under signals', () => {
     assert.deepEqual([listeners(one.signal), listeners(other.signal)], [0, 0]);
   });
 
-  it('is told at once where one is aborted already', async () => {
+  it('is aborted at once if one is already aborted', async () => {
     await assert.rejects(underSignals([AbortSignal.abort(new Error('before'))], 1, untilAborted), /before/);
   });
 

@@ -108,7 +108,7 @@ describe('sandbox admission: what a webhook is sent', () => {
     assert.deepEqual(request.options, { apiVersion: 'meta.k8s.io/v1', kind: 'CreateOptions', fieldManager: 'me' });
     assert.equal(request.object?.metadata.uid, undefined);
   });
-  it('a dry run is told', async () => {
+  it('sends the dry-run flag', async () => {
     hooks.say(allow);
     await hooks.call('POST', `${PODS}?dryRun=All`, pod());
     assert.equal(hooks.heard[0]?.request.dryRun, true);
@@ -208,7 +208,7 @@ describe('sandbox admission: what a webhook answers', () => {
     ['nothing in time', () => new Promise((resolve) => setTimeout(resolve, 1_300, 'late').unref()), /deadline/],
   ];
   for (const [what, answer, message] of bad) {
-    it(`${what}: 500 under Fail, passed over under Ignore`, async () => {
+    it(`${what}: 500 under Fail, ignored under Ignore`, async () => {
       await hooks.configure([hooks.webhook('a')]);
       hooks.say(answer);
       const { status, body } = await hooks.call('POST', PODS, pod());
@@ -237,11 +237,11 @@ describe('sandbox admission: what a webhook answers', () => {
     it(`a denial ${what}: ${code}`, async () => {
       await hooks.configure([hooks.webhook('a')]);
       hooks.say(({ request }) =>
-        review(request.uid, { allowed: false, ...(status && { status }), warnings: ['still told'] }),
+        review(request.uid, { allowed: false, ...(status && { status }), warnings: ['still reported'] }),
       );
       const reply = await hooks.call('POST', PODS, pod());
       assert.deepEqual([reply.status, reply.body.message], [code, message]);
-      assert.equal(reply.headers.warning, '299 - "still told"');
+      assert.equal(reply.headers.warning, '299 - "still reported"');
     });
   }
 });

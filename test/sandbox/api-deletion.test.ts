@@ -28,7 +28,7 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
     assert.equal((await bind('b3', { name: 'n' })).status, 404);
   });
 
-  it('a pod that nobody runs goes at once', async () => {
+  it('a pod without a kubelet goes at once', async () => {
     await make('d');
     await call('DELETE', `${PODS}/d`);
     assert.equal(await there(`${PODS}/d`), false);
@@ -86,7 +86,7 @@ describe('sandbox API server: what goes with what', () => {
     assert.equal(await there(`${MAPS}/held`), false);
   });
 
-  it('what an object owns goes with it, unless somebody else owns it too', async () => {
+  it('deletes what an object owns, unless it has another owner', async () => {
     const owner = async (name: string) => {
       const { body } = await call('POST', MAPS, { metadata: { name } });
       return { apiVersion: 'v1', kind: 'ConfigMap', name, uid: body.metadata.uid };

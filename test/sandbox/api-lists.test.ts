@@ -102,7 +102,7 @@ describe('sandbox API server: watches', () => {
   const { call } = suite;
   const version = async () => (await call('GET', MAPS)).body.metadata.resourceVersion;
 
-  it('goes on from a version, in order, with what selectors let through', async () => {
+  it('continues from a version, in order, with what selectors let through', async () => {
     const from = await version();
     await call('POST', MAPS, map('w', { on: '1' }));
     const watching = watch(suite.server, `${MAPS}?watch=1&resourceVersion=${from}&labelSelector=on%3D1`);

@@ -11,7 +11,7 @@ describe('sandbox API server: who asks', () => {
   const { call } = useApiServer();
   for (const [what, token] of [
     ['no token', ''],
-    ['an unknown token', 'nobody'],
+    ['an unknown token', 'unknown'],
   ] as const) {
     it(`${what}: 401`, async () => {
       const { status, body } = await call('GET', PODS, undefined, { token });

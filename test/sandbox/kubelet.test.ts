@@ -144,7 +144,7 @@ describe('kubelet stand-in: nodes and admission', () => {
     ],
   ];
   for (const [what, limits, reason, text] of rejections) {
-    it(`${what}: ${reason}, for good`, async () => {
+    it(`${what}: ${reason}, permanently`, async () => {
       await at.run('no', limits);
       await at.phase('no', 'Failed');
       const { status } = at.get('no')!;
@@ -185,7 +185,7 @@ describe('kubelet stand-in: single-numa-node', () => {
 
 describe('kubelet stand-in: PodResources', () => {
   const at = useKubelet();
-  it('lists who holds what, once there is somebody', async () => {
+  it('lists the owners of resources, once there are any', async () => {
     const client = createPodResourcesClient(join(at.directory, 'pod-resources/kubelet.sock'));
     assert.deepEqual(await client.list(), []);
     assert.deepEqual((await client.allocatable()).cpuIds, [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]);
@@ -276,7 +276,7 @@ describe('kubelet stand-in: device plugins', () => {
 
 describe('kubelet stand-in: restart', () => {
   const at = useKubelet();
-  it('goes on with what the file says; plugins must register again', async () => {
+  it('continues with the content of the file; plugins must register again', async () => {
     const plugin = await startPlugin(at.directory, PHYSNET, [1]);
     await until('the resource is offered', () => at.node().status?.allocatable?.[PHYSNET] === '4');
     const { metadata } = await at.run('a', { cpu: '2', [PHYSNET]: '1' });

@@ -82,7 +82,7 @@ describe('scheduler: filters in the tree', () => {
       unresolvable: false,
     });
   });
-  it('a pod takes the larger of running and starting, sidecars beside both', () => {
+  it('a pod takes the larger of running and starting, sidecars in addition to both', () => {
     const cpu = (amount: string, extra = {}) => ({ ...asking({ cpu: amount }), ...extra });
     const given = pod({
       containers: [cpu('1'), cpu('2')],

@@ -44,7 +44,7 @@ export function clientOf(server: ApiServer): Client {
           ca: server.ca,
           agent: false,
           headers: {
-            // Node frames the body of a DELETE only when told its length.
+            // Node frames the body of a DELETE only when its length is given.
             ...(body !== undefined && { 'content-length': Buffer.byteLength(textOf(body)) }),
             accept,
             ...(token && { authorization: `Bearer ${token}` }),

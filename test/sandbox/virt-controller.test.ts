@@ -275,7 +275,7 @@ describe('virt-controller: turns', () => {
     const turns = createTurns((error) => faults.push(error));
     let calls = 0;
     turns.take('vm', async () => {
-      if (++calls < 3) throw new Error('the webhook is away');
+      if (++calls < 3) throw new Error('the webhook is down');
     });
     await until('the third try', () => calls === 3);
     assert.equal(faults.length, 2);

@@ -10,7 +10,7 @@ import { type Sample, sampleOf } from './sample.ts';
 export interface SoakOptions {
   readonly minutes: number;
   readonly seed: number;
-  /** Told each minute how it goes. */
+  /** Called each minute with the progress. */
   readonly progress: (text: string) => void;
 }
 
@@ -18,7 +18,7 @@ export interface Soaked {
   readonly vms: number;
   /** Samples of each daemon, each with the minute it was taken at. */
   readonly samples: ReadonlyMap<string, readonly (readonly [number, Sample])[]>;
-  /** What went wrong beside: broken invariants, crashes, a VM that was not placed. */
+  /** Other faults: broken invariants, crashes, a VM that was not placed. */
   readonly problems: readonly string[];
 }
 

@@ -58,7 +58,10 @@ export function sentencesOfMarkdown(page: string): Prose[] {
   return found;
 }
 
-/** The comments and string literals of a TypeScript source. @throws SyntaxError if it cannot be parsed */
+/** A name such as `webhook.rss-over-pepr-beside-it`: one word with a hyphen, dot, colon, slash or digit in it. */
+const isIdentifier = (text: string) => /^\S*\w[-._:/\d]\w\S*$/.test(text);
+
+/** The comments and string literals of a TypeScript source, without names. @throws SyntaxError if it cannot be parsed */
 export function proseOfSource(source: string, isJsx: boolean): Prose[] {
   const { comments, tokens } = parse(source, {
     sourceType: 'module',
@@ -69,7 +72,8 @@ export function proseOfSource(source: string, isJsx: boolean): Prose[] {
   return [
     ...(comments ?? []).map(({ value, start }) => ({ line: lineAt(source, start ?? 0), text: value })),
     ...strings.flatMap(({ type, value, start }) =>
-      type.label === 'string' || type.label === 'template' || type.label === 'jsxText'
+      (type.label === 'string' || type.label === 'template' || type.label === 'jsxText') &&
+      !isIdentifier(String(value ?? ''))
         ? { line: lineAt(source, start), text: String(value ?? '') }
         : [],
     ),

@@ -30,7 +30,7 @@ describe('what tests start', () => {
     ['a failure', undefined],
   ] as const) {
     it(`ends with the run at ${name}: a child, one with a session of its own and one without a parent, all of them spinning`, async () => {
-      const args = ['--import', 'tsx', LEAVES_CHILDREN, end === undefined ? 'fails' : 'goes on'];
+      const args = ['--import', 'tsx', LEAVES_CHILDREN, end === undefined ? 'fails' : 'continues'];
       const run = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'ignore'] });
       let said = '';
       run.stdout.setEncoding('utf8').on('data', (chunk: string) => {

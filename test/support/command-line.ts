@@ -16,7 +16,7 @@ export interface CommandLine<T extends Options> {
 /**
  * Reads the flags of this process. `--help` prints the usage and ends with 0.
  *
- * @param positionals whether there may be words beside the flags
+ * @param positionals whether there may be words in addition to the flags
  */
 export function commandLine<const T extends Options>(usage: string, options: T, positionals = false): CommandLine<T> {
   const refuse = (problem: string): never => {

@@ -120,7 +120,7 @@ const PARTS = {
 export type PartName = keyof typeof PARTS;
 
 /**
- * Tests missed, by what is said of them. On the global object, because the test files and the runner may be given an
+ * Skipped tests, by their reason. On the global object, because the test files and the runner may be given an
  * instance of this module each (as a CommonJS and as an ES module).
  */
 const registry = globalThis as typeof globalThis & { plumblineMissingParts?: Map<string, number> };
@@ -141,7 +141,7 @@ export function skipWithout(part: PartName, context: { skip(): unknown }): void 
   if (PARTS[part].found() === undefined) skipFor(PARTS[part], context);
 }
 
-/** Skips one test for want of what only the test itself can find out. */
+/** Skips one test without something that only the test itself can detect. */
 export function skipFor(missed: Pick<Part, 'name' | 'install'>, context: { skip(): unknown }): void {
   count(missed, 1);
   context.skip();

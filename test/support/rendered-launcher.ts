@@ -1,6 +1,6 @@
 import type { Container, Pod } from '../../sandbox/objects.ts';
 
-/** Of a launcher what placing it, and giving it CPUs, goes by. The same for everything that claims to render launchers. */
+/** The parts of a launcher that decide its place and its CPUs. The same for everything that claims to render launchers. */
 export function placedBy({ metadata, spec }: Pod): object {
   const { nodeSelector, affinity = {}, containers, initContainers = [], readinessGates } = spec;
   return {

@@ -5,7 +5,7 @@ import { type Profiler, Session } from 'node:inspector';
  * it is. Work in native code (JSON.parse, regular expressions, fills of arrays) is not in it.
  *
  * V8 counts only in functions that it compiles after the start, which is at their first call: start the counter before
- * anything else calls what is to be counted.
+ * anything else calls what it counts.
  */
 export interface WorkCounter {
   /** Blocks that have run since the last call. */

@@ -17,10 +17,10 @@ const STRICTER: ReadonlyMap<string, string> = new Map([
   ['+1', 'digits only: no sign'],
   ['1_0', 'digits only: no underscore'],
   ['99999', 'CPU ids end at 65535'],
-  [':', 'an empty entry pins nobody knows what'],
-  ['1::2', 'an empty entry pins nobody knows what'],
-  ['::', 'an empty entry pins nobody knows what'],
-  ['1:', 'an empty entry pins nobody knows what'],
+  [':', 'an empty entry does not say what to pin'],
+  ['1::2', 'an empty entry does not say what to pin'],
+  ['::', 'an empty entry does not say what to pin'],
+  ['1:', 'an empty entry does not say what to pin'],
   ['1,1', 'an entry is a set: this is one CPU, and LXC wants two'],
 ]);
 

@@ -53,7 +53,7 @@ export function fitsAsExpected({ hostCells, request, expected }: PinningCase): V
   if (guests.some((guest) => vcpusOf(guest) % threads !== 0 || vcpusOf(guest) % 2 !== 0)) {
     return new Skip('odd counts: a guest is padded to whole cores before it is placed');
   }
-  // An isolated emulator thread takes a CPU more beside the first guest cell; in whole cores, that is one core more.
+  // An isolated emulator thread takes one more CPU near the first guest cell; in whole cores, that is one core more.
   const emulator = emulatorThreads === 'isolate' ? (request.reservedCpus ?? 1) : 0;
   const demands = guests.map((guest, index) => vcpusOf(guest) + (index === 0 ? emulator : 0));
   const rooms = hostCells.map(roomOf);

@@ -22,7 +22,7 @@ export class Skip {
   }
 }
 
-/** What became of one case: nothing to say, a failure's text, or a reason for leaving it out. */
+/** The outcome of one case: nothing, a failure's text, or a reason for leaving it out. */
 export type Verdict = undefined | string | Skip;
 
 /** Runs `check` on every case and counts. An exception is a failure of that case. */

@@ -11,8 +11,8 @@ export interface FileOutcome extends Outcome {
 }
 
 /**
- * Runs every vector file of a folder by the adapter of the same name (`<file>.ts` beside this one, or the same without
- * `-cases`), which exports `run`. A file without an adapter is counted as skipped, never passed over.
+ * Runs every vector file of a folder by the adapter of the same name (`<file>.ts` next to this one, or the same without
+ * `-cases`), which exports `run`. A file without an adapter is counted as skipped, never ignored.
  */
 export async function runVectors(folder: string): Promise<FileOutcome[]> {
   const load = (file: string): unknown => JSON.parse(readFileSync(join(folder, `${file}.json`), 'utf8'));

@@ -65,7 +65,7 @@ function vmObject(kind: string): object {
   return kind === 'VirtualMachine' ? { metadata: vmi.metadata, spec: { template: vmi } } : vmi;
 }
 
-/** What stands in the place of something: what a careless or a hostile client might send there. */
+/** Replacement values: what a careless or a hostile client might send there. */
 const ODD: readonly unknown[] = [
   null,
   true,

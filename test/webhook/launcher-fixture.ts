@@ -53,7 +53,7 @@ export function requestFor(object: unknown, more: Partial<AdmissionRequest> = {}
   };
 }
 
-/** A kind of node that gives whole cores only, unless told otherwise. */
+/** A kind of node that gives whole cores only, by default. */
 export function kindOf(
   threadsPerCore: number,
   {
@@ -115,7 +115,7 @@ export function recordedEvents(): RecordedEvents {
   return { events, record: (_target, event) => void events.push(event), flush: async () => undefined };
 }
 
-/** Of callers that are known, so that what is said comes at once. */
+/** For known callers, so that Events come at once. */
 export function announcementsOf(events: EventRecorder): Announcements {
   const client = { get: () => Promise.reject(new Error('not asked here')) };
   return createAnnouncements({ client, events, callersAreKnown: true, log: silent });

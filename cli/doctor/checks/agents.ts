@@ -11,20 +11,20 @@ import { createNotebook, type Notebook } from './notebook.ts';
 
 const LABEL = 'app.kubernetes.io/name=plumbline-node-agent';
 const LOGS = fix(
-  'see whether an agent runs there, and its log',
+  'check whether an agent runs there, and read its log',
   inSystem('get', 'pods', '-o', 'wide', '-l', LABEL),
   inSystem('logs', '-l', LABEL, '--tail=20'),
 );
 
-/** What the conditions of a NodeTopology say when they are False, and what comes of it. */
+/** The effect of each condition of a NodeTopology that is False. */
 const CONDITIONS: Readonly<Record<string, string>> = {
-  AssignmentsKnown: 'who owns which CPU is not known there; what was known is kept',
-  KubeletConfigKnown: 'the kubelet there cannot be predicted exactly',
-  NetworksKnown: 'VMs that need a network there cannot be placed',
-  NetworkMapValid: 'what the map corrects on that node is not up to date',
-  NetworkMapAgrees: 'the network map wins over what is found; one of them is wrong',
-  UplinksUp: 'no new pod of that network comes there',
-  NetworksPolledNear: 'its packets cross NUMA nodes',
+  AssignmentsKnown: 'the owners of CPUs there are unknown; the last known owners stay in the report',
+  KubeletConfigKnown: 'the extender cannot predict that kubelet exactly',
+  NetworksKnown: 'the extender places no VM that needs a network there',
+  NetworkMapValid: 'the agent does not apply the current network map on that node',
+  NetworkMapAgrees: 'the network map overrides what the agent finds; one of them is wrong',
+  UplinksUp: 'no new pod of that network starts there',
+  NetworksPolledNear: 'the packets of that network cross NUMA nodes',
   OpenVswitchInPlace: 'Open vSwitch may run on CPUs of VMs there, or on fewer than are free (docs/reference/ovs.md)',
   DutiesRunning: 'a duty of the agent does not run',
 };
@@ -44,7 +44,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   if (mute.length > 0 && reporting.size > 0) {
     notes.error(
       `${count(mute.length, 'node')} of KubeVirt without a report: ${some(mute)}`,
-      'VMs are placed there by count alone, on the lowest score',
+      'the extender only counts CPUs there, and gives these nodes the lowest score',
       LOGS,
       { objects: mute.map((name) => `node/${name}`), cause: 'agent-away' },
     );
@@ -52,17 +52,18 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   const silent = [...(leases?.silent ?? [])].filter((name) => reporting.has(name));
   if (silent.length > 0) {
     notes.error(
-      `${count(silent.length, 'agent')} fallen silent: ${some(silent)}`,
-      'their reports are old: what they say of free CPUs may be wrong',
+      `${count(silent.length, 'agent')} silent: ${some(silent)}`,
+      'their reports are old: the free CPUs in them may be wrong',
       LOGS,
       { objects: silent.map((name) => `node/${name}`), cause: 'agent-away' },
     );
-  } else if (leases && leases.ages.size > 0) notes.seen(`${count(leases.ages.size, 'agent')} heard of lately`);
+  } else if (leases && leases.ages.size > 0)
+    notes.seen(`${count(leases.ages.size, 'agent')} renewed their Lease recently`);
   const orphans = reports ? [...reporting].filter((name) => !nodes.some(({ metadata }) => metadata.name === name)) : [];
   if (orphans.length > 0) {
     notes.warning(
-      `reports of nodes that are gone: ${some(orphans)}`,
-      'they are passed over',
+      `reports of nodes that no longer exist: ${some(orphans)}`,
+      'the extender ignores them',
       fix('delete them', kubectl('delete', 'nodetopology', ...orphans.slice(0, 3))),
       { objects: orphans.map((name) => `nodetopology/${name}`) },
     );
@@ -74,7 +75,7 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
       if (is !== 'False') continue;
       const why = CONDITIONS[type] ?? 'see docs/reference/node-agent.md';
       const what = `${metadata.name}: ${type} is False (${reason}): ${message}`;
-      notes.warning(what, why, 'docs/reference/node-agent.md says what to do about each', {
+      notes.warning(what, why, 'see the remedy for each condition in docs/reference/node-agent.md', {
         objects: [`node/${metadata.name}`],
       });
     }
@@ -82,12 +83,12 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   return notes.report;
 }
 
-/** Nodes whose agents set no CPU masks: they are configured so. */
+/** Nodes whose agents set no CPU masks, by configuration. */
 function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
   const names = reports.filter(({ status }) => status?.pinsVMs === false).map(({ metadata }) => metadata.name ?? '');
   if (names.length === 0) return;
   const which = count(names.length, 'node');
-  notes.seen(`${which} without CPU masks (--vm-pinning off), so no VM with one goes there: ${some(names)}`);
+  notes.seen(`${which} without CPU masks (--vm-pinning off), so VMs with a mask are not placed there: ${some(names)}`);
 }
 
 /** Reports that the webhook and the extender ignore, by their own rules. */
@@ -99,8 +100,8 @@ function noteQuarantined(notes: Notebook, nodes: Facts['nodes'], reports: readon
     const name = metadata.name ?? '';
     notes.error(
       `the report of node ${name} is quarantined: ${fault}`,
-      'the node counts as one that does not report, and decides nothing about VMs elsewhere',
-      `look at ${name} and at its agent's log: the agent is broken, or the node is compromised`,
+      'the node counts as one without a report, and does not affect VMs on other nodes',
+      `check ${name} and the log of its agent: the agent is broken, or the node is compromised`,
       { objects: [`node/${name}`], cause: 'bad-report' },
     );
   }

@@ -6,12 +6,12 @@ import { APPLY } from './fix.ts';
 import type { Notebook } from './notebook.ts';
 
 const GATE = 'AlignCPUs';
-/** The webhooks that every launcher with KubeVirt's annotation has to be sent to. */
+/** The webhooks that must receive every launcher with KubeVirt's annotation. */
 const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
 
 /**
- * KubeVirt's own padding to an even number: its feature gate and its annotation on the KubeVirt object work together only,
- * and what they opt in has to come to the webhook.
+ * KubeVirt's own padding to an even number: its feature gate and its annotation on the KubeVirt object only work together,
+ * and the webhook must receive the launchers that they opt in.
  */
 export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validating }: Facts): void {
   for (const one of notes.value(kubevirts, 'KubeVirt objects') ?? []) {
@@ -22,14 +22,14 @@ export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validatin
     else if (annotated) {
       notes.warning(
         `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
-        'KubeVirt takes no notice of it: no VM is padded or opts in to whole cores by it',
+        'KubeVirt ignores the annotation: it pads no VM, and no VM opts in to whole cores through it',
         `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/align-cpus.md`,
         { objects: [name] },
       );
     } else if (gate) {
       notes.warning(
         `${name} has the feature gate ${GATE} without the annotation ${EVEN_PARITY_ANNOTATION}`,
-        'the gate alone does nothing: no VM is padded or opts in to whole cores by it',
+        'the gate alone has no effect: KubeVirt pads no VM, and no VM opts in to whole cores through it',
         'add the annotation to it, or annotate the VMs: docs/get-started/align-cpus.md',
         { objects: [name] },
       );
@@ -46,13 +46,13 @@ function checkSent(notes: Notebook, configurations: readonly WebhookConfiguratio
     return;
   }
   notes.error(
-    `${blind.map(({ name }) => name).join(' and ')} passes over launchers with ${EVEN_PARITY_ANNOTATION}`,
-    `KubeVirt’s ${GATE} is on, so they ask for whole cores, and nothing pads them beyond an even number`,
+    `${blind.map(({ name }) => name).join(' and ')} ignores launchers with ${EVEN_PARITY_ANNOTATION}`,
+    `KubeVirt’s ${GATE} is on, so these launchers ask for whole cores, and nothing pads them beyond an even number`,
     APPLY,
   );
 }
 
-/** A condition that goes by annotations and does not know KubeVirt's. One that goes by CPUs alone sends all. */
+/** A condition that tests annotations but not KubeVirt's. A condition on CPUs alone matches all launchers. */
 function isBlind(conditions: readonly { readonly expression: string }[]): boolean {
   return conditions.some(
     ({ expression }) =>

@@ -8,12 +8,12 @@ import { fix, inSystem } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const DAY = 86_400;
-/** cert-manager renews long before; so near to the end it has not been able to. */
+/** cert-manager renews long before this; so close to expiry, renewal has failed. */
 const SOON = 7 * DAY;
 /** The CA is renewed years before its end, and callers have copies of it. */
 const CA_SOON = 90 * DAY;
 
-/** Whether the certificates are valid, for the right names, and of the CA that callers are told. */
+/** Whether the certificates are valid, for the right names, and issued by the CA that callers use. */
 export function checkCertificates(facts: Facts): AreaReport {
   const { webhookSecret, extenderSecret, mutating, validating, now } = facts;
   const notes = createNotebook('certificates');
@@ -29,7 +29,7 @@ export function checkCertificates(facts: Facts): AreaReport {
     const cas = certificatesOf(bundle);
     if (cas.length === 0) {
       notes.error(
-        `the CA bundle of ${name} is no certificate`,
+        `the CA bundle of ${name} is not a certificate`,
         'every call of the webhook fails',
         RENEW(WEBHOOK),
         CERTIFICATE,
@@ -37,7 +37,7 @@ export function checkCertificates(facts: Facts): AreaReport {
     } else if (cert && !cas.some((ca) => isIssuedBy(cert, ca))) {
       const why = 'the API server refuses the webhook’s certificate, so launchers cannot be created';
       notes.error(
-        `the CA bundle of ${name} is not the one of the webhook’s certificate`,
+        `the CA bundle of ${name} does not match the webhook’s certificate`,
         why,
         RENEW(WEBHOOK),
         CERTIFICATE,
@@ -50,11 +50,11 @@ export function checkCertificates(facts: Facts): AreaReport {
 }
 
 const CERTIFICATE = { cause: 'certificate' } as const;
-/** Of the webhook's alone there are other signs. */
+/** Only the webhook's certificate shows in other checks too. */
 const of = (service: string) => (service === WEBHOOK ? CERTIFICATE : {});
 
 const RENEW = (name: string) =>
-  fix('see why it is not renewed, and whether cert-manager runs', inSystem('describe', 'certificate', name));
+  fix('find out why it is not renewed, and whether cert-manager runs', inSystem('describe', 'certificate', name));
 
 function checkSecret(
   notes: Notebook,
@@ -82,23 +82,18 @@ function checkSecret(
   const host = `${service}.${NAMESPACE}.svc`;
   if (left <= 0) {
     const what = `the certificate of ${service} has expired (${cert.validTo})`;
-    notes.error(what, 'no caller accepts it any more', RENEW(service), of(service));
+    notes.error(what, 'callers reject it', RENEW(service), of(service));
   } else if (left < SOON) {
     const what = `the certificate of ${service} expires in ${Math.round(left / 3600)} hours`;
-    notes.warning(what, 'it should have been renewed long before', RENEW(service));
+    notes.warning(what, 'cert-manager should have renewed it long ago', RENEW(service));
   } else if (Date.parse(cert.validFrom) > now) {
     notes.error(
       `the certificate of ${service} is not valid yet (${cert.validFrom})`,
-      'no caller accepts it',
-      'set the clocks right',
+      'callers reject it',
+      'correct the clocks of the nodes',
     );
   } else if (cert.checkHost(host) === undefined) {
-    notes.error(
-      `the certificate of ${service} is not for ${host}`,
-      'its callers refuse it',
-      RENEW(service),
-      of(service),
-    );
+    notes.error(`the certificate of ${service} is not for ${host}`, 'callers reject it', RENEW(service), of(service));
   } else notes.seen(`${service}: valid for ${Math.floor(left / DAY)} more days`);
   checkAuthority(notes, secret, service, now);
   return cert;
@@ -109,9 +104,10 @@ function checkAuthority(notes: Notebook, { data }: TlsSecret, service: string, n
   if (ends.length === 0) return;
   const left = (Math.max(...ends) - now) / 1000;
   const what = `the CA in secret ${service}-tls`;
-  if (left <= 0) notes.error(`${what} has expired`, `callers refuse ${service}`, RENEW('plumbline-ca'));
+  if (left <= 0)
+    notes.error(`${what} has expired`, `callers reject the certificate of ${service}`, RENEW('plumbline-ca'));
   else if (left < CA_SOON) {
-    const why = 'callers refuse every certificate of it then';
+    const why = 'callers will then reject every certificate that it issued';
     notes.warning(`${what} expires in ${Math.floor(left / DAY)} days`, why, RENEW('plumbline-ca'));
   }
 }

@@ -4,13 +4,13 @@ import { count } from './finding.ts';
 import { createNotebook } from './notebook.ts';
 
 /**
- * What the leases of DPUs told, as they were looked at for a while.
- * @param found undefined where they may not be read
+ * What the leases of DPUs showed while the command watched them.
+ * @param found undefined if the user may not read them
  */
 export function checkDpus(found: readonly DpuDiagnosis[] | undefined, seconds: number): AreaReport {
   const notes = createNotebook('dpu');
   notes.value(found ? { value: found } : { missing: 'forbidden' }, 'leases of DPUs');
-  if (found?.length === 0) notes.seen('no node’s network runs on a DPU');
+  if (found?.length === 0) notes.seen('no node has a DPU');
   for (const { node, renewals, writers, problems, notes: remarks } of found ?? []) {
     const by = writers.length === 0 ? '' : ` by ${writers.join(' and ')}`;
     const times = renewals === 1 ? 'once' : count(renewals, 'time');

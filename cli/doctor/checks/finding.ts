@@ -2,7 +2,7 @@ import type { Reason } from '../../../model/vm-state/reasons.ts';
 import type { Remedy } from '../../../model/vm-state/remedy.ts';
 import type { Fix } from './fix.ts';
 
-/** What is looked at; each can be asked for by its name. `preflight` is for before an installation, and only on request. */
+/** The areas, selected by name. `preflight` is for use before an installation, and runs only on request. */
 export const AREAS = [
   'preflight',
   'installed',
@@ -17,7 +17,7 @@ export const AREAS = [
 ] as const;
 export type Area = (typeof AREAS)[number];
 
-/** `error`: something does not work. `warning`: it works, and will not always. */
+/** `error`: something does not work. `warning`: it works now, and may fail later. */
 export type Severity = 'error' | 'warning';
 
 /** Something that is not in order. */
@@ -26,19 +26,19 @@ export interface Finding {
   readonly severity: Severity;
   /** What is wrong, naming the object. */
   readonly what: string;
-  /** What comes of it. */
+  /** The effect. */
   readonly impact: string;
   /** What to do about it. */
   readonly fix: Fix;
-  /** What helps until it is done. */
+  /** What helps until then. */
   readonly meanwhile?: Fix | undefined;
   /** The objects it is true of, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
-  /** What it comes from, where several findings may come from the same; they are reported as one. */
+  /** The cause that several findings may share; those are reported as one. */
   readonly cause?: Cause | undefined;
-  /** Of VMs: what is true of them, and what would help, as every output says it. */
+  /** For VMs: their state and its remedies, as in every other output. */
   readonly state?: StateFound | undefined;
-  /** What else was found that comes from the same, in words. */
+  /** Other findings with the same cause, as text. */
   readonly consequences?: readonly string[] | undefined;
 }
 
@@ -63,16 +63,16 @@ export interface StateFound {
   readonly nodes: readonly string[];
 }
 
-/** What more there is to a finding. */
+/** The optional parts of a finding. */
 export type FindingDetails = Pick<Finding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
 
-/** What a look at one area came to. */
+/** The result for one area. */
 export interface AreaReport {
   readonly area: Area;
   readonly findings: readonly Finding[];
-  /** What was seen and is in order, for people. */
+  /** What was checked and is in order, for people. */
   readonly seen: readonly string[];
-  /** What could not be looked at, and why: nothing is claimed of that. */
+  /** What could not be checked, and why. */
   readonly unseen: readonly string[];
 }
 

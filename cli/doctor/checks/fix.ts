@@ -11,7 +11,7 @@ export const inSystem = (...args: readonly string[]): Command => kubectl('-n', N
 
 /** Switches all of Plumbline's webhooks off, until what is installed is applied again. */
 export const BREAK_GLASS = fix(
-  'if VMs must start before it is mended, as without Plumbline, switch its webhooks off',
+  'if VMs must start before it is fixed, without Plumbline, switch its webhooks off',
   inSystem('delete', 'rolebinding', WEBHOOK_REQUIRED),
 );
 

@@ -5,14 +5,14 @@ import { APPLY, fix, inSystem } from './fix.ts';
 import { createNotebook } from './notebook.ts';
 import { checkVersions } from './versions.ts';
 
-/** Whether the parts are there at all, and of versions that work together. */
+/** Whether all parts are installed, in versions that work together. */
 export function checkInstalled(facts: Facts): AreaReport {
   const { topologies, mutating, validating, nodes } = facts;
   const notes = createNotebook('installed');
   if (topologies.missing === 'absent') {
     notes.error(
-      'the cluster knows no NodeTopology',
-      'without the definition no agent can report, and every node counts as unknown',
+      'the cluster has no NodeTopology resource',
+      'agents cannot report without the definition, and every node counts as unknown',
       APPLY,
       { cause: 'not-installed' },
     );
@@ -21,7 +21,7 @@ export function checkInstalled(facts: Facts): AreaReport {
     if (found?.length === 0) {
       notes.error(
         'no node reports its topology',
-        'the extender can predict nothing',
+        'the extender cannot predict any kubelet',
         fix('run the agents', inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s')),
       );
     } else if (found) notes.seen(`${count(found.length, 'report')} of ${count(nodes.length, 'node')}`);
@@ -36,8 +36,8 @@ export function checkInstalled(facts: Facts): AreaReport {
     else {
       const why =
         kind[0] === 'M'
-          ? 'launchers are created unpadded, and full-pcpus-only nodes reject them'
-          : 'users are warned of nothing when they create a VM, and launchers that others changed are not caught';
+          ? 'launchers are not padded, and full-pcpus-only nodes reject them'
+          : 'users get no warning when they create a VM, and nothing checks launchers that other webhooks changed';
       notes.error(`there is no ${kind} ${name}`, why, APPLY, { cause: 'not-installed' });
     }
   }

@@ -5,28 +5,28 @@ import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook } from './notebook.ts';
 
-const NO_DO = `take ${SCHEDULABLE_LABEL} from them, or`;
+const NO_DO = `remove the label ${SCHEDULABLE_LABEL} from these nodes, or`;
 
 interface Rule {
-  /** What is wrong with a node, the same for many; undefined if nothing is. */
+  /** The fault of a node, in the same words for every node; undefined if there is none. */
   readonly applies: (host: ReportedHost) => string | undefined;
   readonly severity: 'error' | 'warning';
   readonly why: string;
   readonly todo: string;
 }
 
-/** Kubelet options and versions that VMs with CPUs of their own do not get on with. */
+/** Kubelet options and versions that do not work with dedicated CPUs. */
 const RULES: readonly Rule[] = [
   {
     applies: ({ host: { kubelet } }) => ('unpredictable' in kubelet ? kubelet.unpredictable : undefined),
     severity: 'warning',
-    why: 'where the kubelet cannot be predicted, VMs are placed by count alone, and may be rejected',
-    todo: 'use a version and options that are predicted (docs/reference/node-agent.md)',
+    why: 'the extender cannot predict the kubelet and only counts CPUs: the kubelet may reject VMs',
+    todo: 'use a kubelet version and options that Plumbline predicts (docs/reference/node-agent.md)',
   },
   {
     applies: ({ status }) => (status.cpuManager.policy === 'static' ? undefined : 'CPU manager policy none'),
     severity: 'warning',
-    why: 'no VM with dedicated CPUs can run there',
+    why: 'VMs with dedicated CPUs cannot run there',
     todo: `${NO_DO} set cpuManagerPolicy: static`,
   },
   {
@@ -35,7 +35,7 @@ const RULES: readonly Rule[] = [
         ? 'the option full-pcpus-only is off'
         : undefined,
     severity: 'warning',
-    why: 'VMs that did not ask for whole cores share cores with others there',
+    why: 'VMs that did not ask for whole cores share cores with other VMs there',
     todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
   },
   {
@@ -50,19 +50,19 @@ const RULES: readonly Rule[] = [
   {
     applies: ({ host }) => (unfitForWholeCores(host) ? 'reserved CPUs split a core, or cores differ' : undefined),
     severity: 'error',
-    why: 'whole cores cannot be promised there, so annotated VMs are refused',
-    todo: 'reserve both threads of a core (reservedSystemCPUs)',
+    why: 'the kubelet cannot assign whole cores there, so the extender refuses annotated VMs',
+    todo: 'reserve all threads of a core (reservedSystemCPUs)',
   },
   {
     applies: ({ host: { polled, reserved } }) =>
       polled.isSubsetOf(reserved) ? undefined : 'poll mode CPUs are not reserved',
     severity: 'error',
-    why: 'the kubelet gives CPUs away on which Open vSwitch polls',
-    todo: 'put the CPUs of pmd-cpu-mask into reservedSystemCPUs',
+    why: 'the kubelet may assign CPUs on which Open vSwitch polls',
+    todo: 'add the CPUs of pmd-cpu-mask to reservedSystemCPUs',
   },
 ];
 
-/** Whether the kubelets are set up for such VMs. Nodes of which the same is true are one finding. */
+/** Whether the kubelets are set up for such VMs. Nodes with the same fault are one finding. */
 export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
   const notes = createNotebook('kubelet');
   const { hosts, unusable } = hostsOf(notes.value(topologies, 'NodeTopologies') ?? []);
@@ -85,7 +85,7 @@ export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
     }
   }
   for (const [name, why] of unusable) {
-    notes.error(`node ${name}: ${why}`, 'the node counts as one that does not report', 'see the log of its agent', {
+    notes.error(`node ${name}: ${why}`, 'the node counts as one without a report', 'read the log of its agent', {
       objects: [`node/${name}`],
       cause: 'bad-report',
     });

@@ -4,7 +4,7 @@ import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook } from './notebook.ts';
 
-/** Whether the definitions of networks lead to physnets that some node has. */
+/** Whether the physnet of every network definition exists on a node. */
 export function checkNetworks({ nads, topologies }: Facts): AreaReport {
   const notes = createNotebook('networks');
   const reported = new Set(
@@ -25,7 +25,7 @@ export function checkNetworks({ nads, topologies }: Facts): AreaReport {
     for (const [physnet, names] of unknown) {
       notes.warning(
         `no node has physnet ${physnet}, which ${some(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
-        'VMs on it are held to no NUMA node, as it is not known where it is',
+        'Plumbline aligns no VM with it, because its NUMA node is unknown',
         'check ovn-bridge-mappings on the nodes, the network map of the agents, and the name in the definition',
         { objects: names.map((name) => `network-attachment-definition/${name}`) },
       );
@@ -33,7 +33,7 @@ export function checkNetworks({ nads, topologies }: Facts): AreaReport {
   }
   if (unreadable.length > 0) {
     notes.error(
-      `the configuration of ${some(unreadable)} is no JSON`,
+      `the configuration of ${some(unreadable)} is not valid JSON`,
       'pods on it do not start',
       'correct spec.config',
       { objects: unreadable.map((name) => `network-attachment-definition/${name}`) },

@@ -4,13 +4,13 @@ import { type Fix, fix } from './fix.ts';
 
 type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
 
-/** Collects what one area's checks find. */
+/** Collects the findings of one area. */
 export interface Notebook {
   readonly error: Note;
   readonly warning: Note;
   /** Something that is in order. */
   seen(text: string): void;
-  /** Something that was not looked at, and why. */
+  /** Something that was not checked, and why. */
   unseen(text: string): void;
   /** What was read, or undefined after a note that it could not be. */
   value<T>(read: Read<T>, what: string): T | undefined;

@@ -5,9 +5,10 @@ import { some } from './finding.ts';
 import { fix, inSystem } from './fix.ts';
 import type { Notebook } from './notebook.ts';
 
-const LOGS = fix('see why', inSystem('get', 'pods'), inSystem('logs', `deploy/${SERVICE}`));
-const WAITS = 'pods that ask for KVM or TUN wait: kube-scheduler gets no answer about them';
-const CONFIGURE = 'give kube-scheduler --config with the extender: manifests/scheduler/kube-scheduler-config.yaml';
+const LOGS = fix('find out why', inSystem('get', 'pods'), inSystem('logs', `deploy/${SERVICE}`));
+const WAITS = 'pods that request KVM or TUN stay pending: the extender does not answer kube-scheduler';
+const CONFIGURE =
+  'start kube-scheduler with --config and the extender in it: manifests/scheduler/kube-scheduler-config.yaml';
 
 /** The extender behind its Service, which the cluster's own kube-scheduler asks. */
 export function checkOwnScheduler(notes: Notebook, facts: Facts): void {
@@ -24,17 +25,17 @@ function checkReplicas(notes: Notebook, { endpoints, extenderElection, extender 
   const published = own.some((slice) => slice.endpoints.length > 0);
   const election = extenderElection.value;
   const overdue = election && leaderless(SERVICE, election);
-  if (slices && !published) notes.error(`no replica of ${SERVICE} is the active one`, WAITS, LOGS);
+  if (slices && !published) notes.error(`no replica of ${SERVICE} is active`, WAITS, LOGS);
   else if (overdue !== undefined) notes.error(overdue, WAITS, LOGS);
   else if (published) notes.seen('a replica is active');
   if (extender.missing === 'silent') {
     notes.error(`${SERVICE} does not answer through the API server: ${extender.why}`, WAITS, LOGS);
-  } else if (extender.missing === undefined) notes.seen('it answers');
+  } else if (extender.missing === undefined) notes.seen('the extender answers');
 }
 
 /**
- * No object has kube-scheduler's configuration: this goes by its command line and by what the extender was asked. Its
- * httpTimeout cannot be seen.
+ * No object has kube-scheduler's configuration: this check uses its command line and the calls to the extender. The
+ * httpTimeout is not visible.
  */
 function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: Facts): void {
   const pods = notes.value(schedulers, 'pods of kube-scheduler') ?? [];
@@ -44,17 +45,17 @@ function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: F
   });
   if (bare.length > 0) {
     const what = `${some(bare.map(({ metadata }) => metadata.name ?? ''))} runs without --config`;
-    notes.error(what, 'it does not know of the extender, so VMs are placed by count alone', CONFIGURE);
+    notes.error(what, 'it does not call the extender, so it places VMs by CPU count alone', CONFIGURE);
     return;
   }
   if (extender.missing !== undefined) return;
   const { active, decisions } = extender.value;
   const bound = (launchers.value ?? []).filter(({ spec }) => spec.nodeName);
-  if (decisions.length > 0) notes.seen('kube-scheduler asks it');
+  if (decisions.length > 0) notes.seen('kube-scheduler calls the extender');
   else if (active && bound.length > 0) {
     notes.warning(
-      'the extender has not been asked about any pod since it became active',
-      'if a VM was started since then, kube-scheduler does not know of the extender',
+      'kube-scheduler has not asked the extender about any pod since the extender became active',
+      'if a VM started since then, kube-scheduler does not call the extender',
       CONFIGURE,
     );
   }

@@ -13,7 +13,7 @@ import { type AreaReport, count, some } from './finding.ts';
 import { fix } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
-/** Launchers that are not as they were promised, by what is true of them; and nodes that take none. */
+/** Launchers without what they asked for, grouped by state; and nodes that take none. */
 export function checkPods(facts: Facts): AreaReport {
   const { launchers, nodes, rejections } = facts;
   const notes = createNotebook('pods');
@@ -26,29 +26,29 @@ export function checkPods(facts: Facts): AreaReport {
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name ?? '');
   if (cordoned.length > 0) {
     notes.warning(
-      `${count(cordoned.length, 'node')} cordoned off: ${some(cordoned)}`,
-      'no new VM goes there',
-      fix('let pods go there again, once they may', kubectl('uncordon', ...cordoned.slice(0, 3))),
+      `${count(cordoned.length, 'node')} cordoned: ${some(cordoned)}`,
+      'no new VM starts there',
+      fix('uncordon when the maintenance is done', kubectl('uncordon', ...cordoned.slice(0, 3))),
       { objects: cordoned.map((name) => `node/${name}`) },
     );
   }
   return notes.report;
 }
 
-/** Why a state of VMs matters, where the words for it do not say so. */
+/** Why a state of VMs matters, where its text does not say so. */
 const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
-  WebhookMissed: 'they are unpadded: full-pcpus-only nodes reject them',
-  NotDecided: 'they may run away from their networks, or with a CPU mask that no node can keep',
-  ExtenderNotAsked: 'they may come to a node that cannot run them',
-  CannotEvict: 'they hold their places and never start',
-  DPUNotReady: 'their network is dead',
-  SplitCores: 'they are slower than they were promised to be',
-  NetworkElsewhere: 'they are slower than they were promised to be',
-  NetworkGone: 'they have lost a network that they were placed for',
+  WebhookMissed: 'the webhook did not pad them: full-pcpus-only nodes reject them',
+  NotDecided: 'they may run far from their networks, or with a CPU mask that no node can satisfy',
+  ExtenderNotAsked: 'they may be placed on a node that cannot run them',
+  CannotEvict: 'they hold CPUs and never start',
+  DPUNotReady: 'their network does not work',
+  SplitCores: 'they are slower than they should be',
+  NetworkElsewhere: 'they are slower than they should be',
+  NetworkGone: 'they lost a network that they were placed for',
   PinningNotReported: 'their guests do not run',
   PinningRefused: 'their guests do not run',
-  MaskNotApplied: 'they run where their mask forbids it',
-  TooLarge: 'they wait for ever',
+  MaskNotApplied: 'they run on CPUs outside their mask',
+  TooLarge: 'no node can ever take them',
 };
 
 /** One finding for each state that is not in order, with the remedies of the first VM in it. */
@@ -64,9 +64,9 @@ function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>)
     const [first] = list.map(([, state]) => state);
     notes[verdict === 'broken' ? 'error' : 'warning'](
       `${count(pods.length, 'launcher')} ${about}: ${some(named(pods))}`,
-      `${IMPACT[reason] ?? 'they are not as they were promised'}; the first: ${first?.text}`,
+      `${IMPACT[reason] ?? 'they do not have what they asked for'}; the first: ${first?.text}`,
       fix(
-        first?.remedies.map(({ text }) => text).join('; or ') || 'see more of each',
+        first?.remedies.map(({ text }) => text).join('; or ') || 'get the details of each',
         ...(first?.remedies.flatMap(({ commands }) => commands) ?? []),
       ),
       { objects: objects(pods), state: { reason, remedies: first?.remedies ?? [], nodes: nodesOf(pods) } },
@@ -75,8 +75,8 @@ function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>)
 }
 
 /**
- * Whether a launcher's VM, or one that the same replica set or pool made, is still there: nothing is wrong with one that its
- * user has deleted. All are kept where VMs may not be read.
+ * Whether a launcher's VM, or one of the same replica set or pool, still exists. A VM that its user deleted is no finding.
+ * Without permission to read VMs, all launchers count.
  */
 function isOwned({ machines, instances }: Facts): (event: Occurrence) => boolean {
   if (machines.missing === 'forbidden' || instances.missing === 'forbidden') return () => true;
@@ -92,7 +92,7 @@ function isOwned({ machines, instances }: Facts): (event: Occurrence) => boolean
 /** The API server cuts names that it generates from to 58 characters. */
 const longest = (namespace = '') => namespace.length + 1 + 58;
 
-/** Launchers that failed at their kubelet, and those of which KubeVirt has left an Event alone. */
+/** Launchers that their kubelet rejected, including deleted ones of which only an Event is left. */
 function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: readonly Occurrence[]): void {
   const failed = all.filter(({ status }) => status?.phase === 'Failed' && REJECTIONS.includes(status.reason ?? ''));
   const gone = events
@@ -103,9 +103,9 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   const reasons = [...new Set([...failed.map(({ status }) => status?.reason), ...gone.map(({ reason }) => reason)])];
   notes.warning(
     `kubelets have rejected ${count(pods.length, 'launcher')} (${reasons.join(', ')}): ${some(pods)}`,
-    'they were placed where their kubelet could not take them; KubeVirt deletes them and starts others, each after a longer pause',
+    'kube-scheduler placed them on nodes that could not take them; KubeVirt deletes them and starts others, each after a longer pause',
     fix(
-      'see why of each, and whether kube-scheduler asks the extender',
+      'get the reason for each, and check whether kube-scheduler calls the extender',
       ...pods.slice(0, 1).map((pod) => plumbline('explain', ...vmOf(pod))),
       plumbline('doctor', 'extender'),
     ),
@@ -124,7 +124,7 @@ function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
   notes.seen(`${count(late.length, 'VM')} whose CPU mask is set ${how}: ${some(named(late))}`);
 }
 
-/** A mask that cannot be read is none here: its VM does not start, and explain says why. */
+/** An invalid mask counts as none: its VM does not start, and explain says why. */
 function readMask(metadata: ExplainedPod['metadata']): MaskRequest | undefined {
   try {
     return maskRequestOf(metadata);

@@ -14,39 +14,39 @@ interface Product {
   readonly todo: string;
 }
 
-/** What others bring. Without any of these the manifests can be applied, and hurt nothing. */
+/** Products that Plumbline works with. The manifests apply without any of them, and do no harm. */
 export const PRODUCTS: readonly Product[] = [
   {
     name: 'cert-manager',
     group: 'cert-manager.io',
     severity: 'error',
-    impact: 'the webhook gets no certificate: it does not start, and is not called',
-    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or take the component no-cert-manager and run certificates.sh (docs/tasks/replace-certificates.md)',
+    impact: 'the webhook gets no certificate: it does not start, and the API server does not call it',
+    todo: 'install cert-manager first (https://cert-manager.io/docs/installation), or use the component no-cert-manager and run certificates.sh (docs/tasks/replace-certificates.md)',
   },
   {
     name: 'KubeVirt',
     group: 'kubevirt.io',
     severity: 'warning',
-    impact: 'there are no VMs; ordinary pods can ask for whole cores',
-    todo: 'install KubeVirt, before or after',
+    impact: 'there are no VMs; only ordinary pods can ask for whole cores',
+    todo: 'install KubeVirt, before or after Plumbline',
   },
   {
     name: 'multus',
     group: 'k8s.cni.cncf.io',
     severity: 'warning',
-    impact: 'VMs have the pod network alone, and nothing is held to the NUMA node of a network',
-    todo: 'install multus where VMs are to have networks of their own, before or after',
+    impact: 'VMs have only the pod network, and Plumbline aligns no VM with a network',
+    todo: 'install multus, before or after Plumbline, if VMs need secondary networks',
   },
   {
     name: 'the Prometheus operator',
     group: 'monitoring.coreos.com',
     severity: 'warning',
-    impact: 'the component monitoring cannot be applied; metrics are served all the same',
-    todo: 'leave the component monitoring out, or install the operator first',
+    impact: 'the component monitoring cannot be applied; the daemons still serve metrics',
+    todo: 'omit the component monitoring, or install the operator first',
   },
 ];
 
-/** Settings of a kubelet that VMs with CPUs of their own need. */
+/** Settings of a kubelet that VMs with dedicated CPUs need. */
 const SETTINGS: readonly {
   readonly applies: (settings: KubeletSettings) => boolean;
   readonly what: string;
@@ -56,14 +56,14 @@ const SETTINGS: readonly {
   {
     applies: ({ cpuManagerPolicy }) => cpuManagerPolicy !== 'static',
     what: 'CPU manager policy none',
-    impact: 'no VM with dedicated CPUs can run there',
+    impact: 'VMs with dedicated CPUs cannot run there',
     todo: 'set cpuManagerPolicy: static on nodes for such VMs (docs/tasks/install.md#requirements)',
   },
   {
     applies: ({ cpuManagerPolicy, cpuManagerPolicyOptions }) =>
       cpuManagerPolicy === 'static' && cpuManagerPolicyOptions['full-pcpus-only'] !== 'true',
     what: 'the option full-pcpus-only is off',
-    impact: 'VMs that did not ask for whole cores share cores with others there',
+    impact: 'VMs that did not ask for whole cores share cores with other VMs there',
     todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
   },
   {
@@ -74,30 +74,30 @@ const SETTINGS: readonly {
   },
 ];
 
-/** Whether everything is there that an installation takes. It reads nothing of Plumbline's own. */
+/** Whether the cluster has everything that an installation needs. Reads no objects of Plumbline. */
 export function checkPreflight(facts: PreflightFacts): AreaReport {
   const notes = createNotebook('preflight');
   checkVersion(notes, facts);
   for (const { name, group, severity, impact, todo } of PRODUCTS) {
     if (facts.groups.has(group)) notes.seen(name);
-    else notes[severity](`${name} is not installed: ${group} is not served`, impact, todo);
+    else notes[severity](`${name} is not installed: the API server does not serve ${group}`, impact, todo);
   }
   checkInjector(notes, facts);
   checkSettings(notes, facts);
   if (facts.dpuNamespace?.missing === 'absent') {
     notes.error(
-      `there is no namespace ${DPU_LEASE_NAMESPACE}, and nodes with a DPU`,
-      'the overlay dpu-host cannot be applied: DPUs have their Leases there',
+      `nodes have a DPU, and the namespace ${DPU_LEASE_NAMESPACE} does not exist`,
+      'the overlay dpu-host cannot be applied: it needs that namespace for the Leases of DPUs',
       'install OVN-Kubernetes first',
     );
   }
   if (facts.denied.length > 0) {
     notes.error(
       `you may not ${some(facts.denied, 4)}`,
-      'the manifests cannot be applied by you',
-      'install as a user with the role cluster-admin: roles can be given only by who has what they allow',
+      'you cannot apply the manifests',
+      'install as a user with the role cluster-admin: Kubernetes lets a user grant only the permissions that the user has',
     );
-  } else notes.seen('you may create what the manifests have');
+  } else notes.seen('you may create every object of the manifests');
   return notes.report;
 }
 
@@ -106,25 +106,25 @@ function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
   const [, minor] = /^v?1\.(\d+)\b/.exec(found ?? '') ?? [];
   if (found === undefined || minor === undefined) return;
   if (Number(minor) < KUBERNETES.oldest) {
-    const impact = 'agents may not read the kubelet’s settings, and policies may not be accepted';
+    const impact = 'agents may fail to read the kubelet’s settings, and the API server may reject policies';
     notes.error(`Kubernetes ${found} is older than 1.${KUBERNETES.oldest}`, impact, 'upgrade the cluster first');
   } else if (Number(minor) > KUBERNETES.newest) {
     notes.warning(
-      `Kubernetes ${found} is newer than 1.${KUBERNETES.newest}, the newest that this version was tried with`,
-      'kubelets that it does not know are predicted by count alone',
-      'look for a newer version of Plumbline (docs/reference/versions.md)',
+      `Kubernetes ${found} is newer than 1.${KUBERNETES.newest}, the newest that this version supports`,
+      'the extender only counts CPUs for kubelets that it does not know',
+      'upgrade Plumbline if there is a newer version (docs/reference/versions.md)',
     );
   } else notes.seen(`Kubernetes ${found}`);
 }
 
-/** Without it cert-manager issues certificates, and the API server does not have their CA. */
+/** Without it cert-manager issues certificates, but the API server does not get their CA. */
 function checkInjector(notes: Notebook, { groups, injectors }: PreflightFacts): void {
   if (!groups.has('cert-manager.io')) return;
   const found = notes.value(injectors, 'cert-manager’s cainjector');
   if (found === undefined || found.some(({ status }) => (status?.readyReplicas ?? 0) > 0)) return;
   notes.warning(
     'no replica of cert-manager’s cainjector is ready',
-    'the API server cannot check the webhook’s certificate, so the webhook is not called',
+    'the API server cannot verify the webhook’s certificate, so it does not call the webhook',
     'run cert-manager with its cainjector',
   );
 }
@@ -138,13 +138,13 @@ function checkSettings(notes: Notebook, { nodes, kubelets }: PreflightFacts): vo
     const objects = names.map((name) => `node/${name}`);
     notes.warning(`${what} on ${count(names.length, 'node')}: ${some(names)}`, impact, todo, { objects });
   }
-  if (read.length > 0) notes.seen(`${count(read.length, 'kubelet')} asked`);
+  if (read.length > 0) notes.seen(`${count(read.length, 'kubelet')} queried`);
   for (const missing of ['forbidden', 'absent'] as const) {
     const names = [...kubelets].filter(([, one]) => one.missing === missing).map(([name]) => name);
     if (names.length > 0) notes.unseen(`settings of ${some(names)} (${UNREAD[missing]})`);
   }
   const left = (all?.length ?? 0) - kubelets.size;
-  if (left > 0) notes.unseen(`settings of ${count(left, 'more node')} (a part is enough)`);
+  if (left > 0) notes.unseen(`settings of ${count(left, 'more node')} (a sample is enough)`);
 }
 
-const UNREAD = { forbidden: 'nodes/proxy is not allowed to you', absent: 'the kubelet does not answer' } as const;
+const UNREAD = { forbidden: 'you may not get nodes/proxy', absent: 'the kubelet does not answer' } as const;

@@ -10,7 +10,7 @@ import type { Notebook } from './notebook.ts';
 const CONFIGURATION = WEBHOOK;
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-/** Whether launchers are given to a scheduler that exists and asks the extender. */
+/** Whether the webhook assigns launchers to a scheduler that exists and asks the extender. */
 export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, way: Exclude<Way, 'unknown'>): void {
   const own = notes
     .value(mutating, 'MutatingWebhookConfigurations')
@@ -29,16 +29,16 @@ export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, wa
   if (stranded.length > 0) {
     notes.error(
       `${count(stranded.length, 'pending launcher')} for ${SCHEDULER}, which is not installed: ${some(named(stranded))}`,
-      'they wait for a scheduler that does not run',
-      'start these VMs again, once the webhook has --scheduler-name "" (components/own-scheduler)',
+      'they wait for a scheduler that is not running',
+      'set --scheduler-name "" on the webhook (components/own-scheduler), then restart these VMs',
       { objects: objects(stranded) },
     );
   }
   if (routes === true) {
     notes.error(
-      `the webhook ${SCHEDULER_WEBHOOK} gives launchers to ${SCHEDULER}, which is not installed`,
-      'VMs that are started wait for a scheduler that does not run',
-      fix(`${APPLY.text}, or take the component own-scheduler, which removes this webhook`, ...APPLY.commands),
+      `the webhook ${SCHEDULER_WEBHOOK} assigns launchers to ${SCHEDULER}, which is not installed`,
+      'new VMs wait for a scheduler that is not running',
+      fix(`${APPLY.text}, or use the component own-scheduler, which removes this webhook`, ...APPLY.commands),
     );
   }
 }
@@ -51,17 +51,17 @@ function checkRouted(
   if (routes === false) {
     notes.error(
       `the MutatingWebhookConfiguration ${CONFIGURATION} has no webhook ${SCHEDULER_WEBHOOK}`,
-      'launchers stay with the default scheduler, which does not ask the extender',
+      'the default scheduler places launchers without asking the extender',
       APPLY,
       { cause: 'not-routed' },
     );
-  } else if (routes) notes.seen(`launchers are given to ${SCHEDULER}`);
+  } else if (routes) notes.seen(`the webhook assigns launchers to ${SCHEDULER}`);
   const missed = naming((scheduler) => scheduler === DEFAULT_SCHEDULER);
   if (missed.length > 0) {
     notes.warning(
       `${count(missed.length, 'pending launcher')} for ${DEFAULT_SCHEDULER}: ${some(named(missed))}`,
-      'that scheduler does not ask the extender, so they may come to a node that cannot run them',
-      fix('start these VMs again once the webhook works', plumbline('doctor', 'webhook')),
+      'that scheduler does not ask the extender, so it may place them on a node that cannot run them',
+      fix('restart these VMs once the webhook works', plumbline('doctor', 'webhook')),
       { objects: objects(missed), cause: 'not-routed' },
     );
   }

@@ -17,13 +17,13 @@ export function checkSchedulerVersion(notes: Notebook, deployment: Deployment, a
   if (own > its) {
     notes.error(
       `kube-scheduler ${tagOf(image)} is newer than the API server ${server}`,
-      'it may need what this API server does not have, and then schedules nothing',
+      'it may need an API that this API server does not have, and then it schedules nothing',
       remedy,
     );
   } else if (its - own > 1) {
     notes.warning(
       `kube-scheduler ${tagOf(image)} is ${its - own} minor versions older than the API server ${server}`,
-      'Kubernetes supports one; with newer fields of pods it may place VMs wrongly',
+      'Kubernetes supports one; an older kube-scheduler ignores newer pod fields and may place VMs wrongly',
       remedy,
     );
   } else notes.seen(`kube-scheduler ${tagOf(image)}, API server ${server}`);

@@ -7,12 +7,12 @@ import type { Notebook } from './notebook.ts';
 import { checkSchedulerVersion } from './scheduler-version.ts';
 
 const LOGS = fix(
-  'see why',
+  'find out why',
   inSystem('get', 'pods', '-o', 'wide', '-l', `app.kubernetes.io/name=${SCHEDULER}`),
   inSystem('logs', `deploy/${SCHEDULER}`, '--all-containers'),
 );
 const AWAY = { cause: 'scheduler-away' } as const;
-const WAITS = `VMs that are started wait; pods that do not name ${SCHEDULER} are scheduled as always`;
+const WAITS = `new VMs stay pending; pods that do not name ${SCHEDULER} are not affected`;
 
 /** The Deployment whose pods are a kube-scheduler and, next to it, the extender. */
 export function checkSidecar(notes: Notebook, facts: Facts): void {
@@ -27,12 +27,12 @@ export function checkSidecar(notes: Notebook, facts: Facts): void {
   const leader = checkLeader(notes, schedulerElection);
   if (leader !== undefined && extender.missing === 'silent') {
     const what = `the extender in pod ${leader} does not answer: ${extender.why}`;
-    notes.error(what, WAITS, fix('see its log', inSystem('logs', leader, '-c', 'extender')));
+    notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')));
   } else if (leader !== undefined && extender.missing === 'forbidden') {
     notes.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
   } else if (leader !== undefined && extender.value?.active === false) {
-    const why = 'until it is active it evicts no pod that cannot start, and touches no node for pods that wait';
-    notes.warning(`the extender in pod ${leader} is not active, though its kube-scheduler leads`, why, LOGS);
+    const why = 'until it is active, it neither evicts pods that cannot start nor triggers retries of waiting pods';
+    notes.warning(`the extender in pod ${leader} is not active, although its kube-scheduler is the leader`, why, LOGS);
   } else if (leader !== undefined && extender.missing === undefined) notes.seen('the extender answers');
 
   if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
@@ -50,6 +50,6 @@ function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string 
     notes.error(leader === undefined ? why : `${why} by pod ${leader}`, WAITS, LOGS, AWAY);
     return undefined;
   }
-  notes.seen(`pod ${leader} leads`);
+  notes.seen(`pod ${leader} is the leader`);
   return leader;
 }

@@ -19,7 +19,7 @@ const COMMAND = 'command';
 
 interface Running {
   readonly part: string;
-  /** As the image's tag says: `0.1.0`. */
+  /** The image's tag: `0.1.0`. */
   readonly version: string;
   /** Pods; 1 for the command. */
   readonly pods: number;
@@ -27,7 +27,7 @@ interface Running {
 
 /**
  * Whether webhook, extender, agents and this command are of one version. One minor version apart works (docs/reference/versions.md);
- * that is what an upgrade under way looks like.
+ * an upgrade in progress looks like that.
  */
 export function checkVersions(notes: Notebook, { systemPods, command }: Facts): void {
   const pods = notes.value(systemPods, `pods of ${NAMESPACE}`);
@@ -45,23 +45,23 @@ export function checkVersions(notes: Notebook, { systemPods, command }: Facts): 
   const what = `parts of different versions run: ${said}`;
   if (apart <= 1) {
     const impact =
-      'one minor version apart works, for as long as an upgrade takes: what one part alone knows has no effect until all have it';
+      'one minor version apart works during an upgrade: a new feature has no effect until all parts have it';
     notes.warning(what, impact, differ(running) ? FINISH : OTHER_COMMAND);
   } else {
     const impact =
-      'supported is one minor version between any two parts: one may ignore or quarantine what another one reports';
+      'any two parts may be one minor version apart: beyond that, one may ignore or quarantine what another reports';
     notes.error(what, impact, BY_ONE);
   }
 }
 
 const FINISH: Fix = fix(
-  'finish the upgrade, or go back: see which pods are left, then apply the manifests or the chart of one version',
+  'finish the upgrade, or roll back: check which pods are left, then apply the manifests or the chart of one version',
   inSystem('get', 'pods', '-o', 'wide'),
   inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s'),
 );
-const OTHER_COMMAND: Fix = fix('install the command of the version that the cluster runs');
+const OTHER_COMMAND: Fix = fix('install this command in the version that the cluster runs');
 const BY_ONE: Fix = fix(
-  'bring all parts to one version, from one minor version to the next without leaving one out (docs/reference/versions.md); see which pods are left',
+  'upgrade all parts to one version, one minor version at a time (docs/reference/versions.md); check which pods are left',
   inSystem('get', 'pods', '-o', 'wide'),
 );
 

@@ -8,11 +8,11 @@ import { APPLY, BREAK_GLASS, fix, inSystem } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const OURS = WEBHOOK;
-/** Of the entries that are called only once the webhook works: manifests/base/webhook/required.yaml. */
+/** The match condition of entries that are called only once the webhook works: manifests/base/webhook/required.yaml. */
 const GATED = 'required';
 type Webhook = WebhookConfiguration['webhooks'][number];
 
-/** Whether the API server can call the webhook, and nobody spoils afterwards what it did. */
+/** Whether the API server can call the webhook, and no later webhook undoes its changes. */
 export function checkWebhook(facts: Facts): AreaReport {
   const { mutating, validating, endpoints } = facts;
   const notes = createNotebook('webhook');
@@ -31,8 +31,8 @@ export function checkWebhook(facts: Facts): AreaReport {
   if (own && serving.length > 0 && ready.length === 0) {
     notes.error(
       `no replica of ${OURS} is ready`,
-      called ? 'launchers that ask for something cannot be created: the API server gets no answer' : AS_WITHOUT,
-      fix('see why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
+      called ? 'the API server cannot create launchers that use Plumbline: the webhook does not answer' : AS_WITHOUT,
+      fix('find out why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
       { cause: 'webhook-away', ...(called && { meanwhile: BREAK_GLASS }) },
     );
   } else if (ready.length > 0) notes.seen(`${count(ready.length, 'replica')} ready`);
@@ -40,9 +40,10 @@ export function checkWebhook(facts: Facts): AreaReport {
   return notes.report;
 }
 
-const AS_WITHOUT = 'VMs start as without Plumbline: nothing is padded, held to its networks or pinned before it runs';
+const AS_WITHOUT =
+  'VMs start as without Plumbline: no padding, no alignment with networks, no pinning before the guest runs';
 
-/** Whether the API server calls the webhook at all. @returns also true where that cannot be seen */
+/** Whether the API server calls the webhook at all. @returns true also if that is unknown */
 function checkRequired(
   notes: Notebook,
   { webhookRequired }: Facts,
@@ -51,7 +52,7 @@ function checkRequired(
 ): boolean {
   if (!launcher?.matchConditions?.some(({ name }) => name === GATED)) return true;
   const switchedOn = fix(
-    'apply the manifests again, once the webhook works; it switches itself on',
+    'apply the manifests again once the webhook works; it switches itself on',
     inSystem('logs', `deploy/${OURS}`),
     ...APPLY.commands,
   );
@@ -62,7 +63,7 @@ function checkRequired(
   }
   const subjects = notes.value(webhookRequired, `RoleBinding ${WEBHOOK_REQUIRED}`)?.subjects;
   if (subjects === undefined || subjects.some(({ name }) => name === OURS)) return true;
-  const reach = fix('see what it waits for', inSystem('logs', `deploy/${OURS}`));
+  const reach = fix('find out what it waits for', inSystem('logs', `deploy/${OURS}`));
   const what = `the webhooks are not switched on: the API server has not reached ${OURS} yet`;
   if (ready > 0) notes.error(what, AS_WITHOUT, reach, { cause: 'webhook-away' });
   return false;
@@ -74,16 +75,16 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
   if (!clientConfig.caBundle) {
     notes.error(
       `webhook ${name} has no CA bundle`,
-      'the API server cannot check the webhook’s certificate, so every call fails',
-      fix('see whether cert-manager runs, with its cainjector', kubectl('-n', 'cert-manager', 'get', 'pods')),
+      'the API server cannot verify the webhook’s certificate, so every call fails',
+      fix('check whether cert-manager and its cainjector run', kubectl('-n', 'cert-manager', 'get', 'pods')),
       { cause: 'certificate' },
     );
   }
   if (name === LAUNCHER_WEBHOOK && failurePolicy === 'Ignore') {
     notes.warning(
       `webhook ${name} has failurePolicy Ignore`,
-      'while it is away launchers are created unpadded; then they wait, as no full-pcpus-only node may take them',
-      'set failurePolicy: Fail, as shipped: KubeVirt tries again by itself',
+      'while it is down, launchers are not padded; they then stay pending, as no full-pcpus-only node may take them',
+      'set failurePolicy: Fail, as in the manifests: KubeVirt retries by itself',
     );
   }
 }
@@ -107,16 +108,16 @@ function checkOrder(
   if (launcher.reinvocationPolicy !== 'IfNeeded') {
     notes.warning(
       `${some(names)} change pods after ${OURS}, which is not called again`,
-      'a container that they add may cost a launcher its CPUs of its own, or its whole cores',
-      'set reinvocationPolicy: IfNeeded on launcher.plumbline.dev, as shipped',
+      'a container that they add may cost a launcher its dedicated CPUs or its whole cores',
+      'set reinvocationPolicy: IfNeeded on launcher.plumbline.dev, as in the manifests',
     );
   } else if (!caught) {
     notes.warning(
       `${some(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
-      'what they spoil is found only by the kubelet',
+      'only the kubelet notices if they break a launcher',
       APPLY,
     );
-  } else notes.seen(`${some(names)} change pods later; the outcome is checked`);
+  } else notes.seen(`${some(names)} change pods later; final.plumbline.dev checks the result`);
 }
 
 function seesNewPods({ rules }: Webhook): boolean {

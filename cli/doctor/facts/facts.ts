@@ -44,12 +44,12 @@ import {
   webhookConfiguration,
 } from './objects.ts';
 
-/** Something that was read, or why it could not be. */
+/** A value that was read, or why it is missing. */
 export type Read<T> =
   | { readonly value: T; readonly missing?: undefined }
   | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
 
-/** All that the checks look at, read once. */
+/** Everything that the checks use, read once. */
 export interface Facts {
   /** Milliseconds since 1970. */
   readonly now: number;
@@ -76,7 +76,7 @@ export interface Facts {
   readonly schedulerElection: Read<Election>;
   /** `v1.36.2` */
   readonly apiVersion: Read<string>;
-  /** What the extender says of itself. */
+  /** The state that the extender reports. */
   readonly extender:
     | Read<ExtenderState>
     | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };
@@ -96,7 +96,7 @@ export interface Facts {
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
-/** Reads everything side by side. Only the nodes have to be readable. @throws KubeError */
+/** Reads everything concurrently. Only nodes must be readable. @throws KubeError */
 export async function readFacts(cluster: ClusterAccess, now: number): Promise<Facts> {
   const { client } = cluster;
   const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}) =>
@@ -135,7 +135,7 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
   return { now, command: packageJson.version, ...(await settled(facts)) };
 }
 
-/** Of every reason: a field selector takes no list of values. */
+/** One list for each reason: a field selector takes no list of values. */
 async function readAllRejections(client: KubeClient): Promise<Occurrence[]> {
   const lists = REJECTIONS.map((reason) =>
     readAll(client, '/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` }),
@@ -151,7 +151,7 @@ async function settled<T extends Record<string, Promise<unknown>>>(
   return Object.fromEntries(await Promise.all(entries)) as { [K in keyof T]: Awaited<T[K]> };
 }
 
-/** Who may not look, or where there is nothing to look at, is told so; what else goes wrong ends the command. */
+/** Missing permissions and missing objects are results; any other error ends the command. */
 export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read<T>> {
   try {
     const value = await reading;
@@ -163,10 +163,10 @@ export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read
   }
 }
 
-/** What the extender says of itself, by the way that `explain` asks it. */
+/** The state that the extender reports, over the same path as `explain` uses. */
 async function extenderSays(cluster: ClusterAccess): Promise<Facts['extender']> {
   const asked = await askInCluster(cluster, {});
   if ('missing' in asked) return asked;
   const found = extenderState.safeParse(asked.answer);
-  return found.success ? { value: found.data } : { missing: 'silent', why: 'it answers something else' };
+  return found.success ? { value: found.data } : { missing: 'silent', why: 'its answer is not that of an extender' };
 }

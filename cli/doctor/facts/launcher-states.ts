@@ -6,7 +6,7 @@ import { leaderless } from '../../extender/election.ts';
 import { hostsOf } from '../../support/hosts.ts';
 import type { Facts } from './facts.ts';
 
-/** How each launcher is, by the table that `plumbline explain` goes by (model/vm-state). */
+/** The state of each launcher, from the same table as `plumbline explain` (model/vm-state). */
 export function launcherStates(facts: Facts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
   const { nodes, topologies, agents, instances, cannotEvict, schedulerElection } = facts;
   const byName = new Map(nodes.map((node) => [node.metadata.name ?? '', node]));

@@ -7,7 +7,7 @@ import { readAll, readOne } from '../../support/lists.ts';
 import { type Read, tolerant } from './facts.ts';
 import { apiVersion, type Deployment, deployment } from './objects.ts';
 
-/** What can be known of a cluster before anything of Plumbline is there. */
+/** Facts about a cluster without Plumbline. */
 export interface PreflightFacts {
   /** `v1.36.2` */
   readonly version: Read<string>;
@@ -18,9 +18,9 @@ export interface PreflightFacts {
   readonly kubelets: ReadonlyMap<string, Read<KubeletSettings>>;
   /** Deployments that put CA bundles into webhook configurations. */
   readonly injectors: Read<readonly Deployment[]>;
-  /** Whether the namespace of the DPUs' Leases is there; undefined where no node has a DPU. */
+  /** Whether the namespace of the DPUs' Leases exists; undefined if no node has a DPU. */
   readonly dpuNamespace: Read<unknown> | undefined;
-  /** What the caller may not do, of what it takes: `create clusterroles.rbac.authorization.k8s.io`. */
+  /** Permissions that the installation needs and the user lacks: `create clusterroles.rbac.authorization.k8s.io`. */
   readonly denied: readonly string[];
 }
 
@@ -38,7 +38,7 @@ const kubeletSettings = z
   .transform(({ kubeletconfig }) => kubeletconfig);
 export type KubeletSettings = z.infer<typeof kubeletSettings>;
 
-/** Kubelets that are asked at most, and at a time; and seconds for each. */
+/** How many kubelets are queried in total and at a time, and the timeout of each in seconds. */
 const [MOST_KUBELETS, AT_ONCE, KUBELET_TIMEOUT] = [50, 8, 5];
 
 interface Action {
@@ -72,7 +72,7 @@ const ACTIONS: readonly Action[] = [
 
 const groupList = z.object({ groups: z.array(z.object({ name: z.string() })) });
 
-/** @throws KubeError where the cluster cannot be asked at all */
+/** @throws KubeError if the cluster cannot be queried at all */
 export async function readPreflight(client: KubeClient): Promise<PreflightFacts> {
   const { groups: served } = groupList.parse(await client.get('/apis'));
   const groups = new Set(served.map(({ name }) => name));
@@ -97,7 +97,7 @@ export async function readPreflight(client: KubeClient): Promise<PreflightFacts>
   return { version, groups, nodes, kubelets, injectors, dpuNamespace, denied };
 }
 
-/** Of groups that are served: what is not there is another finding. */
+/** Only for groups that are served: a missing group is a finding of its own. */
 async function deniedOf(client: KubeClient, groups: ReadonlySet<string>): Promise<string[]> {
   const reviews = ACTIONS.filter(({ group }) => group === '' || groups.has(group)).flatMap(
     ({ group, resources, namespace }) =>
@@ -129,7 +129,7 @@ async function readKubelets(client: KubeClient, names: readonly string[]): Promi
   return found;
 }
 
-/** A kubelet that does not answer is like one that is not there. */
+/** A kubelet that does not answer counts as absent. */
 async function readKubelet(client: KubeClient, name: string): Promise<Read<KubeletSettings>> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}/proxy/configz`;
   try {

@@ -50,7 +50,7 @@ function inTheSwitch(node: NodeView, pods: readonly PodView[]): Violation[] {
   });
 }
 
-/** A pod that runs has whole cores, as many CPUs as it asked for, and all of them beside its network. */
+/** A pod that runs has whole cores, as many CPUs as it asked for, and all of them near its network. */
 function misaligned(node: NodeView, pods: readonly PodView[]): Violation[] {
   return started(node, pods).flatMap(([pod, cpus]) => {
     const wrong: string[] = [];
@@ -59,7 +59,7 @@ function misaligned(node: NodeView, pods: readonly PodView[]): Violation[] {
       return own > 0 && own < core.length;
     });
     if (pod.aligned && split.length > 0) wrong.push(`half of the cores ${split.map((core) => core.join('+'))}`);
-    if (cpus.length !== pod.cpus) wrong.push(`${cpus.length} CPUs in the place of ${pod.cpus}`);
+    if (cpus.length !== pod.cpus) wrong.push(`${cpus.length} CPUs instead of ${pod.cpus}`);
     const beside = pod.physnet === undefined ? undefined : node.physnets[pod.physnet];
     if (pod.physnet !== undefined && beside === undefined) wrong.push(`a node without ${pod.physnet}`);
     const away = beside === undefined ? [] : cpus.filter((cpu) => !beside.includes(cpu));

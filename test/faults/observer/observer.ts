@@ -18,7 +18,7 @@ export interface Observer {
   /** Everything seen so far that must not be, each once. */
   readonly violations: readonly Violation[];
   readonly samples: number;
-  /** Pods that were seen to run, and how many of them beside Open vSwitch. */
+  /** Pods that were seen to run, and how many of them next to Open vSwitch. */
   readonly seen: { readonly running: number; readonly besideVswitch: number };
   stop(): void;
 }

@@ -16,7 +16,7 @@ export const DAEMONS: readonly Scenario[] = [
     launchersMayFail: true,
     async run({ world: { daemons }, load, random, note }) {
       const kills = new Map<string, number>();
-      // Until nearly all have run: those that are left are to be placed once it is quiet.
+      // Until nearly all have run: the scheduler must place the rest once it is quiet.
       while (load.left > 16) {
         const daemon = random.oneOf(daemons.all);
         daemon.kill();

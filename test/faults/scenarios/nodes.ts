@@ -14,14 +14,14 @@ const HOUR = 3_600_000;
 export const ON_NODES: readonly Scenario[] = [
   {
     name: 'dpu-clock',
-    title: 'the DPU’s clock jumps, by up to a year: nobody compares clocks, so the DPU stays alive',
+    title: 'the DPU’s clock jumps, by up to a year: no part compares clocks, so the DPU stays alive',
     on: BOTH,
     vms: 120,
     run: dpuClock,
   },
   {
     name: 'kubelet-socket',
-    title: 'the kubelet’s sockets are gone, then the kubelet is started anew',
+    title: 'the kubelet’s sockets are gone, then the kubelet starts again',
     on: BOTH,
     vms: 120,
     // A pod that is admitted before its device plugin is back fails, as on a real kubelet.

@@ -23,7 +23,7 @@ export interface Scenario {
   readonly openVswitch?: true;
   /** Whether the extender is a sidecar of Plumbline's kube-schedulers, on a real control plane. Default: own. */
   readonly scheduler?: 'own' | 'sidecar';
-  /** What is to be there before the first VM comes. */
+  /** What must exist before the first VM starts. */
   readonly prepare?: (world: World) => Promise<void>;
   /** Does it, and returns when it is over. */
   run(context: FaultContext): Promise<void>;

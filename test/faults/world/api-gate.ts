@@ -26,7 +26,7 @@ export interface ApiGate {
 export interface Behaviour {
   /** Milliseconds that each answer is late. */
   readonly late?: number;
-  /** Requests are taken, and go on only when this has ended. */
+  /** The gate accepts requests, and forwards them only after this has ended. */
   readonly mute?: boolean;
   /** Watches are answered with 410: the version is too old. */
   readonly expireWatches?: boolean;

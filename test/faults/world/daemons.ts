@@ -32,7 +32,7 @@ export interface Daemons {
   /** Connections to the webhook's Service that no pod took at once. */
   readonly webhookRefused: number;
   readonly certificates: readonly ServingPair[];
-  /** Where an agent keeps its files, and where the DPU's clock is told how far it is off (milliseconds). */
+  /** Where an agent keeps its files, and the file with the offset of the DPU's clock (milliseconds). */
   stateDirectory(node: string): string;
   readonly dpuClock: string;
   ready(seconds: number): Promise<void>;
@@ -52,7 +52,7 @@ export interface DaemonsOptions {
   readonly startScheduler?: (hostName: string, extender: number) => Promise<SchedulerProgram>;
 }
 
-/** How a process is started, beside the program's own arguments. */
+/** How a process is started, in addition to the program's own arguments. */
 export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 
 /** Of webhook and extender. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 
-/** What a Service is to its callers: one port, behind it whoever serves at the moment. */
+/** What a Service is to its callers: one port, behind it the current server. */
 export interface Forwarder {
   readonly port: number;
   /** Connections that a target refused. Another one was tried, which no Service does. */

@@ -43,7 +43,7 @@ export const NODES: readonly DemoNode[] = [
 
 /**
  * Who is created, and how many of them live at once: so few that there is room for one more wherever the others are. On
- * the two cells beside physnet1, of 12 CPUs each, any three VMs of up to 6 leave 6 on one of them; beside physnet0 and
+ * the two cells near physnet1, of 12 CPUs each, any three VMs of up to 6 leave 6 on one of them; near physnet0 and
  * on the DPU's node there are 14.
  */
 export interface Group {

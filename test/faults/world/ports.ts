@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 
-/** Below what the kernel gives to outgoing connections, so that nobody takes it while its daemon is away. */
+/** Below the range of outgoing connections, so that no other process takes the port while its daemon is down. */
 const RANGE = { first: 12_000, last: 32_000 };
 let next = RANGE.first + (process.pid % 1000) * 20;
 

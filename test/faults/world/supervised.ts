@@ -13,7 +13,7 @@ export interface Supervised {
   readonly running: boolean;
   /** How often it was killed from here. */
   readonly kills: number;
-  /** Ends that nobody asked for. */
+  /** Unexpected ends. */
   readonly crashes: readonly string[];
   /** Kills it where it stands; it comes back. */
   kill(): void;
@@ -29,7 +29,7 @@ export interface SupervisedOptions {
   readonly args: readonly string[];
   /** Of Node.js itself. */
   readonly nodeArgs?: readonly string[];
-  /** Beside the environment of this process. */
+  /** In addition to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
   /** Where the log goes. */
   readonly directory: string;

@@ -51,7 +51,7 @@ export interface WorldOptions {
   readonly process?: Process | undefined;
   /** The bundles that the daemons are started from. Default: those of this build. */
   readonly from?: string | undefined;
-  /** An Open vSwitch of the world's own in the place of its stand-ins, where there is one. */
+  /** An Open vSwitch of the world's own instead of its stand-ins, if there is one. */
   readonly openVswitch?: boolean | undefined;
   /** The way to the extender: the cluster's own kube-scheduler, or Plumbline's, whose sidecar it is. Default: own. */
   readonly scheduler?: 'own' | 'sidecar' | undefined;

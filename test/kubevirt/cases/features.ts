@@ -12,7 +12,7 @@ const MERGE = 'application/merge-patch+json';
 /** What the stand-in does not have: what the KubeVirt object's annotation does. */
 export const featureCases: Cases = (stage) => {
   describe('features of KubeVirt itself', () => {
-    it('AlignCPUs with its annotation: KubeVirt makes it even, or 5 with a pool, and Plumbline goes on from there', async () => {
+    it('AlignCPUs with its annotation: KubeVirt makes it even, or 5 with a pool, and Plumbline continues from there', async () => {
       const { client, create, launcher, vmi, remove } = stage();
       await client.patch(KUBEVIRT_CR, MERGE, { metadata: { annotations: { [EVEN_PARITY]: '' } } });
       const pool = { domain: { ioThreadsPolicy: 'supplementalPool', ioThreads: { supplementalPoolThreadCount: 1 } } };

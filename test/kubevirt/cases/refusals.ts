@@ -41,7 +41,7 @@ export const refusalCases: Cases = (stage) => {
     });
 
     for (const seconds of OUTAGES) {
-      it(`the webhook is away for ${seconds} s: no launcher is admitted unpadded, and the VM starts by itself`, async () => {
+      it(`the webhook is down for ${seconds} s: no launcher is admitted unpadded, and the VM starts by itself`, async () => {
         const { create, launcher, launchers, wayToWebhook, events, remove } = stage();
         await wayToWebhook.cut();
         const vm = machine(`away-${seconds}`);

@@ -19,7 +19,7 @@ async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Spoken
   return spoken(stdout);
 }
 
-/** How VMs start, and what becomes of those that cannot. */
+/** How VMs start, and what happens to those that cannot. */
 export const startCases: Cases = (stage) => {
   describe('VMs that start or fail to', () => {
     it('rejected by the kubelet: KubeVirt deletes the VMI, makes another after ten seconds or more, and explain says why', async () => {

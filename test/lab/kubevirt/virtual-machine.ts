@@ -89,7 +89,7 @@ interface SeenPod {
   readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string };
 }
 
-/** A VM of the scenario, and what became of it. */
+/** A VM of the scenario, and its outcome. */
 export interface Machine {
   readonly name: string;
   vmi(): Promise<SeenVmi>;

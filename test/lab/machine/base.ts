@@ -9,7 +9,7 @@ import type { Places } from './places.ts';
 
 const PACKAGES_HOOK = join(import.meta.dirname, 'base-packages.sh');
 const DISK_SIZE = '8G';
-/** Nobody reads them there. */
+/** No program reads them there. */
 const LEFT_OUT = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*', '/usr/share/info/*'];
 
 /**

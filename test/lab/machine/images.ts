@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { execute } from './commands.ts';
 import { type Layer, makeLayer, writeArchive } from './oci-archive.ts';
 
-/** Waits, and leaves when told to; as the first process of a container a bare `sleep` would not. */
+/** Waits, and exits on a signal; as the first process of a container a bare `sleep` would not. */
 const WAIT = ['sh', '-c', 'trap exit TERM INT; sleep 2147483647 & wait'];
 
 /** `lab/busybox:1`, and `lab/pause:1` that only waits: an archive of both. */

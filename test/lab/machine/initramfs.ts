@@ -7,7 +7,7 @@ import { filesOf } from './kernel-modules.ts';
 const DISKS = 60;
 
 /**
- * The first process: mounts the disk, puts the lab's own files from the second disk over it, and goes on to systemd.
+ * The first process: mounts the disk, puts the lab's own files from the second disk over it, and starts systemd.
  * @param modules file names, in the order in which they load
  */
 export function initScript(modules: readonly string[]): string {

@@ -68,7 +68,7 @@ describe('an archive of images made without a container engine', () => {
     );
   });
 
-  it('leaves out a layer that the importer has, and names it all the same', async () => {
+  it('omits a layer that the importer has, but still names it', async () => {
     const [base, own] = layers;
     const { blobs, read, manifests } = await unpacked([base!]);
     const names = await readdir(blobs);

@@ -9,7 +9,7 @@ import { HOST_ALIAS } from './ssh.ts';
 
 const GUEST = join(import.meta.dirname, 'guest');
 const PRIVATE = /ssh_host_|authorized_keys|kubeconfig/;
-/** MiB that the file system needs beside its files. */
+/** MiB that the file system needs in addition to its files. */
 const SPARE = 32;
 /** An image of the guest's: Node.js at the place where the daemons' base image has it. */
 export const NODE_IMAGE = 'lab/node:1';

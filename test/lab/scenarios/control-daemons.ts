@@ -19,9 +19,9 @@ import type { Scene } from './scenario.ts';
 export const SCHEDULER = 'plumbline-lab';
 const SYSTEM = 'plumbline-system';
 const EXTENDER_NAME = 'plumbline-scheduler-plugin.plumbline-system.svc';
-/** Nobody goes there: this scheduler reaches the extender on loopback, which no EndpointSlice may hold. */
+/** No client connects there: this scheduler reaches the extender on loopback, which no EndpointSlice may hold. */
 const EXTENDER_ADDRESS = '10.244.0.250';
-/** What runs beside the node here, and what only cert-manager would make of the base. */
+/** What runs next to the node here, and what only cert-manager would make of the base. */
 const LEFT_OUT = ['Deployment', 'DaemonSet', 'Certificate', 'Issuer'];
 const CONFIGURATIONS = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'];
 
@@ -38,7 +38,7 @@ interface Configuration extends KubernetesObject {
 }
 
 /**
- * Starts webhook and extender as processes of this machine, beside the API server, with the shipped RBAC, policies and
+ * Starts webhook and extender as processes of this machine, next to the API server, with the shipped RBAC, policies and
  * configurations; those point at loopback instead of at Services. At the end of the scenario they are taken away.
  * @param definitions of other products, which need not be installed otherwise
  */

@@ -85,7 +85,7 @@ async function undergo(scene: Scene, { what, line, witness }: Fault, stays: Scen
     RECOVERED_WITHIN,
   );
   await holds(
-    '  the pod goes on on its CPUs, Open vSwitch is off them, the devices are there',
+    '  the pod keeps its CPUs, Open vSwitch is off them, the devices are there',
     async () => {
       await assertRuns(scene, stays);
       assert.equal(await pods.cpus(stays), owned);
@@ -116,7 +116,7 @@ async function undergo(scene: Scene, { what, line, witness }: Fault, stays: Scen
 
 /**
  * A kubelet waits for a device plugin without a limit, and does nothing else meanwhile: no probe can end the agent then.
- * Nobody may start unjudged, and when the process is gone all goes on.
+ * No pod may start without a check, and everything continues when the process is gone.
  */
 export async function frozen(scene: Scene, stays: ScenePod, owned: string): Promise<void> {
   const { holds, lab, pods, cluster } = scene;
@@ -134,7 +134,7 @@ export async function frozen(scene: Scene, stays: ScenePod, owned: string): Prom
   );
   await pods.remove(waits);
   await holds(
-    '  the agent is there again, and the pod that runs went on',
+    '  the agent is there again, and the running pod was not interrupted',
     async () => {
       await cluster.readyNode(0, deviceCounts());
       await assertRuns(scene, stays);

@@ -40,9 +40,9 @@ export type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: strin
 
 /** The agent of this source tree on the lab's node, as the manifests would run it there. */
 export interface GuestAgent {
-  /** Starts it with these flags beside those that say where it is; one that runs is stopped first. */
+  /** Starts it with these flags in addition to those for its paths; stops a running one first. */
   start(...flags: string[]): Promise<void>;
-  /** Paths that it may write besides from its next start on, whoever owns them, as the gate's components have it. */
+  /** Paths that it may also write from its next start on, with any owner, as in the gate's components. */
   allow(...paths: readonly string[]): void;
   /** Ends it with no chance to do anything. */
   kill(): Promise<void>;

@@ -40,7 +40,7 @@ const ipam = { type: 'host-local', ranges: [[{ subnet: '10.244.0.0/24' }]], rout
 const bridge = { type: 'bridge', bridge: 'cni0', isGateway: true, ipam };
 const tuning = { type: 'tuning', sysctl: { 'net.ipv4.conf.eth0.arp_notify': '1' } };
 
-/** Primary networks, as whoever installs them writes them. */
+/** Primary networks, as their installers write them. */
 export const PRIMARIES = {
   list: { file: '10-lab.conflist', conf: { cniVersion: '1.0.0', name: 'lab', plugins: [bridge, tuning] } },
   multus: {

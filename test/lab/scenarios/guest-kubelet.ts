@@ -14,7 +14,7 @@ export const POLICY_NONE = { cpuManagerPolicy: 'none', cpuManagerPolicyOptions: 
 
 /**
  * Restarts the kubelet with other settings, and without the state of its CPU manager: one that finds the state of another
- * policy does not start, so this is what operators do. Pods go on running. At the end of the scenario it has its own
+ * policy does not start, so this is what operators do. Pods keep running. At the end of the scenario it has its own
  * settings again.
  * @param settings of its configuration; undefined takes one out
  * @returns a function that gives it its own settings before the scenario's end

@@ -10,7 +10,7 @@ import type { Scenario, Scene } from './scenario.ts';
 import { refusedAsPredicted } from './single-numa-node.ts';
 import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
 
-/** Everything together: the agent's DaemonSet on the node, webhook and extender beside a real API server and scheduler. */
+/** Everything together: the agent's DaemonSet on the node, webhook and extender next to a real API server and scheduler. */
 export const INSTALLED: Scenario = {
   name: 'installed',
   about:
@@ -127,7 +127,7 @@ async function severalNetworks(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const guest = { physnets: ['physnet0', 'physnet1'], spansCells: true };
   const narrow = await launch(scene, 'spans-4', { cpu: '4', ...guest });
-  await holds('a VM of 4 CPUs with a network on each NUMA node is not placed, and told why', async () => {
+  await holds('a VM of 4 CPUs with a network on each NUMA node stays pending, with the reason', async () => {
     const said = await unschedulable(scene, narrow);
     assert.match(said, /the kubelet may put all 4 CPUs away from|only with more than 4 CPUs/);
     return said;
@@ -146,7 +146,7 @@ async function severalNetworks(scene: Scene): Promise<void> {
 async function claims(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const first = await launch(scene, 'first', { cpu: '2', physnets: ['physnet0'] });
-  await holds('a VM takes the last core beside physnet0', () => assertRuns(scene, first));
+  await holds('a VM takes the last core near physnet0', () => assertRuns(scene, first));
   const prefers = await launch(scene, 'prefers', {
     ...{ cpu: '2', physnets: ['physnet0'], affinity: { net1: 'preferred' } },
   });
@@ -157,13 +157,13 @@ async function claims(scene: Scene): Promise<void> {
   });
   await pods.remove(prefers);
   const second = await launch(scene, 'second', { cpu: '2', physnets: ['physnet0'] });
-  await holds('a second is not placed, and told why', async () => {
+  await holds('a second stays pending, with the reason', async () => {
     const said = await unschedulable(scene, second);
     assert.match(said, /no room on the NUMA nodes of a required network/);
     return said;
   });
   const past = await launch(scene, 'past', { cpu: '2', physnets: ['physnet0'], nodeName: scene.node.name });
-  await holds('one that comes past the scheduler is kept from starting, and told why', async () => {
+  await holds('one that bypasses the scheduler does not start, and has the reason', async () => {
     const events = await pods.events(past);
     const own = events.find((one) => one.startsWith('NetworkElsewhere: '));
     assert.match(own ?? '', /physnet0 is on NUMA node 0, the kubelet gave CPUs \S+ on NUMA node 1; it is kept from/);

@@ -74,7 +74,7 @@ async function shared(scene: Scene, qemu: GuestQemu): Promise<void> {
     );
   });
   await holds(
-    'what somebody rewrites is put right within 2 s',
+    'a foreign change is corrected within 2 s',
     async () => {
       const all = vcpus.map((tid) => `taskset -p ff ${tid} >/dev/null`).join('; ');
       const began = `${all}; s=$(date +%s%N); for i in $(seq 100); do`;
@@ -115,7 +115,7 @@ async function dedicated(scene: Scene, qemu: GuestQemu): Promise<void> {
   const before = await lab.run(`ls ${path}; cat ${path}/cpuset.cpus`);
   for (const round of [1, 2, 3]) {
     await holds(
-      `housekeeping is what nothing is pinned to, IO threads keep their pins: round ${round} beside a rewriter`,
+      `housekeeping has the CPUs without pins, IO threads keep their pins: round ${round} with a rewriter`,
       async () => {
         const found = await Promise.all(
           [threads.vcpus, threads.io, threads.emulator].map((tids) => qemu.allowed(tids)),
@@ -146,7 +146,7 @@ const launcherPod = z.object({
   status: z.object({ containerStatuses: z.array(z.object({ containerID: z.string() })).min(1) }),
 });
 
-/** A pod that is a launcher by everything the agent goes by. @returns its container's cgroup */
+/** A pod that is a launcher by everything the agent checks. @returns its container's cgroup */
 async function launcher(scene: Scene, name: string, resources: object, mask?: string): Promise<string> {
   const { cluster, lab, node } = scene;
   const compute = { name: 'compute', resources: {} };

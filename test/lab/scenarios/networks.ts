@@ -6,7 +6,7 @@ import type { Scenario, Scene } from './scenario.ts';
 
 const MAP = '/var/lib/plumbline/lab-networks.yaml';
 
-/** The agent finds the networks of Open vSwitch, and the real kubelet puts pods beside them. */
+/** The agent finds the networks of Open vSwitch, and the real kubelet places pods near them. */
 export const NETWORKS: Scenario = {
   name: 'networks',
   about: 'physnets and tunnel are found, reported and advertised; pods get their CPUs there',
@@ -18,7 +18,7 @@ export const NETWORKS: Scenario = {
     await claimed(scene);
     await changedLive(scene, wired);
     await overridden(scene);
-    await scene.holds('the agent stops when told to, with status 0', async () => {
+    await scene.holds('the agent stops on a signal, with status 0', async () => {
       assert.equal(await scene.agent.stop(), 0);
     });
   },
@@ -81,10 +81,10 @@ async function registered({ agent }: Scene, times = 1): Promise<void> {
 async function claimed(scene: Scene): Promise<void> {
   const { holds, pods, agent } = scene;
   const first = await pods.create('first', { cpu: '2', [PHYSNET0]: '1' });
-  await holds('the first takes the core beside physnet0', () => assertRuns(scene, first));
+  await holds('the first takes the core near physnet0', () => assertRuns(scene, first));
   const second = await pods.create('second', { cpu: '2', [PHYSNET0]: '1' });
   const refused = /physnet physnet0 is on NUMA node 0, the kubelet gave CPUs \S+ on NUMA node 1/;
-  await holds('the second is kept from starting, and told why', async () => {
+  await holds('the second does not start, and has the reason', async () => {
     assert.match(await pods.state(second), /^CreateContainerConfigError|^CreateContainerError|^Pending/);
     const events = await pods.events(second);
     const own = events.find((one) => one.startsWith('NetworkElsewhere: '));
@@ -114,7 +114,7 @@ async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
   const create = () => pods.create('stays', { cpu: '2', [PHYSNET1]: '1' });
   let stays = await create();
   await holds('a pod on physnet1', async () => {
-    // The kubelet has a plugin's devices a moment after the plugin has registered; a pod that came between is made anew.
+    // The kubelet has a plugin's devices a moment after the plugin has registered; a pod that came in between is created again.
     if (/no healthy devices present/.test(await pods.state(stays))) {
       await pods.remove(stays);
       stays = await create();
@@ -124,7 +124,7 @@ async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
   await lab.run('systemctl restart kubelet');
   await holds('with a restarted kubelet the agent registers again', () => registered(scene, 2));
   await holds('so it has the devices', () => cluster.readyNode(0, deviceCounts()));
-  await holds('and the pod goes on', () => assertRuns(scene, stays));
+  await holds('and the pod keeps running', () => assertRuns(scene, stays));
   await wired.setLink(far, 'down');
   await holds('without a carrier no new pod comes to physnet1 and the tunnel', async () => {
     await cluster.readyNode(0, deviceCounts({ [PHYSNET1]: 0, [TUNNEL]: 0 }));
@@ -164,7 +164,7 @@ async function overridden(scene: Scene): Promise<void> {
   undo(() => lab.run(`rm -f ${MAP}`));
   await write('physnets: {physnet1: {numaNodes: [0]}}\n');
   await agent.start('--network-map', MAP);
-  await holds('a map goes over what is found, and that they differ is said', async () => {
+  await holds('a map overrides what the agent finds, and the agent reports the difference', async () => {
     const status = await scene.report();
     assert.equal(networksOf(status), 'physnet0 -> cell 0, physnet1 -> cell 0, tunnel -> cell 1');
     const agrees = conditionOf(status, 'NetworkMapAgrees');
@@ -173,7 +173,7 @@ async function overridden(scene: Scene): Promise<void> {
   });
   await holds('with devices on that', () => registered(scene));
   const pod = await pods.create('mapped', { cpu: '2', [PHYSNET1]: '1' });
-  await holds('and the kubelet goes by it', async () => {
+  await holds('and the kubelet uses it', async () => {
     await assertRuns(scene, pod);
     assert.equal(await cellsOf(scene, pod), '0');
     return `CPUs ${await pods.cpus(pod)}`;

@@ -32,7 +32,7 @@ export const OVS: Scenario = {
     await confineSwitch(scene, OWN_CPUS);
     await enableAffinity(scene);
     await agent.start();
-    await holds('every thread of Open vSwitch is on the CPUs that nobody owns', async () => inPlace(scene, before));
+    await holds('every thread of Open vSwitch is on CPUs without an owner', async () => inPlace(scene, before));
     await holds('the kubelet has the devices', () => cluster.readyNode(0, deviceCounts()));
     await vacated(scene, before);
     const ours = await exposure(scene, 'plain');
@@ -45,7 +45,7 @@ export const OVS: Scenario = {
     assert.equal(await agent.stop(), 0);
     await startLoop(scene);
     const theirs = await exposure(scene, 'loop');
-    await holds('a pod without a device: how long threads stay on its CPUs, beside the loop', async () => {
+    await holds('a pod without a device: how long threads stay on its CPUs, next to the loop', async () => {
       const both = `${shown(ours)} ms, the loop ${shown(theirs)} ms`;
       assert.ok(longest(ours) < longest(theirs), both);
       return both;

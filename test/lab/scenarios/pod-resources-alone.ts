@@ -8,7 +8,7 @@ import { assertOff, switchStatus } from './switch-masks.ts';
 /** The kubelet's directory as an agent sees it that may not read the checkpoint. */
 const DIRECTORY = '/var/lib/plumbline/lab-kubelet';
 
-/** The agent has nothing but the kubelet's PodResources API, and clears owned CPUs and takes free ones all the same. */
+/** The agent has nothing but the kubelet's PodResources API, and still clears owned CPUs and takes free ones. */
 export async function followsPodResourcesAlone(scene: Scene): Promise<void> {
   const { agent, holds, lab, pods, undo } = scene;
   const links = ['pod-resources', 'device-plugins'].map((one) => `ln -s ${KUBELET_ROOT}/${one} ${DIRECTORY}/${one}`);
@@ -22,7 +22,7 @@ export async function followsPodResourcesAlone(scene: Scene): Promise<void> {
   });
   const owned = await pods.cpus(first);
   await agent.start('--kubelet-dir', DIRECTORY);
-  await holds('an agent that may not read the checkpoint says so, and goes by the PodResources API', async () => {
+  await holds('an agent that may not read the checkpoint reports that, and uses the PodResources API', async () => {
     const { sources, wanted } = await switchStatus(scene);
     const problems = new Map(sources.map(({ name, problem }) => [name, problem]));
     assert.match(problems.get('cpu_manager_state') ?? '', /EACCES/);

@@ -37,6 +37,6 @@ export interface Scene {
    * (default 900); text that it returns is printed after the step.
    */
   holds(what: string, check: () => Promise<unknown>, seconds?: number): Promise<void>;
-  /** Runs at the end of the scenario, the last first, whatever became of it. */
+  /** Runs at the end of the scenario, the last first, for every outcome. */
   undo(act: () => Promise<unknown>): void;
 }

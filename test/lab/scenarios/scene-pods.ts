@@ -42,10 +42,10 @@ const eventList = z.object({
 });
 const checkpoint = z.object({ entries: z.record(z.string(), z.record(z.string(), z.string())).nullish() });
 
-/** Pods of a scenario, and what became of them. */
+/** Pods of a scenario, and their outcomes. */
 export interface ScenePods {
   /**
-   * @param resources limits beside the memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
+   * @param resources limits in addition to memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
    * @param more of the pod's spec
    */
   create(

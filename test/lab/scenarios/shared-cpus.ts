@@ -52,7 +52,7 @@ async function sharesCpus(scene: Scene): Promise<void> {
   );
   await pods.remove(shares);
   const own = await launch(scene, 'wants-own', { cpu: '4' });
-  await holds('one with dedicated CPUs is not placed, and told why', async () => {
+  await holds('one with dedicated CPUs stays pending, with the reason', async () => {
     const said = await unschedulable(scene, own);
     assert.match(said, /node gives no exclusive CPUs/);
     return said;

@@ -21,7 +21,7 @@ const compute = (more?: Record<string, string>) => container('compute', '9', '9'
 const scheduler = (away?: string) => ({ schedulerName: 'plumbline-scheduler', away });
 const networks = (more: object) => cluster([kind(2)], { networks: { ...cluster().networks, ...more } });
 
-/** What becomes of a pod, in a line: its outcome, and each container's CPUs and devices. */
+/** The decision for a pod, in a line: its outcome, and each container's CPUs and devices. */
 function outcomeOf(decision: Decision): string {
   if (decision.outcome === 'refused') return `refused ${decision.code}`;
   if (decision.outcome === 'unchanged') return 'unchanged';
@@ -169,7 +169,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['warning other-scheduler'],
   ],
   [
-    'a scheduler that is away',
+    'a scheduler that is down',
     launcher({}, { scheduler: scheduler('no replica leads') }),
     `${SMT2}, on plumbline-scheduler`,
     ['warning scheduler-not-ready'],

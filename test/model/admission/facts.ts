@@ -94,5 +94,5 @@ export function ordinary(pod: Podlike = {}, more: Partial<OrdinaryFacts> = {}): 
   };
 }
 
-/** A finding by what decides what becomes of it. */
+/** A finding, by the facts that decide its effect. */
 export const brief = ({ severity, code }: Finding) => `${severity} ${code}`;

@@ -47,7 +47,7 @@ describe('a preferred network that the pod requests as a hint', () => {
     );
   });
 
-  it('is said in an Event of its own', () => {
+  it('has an Event of its own', () => {
     const decision = decide(preferring());
     assert.ok(decision.outcome === 'changed');
     assert.deepEqual(

@@ -112,7 +112,7 @@ describe('model/kubelet: admission on two NUMA nodes of four CPUs', () => {
     assert.equal(outcome(admitOne(predictable(host, { cpuManager: { policy: 'none' } }), [container('c', 4)])), 'c=');
   });
 
-  it('one container without equal limits and nobody is pinned', () => {
+  it('one container without equal limits: no container is pinned', () => {
     const injected = { name: 'proxy', resources: { requests: { cpu: '100m' } } };
     assert.equal(outcome(admitOne(predictable(host), [container('c', 2), injected])), 'c= proxy=');
   });
@@ -191,7 +191,7 @@ describe('model/kubelet: what a kubelet remembers', () => {
   it('removing an unknown pod changes nothing', () => {
     const kubelet = predictable(simpleHost(1, 8));
     const state = kubelet.initialState();
-    assert.equal(`${kubelet.remove(state, 'nobody').defaultSet}`, '0-7');
+    assert.equal(`${kubelet.remove(state, 'unknown').defaultSet}`, '0-7');
   });
 
   it('strict-cpu-reservation keeps reserved CPUs out of the shared pool', () => {
@@ -233,7 +233,7 @@ describe('model/kubelet: defects that are predicted as they are', () => {
     assert.equal(outcome(admitOne(kubelet, [container('c', 2)])), 'c=0-1');
   });
 
-  it('reserved CPUs that split a core: the threads beside them are given away, full-pcpus-only or not', () => {
+  it('reserved CPUs that split a core: their sibling threads are assigned, full-pcpus-only or not', () => {
     const kubelet = predictable(simpleHost(2, 4), { reserved: CpuSet.parse('0,2'), ...topology('best-effort') });
     assert.equal(outcome(admitOne(kubelet, [container('c', 2)])), 'c=1,3');
   });

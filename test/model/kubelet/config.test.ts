@@ -7,7 +7,7 @@ import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
-describe('model/kubelet: what is not predicted is said with its reason', () => {
+describe('model/kubelet: reports what it cannot predict, with the reason', () => {
   const base: KubeletConfig = {
     version: 'v1.36.0',
     host: simpleHost(2, 4),

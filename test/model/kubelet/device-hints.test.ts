@@ -74,7 +74,7 @@ describe('model/kubelet: device hints', () => {
     assert.deepEqual(answer.hint, [0]);
   });
 
-  it('no healthy device at all is said in the kubelet’s words', () => {
+  it('reports in the kubelet’s words that there is no healthy device', () => {
     const kubelet = predictable(simpleHost(2, 8));
     const pools = new Map([[NIC, { devices: [{ id: 'x', healthy: false, nodes: [0] }] }]]);
     const answer = admit(kubelet, pools, 'a', 2, 1);

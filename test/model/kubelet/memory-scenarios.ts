@@ -25,7 +25,7 @@ interface Part {
   readonly pages: readonly [number | null, number | null];
 }
 
-/** Pods that come and go on one node. Bytes are few, so that amounts meet. */
+/** Pods that start and end on one node. Bytes are few, so that amounts coincide. */
 export interface Scenario {
   readonly shape: Shape;
   readonly policy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';

@@ -198,7 +198,7 @@ describe('model/kubelet: properties', () => {
           preferUncore: false,
           version: 'v1.36.0',
         } as Scenario);
-        // Whoever holds CPUs holds whole cores, as under full-pcpus-only everybody does.
+        // Under full-pcpus-only, every container with CPUs has whole cores.
         const held = wholeCoresTouching(host, busy);
         const state = kubelet.initialState(new Map(), new Map([['other', new Map([['c', held]])]]));
         const request: PodRequest = {

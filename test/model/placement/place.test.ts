@@ -146,11 +146,7 @@ describe('model/placement: CPUs', () => {
       place(needs('a', 2), node({ cpuManager: { policy: 'none' } })),
       'no-exclusive-cpus',
     ],
-    [
-      'CPUs on which the virtual switch polls, and nobody reserved',
-      place(needs('a', 2), node({ pmdCPUs: '3' })),
-      'polled-cpus',
-    ],
+    ['unreserved CPUs on which the virtual switch polls', place(needs('a', 2), node({ pmdCPUs: '3' })), 'polled-cpus'],
     ['reserved CPUs that split a core', place(needs('a', 2), node({ reserved: '6,8' })), 'no-whole-cores'],
     [
       'a hybrid host',

@@ -75,7 +75,7 @@ export class World {
   readonly nodes: WorldNode[];
   readonly ends = new Map<string, ReservationEnd[]>();
   reservations: Reservations<PlacementNeeds>;
-  /** Ledgers so far: claims are told apart by theirs. */
+  /** Ledgers so far: the ledger's number identifies a claim. */
   #replicas = 0;
   readonly #events: (() => void)[] = [];
   promised = 0;
@@ -126,7 +126,7 @@ export class World {
     this.#tell(this.pods.at(-1)!);
   }
 
-  /** The scheduler asks about a waiting pod, and takes one of the nodes that are answered, or fails all the same. */
+  /** The scheduler asks about a waiting pod, and takes one of the nodes that are answered, or fails anyway. */
   schedule(which: number, most: number, pick: number, fails: boolean): void {
     const waiting = this.pods.filter(({ node, assumed, ended }) => !node && !assumed && !ended);
     const pod = waiting[which % Math.max(1, waiting.length)];

@@ -166,7 +166,7 @@ describe('assignments while the kubelet comes and goes', () => {
     await becomes('0-1,4-7');
   });
 
-  it('the kubelet goes and comes: held while it is away', async () => {
+  it('the kubelet restarts: keeps the last assignments while it is down', async () => {
     kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
     await kubelet.start();
     run();

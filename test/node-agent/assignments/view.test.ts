@@ -252,7 +252,7 @@ describe('names of the checkpoint’s uids', () => {
     assert.deepEqual(nameOf(view('0-3', after, good(answer('0-3', { second: '2-3' })), unanswered)), ['second']);
   });
 
-  it('a pod made again under its old name has another uid and is told apart', () => {
+  it('distinguishes a pod created again under its old name by its uid', () => {
     const known = new Map([['old', { namespace: 'ns', podName: 'p' }]]);
     const names = joinNames([entry('new', 'c', '1')], [pod('p', 'c', '1')], known);
     assert.equal(names.get('new')?.podName, 'p');

@@ -40,7 +40,7 @@ describe('a claim', () => {
     { name: 'some are: a guest that sees both cells has one there', cpus: '2-5', cells: '1', spansCells: true },
     { name: 'none is, for a guest that spans', cpus: '0-3', cells: '1', spansCells: true, refused: 'NetworkElsewhere' },
     { name: 'a network on both cells is anywhere', cpus: '2-5', cells: '0-1' },
-    { name: 'nobody knows where the network is', cpus: '2-3', cells: '' },
+    { name: 'the NUMA node of the network is unknown', cpus: '2-3', cells: '' },
     { name: 'a container in the shared pool', cpus: '', cells: '1', wholeCores: true },
     { name: 'a split core', cpus: '4,6', cells: '1', wholeCores: true, refused: 'SplitCores' },
     { name: 'a split core, and no whole ones were promised', cpus: '4,6', cells: '1' },

@@ -34,7 +34,7 @@ describe('whose devices these are', () => {
   const lookups: [string, string, string[], string | undefined][] = [
     ['by the device', TUNNEL, ['tunnel-0'], '2-3'],
     ['of that resource', 'physnet.plumbline.dev/a', ['tunnel-0'], undefined],
-    ['nobody holds it', TUNNEL, ['tunnel-7'], undefined],
+    ['no container holds it', TUNNEL, ['tunnel-7'], undefined],
   ];
   for (const [name, resource, ids, expected] of lookups) {
     it(`finds the container’s CPUs: ${name}`, () =>

@@ -192,7 +192,7 @@ describe('device plugin over time', () => {
     plugin.close();
   });
 
-  it('a preferred network’s place is not told to a kubelet that takes another’s place, until it is said again', async () => {
+  it('does not report the place of a preferred network to a kubelet that uses the place of another one, until it changes', async () => {
     const near = { name: 'near.plumbline.dev/physnet1', cells: [1], slots: 1, preStart: false, healthy: true };
     plugin.advertise([near]);
     await kubelet.start();
@@ -213,7 +213,7 @@ describe('device plugin over time', () => {
     assert.equal(kubelets, 1, 'so that it is found out how this one is configured');
   });
 
-  it('an uplink that goes down, a network that goes, one that comes: told on the open stream, registered where new', async () => {
+  it('an uplink that goes down, a network that goes, one that comes: reports them on the open stream, and registers new ones', async () => {
     await kubelet.start();
     await registered();
     const tunnel = pluginOf(NAMES[1]!);
@@ -254,7 +254,7 @@ describe('device plugin over time', () => {
     await eventually(() => asked === 1, 'the start waits');
     stop.abort();
     await done;
-    assert.notEqual(await starting, undefined, 'the kubelet is told, and asks again');
+    assert.notEqual(await starting, undefined, 'the kubelet gets the change, and asks again');
     before.close();
     stop = new AbortController();
     beforeStart = async () => {};

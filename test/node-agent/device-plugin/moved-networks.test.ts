@@ -133,7 +133,7 @@ describe('networks that move under running pods', () => {
     assert.match(texts, /the tunnel, which was on NUMA node 0, has left this node/);
   });
 
-  it('nothing is said of pods that it stays near, that share CPUs, that have another network, or whose guest spans', async () => {
+  it('no Event for pods that it stays near, that share CPUs, that have another network, or whose guest spans', async () => {
     pods = [
       holding('near', '4-5'),
       holding('shared', ''),

@@ -22,12 +22,12 @@ const HOST: HostDescription = {
 };
 const AGENT = join(import.meta.dirname, '../fixtures/blocked-agent.ts');
 
-it('the thread’s program is beside the agent’s', () => {
+it('the thread’s program is next to the agent’s', () => {
   assert.equal(pluginProgram('/x/dist/node-agent.cjs'), '/x/dist/device-plugin-worker.cjs');
   assert.equal(pluginProgram('/x/node-agent/main.ts'), '/x/node-agent/device-plugin/worker-from-source.js');
 });
 
-it('a thread that ends fails its duty, which is run again; others go on', async () => {
+it('a thread that ends fails its duty, which runs again; others continue', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
   const program = join(directory, 'ends.mjs');
   writeFileSync(program, 'process.exit(3)');
@@ -86,7 +86,7 @@ describe('an agent whose main thread stands still', function () {
     await eventually(() => podOf(name)?.status?.phase === 'Running', `${name} runs`);
   };
 
-  it('pods with and without a physnet start all the same', async () => {
+  it('pods with and without a physnet start', async () => {
     const release = join(temp(), 'release');
     const said: string[] = [];
     agent.stdout!.setEncoding('utf8').on('data', (text: string) => said.push(text));
@@ -96,6 +96,6 @@ describe('an agent whose main thread stands still', function () {
     await runs('network', { cpu: '2', memory: '1Gi', [PHYSNET]: '1' });
     assert.equal(said.join(''), 'blocking\n', 'it stands still to the end');
     writeFileSync(release, '');
-    await eventually(() => said.join('') === 'blocking\nback\n', 'it goes on');
+    await eventually(() => said.join('') === 'blocking\nback\n', 'it continues');
   });
 });

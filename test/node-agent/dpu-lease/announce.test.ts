@@ -4,7 +4,7 @@ import type { LeaseState } from '../../../model/lease/observer.ts';
 import { announceHealth } from '../../../node-agent/dpu-lease/announce.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
 
-describe('what is told of the DPU’s health', () => {
+describe('the announcements of the DPU’s health', () => {
   it('an Event for each change of its state and none for each look; metrics always', async () => {
     const told: string[] = [];
     const events = {

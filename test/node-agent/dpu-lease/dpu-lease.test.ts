@@ -54,10 +54,10 @@ describe('DPU lease, the host’s side', () => {
   });
 
   const wrongs: [string, (found: LeaseObject) => void][] = [
-    ['a foreign holder', ({ spec }) => Object.assign(spec, { holderIdentity: 'somebody' })],
+    ['a foreign holder', ({ spec }) => Object.assign(spec, { holderIdentity: 'another' })],
     ['another duration', ({ spec }) => Object.assign(spec, { leaseDurationSeconds: 10 })],
     [
-      'the uid of a node that was made anew',
+      'the uid of a node that was created again',
       ({ metadata }) => Object.assign(metadata.ownerReferences[0]!, { uid: 'old' }),
     ],
     ['two owners', ({ metadata }) => metadata.ownerReferences.push({ ...metadata.ownerReferences[0]!, uid: 'old' })],
@@ -65,13 +65,13 @@ describe('DPU lease, the host’s side', () => {
     ['no owner', ({ metadata }) => metadata.ownerReferences.splice(0)],
   ];
   for (const [name, spoil] of wrongs) {
-    it(`puts right: ${name}; the DPU’s renewal stays as it was`, async () => {
+    it(`corrects ${name}, and keeps the DPU’s renewal`, async () => {
       runHost();
       await eventually(() => current() !== undefined, 'the lease is there');
       const renewTime = '2026-01-01T00:00:00.000000Z';
       current()!.spec.renewTime = renewTime;
       spoil(current()!);
-      await eventually(() => logged.said('DPU lease repaired'), 'put right');
+      await eventually(() => logged.said('DPU lease repaired'), 'the repair is logged');
       const { metadata, spec } = current()!;
       assert.deepEqual(spec, { holderIdentity: DPU_LEASE_HOLDER, leaseDurationSeconds: 40, renewTime });
       assert.deepEqual(
@@ -92,7 +92,7 @@ describe('DPU lease, the host’s side', () => {
     assert.equal(current()?.spec.renewTime, '2026-01-01T00:00:00.000000Z');
   });
 
-  it('an API server that is away: said once, and on as soon as it is back', async () => {
+  it('logs once that the API server is down, and continues as soon as it is back', async () => {
     api.failing = true;
     runHost();
     await rounds();
@@ -123,7 +123,7 @@ describe('DPU lease, with the health check off', () => {
     await eventually(() => current()?.spec.holderIdentity === DPU_LEASE_HOLDER, 'taken up');
   });
 
-  it('makes none where there is none, and says once that the API server is away', async () => {
+  it('creates no lease without a node, and logs once that the API server is down', async () => {
     runRelease();
     await rounds();
     assert.deepEqual([current(), api.writes.length], [undefined, 0]);
@@ -173,7 +173,7 @@ describe('DPU lease, the DPU’s side', () => {
     assert.deepEqual(current()?.spec.holderIdentity, 'x', 'writes nothing but the time');
   });
 
-  it('goes on after a renewal of its earlier life that lies in the future', async () => {
+  it('continues after a renewal of its earlier life that lies in the future', async () => {
     create();
     current()!.spec.renewTime = '2030-01-01T00:00:00.000000Z';
     run();

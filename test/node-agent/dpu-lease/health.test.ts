@@ -22,7 +22,7 @@ async function alive(options: VirtualOptions = {}): Promise<VirtualHost> {
 }
 
 describe('the DPU’s health, seen from the host', () => {
-  it('no lease, a lease never renewed, one renewed by nobody knows when: not ready', async () => {
+  it('no lease, a lease never renewed, one renewed at an unknown time: not ready', async () => {
     const host = createVirtualHost();
     for (const renewTime of [undefined, null, '2026-01-01T00:00:00.000000Z']) {
       host.restart();
@@ -100,7 +100,7 @@ describe('the DPU’s health, seen from the host', () => {
   });
 
   describe('an agent that is restarted, with what the one before it saw', () => {
-    it('goes on at once where the DPU renews', async () => {
+    it('continues at once if the DPU renews', async () => {
       const host = await alive();
       host.restart(host.health.observation());
       assert.equal(host.health.current().ready, true);
@@ -109,7 +109,7 @@ describe('the DPU’s health, seen from the host', () => {
       assert.equal(host.health.current().ready, true);
     });
 
-    it('a renewal while nobody looked counts from the last look before: soon enough ready, never for too long', async () => {
+    it('counts an unobserved renewal from the last read before it: ready soon enough, never for too long', async () => {
       const host = await alive();
       const before = host.health.observation();
       host.renewTime = renewed();

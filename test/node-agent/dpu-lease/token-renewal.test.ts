@@ -164,7 +164,7 @@ describe('the renewal of a DPU’s token', () => {
     });
   }
 
-  it('what cannot be renewed is logged once, counted, tried again ever less often, and goes on in the end', async () => {
+  it('logs a failed renewal once, counts it, retries with backoff, and recovers', async () => {
     const it = dpu();
     it.put(HOUR);
     const before = readFileSync(it.file, 'utf8');

@@ -112,7 +112,7 @@ describe('the gate’s installer', () => {
     writeFileSync(shim, 'a newer one');
     run();
     assert.equal(readFileSync(path, 'utf8'), 'a newer one');
-    assert.notEqual(statSync(path).ino, before, 'who executes the old one goes on with it');
+    assert.notEqual(statSync(path).ino, before, 'a process that executes the old one keeps it');
     assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate', 'plumbline-gate.conf']);
   });
 
@@ -125,7 +125,7 @@ describe('the gate’s installer', () => {
     await eventually(async () => (await installed()) === 1, 'said so');
     assert.deepEqual(own()['delegate'], { type: 'ovn-k8s-cni-overlay' });
     write('10-ovn.conf', { ...OVN, mtu: 9000 });
-    await eventually(() => JSON.stringify(own()).includes('9000'), 'made anew');
+    await eventually(() => JSON.stringify(own()).includes('9000'), 'the file is written again');
     rmSync(conf('10-ovn.conf'));
     await eventually(() => !existsSync(conf(OWN)), 'gone');
     await eventually(async () => (await installed()) === 0, 'said so');
@@ -138,7 +138,7 @@ describe('the gate’s installer', () => {
     write('00-multus.conf', { cniVersion: '1.0.0', name: 'multus', type: 'multus', delegates: [PODS] });
     await eventually(() => existsSync(conf(OWN)) && !existsSync(conf(OWN_LIST)), 'before multus');
     assert.deepEqual(own()['delegate'], { type: 'multus', delegates: [PODS] });
-    // The runtime would take the next one then, and so does the gate.
+    // The runtime would then take the next one, and the gate does the same.
     rmSync(conf('00-multus.conf'));
     await eventually(() => !existsSync(conf(OWN)) && existsSync(conf(OWN_LIST)), 'before the list again');
   });
@@ -154,11 +154,11 @@ describe('the gate’s installer', () => {
       await new Promise((resolve) => setImmediate(resolve));
     }
     writeFileSync(conf('10-ovn.conf'), text);
-    await eventually(() => JSON.stringify(own()).includes('1400'), 'made anew');
+    await eventually(() => JSON.stringify(own()).includes('1400'), 'the file is written again');
     assert.ok(logged.said('gate incomplete: new pods may start without it'));
   });
 
-  it('somebody who takes its file away is not fought at full speed', async () => {
+  it('does not fight another program that removes its file at full speed', async () => {
     write('10-ovn.conf', OVN);
     run({ pace: 0.3 });
     const begun = performance.now();
@@ -169,7 +169,7 @@ describe('the gate’s installer', () => {
     assert.ok(performance.now() - begun > 500, 'three times in at least two waits');
   });
 
-  it('a directory that comes later, or is made anew', async () => {
+  it('a directory that comes later, or is created again', async () => {
     rmSync(places.confDir, { recursive: true });
     run();
     mkdirSync(places.confDir);
@@ -177,7 +177,7 @@ describe('the gate’s installer', () => {
     await eventually(() => existsSync(conf(OWN)), 'made');
   });
 
-  it('a primary that the runtime takes before the gate is said, and the metric says 0', async () => {
+  it('logs a primary that the runtime takes before the gate, and the metric is 0', async () => {
     write('00-first.conf', OVN);
     run();
     await eventually(() => logged.said('gate incomplete: new pods may start without it'), 'said');

@@ -9,7 +9,7 @@ describe('settings of the gate', () => {
     assert.deepEqual([gate, gateStatus, gateScope, gateForm, gateAtEnd], ['off', 'off', 'all', 'chained', 'remove']);
     assert.deepEqual([gateWhenStale, gateWhenAbsent, dpuUnknown], ['last-known', 'open', 'ready']);
     assert.deepEqual(parse().gateExempt, ['kube-system', 'ovn-kubernetes', 'plumbline-system']);
-    assert.equal(parse().cniConfDir, undefined, 'nothing is installed unless it is said where');
+    assert.equal(parse().cniConfDir, undefined, 'nothing is installed without a directory');
   });
 
   it('lists with commas: namespaces, by their beginning too, resources, plugins', () => {

@@ -118,7 +118,7 @@ describe('the CNI plugin and the agent', () => {
     assert.equal(agent.recheck(), 0, 'it is not called off twice');
   });
 
-  it('an ADD in flight of a system pod goes on', async () => {
+  it('an ADD in flight of a system pod continues', async () => {
     const below = gate.delegate('patient', `sleep 0.3; printf '{}'`);
     const environment = { CNI_ARGS: 'K8S_POD_NAMESPACE=kube-system' };
     const result = gate.call({ conf: wrapping('patient'), environment });
@@ -128,7 +128,7 @@ describe('the CNI plugin and the agent', () => {
     assert.equal((await result).code, 0);
   });
 
-  it('the agent is killed while the delegate runs: the ADD goes on', async () => {
+  it('the agent is killed while the delegate runs: the ADD continues', async () => {
     const below = gate.delegate('long', `sleep 0.3; printf '{}'`);
     const result = gate.call({ conf: wrapping('long') });
     await eventually(() => below.calls().length === 1, 'the delegate runs');
@@ -200,7 +200,7 @@ describe('the CNI plugin and the agent', () => {
     assert.equal(results.filter(({ code }) => code === 0).length, 200);
   });
 
-  it('what is no question is passed over, and the next one is answered', async () => {
+  it('ignores a malformed question, and answers the next one', async () => {
     const { createConnection } = await import('node:net');
     for (const bytes of ['GET / HTTP/1.1\r\n\r\n', 'x'.repeat(1000), 'plumbline-gate/2 ADD chained 0 0\n', '\n']) {
       const socket = createConnection(gate.socket);

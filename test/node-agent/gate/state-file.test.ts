@@ -24,7 +24,7 @@ describe('the gate’s state file', () => {
     path = join(temp(), 'run', 'gate.state');
   });
 
-  it('is replaced in one step, and leaves nothing beside it', () => {
+  it('is replaced in one step, and leaves no other file', () => {
     writeGateState(path, STATE);
     writeGateState(path, { ...STATE, dpu: 'ready' });
     assert.deepEqual(readdirSync(join(path, '..')), ['gate.state']);
@@ -41,7 +41,7 @@ describe('the gate’s state file', () => {
     writeGateState(path, { ...STATE, lease });
     const { since: _, ...rest } = SEEN;
     assert.deepEqual(readObservedLease(path, 'boot-1'), { ...rest, since: SEEN.changedAt });
-    assert.equal(readObservedLease(path, 'boot-2'), undefined, 'the clock has started anew');
+    assert.equal(readObservedLease(path, 'boot-2'), undefined, 'the clock has started again');
     assert.equal(readObservedLease(path, undefined), undefined);
   });
 

@@ -150,7 +150,7 @@ reservedSystemCPUs: "0-1,3"
     });
   }
 
-  it('passes over a kubeconfig in its place, with a log line, and takes the next', async () => {
+  it('skips a kubeconfig in its place with a log line, and takes the next', async () => {
     const root = temp();
     writeTree(root, { 'kubelet.conf': KUBECONFIG, 'config.yaml': `${HEAD}cpuManagerPolicy: static` });
     const candidates = [join(root, 'kubelet.conf'), join(root, 'config.yaml')];

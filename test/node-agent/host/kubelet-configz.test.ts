@@ -50,7 +50,7 @@ describe('a running kubelet’s configuration', () => {
     });
   }
 
-  it('nobody but the kubelet gets the token: another certificate, or none to compare with', async () => {
+  it('only the kubelet gets the token: another certificate, or none to compare with', async () => {
     await refused(/has no certificate to identify the kubelet/);
     writeTree(kubeletDir, { 'pki/kubelet.crt': authority.issue(['worker-1']).cert });
     await refused(/does not present the certificate/);
@@ -79,7 +79,7 @@ describe('a running kubelet’s configuration', () => {
     }
   });
 
-  it('not allowed, nonsense, nobody there', async () => {
+  it('not allowed, nonsense, no server', async () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
     answer = { status: 403, body: 'Forbidden' };
     await refused(/answered 403/);
@@ -129,7 +129,7 @@ describe('kubelet drop-ins', () => {
     return finding;
   };
 
-  it('in the order of their names, as merge patches; other files are passed over', async () => {
+  it('in the order of their names, as merge patches; ignores other files', async () => {
     const root = temp();
     writeTree(root, {
       'config.yaml': `${HEAD}cpuManagerPolicy: none\nmaxPods: 50\ncpuManagerPolicyOptions: {a: "1", full-pcpus-only: "true"}`,

@@ -22,7 +22,7 @@ const host = createHost({
 const LINKS = ['plumbnic0', 'plumbnic1'] as const;
 const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' });
 
-/** Open vSwitch is real, and so are its ports; where they are plugged in is written down in a sysfs of the test's own. */
+/** Open vSwitch and its ports are real; the sysfs that says where they are plugged in is the test's own. */
 describe('networks of a real Open vSwitch, changed while the agent looks', function () {
   needs('openVswitch');
   this.timeout(300_000);
@@ -118,7 +118,7 @@ describe('networks of a real Open vSwitch, changed while the agent looks', funct
     await eventually(() => networks.view().pmdCpus.toString() === '2-3', 'the mask');
   });
 
-  it('a database server that dies: what was found is kept, and it is said', async () => {
+  it('keeps the networks when the database server dies, and reports that', async () => {
     ovs.ovsdb.kill('SIGKILL');
     await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');
     assert.equal(shown(), 'physnet1=0-1');

@@ -71,8 +71,8 @@ describe('where networks are', () => {
   const physnets: [string, SwitchInterface[], string, string[]][] = [
     ['a NIC', [port('far')], '1', []],
     ['two NICs that the switch bonds, across cells', [port('near'), port('far')], '0-1', []],
-    ['a guest’s port beside the uplink counts for nothing', [port('far'), port('veth0')], '1', []],
-    ['a dummy beside hardware counts for nothing', [port('near'), port('dummy0')], '0', []],
+    ['ignores a guest’s port next to the uplink', [port('far'), port('veth0')], '1', []],
+    ['ignores a dummy next to hardware', [port('near'), port('dummy0')], '0', []],
     ['a dummy alone: there, and nowhere in particular', [port('dummy0')], '', []],
     ['-1', [port('unknown')], '', ['physnet net: the kernel does not know the NUMA node of unknown']],
     ['a NUMA node without CPUs', [port('strange')], '', ['physnet net is on NUMA node 5, which has no CPUs']],
@@ -82,7 +82,7 @@ describe('where networks are', () => {
     ['DPDK by what DPDK found', [dpdk('d0', 'class=eth,mac=00:11:22:33:44:55', { numaId: 1 })], '1', []],
     ['the kernel before DPDK', [dpdk('d0', '0000:18:00.0', { numaId: 1 })], '0', []],
     ['DPDK where the kernel does not know', [dpdk('d0', '0000:3b:00.0', { numaId: 1 })], '1', []],
-    ['DPDK, nobody knows', [dpdk('d0', undefined)], '', ['physnet net: the kernel does not know the NUMA node of d0']],
+    ['DPDK, unknown', [dpdk('d0', undefined)], '', ['physnet net: the kernel does not know the NUMA node of d0']],
     [
       'a DPDK representor is a guest’s',
       [dpdk('d0', '0000:af:00.0'), dpdk('r0', '0000:18:00.0,representor=[0]')],
@@ -106,7 +106,7 @@ describe('where networks are', () => {
     ['on a NIC', ['10.0.1.1'], '1', undefined],
     ['several addresses', ['10.0.0.1', '10.0.1.1'], '0-1', undefined],
     ['on a bridge’s own interface: at the bridge’s uplinks', ['10.0.2.1'], '1', undefined],
-    ['an address that nobody has', ['10.9.9.9'], '', /no interface has the address 10.9.9.9/],
+    ['an address that no interface has', ['10.9.9.9'], '', /no interface has the address 10.9.9.9/],
   ];
   for (const [name, encapIps, cells, doubt] of tunnels) {
     it(`the tunnel: ${name}`, () => {
@@ -287,7 +287,7 @@ describe('networks found and networks mapped', () => {
     }
   });
 
-  it('a switch that goes away: what was found stays, and it is said; one that never was matters only without a map', () => {
+  it('keeps the networks of a switch that goes down, and reports that; a switch that never ran matters only without a map', () => {
     const away = combine({ switchProblem: 'db.sock: gone' });
     assert.equal(physnets(away), 'a=0 b=1 c=');
     assert.match(away.problems[0]?.message ?? '', /db.sock: gone; keeping what was last known/);
@@ -296,7 +296,7 @@ describe('networks found and networks mapped', () => {
     assert.deepEqual(combine({ ...never, map: map('physnets: {a: {numaNodes: [0]}}') }).problems, []);
   });
 
-  it('more physnets than a report has room for: the first are kept, and it is said how many are left out', () => {
+  it('more physnets than a report has room for: keeps the first ones, and reports how many are left out', () => {
     const many = new Map(Array.from({ length: 300 }, (_, i) => [`net${i}`, set('0')]));
     const view = combine({ found: { ...found, networks: { physnets: many, tunnel: undefined }, doubts: [] } });
     assert.equal(view.networks.physnets.size, 256);

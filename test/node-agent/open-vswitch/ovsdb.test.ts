@@ -268,7 +268,7 @@ describe('OVSDB: values and rows', () => {
     assert.deepEqual(problems, ['bridge br0 has 1000 ports; only 256 are checked for uplinks']);
   });
 
-  it('mappings, addresses, masks and names without bound: the first are read, and the rest is said in few words', () => {
+  it('mappings, addresses, masks and names without bound: reads the first, and reports the rest in a short message', () => {
     const pairs = Array.from({ length: 20_000 }, (_, i) => `net${i}:br${i}`).join();
     const of = (externalIds: [string, string][], otherConfig: [string, string][] = [], bridges = 1) => {
       const row = {
@@ -406,7 +406,7 @@ describe('OVSDB: a connection', () => {
     });
   });
 
-  it('ends with the server; a call under way is told', async () => {
+  it('ends with the server, and rejects a call in progress', async () => {
     answer = (socket) => socket.destroy();
     const connection = connect();
     await assert.rejects(connection.call('monitor', []), /closed the connection/);
@@ -454,7 +454,7 @@ describe('OVSDB: a connection', () => {
     sockets[0]?.write(JSON.stringify(update) + JSON.stringify({ ...update, params: ['plumbline', row('10.0.0.3')] }));
     await eventually(() => seen.at(-1) === '10.0.0.3', 'the change');
     close();
-    await eventually(() => problems.length > 0, 'it is said');
+    await eventually(() => problems.length > 0, 'the problem is reported');
     rmSync(socketPath, { force: true });
     await listen();
     await eventually(() => seen.at(-1) === '10.0.0.1', 'followed again');

@@ -14,7 +14,7 @@ import { all, cpus, first, rest } from './stage.ts';
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
-/** The agent in a process of its own, with the shipped defaults, beside a real Open vSwitch. */
+/** The agent in a process of its own, with the shipped defaults, next to a real Open vSwitch. */
 describe('the agent ends or is updated while containers own CPUs: real Open vSwitch, sampled each millisecond', function () {
   this.timeout(300_000);
   needs('openVswitch');

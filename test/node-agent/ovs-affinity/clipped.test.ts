@@ -61,7 +61,7 @@ describe('what others do to the threads', () => {
     cpuset.add(daemon.pid);
   };
 
-  it('a thread that somebody moves is put back by the next look, without any event', async () => {
+  it('puts a thread that another process moves back at the next look, without any event', async () => {
     view.free(first());
     createAffinity().set(procThreads.list(daemon.pid).at(-1)!, cpus(rest()).toWords(1));
     assert.notEqual(masks(), first());

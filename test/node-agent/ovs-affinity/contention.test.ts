@@ -30,7 +30,7 @@ describe('another process sets the threads’ CPUs', () => {
     assert.equal(pass(80, 5), false);
   });
 
-  it('twice within a minute: a program goes on; until it was quiet for a minute', () => {
+  it('twice within a minute: a program keeps writing; until it was quiet for a minute', () => {
     pass(10, 5);
     assert.equal(pass(11, 5), true);
     assert.equal(isContendedAt(70), true);

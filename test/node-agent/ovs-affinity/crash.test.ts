@@ -126,7 +126,7 @@ describe('an agent that is killed', () => {
     assert.deepEqual(masks(), own);
   });
 
-  it('a masks file that cannot be written: said, and the threads are moved all the same', async () => {
+  it('reports a masks file that cannot be written, and moves the threads anyway', async () => {
     rmSync(enabler);
     await asBefore();
     await end('SIGTERM');

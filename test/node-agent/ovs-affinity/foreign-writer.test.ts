@@ -94,7 +94,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     assert.deepEqual(reasons(), []);
   });
 
-  it('a program that goes on: an Event, metrics, the status and its exit code; no CPUs are owned, so it is left alone', async () => {
+  it('a program that keeps writing: an Event, metrics, the status and its exit code; without owned CPUs it is left alone', async () => {
     view.free(first());
     startWriter(all());
     await eventually(async () => (await contended()) === 1, 'seen');
@@ -112,7 +112,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     assert.equal(counted.sets, 0, 'not fought');
   });
 
-  it('CPUs that containers own are left all the same, and a container’s start still waits for that', async () => {
+  it('still leaves CPUs that containers own, and a container’s start still waits for that', async () => {
     view.free(first());
     startWriter(all());
     await eventually(async () => (await contended()) === 1, 'seen');
@@ -130,7 +130,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     view.free(first());
     startWriter(all());
     await eventually(async () => (await contended()) === 1, 'seen');
-    await eventually(() => masks() === all(), 'let be');
+    await eventually(() => masks() === all(), 'left alone');
     await endWriter();
     later = 70;
     await eventually(() => masks() === first(), 'kept again');

@@ -54,7 +54,7 @@ describe('growing late', () => {
     assert.deepEqual(applied, ['0-3', '0-13']);
   });
 
-  it('releases that go on: not waited for for ever', async () => {
+  it('does not wait forever for continuous releases', async () => {
     for (let i = 4; i < 15; i++) {
       becomes(`0-${i}`);
       await sleep(DELAY * 0.6);

@@ -83,7 +83,7 @@ describe('from who owns what to the mask that the kernel has', () => {
       '0,4-7',
     ],
     [
-      'an init container’s surplus, which List does not show, is nobody else’s',
+      'an init container’s surplus, which List does not show, belongs to no other container',
       { online: '0-7', allocatable: '1-7', shared: '0,6-7', entries: ['2-3', '1-5'], listed: ['2-3'] },
       '0,6-7',
     ],
@@ -106,12 +106,12 @@ describe('from who owns what to the mask that the kernel has', () => {
   for (const [name, node, expected] of cases) it(name, () => assert.equal(maskOf(node), expected));
 });
 
-describe('CPUs that are nobody’s and yet left out', () => {
+describe('CPUs without an owner that are still left out', () => {
   const node: Node = { online: '0-7', allocatable: '1-7', shared: '0-7' };
   const cases: [string, Partial<typeof none>, string][] = [
     ['of poll mode drivers', { pmd: cpus('2-3') }, '0-1,4-7'],
     ['isolated', { isolated: cpus('4-7') }, '0-3'],
-    ['isolated, and no other: used all the same', { isolated: cpus('0-7') }, '0-7'],
+    ['isolated, and no other: used anyway', { isolated: cpus('0-7') }, '0-7'],
     ['isolated, but for those of poll mode drivers', { isolated: cpus('0-5'), pmd: cpus('6-7') }, '0-5'],
     ['of poll mode drivers, and no other: better there than on owned ones', { pmd: cpus('0-7') }, '0-7'],
     ['vacated for a container that starts', { vacated: cpus('1-2') }, '0,3-7'],

@@ -15,7 +15,7 @@ export interface MonitoredOvs {
   /** The parent that starts a daemon again. */
   monitor(daemon: DaemonName): number;
   vsctl(...args: string[]): string;
-  /** Starts a daemon that has ended for good, with a monitor of its own. */
+  /** Starts a daemon that has ended permanently, with a monitor of its own. */
   startAgain(daemon: DaemonName): void;
   stop(): Promise<void>;
 }
@@ -68,7 +68,7 @@ export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs
   return ovs;
 }
 
-/** One that has ended and that nobody waited for is not. */
+/** A zombie is not. */
 export function isAlive(pid: number): boolean {
   return /^State:\s*[^Z]/m.test(read(`/proc/${pid}/status`));
 }

@@ -40,7 +40,7 @@ describe('monitors of a real Open vSwitch that is started again', function () {
     kubelet.pods = { 'ns/pod': { compute: rest() } };
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     await kubelet.start();
-    // A process of its own, which goes on while the daemon starts; so seldom a look that none of them helps.
+    // A process of its own, which continues while the daemon starts; the interval is so long that no periodic look helps.
     program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '600'], { stdio: 'ignore' });
     await eventually(() => masks() === first(), 'moved');
   });

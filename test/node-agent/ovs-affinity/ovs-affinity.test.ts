@@ -258,7 +258,7 @@ describe('the enabler file and the way back', () => {
     );
   });
 
-  it('vacate while disabled holds nobody back', async () => {
+  it('vacate while disabled delays no container', async () => {
     start();
     await ovs.vacate(machine());
     assert.equal(counted.sets, 0);

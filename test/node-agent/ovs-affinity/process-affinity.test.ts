@@ -81,7 +81,7 @@ describe('threads that cannot be where they should', () => {
     assert.equal(kernel.sets, 0, 'the kernel’s shorter mask counts as the goal');
   });
 
-  it('a cpuset that clips: steady, told as clipped, not written again', () => {
+  it('a cpuset that clips: steady, reported as clipped, not written again', () => {
     kernel.cpuset = '0-1';
     assert.equal(keeper.apply({ only: set('0-3') }).clipped, 3);
     kernel.sets = 0;
@@ -94,7 +94,7 @@ describe('threads that cannot be where they should', () => {
     kernel.cpuset = '8-15';
     assert.deepEqual(keeper.apply({ only: set('0-3') }).errors, ['EINVAL', 'EINVAL', 'EINVAL']);
     kernel.sets = 0;
-    assert.equal(keeper.apply({ only: set('0-3') }).errors.length, 3, 'still told');
+    assert.equal(keeper.apply({ only: set('0-3') }).errors.length, 3, 'still reported');
     assert.equal(kernel.sets, 0);
     assert.equal(keeper.apply({ only: set('8') }).moved, 3);
   });
@@ -134,7 +134,7 @@ describe('threads that are left alone or given back', () => {
     assert.equal(kernel.sets, 0);
   });
 
-  it('poll mode drivers of ovs-vswitchd are left alone and their CPUs told', () => {
+  it('leaves poll mode drivers of ovs-vswitchd alone and reports their CPUs', () => {
     kernel.thread(104, '9', 'pmd-c09/id:4');
     keeper.remember();
     keeper.apply({ only: set('0-3') });

@@ -124,7 +124,7 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => masks() === first(), 'on again');
   });
 
-  it('poll mode drivers are left alone, and their CPUs are nobody else’s', async () => {
+  it('leaves poll mode drivers alone, and no other thread gets their CPUs', async () => {
     const polled = cpus(rest()).first!;
     const port = ['add-port', 'plumb1', 'poll0', '--', 'set', 'interface', 'poll0', 'type=dummy-pmd'];
     real.vsctl('set', 'Open_vSwitch', '.', `other_config:pmd-cpu-mask=${(1 << polled).toString(16)}`, '--', ...port);

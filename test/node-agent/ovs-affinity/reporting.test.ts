@@ -25,7 +25,7 @@ const viewOf = (free: string, owned: string) => ({
 const said = async () =>
   (await registry.metrics()).split('\n').filter((line) => /^plumbline_ovs_/.test(line) && !/_bucket/.test(line));
 
-describe('what is told of the affinity', () => {
+describe('the report of the affinity', () => {
   beforeEach(() => {
     registry = new Registry();
     recorded = recordingEvents();

@@ -26,7 +26,7 @@ let failures: string[];
 
 const masks = () => [...new Set(daemons.flatMap(({ pid }) => allowedLists(pid)))].join('|');
 const onlyOn = (list: string) => eventually(() => masks() === list, `every thread on ${list}`);
-/** The first CPU that the pod owns must be nobody else's from now on. */
+/** The first CPU that the pod owns must have no other user from now on. */
 const watched = () =>
   watchMasks(
     cpus(rest()).first!,
@@ -148,7 +148,7 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
       await owned();
       await fault();
       counted.sets = 0;
-      // The checkpoint frees everything, but nobody confirms it.
+      // The checkpoint frees everything, but no other source confirms it.
       kubelet.writeCheckpoint(all());
       await eventually(() => failures.length > 1, 'failures');
       await sleep(0.5);

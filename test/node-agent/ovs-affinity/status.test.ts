@@ -48,7 +48,7 @@ describe('plumbline ovs status', () => {
   it('what is wanted and why, threads that are alike in one line, what is not as it should be', () => {
     const text = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
     assert.deepEqual(text, [
-      'on: ordinary threads belong on CPUs 0-3',
+      'on: ordinary threads should run on CPUs 0-3',
       '  4-7: owned by containers',
       '  8: poll mode drivers',
       '  source cpu_manager_state: used',
@@ -58,8 +58,8 @@ describe('plumbline ovs status', () => {
       '  100 ovs-vswitchd  0-3  as wanted',
       '  2 x handler  0-3  as wanted',
       '  103 pmd-c08/id:4  8  poll mode driver, left alone',
-      '  104 revalidator3  0-1  wanted 0-3: its cpuset holds it on fewer CPUs',
-      '  105 urcu4  0-7  wanted 0-3: to be moved',
+      '  104 revalidator3  0-1  wanted 0-3: its cpuset limits it to fewer CPUs',
+      '  105 urcu4  0-7  wanted 0-3: not moved yet',
       '  106 late  5  wanted 0-3: refused by the kernel: EPERM',
       '',
       'ovs-vswitchd monitor (pid 99), 0 threads',
@@ -80,7 +80,7 @@ describe('plumbline ovs status', () => {
   it('off, and no daemon', () => {
     const text = statusLines({ ...EXAMPLE, enabled: false, wanted: null, why: [], processes: [] }).join('\n');
     assert.match(text, /^off: .*enable_dynamic_cpu_affinity is missing or empty/);
-    assert.match(text, /no daemon of Open vSwitch was found/);
+    assert.match(text, /no Open vSwitch daemon found/);
   });
 
   describe('asking an agent', () => {
@@ -125,9 +125,9 @@ describe('plumbline ovs status', () => {
     });
 
     const answers: [string, number, string, RegExp][] = [
-      ['no such page', 404, '', /manages no Open vSwitch/],
-      ['a failure', 500, '', /answers 500/],
-      ['something else', 200, '{"hello":1}', /is no answer of an agent/],
+      ['no such page', 404, '', /does not manage Open vSwitch/],
+      ['a failure', 500, '', /answered 500/],
+      ['something else', 200, '{"hello":1}', /did not return an agent’s status/],
     ];
     for (const [name, status, body, expected] of answers) {
       it(`${name}: said`, async () => {
@@ -139,8 +139,11 @@ describe('plumbline ovs status', () => {
       });
     }
 
-    it('nobody there: said, with what to do', async () => {
-      await assert.rejects(fetchOvsStatus(agentAt('http://127.0.0.1:1')), /run this on the node, or name the agent/);
+    it('reports a missing agent, with what to do', async () => {
+      await assert.rejects(
+        fetchOvsStatus(agentAt('http://127.0.0.1:1')),
+        /run this on the node, give the agent’s address/,
+      );
     });
   });
 });

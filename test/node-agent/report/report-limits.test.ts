@@ -93,7 +93,7 @@ describe('a report of whatever size', () => {
       /2 of 2 physnets/,
     ],
     [
-      'VMs with a mask, and what is said of them',
+      'VMs with a mask, and their messages',
       {
         pinning: many(1100, (i) => {
           return {
@@ -174,7 +174,7 @@ describe('a report of whatever size', () => {
     });
   }
 
-  it('who owns which CPUs is reported whole or not at all, and so is what the host is made of', () => {
+  it('reports CPU owners and the host’s topology in full or not at all', () => {
     const wrong: [Partial<NodeTopologyStatus>, RegExp][] = [
       [{ assignments: many(2049, () => ({ podUID: 'u', container: 'c', cpus: '1' })) }, /2049 containers with CPUs/],
       [{ assignments: [{ podUID: 'u', container: 'c', cpus: long }] }, /10000 characters for the CPUs of a container/],

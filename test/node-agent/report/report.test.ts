@@ -311,7 +311,7 @@ describe('publishing the report', () => {
     await reservedIs('0');
   });
 
-  it('an API server that is away: the last change is not lost', async () => {
+  it('an API server that is down: the last change is not lost', async () => {
     run();
     await reservedIs('0');
     api.failing = true;

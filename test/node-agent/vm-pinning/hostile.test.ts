@@ -111,13 +111,13 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
     looked = 0;
     for (let repaired = 0; repaired < 10 || performance.now() < begun + 1000; repaired++) {
       other.put('CPU 0/KVM', '0-7');
-      await eventually(() => other.allowed('CPU 0/KVM') === '3', 'put right');
+      await eventually(() => other.allowed('CPU 0/KVM') === '3', 'the pin is restored');
     }
     const share = looked / (performance.now() - begun);
     assert.ok(share < 0.25, `${looks - before} looks took ${Math.round(share * 100)} % of the time`);
   });
 
-  it('what is said of a mask does not grow with it', async () => {
+  it('the message about a mask does not grow with it', async () => {
     const scene = createScene(temp(), 'v2 systemd', '0-1023');
     const odd = Array.from({ length: 400 }, (_, i) => i * 2).join(',');
     scene.addVm({ name: 'long', vcpus: 8, mask: Array.from({ length: 8 }, () => odd).join(':'), cpuset: '0-1023' });

@@ -9,7 +9,7 @@ const temp = tempDirectories();
 const EMULATOR = ['qemu-system-x86', 'IO mon_iothread', 'vnc_worker'];
 const emulatorOf = (vm: PretendVm) => [...new Set(EMULATOR.map((name) => vm.allowed(name)))].join();
 
-/** As virt-launcher pins them on a host whose CPU n has CPU n+16 beside it. */
+/** As virt-launcher pins them on a host whose CPU n has the sibling n+16. */
 const FOUR_BY_TWO = { vcpus: 8, cpuset: '1-5,17-21', pins: [1, 17, 2, 18, 3, 19, 4, 20] };
 
 describe('the CPUs of the emulator', () => {
@@ -149,13 +149,13 @@ describe('the CPUs of the emulator', () => {
     assert.ok(!readdirSync(none.path).includes('housekeeping'));
   });
 
-  it('what the kernel refuses is told on the VM', async () => {
+  it('reports on the VM what the kernel refuses', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ name: 'vm', ...FOUR_BY_TWO, housekeeping: '5' });
     scene.affinity.forbidden.add(vm.threads.get('vnc_worker')!);
     const vms = scene.create();
     run(vms);
-    await eventually(() => scene.eventsOf('HousekeepingIncomplete').length > 0, 'told');
+    await eventually(() => scene.eventsOf('HousekeepingIncomplete').length > 0, 'the Event is written');
     assert.match(scene.events[0]?.message ?? '', /1 threads are kept from their CPUs, as \d+ from 5,21/);
     const [status] = vms.status().vms;
     const odd = status?.threads.filter(({ wanted, allowed }) => wanted !== null && wanted !== allowed);

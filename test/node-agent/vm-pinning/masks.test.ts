@@ -187,7 +187,7 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(vcpusOf(vm, 2), ['0-7', '0-7']);
   });
 
-  it('refused at start: a mask of which nothing is left, of CPUs the host lacks, that nobody can read, beside dedicated CPUs', async () => {
+  it('refuses at start a mask that is empty on this node, names CPUs the host lacks, is malformed, or meets dedicated CPUs', async () => {
     const scene = createScene(temp(), 'v2 systemd', '0-2,7');
     const cases: [PretendVm, string, RegExp][] = [
       [scene.addVm({ vcpus: 1, mask: '2', cpuset: '0-1' }), 'Empty', /leaves vCPU 0 no CPU/],
@@ -229,7 +229,7 @@ describe('CPU masks on a node', () => {
     assert.equal(vms.pinning()[0]?.podUID, target.uid);
   });
 
-  it('another process under the same id, and a vCPU that is plugged in, are pinned anew', async () => {
+  it('another process under the same id, and a vCPU that is plugged in, are pinned again', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1-2', cpuset: '0-7' });
     const vms = scene.create();
@@ -246,7 +246,7 @@ describe('CPU masks on a node', () => {
     await eventually(() => vms.pinning()[0]?.vcpus === 1, 'its one vCPU');
   });
 
-  it('what others rewrite is put right; nothing is called while all is as it was left', async () => {
+  it('corrects foreign changes; makes no system calls while nothing changes', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
     const vms = scene.create();
@@ -288,7 +288,7 @@ describe('CPU masks on a node', () => {
     await eventually(() => vms.status().overlaps.length === 0, 'no more');
   });
 
-  it('a mask that is taken away gives the vCPUs their container’s CPUs back; so does the end, where that is wanted', async () => {
+  it('restores the container’s CPUs of the vCPUs when the mask is removed, and at the end if configured', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
     const vms = scene.create({ pinsAtEnd: 'restore' });
@@ -355,7 +355,7 @@ describe('CPU masks on a node', () => {
     assert.equal(vcpusOf(vm, 1).join(), '1');
   });
 
-  it('a record that cannot be read or written is logged, and masks are kept all the same', async () => {
+  it('a record that cannot be read or written is logged, and masks are kept anyway', async () => {
     const directory = temp();
     const scene = createScene(directory);
     mkdirSync(join(directory, 'state/vm-pins.json'), { recursive: true });
@@ -380,7 +380,7 @@ describe('CPU masks on a node', () => {
 
   it('CPUs that a container gets later are those of a vCPU that was unpinned', async () => {
     const scene = createScene(temp());
-    // Its mask is all of its container: nothing had to move, and the kernel holds it to that set all the same.
+    // Its mask is all of its container: nothing had to move, and the kernel holds it to that set anyway.
     const vm = scene.addVm({ vcpus: 1, mask: '0-1', cpuset: '0-1' });
     const vms = scene.create();
     run(vms);
@@ -404,7 +404,7 @@ describe('CPU masks on a node', () => {
     assert.ok(status?.threads.every(({ wanted, allowed }) => wanted === '2-3' && allowed === '2-3'));
     assert.match(scene.eventsOf('CPUMaskApplied')[0]?.message ?? '', /CPU mask 2-3: the whole VM on 2-3$/);
     vm.put('vnc_worker', '0-7');
-    await eventually(() => vm.allowed('vnc_worker') === '2-3', 'put right');
+    await eventually(() => vm.allowed('vnc_worker') === '2-3', 'the pin is restored');
     scene.annotate(vm, { [CPU_MASK_ANNOTATION]: '1:3' });
     await eventually(() => vcpusOf(vm, 2).join() === '1,3', 'a list');
     assert.deepEqual(others.map(vm.allowed), ['0-7', '0-7', '0-7', '0-7']);

@@ -73,13 +73,13 @@ describe('plumbline vm status', () => {
     assert.match(statusLines(overlap).join('\n'), /! team-a\/a and team-b\/c are both pinned to CPUs 3/);
   });
 
-  it('an agent that looks after no VMs, that answers something else, that is not there', async () => {
-    await assert.rejects(fetchVmStatus(agentAt(`${agent}/elsewhere`)), /looks after no VMs \(--vm-pinning off/);
+  it('an agent that does not manage VMs, that answers something else, that is not there', async () => {
+    await assert.rejects(fetchVmStatus(agentAt(`${agent}/elsewhere`)), /does not manage VMs \(--vm-pinning off/);
     body = () => ({ vms: 1 });
-    await assert.rejects(fetchVmStatus(agentAt(agent)), /is no answer of an agent/);
+    await assert.rejects(fetchVmStatus(agentAt(agent)), /did not return an agent’s status/);
     await assert.rejects(
       fetchVmStatus(agentAt('http://127.0.0.1:1')),
-      /run this on the node, or name the agent with --agent/,
+      /run this on the node, give the agent’s address with --agent/,
     );
   });
 });

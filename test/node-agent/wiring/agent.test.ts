@@ -242,9 +242,9 @@ describe('the node agent as a process', function () {
     }
   });
 
-  it('a sysfs that is none: the duties that need it fail and are tried again, the heartbeat goes on', async () => {
+  it('an invalid sysfs: the duties that need it fail and retry, the heartbeat continues', async () => {
     agent = startAgent([...flags, '--sysfs-root', join(root, 'nothing')]);
-    await eventually(() => agent.lines.some(({ duty }) => duty === 'assignments'), 'the failure is said');
+    await eventually(() => agent.lines.some(({ duty }) => duty === 'assignments'), 'the failure is logged');
     const beats = () => [...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`));
     await eventually(beats, 'the heartbeat');
     assert.match((await agent.probe('/readyz')).body, /waiting to restart failed duties: assignments/);
@@ -252,7 +252,7 @@ describe('the node agent as a process', function () {
   });
 });
 
-describe('the node agent beside a DPU', function () {
+describe('the node agent on a host with a DPU', function () {
   setUp(this);
 
   it('a DPU and its host: the host’s agent makes the lease, the DPU’s renews it while Open vSwitch runs', async () => {

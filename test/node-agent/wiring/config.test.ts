@@ -60,7 +60,7 @@ describe('settings of the node agent', () => {
 });
 
 describe('duties', () => {
-  it('one that fails is said so and run again, with a signal of its own; others are not touched', async () => {
+  it('logs one that fails and runs it again, with a signal of its own; others are not touched', async () => {
     const { log, said } = recordingLogger();
     const stop = new AbortController();
     const signals: AbortSignal[] = [];
@@ -80,7 +80,7 @@ describe('duties', () => {
     };
     const running = Promise.all([flaky, steady].map((duty) => keepRunning(duty, log, observer, stop.signal)));
     await eventually(() => signals.length === 2, 'run again');
-    assert.equal(signals[0]?.aborted, true, 'what the failed run left behind is told to end');
+    assert.equal(signals[0]?.aborted, true, 'the signal ends what the failed run left behind');
     assert.equal(signals[1]?.aborted, false);
     assert.ok(said('duty failed; restarting it'));
     assert.deepEqual(events.slice(0, 5), ['flaky runs', 'steady runs', 'flaky failed', 'flaky waits', 'flaky runs']);

@@ -38,7 +38,7 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
   });
   after(() => stage?.stop());
 
-  /** @param verbs of pods/portforward, in the place of those of the guide */
+  /** @param verbs of pods/portforward, instead of those of the guide */
   const user = async (name: string, verbs?: readonly string[]): Promise<string> => {
     const roles = rolesOfGuide().map((role) => ({
       ...role,
@@ -88,16 +88,22 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     it(`pods/portforward with the verbs [${verbs}]: one line says what is missing`, async () => {
       const { source, notes } = await explained(await user(`with-${verbs.length}`, verbs));
       assert.equal(source, 'reports');
-      assert.match(notes[0] ?? '', /since you may not ask the extender \(pods\/portforward in plumbline-system\)$/);
+      assert.match(notes[0] ?? '', /because you may not reach the extender \(pods\/portforward in plumbline-system\)$/);
     });
   }
 
   it('doctor: the leader’s pod, its extender, the versions', async () => {
     const { status, stdout } = await doctor();
     const text = stdout.replaceAll(/\s+/g, ' ');
-    assert.match(text, /^✔ extender: 2 replicas of plumbline-scheduler ready; pod plumbline-scheduler-\S+ leads; /);
-    assert.match(text, / the extender answers; kube-scheduler v1\.\S+, API server v1\.\S+; launchers are given to /);
-    assert.match(text, /nothing wrong was found $/);
+    assert.match(
+      text,
+      /^✔ extender: 2 replicas of plumbline-scheduler ready; pod plumbline-scheduler-\S+ is the leader; /,
+    );
+    assert.match(
+      text,
+      / the extender answers; kube-scheduler v1\.\S+, API server v1\.\S+; the webhook assigns launchers to /,
+    );
+    assert.match(text, /no problems found $/);
     assert.equal(status, 0);
   });
 
@@ -131,7 +137,10 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     await moveTo(await freePort());
     const { source, notes } = await explained();
     assert.equal(source, 'reports');
-    assert.match(notes[0] ?? '', /did not answer \(5\d\d: is the kubelet of its node reachable\?\)$/);
+    assert.match(
+      notes[0] ?? '',
+      /did not answer \(5\d\d: check that the API server reaches the kubelet of that node\)$/,
+    );
     await moveTo(stage.kubelet.port);
     assert.equal((await explained()).source, 'extender');
   });
@@ -140,9 +149,12 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     await stage.scheduler.stop();
     await stage.plane.create(podOf('ours', 'plumbline-scheduler'));
     const { why, help, notes } = await explained(undefined, 'ours');
-    assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler leads');
+    assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler is the leader');
     assert.match(help.join(), /bring plumbline-scheduler back/);
-    assert.match(notes[0] ?? '', /since no replica of plumbline-scheduler leads$/);
-    assert.match((await doctor()).stdout, /✘ extender: no replica of plumbline-scheduler leads\n {4}impact: VMs/);
+    assert.match(notes[0] ?? '', /because no replica of plumbline-scheduler is the leader$/);
+    assert.match(
+      (await doctor()).stdout,
+      /✘ extender: no replica of plumbline-scheduler is the leader\n {4}impact: new VMs/,
+    );
   });
 });

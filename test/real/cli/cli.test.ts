@@ -52,7 +52,7 @@ describe('the command on a real API server', function () {
     const { status, stderr } = await run(admin, 'top');
     assert.equal(status, 3);
     oneLine(stderr);
-    assert.match(stderr, /knows no NodeTopology: Plumbline is not installed there/);
+    assert.match(stderr, /has no NodeTopology resource: Plumbline is not installed there/);
   });
 
   describe('installed', () => {
@@ -78,7 +78,7 @@ describe('the command on a real API server', function () {
       await plane.create(podOf('waits', 10));
     });
 
-    it('who may not is told what, status 3', async () => {
+    it('names a missing permission, status 3', async () => {
       for (const args of [['top'], ['explain', 'pod', 'waits'], ['simulate', '--vm', '4c2t'], ['doctor']]) {
         const { status, stderr } = await run(user, ...args);
         assert.equal(status, 3, args.join(' '));
@@ -107,7 +107,7 @@ describe('the command on a real API server', function () {
         assert.equal(stage, 'unscheduled');
         const kinds = Object.fromEntries(nodes.flatMap(({ kind, nodes: names }) => names.map((name) => [name, kind])));
         assert.deepEqual(kinds, { 'worker-1': 'network-elsewhere', 'worker-2': 'cordoned', 'worker-3': 'not-ready' });
-        assert.match(notes[0] ?? '', /worked out from the nodes’ reports/);
+        assert.match(notes[0] ?? '', /computed from the nodes’ reports/);
       });
 
       it('top, simulate', async () => {
@@ -127,9 +127,9 @@ describe('the command on a real API server', function () {
         assert.match(stdout, /there is no MutatingWebhookConfiguration plumbline-webhook/);
         assert.match(
           stdout,
-          /certificates: not looked at: the certificate of plumbline-webhook \(you may not read them\)/,
+          /certificates: not checked: the certificate of plumbline-webhook \(you may not read them\)/,
         );
-        assert.match(stdout, /1 node cordoned off: worker-2/);
+        assert.match(stdout, /1 node cordoned: worker-2/);
       });
     });
 
@@ -145,7 +145,7 @@ describe('the command on a real API server', function () {
       assert.match(stderr, /no pod wait in namespace default \(there are waits\)/);
     });
 
-    it('a token that nobody knows: status 3', async () => {
+    it('an unknown token: status 3', async () => {
       const { status, stderr } = await run(await plane.kubeconfig('stranger', 'nonsense'), 'top');
       assert.equal(status, 3);
       assert.match(stderr, /^plumbline: the cluster does not know you \(401\)/);

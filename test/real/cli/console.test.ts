@@ -76,7 +76,7 @@ describe('plumbline console on a real API server, with the permissions of the gu
     const { url, end } = await startConsole(await user('no-forward', 'pods/portforward'));
     const answer = await fetch(`${url}explain?pod=default/waits`);
     assert.equal(answer.status, 502);
-    assert.match(await answer.text(), /you may not ask the extender \(pods\/portforward in plumbline-system\)/);
+    assert.match(await answer.text(), /you may not reach the extender \(pods\/portforward in plumbline-system\)/);
     assert.equal(await end('SIGTERM'), 0);
   });
 

@@ -79,7 +79,7 @@ interface Parts {
 
 /**
  * kube-apiserver with every admission plugin and RBAC, etcd, kube-scheduler and all of kube-controller-manager; in it
- * the shipped manifests with their Deployments and DaemonSets. The daemons run as processes beside it, each under the
+ * the shipped manifests with their Deployments and DaemonSets. The daemons run as processes next to it, each under the
  * token of its own service account: an agent's is bound to the pod of the DaemonSet on its node.
  */
 export function createRealCluster(

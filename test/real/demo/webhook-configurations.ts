@@ -9,7 +9,7 @@ export function isWebhookConfiguration(object: KubernetesObject): object is Webh
   return object.kind.endsWith('WebhookConfiguration');
 }
 
-/** The shipped configuration, with the webhook as a process beside the API server in the place of its Service. */
+/** The shipped configuration, with the webhook as a process next to the API server instead of its Service. */
 export function callOf({ webhooks, ...rest }: WebhookConfiguration, port: number, ca: string): KubernetesObject {
   const caBundle = Buffer.from(ca).toString('base64');
   const called = webhooks.map(({ clientConfig, ...webhook }) => ({

@@ -95,7 +95,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await runsOn();
   });
 
-  it('pods on the host’s own network are placed all the same', async () => {
+  it('pods on the host’s own network are still placed', async () => {
     await scene.pod('hosts', { hostNetwork: true });
     await eventually(isPlaced('hosts'), 'placed');
   });
@@ -120,7 +120,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await eventually(async () => (await code()) === undefined, 'the gate opens');
   });
 
-  it('kill -9 of the host’s agent: the shim goes by what it left, and the next one goes on at once', async () => {
+  it('kill -9 of the host’s agent: the shim uses the state that it left, and the next one continues at once', async () => {
     await host.stop('SIGKILL');
     assert.deepEqual([await code(), await code('STATUS')], [undefined, undefined], 'the last that was known');
     host = await scene.startHost();

@@ -13,7 +13,7 @@ export interface AuditedRequest {
   /** Empty for the cluster's own objects, and for all namespaces at once. */
   readonly namespace: string;
   readonly name: string;
-  /** The answer's status; undefined for a watch that goes on. */
+  /** The answer's status; undefined for a watch in progress. */
   readonly status: number | undefined;
   readonly uri: string;
 }
@@ -36,7 +36,7 @@ interface Event {
   readonly requestObject?: { readonly spec?: AccessReview };
 }
 
-/** What a kubelet asks the API server before it answers somebody. */
+/** What a kubelet asks the API server before it answers a client. */
 interface AccessReview {
   readonly user?: string;
   readonly resourceAttributes?: {

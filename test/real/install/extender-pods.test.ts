@@ -109,7 +109,7 @@ describe('which pods the extender may remove, on a real API server', function ()
     ['a launcher that has failed', 'virt-launcher-failed', { labels: LAUNCHER, phase: 'Failed' }, /has not started/],
   ];
   for (const [what, name, options, why] of spared) {
-    it(`deletes not ${what}, whoever has its token`, async () => {
+    it(`cannot delete ${what} with its token`, async () => {
       await createPod(name, options);
       await assert.rejects(extender.delete(`${PODS}/${name}`), why);
       assert.ok(await isThere(name));

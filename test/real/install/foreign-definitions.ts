@@ -12,7 +12,7 @@ interface Kind {
   readonly kind: string;
   readonly plural: string;
   readonly scope?: 'Cluster';
-  /** Properties of the object beside its metadata. */
+  /** Properties of the object in addition to its metadata. */
   readonly schema: Readonly<Record<string, object>>;
 }
 

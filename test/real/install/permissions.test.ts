@@ -154,10 +154,10 @@ describe('an installation on a real API server, with the permissions that are sh
     await until('the pod’s Event', async () => (await eventsOf(uid)).length > 0);
   });
 
-  it('the agents report, and make the DPU’s Lease anew as it should be', async () => {
+  it('the agents report, and create the DPU’s Lease again with the right content', async () => {
     const lease = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-worker-dpu';
     await until('DPUReady', async () => (await condition()) === 'True');
-    const holder = { spec: { holderIdentity: 'somebody' } };
+    const holder = { spec: { holderIdentity: 'another' } };
     await installed.client.patch(lease, 'application/merge-patch+json', holder);
     await until('the holder to be right again', async () => {
       const { spec } = await read<{ spec: { holderIdentity: string } }>(lease);
@@ -193,7 +193,7 @@ describe('an installation on a real API server, with the permissions that are sh
     await until('the pod to be bound', async () => (await pod('waiting')).spec.nodeName === DPU_WORKER);
   });
 
-  it('a VM with a CPU mask starts paused, and is to go on once its node’s agent reports it pinned', async () => {
+  it('a VM with a CPU mask starts paused, and resumes once its node’s agent reports it pinned', async () => {
     const { client, plane } = installed;
     const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
     const node = 'masked';

@@ -43,14 +43,14 @@ describe('plumbline doctor preflight on a real API server', function () {
     assert.equal(status, 1);
     assert.deepEqual(found, [
       'error: cert-manager is not installed: cert-manager.io is not served',
-      'error: there is no namespace ovn-kubernetes, and nodes with a DPU',
+      'error: nodes have a DPU, and the namespace ovn-kubernetes does not exist, and nodes with a DPU',
       'warning: KubeVirt is not installed: kubevirt.io is not served',
       'warning: multus is not installed: k8s.cni.cncf.io is not served',
       'warning: the Prometheus operator is not installed: monitoring.coreos.com is not served',
     ]);
     for (const { fix } of findings) assert.match(fix.text, /install|leave/);
     const [area] = areas;
-    assert.match(area?.seen.join() ?? '', /Kubernetes v1\.\d+.*you may create what the manifests have/);
+    assert.match(area?.seen.join() ?? '', /Kubernetes v1\.\d+.*you may create every object of the manifests/);
     assert.match(area?.unseen.join() ?? '', /settings of worker-1 \(the kubelet does not answer\)/);
   });
 

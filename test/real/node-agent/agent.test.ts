@@ -111,7 +111,7 @@ describe('agents and a real API server', function () {
     assert.ok(JSON.stringify(managedFields).length < 4096, `${JSON.stringify(managedFields).length} bytes`);
   });
 
-  it('what somebody else wrote into it is put right with the next change', async () => {
+  it('corrects foreign changes of the report with the next change', async () => {
     const store = createTopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
     const forged = { status: { reserved: '0-7', pmdCPUs: '7' } };

@@ -45,7 +45,7 @@ describe('the DPU’s lease on a real API server', function () {
     const dry = { query: { dryRun: 'All' } };
     await installed.plane.create(object(OTHER));
     const tries = [
-      () => host.create(LEASES, object('nobody'), dry),
+      () => host.create(LEASES, object('unknown'), dry),
       () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal(), dry),
     ];
     for (const act of tries) await eventually(() => isRefused(act, /may/), 'the policy holds');
@@ -119,7 +119,7 @@ describe('the DPU’s lease on a real API server', function () {
     await eventually(async () => (await current()).spec.holderIdentity === 'ovnkube-dpu-node', 'taken up');
   });
 
-  it('a node made anew: one owner, its new uid, and the renewals go on', async () => {
+  it('a node created again: one owner, its new uid, and the renewals continue', async () => {
     void runHost();
     void runDpu(dpu);
     const before = await current();

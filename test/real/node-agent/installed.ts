@@ -25,7 +25,7 @@ export interface InstalledAgents {
   stop(): Promise<void>;
 }
 
-/** @param component of the agents' manifests, beside their base */
+/** @param component of the agents' manifests, in addition to their base */
 export async function installAgents(
   nodes: readonly string[],
   component?: string,

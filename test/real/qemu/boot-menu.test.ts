@@ -20,7 +20,7 @@ const BYTES_PER_BOOT = 2;
 const PAUSED_START = ['-boot', 'menu=on,splash-time=10000,strict=on'];
 
 /**
- * The guest's own seconds from power on, and from its reset, until it runs what is on its disk. Its clock goes by the
+ * The guest's own seconds from power on, and from its reset, until it runs what is on its disk. Its clock follows the
  * instructions that are executed (-icount), so that the speed of this machine does not matter.
  */
 async function bootTimes(directory: string, flags: readonly string[]): Promise<number[]> {

@@ -150,7 +150,7 @@ describe('plumbline qemu, with a real QEMU', function () {
       const { status, stderr } = run(socket, '--mask', mask);
       assert.equal(status, 1);
       assert.match(stderr, why);
-      assert.match(stderr, /nothing is pinned, and the guest was not resumed/);
+      assert.match(stderr, /no thread is pinned, and the guest was not resumed/);
       assert.deepEqual([vcpus().map(allowedList), await ask(socket)], [before, 'prelaunch']);
     });
   }
@@ -167,7 +167,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.equal(listsOf(threads()), '0');
     const { status, stdout } = run(socket, '--mask', '0:60000', '--fix-cpu-mismatch');
     assert.equal(status, 0);
-    assert.match(stdout, /this host lacks CPUs of the mask 0:60000: nothing is pinned\nthe guest runs/);
+    assert.match(stdout, /this host lacks CPUs of the mask 0:60000: no thread is pinned\nthe guest runs/);
     assert.equal(listsOf(threads()), online.toString());
   });
 
@@ -182,22 +182,22 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.equal(allowedList(vcpus()[0]!), online.toString());
   });
 
-  it('M6: a guest that somebody paused is pinned and stays paused; --no-cont leaves one at its start', async () => {
+  it('M6: a guest that a user paused is pinned and stays paused; --no-cont leaves one at its start', async () => {
     const { socket, vcpus } = await start(2);
-    assert.match(run(socket, '--mask', '0', '--no-cont').stdout, /the guest was left as it is: prelaunch/);
+    assert.match(run(socket, '--mask', '0', '--no-cont').stdout, /the guest is unchanged: prelaunch/);
     assert.equal(await ask(socket), 'prelaunch');
     const qmp = await connectQmp(socket);
     await qmp.execute('cont');
     await qmp.execute('stop');
     qmp.close();
-    assert.match(run(socket, '--mask', '0').stdout, /the guest was left as it is: paused/);
+    assert.match(run(socket, '--mask', '0').stdout, /the guest is unchanged: paused/);
     assert.deepEqual([vcpus().map(allowedList), await ask(socket)], [['0', '0'], 'paused']);
   });
 
   it('M5: an incoming migration is pinned before the guest runs', async () => {
     const { socket, vcpus } = await start(2, ['-incoming', 'defer']);
     const { stdout } = run(socket, '--mask', '0');
-    assert.match(stdout, /the guest was left as it is: inmigrate/);
+    assert.match(stdout, /the guest is unchanged: inmigrate/);
     assert.deepEqual(vcpus().map(allowedList), ['0', '0']);
   });
 

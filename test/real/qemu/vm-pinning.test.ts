@@ -25,7 +25,7 @@ import { allowedList, type Qemu, startQemu } from './qemu.ts';
 const online = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
 const UID = '11111111-2222-3333-4444-555555555555';
 const ID = 'feedc0de';
-/** Seconds from a change that others made until it is put right; the agent looks once a second. */
+/** Seconds from a change that others made until the agent corrects it; the agent looks once a second. */
 const BOUND = 2;
 
 /** The calls that this process makes meanwhile, as strace writes them. */
@@ -148,7 +148,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     assert.ok(qemu.ioThreads().length > 0 && qemu.emulator().length > 0);
   });
 
-  it('M2: the whole VM stays on its entry beside a rewriter as virt-handler is: put right within 2 s each time', async () => {
+  it('M2: keeps the whole VM on its entry with a rewriter like virt-handler: corrected within 2 s each time', async () => {
     const { vms, run } = await start(1, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
     run();
     await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
@@ -195,7 +195,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     assert.equal(scene.eventsOf('CPUMaskRefused').length, 1);
   });
 
-  it('vCPUs that others move, and one that is plugged in, are put right within 2 s', async () => {
+  it('vCPUs that others move, and one that is plugged in, are corrected within 2 s', async () => {
     const possible = ['-smp', '2,maxcpus=3,sockets=3,cores=1,threads=1'];
     const { vms, run } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 0, possible);
     run();
@@ -227,7 +227,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     assert.deepEqual([vms.pinning()[0]?.state, ...qemu.vcpus().map(allowedList)], ['pinned', '1', '0', '0-1']);
   });
 
-  it('M8: beside a rewriter as virt-handler is, the emulator’s CPUs come back within 2 s each time', async () => {
+  it('M8: with a rewriter like virt-handler, the emulator’s CPUs come back within 2 s each time', async () => {
     const { scene, run } = await start(1, '0-1', {}, 1);
     // vCPU 0 is pinned to CPU 0, as libvirt does; the emulator has CPU 1, and virt-handler gives it something else.
     pin(qemu.vcpus(), '0');

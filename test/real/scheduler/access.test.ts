@@ -115,7 +115,7 @@ describe('callers of the extender behind its Service', function () {
     assert.match(logged(), /connection closed: client certificate not allowed/);
   });
 
-  it('a token reaches no verb, whoever has it', async () => {
+  it('no verb accepts a token', async () => {
     for (const path of ['/filter', '/prioritize', '/preempt', '/Explain', '/explain/', '//explain', '/x/../explain'])
       assert.equal(await status(path, { method: 'POST', body: FILTER, token: tokens['operator'] ?? '' }), 401, path);
   });
@@ -159,7 +159,7 @@ describe('callers of the extender behind its Service', function () {
     assert.ok(statuses.filter((one) => one === 429).length >= 30);
   });
 
-  it('whoever may forward the pod’s port: explanations alone, over loopback', async () => {
+  it('a user who may forward the pod’s port gets only explanations, over loopback', async () => {
     const ask = async (path: string, init: RequestInit = {}) =>
       (await fetch(`http://127.0.0.1:${explainPort}${path}`, init)).status;
     assert.equal(await ask('/explain?pod=default/waits'), 200);

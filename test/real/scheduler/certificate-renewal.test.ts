@@ -74,7 +74,7 @@ describe('renewal of the extender’s certificates under load', function () {
       call.on('error', reject).end(BODY);
     });
 
-  /** Calls without pause, each over a connection of its own and over a kept one, while something goes on. */
+  /** Calls without pause, each over a connection of its own and over a kept one, while something runs. */
   const underLoad = async (port: number, callers: readonly Caller[], work: () => Promise<void>) => {
     const failures: string[] = [];
     let calls = 0;

@@ -28,7 +28,7 @@ export interface KubeVirtStandIn {
   readonly unpauses: string[];
   /** Unpauses fail with 503 while this is true. */
   away: boolean;
-  /** A VMI whose webhook had it start paused, unless told otherwise. */
+  /** A VMI whose webhook had it start paused, by default. */
   create(name: string, annotations?: Readonly<Record<string, string>>): Promise<void>;
   /** virt-handler has started the guest, paused, in a launcher of that uid. */
   started(name: string, node: string, podUID: string): Promise<void>;
@@ -77,7 +77,7 @@ export async function installKubeVirt(plane: ControlPlane): Promise<KubeVirtStan
   };
 
   const unpause = async (namespace: string, name: string): Promise<VirtApiAnswer> => {
-    if (standIn.away) return { status: 503, body: failure(503, 'ServiceUnavailable', 'virt-api is away') };
+    if (standIn.away) return { status: 503, body: failure(503, 'ServiceUnavailable', 'virt-api is down') };
     const vmi = await get(name, namespace);
     if (vmi.status?.phase !== 'Running') return { status: 409, body: failure(409, 'Conflict', 'VMI is not running') };
     if (!isPaused(vmi)) return { status: 409, body: failure(409, 'Conflict', 'VMI is not paused') };

@@ -56,7 +56,7 @@ describe('CPU masks with a real scheduler', function () {
     assert.equal((await stage.podOf('target')).spec.nodeName, 'whole');
   });
 
-  it('that no node can keep are said so in the pod’s own condition, with each node’s reason', async () => {
+  it('that no node can satisfy have each node’s reason in the pod’s own condition', async () => {
     await launch('nowhere', '5');
     await until('the refusal', async () => refusalOf(await stage.podOf('nowhere')) !== '');
     const message = refusalOf(await stage.podOf('nowhere'));

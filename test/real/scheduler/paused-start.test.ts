@@ -30,7 +30,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
   afterEach(() => replica.stop());
 
   const pinned: PinningState[] = [];
-  /** What the node's agent says, beside what it said before. */
+  /** What the node's agent reports, in addition to its earlier report. */
   const says = async (podUID: string, state: PinningState['state'], message = '') => {
     pinned.push({
       podUID,
@@ -105,7 +105,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
     await recorded('handed', /^paused/);
     kubeVirt.away = true;
     await says('pod-handed', 'pinned');
-    await until('the failure to be told', async () =>
+    await until('the failure to be reported', async () =>
       (await eventsOf('handed')).some(({ reason }) => reason === 'ResumeFailed'),
     );
     await replica.stop('SIGKILL');

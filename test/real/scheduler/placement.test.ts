@@ -26,7 +26,7 @@ describe('placing on a real kube-scheduler', function () {
   });
   after(() => stage?.stop());
 
-  /** Fails with what is known of the pod and of the extender. */
+  /** Fails with the state of the pod and of the extender. */
   const boundTo = async (pod: string) => {
     const isBound = async () => (await stage.podOf(pod)).spec.nodeName !== undefined;
     const took = await secondsUntil(`${pod} to be bound`, isBound).catch(async (error: Error) => {
@@ -105,7 +105,7 @@ describe('placing on a real kube-scheduler', function () {
     console.log(`      bound after ${took.toFixed(1)} s`);
   });
 
-  it('places a pod that it manages beside its network, and lets others pass by', async () => {
+  it('places a pod that it manages near its network, and ignores others', async () => {
     await report(
       stage.client,
       'n-001',

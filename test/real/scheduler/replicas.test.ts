@@ -44,7 +44,7 @@ describe('replicas of the extender', function () {
     for (const [node, pods] of perNode) assert.ok(pods <= PODS_PER_NODE, `${node} was promised to ${pods} pods`);
   };
 
-  it('are all ready, and one of them decides: suspended past its lease, it gives no verdict when it goes on', async () => {
+  it('are all ready, and one of them decides: suspended past its lease, it gives no verdict when it resumes', async () => {
     await addNodes(1);
     for (const replica of replicas) assert.ok(await replica.isReady());
     const first = await active();
@@ -129,7 +129,7 @@ describe('replicas of the extender', function () {
     const watching = until('the Service to leave the first', async () => {
       const endpoint = await stage.service.endpoint();
       if (endpoint?.port === first.port) return false;
-      // Whoever still has a connection to it gets an answer.
+      // A client that still has a connection to it gets an answer.
       const { Error: refusal } = await clientOf(stage, first).filter(launcher('a', '4'), ['n0']);
       withdrawn = [refusal];
       return true;

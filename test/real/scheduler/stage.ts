@@ -48,7 +48,7 @@ export interface Replica {
 
 export interface ReplicaOptions {
   readonly args?: readonly string[];
-  /** Where it looks for the API server in the place of the real one. */
+  /** Where it looks for the API server instead of the real one. */
   readonly api?: { readonly url: string; readonly ca: string };
 }
 
@@ -68,7 +68,7 @@ export interface Stage {
   /** @param file a configuration in manifests/scheduler, for all that it has the scheduler ask */
   extendersAt(port: number, file: string): readonly ExtenderSettings[];
   startReplica(options?: ReplicaOptions): Promise<Replica>;
-  /** @param configuration beside the extender */
+  /** @param configuration in addition to the extender */
   startScheduler(configuration?: SchedulerOptions): Promise<Program>;
   addNodes(nodes: readonly StageNode[]): Promise<void>;
   addPod(pod: StagePod): Promise<void>;

@@ -50,7 +50,7 @@ export interface InstallOptions {
 
 export interface Variant {
   readonly args?: readonly string[];
-  /** Where its requests go in the place of the API server. */
+  /** Where its requests go instead of to the API server. */
   readonly server?: (plane: ControlPlane) => Promise<Server>;
 }
 

@@ -228,8 +228,8 @@ describe('the webhook behind a real API server: launchers', function () {
   });
 
   describe('W6, W7: the VMI', () => {
-    it('is told what was done, once, and nothing of a dry run', async () => {
-      const vmi = await scene.vmi('told', { annotations: ANNOTATED });
+    it('gets one Event about what was done, and none for a dry run', async () => {
+      const vmi = await scene.vmi('notified', { annotations: ANNOTATED });
       const pod = launcherFor(vmi, { cpu: '9', spec: { nodeSelector: { smt: '2' } } });
       await scene.admit(pod, DRY);
       await scene.admit(pod);
@@ -322,7 +322,7 @@ describe('the webhook behind a real API server: launchers', function () {
       await refused('quota', /exceeded quota: cpus, requested: limits\.cpu=10\d*m?, used: .*, limited: limits\.cpu=9/);
     });
 
-    it('so does a limit range', async () => {
+    it('a limit range does the same', async () => {
       await namespace('range');
       const limits = [{ type: 'Container', max: { cpu: '9' } }];
       const range = { apiVersion: 'v1', kind: 'LimitRange', metadata: { name: 'cpus' }, spec: { limits } };
@@ -404,7 +404,7 @@ describe('the webhook behind a real API server: launchers', function () {
       );
     });
 
-    it('the gate off is said where the annotation has no effect', async () => {
+    it('warns that the gate is off if the annotation has no effect', async () => {
       const vmi = await scene.vmi('p-annotated', { namespace: 'off', annotations: ANNOTATED });
       await until('the Event', async () =>
         (await scene.eventsOf(vmi)).some(({ message }) => /feature gate FullPCPUsOnly is off/.test(message)),

@@ -123,7 +123,7 @@ const HARMLESS = [
   '{"op":"remove","path":"/spec/template/metadata/labels/a"}',
 ];
 
-describe('whoever may write what KubeVirt makes a CPU mask of, on a real API server', function () {
+describe('users who may write the sources of a CPU mask, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -200,7 +200,7 @@ describe('whoever may write what KubeVirt makes a CPU mask of, on a real API ser
 
       if (source.kind === 'ControllerRevision') return;
 
-      it('and to get one later; whoever has it not may change everything else', async () => {
+      it('and to get one later; users without it may change everything else', async () => {
         await create(guest, source, {}, 'later');
         const patch = (as: KubeClient, content: object, name = 'later') =>
           as.patch(`${pathOf(source)}/${name}`, MERGE, content);
@@ -211,7 +211,7 @@ describe('whoever may write what KubeVirt makes a CPU mask of, on a real API ser
         await refused(patch(guest, source.content({ [MASK]: '1' })), mayNot(where), 'another mask');
       });
 
-      it('is bounded in length, whoever writes it', async () => {
+      it('is bounded in length for every writer', async () => {
         for (const name of [MASK, AFFINITY]) {
           const { message } = await refused(
             create(whoever(), source, { [name]: '7'.repeat(MOST + 1) }),
@@ -243,7 +243,7 @@ describe('whoever may write what KubeVirt makes a CPU mask of, on a real API ser
         });
       }
 
-      it('that do not are anybody’s, and so is an object without any', async () => {
+      it('that do not are open to every user, like an object without any', async () => {
         await guest.create(path, object(HARMLESS, 'harmless'));
         await guest.create(path, { ...object([]), spec: {} });
         const add = { spec: { patches: [MASKING[0]![1]] } };
@@ -287,7 +287,7 @@ describe('whoever may write what KubeVirt makes a CPU mask of, on a real API ser
       await controller.create(path, vm('restored'));
     });
 
-    it('the API server of its VM templates does not: it creates VMs of what whoever calls it says', async () => {
+    it('the API server of its VM templates does not: it creates VMs from what its caller says', async () => {
       const templates = await installed.account('kubevirt', 'virt-template-apiserver');
       await refused(templates.create(path, vm('templated')), /virt-template-apiserver may not use CPU masks/);
     });
@@ -324,7 +324,7 @@ describe('whoever may write what KubeVirt makes a CPU mask of, on a real API ser
       }
     }
 
-    it('an object that has a longer one from before goes on, and can be mended', async () => {
+    it('an object that has a longer one from before keeps working, and can be corrected', async () => {
       const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachines/long';
       await guest.patch(path, MERGE, { metadata: { finalizers: null, labels: { a: 'b' } } });
       await owner.patch(path, MERGE, vmWith({ [MASK]: '0' }));

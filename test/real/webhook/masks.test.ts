@@ -118,7 +118,7 @@ describe('CPU masks behind a real API server', function () {
   });
 
   describe('its record', () => {
-    it('is nobody’s in the namespace to write, change or take away, whatever they may do there', async () => {
+    it('cannot be written, changed or removed by any user of the namespace', async () => {
       assert.equal((await create('owner', vmiOf('kept', { [MASK]: '0:1' }))).status, 0);
       for (const value of [`${RECORD}=resumed`, `${RECORD}-`]) {
         const { status, stderr } = await annotate('owner', 'kept', value);
@@ -128,7 +128,7 @@ describe('CPU masks behind a real API server', function () {
       assert.equal((await create('owner', vmiOf('never', {}))).status, 0);
       assert.match((await annotate('owner', 'never', `${RECORD}=waiting`)).stderr, /nobody else may write/);
       assert.deepEqual(await startOf('kept'), ['Paused', 'waiting']);
-      assert.equal((await annotate('owner', 'kept', 'note=mine')).status, 0, 'everything else goes on');
+      assert.equal((await annotate('owner', 'kept', 'note=mine')).status, 0, 'everything else works');
     });
 
     it('is the extender’s, which may write nothing else there', async () => {
@@ -182,7 +182,7 @@ describe('CPU masks behind a real API server', function () {
       spec: { containers: [{ name: 'compute', image: 'none', resources: { requests: { cpu: '200m' } } }] },
     });
 
-    it('takes a permission in the namespace, on the launcher too, which the agent goes by', async () => {
+    it('takes a permission in the namespace, on the launcher too, which the agent uses', async () => {
       const refusal = /user guest may not use CPU masks in namespace tenant/;
       assert.match((await create('guest', vmiOf('asked', { [MASK]: '0' }))).stderr, refusal);
       const vmi = (await client.create(VMIS, vmiOf('guests', {}))) as StoredVmi;
@@ -218,7 +218,7 @@ describe('CPU masks behind a real API server', function () {
     });
   });
 
-  describe('while the webhook is away', () => {
+  describe('while the webhook is down', () => {
     it('no VMI with a mask begins, and all others do', async () => {
       await installed.stopWebhook();
       const away = await create('owner', vmiOf('late', { [MASK]: '0' }));

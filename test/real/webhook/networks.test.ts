@@ -214,7 +214,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       }));
   });
 
-  describe('while the webhook is away', () => {
+  describe('while the webhook is down', () => {
     it('pods of its own namespace start, and launchers elsewhere are refused', async () => {
       const vmi = await scene.vmi('own', { namespace: 'plumbline-system', annotations: ANNOTATED });
       await installed.stopWebhook();

@@ -70,7 +70,7 @@ const HELD: [string, Launcher][] = [
   ['asks for the tunnel', { cpu: ['200m', undefined], more: { 'plumbline.dev/tunnel': '1' } }],
 ];
 
-describe('while the webhook is away, on a real API server', function () {
+describe('while the webhook is down, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);

@@ -201,7 +201,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
         },
       },
     });
-    const asUser = ['--as', 'somebody', '--as-group', 'system:authenticated'];
+    const asUser = ['--as', 'another', '--as-group', 'system:authenticated'];
 
     it('need a permission in the namespace', async () => {
       await installed.plane.create(
@@ -216,17 +216,17 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
           kind: 'RoleBinding',
           metadata: { name: 'vms', namespace: 'tenant' },
           roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'vm-user' },
-          subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'somebody' }],
+          subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'another' }],
         },
       );
       const refused = await apply(masked('pinned', '0-1'), ...asUser);
-      assert.match(refused.stderr, /user somebody may not use CPU masks in namespace tenant/);
+      assert.match(refused.stderr, /user another may not use CPU masks in namespace tenant/);
       await installed.plane.create({
         apiVersion: 'rbac.authorization.k8s.io/v1',
         kind: 'RoleBinding',
         metadata: { name: 'masks', namespace: 'tenant' },
         roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'plumbline-cpu-mask-user' },
-        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'somebody' }],
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'another' }],
       });
       const allowed = await apply(masked('pinned', '0-1'), ...asUser);
       assert.equal(allowed.status, 0, allowed.stderr);

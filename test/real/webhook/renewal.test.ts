@@ -9,7 +9,7 @@ import { type InstalledWebhook, installWebhook } from './installed.ts';
 const ROUNDS = 15;
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/';
 
-/** Reloading is debounced; a pair that is to be seen must stand for longer. */
+/** Reloading is debounced; a pair must stay for longer to be noticed. */
 const SETTLED = 300;
 
 describe('the webhook behind a real API server: renewal', function () {

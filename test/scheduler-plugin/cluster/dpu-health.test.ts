@@ -277,7 +277,7 @@ describe('the DPU’s health in virtual time', () => {
     health.stop();
   });
 
-  it('a replica that has just started goes by the condition of the one before, for a lease’s duration', async () => {
+  it('a replica that has just started uses the condition of the one before, for a lease’s duration', async () => {
     const { health, hosts, recorded, changes, renew, pass } = fleetOf();
     for (const node of ['lives', 'dies', 'dead', 'new']) {
       hosts.add(node);

@@ -93,7 +93,7 @@ describe('refusals by a node’s agent', () => {
     assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), undefined);
     told.length = 0;
     state.reportChanged('n1', statusOf({ refusals: [refusal] }));
-    assert.ok(told.includes('starting vm'), 'whoever evicts is asked again');
+    assert.ok(told.includes('starting vm'), 'the evicting controller is asked again');
     assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), 'split core');
     const again = withUid(podOf('4'), 'again');
     assert.match(filter(again, ['n1']).FailedAndUnresolvableNodes['n1'] ?? '', /agent has refused/);

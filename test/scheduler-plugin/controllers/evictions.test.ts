@@ -40,7 +40,7 @@ type Answer = keyof typeof REFUSALS | 'ok';
 
 interface Setting {
   readonly policy?: EvictionPolicy;
-  /** Answers to evictions and to deletions, in order; the last one goes on. */
+  /** Answers to evictions and to deletions, in order; the last one repeats. */
   readonly evictions?: readonly Answer[];
   readonly deletions?: readonly Answer[];
 }
@@ -136,7 +136,7 @@ describe('evictions that fail', () => {
   afterEach(() => mock.timers.reset());
 
   for (const refusal of ['failure', 'budget'] as const) {
-    it(`${refusal}: are tried again ever later, a minute apart at the most, and say so after the third`, async () => {
+    it(`${refusal}: are retried with backoff, at most a minute apart, and reported after the third`, async () => {
       const { evictions, times, events, messages, pass } = evictionsOf({ evictions: [refusal] });
       evictions.consider(viewOf('a', LAUNCHER), why);
       await pass(300);

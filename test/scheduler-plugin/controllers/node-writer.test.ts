@@ -164,7 +164,7 @@ describe('what the extender writes on nodes', () => {
     assert.deepEqual(patches.map(({ path }) => path).sort(), ['/api/v1/nodes/n1/status', '/api/v1/nodes/n2/status']);
   });
 
-  it('a write that fails is reported; of a node that is gone nothing is said', async () => {
+  it('reports a write that fails, but not for a node that is gone', async () => {
     const failed = stage({ facts: { dpuHost: true }, refuse: (call) => (call === 1 ? REFUSED : undefined) });
     writer.lookAtAll();
     await turns();

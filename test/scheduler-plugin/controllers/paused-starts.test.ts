@@ -149,7 +149,7 @@ describe('starts that wait to be pinned', () => {
     assert.equal(world.unpauses, 1);
   });
 
-  it('are told of where the agent says nothing', async () => {
+  it('are reported if the agent says nothing', async () => {
     world.start();
     await settle();
     world.clock.now += 1;
@@ -171,7 +171,7 @@ describe('starts that wait to be pinned', () => {
     assert.equal(world.unpauses, 0);
   });
 
-  it('leave a VM alone that nobody recorded', async () => {
+  it('leave a VM without a record alone', async () => {
     world.vmi = { ...world.vmi, record: undefined };
     world.start();
     world.report('pinned');
@@ -199,7 +199,7 @@ describe('starts that wait to be pinned', () => {
   });
 
   describe('when the extender changes hands', () => {
-    it('standbys do nothing, and go on from what is written once they are active', async () => {
+    it('standbys do nothing, and continue from the record once they are active', async () => {
       const first = world.start();
       const second = world.start(false);
       await settle();
@@ -260,7 +260,7 @@ describe('starts that wait to be pinned', () => {
     assert.doesNotMatch(world.events.join(), /ResumeFailed/);
   });
 
-  it('are tried again where KubeVirt cannot be asked, which is told of', async function () {
+  it('are retried and reported if KubeVirt cannot be reached', async function () {
     this.timeout(300_000);
     world.start();
     await settle();
@@ -277,7 +277,7 @@ describe('starts that wait to be pinned', () => {
     assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
   });
 
-  it('of a VM in another’s place begin anew', async () => {
+  it('of a VM in another’s place start again', async () => {
     world.start();
     await settle();
     world.report('pinned');

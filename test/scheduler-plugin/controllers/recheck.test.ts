@@ -32,7 +32,7 @@ function recheckOf(fits: (node: string) => boolean = () => true) {
     for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {
       clock.now += STEP;
       mock.timers.tick(STEP * 1000);
-      // The write is answered before time goes on.
+      // The write is answered before time continues.
       for (let i = 0; i < 3; i++) await Promise.resolve();
     }
   };
@@ -52,7 +52,7 @@ describe('recheck', () => {
     assert.deepEqual(touched, ['good']);
   });
 
-  it('touches nothing where nobody waits, where nothing turned good, and while another replica is active', async () => {
+  it('touches nothing if no pod waits, if nothing improved, and while another replica is active', async () => {
     const { recheck, touched, state, pass } = recheckOf();
     recheck.improved('n1');
     recheck.waits('a', needs);
@@ -143,7 +143,7 @@ describe('recheck', () => {
     assert.equal(times.at(-1), 6.1);
   });
 
-  it('goes on at once where the scheduler has not gone round yet, and then ever more seldom', async () => {
+  it('continues at once if the scheduler has not finished its round, and then with backoff', async () => {
     const { recheck, times, pass } = recheckOf();
     // As the scheduler would: it looks again at each touch and passes the node over each time.
     let seen = -1;
@@ -159,7 +159,7 @@ describe('recheck', () => {
   });
 });
 
-describe('recheck and pods that are none of its business', () => {
+describe('recheck and unmanaged pods', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
@@ -178,7 +178,7 @@ describe('recheck and pods that are none of its business', () => {
     assert.deepEqual(touched, []);
   });
 
-  it('touches one node at the most for a pod that the replica before may have refused, until it is asked about', async () => {
+  it('touches at most one node for a pod that the replica before may have refused, until it is asked about', async () => {
     const { recheck, touched, pass } = recheckOf();
     recheck.mayWait('a', needs);
     for (let i = 0; i < 60; i++) recheck.improved(`n${i}`);
@@ -186,7 +186,7 @@ describe('recheck and pods that are none of its business', () => {
     assert.deepEqual([touched, recheck.waiting], [['n0'], 0]);
   });
 
-  it('goes on for such a pod once the scheduler has asked about it', async () => {
+  it('continues for such a pod once the scheduler has asked about it', async () => {
     const { recheck, touched, pass } = recheckOf();
     recheck.mayWait('a', needs);
     recheck.improved('n1');

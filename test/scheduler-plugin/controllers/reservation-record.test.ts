@@ -71,7 +71,7 @@ describe('promises that one replica hands on to the next', () => {
     });
   }
 
-  it('is for the pod of just this uid, of 64 characters at the most', () => {
+  it('is for the pod of just this uid, of at most 64 characters', () => {
     for (const [length, read] of [
       [64, 1],
       [65, 0],

@@ -216,13 +216,13 @@ const CASES: readonly Case[] = [
     refused: /cannot give whole cores/,
   },
   {
-    name: 'an init container beside the others where there is room for one of them',
+    name: 'an init container and others with room for one of them',
     pod: withInit(podOf('4'), '4'),
     fixture: { nodes: { n1: statusOf({ assignments: owner('1-5,9-13') }) } },
     refused: /too few free whole cores/,
   },
   {
-    name: 'an init container beside the others where there is room for both',
+    name: 'an init container and others with room for both',
     pod: withInit(podOf('4'), '4'),
     fixture: { nodes: { n1: statusOf({ assignments: owner('1-3,9-11') }) } },
   },

@@ -90,7 +90,7 @@ describe('CPU masks at scheduling', () => {
     assert.deepEqual(filter(launcherOf('1:2')).NodeNames, ['off', 'on'], 'once its agent sets masks');
   });
 
-  it('are told in full by explain', () => {
+  it('are shown in full by explain', () => {
     const { extender } = extenderOf({ nodes: { n1: gaps, n2: owned } });
     const [first, second] = extender.explain(launcherOf('1-2'));
     assert.ok(first && !first.verdict.fits && second && !second.verdict.fits);
@@ -254,7 +254,7 @@ describe('CPU masks that may fall back to all', () => {
     assert.deepEqual(filter(fixed('2:12')).NodeNames, ['a']);
   });
 
-  it('are said by explain to fall back, node by node', () => {
+  it('are shown by explain as falling back, node by node', () => {
     const { extender } = extenderOf({ nodes: { a: four, large } });
     const [small, whole] = extender.explain(fixed('2:12'));
     assert.ok(small?.verdict.fits && whole?.verdict.fits);

@@ -61,7 +61,7 @@ describe('nodes whose CPU manager policy is none', () => {
     ]);
   });
 
-  it('are all answered, beside the usual number of nodes where the pod would own its CPUs', () => {
+  it('are all answered, in addition to the usual number of nodes where the pod would own its CPUs', () => {
     const nodes = Object.fromEntries(
       Array.from({ length: 60 }, (_, i) => [`n${i}`, i < 20 ? SHARED : statusOf({ cpuManager: { policy: 'static' } })]),
     );

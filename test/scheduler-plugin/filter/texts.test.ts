@@ -16,7 +16,7 @@ describe('the texts of one answer', () => {
     );
   });
 
-  it('are eight at the most: two places are kept for DPUs and for all the rest, and no node is lost', () => {
+  it('are at most eight: two places are kept for DPUs and for all the rest, and no node is lost', () => {
     const texts = new Texts();
     for (let i = 0; i < 20; i++) texts.give('too-few-cpus', `${i} CPUs`);
     for (let i = 0; i < 20; i++) texts.give('dpu', `silent for ${i} s`);

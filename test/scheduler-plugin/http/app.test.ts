@@ -185,7 +185,7 @@ describe('the extender over HTTP', () => {
     const wholeCores = { annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } };
     const pod = { ...podOf('4'), metadata: { ...podOf('4').metadata, ...wholeCores } };
 
-    it('keeps the nodes whose victims leave room that will do, and those of which nothing is foretold', async () => {
+    it('keeps the nodes whose victims leave room that will do, and those without a prediction', async () => {
       const { kept } = await preempt({ n1: ['a'], n2: ['c'], n3: ['x'] }, pod);
       assert.deepEqual(kept, { NodeNameToMetaVictims: victims({ n2: ['c'], n3: ['x'] }) });
     });

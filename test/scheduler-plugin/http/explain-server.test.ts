@@ -56,7 +56,7 @@ describe('explanations for the pod itself', () => {
     }
   });
 
-  it('a port that is taken is logged, and the extender goes on without it', async () => {
+  it('logs a port that is taken, and the extender continues without it', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const { port } = taken.address() as AddressInfo;

@@ -158,7 +158,7 @@ describe('an extender in the pod of a kube-scheduler', () => {
   it('gives no verdict while the pods cannot be read, and tries again at the next call', () =>
     withReplica(async ({ replica, lease, finish, catchUps }) => {
       await lease('pod-1_1c9e');
-      await finish(new Error('the API server is away'));
+      await finish(new Error('the API server is down'));
       assert.deepEqual([replica.mayAnswer(), replica.isActive()], [false, false]);
       const call = replica.called();
       await finish();
@@ -169,7 +169,7 @@ describe('an extender in the pod of a kube-scheduler', () => {
   it('tries again at the next renewal, too', () =>
     withReplica(async ({ replica, lease, finish }) => {
       await lease('pod-1_1c9e');
-      await finish(new Error('the API server is away'));
+      await finish(new Error('the API server is down'));
       await lease('pod-1_1c9e');
       await finish();
       assert.equal(replica.isActive(), true);

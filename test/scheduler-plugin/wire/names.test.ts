@@ -82,7 +82,7 @@ describe('names in a request', () => {
     assert.equal(index.size, 4);
   });
 
-  it('are told apart where they differ in a digit or two', () => {
+  it('are distinct if they differ in a digit or two', () => {
     const index = new NameIndex();
     const patterns = [
       (i: number) => `worker-${i}.east.example.internal`,

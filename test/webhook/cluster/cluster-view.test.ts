@@ -120,7 +120,7 @@ describe('what the webhook knows of the cluster', () => {
     await eventually(() => threadsFor({}).join() === '2', 'the report to go');
   });
 
-  it('passes over a report that contradicts itself', async () => {
+  it('ignores a report that contradicts itself', async () => {
     await addNode('odd', {}, report(['0-x'], { cells: [{ id: 0, cpus: 'nonsense' }] }));
     await addNode('late', { zone: 'late' }, report(smt2));
     await eventually(() => threadsFor({ nodeSelector: { zone: 'late' } }).join() === '2', 'the report after it');

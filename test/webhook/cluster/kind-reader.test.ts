@@ -26,7 +26,7 @@ describe('the kind of a node', () => {
       },
     ],
   ] as const) {
-    it(`is none of ${what}: the fault is said`, () => {
+    it(`is not read from ${what}: the fault is reported`, () => {
       const read = createKindReader().readRaw(status);
       assert.ok(!('kind' in read) && read.message.length > 0, JSON.stringify(read));
     });

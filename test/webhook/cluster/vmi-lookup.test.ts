@@ -24,7 +24,7 @@ function lookup(cached: VirtualMachineInstance | undefined, answer: unknown, tim
 }
 
 describe('looking a VMI up', () => {
-  it('asks nobody while the watched copy has it and it fits', async () => {
+  it('makes no request while the watched copy has it and it fits', async () => {
     const { asked, lookUp } = lookup(vmiVector(), new Error('asked'));
     assert.equal((await lookUp('telco-east', reference, () => true)).kind, 'found');
     assert.deepEqual(asked, []);

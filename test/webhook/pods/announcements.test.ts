@@ -24,7 +24,7 @@ interface Launcher {
   readonly created?: string;
 }
 
-/** What is said after a decision `text`, where the API server has these launchers. */
+/** The Events after a decision `text`, if the API server has these launchers. */
 function stage(launchers: Launcher[], callersAreKnown = false, failure?: string) {
   const said: string[] = [];
   const asked: unknown[] = [];
@@ -55,8 +55,8 @@ function stage(launchers: Launcher[], callersAreKnown = false, failure?: string)
   return { announcements, said, asked };
 }
 
-describe('what is said about a decision to a caller that is not known', () => {
-  it('waits for the launcher that has it, and is said once', async () => {
+describe('the announcement of a decision for an unknown caller', () => {
+  it('waits for the launcher that has it, and is sent once', async () => {
     const launchers: Launcher[] = [];
     const { announcements, said } = stage(launchers);
     announcements.decided(vmi(), 'ten', [padded]);
@@ -93,7 +93,7 @@ describe('what is said about a decision to a caller that is not known', () => {
     await delay(20);
     launchers.push({ decision: 'ten' });
     announcements.decided(vmi(), 'ten', [padded]);
-    await eventually(() => said.length > 0, 'it is said');
+    await eventually(() => said.length > 0, 'the Event is sent');
     announcements.stop();
     assert.deepEqual(said, ['PaddedToWholeCores']);
   });

@@ -75,7 +75,7 @@ describe('review of a launcher pod: CPUs', () => {
     });
   }
 
-  it('takes KubeVirt’s own even-parity annotation for opting in, and goes on from what KubeVirt made of it', async () => {
+  it('treats KubeVirt’s own even-parity annotation as opting in, and continues from KubeVirt’s padding', async () => {
     for (const [threads, expected] of [
       [2, '10'],
       [4, '12'],
@@ -208,7 +208,7 @@ describe('review of a launcher pod: its VMI', () => {
   }
 });
 
-describe('what a VMI is told of its launcher', () => {
+describe('the Events of a VMI about its launcher', () => {
   const told = async (view: ClusterView, pod: TestPod, more: Partial<AdmissionRequest> = {}) => {
     const events = recordedEvents();
     const answer = await mutationOf({ view, announcements: announcementsOf(events) })(requestFor(pod, more));

@@ -43,7 +43,7 @@ describe('the launcher of a VM with a CPU mask', () => {
     ['and requests that get it CPUs of its own', ['0-1', { limits: true }], /the kubelet gives it CPUs of its own/],
   ];
   for (const [what, options, message] of refusals) {
-    it(`${what} is refused, and told of on the VMI`, async () => {
+    it(`${what} is refused, with an Event on the VMI`, async () => {
       const { pod, lookUpVmi } = launcher(...options);
       const events = recordedEvents();
       const denial = denialOf(await mutationOf({ lookUpVmi, announcements: announcementsOf(events) })(requestFor(pod)));
@@ -74,7 +74,7 @@ describe('the launcher of a VM with a CPU mask', () => {
     assert.match(denialOf(await mutationOf(unread)(requestFor(unread.pod))).message, /entry 2 .* is empty/);
   });
 
-  it('all is admitted beside CPUs of its own: it chooses none', async () => {
+  it('admits "all" together with dedicated CPUs: it chooses none', async () => {
     const { pod, lookUpVmi } = launcher('all', { limits: true });
     assert.equal((await mutationOf({ lookUpVmi })(requestFor(pod))).allowed, true);
   });

@@ -38,7 +38,7 @@ const virtiofs: Mutator = async (pod) => {
 
 const MUTATORS: Record<string, Mutator> = { plumbline, networkResources, virtiofs };
 
-/** Runs them in order, then once more those that asked for it and whose pod somebody later has changed. */
+/** Runs them in order, then once more those that asked for it and whose pod a later one has changed. */
 async function admitted(order: readonly string[], reinvoked: readonly string[]): Promise<TestPod> {
   let pod = podVector();
   const left = new Map<string, string>();

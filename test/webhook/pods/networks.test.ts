@@ -111,7 +111,7 @@ describe('review of a launcher pod: networks', () => {
     });
   }
 
-  it('a physnet that the user requires and no node reports is requested all the same, and the warning says it waits', async () => {
+  it('a physnet that the user requires and no node reports is still requested, and the warning says that the VM waits', async () => {
     const vmi = vmiVector((one) => {
       one.metadata.annotations = { 'plumbline.dev/numa-affinity': '{"dpdk-east":"required"}' };
     });

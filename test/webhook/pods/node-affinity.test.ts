@@ -150,7 +150,7 @@ describe('the node affinity that follows from a decision', () => {
     }
   });
 
-  it('goes by pairs of terms: terms that differ in a field are no pair', () => {
+  it('compares pairs of terms: terms that differ in a field are no pair', () => {
     const on = (name: string) => [{ key: 'metadata.name', operator: 'In', values: [name] }];
     const own = required([
       { matchExpressions: [{ key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values: ['4'] }], matchFields: on('n') },
@@ -181,7 +181,7 @@ describe('the node affinity that follows from a decision', () => {
     }
   });
 
-  it('is put into the pod beside what is there, and a second pass finds it', async () => {
+  it('is added to what the pod has, and a second pass finds it', async () => {
     const pod = podVector();
     const view = viewOf([kindOf(2), kindOf(4)], { candidates: () => [kindOf(2)] });
     const after = patched(pod, await mutationOf({ view })(requestFor(pod)));

@@ -81,7 +81,7 @@ describe('refusal of pods', () => {
     assert.deepEqual(patchOf(await mutationOf()(requestFor(pod))), [seen]);
   });
 
-  it('takes its own resources for its own, more than one of them for somebody else’s', async () => {
+  it('recognises its own resources, and treats more than one of them as foreign', async () => {
     const view = viewOf([kindOf(2, { physnets: { physnet1: '0' } })], { findNad: () => localnet('physnet1') });
     const pod = podVector();
     const once = patched(pod, await mutationOf({ view })(requestFor(pod)));
@@ -108,7 +108,7 @@ describe('refusal of pods', () => {
     });
   }
 
-  it('is told to the VMI, and not on a dry run', async () => {
+  it('has an Event on the VMI, except on a dry run', async () => {
     const pod = podVector();
     pod.spec.containers.push(sidecar({}) as never);
     const [events, none] = [recordedEvents(), recordedEvents()];
@@ -222,7 +222,7 @@ describe('ordinary pods that ask for whole cores', () => {
     ['another value', podOf('yes', one('a', '3')), /unknown value "yes"/],
     ['no whole number of CPUs', podOf(ALIGN_WHOLE_CORES, one('a', '1500m')), /has no effect/],
   ] as const) {
-    it(`are told of ${name} and left alone`, async () => {
+    it(`have an Event about ${name} and stay unchanged`, async () => {
       const answer = await mutationOf()(requestFor(pod));
       assert.deepEqual(patchOf(answer), []);
       assert.match(answer.warnings?.join() ?? '', says);

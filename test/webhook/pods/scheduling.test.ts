@@ -99,7 +99,7 @@ describe('the scheduler of a launcher', () => {
     assert.equal(await routed(pod({}))(), 0);
   });
 
-  it('while that scheduler is away the VM says so', async () => {
+  it('the VM reports it while that scheduler is down', async () => {
     for (const way of ['mutate', 'route'] as const) {
       const reviews = routing(AWAY);
       const pod = launcher();

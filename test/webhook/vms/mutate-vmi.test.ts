@@ -65,7 +65,7 @@ describe('new VMIs', () => {
     ['with a mask and the default start are paused', { annotations: { [MASK]: '0:1', [START]: 'paused' } }, paused],
     ['bring no record of their own', { annotations: { [RECORD]: 'waiting' } }, untouched],
     [
-      'bring none beside a start that is their user’s either',
+      'bring none either if the start is their user’s choice',
       { annotations: { [MASK]: '0:1', [RECORD]: 'waiting' }, spec: { startStrategy: 'Paused' } },
       { record: undefined, strategy: 'Paused' },
     ],

@@ -126,7 +126,7 @@ describe('validation of VMs: warnings', () => {
     },
     { name: 'the gate being off', vm: { annotations: FULL }, gate: false, says: /FullPCPUsOnly is off/ },
     {
-      name: 'an annotation beside the template',
+      name: 'an annotation outside the template',
       vm: { outer: FULL },
       says: /no effect here: put it into spec\.template\.metadata\.annotations/,
     },
@@ -136,7 +136,7 @@ describe('validation of VMs: warnings', () => {
       says: /unknown value "yes" and counts as false/,
     },
     {
-      name: 'a mask beside a liveness probe',
+      name: 'a mask with a liveness probe',
       vm: { annotations: { [MASK]: '0' }, cpu: { cores: 2 }, spec: { livenessProbe: { tcpSocket: { port: 22 } } } },
       says: /with a liveness probe the VM cannot start paused, so it runs for a moment before its vCPUs are pinned/,
     },
@@ -215,12 +215,17 @@ describe('validation of VMs: refusals', () => {
     { name: 'a mask for just these', vm: shared(2, '0:1'), says: undefined },
     { name: 'one entry for all', vm: shared(7, '0-3'), says: undefined },
     {
-      name: 'vCPUs that change beside a mask',
+      name: 'vCPUs that change under a mask',
       vm: shared(3, '0:1'),
       old: shared(2, '0:1'),
       says: /entries for 2 vCPUs, but the VM has 3/,
     },
-    { name: 'a mask that changes beside vCPUs', vm: shared(2, '0:1:2'), old: shared(2, '0:1'), says: /entries for 3/ },
+    {
+      name: 'a mask that changes with the vCPUs',
+      vm: shared(2, '0:1:2'),
+      old: shared(2, '0:1'),
+      says: /entries for 3/,
+    },
     { name: 'both changed together', vm: shared(3, '0:1:2'), old: shared(2, '0:1'), says: undefined },
     {
       name: 'neither changed, whatever they are',
