@@ -1,0 +1,33 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../../test/support/bundles.ts';
+import type { Contender } from './contenders.ts';
+import type { Figures } from './history.ts';
+
+/** What was measured, from the root of the repository. */
+export const RESULTS = 'bench/outcome/results.json';
+
+export interface Result {
+  readonly fleet: string;
+  readonly contender: Contender;
+  readonly seed: number;
+  /** The machine's load average of one minute when it began. */
+  readonly load: number;
+  readonly figures: Figures;
+}
+
+export function readResults(): Result[] {
+  try {
+    return JSON.parse(readFileSync(join(root, RESULTS), 'utf8')) as Result[];
+  } catch {
+    return [];
+  }
+}
+
+/** Replaces what was recorded of the same fleet and contender. */
+export function addResult(result: Result): void {
+  const others = readResults().filter(
+    ({ fleet, contender }) => fleet !== result.fleet || contender !== result.contender,
+  );
+  writeFileSync(join(root, RESULTS), `${JSON.stringify([...others, result], null, 2)}\n`);
+}
