@@ -124,7 +124,10 @@ function resourceTopologyMatch({ plane, onFault }: PlacementOptions): Prepared {
           profiles: [NRT_PROFILE],
         }),
       );
-      const own = ['authentication', 'authorization'].flatMap((what) => [`--${what}-kubeconfig`, plane.adminKubeconfig]);
+      const own = ['authentication', 'authorization'].flatMap((what) => [
+        `--${what}-kubeconfig`,
+        plane.adminKubeconfig,
+      ]);
       const port = ['--bind-address', '127.0.0.1', '--secure-port', `${await freePort()}`];
       const log = join(plane.directory, 'nrt-scheduler.log');
       const program = startProgram('nrt-scheduler', path, ['--config', config, ...port, ...own], log);

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
@@ -104,12 +105,13 @@ export function resourceTopologies(client: KubeClient, onFault: (error: unknown)
 
 function createPublisher({ publish, reaction, least, every, onFault }: PublisherOptions): Publisher {
   const ended = new AbortController();
+  // Every pause listens to it.
+  setMaxListeners(0, ended.signal);
   /** Nodes that changed since they were published, and what wakes those that wait for that. */
   const changed = new Set<string>();
   const wake = new Map<string, () => void>();
   const loops: Promise<void>[] = [];
-  const pause = (seconds: number) =>
-    delay(seconds * 1000, undefined, { signal: ended.signal }).catch(() => undefined);
+  const pause = (seconds: number) => delay(seconds * 1000, undefined, { signal: ended.signal }).catch(() => undefined);
 
   const follow = async (node: KubeletNode) => {
     while (!ended.signal.aborted) {

@@ -4,8 +4,8 @@ import { commandLine, exitOnSignals } from '../../test/support/command-line.ts';
 import { CONTENDERS, type Contender, NRT_ASSETS, nrtScheduler, TITLES } from './contenders.ts';
 import { FLEETS, inWords } from './fleets.ts';
 import { figuresOf } from './history.ts';
-import { play } from './play.ts';
 import { writeOutcome } from './page.ts';
+import { play } from './play.ts';
 import { addResult, RESULTS } from './results.ts';
 import { createStream } from './stream.ts';
 

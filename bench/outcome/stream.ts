@@ -39,7 +39,8 @@ const SHAPES = [
   ...[1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 8].map((cores) => [cores, 1] as const),
   ...[1, 2, 2, 4].map((cores) => [cores, 2] as const),
 ];
-const ISOLATED = 0.4;
+/** Of the VMs with an even number of CPUs. One with an odd number has it always: else it runs on no full-pcpus-only node. */
+const ISOLATED = 0.6;
 const IO_THREADS = 0.2;
 const NETWORK = 0.5;
 /** Of the CPUs: what the steady part comes to, and all of it with what the fill adds. */
@@ -113,8 +114,9 @@ function arrivals(vms: readonly StreamVm[], seconds: number): StreamEvent[] {
 
 function drawVm(random: Random, name: string, phase: StreamVm['phase']): StreamVm {
   const [cores, threads] = random.oneOf(SHAPES);
-  const isolated = random.chance(ISOLATED);
   const ioThreads = random.chance(IO_THREADS) ? random.oneOf([1, 2] as const) : 0;
+  const isOdd = (cores * threads + ioThreads) % 2 === 1;
+  const isolated = random.chance(ISOLATED) || isOdd;
   const network = random.chance(NETWORK) ? random.oneOf(PHYSNETS) : undefined;
   return { name, cores, threads, isolated, ioThreads, network, phase };
 }
