@@ -75,7 +75,7 @@ export function outcomeChart(results: readonly Result[]): string {
   .theirs { fill: var(--theirs) }
 </style>
 <rect class="bg" width="${WIDTH}" height="${height}"/>
-<text class="value" x="20" y="20">Means over ${fleets.length} fleets with SMT: ${fleets.join(', ').slice(0, 100)}</text>
+<text class="value" x="20" y="20">${fleets.length === 1 ? `The fleet ${fleets[0]}` : `Means of ${fleets.length} fleets with SMT`}; real kube-apiserver and kube-scheduler, emulated kubelets</text>
 ${panels.join('\n')}
 </svg>
 `;

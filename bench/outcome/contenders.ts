@@ -37,11 +37,10 @@ export function nrtScheduler(env: NodeJS.ProcessEnv = process.env): string | und
   return path !== undefined && existsSync(path) ? path : undefined;
 }
 
-/** What places VMs, beside the API server and the kubelets. */
+/** What places VMs, next to the API server and the kubelets. */
 export interface Placement {
   /** Of every VM's template. */
   readonly annotations: Readonly<Record<string, string>>;
-  readonly publisher: Publisher;
   /** Process ids by part. */
   readonly parts: Readonly<Record<string, number>>;
   stop(): Promise<void>;
@@ -53,9 +52,11 @@ export interface PlacementOptions {
   readonly onFault: (error: unknown) => void;
 }
 
+/** A contender before it runs. */
 export interface Prepared {
   /** Puts the definitions there that are needed before the nodes. */
   define(): Promise<void>;
+  /** What daemons on the nodes report. */
   readonly publisher: Publisher;
   /** Starts what schedules, once the nodes are there and what they say of themselves. */
   start(): Promise<Placement>;
@@ -83,7 +84,7 @@ function plain({ plane }: PlacementOptions, annotations: Placement['annotations'
     publisher: NO_PUBLISHER,
     async start() {
       const scheduler = await plane.startScheduler({ profiles: [{ schedulerName: 'default-scheduler' }] });
-      return { annotations, publisher: NO_PUBLISHER, parts: { scheduler: scheduler.pid }, stop: NOTHING };
+      return { annotations, parts: { scheduler: scheduler.pid }, stop: NOTHING };
     },
   };
 }
@@ -133,7 +134,6 @@ function resourceTopologyMatch({ plane, onFault }: PlacementOptions): Prepared {
       const program = startProgram('nrt-scheduler', path, ['--config', config, ...port, ...own], log);
       return {
         annotations: EVEN,
-        publisher,
         parts: { scheduler: program.pid },
         stop: () => program.stop(),
       };
@@ -185,7 +185,6 @@ function plumbline({ plane, fleet, onFault }: PlacementOptions): Prepared {
       const scheduler = await plane.startScheduler(configuration, { kubeconfig: plane.adminKubeconfig });
       return {
         annotations: {},
-        publisher,
         parts: { scheduler: scheduler.pid, extender: extender.pid, webhook: webhook.pid },
         async stop() {
           await Promise.all([webhook.stop(), extender.stop()]);

@@ -16,7 +16,7 @@ import { createVirtController } from '../../sandbox/virt-controller/virt-control
 import { startControlPlane } from '../../test/real/control-plane.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
 import { silent } from '../../test/support/logger.ts';
-import { type Contender, type Placement, prepare } from './contenders.ts';
+import { type Contender, prepare } from './contenders.ts';
 import { allocatable, cellOf, type Fleet, hostOf, PHYSNETS } from './fleets.ts';
 import type { History, VmHistory } from './history.ts';
 import { type Admitted, createKubelets, type Kubelets } from './kubelets.ts';
@@ -86,6 +86,20 @@ export async function play({ contender, fleet, stream, onFault, progress, atEnd 
     const begun = performance.now();
     const now = () => (performance.now() - begun) / 1000;
     record.begin(now);
+    const { annotations } = placement;
+    const apply = async (event: Stream['events'][number]): Promise<void> => {
+      if ('create' in event) {
+        record.created(event.create);
+        await client.create(VIRTUAL_MACHINES, machineOf(event.create, annotations));
+        return;
+      }
+      record.deleted(event.delete);
+      await client.delete(VIRTUAL_MACHINES, {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachine',
+        metadata: { name: event.delete, namespace: VM_NAMESPACE },
+      });
+    };
     const calls: Promise<unknown>[] = [];
     for (const event of stream.events) {
       await delay(Math.max(0, (event.at - now()) * 1000));
@@ -105,20 +119,6 @@ export async function play({ contender, fleet, stream, onFault, progress, atEnd 
       threads: fleet.threads,
       processor: Object.fromEntries(Object.keys(parts).map((part) => [part, after[part]! - before[part]!])),
     };
-
-    async function apply(event: Stream['events'][number]): Promise<void> {
-      if ('create' in event) {
-        record.created(event.create);
-        await client.create(VIRTUAL_MACHINES, machineOf(event.create, (placement as Placement).annotations));
-        return;
-      }
-      record.deleted(event.delete);
-      await client.delete(VIRTUAL_MACHINES, {
-        apiVersion: 'kubevirt.io/v1',
-        kind: 'VirtualMachine',
-        metadata: { name: event.delete, namespace: VM_NAMESPACE },
-      });
-    }
   } finally {
     for (const stop of stops.toReversed()) await Promise.resolve(stop()).catch(onFault);
   }

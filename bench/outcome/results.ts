@@ -29,5 +29,8 @@ export function addResult(result: Result): void {
   const others = readResults().filter(
     ({ fleet, contender }) => fleet !== result.fleet || contender !== result.contender,
   );
-  writeFileSync(join(root, RESULTS), `${JSON.stringify([...others, result], null, 2)}\n`);
+  writeFileSync(join(root, RESULTS), `${JSON.stringify([...others, result], rounded, 2)}\n`);
 }
+
+/** More digits than six mean nothing here. */
+const rounded = (_key: string, value: unknown) => (typeof value === 'number' ? Number(value.toPrecision(6)) : value);
