@@ -1,7 +1,7 @@
 import { CONTENDERS, type Contender, TITLES } from './contenders.ts';
 import { FLEETS } from './fleets.ts';
 import type { Figures } from './history.ts';
-import type { Result } from './results.ts';
+import { fillsFleet, type Result } from './results.ts';
 
 interface Panel {
   readonly title: string;
@@ -27,11 +27,12 @@ const [WIDTH, LEFT, BAR, GAP, HEAD] = [760, 250, 18, 6, 34] as const;
 const PANEL = HEAD + CONTENDERS.length * (BAR + GAP) + 14;
 const LENGTH = WIDTH - LEFT - 90;
 
-/** Bars of each contender: the mean over the fleets with SMT that all of them were measured on. */
+/** Bars of each contender: the mean over the fleets with SMT that all of them were measured on until they were full. */
 export function outcomeChart(results: readonly Result[]): string {
   const measured = CONTENDERS.filter((one) => results.some(({ contender }) => contender === one));
   const fleets = FLEETS.filter(({ name, threads }) => {
-    const of = (one: Contender) => results.some(({ fleet, contender }) => fleet === name && contender === one);
+    const of = (one: Contender) =>
+      results.some((result) => result.fleet === name && result.contender === one && fillsFleet(result));
     return threads === 2 && measured.every(of);
   }).map(({ name }) => name);
   const mean = (one: Contender, value: Panel['value']) => {

@@ -6,7 +6,7 @@ import { outcomeChart } from './chart.ts';
 import { CONTENDERS, TITLES } from './contenders.ts';
 import { FLEETS, inWords } from './fleets.ts';
 import type { Figures } from './history.ts';
-import { type Result, readResults } from './results.ts';
+import { fillsFleet, type Result, readResults } from './results.ts';
 import { writeBetween } from './write-between.ts';
 
 const PAGE = 'docs/reference/outcome.md';
@@ -22,6 +22,8 @@ export function writeOutcome(): void {
 interface Column {
   readonly title: string;
   readonly shown: (figures: Figures) => string;
+  /** Says something only where the fleet was filled. */
+  readonly ofFull?: boolean;
 }
 
 const percent = (share: number | null) => (share === null ? '–' : `${(share * 100).toFixed(0)} %`);
@@ -32,10 +34,10 @@ const COLUMNS: readonly Column[] = [
   { title: 'in 10 s', shown: ({ soon }) => percent(soon) },
   { title: 'p50', shown: ({ p50 }) => seconds(p50) },
   { title: 'p99', shown: ({ p99 }) => seconds(p99) },
-  { title: 'before first', shown: ({ beforeFirst }) => (beforeFirst === null ? '–' : `${beforeFirst}`) },
+  { title: 'before first', shown: ({ beforeFirst }) => `${beforeFirst ?? 'all'}`, ofFull: true },
   { title: 'at end', shown: ({ atEnd }) => `${atEnd}` },
   { title: 'near network', shown: ({ near }) => percent(near) },
-  { title: 'idle cores', shown: ({ idleCores }) => `${idleCores.toFixed(0)} %` },
+  { title: 'idle cores', shown: ({ idleCores }) => `${idleCores.toFixed(0)} %`, ofFull: true },
   { title: 'padding', shown: ({ padding }) => `${padding.toFixed(0)} %` },
   { title: 'control plane', shown: ({ processor }) => `${processor.toFixed(1)} s` },
 ];
@@ -47,6 +49,9 @@ export function outcomeTables(results: readonly Result[], machine: string): stri
     const ours = CONTENDERS.flatMap((one) => results.find((r) => r.fleet === fleet.name && r.contender === one) ?? []);
     const [first] = ours as [Result];
     const loads = ours.map(({ load }) => load);
+    const isFull = fillsFleet(first);
+    const cellsOf = (figures: Figures) =>
+      COLUMNS.map(({ shown, ofFull }) => (ofFull && !isFull ? '–' : shown(figures)));
     return [
       `### ${inWords(fleet)}`,
       '',
@@ -54,7 +59,7 @@ export function outcomeTables(results: readonly Result[], machine: string): stri
       '',
       row('', ...COLUMNS.map(({ title }) => title)),
       row('---', ...COLUMNS.map(() => '---:')),
-      ...ours.map(({ contender, figures }) => row(TITLES[contender], ...COLUMNS.map(({ shown }) => shown(figures)))),
+      ...ours.map(({ contender, figures }) => row(TITLES[contender], ...cellsOf(figures))),
     ].join('\n');
   });
   return [`Measured on a machine with ${machine}, shared with other work.`, ...tables].join('\n\n');

@@ -2,7 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../test/support/bundles.ts';
 import type { Contender } from './contenders.ts';
+import { FLEETS } from './fleets.ts';
 import type { Figures } from './history.ts';
+import { createStream } from './stream.ts';
 
 /** What was measured, from the root of the repository. */
 export const RESULTS = 'bench/outcome/results.json';
@@ -22,6 +24,12 @@ export function readResults(): Result[] {
   } catch {
     return [];
   }
+}
+
+/** Whether the stream had as many VMs as the fleet has room for, and more: not where --vms kept it shorter. */
+export function fillsFleet({ fleet: name, seed, figures }: Result): boolean {
+  const fleet = FLEETS.find((one) => one.name === name);
+  return fleet !== undefined && createStream({ seed, fleet }).vms.length === figures.vms;
 }
 
 /** Replaces what was recorded of the same fleet and contender. */
