@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { sidecarConfiguration } from '../../cli/demo/cluster.ts';
 import { startDaemon } from '../../cli/demo/daemons.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { NAMESPACE, WEBHOOK } from '../../model/names.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { ControlPlane } from '../../test/real/control-plane.ts';
@@ -49,6 +50,8 @@ export interface Placement {
 export interface PlacementOptions {
   readonly plane: ControlPlane;
   readonly fleet: Fleet;
+  /** By which daemons on the nodes report. */
+  readonly reports: KubeClient;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -106,8 +109,8 @@ const NRT_PROFILE = {
 };
 
 /** The cluster's own kube-scheduler, with the plugin; VMs have KubeVirt's even parity. */
-function resourceTopologyMatch({ plane, onFault }: PlacementOptions): Prepared {
-  const publisher = resourceTopologies(plane.client, onFault);
+function resourceTopologyMatch({ plane, reports, onFault }: PlacementOptions): Prepared {
+  const publisher = resourceTopologies(reports, onFault);
   return {
     define: () => plane.create(RESOURCE_TOPOLOGY_DEFINITION),
     publisher,
@@ -145,8 +148,8 @@ function resourceTopologyMatch({ plane, onFault }: PlacementOptions): Prepared {
 const LEFT_OUT = ['Certificate', 'Issuer', 'Deployment', 'DaemonSet'];
 
 /** As shipped, with whole cores for every VM (`webhook.alignment=auto`), so that VMs need no annotation. */
-function plumbline({ plane, fleet, onFault }: PlacementOptions): Prepared {
-  const publisher = agentReports(plane.client, fleet, onFault);
+function plumbline({ plane, fleet, reports, onFault }: PlacementOptions): Prepared {
+  const publisher = agentReports(reports, fleet, onFault);
   const shipped = objectsOf(render('base', ['components/align-all'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
   return {
     async define() {

@@ -49,13 +49,15 @@ export async function play({ contender, fleet, stream, onFault, progress, atEnd 
   stops.push(() => plane.stop());
   try {
     await plane.create(...FOREIGN_DEFINITIONS);
-    const prepared = prepare(contender, { plane, fleet, onFault });
+    const reports = connect(plane.adminKubeconfig, 'outcome-reports');
+    stops.push(() => reports.close());
+    const prepared = prepare(contender, { plane, fleet, reports, onFault });
     await prepared.define();
     await plane.create(
       { apiVersion: 'v1', kind: 'Namespace', metadata: { name: VM_NAMESPACE } },
       ...PHYSNETS.map(localnet),
     );
-    const kube = createKubeClient(kubeconfigAccess(plane.adminKubeconfig), 'outcome-parts');
+    const kube = connect(plane.adminKubeconfig, 'outcome-parts');
     stops.push(() => kube.close());
     const client = createRemoteClient({ client: kube, types: READ, log: silent });
     await client.start();
@@ -125,6 +127,10 @@ export async function play({ contender, fleet, stream, onFault, progress, atEnd 
 }
 
 const WARM_UP = 3;
+/** Kubelets and agents have connections of their own; here they share so many. */
+const CONNECTIONS = 100;
+
+const connect = (kubeconfig: string, name: string) => createKubeClient(kubeconfigAccess(kubeconfig), name, CONNECTIONS);
 
 /** What happens to the VMs, as it happens. */
 function createRecord(fleet: Fleet) {
