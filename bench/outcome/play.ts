@@ -109,7 +109,8 @@ export async function play({ contender, fleet, stream, onFault, progress, atEnd 
       progress(`${Math.round(now())} of ${Math.round(stream.end)} s, ${record.running()} VMs run`);
     }
     await Promise.all(calls);
-    while (now() < stream.end) {
+    // A busy machine may be behind: the result is read once nothing starts any more.
+    while (now() < stream.end || (now() < stream.end + PATIENCE && now() < record.lastStart() + QUIET)) {
       await delay(1000);
       progress(`${Math.round(now())} of ${Math.round(stream.end)} s, ${record.running()} VMs run`);
     }
@@ -127,6 +128,8 @@ export async function play({ contender, fleet, stream, onFault, progress, atEnd 
 }
 
 const WARM_UP = 3;
+/** Seconds without a start that count as the end, and for which it is waited at most. */
+const [QUIET, PATIENCE] = [5, 30] as const;
 /** Kubelets and agents have connections of their own; here they share so many. */
 const CONNECTIONS = 100;
 
@@ -138,7 +141,10 @@ function createRecord(fleet: Fleet) {
   const cells = createHost(hostOf(fleet)).cells;
   const cellCpus = (physnet: string) => cells[cellOf(physnet, fleet)]?.cpus ?? CpuSet.EMPTY;
   let now = () => 0;
+  let last = 0;
   return {
+    /** When a launcher ran last. */
+    lastStart: () => last,
     begin(clock: () => number) {
       now = clock;
     },
@@ -159,6 +165,7 @@ function createRecord(fleet: Fleet) {
         return;
       }
       vm.ran ??= now();
+      last = now();
       vm.cpus = outcome.cpus.size;
       if (vm.physnet !== undefined) vm.near = outcome.cpus.minus(cellCpus(vm.physnet)).isEmpty;
     },

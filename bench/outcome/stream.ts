@@ -49,7 +49,9 @@ const [STEADY, FILL] = [0.65, 1.25];
 const CHURN = 0.3;
 /** Every so many VMs come at one instant, so many at a time. */
 const BURST = 8;
-/** Seconds of each part, and after it. */
+/** Most VMs a second: more than that would measure the machine that emulates the fleet. */
+const RATE = 5;
+/** Least seconds of each part, and those after it. */
 const ARRIVE = 12;
 const CHURNING = 8;
 const FILLING = 10;
@@ -85,23 +87,28 @@ export function createStream({ seed, fleet, vms: most = Number.POSITIVE_INFINITY
   };
 
   const first = upTo(STEADY, 0, 'steady', Math.ceil(most / 2));
-  const events: StreamEvent[] = arrivals(first.drawn, ARRIVE);
-  let [at, cpus] = [ARRIVE + PAUSE, first.cpus];
+  const arriving = lasting(first.drawn.length, ARRIVE);
+  const events: StreamEvent[] = arrivals(first.drawn, arriving);
+  let [at, cpus] = [arriving + PAUSE, first.cpus];
   const alive = [...first.drawn];
   const turns = Math.round(first.drawn.length * CHURN);
+  const churning = lasting(turns, CHURNING);
   for (let turn = 0; turn < turns; turn++) {
     const [gone] = alive.splice(random.below(alive.length), 1) as [StreamVm];
     const come = draw('steady');
     alive.push(come);
     cpus += sizeOf(come) - sizeOf(gone);
-    const moment = at + (turn * CHURNING) / turns;
+    const moment = at + (turn * churning) / turns;
     events.push({ at: moment, delete: gone.name }, { at: moment, create: come });
   }
-  at += CHURNING + SETTLE;
+  at += churning + SETTLE;
   const rest = upTo(FILL, cpus, 'fill', most);
-  events.push(...rest.drawn.map((create, i) => ({ at: at + (i * FILLING) / rest.drawn.length, create })));
-  return { events, vms, end: at + (rest.drawn.length > 0 ? FILLING + SETTLE : 0) };
+  const filling = lasting(rest.drawn.length, FILLING);
+  events.push(...rest.drawn.map((create, i) => ({ at: at + (i * filling) / rest.drawn.length, create })));
+  return { events, vms, end: at + (rest.drawn.length > 0 ? filling + SETTLE : 0) };
 }
+
+const lasting = (vms: number, least: number): number => Math.max(least, vms / RATE);
 
 /** Half of them one by one, half in bursts. */
 function arrivals(vms: readonly StreamVm[], seconds: number): StreamEvent[] {
