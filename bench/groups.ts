@@ -5,6 +5,7 @@ import { HOSTILE_BENCHES } from './hostile/index.ts';
 import { MODEL_BENCHES } from './model/index.ts';
 import { NATIVE_BENCHES } from './native/index.ts';
 import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
+import { outcome } from './outcome/index.ts';
 import { races } from './races/index.ts';
 import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
 import { ordinaryDuringOutage } from './scheduler-plugin/outage.ts';
@@ -24,6 +25,7 @@ export const GROUPS: readonly BenchGroup[] = [
   { names: ['outage.'], benches: [ordinaryDuringOutage], onRequest: true },
   { names: ['takeover.'], benches: [takeover], onRequest: true },
   { names: ['races.'], benches: [races], onRequest: true },
+  { names: ['outcome.'], benches: [outcome], onRequest: true },
   ...CONSOLE_BENCHES,
   { names: ['cli.'], benches: CLI_BENCHES },
   { names: ['native.'], benches: NATIVE_BENCHES },

@@ -26,6 +26,10 @@ const AGAINST: Readonly<Record<string, string>> = {
     'VMs that a kubelet rejected, since the other scheduler was there first; 50 nearly full nodes',
   'races.ordinary-pods-rejected-per-1000': 'Guaranteed pods of the cluster’s own scheduler, in the same run',
   'races.rejections-in-a-row': 'most rejections of one owner before its pod ran',
+  'outcome.rejections-per-100': 'launchers that kubelets rejected, for 100 VMs on 8 nodes (docs/reference/outcome.md)',
+  'outcome.running-in-10-s': 'share of the VMs for which there is room that ran within 10 s, in the same run',
+  'outcome.near-network': 'share of the VMs with a network whose CPUs are all on its NUMA node',
+  'outcome.running-at-end-over-kubevirt': 'VMs that run on the full fleet; with KubeVirt alone',
   'outage.ordinary-pods-over-no-plumbline':
     'pods a second of the cluster’s own kube-scheduler while the extender hangs; without Plumbline',
   'takeover.longest-task-ms': 'milliseconds of the event loop after a takeover, 5,000 full nodes and 1,000 waiting VMs',
@@ -79,7 +83,8 @@ const HEAD = `# Benchmarks
 Written by \`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\`, which replaces the rows that it has measured and keeps the
 others. Every figure is a ratio against something measured in the same run, in turns or side by side, so that a busy machine
 slows both; the spread is the least and the most of the rounds. Less is better unless a line says otherwise. \`>=\`: more is better.
-A bound in bold did not hold in that run.
+A bound in bold did not hold in that run. Each group of rows has a process of its own. \`--quick\` plays a fifth of the rounds, for a verdict
+in about five minutes.
 
 Peers that need more than \`npm ci\`: a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, and Pepr
 (\`PLUMBLINE_PEPR\`, a directory with the npm package in it).

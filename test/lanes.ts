@@ -12,6 +12,7 @@ import { root } from './support/bundles.ts';
 export const LANES: readonly (readonly string[])[] = [
   [
     'attacks',
+    'bench',
     'cli',
     'console',
     'demo',

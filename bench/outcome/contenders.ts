@@ -1,0 +1,198 @@
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { sidecarConfiguration } from '../../cli/demo/cluster.ts';
+import { startDaemon } from '../../cli/demo/daemons.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { NAMESPACE, WEBHOOK } from '../../model/names.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import type { ControlPlane } from '../../test/real/control-plane.ts';
+import { callOf, isWebhookConfiguration, untilCalled } from '../../test/real/demo/webhook-configurations.ts';
+import { objectsOf, render } from '../../test/real/install/rendered.ts';
+import { freePort, startProgram } from '../../test/real/processes.ts';
+import { dist, root } from '../../test/support/bundles.ts';
+import { shippedNodeOptions } from '../../test/support/shipped.ts';
+import type { Fleet } from './fleets.ts';
+import { EVEN_PARITY } from './machine.ts';
+import { agentReports, NO_PUBLISHER, type Publisher, resourceTopologies } from './publishers.ts';
+import { RESOURCE_TOPOLOGY_DEFINITION } from './resource-topology.ts';
+
+export const CONTENDERS = ['kubevirt', 'even-parity', 'nrt', 'plumbline'] as const;
+export type Contender = (typeof CONTENDERS)[number];
+
+export const TITLES: Readonly<Record<Contender, string>> = {
+  kubevirt: 'KubeVirt',
+  'even-parity': 'KubeVirt, even parity',
+  nrt: 'NodeResourceTopologyMatch',
+  plumbline: 'Plumbline',
+};
+
+/** Where the kube-scheduler with NodeResourceTopologyMatch is. */
+export const NRT_ASSETS = 'NRT_SCHEDULER_ASSETS';
+
+/** The path of that kube-scheduler; undefined: the environment names none, or there is none. */
+export function nrtScheduler(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const directory = env[NRT_ASSETS];
+  const path = directory === undefined ? undefined : join(directory, 'kube-scheduler');
+  return path !== undefined && existsSync(path) ? path : undefined;
+}
+
+/** What places VMs, next to the API server and the kubelets. */
+export interface Placement {
+  /** Of every VM's template. */
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Process ids by part. */
+  readonly parts: Readonly<Record<string, number>>;
+  stop(): Promise<void>;
+}
+
+export interface PlacementOptions {
+  readonly plane: ControlPlane;
+  readonly fleet: Fleet;
+  /** By which daemons on the nodes report. */
+  readonly reports: KubeClient;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** A contender before it runs. */
+export interface Prepared {
+  /** Puts the definitions there that are needed before the nodes. */
+  define(): Promise<void>;
+  /** What daemons on the nodes report. */
+  readonly publisher: Publisher;
+  /** Starts what schedules, once the nodes are there and what they say of themselves. */
+  start(): Promise<Placement>;
+}
+
+const NOTHING = async () => undefined;
+const EVEN = { [EVEN_PARITY]: '' };
+
+export function prepare(contender: Contender, options: PlacementOptions): Prepared {
+  switch (contender) {
+    case 'kubevirt':
+      return plain(options, {});
+    case 'even-parity':
+      return plain(options, EVEN);
+    case 'nrt':
+      return resourceTopologyMatch(options);
+    case 'plumbline':
+      return plumbline(options);
+  }
+}
+
+function plain({ plane }: PlacementOptions, annotations: Placement['annotations']): Prepared {
+  return {
+    define: NOTHING,
+    publisher: NO_PUBLISHER,
+    async start() {
+      const scheduler = await plane.startScheduler({ profiles: [{ schedulerName: 'default-scheduler' }] });
+      return { annotations, parts: { scheduler: scheduler.pid }, stop: NOTHING };
+    },
+  };
+}
+
+/** As the NUMA Resources Operator configures it: the over-reserving cache, resynchronized every 5 s. */
+const NRT_PROFILE = {
+  schedulerName: 'default-scheduler',
+  plugins: { multiPoint: { enabled: [{ name: 'NodeResourceTopologyMatch' }] } },
+  pluginConfig: [
+    {
+      name: 'NodeResourceTopologyMatch',
+      args: {
+        cacheResyncPeriodSeconds: 5,
+        cache: { informerMode: 'Dedicated', resyncMethod: 'Autodetect' },
+        scoringStrategy: { type: 'LeastAllocated' },
+      },
+    },
+  ],
+};
+
+/** The cluster's own kube-scheduler, with the plugin; VMs have KubeVirt's even parity. */
+function resourceTopologyMatch({ plane, reports, onFault }: PlacementOptions): Prepared {
+  const publisher = resourceTopologies(reports, onFault);
+  return {
+    define: () => plane.create(RESOURCE_TOPOLOGY_DEFINITION),
+    publisher,
+    async start() {
+      const path = nrtScheduler();
+      if (path === undefined) throw new Error(`${NRT_ASSETS} names no directory with a kube-scheduler`);
+      const config = join(plane.directory, 'nrt-scheduler.yaml');
+      await writeFile(
+        config,
+        stringify({
+          apiVersion: 'kubescheduler.config.k8s.io/v1',
+          kind: 'KubeSchedulerConfiguration',
+          leaderElection: { leaderElect: false },
+          clientConnection: { qps: 1000, burst: 2000, kubeconfig: plane.adminKubeconfig },
+          profiles: [NRT_PROFILE],
+        }),
+      );
+      const own = ['authentication', 'authorization'].flatMap((what) => [
+        `--${what}-kubeconfig`,
+        plane.adminKubeconfig,
+      ]);
+      const port = ['--bind-address', '127.0.0.1', '--secure-port', `${await freePort()}`];
+      const log = join(plane.directory, 'nrt-scheduler.log');
+      const program = startProgram('nrt-scheduler', path, ['--config', config, ...port, ...own], log);
+      return {
+        annotations: EVEN,
+        parts: { scheduler: program.pid },
+        stop: () => program.stop(),
+      };
+    },
+  };
+}
+
+/** Kinds that other products bring, and workloads, which run as processes here. */
+const LEFT_OUT = ['Certificate', 'Issuer', 'Deployment', 'DaemonSet'];
+
+/** As shipped, with whole cores for every VM (`webhook.alignment=auto`), so that VMs need no annotation. */
+function plumbline({ plane, fleet, reports, onFault }: PlacementOptions): Prepared {
+  const publisher = agentReports(reports, fleet, onFault);
+  const shipped = objectsOf(render('base', ['components/align-all'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
+  return {
+    async define() {
+      await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
+      await plane.create(...shipped.filter((object) => !isWebhookConfiguration(object)));
+    },
+    publisher,
+    async start() {
+      const authority = createCertificateAuthority('outcome');
+      const directory = join(plane.directory, 'daemons');
+      await mkdir(directory, { recursive: true });
+      const { cert, key } = authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`, '127.0.0.1']);
+      const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+      await writeFile(certFile, cert);
+      await writeFile(keyFile, key, { mode: 0o600 });
+      const daemon = (name: 'webhook' | 'scheduler-plugin', args: readonly string[]) =>
+        startDaemon({
+          name,
+          program: join(dist, `${name}.cjs`),
+          args: [
+            ...args,
+            ...['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+            ...['--kubeconfig', plane.adminKubeconfig],
+          ],
+          directory,
+          env: shippedNodeOptions(name),
+        });
+      const serving = ['--host', '127.0.0.1', '--cert-file', certFile, '--key-file', keyFile];
+      const webhook = daemon('webhook', [...serving, '--alignment', 'auto']);
+      const extender = daemon('scheduler-plugin', ['--mode', 'sidecar']);
+      await Promise.all([webhook.ready(), extender.ready()]);
+      const { port } = await webhook.ports();
+      await plane.create(...shipped.filter(isWebhookConfiguration).map((one) => callOf(one, port, authority.cert)));
+      await untilCalled(plane);
+      const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
+      const scheduler = await plane.startScheduler(configuration, { kubeconfig: plane.adminKubeconfig });
+      return {
+        annotations: {},
+        parts: { scheduler: scheduler.pid, extender: extender.pid, webhook: webhook.pid },
+        async stop() {
+          await Promise.all([webhook.stop(), extender.stop()]);
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import type { HostDescription } from '../../model/host.ts';
+
+/** Nodes of one kind, and how their kubelets are configured. */
+export interface Fleet {
+  /** `8 nodes, SMT, 2 NUMA nodes, restricted` as an identifier: `8-smt-2-restricted`. */
+  readonly name: string;
+  readonly nodes: number;
+  /** 2 with SMT, 1 without. */
+  readonly threads: 1 | 2;
+  readonly cells: 1 | 2 | 4;
+  readonly policy: 'best-effort' | 'restricted' | 'single-numa-node';
+}
+
+/** CPUs of a node by its NUMA nodes: a NUMA node holds the largest VM of the stream. */
+const CPUS = { 1: 32, 2: 32, 4: 64 } as const;
+
+/** The physnets of every node: one on the first NUMA node and one on the last. */
+export const PHYSNETS = ['physnet0', 'physnet1'] as const;
+
+function fleet(nodes: number, threads: 1 | 2, cells: 1 | 2 | 4, policy: Fleet['policy']): Fleet {
+  return { name: `${nodes}-${threads === 2 ? 'smt' : 'nosmt'}-${cells}-${policy}`, nodes, threads, cells, policy };
+}
+
+export const FLEETS: readonly Fleet[] = [8, 50, 500].flatMap((nodes) =>
+  ([2, 1] as const).flatMap((threads) =>
+    ([1, 2, 4] as const).flatMap((cells) =>
+      (['best-effort', 'restricted', 'single-numa-node'] as const).map((policy) =>
+        fleet(nodes, threads, cells, policy),
+      ),
+    ),
+  ),
+);
+
+/** CPUs of a NUMA node: the first threads of its cores, then the second ones. */
+export function hostOf({ cells, threads }: Fleet): HostDescription {
+  const cores = CPUS[cells] / threads;
+  const coresPerCell = cores / cells;
+  const range = (first: number) => `${first}-${first + coresPerCell - 1}`;
+  return {
+    cells: Array.from({ length: cells }, (_, id) => {
+      const first = id * coresPerCell;
+      return { id, cpus: threads === 2 ? `${range(first)},${range(first + cores)}` : range(first) };
+    }),
+    cores: Array.from({ length: cores }, (_, core) => (threads === 2 ? `${core},${core + cores}` : `${core}`)),
+  };
+}
+
+/** The CPUs that kubelets keep for the system: the first core. */
+export const reservedOf = (fleet: Fleet): string => String(hostOf(fleet).cores?.[0]);
+
+/** CPUs that VMs can have. */
+export const allocatable = ({ nodes, cells, threads }: Fleet): number => nodes * (CPUS[cells] - threads);
+
+/** The NUMA node of a physnet. */
+export const cellOf = (physnet: string, { cells }: Fleet): number => (physnet === PHYSNETS[0] ? 0 : cells - 1);
+
+export const inWords = ({ nodes, threads, cells, policy }: Fleet): string =>
+  `${nodes} nodes, ${threads === 2 ? 'SMT' : 'no SMT'}, ${cells} NUMA node${cells === 1 ? '' : 's'}, ${policy}`;

@@ -1,0 +1,59 @@
+import type { KubeObject } from '../../sandbox/objects.ts';
+import { needOf, type StreamVm } from './stream.ts';
+
+export const VM_NAMESPACE = 'tenants';
+/** KubeVirt's own remedy for odd numbers of CPUs. */
+export const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
+
+/** The VirtualMachine of a VM of the stream. */
+export function machineOf(vm: StreamVm, annotations: Readonly<Record<string, string>>): KubeObject {
+  const { name, cores, threads, isolated, ioThreads, network } = vm;
+  const networks = network === undefined ? [] : [{ name: 'data', multus: { networkName: network } }];
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace: VM_NAMESPACE },
+    spec: {
+      runStrategy: 'Always',
+      template: {
+        metadata: { annotations: { ...annotations } },
+        spec: {
+          domain: {
+            cpu: {
+              sockets: 1,
+              cores,
+              threads,
+              dedicatedCpuPlacement: true,
+              ...(isolated && { isolateEmulatorThread: true }),
+            },
+            ...(ioThreads > 0 && {
+              ioThreadsPolicy: 'supplementalPool',
+              ioThreads: { supplementalPoolThreadCount: ioThreads },
+            }),
+            memory: { guest: `${Math.max(1, Math.ceil(needOf(vm) / 4))}Gi` },
+            devices: {},
+          },
+          networks: [{ name: 'default', pod: {} }, ...networks],
+        },
+      },
+    },
+  };
+}
+
+/** A localnet of OVN-Kubernetes on a physnet, by which VMs join it. */
+export function localnet(physnet: string) {
+  const config = {
+    cniVersion: '1.1.0',
+    type: 'ovn-k8s-cni-overlay',
+    name: physnet,
+    topology: 'localnet',
+    physicalNetworkName: physnet,
+    netAttachDefName: `${VM_NAMESPACE}/${physnet}`,
+  };
+  return {
+    apiVersion: 'k8s.cni.cncf.io/v1',
+    kind: 'NetworkAttachmentDefinition',
+    metadata: { name: physnet, namespace: VM_NAMESPACE },
+    spec: { config: JSON.stringify(config) },
+  };
+}

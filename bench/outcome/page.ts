@@ -1,0 +1,72 @@
+import { writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { root } from '../../test/support/bundles.ts';
+import { outcomeChart } from './chart.ts';
+import { CONTENDERS, TITLES } from './contenders.ts';
+import { FLEETS, inWords } from './fleets.ts';
+import type { Figures } from './history.ts';
+import { fillsFleet, type Result, readResults } from './results.ts';
+import { writeBetween } from './write-between.ts';
+
+const PAGE = 'docs/reference/outcome.md';
+const CHART = 'docs/reference/outcome.svg';
+
+/** Writes the table into the page, and the chart next to it. */
+export function writeOutcome(): void {
+  const results = readResults();
+  writeBetween(join(root, PAGE), outcomeTables(results, `${cpus().length} cores, Node.js ${process.versions.node}`));
+  writeFileSync(join(root, CHART), outcomeChart(results));
+}
+
+interface Column {
+  readonly title: string;
+  readonly shown: (figures: Figures) => string;
+  /** Says something only where the fleet was filled. */
+  readonly ofFull?: boolean;
+}
+
+const percent = (share: number | null) => (share === null ? '–' : `${(share * 100).toFixed(0)} %`);
+const seconds = (value: number | null) => (value === null ? 'never' : `${value.toFixed(1)} s`);
+
+const COLUMNS: readonly Column[] = [
+  { title: 'rejections', shown: ({ rejections }) => rejections.toFixed(0) },
+  { title: 'in 10 s', shown: ({ soon }) => percent(soon) },
+  { title: 'p50', shown: ({ p50 }) => seconds(p50) },
+  { title: 'p99', shown: ({ p99 }) => seconds(p99) },
+  { title: 'before first', shown: ({ beforeFirst }) => `${beforeFirst ?? 'all'}`, ofFull: true },
+  { title: 'at end', shown: ({ atEnd }) => `${atEnd}` },
+  { title: 'near network', shown: ({ near }) => percent(near) },
+  { title: 'idle cores', shown: ({ idleCores }) => `${idleCores.toFixed(0)} %`, ofFull: true },
+  { title: 'padding', shown: ({ padding }) => `${padding.toFixed(0)} %` },
+  { title: 'control plane', shown: ({ processor }) => `${processor.toFixed(1)} s` },
+];
+
+/** A table for each fleet, in the order of the fleets. */
+export function outcomeTables(results: readonly Result[], machine: string): string {
+  const fleets = FLEETS.filter(({ name }) => results.some(({ fleet }) => fleet === name));
+  const tables = fleets.map((fleet) => {
+    const ours = CONTENDERS.flatMap((one) => results.find((r) => r.fleet === fleet.name && r.contender === one) ?? []);
+    const [first] = ours as [Result];
+    const loads = ours.map(({ load }) => load);
+    const isFull = fillsFleet(first);
+    const cellsOf = (figures: Figures) =>
+      COLUMNS.map(({ shown, ofFull }) => (ofFull && !isFull ? '–' : shown(figures)));
+    return [
+      `### ${inWords(fleet)}`,
+      '',
+      `\`${fleet.name}\`, ${first.figures.vms} VMs, seed ${first.seed}, load average ${range(loads)}`,
+      '',
+      row('', ...COLUMNS.map(({ title }) => title)),
+      row('---', ...COLUMNS.map(() => '---:')),
+      ...ours.map(({ contender, figures }) => row(TITLES[contender], ...cellsOf(figures))),
+    ].join('\n');
+  });
+  return [`Measured on a machine with ${machine}, shared with other work.`, ...tables].join('\n\n');
+}
+
+const range = (values: readonly number[]) => {
+  const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => value.toFixed(1));
+  return least === most ? `${least}` : `${least} to ${most}`;
+};
+const row = (...cells: readonly string[]) => `| ${cells.join(' | ')} |`;

@@ -1,0 +1,87 @@
+import { unionOf } from '../../model/cpu-set.ts';
+import type { KubernetesObject } from '../../test/real/control-plane.ts';
+import type { KubeletNode } from './kubelets.ts';
+import { xxhash64 } from './xxhash64.ts';
+
+/** NodeResourceTopology objects as resource-topology-exporter and NFD's updater make them from a kubelet's PodResources API. */
+
+export const RESOURCE_TOPOLOGIES = '/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies';
+
+/** The kind, with any content. */
+export const RESOURCE_TOPOLOGY_DEFINITION: KubernetesObject = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: {
+    name: 'noderesourcetopologies.topology.node.k8s.io',
+    annotations: { 'api-approved.kubernetes.io': 'https://github.com/kubernetes/enhancements/pull/1870' },
+  },
+  spec: {
+    group: 'topology.node.k8s.io',
+    scope: 'Cluster',
+    names: {
+      kind: 'NodeResourceTopology',
+      listKind: 'NodeResourceTopologyList',
+      plural: 'noderesourcetopologies',
+      singular: 'noderesourcetopology',
+      shortNames: ['node-res-topo'],
+    },
+    versions: [
+      {
+        name: 'v1alpha2',
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+};
+
+/** Memory is never short here, so each NUMA node offers more than its VMs ask for. */
+const MEMORY = '256Gi';
+const METHOD = 'with-exclusive-resources';
+
+/** What the node has, NUMA node by NUMA node: reserved CPUs are not allocatable, and assigned ones not available. */
+export function resourceTopologyOf({ name, settings, state, pods }: KubeletNode) {
+  const { host, reserved, topologyManagerPolicy, topologyManagerScope } = settings;
+  const assigned = unionOf([...state.assignments.values()].flatMap((containers) => [...containers.values()]));
+  const zones = host.cells.map(({ id, cpus }) => {
+    const allocatable = cpus.minus(reserved);
+    return {
+      name: `node-${id}`,
+      type: 'Node',
+      costs: host.cells.map((other) => ({ name: `node-${other.id}`, value: other.id === id ? 10 : 20 })),
+      resources: [
+        {
+          name: 'cpu',
+          capacity: `${cpus.size}`,
+          allocatable: `${allocatable.size}`,
+          available: `${allocatable.minus(assigned).size}`,
+        },
+        { name: 'memory', capacity: MEMORY, allocatable: MEMORY, available: MEMORY },
+      ],
+    };
+  });
+  return {
+    apiVersion: 'topology.node.k8s.io/v1alpha2',
+    kind: 'NodeResourceTopology',
+    metadata: { name },
+    attributes: [
+      { name: 'topologyManagerPolicy', value: topologyManagerPolicy },
+      { name: 'topologyManagerScope', value: topologyManagerScope },
+      { name: 'nodeTopologyPodsFingerprint', value: fingerprint([...pods.values()].map(({ metadata }) => metadata)) },
+      { name: 'nodeTopologyPodsFingerprintMethod', value: METHOD },
+    ],
+    zones,
+  };
+}
+
+/** Of the pods that hold CPUs of their own, in whatever order. Source: k8stopologyawareschedwg/podfingerprint, v001. */
+export function fingerprint(pods: readonly { readonly namespace?: string; readonly name: string }[]): string {
+  const hashes = pods.map(({ namespace = '', name }) => xxhash64(Buffer.from(name), xxhash64(Buffer.from(namespace))));
+  const sorted = BigUint64Array.from(hashes).sort();
+  const bytes = Buffer.alloc(sorted.length * 8);
+  sorted.forEach((hash, i) => {
+    bytes.writeBigUInt64LE(hash, i * 8);
+  });
+  return `pfp0v001${xxhash64(bytes).toString(16).padStart(16, '0')}`;
+}

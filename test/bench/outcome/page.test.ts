@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { outcomeChart } from '../../../bench/outcome/chart.ts';
+import { CONTENDERS, NRT_ASSETS, nrtScheduler, TITLES } from '../../../bench/outcome/contenders.ts';
+import { outcomeTables } from '../../../bench/outcome/page.ts';
+import { readResults } from '../../../bench/outcome/results.ts';
+import { root } from '../../support/bundles.ts';
+
+describe('the outcome page', () => {
+  const results = readResults();
+  const page = readFileSync(join(root, 'docs/reference/outcome.md'), 'utf8');
+
+  it('has a table of what was recorded', () => {
+    assert.ok(results.length > 0);
+    const machine = /^Measured on a machine with (.*), shared with other work\.$/m.exec(page)?.[1] ?? '';
+    assert.ok(page.includes(outcomeTables(results, machine)), 'npx tsx bench/outcome/run.ts --page writes it again');
+  });
+
+  it('has a chart of it, which follows the colours of the reader', () => {
+    const chart = readFileSync(join(root, 'docs/reference/outcome.svg'), 'utf8');
+    assert.equal(chart, outcomeChart(results));
+    assert.match(chart, /@media \(prefers-color-scheme: dark\)/);
+    for (const one of CONTENDERS) assert.ok(chart.includes(TITLES[one]), one);
+  });
+
+  it('names a recorded fleet once for each contender', () => {
+    const names = results.map(({ fleet, contender }) => `${fleet} ${contender}`);
+    assert.equal(new Set(names).size, names.length);
+  });
+
+  it('leaves NodeResourceTopologyMatch out where no scheduler is named', () => {
+    assert.equal(nrtScheduler({}), undefined);
+    assert.equal(nrtScheduler({ [NRT_ASSETS]: join(root, 'docs') }), undefined);
+  });
+});

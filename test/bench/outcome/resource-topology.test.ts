@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { FLEETS, hostOf, reservedOf } from '../../../bench/outcome/fleets.ts';
+import { fingerprint, resourceTopologyOf } from '../../../bench/outcome/resource-topology.ts';
+import { xxhash64 } from '../../../bench/outcome/xxhash64.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
+import type { KubeletSettings } from '../../../sandbox/kubelet/settings.ts';
+import { rulesOf } from '../../../sandbox/kubelet/settings.ts';
+
+describe('XXH64', () => {
+  // Source: the specification's own vectors and those of its ports.
+  const cases: readonly (readonly [text: string, seed: bigint, sum: string])[] = [
+    ['', 0n, 'ef46db3751d8e999'],
+    ['a', 0n, 'd24ec4f1a98c6e5b'],
+    ['abc', 0n, '44bc2cf5ad770999'],
+    ['xxhash', 20141025n, 'b559b98d844e0635'],
+  ];
+  for (const [text, seed, sum] of cases) {
+    it(`of "${text}" with the seed ${seed}`, () => {
+      assert.equal(xxhash64(Buffer.from(text), seed).toString(16).padStart(16, '0'), sum);
+    });
+  }
+});
+
+describe('NodeResourceTopology objects of the outcome bench', () => {
+  it('have a fingerprint that does not depend on the order of pods', () => {
+    const [a, b] = [
+      { namespace: 'tenants', name: 'a' },
+      { namespace: 'tenants', name: 'b' },
+    ] as const;
+    assert.equal(fingerprint([a, b]), fingerprint([b, a]));
+    assert.notEqual(fingerprint([a]), fingerprint([a, b]));
+    assert.equal(fingerprint([]), 'pfp0v001ef46db3751d8e999');
+  });
+
+  it('have the fingerprint that the Go library computes', () => {
+    const names = ['virt-launcher-vm-0-abcde', 'virt-launcher-vm-12345678901234567890-fghij'];
+    const pods = [...names.map((name) => ({ namespace: 'tenants', name })), { namespace: 'default', name: 'x' }];
+    assert.equal(fingerprint(pods), 'pfp0v0012df1a6735f2ff1fb');
+  });
+
+  it('count CPUs by NUMA node: reserved ones are not allocatable, assigned ones not available', () => {
+    const fleet = FLEETS.find(({ name }) => name === '8-smt-2-single-numa-node')!;
+    const settings: KubeletSettings = {
+      version: 'v1.36.2',
+      host: createHost(hostOf(fleet)),
+      reserved: CpuSet.parse(reservedOf(fleet)),
+      cpuManagerPolicy: 'static',
+      cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' },
+      topologyManagerPolicy: fleet.policy,
+      topologyManagerScope: 'container',
+    };
+    const assignments = new Map([['uid', new Map([['compute', CpuSet.parse('1-2,17-18,8,24')]])]]);
+    const state = rulesOf(settings).initialState(new Map(), assignments);
+    const { zones, attributes } = resourceTopologyOf({ name: 'node-000', settings, state, pods: new Map() });
+    const cpus = zones.map(({ resources: [cpu] }) => [cpu?.capacity, cpu?.allocatable, cpu?.available]);
+    assert.deepEqual(cpus, [
+      ['16', '14', '10'],
+      ['16', '16', '14'],
+    ]);
+    assert.deepEqual(
+      attributes.slice(0, 2).map(({ value }) => value),
+      ['single-numa-node', 'container'],
+    );
+  });
+});

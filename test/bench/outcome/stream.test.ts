@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { allocatable, cellOf, FLEETS, hostOf } from '../../../bench/outcome/fleets.ts';
+import { machineOf } from '../../../bench/outcome/machine.ts';
+import { createStream, needOf, type Stream } from '../../../bench/outcome/stream.ts';
+import { createHost } from '../../../model/host.ts';
+import { launcherPod } from '../../../sandbox/virt-controller/launcher-pod.ts';
+import { instanceOf } from '../../../sandbox/virt-controller/lifecycle.ts';
+
+const fleetOf = (name: string) => FLEETS.find((fleet) => fleet.name === name)!;
+const FLEET = fleetOf('8-smt-2-best-effort');
+
+/** VMs that are there after every event, and the CPUs that they come to in whole cores. */
+function loads({ events }: Stream, threads: number): number[] {
+  const sizes = new Map<string, number>();
+  return events.map((event) => {
+    if ('create' in event) sizes.set(event.create.name, Math.ceil(needOf(event.create) / threads) * threads);
+    else assert.ok(sizes.delete(event.delete), `${event.delete} is there when it is deleted`);
+    return [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  });
+}
+
+describe('the stream of the outcome bench', () => {
+  it('is the same for the same seed, and another for another', () => {
+    const stream = createStream({ seed: 7, fleet: FLEET });
+    assert.deepEqual(createStream({ seed: 7, fleet: FLEET }), stream);
+    assert.notDeepEqual(createStream({ seed: 8, fleet: FLEET }), stream);
+  });
+
+  it('does not depend on the policy of the topology manager', () => {
+    assert.deepEqual(
+      createStream({ seed: 1, fleet: FLEET }),
+      createStream({ seed: 1, fleet: fleetOf('8-smt-2-restricted') }),
+    );
+  });
+
+  for (const fleet of FLEETS.filter(({ policy }) => policy === 'restricted')) {
+    it(`leaves room in the steady part and asks for more than there is in the fill: ${fleet.name}`, () => {
+      const stream = createStream({ seed: 1, fleet });
+      const capacity = allocatable(fleet);
+      const after = loads(stream, fleet.threads);
+      const steady = stream.events.map((event) => !('create' in event) || event.create.phase === 'steady');
+      const inSteady = after.filter((_, i) => steady[i]);
+      assert.ok(Math.max(...inSteady) < capacity * 0.85, `${Math.max(...inSteady)} of ${capacity}`);
+      assert.ok(after.at(-1)! >= capacity * 1.25);
+      assert.deepEqual(
+        stream.events.map(({ at }) => at),
+        stream.events.map(({ at }) => at).toSorted((a, b) => a - b),
+      );
+    });
+  }
+
+  it('has what it promises: odd and even sizes, two guest threads, IO threads, both physnets, bursts, churn', () => {
+    const { vms, events } = createStream({ seed: 1, fleet: fleetOf('50-smt-2-best-effort') });
+    const share = (test: (vm: (typeof vms)[number]) => boolean) => vms.filter(test).length / vms.length;
+    const close = (found: number, wanted: number) =>
+      assert.ok(Math.abs(found - wanted) < 0.1, `${found} for ${wanted}`);
+    close(
+      share(({ threads }) => threads === 2),
+      4 / 15,
+    );
+    close(
+      share(({ ioThreads }) => ioThreads > 0),
+      0.2,
+    );
+    close(
+      share(({ network }) => network === 'physnet0'),
+      0.25,
+    );
+    close(
+      share(({ network }) => network === 'physnet1'),
+      0.25,
+    );
+    assert.ok(share((vm) => needOf(vm) % 2 === 1) > 0.3);
+    assert.equal(
+      share((vm) => !vm.isolated && needOf(vm) % 2 === 1),
+      0,
+      'an odd VM without an isolated emulator thread runs nowhere',
+    );
+    const deleted = events.filter((event) => 'delete' in event).length;
+    const replaced = vms.filter(({ phase }) => phase === 'steady').length - deleted;
+    close(deleted / replaced, 0.3);
+    const together = new Map<number, number>();
+    for (const event of events) if ('create' in event) together.set(event.at, (together.get(event.at) ?? 0) + 1);
+    assert.ok([...together.values()].filter((burst) => burst === 8).length >= 5);
+  });
+
+  it('ends after as many VMs as it is limited to', () => {
+    assert.equal(createStream({ seed: 1, fleet: FLEET, vms: 20 }).vms.length <= 20, true);
+  });
+
+  it('renders launchers that ask for what the stream says', () => {
+    for (const vm of createStream({ seed: 3, fleet: FLEET }).vms) {
+      const vmi = instanceOf(machineOf(vm, {}));
+      const [compute] = launcherPod(vmi).spec.containers;
+      assert.equal(compute?.resources?.limits?.['cpu'], String(needOf(vm)), vm.name);
+    }
+  });
+
+  it('has fleets whose largest VM fits into a NUMA node, without the reserved core', () => {
+    for (const fleet of FLEETS) {
+      const host = createHost(hostOf(fleet));
+      assert.equal(host.threadsPerCore, fleet.threads);
+      assert.equal(host.cells.length, fleet.cells);
+      const largest = Math.max(...createStream({ seed: 1, fleet: fleetOf('50-smt-2-best-effort') }).vms.map(needOf));
+      const cell = host.cells[cellOf('physnet0', fleet)]!;
+      assert.ok(cell.cpus.size - fleet.threads >= largest + (largest % 2), fleet.name);
+    }
+  });
+});
