@@ -139,7 +139,7 @@ describe('the command on a real API server', function () {
       assert.match(stderr, /not allowed: .*"jane@example\.com" cannot list/);
     });
 
-    it('a pod that is not there: status 4, with those that are', async () => {
+    it('an unknown pod: status 4, with the existing ones', async () => {
       const { status, stderr } = await run(admin, 'explain', 'pod', 'wait');
       assert.equal(status, 4);
       assert.match(stderr, /no pod wait in namespace default \(there are waits\)/);
