@@ -19,6 +19,7 @@ interface Flags {
 
 const EXAMPLES = `
 A mask has one entry for the whole VM, or one for each vCPU, separated by colons. An entry is "all", or CPU ids and ranges
+separated by commas, such as 0-3,8.
 
 Examples:
   plumbline cpu-mask parse 2,0-1:all:4,6-8             # 0-2:all:4,6-8

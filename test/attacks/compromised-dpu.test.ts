@@ -67,7 +67,7 @@ describe('attacks by a compromised DPU', function () {
     await stage.admin.patch(lease, MERGE, { spec: { leaseDurationSeconds: 3 } });
   });
 
-  it('a renewal from the future, or that is no time, counts like any other', async () => {
+  it('counts a renewal from the future, or without a valid time, like any other', async () => {
     await renew(stage.admin, { renewTime: '2999-01-01T00:00:00.000000Z' });
     await delay(500);
     await until('the DPU to count as dead again', async () => (await condition()) === 'False');

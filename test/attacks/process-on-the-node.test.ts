@@ -56,7 +56,7 @@ describe('attacks by a process on the node', function () {
     });
   }
 
-  it('200 connections to the probes, and paths that are none', async function () {
+  it('200 connections to the probes, and invalid paths', async function () {
     const { agent } = stage;
     if (!agent) return skipFor(GATE, this);
     for (let i = 0; i < 200; i++) {

@@ -294,7 +294,7 @@ describe('attacks by a stranger on the pod network', function () {
     await stage.serve();
   });
 
-  it('what a refusal says of a request is short, whatever the request', async () => {
+  it('a refusal has a short message for every request', async () => {
     const long = 'x'.repeat(300_000);
     const bodies = [
       reviewOf({ metadata: { labels: { [long]: 5 } }, spec: { containers: [{ name: long }] } }),

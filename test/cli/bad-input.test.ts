@@ -251,7 +251,7 @@ describe('reports an error in one line, with the next step', function () {
     });
     after(() => cluster.stop());
 
-    it('a name that is not there: status 4, with those that are', async () => {
+    it('an unknown name: status 4, with the existing names', async () => {
       const ran = await plumbline(['explain', 'pod', 'firewal'], { kubeconfig: cluster.kubeconfig });
       assert.equal(ran.status, 4);
       assertOneLine(ran);

@@ -194,7 +194,7 @@ describe('whom the command is, by its kubeconfig', () => {
     );
   });
 
-  it('a file that is no YAML is not quoted: it may hold a token', () => {
+  it('does not quote a file that is not YAML: it may hold a token', () => {
     const root = temp();
     writeTree(root, { config: 'users:\n- name: me\n  user: {token: very-secret\n' });
     assert.throws(

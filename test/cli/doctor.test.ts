@@ -814,7 +814,7 @@ describe('plumbline doctor', () => {
     assert.equal(forbidden.findings.length, 1);
   });
 
-  it('one missing certificate is one finding, whatever it shows in', () => {
+  it('reports one missing certificate as one finding', () => {
     const facts: Facts = {
       ...GOOD,
       ...mutating({ clientConfig: {} }),
@@ -904,7 +904,7 @@ describe('plumbline doctor', () => {
     );
   });
 
-  it('claims nothing of what it may not read', () => {
+  it('makes no claim about objects that it may not read', () => {
     const forbidden = Object.fromEntries(Object.keys(GOOD).map((key) => [key, { missing: 'forbidden' }]));
     const reports = ALL.map((check) => check({ ...(forbidden as unknown as Facts), now: NOW, nodes: [] }));
     assert.deepEqual(
@@ -953,7 +953,7 @@ describe('plumbline doctor', () => {
     assert.match(unseen.join(), /the version in the image kube-scheduler@sha256:0a/);
   });
 
-  it('keeps no private key of what it reads', () => {
+  it('does not keep private keys', () => {
     assert.ok(!JSON.stringify(GOOD).includes('tls.key'));
   });
 

@@ -103,7 +103,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       assert.match(help.join(), /change the VM’s plumbline\.dev\/cpu-mask/);
     });
 
-    it('a node that would run it on all CPUs is not said to keep the mask', async () => {
+    it('does not claim that a node that would run it on all CPUs satisfies the mask', async () => {
       await cluster.pod('fixed', masked('2:22', { status: WAITS, annotations: { [FIX]: 'true' } }));
       const { why, asks, nodes } = await explained('pod', 'fixed');
       assert.equal(why, 'it waits although 3 of 5 nodes would take it');
@@ -184,7 +184,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       );
     };
 
-    it('paused until its agent reports: not said to run', async () => {
+    it('paused until its agent reports: not shown as running', async () => {
       await start('silent');
       for (const [kind, name] of [
         ['vm', 'silent'],
@@ -240,7 +240,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       assert.equal(unpinned.why, 'it runs on numa1, and its CPU mask is not applied: found those of 0');
     });
 
-    it('without a mask and paused: not said to run either', async () => {
+    it('without a mask and paused: not shown as running either', async () => {
       await start('plain', { mask: null, record: '' });
       assert.equal((await explained('vm', 'plain')).stage, 'paused');
     });

@@ -196,14 +196,14 @@ describe('plumbline explain', function () {
     });
     after(() => cluster.sandbox.client.delete(LEASES, made));
 
-    it('a pod of another scheduler: said, as that one may not ask', async () => {
+    it('says that a pod has another scheduler, which may not ask the extender', async () => {
       await cluster.pod('elsewhere', { cpus: 4, status: UNSCHEDULABLE, spec: { schedulerName: 'other-scheduler' } });
       const { causes, help } = await explained('pod', 'elsewhere');
       assert.match(causes.join(), /its scheduler is other-scheduler, which does not ask the extender/);
       assert.match(help.join(), /create the pod again with schedulerName: plumbline-scheduler/);
     });
 
-    it('a pod of it is asked about, whatever it requests', async () => {
+    it('that scheduler asks about every pod of its own', async () => {
       const spec = { schedulerName: 'plumbline-scheduler', containers: [plain('4')] };
       await cluster.pod('asked-about', { status: UNSCHEDULABLE, spec });
       const { causes, why } = await explained('pod', 'asked-about');
@@ -267,7 +267,7 @@ describe('plumbline explain', function () {
     assert.equal(nodes.find(({ nodes: names }) => names.includes('contended'))?.kind, 'network-elsewhere');
   });
 
-  it('a VM larger than the NUMA node of its network: no core that comes free would help, and none is asked for', async () => {
+  it('a VM larger than the NUMA node of its network: freeing cores would not help, and is not a remedy', async () => {
     await cluster.node('small-cells', { labels: { pool: 'small' } });
     await cluster.node('small-cordoned', { labels: { pool: 'small' }, unschedulable: true });
     const spec = { nodeSelector: { pool: 'small' } };
@@ -474,7 +474,7 @@ describe('plumbline explain', function () {
     }
   });
 
-  it('fits on a screen, whatever the number of nodes; a narrow one too', async () => {
+  it('fits on a screen for any number of nodes, also on a narrow one', async () => {
     for (let i = 0; i < 60; i++) await cluster.node(`extra-${i}`, { report: busy(1 + (i % 7)) });
     await cluster.pod('crowd', { cpus: 14, annotations: DECIDED, resources: PHYSNET0, status: UNSCHEDULABLE });
     for (const columns of ['120', '60']) {

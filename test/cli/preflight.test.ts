@@ -58,7 +58,7 @@ describe('the preflight', () => {
     });
   }
 
-  it('says of which nodes nothing was read', () => {
+  it('names the nodes that were not read', () => {
     const nodes = { value: Array.from({ length: 60 }, (_, i) => ({ metadata: { name: `n${i}` } })) as never };
     const { unseen } = checkPreflight({ ...GOOD, nodes, kubelets: new Map([['n0', { missing: 'forbidden' }]]) });
     assert.ok(unseen.includes('settings of n0 (you may not get nodes/proxy)'), unseen.join());

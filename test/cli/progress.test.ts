@@ -23,7 +23,7 @@ describe('the progress of a command', () => {
     assert.equal(written[2], '\r\u001b[K');
   });
 
-  it('is a plain line now and then into a pipe, without control characters', () => {
+  it('is a plain line at intervals into a pipe, without control characters', () => {
     const written = drawn(false, [0, 5000, 10_000, 12_000, 21_000, 40_000]);
     assert.deepEqual(written, [' 25 %  10 VMs placed\n', ' 52 %  21 VMs placed\n', '100 %  40 VMs placed\n']);
   });

@@ -49,13 +49,13 @@ describe('plumbline simulate', () => {
       assert.deepEqual(vms[0]?.refusals, { 'physnet nowhere is not on the node': 3 });
     });
 
-    it('what is stranded: free where nothing asked for fits', () => {
+    it('counts CPUs as stranded on nodes where no requested VM fits', () => {
       const { cpus } = run(2, '2x8x2', ['4c2t']);
       assert.deepEqual(cpus, { total: 64, reserved: 4, before: 0, given: 60, padding: 6, free: 0, stranded: 0 });
       assert.equal(run(2, '2x8x2', ['6c2t']).cpus.stranded, 4);
     });
 
-    it('for any nodes and VMs: CPUs add up, and nothing asked for would still fit', () => {
+    it('for any nodes and VMs: CPUs add up, and no requested VM would still fit', () => {
       const shape = fc.tuple(
         fc.integer({ min: 1, max: 9 }),
         fc.constantFrom(1, 2),

@@ -101,7 +101,7 @@ describe('the states of a VM, to every output', () => {
           );
         });
 
-        it('vm status, of what the agent says', () => {
+        it('vm status, from the agent’s answer', () => {
           const [said] = statusOf(one)?.pinning ?? [];
           if (said === undefined || one.state === 'paused') return;
           const { verdict } = REASONS[maskReason(said.state)];

@@ -24,7 +24,7 @@ describe('the progress of a long run', () => {
     ]);
   });
 
-  it('is a plain line now and then elsewhere', () => {
+  it('is a plain line at intervals elsewhere', () => {
     const { written, out } = capture(false);
     const progress = createStatusLine(out, 2);
     for (const i of [1, 2, 3, 4]) progress.status(`${i} of 4`);

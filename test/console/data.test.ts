@@ -55,7 +55,7 @@ describe('the page’s data', () => {
     );
   });
 
-  it('lays a host out by NUMA node and core, whatever its numbering, with its networks', () => {
+  it('lays out a host by NUMA node and core for any CPU numbering, with its networks', () => {
     const shape = shapeOf(TURNS);
     assert.deepEqual(
       shape.slots.map(({ cpu }) => cpu),
@@ -211,7 +211,7 @@ describe('the list of VMs', () => {
   before(() => store.take(records));
   const list = () => vmsOf(store.nodes.values(), store.running.values());
 
-  it('has every owner once, and those that have no CPUs of their own but a mask', () => {
+  it('has every owner once, including those with a mask and without dedicated CPUs', () => {
     assert.deepEqual(
       findVms(list(), query).map((vm) => [vm.name, vm.node, cpuCount(vm), vm.verdict, vm.mask]),
       [

@@ -65,7 +65,7 @@ describe('shapes in what the console sends', () => {
     assert.deepEqual(sent(feed), ['s0', 's1', 'n1 a of 0']);
   });
 
-  it('are none of a node whose report contradicts itself', () => {
+  it('do not exist for a node whose report contradicts itself', () => {
     const { feed, report } = feedOf();
     report('a', statusOf({ reserved: '0,99' }));
     assert.deepEqual(sent(feed), ['n1 a of -1']);

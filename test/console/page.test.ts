@@ -192,7 +192,7 @@ describe('the page in Chromium', function () {
     assert.equal(await background(), light);
   });
 
-  it('moves nothing for those who asked for less motion', async () => {
+  it('shows no motion for users who prefer reduced motion', async () => {
     const { page } = await openPage(browser, under.url, { reducedMotion: 'reduce' });
     const moving = await page.evaluate<number>(
       `[...document.querySelectorAll('*')].filter((one) => {

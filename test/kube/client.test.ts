@@ -66,7 +66,7 @@ describe('the Kubernetes client', () => {
     );
   });
 
-  it('says which file is no kubeconfig', () => {
+  it('names the file that is not a kubeconfig', () => {
     assert.throws(
       () => createKubeClient(kubeconfigAccess('/nonexistent/kubeconfig'), 'test'),
       (error: unknown) =>

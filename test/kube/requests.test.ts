@@ -130,7 +130,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('a write whose answer was lost and that is refused the second time is no conflict', async () => {
+  it('does not treat a refused retry of a write whose answer was lost as a conflict', async () => {
     const api = client();
     await api.get('/a');
     lost = 1;
@@ -155,7 +155,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('an answer that is no success: status, reason and text; one that is no JSON', async () => {
+  it('an error answer: status, reason and text; one that is not JSON', async () => {
     const api = client();
     answer = { status: 409, body: '{"reason":"AlreadyExists","message":"it is there"}' };
     await assert.rejects(api.create('/a', {}), (error) => {

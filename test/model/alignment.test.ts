@@ -37,7 +37,7 @@ describe('alignment to whole cores', () => {
     assert.equal(annotatedThreadsPerCore([1, 8, 2]), 8);
   });
 
-  it('refuses what is no count', () => {
+  it('refuses an invalid count', () => {
     for (const bad of [-1, 1.5, Number.NaN]) assert.throws(() => paddingCpus(bad, 2), RangeError);
     for (const bad of [0, -2, 0.5, Number.NaN]) assert.throws(() => paddingCpus(2, bad), RangeError);
   });

@@ -49,7 +49,7 @@ describe('the gate’s configuration, made from the primary', () => {
     assert.deepEqual([conf['capabilities'], conf['delegate']], [{ bandwidth: true }, { type: 'multus' }]);
   });
 
-  it('a gate that is in there already is taken out, in whatever form', () => {
+  it('removes a gate that is already there, in any form', () => {
     for (const before of [OVN, MULTUS, BRIDGE]) {
       for (const form of ['chained', 'wrapper'] as const)
         assert.deepEqual(gated(gated(before, form).conf), gated(before));
@@ -208,7 +208,7 @@ describe('what the gate decides', () => {
   for (const [what, more] of holds)
     it(`holds: ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
 
-  it('D9: Plumbline’s marker resources are no device of a DPU', () => {
+  it('D9: Plumbline’s marker resources do not count as devices of a DPU', () => {
     assert.equal(hasDpuDevice(['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], new Set()), false);
     assert.equal(hasDpuDevice(['plumbline.dev/tunnel', 'openshift.io/dpu'], new Set()), true);
     assert.equal(hasDpuDevice(['openshift.io/dpu'], new Set(['nvidia.com/bf3'])), false);

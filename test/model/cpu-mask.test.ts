@@ -128,7 +128,7 @@ describe('checking a mask', () => {
     assert.equal(cpusOf(parseMask('1:all:200')).toString(), '1,200');
   });
 
-  it('M5: falls back to all on a host that is too small only where that is asked for', () => {
+  it('M5: falls back to all on a host that is too small only on request', () => {
     const mask = parseMask('0:4');
     assert.deepEqual(maskForHost(mask, range(7), true), { mask, fellBack: false });
     assert.deepEqual(maskForHost(mask, range(3), true), { mask: ALL, fellBack: true });

@@ -36,7 +36,7 @@ describe('where IO threads were pinned', () => {
     cores: Array.from({ length: 16 }, (_, n) => `${n},${n + 16}`),
   });
 
-  it('is what the launcher’s own algorithm gives, whatever the guest and the cpuset are', () => {
+  it('matches the launcher’s own algorithm for every guest and cpuset', () => {
     const cpusets = fc.uniqueArray(fc.nat(31), { minLength: 4, maxLength: 32 }).map((ids) => CpuSet.of(ids));
     fc.assert(
       fc.property(

@@ -91,7 +91,7 @@ describe('the doctor’s view of a DPU’s lease', () => {
   ];
   for (const [what, more, expected] of cases) it(what, () => assert.match(problems(more), expected));
 
-  it('a node that is no DPU host and has no lease needs none', () => {
+  it('needs no lease on a node that is not a DPU host', () => {
     assert.equal(problems({ dpuHost: false, looks: [] }), '');
   });
 
@@ -145,7 +145,7 @@ describe('D11: connection-status of OVN-Kubernetes pods', () => {
     assert.deepEqual(of('{"Foo":"Bar"}', asked), ['default absent']);
   });
 
-  it('what is no JSON, or no object, names nothing', () => {
+  it('finds no names in anything but a JSON object', () => {
     for (const wrong of ['', '{', '[]', 'null', '"x"']) {
       assert.deepEqual(of('{}', wrong), [], wrong);
       assert.deepEqual(of(wrong, '{"default":{}}'), ['default absent'], wrong);

@@ -145,7 +145,7 @@ describe('the lease observer', () => {
     assert.deepEqual(states([...died, [70, read('c')]], [70]), ['alive']);
   });
 
-  it('where others’ hosts write the lease once at their start, one change is no proof', () => {
+  it('where others’ hosts write the lease once at their start, one change is not enough', () => {
     const observe = { duration: D, proof: 2 };
     assert.deepEqual(
       states(
@@ -339,7 +339,7 @@ describe('renewTime', () => {
     assert.equal(nextRenewTime('no time', now), '2026-01-01T00:00:00.123456Z');
   });
 
-  it('D1: strictly advances, whatever the clock does', () => {
+  it('D1: strictly advances with any clock', () => {
     const micros = fc.bigInt({ min: 0n, max: 4_000_000_000_000_000n });
     fc.assert(
       fc.property(fc.array(micros, { minLength: 2 }), (clocks) => {
@@ -378,7 +378,7 @@ describe('what a Lease may say of its duration', () => {
     it(`${said} counts as ${counts} s`, () => assert.equal(leaseSeconds(said), counts));
   }
 
-  it('a host’s leaseDurationSeconds does not revive a dead DPU, nor overflow a timer', () => {
+  it('a host’s leaseDurationSeconds neither revives a dead DPU nor overflows a timer', () => {
     const readings: [number, LeaseReading][] = [
       [0, read('a')],
       [10, read('b')],

@@ -55,7 +55,7 @@ describe('physnet resource names', () => {
     assert.equal(physnetResource('a'.repeat(63)), PHYSNET_RESOURCE_PREFIX + 'a'.repeat(63));
   });
 
-  it('knows what is no physnet’s resource', () => {
+  it('recognises names that are not resources of a physnet', () => {
     for (const other of ['cpu', 'plumbline.dev/tunnel', PHYSNET_RESOURCE_PREFIX, `${PHYSNET_RESOURCE_PREFIX}x--zz`]) {
       assert.equal(physnetOfResource(other), undefined);
     }

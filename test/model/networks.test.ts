@@ -115,7 +115,7 @@ describe('classification of networks', () => {
     assert.deepEqual(classifyNad(nad, EMPTY_CONTEXT), { kind: 'physnet', physnet: 'blue' });
   });
 
-  it('never throws, whatever the configuration is', () => {
+  it('never throws, for any configuration', () => {
     const fields = [
       'type',
       'name',
@@ -268,7 +268,7 @@ describe('interfaces', () => {
   });
   const guest = (networks: NonNullable<NetworkedVmi['spec']['networks']>): NetworkedVmi => ({ spec: { networks } });
 
-  it('are named by the VMI where there is one, whatever KubeVirt calls them in the pod', () => {
+  it('use the VMI’s names if there is one, not KubeVirt’s names in the pod', () => {
     const pod: Pod = podSchema.parse(fixture('virt-launcher-pod.admission'));
     const vmi = virtualMachineInstance.parse(fixture('vmi'));
     assert.deepEqual(names(interfacesOf({ namespace: 'telco-east', pod, vmi })), [
@@ -315,7 +315,7 @@ describe('interfaces', () => {
     assert.deepEqual(names(interfacesOf({ namespace: 'ns', vmi: own })), ['main=infra/fast']);
   });
 
-  it('are none on the host’s network, and one more than attached for an ordinary pod', () => {
+  it('are empty on the host’s network, and one more than attached for an ordinary pod', () => {
     assert.deepEqual(interfacesOf({ namespace: 'ns', pod: { metadata: {}, spec: { hostNetwork: true } } }), []);
     assert.deepEqual(names(interfacesOf({ namespace: 'ns', pod: annotations('net') })), ['eth0=pod', 'net1=ns/net']);
   });

@@ -85,7 +85,7 @@ describe('model/nova-conf: where networks are', () => {
     assert.match(warnings.join(), /bar has no \[neutron_physnet_bar\] numa_nodes: Nova does not start with this/);
   });
 
-  it('a section of a physnet that is not listed is left out, and said', () => {
+  it('ignores a section of an unlisted physnet, with a warning', () => {
     const { networks, warnings } = read('[neutron_physnet_foo]\nnuma_nodes = 1');
     assert.deepEqual(networks, {});
     assert.match(warnings.join(), /\[neutron_physnet_foo\] is left out/);

@@ -23,7 +23,7 @@ describe('model/report: a report held against its Node', () => {
     it(name, () => assert.equal(checkReport(host(cpus, threads), facts)?.code, code));
   }
 
-  it('a message stays short whatever is wrong', () => {
+  it('a message stays short for every fault', () => {
     assert.ok(faultOfError(new HostError('x'.repeat(10_000))).message.length <= 256);
     assert.equal(faultOfError(new Error('secret')).message, 'the report contradicts itself: it cannot be read');
   });

@@ -155,7 +155,7 @@ describe('the verdict on a change', function () {
     assert.equal(scoreOf(found).noticed, 2);
   });
 
-  it('tests that fail without any change are no judges', () =>
+  it('does not use tests that fail without any change', () =>
     assert.rejects(outcomes(['planted/wrong.test.ts']), (error: Error) => {
       assert.ok(error instanceof FailingTests);
       assert.match(error.message, /planted\/wrong.test.ts fails without any change: clamp holds 0/);

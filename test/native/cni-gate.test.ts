@@ -129,7 +129,7 @@ describe('the CNI plugin', () => {
       ],
     ];
     for (const [what, spoil] of untrusted) {
-      it(`settings ${what} are none`, async () => {
+      it(`ignores settings ${what}`, async () => {
         const path = join(gate.binDir, 'plumbline-gate.conf');
         gate.settings({ whenAbsent: 'closed' });
         assert.equal((await gate.call({ conf: chained('1.0.0') })).code, 1);
@@ -423,7 +423,7 @@ describe('the CNI plugin', () => {
         assert.equal((await add()).code, code);
       });
     }
-    it('a torn state is none', async () => {
+    it('ignores a torn state', async () => {
       execFileSync('sh', ['-c', `printf '{"dpu":"not-ready","at":1' > ${gate.state}`]);
       assert.equal((await add()).code, 0);
     });

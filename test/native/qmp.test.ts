@@ -88,7 +88,7 @@ describe('QEMU’s monitor, taken over by its guest', () => {
     qmp.close();
   });
 
-  it('threads of other processes are refused, by name: init’s, a child’s, one that is none', async () => {
+  it('threads of other processes are refused, by name: init’s, a child’s, an invalid one', async () => {
     const child = spawn('sleep', ['60']);
     try {
       for (const tid of [1, child.pid ?? 0, 4_194_304]) {

@@ -17,7 +17,7 @@ describe('threads of a process', () => {
     assert.equal(isThreadOf(own.at(-1)!, process.pid), false);
   });
 
-  it('of a process that has ended are none', async () => {
+  it('are empty for a process that has ended', async () => {
     const child = spawn('sleep', ['60']);
     const pid = child.pid!;
     assert.equal(isThreadOf(pid, pid), true);
@@ -26,7 +26,7 @@ describe('threads of a process', () => {
     assert.equal(isThreadOf(pid, pid), false);
   });
 
-  it('ids that are none have no threads: 0 would be the caller’s own group', () => {
+  it('invalid ids have no threads: 0 would be the caller’s own group', () => {
     for (const id of [0, -1, 2 ** 22 + 1])
       assert.deepEqual([isThreadOf(id, id), isThreadOf(process.pid, id)], [false, false]);
   });

@@ -26,7 +26,7 @@ describe('reservations that an extender of another version hands on', () => {
     assert.deepEqual([held, warning], [['a', 'b'], undefined]);
   });
 
-  it('of which one is written differently: the others are taken over, and the log says that one is lost', () => {
+  it('of which one is written differently: takes over the others, and logs that one is lost', () => {
     const { held, warning } = take('[{"uid":"a"},["b","10",60,["n1"]]]');
     assert.deepEqual([held, warning?.['read'], warning?.['lost']], [['b'], 1, 1]);
   });

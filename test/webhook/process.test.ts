@@ -65,7 +65,7 @@ describe('the webhook as a process', function () {
     return { child, ended, readiness, url: `https://127.0.0.1:${port}/mutate-pods` };
   };
 
-  it('ends with 2 and one line where there is no way to the API server', async () => {
+  it('ends with 2 and one line if the API server cannot be reached', async () => {
     const program = ['--import', 'tsx', join(root, 'webhook/main.ts')];
     const env = { PATH: process.env['PATH'] };
     const child = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });

@@ -38,7 +38,7 @@ describe('the last words of the lab', () => {
     await assert.rejects(shell.run('true'), /\nQEMU ended with SIGABRT\n.*silent\.log is empty\n/);
   });
 
-  it('a command that fails in a guest that answers is no reason for them', async () => {
+  it('does not collect them for a command that fails in a guest that answers', async () => {
     const failing = { arguments: [], run: () => Promise.reject(new Error('ssh false ended with 1: no')) };
     const qemu = { ended: undefined, logFile: join(directory, 'none.log') };
     await assert.rejects(explaining(failing, { qemu, serialLog }).run('false'), /^Error: ssh false ended with 1: no$/);

@@ -53,12 +53,12 @@ describe('the decision annotation, written and read', () => {
     assert.equal(NOTHING_TO_DO, decisionText(NOTHING));
   });
 
-  it('no annotation, and a text that is no decision, say that the webhook has not decided', () => {
+  it('reports no decision without the annotation, and for a malformed one', () => {
     for (const text of [undefined, '', 'seen', '7', 'null', '[]', '{"padding":'])
       assert.equal(read(text), undefined, text);
   });
 
-  it('padding that no host has is none', () => {
+  it('ignores padding that no host can have', () => {
     for (const padding of [-1, 0.5, 4097, '1', null]) {
       assert.equal(paddingOf({ annotations: { [DECISION_ANNOTATION]: JSON.stringify({ padding }) } }), 0);
     }

@@ -132,7 +132,7 @@ describe('model/kubelet: init containers', () => {
   const init = container('init', 4);
   const app = container('app', 4);
 
-  it('init 4 and app 4 with 4 free are refused under full-pcpus-only: the cores are asked for twice', () => {
+  it('init 4 and app 4 with 4 free are refused under full-pcpus-only: the kubelet requests the cores twice', () => {
     const kubelet = predictable(simpleHost(1, 6));
     assert.equal(
       outcome(admitOne(kubelet, [app], [init])),
@@ -201,7 +201,7 @@ describe('model/kubelet: what a kubelet remembers', () => {
   });
 });
 
-describe('model/kubelet: defects that are predicted as they are', () => {
+describe('model/kubelet: predicts known defects', () => {
   const plain = { cpuManager: { policy: 'static' } };
 
   it('sockets of different size: one that has the average free is taken whole, a reserved CPU with it', () => {

@@ -61,7 +61,7 @@ describe('model/kubelet: an in-place resize', () => {
     }
   });
 
-  it('of a pod that is not Guaranteed is no matter of the static managers', () => {
+  it('of a pod that is not Guaranteed does not affect the static managers', () => {
     const burstable = (cpu: string): Pod => ({
       metadata: { uid: 'a' },
       spec: { containers: [{ name: 'c', resources: { requests: { cpu, memory: '1Gi' } } }] },

@@ -80,7 +80,7 @@ describe('model/placement: guest cells', () => {
     );
   });
 
-  it('sixteen nodes and eight guest cells are no matter of factorials', () => {
+  it('sixteen nodes and eight guest cells do not take factorial time', () => {
     let asked = 0;
     const places = arrangeGuestCells({
       guests: 8,

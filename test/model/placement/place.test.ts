@@ -236,7 +236,7 @@ describe('model/placement: scores', () => {
     assert.ok(score(near) > score(far));
   });
 
-  it('near a preferred network, then on a node that has it, then without it: whatever else is good of a node', () => {
+  it('prefers nodes near a preferred network, then nodes that have it, then others, before every other score', () => {
     const busy = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
     const loads = [[], busy('8-9'), busy('10-15'), busy('4-7,10-15')];
     const wish = [physnet('west', 'preferred')];
@@ -278,7 +278,7 @@ describe('model/placement: where the kubelet cannot be predicted', () => {
     ['no configuration reported', { topologyManager: undefined }],
   ] as const;
   for (const [name, changes] of unknown) {
-    it(`${name}: said, not guessed`, () => assert.ok('unpredictable' in node(changes).kubelet));
+    it(`${name}: reported, not guessed`, () => assert.ok('unpredictable' in node(changes).kubelet));
   }
 
   const cases: readonly [string, Refusal | undefined, string | undefined][] = [

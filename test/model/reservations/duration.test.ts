@@ -56,7 +56,7 @@ function check(changes: ConstructorParameters<typeof World>[1], numRuns: number)
   return seen;
 }
 
-describe('model/reservations: what was promised fits, whatever order the kubelets admit in', function () {
+describe('model/reservations: reservations fit in every order in which kubelets admit', function () {
   this.timeout(300_000);
   const options = { 'full-pcpus-only': 'true' };
   const cases = [

@@ -9,7 +9,7 @@ const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute',
 const SIX_TWO = [needs('a', 2), needs('b', 8)];
 
 describe('model/placement: places that were lost', () => {
-  it('are none as long as all fit in the order of their binding', () => {
+  it('are empty as long as all fit in the order of their binding', () => {
     assert.deepEqual([...lostPlaces(node(SINGLE), SIX_TWO, new Set())], []);
   });
 
@@ -18,12 +18,12 @@ describe('model/placement: places that were lost', () => {
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], ['b']);
   });
 
-  it('are none where only a pod that has ended stands in the way', () => {
+  it('are empty if only a pod that has ended is in the way', () => {
     const host = node({ ...SINGLE, assignments: [owned('x', '2-7')] });
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set(['x']))], []);
   });
 
-  it('are none where the kubelet does not align', () => {
+  it('are empty if the kubelet does not align', () => {
     const host = node({ assignments: [owned('x', '2-7')], topologyManager: { policy: 'none' } });
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
   });

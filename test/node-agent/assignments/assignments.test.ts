@@ -128,7 +128,7 @@ describe('assignments from a kubelet’s files and sockets', () => {
     }
   });
 
-  it('a torn file: said with what to do, the last good kept, no CPU becomes free; a whole one is read again', async () => {
+  it('reports a torn file with what to do, keeps the last good one, frees no CPU; reads a complete one again', async () => {
     kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
     await kubelet.start();
     run();

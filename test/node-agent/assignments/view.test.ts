@@ -184,7 +184,7 @@ describe('what is free over time', () => {
     for (const now of [poolFirst, thenEntry, entryFirst]) assert.equal(now.free?.toString(), '0-5');
   });
 
-  it('whatever the readings: free holds no owned CPU, and never grows while a source is missing', () => {
+  it('for any readings: free holds no owned CPU, and never grows while a source is missing', () => {
     const cpus = fc.uniqueArray(fc.integer({ min: 0, max: 7 })).map((ids) => CpuSet.of(ids).toString());
     const entries = fc.dictionary(fc.constantFrom('a', 'b', 'c'), cpus, { maxKeys: 3 });
     const reading = fc.record({

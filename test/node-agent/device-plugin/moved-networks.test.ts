@@ -123,7 +123,7 @@ describe('networks that move under running pods', () => {
     );
   });
 
-  it('off the node: said too, of the tunnel as well', async () => {
+  it('off the node: also reported, for the tunnel as well', async () => {
     pods.push(holding('overlay', '4-5', 'plumbline.dev/tunnel'));
     for (const name of ['vm', 'overlay']) store(name);
     change(physnets({}));

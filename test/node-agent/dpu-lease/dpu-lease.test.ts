@@ -160,7 +160,7 @@ describe('DPU lease, the DPU’s side', () => {
     clock = 1_700_000_000_000;
   });
 
-  it('renews again and again, each time later than before, whatever the clock does', async () => {
+  it('keeps renewing, each time later than before, with any clock', async () => {
     create();
     run();
     const seen: string[] = [];

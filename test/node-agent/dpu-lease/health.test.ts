@@ -84,7 +84,7 @@ describe('the DPU’s health, seen from the host', () => {
     }
   });
 
-  it('where OVN-Kubernetes keeps the lease: one renewal by its restarted host side is no sign of life', async () => {
+  it('where OVN-Kubernetes keeps the lease: one renewal by its restarted host side is not a sign of life', async () => {
     const host = createVirtualHost({ proof: 2 });
     host.renewTime = null;
     await host.pass(5);

@@ -179,7 +179,7 @@ describe('the renewal of a DPU’s token', () => {
     assert.ok(left <= 300, `the metric goes down: ${left}`);
   });
 
-  it('a file that is not there yet, or is no token, is waited for', async () => {
+  it('waits for a file that is missing or not a token', async () => {
     const it = dpu();
     await it.pass(100);
     assert.deepEqual(it.requested, []);
@@ -192,7 +192,7 @@ describe('the renewal of a DPU’s token', () => {
     assert.equal(readFileSync(other.file, 'utf8'), 'secret-word\n');
   });
 
-  it('what an agent that was killed left behind is no obstacle', async () => {
+  it('is not affected by files of an agent that was killed', async () => {
     const { file, put, pass, directory } = dpu();
     put(HOUR);
     writeFileSync(`${file}.${process.pid}.tmp`, 'half a tok');

@@ -202,7 +202,7 @@ describe('the gate’s installer', () => {
     assert.deepEqual(readdirSync(places.confDir), [OWN, '10-ovn.conf']);
   });
 
-  it('uninstalled, nothing of it is left; a second time is none too many', async () => {
+  it('leaves nothing behind after removal, and removes a second time without an error', async () => {
     write('10-ovn.conf', OVN);
     run({ atEnd: 'keep' });
     await eventually(() => existsSync(conf(OWN)), 'made');

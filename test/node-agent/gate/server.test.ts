@@ -166,7 +166,7 @@ describe('the gate’s server', () => {
     }, 'what has gone has given its bytes back');
   });
 
-  it('what is no question is logged once, in a line that does not grow with it', async () => {
+  it('logs a malformed question once, in a line that does not grow with it', async () => {
     await serve({});
     for (let i = 0; i < 5; i++) {
       const one = connect();

@@ -51,7 +51,7 @@ describe('the gate’s state file', () => {
     assert.equal(readObservedLease(path, 'boot-1'), undefined);
   });
 
-  it('a renewal at a moment that has not come yet keeps no dead DPU alive', () => {
+  it('a renewal in the future does not keep a dead DPU alive', () => {
     const now = 100;
     for (const [more, isTaken] of [
       [{}, true],
@@ -63,7 +63,7 @@ describe('the gate’s state file', () => {
     }
   });
 
-  it('stays below what the shim reads, whatever the reason and the renewTime are', () => {
+  it('stays below what the shim reads, for any reason and renewTime', () => {
     const exempt = Array.from({ length: 128 }, () => 'x'.repeat(63));
     const lease = observedLease({ ...SEEN, renewTime: '2'.repeat(10_000) }, 'boot-1');
     writeGateState(path, { ...STATE, exempt, reason: '’'.repeat(10_000), lease });

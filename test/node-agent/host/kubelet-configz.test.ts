@@ -68,7 +68,7 @@ describe('a running kubelet’s configuration', () => {
     }
   });
 
-  it('certificates: a file of megabytes, or of many beginnings, is none', async () => {
+  it('refuses a certificate file of megabytes, or with many beginnings', async () => {
     const begin = '-----BEGIN CERTIFICATE-----\n';
     for (const pem of [begin.repeat(100_000), begin.repeat(2000), `${begin}${'A'.repeat(10_000_000)}`]) {
       writeTree(kubeletDir, { 'pki/kubelet.crt': pem });

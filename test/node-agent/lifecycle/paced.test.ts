@@ -16,7 +16,7 @@ describe('work that others ask for', () => {
     assert.equal(done, 1);
   });
 
-  it('takes its share of the time and no more, however often it is asked for', async () => {
+  it('takes only its share of the time, for any number of requests', async () => {
     let busy = 0;
     const work = () => {
       busyFor(10);

@@ -48,7 +48,7 @@ describe('what dpctl/show -s says', () => {
     assert.deepEqual(parseDatapaths(`a@b:\n  flows: ${'9'.repeat(1000)}\n`)[0]?.flows, 999_999_999_999_999);
   });
 
-  it('lines of whatever form cost what they are long: four times as long, about four times as much', () => {
+  it('lines of any form cost time in proportion to their length: four times as long, about four times as much', () => {
     const cost = (text: string) => {
       const before = process.cpuUsage();
       parseDatapaths(`a@b:\n${text}`);
@@ -91,7 +91,7 @@ describe('what dpctl/show -s says', () => {
       }
     });
 
-    it('the metrics are absent, the failure is counted, and said once', async () => {
+    it('the metrics are absent, the failure is counted, and logged once', async () => {
       const { log, lines } = recordingLogger();
       const registry = new Registry();
       registerDatapathMetrics(registry, { rundir: temp(), log });

@@ -109,7 +109,7 @@ describe('OVSDB: the stream of messages', () => {
     }, /larger than 8388608 bytes/);
   });
 
-  it('what is no JSON, or too large, is refused', () => {
+  it('refuses anything that is not JSON or too large', () => {
     assert.throws(() => createJsonStream()(Buffer.from('HTTP/1.1 400')), JsonStreamError);
     assert.throws(() => createJsonStream()(Buffer.from('{"a":}')), JsonStreamError);
     assert.throws(() => createJsonStream(10)(Buffer.from('["aaaaaaaaaaaaaaaa"]')), /larger than 10 bytes/);
@@ -293,7 +293,7 @@ describe('OVSDB: values and rows', () => {
     assert.deepEqual([bridges.bridges.size, bridges.problems.length], [1024, 1]);
   });
 
-  it('a NUMA node that no machine has is none', () => {
+  it('ignores a NUMA node that no machine has', () => {
     const dpdk = (numaId: string) => ({
       Bridge: { b: { new: { name: 'br', ports: ['uuid', 'p'] } } },
       Port: { p: { new: { name: 'p', interfaces: ['uuid', 'i'] } } },
@@ -431,7 +431,7 @@ describe('OVSDB: a connection', () => {
     }
   });
 
-  it('what is no JSON ends it', async () => {
+  it('ends after anything that is not JSON', async () => {
     answer = (socket) => socket.write('nonsense');
     await assert.rejects(connect().call('list_dbs', []), /not JSON-RPC/);
   });

@@ -84,7 +84,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     await running;
   });
 
-  it('one command of an operator: put back, counted, and no more said', async () => {
+  it('one command of an operator: corrected and counted, without a report', async () => {
     view.free(first());
     createAffinity().set(procThreads.list(real.pid('ovs-vswitchd')).at(-1)!, cpus(rest()).toWords(1));
     await eventually(() => masks() === first(), 'put back');

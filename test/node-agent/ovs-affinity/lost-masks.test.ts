@@ -84,7 +84,7 @@ describe('the saved masks of a real Open vSwitch are lost', function () {
     ['a directory', () => replaceByDirectory()],
   ];
   for (const [name, lose] of losses) {
-    it(`${name}: said, kept aside and replaced; turned off, threads have what a service starts with`, async () => {
+    it(`${name}: reported, kept aside and replaced; turned off, threads have what a service starts with`, async () => {
       lose();
       start();
       assert.equal(masks(), first());
@@ -119,7 +119,7 @@ describe('the saved masks of a real Open vSwitch are lost', function () {
     await eventually(() => masks() === unconfined(), 'restored');
   });
 
-  it('found out while the feature is off: the same masks, and said in the log', async () => {
+  it('found while the feature is off: the same masks, with a log line', async () => {
     writeFileSync(masksFile, 'x');
     rmSync(enabler);
     start();

@@ -153,7 +153,7 @@ describe('pmd-cpu-mask', () => {
     });
   }
   for (const text of ['garbage', '0xg', '1-3', '-1', '0x 1']) {
-    it(`${JSON.stringify(text)}: no CPU, and said`, () => {
+    it(`${JSON.stringify(text)}: no CPU, with a report`, () => {
       const problems: string[] = [];
       assert.equal(parsePmdMask(text, problems).toString(), '');
       assert.match(problems.join(), /pmd-cpu-mask/);

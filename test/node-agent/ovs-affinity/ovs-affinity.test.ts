@@ -109,7 +109,7 @@ describe('affinity of real threads', () => {
     assert.equal(counted.sets, 0);
   });
 
-  it('a node with more CPUs than this machine: what exists of them; none of them: nothing is done, said once', async () => {
+  it('a node with more CPUs than this machine: what exists of them; none of them: does nothing, logged once', async () => {
     writeFileSync(enablerFile, '1');
     start();
     free(`${first()},64-95`);
@@ -154,7 +154,7 @@ describe('affinity of real threads', () => {
     await onlyOn(first());
   });
 
-  it('a stale pidfile is refused and said', async () => {
+  it('refuses and reports a stale pidfile', async () => {
     await ovsdb.stop();
     writeFileSync(join(rundir, 'ovsdb-server.pid'), `${process.pid}\n`);
     const own = allowedLists(process.pid);

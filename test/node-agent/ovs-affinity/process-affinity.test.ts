@@ -47,7 +47,7 @@ describe('keeping threads in their place', () => {
     assert.deepEqual(keeper.threadsOn(set('4')), []);
   });
 
-  it('avoid: a thread that is on none but those goes elsewhere; where there is no elsewhere it stays', () => {
+  it('avoid: moves a thread that is only on those CPUs; leaves it if there are no others', () => {
     kernel.thread(101, '4-5');
     keeper.apply({ avoid: set('4-5'), otherwise: set('0-6') });
     assert.equal(kernel.shown()[101], '0-3,6');
@@ -65,7 +65,7 @@ describe('keeping threads in their place', () => {
     assert.deepEqual([...new Set(Object.values(kernel.shown()))], ['0']);
   });
 
-  it('a thread that ends during the pass is no error', () => {
+  it('ignores a thread that ends during the pass', () => {
     kernel.onSet = () => kernel.masks.delete(102);
     assert.deepEqual(keeper.apply({ only: set('0') }).errors, []);
   });

@@ -45,7 +45,7 @@ const EXAMPLE: OvsStatus = {
 };
 
 describe('plumbline ovs status', () => {
-  it('what is wanted and why, threads that are alike in one line, what is not as it should be', () => {
+  it('shows what is wanted and why, similar threads in one line, and what is wrong', () => {
     const text = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
     assert.deepEqual(text, [
       'on: ordinary threads should run on CPUs 0-3',
@@ -130,7 +130,7 @@ describe('plumbline ovs status', () => {
       ['something else', 200, '{"hello":1}', /did not return an agent’s status/],
     ];
     for (const [name, status, body, expected] of answers) {
-      it(`${name}: said`, async () => {
+      it(`${name}: reported`, async () => {
         const server = createServer((_request, response) => void response.writeHead(status).end(body));
         await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
         const { port } = server.address() as AddressInfo;

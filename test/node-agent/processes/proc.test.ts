@@ -50,7 +50,7 @@ describe('processes that choose their own names', () => {
     assert.deepEqual(createProcThreads(all.length + 10).list(process.pid).length, all.length);
   });
 
-  it('a thread of another process is none of this one', async () => {
+  it('a thread of another process does not belong to this one', async () => {
     const pid = await start('other');
     assert.deepEqual([procThreads.has(process.pid, process.pid), procThreads.has(process.pid, pid)], [true, false]);
     assert.equal(procThreads.has(pid, 1), false);

@@ -85,7 +85,7 @@ describe('the report', () => {
     assert.ok(preparedHost(status).host.online.size === 4, 'the extender takes it');
   });
 
-  it('a configuration that cannot be read any more: what was said of it stays, unless the policy is another', () => {
+  it('keeps the reported configuration if it becomes unreadable, unless the policy changed', () => {
     const kubeletConfig = {
       source: 'configz',
       cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
@@ -235,7 +235,7 @@ describe('publishing the report', () => {
     assert.equal(published()?.status?.kubeletVersion, 'v1.36.0');
   });
 
-  it('many changes in 200 ms are one write, the last of them; no change is none', async () => {
+  it('many changes in 200 ms are one write of the last one; no change, no write', async () => {
     run();
     await reservedIs('0');
     api.writes.length = 0;
@@ -292,7 +292,7 @@ describe('publishing the report', () => {
     assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
   });
 
-  it('what is no longer so is removed', async () => {
+  it('removes outdated entries', async () => {
     now = { ...inputs, pmdCpus: CpuSet.parse('3') };
     run();
     await eventually(() => published()?.status?.pmdCPUs === '3', 'PMD CPUs');

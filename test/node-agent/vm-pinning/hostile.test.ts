@@ -130,7 +130,7 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
   });
 
   for (const id of ['containerd://../../init.scope', 'containerd://', 'x', `cri-o://${'a'.repeat(200)}`, 'a://b/c']) {
-    it(`a container’s id that names no cgroup of its own is none: ${id.slice(0, 30)}`, () => {
+    it(`ignores a container’s id that names no cgroup of its own: ${id.slice(0, 30)}`, () => {
       const pod = launcherPod('vm', 'uid-1', 'plain', {});
       assert.equal(pod.containerId, 'plain');
       const found = launcherOf({

@@ -131,7 +131,7 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(vcpusOf(vm, 2), ['2-3,6-9', '2-3,6-9']);
   });
 
-  it('M10: whatever the mask, cpuset, reserved and owned CPUs are, no thread is given a CPU that is not its pod’s', async () => {
+  it('M10: for any mask, cpuset, reserved and owned CPUs, no thread gets a CPU of another pod', async () => {
     const cpus = fc.uniqueArray(fc.nat(31), { minLength: 1, maxLength: 12 }).map((ids) => CpuSet.of(ids));
     const masks = fc.array(fc.oneof(fc.constant('all'), cpus.map(String)), { minLength: 1, maxLength: 3 });
     await fc.assert(
@@ -410,7 +410,7 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(others.map(vm.allowed), ['0-7', '0-7', '0-7', '0-7']);
   });
 
-  it('threads that are no vCPUs and that the kernel does not move are reported, and keep nothing from being pinned', async () => {
+  it('reports threads other than vCPUs that the kernel does not move, and pins the rest', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1', cpuset: '0-7' });
     scene.affinity.forbidden.add(vm.threads.get('vnc_worker')!);

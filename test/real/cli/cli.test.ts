@@ -139,16 +139,16 @@ describe('the command on a real API server', function () {
       assert.match(stderr, /not allowed: .*"jane@example\.com" cannot list/);
     });
 
-    it('a pod that is not there: status 4, with those that are', async () => {
+    it('an unknown pod: status 4, with the existing ones', async () => {
       const { status, stderr } = await run(admin, 'explain', 'pod', 'wait');
       assert.equal(status, 4);
-      assert.match(stderr, /no pod wait in namespace default \(there are waits\)/);
+      assert.match(stderr, /no pod wait in namespace default \(it has waits\)/);
     });
 
     it('an unknown token: status 3', async () => {
       const { status, stderr } = await run(await plane.kubeconfig('stranger', 'nonsense'), 'top');
       assert.equal(status, 3);
-      assert.match(stderr, /^plumbline: the cluster does not know you \(401\)/);
+      assert.match(stderr, /^plumbline: the API server rejects the credentials \(401\)/);
     });
   });
 });

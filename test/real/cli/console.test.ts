@@ -89,7 +89,7 @@ describe('plumbline console on a real API server, with the permissions of the gu
     assert.deepEqual([status, stdout], [3, '']);
     assert.match(
       stderr,
-      /^plumbline: not allowed to list nodes: ask for the permissions in docs\/reference\/console\.md.*\n$/,
+      /^plumbline: not allowed to list nodes: ask for list and watch of each \(docs\/reference\/console\.md\)\n$/,
     );
   });
 });

@@ -84,7 +84,7 @@ describe('agents and a real API server', function () {
     }
   };
 
-  it('the report is applied: whole, and what is no longer said is gone', async () => {
+  it('applies the whole report, and removes outdated fields', async () => {
     const store = createTopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
     const vm = { podUID: 'u', namespace: 'ns', podName: 'vm', vcpus: 2 };

@@ -67,7 +67,7 @@ describe('CPU masks with a real scheduler', function () {
     await report(stage.client, 'whole', topologyOf({ assignments: OWNED }));
   });
 
-  it('fall back to all CPUs where that was asked for', async () => {
+  it('fall back to all CPUs on request', async () => {
     await launch('fixed', '99', { fix: 'true' });
     await bound('fixed');
   });

@@ -87,7 +87,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
     assert.deepEqual(kubeVirt.unpauses, []);
   });
 
-  it('are no business of the extender where their user has them start paused', async () => {
+  it('are not resumed by the extender if their user chose a paused start', async () => {
     await kubeVirt.create('own', { 'plumbline.dev/paused-start': 'resumed' });
     await kubeVirt.started('own', NODE, 'pod-own');
     await kubeVirt.create('after');

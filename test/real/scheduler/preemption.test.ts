@@ -103,7 +103,7 @@ describe('preemption by a real kube-scheduler', function () {
     await remove('wanting');
   });
 
-  it('without such a verb the victim is gone, whatever the extender thinks of the room that it leaves', async () => {
+  it('without such a verb the victim is gone, for any verdict of the extender', async () => {
     answers = { filter: refusing('FailedAndUnresolvableNodes') };
     await add('wanting', '40', 'without-preempt', 'high');
     await until('the victim to be gone', () =>

@@ -263,7 +263,7 @@ describe('the webhook behind a real API server: launchers', function () {
       assert.deepEqual(cpusOf(await scene.admit(plain)), ['9']);
     });
 
-    it('is found by its owner reference, whatever its name and host name are', async () => {
+    it('is found by its owner reference, for any name and host name', async () => {
       const name = `${'a-very-long.name-'.repeat(12)}x`;
       const pod = await scene.launcher(name, {
         vmi: { annotations: ANNOTATED },
@@ -275,7 +275,7 @@ describe('the webhook behind a real API server: launchers', function () {
     });
   });
 
-  it('W9: an integral sidecar is warned about, and left as it is', async () => {
+  it('W9: an integral sidecar causes a warning, and stays unchanged', async () => {
     const vmi = await scene.vmi('integral', { annotations: ANNOTATED });
     const amounts = { cpu: '1', memory: '1Mi' };
     const pod = launcherFor(vmi, { cpu: '9', sidecars: [sidecar('hook-sidecar-0', amounts)] });

@@ -254,7 +254,7 @@ describe('the DPU’s health in virtual time', () => {
     health.stop();
   });
 
-  it('nor where a lease goes first, or stays for ever', async () => {
+  it('nor where a lease goes first, or stays forever', async () => {
     const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
     for (const node of ['gone', 'stays']) {
       hosts.add(node);

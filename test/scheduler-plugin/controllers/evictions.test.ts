@@ -247,7 +247,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
     assert.match(messages?.[0] ?? '', /cannot delete resource "pods"/);
   });
 
-  it('are no other pods: what is no launcher is never deleted', async () => {
+  it('never delete pods other than launchers', async () => {
     const { evictions, calls, pass } = evictionsOf({ evictions: ['kubeVirt'] });
     evictions.consider(viewOf('a'), why);
     await pass(10);

@@ -48,7 +48,7 @@ describe('places that were lost', () => {
     assert.deepEqual(considered(), ['b PlaceLost']);
   });
 
-  it('are none any more once the report shows the pod', () => {
+  it('are empty once the report shows the pod', () => {
     const { see, state, takeCell0, considered } = inFlight();
     see(on('x', '6').bound);
     takeCell0();
@@ -56,13 +56,13 @@ describe('places that were lost', () => {
     assert.deepEqual(considered(), []);
   });
 
-  it('are none where the report shows what has ended', () => {
+  it('are empty if the report shows pods that have ended', () => {
     const { takeCell0, considered } = inFlight();
     takeCell0();
     assert.deepEqual(considered(), []);
   });
 
-  it('are none where the extender has promised none, as after a takeover', () => {
+  it('are empty without reservations, as after a takeover', () => {
     const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
     for (const uid of ['a', 'b', 'x']) under.see(on(uid, uid === 'a' ? '2' : '8').bound);
     assert.deepEqual([...under.state.lostPlaces.on('n1')], []);

@@ -83,7 +83,7 @@ describe('the count of masks that no node could keep', () => {
     assert.equal(selecting.seen.needed, true);
   });
 
-  it('is none on a replica that does not decide', async () => {
+  it('is empty on a replica that is not active', async () => {
     const { survey, seen } = surveyOf([vm('40')]);
     seen.active = false;
     const stop = new AbortController();

@@ -204,7 +204,7 @@ describe('recheck after a takeover', () => {
   const many = (pods: number) =>
     Array.from({ length: pods }, (_, i) => ({ uid: `vm-${i}`, needs: reader.read(podOf(`${2 + (i % 40) * 2}`)) }));
 
-  it('asks about a few nodes in one go, whatever waits, and comes to all of them', () => {
+  it('asks about a few nodes at a time for any waiting pods, and reaches all of them', () => {
     let asked = 0;
     const seen = new Set<string>();
     const choice = createRecheckChoice({

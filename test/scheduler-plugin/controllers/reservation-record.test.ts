@@ -86,7 +86,7 @@ describe('promises that one replica hands on to the next', () => {
   });
 
   const TEXTS = [undefined, '', '{', '[]', '[["a"]]', '[["a","1",-1,["n1"]]]', '[["a","1",9,[]]]', 'x'.repeat(300_000)];
-  it('are none where the text cannot be read', () => {
+  it('are empty if the text cannot be read', () => {
     for (const text of TEXTS) {
       const { record, state } = replica();
       record.read(text);

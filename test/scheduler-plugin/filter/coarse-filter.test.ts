@@ -51,7 +51,7 @@ function apply({ state, see, gone, filter }: Under, one: Change): void {
 }
 
 describe('what is kept between calls', () => {
-  it('answers like an extender that has just come to know the same cluster', () => {
+  it('answers like a new extender on the same cluster', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
         const nodes = Object.fromEntries(NAMES.map((name) => [name, statusOf()]));

@@ -205,7 +205,7 @@ describe('CPU masks at scheduling', () => {
     assert.deepEqual(ask('1'), [true, false, false]);
   });
 
-  it('are an error where they cannot be read, and nothing on what is no launcher', () => {
+  it('are an error if malformed, and have no effect on pods other than launchers', () => {
     const { filter } = extenderOf({ nodes: { n1: four } });
     assert.throws(() => filter(launcherOf('0-')), /CPU mask "0-"/);
     assert.deepEqual(filter(launcherOf('0-', { labels: {} })).NodeNames, ['n1']);

@@ -70,7 +70,7 @@ describe('nodes whose CPU manager policy is none', () => {
     assert.deepEqual([shared.length, NodeNames.length - shared.length], [20, 4]);
   });
 
-  it('hold nothing for it: not when it is promised a place, nor once it is bound', () => {
+  it('hold no CPUs for it, neither with its reservation nor once it is bound', () => {
     const { filter, state, see } = extenderOf({ nodes: { n1: SHARED } });
     for (let i = 0; i < 50; i++) {
       const pod = withUid(podOf('4'), `pod-${i}`);
@@ -81,7 +81,7 @@ describe('nodes whose CPU manager policy is none', () => {
     }
   });
 
-  it('let go of what was held for it before they reported', () => {
+  it('release what was held for it before they reported', () => {
     const { state } = extenderOf({
       nodes: { n1: undefined },
       policy: 'count-check',

@@ -255,7 +255,7 @@ describe('the extender over HTTP', () => {
       );
     });
 
-    it('refuses what is no pod’s name', async () => {
+    it('refuses an invalid name of a pod', async () => {
       assert.equal((await get('/explain?pod=../secrets')).status, 400);
       assert.equal((await post('/explain', '{}')).status, 400);
     });

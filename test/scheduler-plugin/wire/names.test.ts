@@ -17,7 +17,7 @@ const indexOf = (names: readonly string[]) => {
 const nodeName = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,40}[a-z0-9])?$/);
 
 describe('names in a request', () => {
-  it('are found as bytes, whatever their length and wherever they stand', () => {
+  it('are found as bytes, for any length and position', () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(nodeName, { maxLength: 40 }),
@@ -107,7 +107,7 @@ describe('names in a request', () => {
 
   const broken = ['', '{}', '[', '["a"', '["a",', '["a",]', '["a" "b"]', '[1]', '["a",2]', '["a\\"]', '["a', '["\\'];
   for (const text of broken) {
-    it(`are refused where they are no array of strings: ${text}`, () => {
+    it(`are refused if they are not an array of strings: ${text}`, () => {
       assert.throws(() => scan(text, indexOf(['a'])), ArgsError);
     });
   }

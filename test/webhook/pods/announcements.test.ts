@@ -77,7 +77,7 @@ describe('the announcement of a decision for an unknown caller', () => {
     ['a launcher of an hour ago', { decision: 'ten', created: '2026-11-22T11:00:00Z' }],
   ];
   for (const [name, launcher] of forged) {
-    it(`is never said where the API server has ${name}`, async () => {
+    it(`is never sent if the API server has ${name}`, async () => {
       const { announcements, said } = stage([launcher]);
       announcements.decided(vmi(), 'ten', [padded]);
       await delay(90);

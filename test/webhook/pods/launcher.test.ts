@@ -176,7 +176,7 @@ describe('review of a launcher pod: its VMI', () => {
     it(name, async () => expected(await mutationOf({ lookUpVmi: async () => lookup })(requestFor(podVector()))));
   }
 
-  it('is found by the owner reference, whatever the host name and labels say', async () => {
+  it('is found by the owner reference, for any host name and labels', async () => {
     const pod = podVector();
     pod.spec.hostname = 'something-else';
     pod.metadata.labels['vm.kubevirt.io/name'] = 'something-else';
@@ -226,7 +226,7 @@ describe('the Events of a VMI about its launcher', () => {
     assert.deepEqual((await told(onPhysnet, podVector(), { dryRun: true })).events, []);
   });
 
-  it('is no warning where candidates differ, and one where a network is unknown', async () => {
+  it('is not a warning if candidates differ, but is one if a network is unknown', async () => {
     const view = viewOf([kindOf(2), kindOf(4)], { findNad: () => localnet('west') });
     const { events } = await told(view, podVector());
     assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal MixedCandidates', 'Warning LauncherNotAsAsked']);

@@ -68,7 +68,7 @@ describe('the node affinity that follows from a decision', () => {
     assert.deepEqual(hopeless([12, 2]), ['4']);
   });
 
-  it('is none where no node is hopeless, and none where every candidate is', () => {
+  it('is absent if every node is possible, and if none is', () => {
     assert.equal(hopeless([10], [kindOf(2)]), undefined);
     assert.equal(hopeless([9], [kindOf(2), kindOf(4)]), undefined);
     assert.equal(hopeless([10], [kindOf(2), kindOf(4, { fullPcpusOnly: false })]), undefined);

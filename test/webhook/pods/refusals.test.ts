@@ -157,7 +157,7 @@ describe('the judgement of a pod after all other webhooks', () => {
     });
   }
 
-  it('refuses a resize of what is no Pod, and says which of the two it is', async () => {
+  it('refuses a resize of anything but a Pod, and names the kind', async () => {
     const resize = { operation: 'UPDATE', subResource: 'resize' } as const;
     const [pod, broken] = [podVector(), { spec: 'nonsense' }];
     const after = denialOf(await validationOf()(requestFor(broken, { ...resize, oldObject: pod })));

@@ -48,7 +48,7 @@ describe('the scheduler of a launcher', () => {
     }
   }
 
-  it('a scheduler of the user’s choice is left alone, and said once', async () => {
+  it('keeps a scheduler of the user’s choice, and reports it once', async () => {
     for (const way of ['mutate', 'route'] as const) {
       const reviews = routing(WORKING);
       const pod = launcher('volcano');
