@@ -155,7 +155,7 @@ describe('starts that wait to be pinned', () => {
     world.clock.now += 1;
     world.change({});
     await settle();
-    assert.match(world.events.join(), /PinningNotReported: .* agent of node n1 has not said in 0.05 s/);
+    assert.match(world.events.join(), /PinningNotReported: .* agent of node n1 has not reported in 0.05 s/);
     assert.equal(world.unpauses, 0);
   });
 

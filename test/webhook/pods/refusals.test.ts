@@ -163,8 +163,8 @@ describe('the judgement of a pod after all other webhooks', () => {
     const after = denialOf(await validationOf()(requestFor(broken, { ...resize, oldObject: pod })));
     const before = denialOf(await validationOf()(requestFor(pod, { ...resize, oldObject: broken })));
     assert.deepEqual([after.code, before.code], [400, 400]);
-    assert.match(after.message, /^plumbline: this is no Pod: /);
-    assert.match(before.message, /^plumbline: the old object is no Pod: /);
+    assert.match(after.message, /^plumbline: the new object is not a Pod: /);
+    assert.match(before.message, /^plumbline: the old object is not a Pod: /);
   });
 
   it('admits a resize of a launcher that did not ask, unless all are aligned', async () => {
