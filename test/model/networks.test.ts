@@ -218,7 +218,7 @@ describe('multus’s annotation', () => {
     it(`an address as multus reads it: ${what} is ${isTaken ? 'taken' : 'refused'}`, () => {
       const read = () => parseAttachments(JSON.stringify([{ name: 'east', ...address }]), 'ns');
       if (isTaken) assert.deepEqual(read().map(refText), ['ns/east']);
-      else assert.throws(read, /it is no MAC address/);
+      else assert.throws(read, /it is not a MAC address/);
     });
   }
 

@@ -51,7 +51,7 @@ describe('refusal of pods', () => {
       name: 'W14: a physnet that was not decided',
       change: (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
       code: 403,
-      says: /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may put there/,
+      says: /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may set/,
     },
     {
       name: 'W14: a slot in another container',
