@@ -336,7 +336,7 @@ describe('affinity', () => {
   });
 
   for (const [text, says] of [
-    ['required', /no JSON/],
+    ['required', /not JSON/],
     ['["a"]', /object/],
     ['null', /object/],
     ['{"a":"strict"}', /"a" has the value "strict"; expected one of required, preferred, none/],

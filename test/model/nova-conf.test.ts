@@ -49,7 +49,7 @@ describe('model/nova-conf: files as oslo.config reads them', () => {
     { text: '[]', error: /line 1/ },
     { text: '[a]\nphysnets', error: /line 2: "physnets": neither a section nor name = value/ },
     { text: '[a]\n= 1', error: /line 2: "= 1": the option has no name/ },
-    { text: '[a]\n  1', error: /line 2: "1": a line that begins with a blank goes on/ },
+    { text: '[a]\n  1', error: /line 2: "1": a line that begins with a blank continues/ },
     { text: '[a]\nx = 1\n# so far\n  2', error: /line 4: "2": a line that begins with a blank/ },
   ];
   for (const { text, error } of wrong) {
