@@ -45,7 +45,7 @@ describe('refusal of pods', () => {
       name: 'pod-level resources',
       change: (pod) => Object.assign(pod.spec, { resources: both({ cpu: '20', memory: '20Gi' }) }),
       code: 422,
-      says: /pod-level resources.* Take spec\.resources away/,
+      says: /pod-level resources.* Remove spec\.resources/,
     },
     {
       name: 'W14: a physnet that was not decided',
