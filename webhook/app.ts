@@ -91,5 +91,5 @@ function send(response: ServerResponse, { status, body }: HttpAnswer): void {
 /** Of anything but a malformed request the caller learns only that it failed. */
 function problem(error: unknown): { status: number; message: string } {
   if (error instanceof ReviewError || error instanceof BodyError) return error;
-  return { status: 500, message: 'the webhook failed to decide; its log says why' };
+  return { status: 500, message: 'the webhook failed to decide; see its log' };
 }

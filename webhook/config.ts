@@ -35,19 +35,19 @@ export type WebhookConfig = Readonly<z.infer<typeof schema>>;
 export const webhookSettings: ConfigDefinition<typeof schema> = {
   name: WEBHOOK,
   description:
-    'Admission webhook: pads virt-launcher pods to whole cores, asks for the devices of their networks, checks VMs.',
+    'Admission webhook: pads virt-launcher pods to whole cores, requests the devices of their networks, checks VMs.',
   schema,
   flags: {
     host: { flag: '--host <address>', help: 'address to serve admission on', env: 'PLUMBLINE_HOST' },
     port: { flag: '--port <number>', help: 'port to serve admission on (HTTPS)', env: 'PLUMBLINE_PORT' },
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
-    certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; followed as it is renewed' },
+    certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; reloaded when it is renewed' },
     keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
-    clientCaFile: { flag: '--client-ca-file <path>', help: 'CA of the only clients to be served, PEM; default: any' },
+    clientCaFile: { flag: '--client-ca-file <path>', help: 'CA of the clients that may call, PEM; default: any' },
     clientNames: {
       flag: '--client-names <names>',
-      help: 'with --client-ca-file: common or alternative names of which callers must have one, separated by commas; "" takes any (default: kube-apiserver)',
+      help: 'with --client-ca-file: allowed common or alternative names of callers, separated by commas; "" allows any (default: kube-apiserver)',
     },
     ...API_SERVER_FLAGS,
     lookupTimeout: {
@@ -56,22 +56,22 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     },
     alignment: {
       flag: '--alignment <policy>',
-      help: 'whose launchers get whole cores: annotated, always, or auto (all, to what their nodes are)',
+      help: 'launchers that get whole cores: annotated, always, or auto (all, by the core size of their nodes)',
       env: 'PLUMBLINE_ALIGNMENT',
     },
     schedulerName: {
       flag: '--scheduler-name <name>',
-      help: 'scheduler that launchers and pods that opt in are given where they name none; "": they keep theirs (default: plumbline-scheduler)',
+      help: 'scheduler for launchers and opted-in pods that name none; "": they keep theirs (default: plumbline-scheduler)',
       env: 'PLUMBLINE_SCHEDULER_NAME',
     },
     preferredHints: {
       flag: '--preferred-hints <on|off>',
-      help: 'whether a preferred network is made a hint for the kubelet, in pods of --scheduler-name; off where something else counts their requests, as cluster-autoscaler does',
+      help: 'whether a preferred network becomes a hint for the kubelet, in pods of --scheduler-name; set off where another component counts their requests, such as cluster-autoscaler',
       env: 'PLUMBLINE_PREFERRED_HINTS',
     },
     oversized: {
       flag: '--oversized <policy>',
-      help: 'a VM larger than the NUMA nodes of its networks on every node: refuse, or warn (where larger nodes may be added for it)',
+      help: 'policy for a VM larger than the NUMA nodes of its networks on every node: refuse, or warn (where larger nodes may be added)',
     },
     networkContext: {
       flag: '--network-context <path>',

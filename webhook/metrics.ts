@@ -26,7 +26,7 @@ export function createWebhookMetrics(registry: Registry): WebhookMetrics {
     }),
     required: new Gauge({
       name: 'plumbline_webhook_required',
-      help: '1 while the API server is to call this webhook, 0 until that has worked once, or while it is switched off',
+      help: '1 while the API server calls this webhook, 0 until the first call succeeds or while it is switched off',
       registers: [registry],
     }),
     seconds: new Histogram({

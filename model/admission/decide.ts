@@ -63,10 +63,10 @@ function decideLauncher(facts: LauncherFacts): Decision {
       return decideParts(facts, { cpus: cpusOfLauncher(facts, its, cluster), cluster, vmi: its });
     }
     case 'absent':
-      return unchanged(pod, `${name} does not exist, so this launcher is left as it is`);
+      return unchanged(pod, `${name} does not exist, so the webhook leaves this launcher unchanged`);
     case 'replaced': {
       const why = `${name} was re-created (uid ${owner.uid}, this launcher belongs to ${vmi.uid})`;
-      return unchanged(pod, `${why}, so this launcher is left as it is`);
+      return unchanged(pod, `${why}, so the webhook leaves this launcher unchanged`);
     }
     case 'unreadable':
       return turnedAway(503, 'vmi-unreadable', `${name} could not be read (${owner.why}); try again`);

@@ -33,6 +33,6 @@ function devicesDone(pod: PodShape, bearer: Place | undefined, resources: readon
 
 function nodesDone(nodes: readonly NodeRequirement[] | undefined): readonly Done[] {
   if (nodes === undefined) return [];
-  const message = `The launcher keeps away from nodes that would reject its CPUs: ${nodes.map(inWords).join(', or ')}`;
+  const message = `The launcher avoids nodes that would reject its CPUs: ${nodes.map(inWords).join(', or ')}`;
   return [{ reason: 'HeldToItsCores', message }];
 }

@@ -9,7 +9,7 @@ import {
 } from '../names.ts';
 import type { Place } from './decision.ts';
 
-const NOT_YOURS = ', which only Plumbline may put there; take it away';
+const NOT_YOURS = ', which only Plumbline may set; remove it';
 
 /**
  * The first of Plumbline's own resources that a pod has and should not have, as a sentence, or undefined. They stand for

@@ -68,7 +68,7 @@ export function gateConflist(file: string, text: string, options: ConflistOption
   const { cniVersion, name } = primary;
   if (!CNI_VERSIONS.some((version) => version === cniVersion)) {
     const spoken = `${CNI_VERSIONS[0]} to ${CNI_VERSIONS.at(-1)}`;
-    throw new ConflistError(file, `cniVersion ${shown(cniVersion)}: the gate speaks ${spoken}`);
+    throw new ConflistError(file, `cniVersion ${shown(cniVersion)}: the gate supports ${spoken}`);
   }
   if (typeof name !== 'string' || name === '') throw new ConflistError(file, 'it has no name');
   const { plugins: listed, ...list } = Array.isArray(primary['plugins']) ? primary : asList(primary);

@@ -32,7 +32,7 @@ export function dpuConnections(annotations: Readonly<Record<string, string>>): D
     if (status === undefined) return { network, state: 'absent', reason: '' };
     const text = typeof reason === 'string' ? cut(reason, LONGEST_TEXT) : '';
     if (status === 'Ready') return { network, state: 'Ready', reason: text };
-    const said = typeof status === 'string' ? cut(status, LONGEST_TEXT) : 'a status that is no text';
+    const said = typeof status === 'string' ? cut(status, LONGEST_TEXT) : 'a status that is not text';
     return { network, state: 'not ready', reason: text || said };
   });
 }

@@ -45,7 +45,7 @@ export function planConflist(files: readonly ConfFile[], options: ConflistOption
     return remove.length === 0 ? { kind: 'keep', problem: undefined } : { kind: 'remove', remove };
   }
   if (primary.name < LAST_OWN) {
-    return { kind: 'keep', problem: `${primary.name} sorts before ${LAST_OWN}: the runtime passes the gate by` };
+    return { kind: 'keep', problem: `${primary.name} sorts before ${LAST_OWN}: the runtime bypasses the gate` };
   }
   if (primary.text === undefined) return { kind: 'keep', problem: `${primary.name} cannot be read` };
   try {

@@ -85,7 +85,7 @@ const MOST_ASSIGNED = 65_536;
 export function assignedCpus(assignments: readonly { readonly cpus: string }[]): CpuSet[] {
   const characters = assignments.reduce((sum, { cpus }) => sum + cpus.length, 0);
   if (characters > MOST_ASSIGNED) {
-    throw new HostError(`its assignments are ${characters} characters of CPU lists: at most ${MOST_ASSIGNED} are read`);
+    throw new HostError(`its assignments are ${characters} characters of CPU lists; the limit is ${MOST_ASSIGNED}`);
   }
   return assignments.map(({ cpus }) => CpuSet.parse(cpus, MAX_CPU_ID));
 }

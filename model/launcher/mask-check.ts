@@ -20,7 +20,7 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
   try {
     const mask = parseMask(text);
     if (spec.domain.cpu?.dedicatedCpuPlacement === true) {
-      const why = `annotation ${CPU_MASK_ANNOTATION} (${briefMask(mask)}) and dedicatedCpuPlacement exclude each other: dedicated CPUs are pinned by KubeVirt. Take one of them away`;
+      const why = `annotation ${CPU_MASK_ANNOTATION} (${briefMask(mask)}) and dedicatedCpuPlacement exclude each other: KubeVirt pins dedicated CPUs. Remove one of the two`;
       return [why];
     }
     const fault = vcpusUnknown ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));
@@ -39,6 +39,6 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
 export function maskWithOwnCpus(metadata: MetaShape): string[] {
   if (maskRequestOf(metadata) === undefined) return [];
   return [
-    `annotation ${CPU_MASK_ANNOTATION}: requests and limits of this launcher are equal and whole CPUs, so the kubelet gives it CPUs of its own and a mask cannot choose others; let CPU requests and limits differ, or take the mask away`,
+    `annotation ${CPU_MASK_ANNOTATION}: requests and limits of this launcher are equal and whole CPUs, so the kubelet gives it CPUs of its own and a mask cannot choose others; let CPU requests and limits differ, or remove the mask`,
   ];
 }

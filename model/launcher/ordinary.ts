@@ -80,7 +80,7 @@ export function obstacleFindings(pod: PodShape, what: string): readonly Launcher
     ...(container === undefined
       ? {
           code: 'pod-level-resources',
-          message: `${what} costs itself its exclusive CPUs: ${why}. Take spec.resources away and set each container's own`,
+          message: `${what} gets no exclusive CPUs: ${why}. Remove spec.resources and set resources for each container`,
         }
       : {
           code: 'not-guaranteed',

@@ -37,9 +37,9 @@ export interface DpuDiagnosis {
 }
 
 const FAULTS: Readonly<Record<LeaseFault, string>> = {
-  'no-owner': 'has no owner, so it stays when the node goes',
-  'foreign-owner': 'is owned by something else than this very Node object, so it may be deleted under a live node',
-  'owner-fields': 'has an ownerReference that holds up the node’s deletion or lacks a field',
+  'no-owner': 'has no owner, so it stays when the node is deleted',
+  'foreign-owner': 'is owned by an object other than the present Node, so it may be deleted under a live node',
+  'owner-fields': 'has an ownerReference that blocks the node’s deletion or lacks a field',
   holder: 'names a foreign holder',
   duration: `has no duration of ${LEAST_LEASE_SECONDS} to ${MOST_LEASE_SECONDS} s`,
 };
@@ -65,7 +65,7 @@ export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, waiting 
 
 function withoutLease(lease: string, dpuHost: boolean): string[] {
   if (!dpuHost) return [];
-  return [`there is no lease ${lease}; the agent on this host makes it (--mode dpu-host), or OVN-Kubernetes does`];
+  return [`lease ${lease} does not exist; the agent on this host creates it (--mode dpu-host), or OVN-Kubernetes does`];
 }
 
 interface Seen {
@@ -88,11 +88,11 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Se
     );
   }
   if (uid === undefined) {
-    problems.push(`lease ${name} is there and node ${node} is not; delete the lease`);
+    problems.push(`lease ${name} exists, but node ${node} does not; delete the lease`);
   } else {
     const repair = repairLease(last.lease, { nodeName: node, nodeUid: uid, duration });
     const faults = repair.kind === 'repair' && !released ? repair.faults : [];
-    for (const fault of faults) problems.push(`lease ${name} ${FAULTS[fault]}; the agent on the host puts that right`);
+    for (const fault of faults) problems.push(`lease ${name} ${FAULTS[fault]}; the agent on the host corrects that`);
   }
   const watched = (last.at - (looks[0]?.at ?? last.at)) / 1000;
   if (!released && renewals === 0 && watched >= duration / 2) {

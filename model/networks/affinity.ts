@@ -31,7 +31,7 @@ export function parseAffinities(text: string): AffinityByInterface {
   try {
     data = JSON.parse(text);
   } catch (cause) {
-    throw new ParseError(WHAT, text, `it is no JSON; ${EXAMPLE}`, { cause });
+    throw new ParseError(WHAT, text, `it is not JSON; ${EXAMPLE}`, { cause });
   }
   const parsed = preferences.safeParse(data);
   if (!parsed.success) throw new ParseError(WHAT, text, EXAMPLE);

@@ -32,7 +32,7 @@ const WHAT = `annotation ${NETWORKS_ANNOTATION}`;
 const MAC =
   /^(?:[\da-f]{2}([:-])[\da-f]{2}(?:\1[\da-f]{2}){4}(?:(?:\1[\da-f]{2}){2}|(?:\1[\da-f]{2}){14})?|[\da-f]{4}(?:\.[\da-f]{4}){2}(?:\.[\da-f]{4}|(?:\.[\da-f]{4}){7})?)$/i;
 /** Empty counts as none. */
-const address = z.string().refine((text) => text === '' || MAC.test(text), 'it is no MAC address');
+const address = z.string().refine((text) => text === '' || MAC.test(text), 'it is not a MAC address');
 
 const jsonForm = z.array(
   z.object({

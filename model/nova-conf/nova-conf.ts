@@ -91,7 +91,7 @@ function numaNodesOf(config: OsloConfig, section: string): number[] {
     if (/^\d{1,4}$/.test(item) && Number(item) <= HIGHEST_NUMA_NODE) return Number(item);
     const why = /^-\d/.test(item)
       ? `${quote(item)} is what a NIC says whose NUMA node is not known; name the node, or leave the list empty`
-      : `${quote(item)} is no NUMA node`;
+      : `${quote(item)} is not a NUMA node`;
     throw new ParseError(`[${section}] numa_nodes`, text ?? '', why);
   });
   return [...new Set(nodes)].sort((a, b) => a - b);
@@ -120,5 +120,5 @@ function cpuSpec(config: OsloConfig, section: string, option: string): CpuSet | 
     if (!(error instanceof ParseError)) throw error;
     throw new ParseError(`[${section}] ${option}`, text, 'expected CPUs as 2-15,^8', { cause: error });
   }
-  throw new ParseError(`[${section}] ${option}`, text, 'no CPU is left of it');
+  throw new ParseError(`[${section}] ${option}`, text, 'it leaves no CPU');
 }

@@ -82,7 +82,7 @@ class Reader {
   #assign(line: string): void {
     const at = line.search(/[=:]/);
     if (at < 0) throw new Unexpected('neither a section nor name = value');
-    if (this.#section === undefined) throw new Unexpected('it stands before the first [section]');
+    if (this.#section === undefined) throw new Unexpected('it precedes the first [section]');
     const option = line.slice(0, at).trim();
     if (option === '') throw new Unexpected('the option has no name');
     this.#option = option;

@@ -55,7 +55,7 @@ export function place(needs: PlacementNeeds, node: PlacementHost, assumed: reado
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
   if (before.refused || !anyOrder(needs, node, kubelet, start, inFlight)) {
     const text = before.refused
-      ? `by the report not even the ${inFlight.length} pods in flight fit: it is behind, or they will be refused`
+      ? `by the report not even the ${inFlight.length} pods in flight fit: it is outdated, or the kubelet will refuse them`
       : `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }

@@ -23,7 +23,7 @@ export function refusedByKubelet(
   if (rejected.reason === 'SMTAlignmentError') {
     const odd = needs.request.containers.find(({ cpus }) => cpus % threads !== 0);
     if (odd) {
-      const what = `container ${odd.name} asks for ${odd.cpus} CPUs, no multiple of ${threads} threads per core`;
+      const what = `container ${odd.name} requests ${odd.cpus} CPUs, not a multiple of ${threads} threads per core`;
       return refusal('misaligned', text(what), { resource: 'cpus', wanted: odd.cpus, available: threads });
     }
     const available = freeCores(node, state).length;
@@ -38,7 +38,7 @@ export function refusedByKubelet(
     const what = `${wanted} CPUs are needed and ${free} are free`;
     return refusal('too-few-cpus', text(what), { resource: 'cpus', ...counts });
   }
-  return refusal('resources', text('a resource that the kubelet hands out is short'), { resource: 'other' });
+  return refusal('resources', text('the kubelet has too little of a resource'), { resource: 'other' });
 }
 
 /** Whether it is a network, or the CPUs alone, that no NUMA node can serve. */

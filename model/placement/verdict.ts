@@ -61,7 +61,7 @@ export type UnpredictablePolicy = 'refuse' | 'count-check';
 export const LOWEST = 0;
 const HIGHEST = 10;
 
-/** A verdict that a node does not take a pod. `text` is the same for all nodes alike, `detail` is the node's own. */
+/** A verdict that a node does not take a pod. `text` has few distinct values, `detail` names the node's own. */
 export function refuse(kind: RefusalKind, text: string, detail = text): Refused {
   return { fits: false, kind, text, detail };
 }

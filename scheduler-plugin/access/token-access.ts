@@ -59,7 +59,7 @@ export function createTokenAccess({ client, log, now }: TokenAccessOptions): Tok
         keep(key, review);
         return review;
       } catch (err) {
-        log.warn({ err }, 'cannot review a token');
+        log.warn({ err }, 'reviewing a token failed');
         return 'unavailable';
       }
     },

@@ -72,7 +72,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     if (outcome === 'changed') return;
     log.warn({ err, pod: `${namespace}/${name}`, node, failures }, 'pod eviction failed');
     if (failures !== FAILURES_SAID) return;
-    say(pod, 'CannotEvict', `${why.text}; the pod cannot be evicted: ${(err as Error).message}`);
+    say(pod, 'CannotEvict', `${why.text}; evicting the pod failed: ${(err as Error).message}`);
   };
 
   const evict = async (found: StuckPod): Promise<void> => {

@@ -68,7 +68,7 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
     const status = state === 'alive' ? 'True' : state === 'dead' ? 'False' : 'Unknown';
     if (status === dpuReady) return undefined;
     const time = `${new Date().toISOString().slice(0, 19)}Z`;
-    const seen = age === undefined ? 'no renewal of its lease was seen' : `last renewal ${Math.round(age)} s ago`;
+    const seen = age === undefined ? 'its lease was never renewed' : `last renewal ${Math.round(age)} s ago`;
     return {
       type: DPU_READY_CONDITION,
       status,

@@ -86,7 +86,7 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
       starts.takeLater(key, left * 1000);
       return;
     }
-    const message = `the VM stays paused: the agent of node ${vmi.node} has not said in ${silence} s whether its vCPUs are pinned. Is it running, and does it pin?`;
+    const message = `the VM stays paused: the agent of node ${vmi.node} has not reported in ${silence} s whether its vCPUs are pinned; check that it runs with --vm-pinning on`;
     tell(vmi, { type: 'Warning', reason: 'PinningNotReported' satisfies Reason, message });
   };
 
@@ -120,7 +120,7 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
       if (ordinary) log.debug(where, 'paused VM changed; checking again');
       else {
         log.warn(where, 'resuming a paused VM failed; retrying');
-        const message = 'the VM stays paused: KubeVirt or the API server does not let it be resumed; it is tried again';
+        const message = 'the VM stays paused: KubeVirt or the API server refused to resume it; retrying';
         if (!progressOf(vmi).resumed) tell(vmi, { type: 'Warning', reason: 'ResumeFailed', message });
       }
       starts.takeLater(key, RETRY);

@@ -82,7 +82,7 @@ function parse(text: string | undefined, log: Logger): z.infer<typeof written>[]
     const why = 'another version of the extender or another program has written them';
     log.warn(
       { read: read.length, lost, why },
-      'cannot read reservations that the last leader handed on; going on without',
+      'reading the previous leader’s reservations failed; continuing without them',
     );
   }
   return read;

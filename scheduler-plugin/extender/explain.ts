@@ -65,7 +65,7 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
 function podOfBody(body: Buffer): { pod: Pod; nodes: readonly string[] | undefined } {
   if (body.length === 0) throw new ArgsError('the body is empty: expected a Pod');
   const result = posted.safeParse(parseJson(body));
-  if (!result.success) throw new ArgsError(`the body is no Pod: ${firstIssues(result.error)}`);
+  if (!result.success) throw new ArgsError(`the body is not a Pod: ${firstIssues(result.error)}`);
   const { data } = result;
   return 'Pod' in data ? { pod: data.Pod, nodes: data.NodeNames ?? undefined } : { pod: data, nodes: undefined };
 }
@@ -81,7 +81,7 @@ export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Pr
   try {
     return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));
   } catch (error) {
-    if (isNotFound(error)) throw new ArgsError(`there is no pod ${namespace}/${pod}`);
+    if (isNotFound(error)) throw new ArgsError(`pod ${namespace}/${pod} does not exist`);
     throw error;
   }
 }

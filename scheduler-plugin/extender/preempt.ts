@@ -33,7 +33,7 @@ const preemptionArgs = z.object({
 export function answerPreempt(extender: Extender, policy: UnpredictablePolicy, body: Buffer): Buffer {
   if (body.length === 0) throw new ArgsError('the body is empty: expected ExtenderPreemptionArgs');
   const result = preemptionArgs.safeParse(parseJson(body));
-  if (!result.success) throw new ArgsError(`the body is no ExtenderPreemptionArgs: ${firstIssues(result.error)}`);
+  if (!result.success) throw new ArgsError(`the body is not ExtenderPreemptionArgs: ${firstIssues(result.error)}`);
   extender.assertActive();
   const { Pod: pod } = result.data;
   const needs = extender.needsOf(pod);

@@ -226,7 +226,7 @@ export class Filter {
     if (!needs.exclusive) return this.#maskRefusal(needs, id, flags);
     // Known of its last report too, however old that is: another policy takes a drained node.
     if ((flags & NodeFlag.quarantined) === 0 && this.#fleet.sharesOn(id, needs)) return undefined;
-    if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu hands out the node’s CPUs too');
+    if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu assigns the node’s CPUs, too');
     if ((flags & NodeFlag.hintsUnserved) !== 0 && asksForHint(needs)) return HINTS_UNSERVED;
     if (this.#policy === 'refuse') {
       if (shape === undefined || (flags & NodeFlag.stale) !== 0) return unheard(flags, shape === undefined);
@@ -272,6 +272,6 @@ export class Filter {
 
 function unheard(flags: number, neverReported: boolean): Refused {
   if ((flags & NodeFlag.quarantined) !== 0)
-    return refuse('quarantined', 'node’s report is quarantined, its Events say why');
+    return refuse('quarantined', 'node’s report is quarantined; see its Events');
   return neverReported ? NO_REPORT : STALE_REPORT;
 }

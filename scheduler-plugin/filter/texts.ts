@@ -4,7 +4,7 @@ import type { RefusalKind } from '../../model/placement/verdict.ts';
 export const MOST_TEXTS = 8;
 
 const FALLBACK: Partial<Readonly<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
-const OTHER = 'refused for another reason, which /explain tells';
+const OTHER = 'refused for another reason; see /explain';
 /** Texts that stand for others: each has a place of its own. */
 const FALLBACKS = Object.keys(FALLBACK).length + 1;
 

@@ -158,7 +158,7 @@ function problem(error: unknown): { malformed: boolean; status: number; message:
     return { malformed: isOurs, status: isOurs ? 400 : 502, message: error.message };
   }
   if (error instanceof NotNow) return { malformed: false, status: 503, message: error.message };
-  return { malformed: false, status: 500, message: 'the extender failed to decide; its log says why' };
+  return { malformed: false, status: 500, message: 'the extender failed to decide; see its log' };
 }
 
 /** With a length, since kube-scheduler's client keeps a connection only if it knows where the answer ends. */

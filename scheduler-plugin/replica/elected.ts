@@ -81,7 +81,7 @@ export function createElectedReplica(options: ElectedReplicaOptions): Replica {
     try {
       await catchUp(signal);
     } catch (err) {
-      if (!signal.aborted) log.warn({ err }, 'cannot read the pods that were bound a moment ago; retrying');
+      if (!signal.aborted) log.warn({ err }, 'reading recently bound pods failed; retrying');
       return;
     }
     if (!leads) return;

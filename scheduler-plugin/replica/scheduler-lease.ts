@@ -57,7 +57,7 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
     try {
       await catchUp(running.signal);
     } catch (err) {
-      if (!running.signal.aborted) log.warn({ err }, 'cannot read the pods that were bound a moment ago');
+      if (!running.signal.aborted) log.warn({ err }, 'reading recently bound pods failed');
       return;
     }
     if (during !== term) return;

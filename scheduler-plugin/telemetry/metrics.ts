@@ -41,29 +41,29 @@ export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
     }),
     reservations: new Gauge({
       name: 'plumbline_extender_reservations',
-      help: 'Pods with reserved CPUs that no report shows yet: unbound ones, and all',
+      help: 'Pods with reserved CPUs that are in no report yet: unbound pods, and all',
       labelNames: ['kind'],
       registers,
     }),
     reservationEnds: new Counter({
       name: 'plumbline_extender_reservations_ended_total',
-      help: 'Reservations ended, by what ended them',
+      help: 'Ended reservations, by reason',
       labelNames: ['end'],
       registers,
     }),
     active: new Gauge({
       name: 'plumbline_extender_active',
-      help: '1 while this replica is the one that decides',
+      help: '1 while this replica is active',
       registers,
     }),
     rechecks: new Counter({
       name: 'plumbline_extender_rechecks_total',
-      help: 'Nodes touched so that the scheduler looks at waiting pods again',
+      help: 'Nodes touched so that the scheduler retries waiting pods',
       registers,
     }),
     waiting: new Gauge({
       name: 'plumbline_extender_waiting_pods',
-      help: 'Pods that the scheduler asked about, that were refused everywhere, and wait',
+      help: 'Waiting pods that the extender refused on every node',
       registers,
     }),
     evictions: new Counter({
@@ -91,7 +91,7 @@ function createMaskMetrics(registers: Registry[]) {
     }),
     maskedVmsWithoutNode: new Gauge({
       name: 'plumbline_extender_masked_vms_without_node',
-      help: 'VMs whose CPU mask no node could keep, as the active replica counts them; plumbline verify lists them',
+      help: 'VMs whose CPU mask fits no node, as the active replica counts them; plumbline verify lists them',
       registers,
     }),
     pausedStarts: new Gauge({

@@ -144,5 +144,5 @@ function skipSpace(bytes: Uint8Array, from: number): number {
 }
 
 function noStrings(): ArgsError {
-  return new ArgsError('NodeNames is no array of strings');
+  return new ArgsError('NodeNames is not an array of strings');
 }

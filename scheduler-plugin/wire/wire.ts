@@ -67,7 +67,9 @@ export class ArgsDecoder {
     const nodes = Nodes?.items ?? undefined;
     const list = NodeNames ?? nodes?.map(({ metadata }) => metadata.name);
     if (list === undefined) {
-      throw new ArgsError('neither NodeNames nor Nodes is set: give the extender nodeCacheCapable: true');
+      throw new ArgsError(
+        'neither NodeNames nor Nodes is set: set nodeCacheCapable: true in the extender’s configuration',
+      );
     }
     return { pod: withUid(Pod), names: this.namesOf(list), nodes };
   }
@@ -80,13 +82,13 @@ export class ArgsDecoder {
 
 function check(body: unknown): z.infer<typeof extenderArgs> {
   const result = extenderArgs.safeParse(body);
-  if (!result.success) throw new ArgsError(`the body is no ExtenderArgs: ${firstIssues(result.error)}`);
+  if (!result.success) throw new ArgsError(`the body is not ExtenderArgs: ${firstIssues(result.error)}`);
   return result.data;
 }
 
 function withUid(given: AskedPod): AskedPod {
   if (given.metadata.uid === undefined || given.metadata.uid === '') {
-    throw new ArgsError('Pod.metadata.uid is missing: a pod is known by its uid');
+    throw new ArgsError('Pod.metadata.uid is missing: the extender identifies pods by uid');
   }
   return given;
 }

@@ -43,7 +43,7 @@ const schema = z.object({
   dpuScope: z.enum(['all', 'attached']).default('all'),
   dpuExempt: z
     .string()
-    .regex(EXEMPT, 'expected namespaces, separated by commas; one that ends with * stands for all that begin so')
+    .regex(EXEMPT, 'expected namespaces, separated by commas; `name*` matches by prefix')
     .default(DPU_EXEMPT_NAMESPACES.join())
     .transform((text): readonly string[] => text.split(',').filter((one) => one !== '')),
   dpuLease: z.enum(['own', 'observe']).default('own'),
@@ -68,11 +68,11 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
   flags: {
     mode: {
       flag: '--mode <mode>',
-      help: 'sidecar: in the pod of a kube-scheduler, which calls it over loopback and whose Lease says whether it is active; service: behind a Service with TLS, for schedulers elsewhere',
+      help: 'sidecar: in the pod of a kube-scheduler, which calls it over loopback and whose Lease decides whether it is active; service: behind a Service with TLS, for other schedulers',
     },
     schedulerLease: {
       flag: '--scheduler-lease <namespace/name>',
-      help: 'sidecar: the Lease by which the kube-schedulers elect one',
+      help: 'sidecar: the Lease of the kube-schedulers’ leader election',
     },
     host: {
       flag: '--host <address>',
@@ -86,19 +86,19 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
     },
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
-    certFile: { flag: '--cert-file <path>', help: 'service: serving certificate, PEM; followed as it is renewed' },
+    certFile: { flag: '--cert-file <path>', help: 'service: serving certificate, PEM; reloaded when it is renewed' },
     keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
     clientCaFile: {
       flag: '--client-ca-file <path>',
-      help: 'service: CA that callers must present a certificate of; "" serves every caller',
+      help: 'service: CA of the certificate that callers must present; "" serves every caller',
     },
     clientNames: {
       flag: '--client-names <names>',
-      help: 'with --client-ca-file: common or alternative names of which callers must have one, separated by commas; "" takes any (default: plumbline-scheduler-client)',
+      help: 'with --client-ca-file: allowed common or alternative names of callers, separated by commas; "" allows any (default: plumbline-scheduler-client)',
     },
     explainAddress: {
       flag: '--explain-address <host:port>',
-      help: 'service: where /explain is served in plain HTTP to this pod alone, for kubectl port-forward; off: nowhere (default: 127.0.0.1:8082)',
+      help: 'service: address of /explain over plain HTTP, for kubectl port-forward to this pod; off: disabled (default: 127.0.0.1:8082)',
     },
     ...API_SERVER_FLAGS,
     unpredictable: {
@@ -107,41 +107,41 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
     },
     dpuUnknown: {
       flag: '--dpu-unknown <policy>',
-      help: 'what a DPU counts as while the API server cannot be asked: ready or not-ready',
+      help: 'state of a DPU while the API server does not answer: ready or not-ready',
     },
     dpuLease: {
       flag: '--dpu-lease <policy>',
-      help: 'as the agents have it; observe: OVN-Kubernetes writes the leases, and one renewal alone proves nothing',
+      help: 'same value as the agents’; observe: OVN-Kubernetes writes the leases, and a single renewal does not count',
     },
     dpuExempt: {
       flag: '--dpu-exempt <namespaces>',
-      help: 'whose pods may go to a node whose DPU is dead, as the agent’s --gate-exempt; `openshift-*` is all that begin so',
+      help: 'namespaces whose pods may go to a node with a dead DPU, as the agent’s --gate-exempt; `openshift-*` matches by prefix',
     },
     dpuScope: {
       flag: '--dpu-scope <scope>',
-      help: 'pods that need the DPU of their node: all on the pod network, or attached: those that ask for a device',
+      help: 'pods that need the DPU of their node: all (on the pod network), or attached (those that request a device)',
     },
     answers: {
       flag: '--answers <number>',
-      help: 'most nodes answered for a pod with CPUs of its own; fewer while others are in flight',
+      help: 'maximum number of nodes in an answer for a pod with dedicated CPUs; fewer while others are in flight',
     },
     reservationTimeout: {
       flag: '--reservation-timeout <seconds>',
-      help: 'most seconds that a node stays promised to a pod that is not bound; 60 for a pod without volumes (default: 660)',
+      help: 'maximum time of a reservation for a pod that is not bound; 60 for a pod without volumes (default: 660)',
     },
     eviction: {
       flag: '--eviction <policy>',
       help: 'pods that cannot start on the node they are bound to: evict, or hold (an Event only)',
     },
-    namespace: { flag: '--namespace <name>', help: 'where the lease and the service of the active replica are' },
+    namespace: { flag: '--namespace <name>', help: 'namespace of the lease and the service of the active replica' },
     podIp: {
       flag: '--pod-ip <address>',
-      help: 'address to publish as the service’s only endpoint while active; default: nothing is published',
+      help: 'address to publish as the service’s only endpoint while active; default: none',
       env: 'PLUMBLINE_POD_IP',
     },
     podName: {
       flag: '--pod-name <name>',
-      help: 'name of this pod; sidecar: host name that its kube-scheduler has in the Lease; default: the host name',
+      help: 'name of this pod; sidecar: host name of its kube-scheduler in the Lease; default: the host name',
       env: 'PLUMBLINE_POD_NAME',
     },
     nodeName: { flag: '--node-name <name>', help: 'node, for the published endpoint', env: 'PLUMBLINE_NODE_NAME' },

@@ -87,7 +87,7 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
   const daemon = createServingDaemon({
     server,
     probes: { host: config.probeHost, port: config.probePort },
-    notReady: () => cluster.missing ?? (replica.settled ? undefined : 'the active replica is not known yet'),
+    notReady: () => cluster.missing ?? (replica.settled ? undefined : 'no active replica is known yet'),
     registry,
     async run(signal) {
       const watching = Promise.all([cluster.run(signal), decider.masks.run(signal)]);

@@ -462,7 +462,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     ['remove-what-denies-eviction'],
     {
       pod: { spec: ON_NODE },
-      events: [{ name: LAUNCHER, reason: 'CannotEvict', message: `${placeLostText(NODE)}; the pod cannot be evicted` }],
+      events: [{ name: LAUNCHER, reason: 'CannotEvict', message: `${placeLostText(NODE)}; evicting the pod failed` }],
     },
   ),
   one('it cannot start and cannot be evicted', ['starting', 'broken', 'CannotEvict'], ['remove-what-denies-eviction'], {

@@ -127,7 +127,7 @@ describe('the manifests', () => {
   const annotationsIn = (expression = '') =>
     new Set((expression.match(/'[^']*\/[^']+'/g) ?? []).map((name) => name.slice(1, -1)));
 
-  it('send the launchers that ask, and those with what only Plumbline may put there', () => {
+  it('send the launchers that ask, and those with what only Plumbline may set', () => {
     const [mutating, validating, ...more] = conditionsOf(objects, ...LAUNCHERS);
     assert.deepEqual([validating, more], [mutating, []]);
     const asking = ASKING.filter((name) => name !== NETWORKS_ANNOTATION);

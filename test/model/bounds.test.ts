@@ -198,7 +198,7 @@ describe('bounds: reports', () => {
     const assignments = Array.from({ length: 2048 }, (_, i) => ({ podUID: `u${i}`, container: 'c', cpus }));
     assert.match(
       refusalOf(() => preparedHost(report({ assignments })), PlumblineError),
-      /at most 65536 are read/,
+      /the limit is 65536/,
     );
   });
 

@@ -62,7 +62,7 @@ describe('the gate’s configuration, made from the primary', () => {
     [
       'a version that is not spoken',
       JSON.stringify({ ...OVN, cniVersion: '0.2.0' }),
-      /"0\.2\.0": the gate speaks 0\.3\.0/,
+      /"0\.2\.0": the gate supports 0\.3\.0/,
     ],
     ['no version', JSON.stringify({ ...OVN, cniVersion: undefined }), /cniVersion undefined/],
     ['no name', JSON.stringify({ ...OVN, name: '' }), /no name/],

@@ -48,13 +48,13 @@ describe('the doctor’s view of a DPU’s lease', () => {
       { looks: looksOf(['plumbline-node-agent', 'ovnkube']) },
       /2 writers, ovnkube and plumbline-node-agent.*--dpu-lease observe/,
     ],
-    ['a DPU host without a lease', { looks: [] }, /there is no lease ovn-dpu-n1.*--mode dpu-host/],
-    ['a lease without a node', { uid: undefined }, /node n1 is not; delete the lease/],
-    ['a node created again', { uid: 'u2' }, /something else than this very Node object/],
+    ['a DPU host without a lease', { looks: [] }, /lease ovn-dpu-n1 does not exist.*--mode dpu-host/],
+    ['a lease without a node', { uid: undefined }, /node n1 does not; delete the lease/],
+    ['a node created again', { uid: 'u2' }, /an object other than the present Node/],
     [
       'no owner',
       { looks: looksOf(['a'], { lease: { metadata: {}, spec } }) },
-      /no owner, so it stays when the node goes/,
+      /no owner, so it stays when the node is deleted/,
     ],
     [
       'a duration that no lease counts',

@@ -218,7 +218,7 @@ describe('multus’s annotation', () => {
     it(`an address as multus reads it: ${what} is ${isTaken ? 'taken' : 'refused'}`, () => {
       const read = () => parseAttachments(JSON.stringify([{ name: 'east', ...address }]), 'ns');
       if (isTaken) assert.deepEqual(read().map(refText), ['ns/east']);
-      else assert.throws(read, /it is no MAC address/);
+      else assert.throws(read, /it is not a MAC address/);
     });
   }
 
@@ -336,7 +336,7 @@ describe('affinity', () => {
   });
 
   for (const [text, says] of [
-    ['required', /no JSON/],
+    ['required', /not JSON/],
     ['["a"]', /object/],
     ['null', /object/],
     ['{"a":"strict"}', /"a" has the value "strict"; expected one of required, preferred, none/],

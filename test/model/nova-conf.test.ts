@@ -44,12 +44,12 @@ describe('model/nova-conf: files as oslo.config reads them', () => {
   });
 
   const wrong: readonly { readonly text: string; readonly error: RegExp }[] = [
-    { text: 'x = 1', error: /nova\.conf, line 1: "x = 1": it stands before the first \[section\]/ },
+    { text: 'x = 1', error: /nova\.conf, line 1: "x = 1": it precedes the first \[section\]/ },
     { text: '[a]\n\n[b', error: /line 3: "\[b": a section is its name in brackets/ },
     { text: '[]', error: /line 1/ },
     { text: '[a]\nphysnets', error: /line 2: "physnets": neither a section nor name = value/ },
     { text: '[a]\n= 1', error: /line 2: "= 1": the option has no name/ },
-    { text: '[a]\n  1', error: /line 2: "1": a line that begins with a blank goes on/ },
+    { text: '[a]\n  1', error: /line 2: "1": a line that begins with a blank continues/ },
     { text: '[a]\nx = 1\n# so far\n  2', error: /line 4: "2": a line that begins with a blank/ },
   ];
   for (const { text, error } of wrong) {
@@ -93,9 +93,9 @@ describe('model/nova-conf: where networks are', () => {
 
   for (const [nodes, error] of [
     ['-1', /"-1" is what a NIC says whose NUMA node is not known/],
-    ['0-1', /"0-1" is no NUMA node/],
-    ['9999', /"9999" is no NUMA node/],
-    ['$x', /"\$x" is no NUMA node/],
+    ['0-1', /"0-1" is not a NUMA node/],
+    ['9999', /"9999" is not a NUMA node/],
+    ['$x', /"\$x" is not a NUMA node/],
   ] as const) {
     it(`refuses numa_nodes = ${nodes}`, () => {
       assert.throws(() => read(`[neutron_tunnel]\nnuma_nodes = ${nodes}`), error);

@@ -47,7 +47,7 @@ describe('reports of agents of other versions', () => {
     assert.ok(under.told.includes('quarantined newer'));
     const { NodeNames, FailedAndUnresolvableNodes } = under.filter(podOf('4'), ['old', 'newer']);
     assert.deepEqual(NodeNames, ['old']);
-    assert.match(FailedAndUnresolvableNodes['newer'] ?? '', /report is quarantined, its Events say why/);
+    assert.match(FailedAndUnresolvableNodes['newer'] ?? '', /report is quarantined; see its Events/);
     arrive(under, 'newer', statusOf());
     assert.deepEqual(under.filter(podOf('4'), ['newer']).NodeNames, ['newer']);
   });

@@ -62,7 +62,7 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
       return undefined;
     } catch (error) {
       if (isNotFound(error))
-        return `there is no RoleBinding ${WEBHOOK_REQUIRED}: it was deleted to switch this webhook off`;
+        return `RoleBinding ${WEBHOOK_REQUIRED} does not exist: an administrator deleted it to switch this webhook off`;
       if (error instanceof KubeError) return error.message;
       throw error;
     }
@@ -104,7 +104,7 @@ async function faultOf(client: KubeClient): Promise<string | undefined> {
     try {
       ({ webhooks } = configuration.parse(await client.get(`${ADMISSION}/${path}`)));
     } catch (error) {
-      if (isNotFound(error)) return `there is no ${path}`;
+      if (isNotFound(error)) return `${path} does not exist`;
       throw error;
     }
     for (const { name, clientConfig } of webhooks) {

@@ -49,7 +49,8 @@ export type ReadPod =
 
 export function readPod({ object, namespace: inNamespace }: AdmissionRequest): ReadPod {
   const parsed = isAdmittedPod(object) ? { data: object as AdmittedPod } : admittedPod.safeParse(object);
-  if (parsed.data === undefined) return { kind: 'unreadable', why: `this is no Pod: ${issuesText(parsed.error)}` };
+  if (parsed.data === undefined)
+    return { kind: 'unreadable', why: `the object is not a Pod: ${issuesText(parsed.error)}` };
   const pod = parsed.data;
   const namespace = inNamespace ?? pod.metadata.namespace ?? 'default';
   const found = recognizeLauncher(pod);

@@ -32,7 +32,7 @@ async function validateNew(request: AdmissionRequest, options: GatherOptions): P
   const where = `${first.path.replaceAll('~1', '/')} should be ${JSON.stringify(first.value)}`;
   return refused(
     422,
-    `another webhook has changed what Plumbline decided: ${where}; try again, or have it run earlier`,
+    `another webhook has changed what Plumbline decided: ${where}; retry, or configure it to run earlier`,
   );
 }
 
@@ -43,7 +43,7 @@ function validateResize(
   const [after, before] = [podSchema.safeParse(object), podSchema.safeParse(oldObject)];
   const fault = after.error ?? before.error;
   if (fault !== undefined)
-    return refused(400, `${after.success ? 'the old object' : 'this'} is no Pod: ${issuesText(fault)}`);
+    return refused(400, `the ${after.success ? 'old' : 'new'} object is not a Pod: ${issuesText(fault)}`);
   try {
     const refusal = resizeRefusal(before.data!, after.data!, settings);
     return refusal === undefined ? { allowed: true } : refused(422, refusal);

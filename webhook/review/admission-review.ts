@@ -80,7 +80,7 @@ export function decodeReview(body: unknown): AdmissionRequest {
   if (isReview(parsed)) return (parsed as z.infer<typeof review>).request;
   const result = review.safeParse(parsed);
   if (result.success) return result.data.request;
-  throw new ReviewError(400, `the body is no admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
+  throw new ReviewError(400, `the body is not an admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
 }
 
 /** The API server cuts warnings off at 256 characters once they pass 4,096 in all: keep each within that. */

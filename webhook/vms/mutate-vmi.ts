@@ -17,7 +17,7 @@ export function createVmiMutation(): Review {
     if (request.kind.kind !== 'VirtualMachineInstance' || request.operation !== 'CREATE') return { allowed: true };
     const result = startingInstance.safeParse(request.object);
     if (!result.success) {
-      return refused(400, `this VirtualMachineInstance cannot be read: ${issuesText(result.error)}`);
+      return refused(400, `plumbline cannot read this VirtualMachineInstance: ${issuesText(result.error)}`);
     }
     try {
       return { allowed: true, patch: patchFor(result.data.metadata.annotations, pausesAtStart(result.data)) };

@@ -31,7 +31,7 @@ function hostWarnings(
   if (wish === undefined || questionOf(current) === (previous && questionOf(previous))) return [];
   const hosts = view.maskHosts(current.spec);
   if (hosts.length === 0) {
-    return [`${ABOUT} no node that this VM may go to reports its CPUs, and none takes a VM with a mask without`];
+    return [`${ABOUT} no node that this VM may go to reports its CPUs, which a VM with a mask needs`];
   }
   if (hosts.every(({ pinsVMs }) => pinsVMs === false)) {
     return [`${ABOUT} no node that this VM may go to applies CPU masks (--vm-pinning off): it will not start`];
@@ -55,6 +55,6 @@ function runningWarnings(current: ReadTemplate, previous: ReadTemplate | undefin
   const [mask, before] = [current, previous].map(({ metadata }) => metadata.annotations?.[CPU_MASK_ANNOTATION]);
   if (mask === before) return [];
   return [
-    `${ABOUT} the VM is running and takes what is written here when it is restarted. Until then it is pinned as before, and vCPUs that are plugged in run on any of its CPUs`,
+    `${ABOUT} the VM is running; the new value applies when it restarts. Until then it stays pinned as before, and hotplugged vCPUs run on any of its CPUs`,
   ];
 }

@@ -49,7 +49,7 @@ export async function reviewNetworks(
     ...[...findings, ...reach].map(({ message }) => message),
     ...plugged.map(
       ({ name }) =>
-        `interface ${name} is plugged into a VM that keeps its CPUs while it runs: its NUMA affinity counts from the next migration or restart`,
+        `interface ${name} is plugged into a VM that keeps its CPUs while it runs: its NUMA affinity applies from the next migration or restart`,
     ),
   ];
   return { warnings, refusal: refusal?.message };

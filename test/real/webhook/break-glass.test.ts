@@ -62,6 +62,6 @@ describe('breaking glass as docs/reference/webhook.md says, on a real API server
     await run('sh', ['-ec', COMMANDS], { env: { ...process.env, KUBECONFIG: installed.plane.adminKubeconfig } });
     await until('the launcher to start', async () => (await create(launcher)) === 'created');
     assert.equal(await create(ordinary), 'created');
-    assert.match(await create(thief), /only Plumbline may put there/);
+    assert.match(await create(thief), /only Plumbline may set/);
   });
 });

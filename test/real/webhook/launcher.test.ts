@@ -341,7 +341,7 @@ describe('the webhook behind a real API server: launchers', function () {
       );
       const amounts = { cpu: '12', memory: '4Gi' };
       const spec = { resources: { requests: amounts, limits: amounts } };
-      await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '9', spec })), /Take spec\.resources away/);
+      await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '9', spec })), /Remove spec\.resources/);
     });
 
     for (const [what, cpu, cores] of [

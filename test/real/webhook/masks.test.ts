@@ -199,7 +199,7 @@ describe('CPU masks behind a real API server', function () {
     it('and dedicated CPUs: refused at the VMI, with the reason', async () => {
       const dedicated = { domain: { cpu: { cores: 2, dedicatedCpuPlacement: true } } };
       const { stderr } = await create('owner', vmiOf('both', { [MASK]: '0-1' }, dedicated));
-      assert.match(stderr, /dedicatedCpuPlacement exclude each other: dedicated CPUs are pinned by KubeVirt/);
+      assert.match(stderr, /dedicatedCpuPlacement exclude each other: KubeVirt pins dedicated CPUs/);
     });
 
     it('is checked once more at the launcher, against the VMI of now', async () => {

@@ -122,7 +122,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
     assert.equal(pod.metadata.annotations?.['plumbline.dev/decision'], '{"padding":0}');
     assert.equal(pod.metadata.annotations?.['plumbline.dev/placement'], undefined);
     for (const more of [{ 'physnet.plumbline.dev/east': '1' }, { 'plumbline.dev/tunnel': '1' }] as const) {
-      await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '8', more })), /only Plumbline may put there/);
+      await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '8', more })), /only Plumbline may set/);
     }
   });
 

@@ -118,15 +118,15 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       ['a place', { annotations: { 'plumbline.dev/placement': '{}' } }],
     ] as const) {
       it(`are refused to a pod that claims ${what}`, async () => {
-        await assert.rejects(create(ordinaryPod(options), DRY), /only Plumbline may put there/);
+        await assert.rejects(create(ordinaryPod(options), DRY), /only Plumbline may set/);
       });
     }
 
     it('are refused to a forged launcher, and to an ordinary pod beyond what was decided', async () => {
       const forged = ordinaryPod({ labels: { 'kubevirt.io': 'virt-launcher' }, more: { 'plumbline.dev/tunnel': '1' } });
-      await assert.rejects(create(forged, DRY), /only Plumbline may put there/);
+      await assert.rejects(create(forged, DRY), /only Plumbline may set/);
       const greedy = ordinaryPod({ annotations: ALIGN, more: { 'physnet.plumbline.dev/east': '1' } });
-      await assert.rejects(create(greedy, DRY), /only Plumbline may put there/);
+      await assert.rejects(create(greedy, DRY), /only Plumbline may set/);
     });
 
     it('let no decision be changed, and everything else', async () => {

@@ -37,7 +37,7 @@ describe('the annotations of Plumbline’s own, by the policies alone', function
     it(`${name}: not on a pod that nothing was decided about`, async () => {
       for (const value of ['{}', '']) {
         const create = () => client.create(PODS, pod('tenants', { [name]: value }), DRY);
-        await assert.rejects(create, new RegExp(`${name} is Plumbline's word, which only Plumbline may put there`));
+        await assert.rejects(create, new RegExp(`${name} is Plumbline's word, which only Plumbline may set`));
       }
     });
 

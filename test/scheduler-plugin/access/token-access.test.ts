@@ -71,7 +71,7 @@ describe('who may read an explanation, by token', () => {
     const { access, state, logged } = apiServer();
     state.fails = true;
     assert.equal(await access.review('janes', POD), 'unavailable');
-    assert.ok(logged.said('cannot review a token'));
+    assert.ok(logged.said('reviewing a token failed'));
     state.fails = false;
     assert.equal(await access.review('janes', POD), 'allowed');
   });

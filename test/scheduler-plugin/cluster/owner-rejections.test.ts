@@ -53,7 +53,7 @@ describe('owners whose pods kubelets refuse in a burst', () => {
       events.map(([name, { reason }]) => [name, reason]),
       [['vm-a', 'PlacementHeldBack']],
     );
-    assert.match(events[0]![1].message, /SMTAlignmentError.*no more are placed for 30 s/);
+    assert.match(events[0]![1].message, /SMTAlignmentError.*places no more for 30 s/);
     clock.now += 31;
     assert.deepEqual(filter(owned('e')).NodeNames, ['n1']);
   });

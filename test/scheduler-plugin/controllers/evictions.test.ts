@@ -145,7 +145,7 @@ describe('evictions that fail', () => {
         .map((time, i) => Math.round(time - times()[i]!));
       assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
       assert.deepEqual(events, ['CannotEvict a']);
-      assert.match(messages?.[0] ?? '', /the DPU of node n1 has died; the pod cannot be evicted: .*(etcd|budget)/);
+      assert.match(messages?.[0] ?? '', /the DPU of node n1 has died; evicting the pod failed: .*(etcd|budget)/);
     });
   }
 

@@ -108,13 +108,8 @@ describe('what the extender writes on nodes', () => {
   const CASES: readonly [DpuVerdict, string, string, RegExp][] = [
     [{ ready: true, state: 'alive', age: 3.4 }, 'True', 'LeaseRenewed', /is alive: last renewal 3 s ago/],
     [{ ready: false, state: 'dead', age: 99.6 }, 'False', 'LeaseExpired', /is dead: last renewal 100 s ago/],
-    [
-      { ready: false, state: 'unproven', age: undefined },
-      'Unknown',
-      'NotSeenAlive',
-      /no renewal of its lease was seen/,
-    ],
-    [{ ready: true, state: 'unknown', age: undefined }, 'Unknown', 'LeaseUnknown', /no renewal of its lease was seen/],
+    [{ ready: false, state: 'unproven', age: undefined }, 'Unknown', 'NotSeenAlive', /its lease was never renewed/],
+    [{ ready: true, state: 'unknown', age: undefined }, 'Unknown', 'LeaseUnknown', /its lease was never renewed/],
   ];
   for (const [verdict, status, reason, message] of CASES) {
     it(`the condition DPUReady of a DPU that is ${verdict.state} is ${status}`, async () => {

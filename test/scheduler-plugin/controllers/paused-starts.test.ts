@@ -155,7 +155,7 @@ describe('starts that wait to be pinned', () => {
     world.clock.now += 1;
     world.change({});
     await settle();
-    assert.match(world.events.join(), /PinningNotReported: .* agent of node n1 has not said in 0.05 s/);
+    assert.match(world.events.join(), /PinningNotReported: .* agent of node n1 has not reported in 0.05 s/);
     assert.equal(world.unpauses, 0);
   });
 
@@ -267,7 +267,10 @@ describe('starts that wait to be pinned', () => {
     world.unpauseFailures.push(away(), conflict());
     world.report('pinned');
     await settle();
-    assert.match(world.events.join(), /ResumeFailed: the VM stays paused: KubeVirt or the API server does not let it/);
+    assert.match(
+      world.events.join(),
+      /ResumeFailed: the VM stays paused: KubeVirt or the API server refused to resume it/,
+    );
     const ended = new Promise<void>((resolve) => {
       const look = () => (world.unpauses > 0 ? resolve() : void setTimeout(look, 20));
       look();

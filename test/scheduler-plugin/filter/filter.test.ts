@@ -180,7 +180,7 @@ const CASES: readonly Case[] = [
     name: 'a node where dra.cpu hands out CPUs',
     pod: podOf('4'),
     fixture: { flags: { n1: 'draCpu' }, policy: 'count-check' },
-    refused: /dra\.cpu hands out/,
+    refused: /dra\.cpu assigns/,
   },
   {
     name: 'reserved CPUs that split a core',

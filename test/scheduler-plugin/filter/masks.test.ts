@@ -163,7 +163,7 @@ describe('CPU masks at scheduling', () => {
     const { filter, state } = extenderOf({ nodes: { n1: four } });
     state.fleet.set('n1', NodeFlag.quarantined, true);
     assert.deepEqual(filter(launcherOf('1')).FailedAndUnresolvableNodes, {
-      n1: 'CPU mask cannot be applied: node’s report is quarantined, its Events say why',
+      n1: 'CPU mask cannot be applied: node’s report is quarantined; see its Events',
     });
     state.fleet.set('n1', NodeFlag.quarantined, false);
     assert.deepEqual(filter(launcherOf('1')).NodeNames, ['n1']);

@@ -25,7 +25,7 @@ describe('the texts of one answer', () => {
       texts.list.map(({ text, nodes }) => [text, nodes]),
       [
         ...Array.from({ length: MOST_TEXTS - 2 }, (_, i) => [`${i} CPUs`, 1]),
-        ['refused for another reason, which /explain tells', 34],
+        ['refused for another reason; see /explain', 34],
         ['DPU not ready for too long', 20],
       ],
     );

@@ -128,7 +128,7 @@ describe('the extender over HTTP', () => {
     { name: 'no pod', body: args({ Pod: null }), error: /Pod/ },
     { name: 'a quantity that is none', body: args({ Pod: podOf('four') }), error: /quantity "four"/ },
     { name: 'a body of 50 MiB', body: ' '.repeat(50 * 1024 * 1024), error: /larger than/ },
-    { name: 'names that are no strings', body: args({ NodeNames: ['n1', 2] }), error: /no array of strings/ },
+    { name: 'names that are no strings', body: args({ NodeNames: ['n1', 2] }), error: /not an array of strings/ },
   ];
   for (const { name, body, error } of malformed) {
     it(`answers ${name} with the protocol's Error`, async () => {

@@ -58,8 +58,18 @@ describe('what has the API server call the webhook', () => {
   const [, optIn = ''] = CONFIGURATIONS;
   const waits: [string, Record<string, unknown>, string | undefined, RegExp][] = [
     ['it is not ready', {}, 'the caches are not synced yet', /not synced/],
-    ['the binding was deleted', { [BINDING]: undefined }, undefined, /no RoleBinding plumbline-webhook-required/],
-    ['a configuration is missing', { [`${ADMISSION}/${optIn}`]: undefined }, undefined, /there is no mutating.*opt-in/],
+    [
+      'the binding was deleted',
+      { [BINDING]: undefined },
+      undefined,
+      /RoleBinding plumbline-webhook-required does not exist/,
+    ],
+    [
+      'a configuration is missing',
+      { [`${ADMISSION}/${optIn}`]: undefined },
+      undefined,
+      /mutating.*opt-in does not exist/,
+    ],
     [
       'a webhook has no CA bundle',
       { [`${ADMISSION}/${optIn}`]: { webhooks: [entry('Q0E='), entry()] } },

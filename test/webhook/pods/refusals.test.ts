@@ -45,13 +45,13 @@ describe('refusal of pods', () => {
       name: 'pod-level resources',
       change: (pod) => Object.assign(pod.spec, { resources: both({ cpu: '20', memory: '20Gi' }) }),
       code: 422,
-      says: /pod-level resources.* Take spec\.resources away/,
+      says: /pod-level resources.* Remove spec\.resources/,
     },
     {
       name: 'W14: a physnet that was not decided',
       change: (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
       code: 403,
-      says: /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may put there/,
+      says: /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may set/,
     },
     {
       name: 'W14: a slot in another container',
@@ -163,8 +163,8 @@ describe('the judgement of a pod after all other webhooks', () => {
     const after = denialOf(await validationOf()(requestFor(broken, { ...resize, oldObject: pod })));
     const before = denialOf(await validationOf()(requestFor(pod, { ...resize, oldObject: broken })));
     assert.deepEqual([after.code, before.code], [400, 400]);
-    assert.match(after.message, /^plumbline: this is no Pod: /);
-    assert.match(before.message, /^plumbline: the old object is no Pod: /);
+    assert.match(after.message, /^plumbline: the new object is not a Pod: /);
+    assert.match(before.message, /^plumbline: the old object is not a Pod: /);
   });
 
   it('admits a resize of a launcher that did not ask, unless all are aligned', async () => {

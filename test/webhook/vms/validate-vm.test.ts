@@ -246,7 +246,7 @@ describe('validation of VMs: refusals', () => {
       says: /dedicatedCpuPlacement exclude each other/,
     },
     { name: 'a count that an instancetype decides', vm: { ...shared(1, '0:1'), instancetype: true }, says: undefined },
-    { name: 'an affinity that is no JSON', vm: { annotations: { [AFFINITY]: 'required' } }, says: /it is no JSON/ },
+    { name: 'an affinity that is no JSON', vm: { annotations: { [AFFINITY]: 'required' } }, says: /it is not JSON/ },
     {
       name: 'an affinity that is none',
       vm: { annotations: { [AFFINITY]: '{"a":"maybe"}' } },

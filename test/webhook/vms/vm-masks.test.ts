@@ -82,14 +82,14 @@ describe('warnings of CPU masks', () => {
       name: 'a mask of a running VM',
       vm: { mask: '2', running: true },
       old: { mask: '1' },
-      says: /when it is restarted/,
+      says: /when it restarts/,
     },
-    { name: 'one taken from a running VM', vm: { running: true }, old: { mask: '1' }, says: /when it is restarted/ },
+    { name: 'one taken from a running VM', vm: { running: true }, old: { mask: '1' }, says: /when it restarts/ },
     {
       name: 'vCPUs and mask of a running VM',
       vm: { mask: '1:2:3', sockets: 3, running: true },
       old: { mask: '1:2' },
-      says: /vCPUs that are plugged in run on any of its CPUs/,
+      says: /hotplugged vCPUs run on any of its CPUs/,
     },
     { name: 'a mask of a stopped VM', vm: { mask: '2', running: false }, old: { mask: '1' }, says: undefined },
   ];
