@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
@@ -185,7 +185,9 @@ const TICKS = 100;
 function processorOf(parts: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(parts).map(([part, pid]) => {
-      const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+      const file = `/proc/${pid}/stat`;
+      if (!existsSync(file)) throw new Error(`${part} ended before the stream did`);
+      const text = readFileSync(file, 'utf8');
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
       return [part, (Number(fields[11]) + Number(fields[12])) / TICKS];
     }),
