@@ -5,14 +5,15 @@ import { stringify } from 'yaml';
 import { sidecarConfiguration } from '../../cli/demo/cluster.ts';
 import { startDaemon } from '../../cli/demo/daemons.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { NAMESPACE, WEBHOOK } from '../../model/names.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { ControlPlane } from '../../test/real/control-plane.ts';
-import { callOf, isWebhookConfiguration, untilCalled } from '../../test/real/demo/webhook-configurations.ts';
+import { callOf, isWebhookConfiguration } from '../../test/real/demo/webhook-configurations.ts';
 import { objectsOf, render } from '../../test/real/install/rendered.ts';
 import { freePort, startProgram } from '../../test/real/processes.ts';
 import { dist, root } from '../../test/support/bundles.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
+import { until } from '../../test/support/until.ts';
 import type { Fleet } from './fleets.ts';
 import { EVEN_PARITY } from './machine.ts';
 import { agentReports, NO_PUBLISHER, type Publisher, resourceTopologies } from './publishers.ts';
@@ -183,7 +184,7 @@ function plumbline({ plane, fleet, reports, onFault }: PlacementOptions): Prepar
       await Promise.all([webhook.ready(), extender.ready()]);
       const { port } = await webhook.ports();
       await plane.create(...shipped.filter(isWebhookConfiguration).map((one) => callOf(one, port, authority.cert)));
-      await untilCalled(plane);
+      await untilAsked(plane);
       const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
       const scheduler = await plane.startScheduler(configuration, { kubeconfig: plane.adminKubeconfig });
       return {
@@ -195,4 +196,18 @@ function plumbline({ plane, fleet, reports, onFault }: PlacementOptions): Prepar
       };
     },
   };
+}
+
+/** The API server reads webhook configurations a moment after they are stored: waits until a pod that opts in gets its scheduler. */
+async function untilAsked({ client }: ControlPlane): Promise<void> {
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { generateName: 'asks-', annotations: { [ALIGN_ANNOTATION]: ALIGN_WHOLE_CORES } },
+    spec: { containers: [{ name: 'c', image: 'none', resources: { limits: { cpu: '2', memory: '1Gi' } } }] },
+  };
+  await until('the webhook to be called', async () => {
+    const answer = await client.create('/api/v1/namespaces/default/pods', pod, { query: { dryRun: 'All' } });
+    return (answer as { spec: { schedulerName: string } }).spec.schedulerName === SCHEDULER;
+  });
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
@@ -11,7 +11,8 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import { createRemoteClient, type RemoteClient } from '../../sandbox/clients/remote-client.ts';
+import { ApiError } from '../../sandbox/api-server/errors.ts';
+import { createRemoteClient } from '../../sandbox/clients/remote-client.ts';
 import { createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { startControlPlane } from '../../test/real/control-plane.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
@@ -19,7 +20,7 @@ import { silent } from '../../test/support/logger.ts';
 import { type Contender, prepare } from './contenders.ts';
 import { allocatable, cellOf, type Fleet, hostOf, PHYSNETS } from './fleets.ts';
 import type { History, VmHistory } from './history.ts';
-import { type Admitted, createKubelets, type Kubelets } from './kubelets.ts';
+import { type Admitted, createKubelets } from './kubelets.ts';
 import { localnet, machineOf, VM_NAMESPACE } from './machine.ts';
 import { needOf, type Stream, type StreamVm } from './stream.ts';
 
@@ -29,8 +30,6 @@ export interface PlayOptions {
   readonly stream: Stream;
   readonly onFault: (error: unknown) => void;
   readonly progress: (text: string) => void;
-  /** Called when the stream has ended, while everything still runs. */
-  readonly atEnd?: (client: RemoteClient, vms: readonly VmHistory[], kubelets: Kubelets) => void;
 }
 
 const READ = [PODS, NODES, EVENTS, VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES];
@@ -43,8 +42,13 @@ const API_SERVER_FLAGS = [
 type Draft = { -readonly [Key in keyof VmHistory]: VmHistory[Key] } & { rejected: string[] };
 
 /** Plays a stream on a real control plane with one contender. */
-export async function play({ contender, fleet, stream, onFault, progress, atEnd }: PlayOptions): Promise<History> {
+export async function play({ contender, fleet, stream, progress, ...options }: PlayOptions): Promise<History> {
   const stops: (() => unknown)[] = [];
+  let over = false;
+  const onFault = (error: unknown) => {
+    // Calls under way fail when their API server is stopped, and the stream deletes VMs that others are about to read.
+    if (!over && !(error instanceof ApiError && error.http === 404)) options.onFault(error);
+  };
   const plane = await startControlPlane({ apiServerArgs: API_SERVER_FLAGS });
   stops.push(() => plane.stop());
   try {
@@ -115,7 +119,6 @@ export async function play({ contender, fleet, stream, onFault, progress, atEnd 
       progress(`${Math.round(now())} of ${Math.round(stream.end)} s, ${record.running()} VMs run`);
     }
     const after = processorOf(parts);
-    atEnd?.(client, record.vms(), kubelets);
     return {
       vms: record.vms(),
       allocatable: allocatable(fleet),
@@ -123,6 +126,7 @@ export async function play({ contender, fleet, stream, onFault, progress, atEnd 
       processor: Object.fromEntries(Object.keys(parts).map((part) => [part, after[part]! - before[part]!])),
     };
   } finally {
+    over = true;
     for (const stop of stops.toReversed()) await Promise.resolve(stop()).catch(onFault);
   }
 }
@@ -181,7 +185,9 @@ const TICKS = 100;
 function processorOf(parts: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(parts).map(([part, pid]) => {
-      const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+      const file = `/proc/${pid}/stat`;
+      if (!existsSync(file)) throw new Error(`${part} ended before the stream did`);
+      const text = readFileSync(file, 'utf8');
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
       return [part, (Number(fields[11]) + Number(fields[12])) / TICKS];
     }),
