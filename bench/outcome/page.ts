@@ -15,6 +15,7 @@ const CHART = 'docs/reference/outcome.svg';
 /** Writes the table into the page, and the chart next to it. */
 export function writeOutcome(): void {
   const results = readResults();
+  writeBetween(join(root, 'README.md'), headlineTable(results));
   writeBetween(join(root, PAGE), outcomeTables(results, `${cpus().length} cores, Node.js ${process.versions.node}`));
   writeFileSync(join(root, CHART), outcomeChart(results));
 }
@@ -63,6 +64,29 @@ export function outcomeTables(results: readonly Result[], machine: string): stri
     ].join('\n');
   });
   return [`Measured on a machine with ${machine}, shared with other work.`, ...tables].join('\n\n');
+}
+
+/** What the README shows of one fleet. */
+const HEADLINE_FLEET = '50-smt-2-restricted';
+const HEADLINE: readonly Column[] = [
+  { title: 'launchers rejected, per 100 VMs', shown: ({ rejections }) => rejections.toFixed(0) },
+  { title: 'VMs running within 10 s', shown: ({ soon }) => percent(soon) },
+  { title: 'VMs near their network', shown: ({ near }) => percent(near) },
+  { title: 'idle cores', shown: ({ idleCores }) => `${idleCores.toFixed(0)} %` },
+];
+
+/** The figures of HEADLINE_FLEET, a row for each contender. @throws Error if the fleet was not recorded */
+export function headlineTable(results: readonly Result[]): string {
+  const ours = CONTENDERS.flatMap(
+    (one) => results.find(({ fleet, contender }) => fleet === HEADLINE_FLEET && contender === one) ?? [],
+  );
+  const [first] = ours;
+  if (first === undefined) throw new Error(`${HEADLINE_FLEET} was not recorded: npx tsx bench/outcome/run.ts --record`);
+  return [
+    row(`${first.figures.vms} VMs on 50 nodes`, ...HEADLINE.map(({ title }) => title)),
+    row('---', ...HEADLINE.map(() => '---:')),
+    ...ours.map(({ contender, figures }) => row(TITLES[contender], ...HEADLINE.map(({ shown }) => shown(figures)))),
+  ].join('\n');
 }
 
 const range = (values: readonly number[]) => {

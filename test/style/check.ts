@@ -83,15 +83,3 @@ function readIfThere(path: string): string {
     return '';
   }
 }
-
-/** The folder that a file's faults count for: the first of its path; '.' for files of the root. */
-export function folderOf(file: string): string {
-  return file.includes('/') ? file.slice(0, file.indexOf('/')) : '.';
-}
-
-/** Faults by folder. */
-export function countOf(faults: readonly StyleFault[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const { file } of faults) counts[folderOf(file)] = (counts[folderOf(file)] ?? 0) + 1;
-  return counts;
-}

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { outcomeChart } from '../../../bench/outcome/chart.ts';
 import { CONTENDERS, NRT_ASSETS, nrtScheduler, TITLES } from '../../../bench/outcome/contenders.ts';
-import { outcomeTables } from '../../../bench/outcome/page.ts';
+import { headlineTable, outcomeTables } from '../../../bench/outcome/page.ts';
 import { readResults } from '../../../bench/outcome/results.ts';
 import { root } from '../../support/bundles.ts';
 
@@ -15,6 +15,12 @@ describe('the outcome page', () => {
     assert.ok(results.length > 0);
     const machine = /^Measured on a machine with (.*), shared with other work\.$/m.exec(page)?.[1] ?? '';
     assert.ok(page.includes(outcomeTables(results, machine)), 'npx tsx bench/outcome/run.ts --page writes it again');
+  });
+
+  it('has its headline in the README', () => {
+    const readme = readFileSync(join(root, 'README.md'), 'utf8');
+    assert.ok(readme.includes(headlineTable(results)), 'npx tsx bench/outcome/run.ts --page writes it again');
+    assert.throws(() => headlineTable([]), /was not recorded/);
   });
 
   it('has a chart of it, which follows the colours of the reader', () => {
