@@ -222,6 +222,16 @@ describe('evidence for a decision of a caller that is not known', () => {
     assert.deepEqual(asked, []);
   });
 
+  it('leaves no timer behind once it was looked for', async () => {
+    const { announcements } = stage();
+    announcements.decided(vmi(), 'ten', [text('a')]);
+    await pass(100);
+    const cleared = mock.method(globalThis, 'clearTimeout');
+    announcements.stop();
+    assert.equal(cleared.mock.callCount(), 0);
+    cleared.mock.restore();
+  });
+
   it('of a refusal is looked for next to that of a decision', async () => {
     const { announcements, said } = stage({ conditions: [{ ...FAILED, message: 'no' }] });
     announcements.decided(vmi(), 'ten', [text('yes')]);
