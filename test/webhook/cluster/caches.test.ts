@@ -1,0 +1,364 @@
+import assert from 'node:assert/strict';
+import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
+import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
+import { createNadCache } from '../../../webhook/cluster/nad-cache.ts';
+import { createNetworkContextCache } from '../../../webhook/cluster/network-context-cache.ts';
+import { createNodeCache } from '../../../webhook/cluster/node-cache.ts';
+import type { CacheOptions } from '../../../webhook/cluster/options.ts';
+import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
+import { createVmiCache } from '../../../webhook/cluster/vmi-cache.ts';
+import { silent } from '../../support/logger.ts';
+import { type ScriptedLists, scriptedLists, settle } from './scripted-lists.ts';
+
+const NADS = '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions';
+const SUBNETS = '/apis/kubeovn.io/v1/subnets';
+const VLANS = '/apis/kubeovn.io/v1/vlans';
+const VMIS = '/apis/kubevirt.io/v1/virtualmachineinstances';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
+const NODES = '/api/v1/nodes';
+const REPORTS = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+
+let now = 1000;
+let running = new AbortController();
+
+beforeEach(() => {
+  now = 1000;
+  running = new AbortController();
+});
+afterEach(() => running.abort());
+
+const optionsOf = ({ client }: ScriptedLists): CacheOptions => ({ client, log: silent, now: () => now });
+
+async function started<C extends { run(signal: AbortSignal): Promise<void> }>(cache: C): Promise<C> {
+  void cache.run(running.signal);
+  await settle();
+  return cache;
+}
+
+describe('the cache of network definitions', () => {
+  const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
+    metadata: { name, namespace },
+    spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'layer2', ...config }) },
+  });
+  const primary = (name: string) => nad(name, { role: 'primary' });
+
+  it('knows a namespace’s primary network while there is one, whatever else comes and goes', async () => {
+    const lists = scriptedLists({ [NADS]: [primary('a')] });
+    const cache = await started(createNadCache(optionsOf(lists)));
+    const expected = (name: string | undefined, when: string) =>
+      assert.deepEqual(cache.primaryIn('tenant'), name && { namespace: 'tenant', name }, when);
+    expected('a', 'listed');
+    await lists.send(NADS, 'ADDED', nad('plain'));
+    expected('a', 'another definition comes');
+    await lists.send(NADS, 'DELETED', nad('plain'));
+    expected('a', 'another definition goes');
+    await lists.send(NADS, 'ADDED', primary('b'));
+    await lists.send(NADS, 'DELETED', primary('a'));
+    expected('b', 'one of two goes');
+    await lists.send(NADS, 'MODIFIED', nad('b'));
+    expected(undefined, 'it is the primary network no more');
+    await lists.send(NADS, 'MODIFIED', primary('b'));
+    expected('b', 'it is again');
+    await lists.send(NADS, 'DELETED', primary('b'));
+    expected(undefined, 'it goes');
+    assert.equal(cache.primaryIn('other'), undefined);
+  });
+
+  it('keeps what classifies a definition, without fields that are not there', async () => {
+    const cache = await started(createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('a'), primary('b')] }))));
+    const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2' };
+    const kept = { physnet: undefined, resourceName: undefined };
+    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'a' }), { ...kept, main });
+    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'b' }), { ...kept, main: { ...main, role: 'primary' } });
+    assert.equal(cache.find({ namespace: 'other', name: 'a' }), undefined);
+  });
+
+  it('is empty and synced where the kind is not installed, and not before that is known', async () => {
+    const lists = scriptedLists({}, [NADS]);
+    const cache = await started(createNadCache(optionsOf(lists)));
+    assert.equal(cache.synced, false);
+    await lists.release(NADS);
+    assert.equal(cache.synced, true);
+    assert.equal(cache.find({ namespace: 'tenant', name: 'a' }), undefined);
+  });
+});
+
+describe('the cache of Kube-OVN’s objects', () => {
+  const subnet = (name: string, spec: object) => ({ metadata: { name }, spec });
+  const LISTS = {
+    [SUBNETS]: [
+      subnet('own', { provider: 'ovn' }),
+      subnet('bare', {}),
+      subnet('far', { provider: 'p.ovn', vlan: 'v' }),
+    ],
+    [VLANS]: [subnet('v', { provider: 'east' }), subnet('w', {})],
+  };
+
+  it('has all subnets but those of the pod network, and all VLANs', async () => {
+    const lists = scriptedLists(LISTS);
+    const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
+    const vlans = [
+      { name: 'v', provider: 'east' },
+      { name: 'w', provider: '' },
+    ];
+    const bare = { name: 'bare', provider: '' };
+    const far = { name: 'far', provider: 'p.ovn', vlan: 'v' };
+    assert.deepEqual(cache.current(), { ...EMPTY_CONTEXT, kubeOvnSubnets: [bare, far], kubeOvnVlans: vlans });
+    assert.equal(cache.current(), cache.current(), 'worked out once');
+    await lists.send(SUBNETS, 'DELETED', subnet('bare', {}));
+    assert.deepEqual(cache.current().kubeOvnSubnets, [far]);
+    await lists.send(VLANS, 'DELETED', subnet('w', {}));
+    assert.deepEqual(cache.current().kubeOvnVlans, vlans.slice(0, 1));
+  });
+
+  for (const held of [SUBNETS, VLANS]) {
+    it(`is synced with both lists, also where Kube-OVN is not installed: ${held} comes last`, async () => {
+      for (const there of [LISTS, {}]) {
+        const lists = scriptedLists(there, [held]);
+        const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
+        assert.equal(cache.synced, false);
+        await lists.release(held);
+        assert.equal(cache.synced, true);
+      }
+    });
+  }
+
+  it('runs until it is stopped', async () => {
+    const cache = createNetworkContextCache(EMPTY_CONTEXT, optionsOf(scriptedLists(LISTS)));
+    let ended = false;
+    const run = cache.run(running.signal).then(() => {
+      ended = true;
+    });
+    await settle();
+    assert.equal(ended, false);
+    running.abort();
+    await run;
+  });
+});
+
+describe('the cache of VMIs', () => {
+  const spec = { domain: { cpu: { cores: 2 } }, nodeSelector: { zone: 'a' } };
+
+  it('keeps the uid, the annotations that are read, and the part of the spec that launchers are rendered from', async () => {
+    const annotated = { [NUMA_AFFINITY_ANNOTATION]: '{}', other: 'x' };
+    const cache = await started(
+      createVmiCache(
+        optionsOf(
+          scriptedLists({
+            [VMIS]: [
+              { metadata: { name: 'a', namespace: 'n', uid: '1', labels: { l: '1' }, annotations: annotated }, spec },
+              { metadata: { name: 'b', namespace: 'n', uid: '2', annotations: { other: 'x' } }, spec },
+              { metadata: { name: 'c', namespace: 'n', uid: '3' }, spec },
+            ] as never,
+          }),
+        ),
+      ),
+    );
+    const kept = ['a', 'b', 'c'].map((name) => cache.find('n', name));
+    assert.deepEqual(
+      kept.map((vmi) => vmi?.metadata),
+      [{ [NUMA_AFFINITY_ANNOTATION]: '{}' }, undefined, undefined].map((annotations, i) => ({
+        uid: `${i + 1}`,
+        labels: undefined,
+        annotations,
+        ownerReferences: undefined,
+      })),
+    );
+    for (const vmi of kept) {
+      assert.equal(vmi?.spec.domain.cpu?.cores, 2);
+      assert.equal(vmi?.spec.nodeSelector, undefined);
+    }
+    assert.equal(cache.find('other', 'a'), undefined);
+  });
+
+  it('is synced where KubeVirt is not installed, and not before that is known', async () => {
+    const lists = scriptedLists({}, [VMIS]);
+    const cache = await started(createVmiCache(optionsOf(lists)));
+    assert.equal(cache.synced, false);
+    await lists.release(VMIS);
+    assert.equal(cache.synced, true);
+  });
+});
+
+describe('the Lease of the scheduler', () => {
+  const lease = (holderIdentity?: string | null) => ({
+    metadata: { name: 's', namespace: 'plumbline-system' },
+    spec: { holderIdentity },
+  });
+  const stage = async (items: ReturnType<typeof lease>[], name = 's', held: string[] = []) => {
+    const lists = scriptedLists({ [LEASES]: items }, held);
+    return { lists, ...(await started(createSchedulerLease(name, optionsOf(lists)))) };
+  };
+
+  it('alone is watched', async () => {
+    const { lists } = await stage([lease('x')]);
+    assert.deepEqual(
+      lists.asked.map(({ query }) => query?.['fieldSelector']),
+      ['metadata.name=s'],
+    );
+  });
+
+  it('says nothing until it was read', async () => {
+    const { lists, away } = await stage([], 's', [LEASES]);
+    assert.equal(away(), undefined);
+    await lists.release(LEASES);
+    assert.equal(away(), 'no replica of it has ever led');
+  });
+
+  it('without a holder: no replica leads', async () => {
+    for (const holder of ['', null, undefined]) {
+      const { away } = await stage([lease(holder)]);
+      assert.equal(away(), 'no replica of it leads');
+    }
+  });
+
+  it('counts as renewed for 30 s after each write, by this process’s clock', async () => {
+    const { lists, away } = await stage([lease('x')]);
+    now += 30;
+    assert.equal(away(), undefined);
+    now += 1;
+    assert.equal(away(), 'its leader has not renewed its Lease for 31 s');
+    await lists.send(LEASES, 'MODIFIED', lease('x'));
+    assert.equal(away(), undefined);
+    await lists.send(LEASES, 'DELETED', lease('x'));
+    assert.equal(away(), 'no replica of it has ever led');
+  });
+
+  it('of no scheduler is not watched', async () => {
+    const { lists, away, run } = await stage([lease('')], '');
+    await run(running.signal);
+    assert.deepEqual(lists.asked, []);
+    assert.equal(away(), undefined);
+  });
+});
+
+describe('the cache of nodes', () => {
+  const NETWORK = 'physnet.plumbline.dev/east';
+  const nodeOf = (name: string, { labels = {}, capacity = {}, ...spec }: Record<string, object> = {}) => ({
+    metadata: { name, labels: { 'kubernetes.io/arch': 'amd64', ...labels } },
+    spec,
+    status: { capacity: { cpu: '8', [NETWORK]: '1', ...capacity } },
+  });
+  const reportOf = (name: string, more: object = {}) => ({
+    metadata: { name },
+    status: {
+      cells: [{ id: 0, cpus: '0-7' }],
+      cores: ['0,4', '1,5', '2,6', '3,7'],
+      reserved: '',
+      cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+      physnets: [{ name: 'east', cells: '0' }],
+      assignments: [],
+      ...more,
+    },
+  });
+  const stage = async (nodes = [nodeOf('a')], reports = [reportOf('a')], held: string[] = []) => {
+    const lists = scriptedLists({ [NODES]: nodes, [REPORTS]: reports }, held);
+    const cache = await started(createNodeCache({ ...optionsOf(lists), onQuarantined: () => undefined }));
+    return { lists, cache };
+  };
+  const zoned = (zone: string): SelectingSpec => ({ nodeSelector: { zone } });
+
+  for (const held of [NODES, REPORTS]) {
+    it(`is synced with both lists: ${held} comes last`, async () => {
+      const { lists, cache } = await stage(undefined, undefined, [held]);
+      assert.equal(cache.synced, false);
+      await lists.release(held);
+      assert.equal(cache.synced, true);
+    });
+  }
+
+  it('works out what follows from the nodes once: heartbeats change nothing', async () => {
+    const { lists, cache } = await stage();
+    const spec = zoned('a');
+    const [chosen, all, networks] = [cache.candidates(spec), cache.kinds(), cache.reportedNetworks()];
+    await lists.send(NODES, 'MODIFIED', nodeOf('a'));
+    await lists.send(REPORTS, 'MODIFIED', reportOf('a', { assignments: [] }));
+    assert.equal(cache.candidates(spec), chosen);
+    assert.equal(cache.candidates(zoned('a')), chosen, 'another pod that selects the same');
+    assert.equal(cache.kinds(), all);
+    assert.equal(cache.reportedNetworks(), networks);
+  });
+
+  const changes: [string, object][] = [
+    ['labels', nodeOf('a', { labels: { zone: 'b' } })],
+    ['its taints', nodeOf('a', { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] })],
+    ['its CPUs', nodeOf('a', { capacity: { cpu: '16' } })],
+    ['its architecture', nodeOf('a', { labels: { 'kubernetes.io/arch': 'arm64' } })],
+    ['its networks', nodeOf('a', { capacity: { 'physnet.plumbline.dev/west': '1' } })],
+  ];
+  for (const [what, changed] of changes) {
+    it(`works it out again when a node changes ${what}`, async () => {
+      const { lists, cache } = await stage();
+      const [chosen, all, networks] = [cache.candidates({}), cache.kinds(), cache.reportedNetworks()];
+      await lists.send(NODES, 'MODIFIED', changed);
+      assert.notEqual(cache.candidates({}), chosen);
+      assert.notEqual(cache.kinds(), all);
+      assert.notEqual(cache.reportedNetworks(), networks);
+    });
+  }
+
+  it('forgets selections beyond 500, and remembers none that is very long', async () => {
+    const { cache } = await stage();
+    const first = cache.candidates(zoned('0'));
+    for (let i = 1; i < 499; i++) cache.candidates(zoned(`${i}`));
+    assert.equal(cache.candidates(zoned('0')), first);
+    for (const zone of ['499', '500']) cache.candidates(zoned(zone));
+    const again = cache.candidates(zoned('0'));
+    assert.notEqual(again, first);
+    assert.deepEqual(again, first);
+    const long = zoned('x'.repeat(5000));
+    assert.notEqual(cache.candidates(long), cache.candidates(long));
+  });
+
+  it('whether all report: of KubeVirt’s nodes that a spec can go to', async () => {
+    const schedulable = { 'kubevirt.io/schedulable': 'true' };
+    const { lists, cache } = await stage([
+      nodeOf('a', { labels: { ...schedulable, zone: 'a' } }),
+      nodeOf('b', { labels: { ...schedulable, zone: 'b' } }),
+      nodeOf('c', { labels: { 'kubevirt.io/schedulable': 'false', zone: 'c' } }),
+    ]);
+    const answers = () => ['a', 'b', 'c'].map((zone) => cache.allReport(zoned(zone)));
+    assert.deepEqual(answers(), [true, false, true]);
+    assert.equal(cache.allReport({}), false);
+    await lists.send(REPORTS, 'ADDED', reportOf('b'));
+    assert.deepEqual(answers(), [true, true, true]);
+    assert.equal(cache.allReport({}), true);
+    await lists.send(REPORTS, 'DELETED', reportOf('b'));
+    assert.deepEqual(answers(), [true, false, true]);
+  });
+
+  it('has one kind and one set of CPUs for nodes of one make, and those of each make', async () => {
+    const four = { cores: ['0-3', '4-7'] };
+    const { lists, cache } = await stage(
+      [
+        nodeOf('a', { labels: { zone: 'x' } }),
+        nodeOf('b', { labels: { zone: 'y' } }),
+        nodeOf('c', { labels: { 'kubernetes.io/arch': 'ppc64le' } }),
+      ],
+      [reportOf('a'), reportOf('b'), reportOf('c', four), reportOf('unknown')],
+    );
+    const threads = (spec: SelectingSpec = {}) => cache.candidates(spec).map(({ threadsPerCore }) => threadsPerCore);
+    assert.deepEqual(threads(), [2, 4]);
+    assert.equal(cache.kinds().filter(({ threadsPerCore }) => threadsPerCore === 2).length, 1, 'shared');
+    assert.deepEqual(threads(zoned('y')), [2]);
+    assert.deepEqual(threads(zoned('z')), []);
+    assert.equal(cache.maskHosts({}).length, 2);
+    assert.equal(cache.maskHosts(zoned('y')).length, 1);
+    await lists.send(REPORTS, 'DELETED', reportOf('c'));
+    assert.deepEqual(threads(), [2]);
+    assert.equal(cache.maskHosts({}).length, 1);
+    await lists.send(NODES, 'DELETED', nodeOf('a'));
+    await lists.send(NODES, 'DELETED', nodeOf('b'));
+    assert.deepEqual(threads(), []);
+  });
+
+  it('has the networks that some node reports and its kubelet advertises', async () => {
+    const tunnel = { tunnel: { cells: '0' } };
+    const { cache } = await stage(
+      [nodeOf('a'), nodeOf('b')],
+      [reportOf('a'), reportOf('b', { physnets: [{ name: 'west', cells: '0' }], ...tunnel })],
+    );
+    assert.deepEqual(cache.reportedNetworks(), { physnets: new Set(['east']), tunnel: false });
+  });
+});

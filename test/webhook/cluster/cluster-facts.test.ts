@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
+import { createNadFetch, gatherCluster } from '../../../webhook/cluster/cluster-facts.ts';
+import { recordingLogger } from '../../support/logger.ts';
+import { kindOf, localnet, viewOf, vmiVector } from '../launcher-fixture.ts';
+
+const REF = { namespace: 'tenant', name: 'east' };
+
+describe('reading one network definition', () => {
+  const fetchOf = (answer: () => Promise<unknown>) => {
+    const asked: unknown[] = [];
+    const { log, lines } = recordingLogger();
+    const client = {
+      get: (path: string, options: unknown) => {
+        asked.push([path, options]);
+        return answer();
+      },
+    } as unknown as KubeClient;
+    return { fetch: createNadFetch(client, 3, log), asked, lines };
+  };
+  const config = JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'east' });
+
+  it('asks for it by namespace and name, and for no longer than it may', async () => {
+    const { fetch, asked } = fetchOf(async () => ({ metadata: {}, spec: { config } }));
+    assert.deepEqual(await fetch({ namespace: 'tenant', name: 'a/b' }), localnet('east'));
+    const path = '/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions/a%2Fb';
+    assert.deepEqual(asked, [[path, { timeout: 3 }]]);
+  });
+
+  it('asks nothing without a namespace or a name', async () => {
+    const { fetch, asked } = fetchOf(async () => ({ metadata: {}, spec: { config } }));
+    assert.equal(await fetch({ namespace: '', name: 'a' }), undefined);
+    assert.equal(await fetch({ namespace: 'a', name: '' }), undefined);
+    assert.deepEqual(asked, []);
+  });
+
+  it('finds none without a word where there is none, and says what else failed', async () => {
+    const absent = fetchOf(() => Promise.reject(new KubeError(404, 'NotFound', 'gone')));
+    assert.equal(await absent.fetch(REF), undefined);
+    assert.equal(absent.lines.length, 0);
+    const failed = fetchOf(() => Promise.reject(new KubeError(500, 'InternalError', 'broken')));
+    assert.equal(await failed.fetch(REF), undefined);
+    assert.equal(failed.lines.length, 1);
+  });
+});
+
+describe('the facts of the cluster about one VM', () => {
+  const vmiWith = (annotations: Record<string, string>) =>
+    vmiVector((vmi) => {
+      vmi.metadata.annotations = annotations;
+      vmi.spec.networks = [{ name: 'a', multus: { networkName: 'east' } }] as never;
+    });
+  const gather = (
+    { annotations = {}, oversized = 'refuse' }: { annotations?: Record<string, string>; oversized?: 'refuse' | 'warn' },
+    facts: Parameters<typeof viewOf>[1] = {},
+    fetched: (ref: object) => ReturnType<typeof localnet> | undefined = () => undefined,
+  ) =>
+    gatherCluster(
+      { namespace: 'tenant', vmi: vmiWith(annotations) },
+      () => true,
+      {},
+      {
+        view: viewOf([kindOf(2)], facts),
+        fetchNad: async (ref) => fetched(ref),
+        oversized,
+      },
+    );
+
+  it('have definitions that the watch has, and read others', async () => {
+    const watched = await gather({}, { findNad: () => localnet('east') });
+    assert.deepEqual([...watched.networks.definitions.keys()], ['tenant/east']);
+    const read = await gather({}, {}, () => localnet('west'));
+    assert.deepEqual(read.networks.definitions.get('tenant/east'), localnet('west'));
+    assert.equal((await gather({})).networks.definitions.size, 0);
+  });
+
+  it('are gathered with an annotation that is malformed, and not where the program fails', async () => {
+    const { candidates } = await gather({ annotations: { [NUMA_AFFINITY_ANNOTATION]: 'no JSON' } });
+    assert.equal(candidates.length, 1);
+    const findNad = () => {
+      throw new TypeError('a mistake');
+    };
+    await assert.rejects(gather({}, { findNad }), TypeError);
+  });
+
+  it('say whether all nodes report, where that can decide', async () => {
+    const there = { findNad: () => localnet('east') };
+    const named = { annotations: { [NUMA_AFFINITY_ANNOTATION]: '{"a":"required"}' } };
+    assert.equal((await gather({}, there)).allReport, true);
+    assert.equal((await gather(named)).allReport, true);
+    assert.equal((await gather({})).allReport, false, 'no network can be required');
+    assert.equal((await gather({ oversized: 'warn' }, there)).allReport, false, 'nothing is refused');
+    assert.equal((await gather({}, { ...there, allReport: () => false })).allReport, false);
+  });
+});

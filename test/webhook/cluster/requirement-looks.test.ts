@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { createRequirement } from '../../../webhook/cluster/requirement.ts';
+import { recordingLogger, silent } from '../../support/logger.ts';
+import { settle } from './scripted-lists.ts';
+
+const ACCOUNT = { kind: 'ServiceAccount', name: 'plumbline-webhook', namespace: 'plumbline-system' };
+
+/** An API server whose binding has these subjects, and whose configurations have these CA bundles, one after the other. */
+function stage(subjects: unknown, bundles: (string | undefined)[] = ['CA', 'CA', 'CA']) {
+  const { log, lines } = recordingLogger();
+  const state = { subjects, notReady: undefined as string | undefined, error: undefined as Error | undefined };
+  const seen: boolean[] = [];
+  let looks = 0;
+  let configurations = 0;
+  const client = {
+    async get(path: string) {
+      if (!path.includes('/rolebindings/')) {
+        const caBundle = bundles[configurations++ % bundles.length];
+        return { webhooks: [{ name: 'one', clientConfig: { ...(caBundle !== undefined && { caBundle }) } }] };
+      }
+      looks++;
+      if (state.error !== undefined) throw state.error;
+      return { subjects: state.subjects };
+    },
+    async patch(_path: string, _type: string, body: { subjects: unknown }) {
+      state.subjects = body.subjects;
+    },
+  } as unknown as KubeClient;
+  const requirement = createRequirement({
+    client,
+    notReady: () => state.notReady,
+    onChange: (required) => void seen.push(required),
+    log,
+  });
+  return { ...requirement, state, seen, lines, looks: () => looks };
+}
+
+describe('the looks at whether the API server calls the webhook', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  const pass = async (seconds: number) => {
+    mock.timers.tick(seconds * 1000);
+    await settle();
+  };
+
+  it('come every 2 s until it does, then every 30 s, and every change is logged once', async () => {
+    const { run, state, seen, lines, looks } = stage([]);
+    const stopped = new AbortController();
+    state.notReady = 'not yet';
+    const ended = run(stopped.signal);
+    await settle();
+    assert.deepEqual(seen, [false]);
+    await pass(1.9);
+    assert.equal(looks(), 1);
+    await pass(0.1);
+    assert.equal(looks(), 2);
+    assert.deepEqual(
+      lines.map(({ why }) => why),
+      ['not yet'],
+    );
+    state.notReady = undefined;
+    await pass(2);
+    assert.deepEqual(seen, [false, false, true]);
+    await pass(29);
+    assert.equal(looks(), 3);
+    await pass(1);
+    assert.deepEqual(seen, [false, false, true, true]);
+    state.error = new KubeError(404, 'NotFound', 'gone');
+    await pass(30);
+    assert.equal(seen.at(-1), false);
+    assert.deepEqual(
+      lines.map(({ level, why }) => [level, typeof why]),
+      [
+        [40, 'string'],
+        [30, 'undefined'],
+        [40, 'string'],
+      ],
+    );
+    state.error = undefined;
+    stopped.abort();
+    await ended;
+    await pass(100);
+    assert.equal(seen.length, 5, 'none after the end');
+  });
+
+  it('survive what they do not understand', async () => {
+    const { run, state, seen, lines } = stage('nonsense');
+    const stopped = new AbortController();
+    const ended = run(stopped.signal);
+    await settle();
+    assert.deepEqual(seen, [false]);
+    assert.equal(lines.length, 1);
+    state.subjects = [ACCOUNT];
+    await pass(2);
+    assert.deepEqual(seen, [false, true]);
+    stopped.abort();
+    await ended;
+  });
+});
+
+describe('one look at whether the API server calls the webhook', () => {
+  const others = [
+    { ...ACCOUNT, kind: 'User' },
+    { ...ACCOUNT, name: 'other' },
+    { ...ACCOUNT, namespace: 'other' },
+    { kind: ACCOUNT.kind, name: ACCOUNT.name },
+  ];
+  for (const other of others) {
+    it(`takes no other subject for its account: ${JSON.stringify(other)}`, async () => {
+      const { attempt, state } = stage([other]);
+      assert.equal(await attempt(), undefined);
+      assert.deepEqual(state.subjects, [other, ACCOUNT]);
+    });
+  }
+
+  it('finds its account among others, and asks for nothing more then', async () => {
+    const { attempt, state } = stage([others[0], ACCOUNT], [undefined]);
+    state.notReady = 'not yet';
+    assert.equal(await attempt(), undefined);
+    assert.deepEqual(state.subjects, [others[0], ACCOUNT]);
+  });
+
+  it('says what the API server answered, and throws what is no answer', async () => {
+    const { attempt, state } = stage([]);
+    state.error = new KubeError(500, 'InternalError', 'broken');
+    assert.equal(await attempt(), 'broken');
+    state.error = new TypeError('a mistake');
+    await assert.rejects(attempt(), TypeError);
+  });
+
+  it('throws what is no answer about a configuration, and says what the API server answered', async () => {
+    for (const [error, expected] of [
+      [new KubeError(403, 'Forbidden', 'not yours'), 'not yours'],
+      [new TypeError('a mistake'), undefined],
+    ] as const) {
+      const client = {
+        get: async (path: string) => (path.includes('/rolebindings/') ? { subjects: [] } : Promise.reject(error)),
+      } as unknown as KubeClient;
+      const { attempt } = createRequirement({
+        client,
+        notReady: () => undefined,
+        onChange: () => undefined,
+        log: silent,
+      });
+      if (expected === undefined) await assert.rejects(attempt(), TypeError);
+      else assert.equal(await attempt(), expected);
+    }
+  });
+});

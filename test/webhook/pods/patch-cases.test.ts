@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import type { ContainerChange, PodChange } from '../../../model/admission/decision.ts';
+import type { NodeRequirement, NodeTerm } from '../../../model/launcher/node-selection.ts';
+import { patchFor } from '../../../webhook/pods/patch.ts';
+
+const NODES: NodeRequirement[] = [
+  { key: 'threads', operator: 'NotIn', values: ['2'] },
+  { key: 'full-pcpus', operator: 'NotIn', values: ['true'] },
+];
+const TERMS = NODES.map((one) => ({ matchExpressions: [one] }));
+const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
+
+const change = (more: Partial<PodChange>): PodChange => ({
+  containers: [],
+  annotations: {},
+  nodes: undefined,
+  ...more,
+});
+const patchOf = (spec: object, more: Partial<PodChange>, metadata: object = {}) =>
+  patchFor({ metadata: metadata as never, spec: spec as never }, change(more));
+
+describe('the patch of an affinity', () => {
+  const all = { [REQUIRED]: { nodeSelectorTerms: TERMS } };
+  const at = '/spec/affinity/nodeAffinity';
+  const cases: [string, unknown, unknown[]][] = [
+    ['none', undefined, [{ op: 'add', path: '/spec/affinity', value: { nodeAffinity: all } }]],
+    ['null', null, [{ op: 'add', path: '/spec/affinity', value: { nodeAffinity: all } }]],
+    ['one of pods only', { podAffinity: {} }, [{ op: 'add', path: at, value: all }]],
+    [
+      'a preferred one only',
+      { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
+      [{ op: 'add', path: `${at}/${REQUIRED}`, value: { nodeSelectorTerms: TERMS } }],
+    ],
+    ['a required one without terms', { nodeAffinity: { [REQUIRED]: {} } }, []],
+    ['a required one with null for terms', { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: null } } }, []],
+    ['a required one with no terms', { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: [] } } }, []],
+  ];
+  for (const [what, affinity, expected] of cases) {
+    it(`where there is ${what}`, () => {
+      assert.deepEqual(patchOf({ ...(affinity !== undefined && { affinity }) }, { nodes: NODES }), expected);
+    });
+  }
+
+  it('adds alternatives to the terms there, once', () => {
+    const terms: NodeTerm[] = [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }];
+    const affinity = (nodeSelectorTerms: unknown) => ({
+      affinity: { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms } } },
+    });
+    const [first, ...others] = patchOf(affinity(terms), { nodes: NODES });
+    assert.deepEqual(others, []);
+    assert.deepEqual([first?.op, first?.path], ['replace', `${at}/${REQUIRED}/nodeSelectorTerms`]);
+    assert.equal((first?.value as NodeTerm[] | undefined)?.length, 2);
+    assert.deepEqual(patchOf(affinity(first?.value), { nodes: NODES }), []);
+  });
+
+  it('is none where no nodes are asked for', () => {
+    assert.deepEqual(patchOf({}, {}), []);
+  });
+});
+
+describe('the patch of a container', () => {
+  const container: ContainerChange = { list: 'containers', index: 1, cpus: undefined, resources: [] };
+  const spec = (resources?: unknown) => ({ containers: [{}, { ...(resources !== undefined && { resources }) }] });
+
+  it('takes a device away on both sides, where it is', () => {
+    const gone = { ...container, dropped: ['example.com/a~b'] };
+    const have = { requests: { 'example.com/a~b': '1', cpu: '9' }, limits: { 'example.com/a~b': '1' } };
+    assert.deepEqual(patchOf(spec(have), { containers: [gone] }), [
+      { op: 'remove', path: '/spec/containers/1/resources/requests/example.com~1a~0b' },
+      { op: 'remove', path: '/spec/containers/1/resources/limits/example.com~1a~0b' },
+    ]);
+    assert.deepEqual(patchOf(spec({ requests: {}, limits: {} }), { containers: [gone] }), []);
+  });
+
+  it('creates what is missing, and nothing for a change of nothing', () => {
+    const ten = { ...container, cpus: 10, resources: ['x/y'] };
+    const wanted = { cpu: '10', 'x/y': '1' };
+    const path = '/spec/containers/1/resources';
+    const both = [{ op: 'add', path, value: { requests: wanted, limits: wanted } }];
+    assert.deepEqual(patchOf(spec(), { containers: [ten] }), both);
+    assert.deepEqual(patchOf(spec(null), { containers: [ten] }), both);
+    assert.deepEqual(patchOf(spec([]), { containers: [ten] }), both);
+    assert.deepEqual(patchOf(spec({ requests: wanted }), { containers: [ten] }), [
+      { op: 'add', path: `${path}/limits`, value: wanted },
+    ]);
+    assert.deepEqual(patchOf(spec(), { containers: [container] }), []);
+  });
+});
+
+describe('the patch of annotations and of the scheduler', () => {
+  it('creates annotations only to set one', () => {
+    assert.deepEqual(patchOf({}, { annotations: { a: undefined } }), []);
+    assert.deepEqual(patchOf({}, { annotations: { a: undefined, b: '1' } }), [
+      { op: 'add', path: '/metadata/annotations', value: { b: '1' } },
+    ]);
+    assert.deepEqual(patchOf({}, { annotations: { a: undefined, 'x/b': '1' } }, { annotations: { a: '', c: '' } }), [
+      { op: 'remove', path: '/metadata/annotations/a' },
+      { op: 'add', path: '/metadata/annotations/x~1b', value: '1' },
+    ]);
+  });
+  it('names the scheduler, if one is given', () => {
+    assert.deepEqual(patchOf({}, { scheduler: 's' }), [{ op: 'add', path: '/spec/schedulerName', value: 's' }]);
+  });
+});

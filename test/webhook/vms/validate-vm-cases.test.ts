@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
+import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
+import { denialOf, kindOf, localnet, optionsOf, requestFor, viewOf } from '../launcher-fixture.ts';
+
+const MASK = 'plumbline.dev/cpu-mask';
+const AFFINITY = 'plumbline.dev/numa-affinity';
+const VM = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' };
+
+interface Vm {
+  readonly annotations?: Record<string, string>;
+  readonly spec?: object;
+  readonly namespace?: string;
+}
+
+const objectOf = ({ annotations = {}, spec = {}, namespace }: Vm) => ({
+  metadata: { name: 'vm', ...(namespace && { namespace }) },
+  spec: { template: { metadata: { annotations }, spec: { domain: { cpu: { cores: 2 } }, ...spec } } },
+});
+/** A mask for three vCPUs where there are two. */
+const WRONG: Vm = { annotations: { [MASK]: '0:1:2' } };
+
+const review = (vm: Vm, more: Partial<AdmissionRequest> = {}, options: Parameters<typeof optionsOf>[0] = {}) =>
+  createVmValidation(optionsOf(options))(requestFor(objectOf(vm), { kind: VM, ...more }));
+
+describe('reviews of VMs', () => {
+  it('are of what is created or updated', async () => {
+    for (const operation of ['CREATE', 'UPDATE'] as const) {
+      assert.equal((await review(WRONG, { operation })).allowed, false, operation);
+    }
+    for (const operation of ['DELETE', 'CONNECT'] as const) {
+      assert.deepEqual(await review(WRONG, { operation }), { allowed: true }, operation);
+    }
+  });
+
+  it('are of whole objects, and not of subresources', async () => {
+    assert.equal((await review(WRONG, { subResource: '' })).allowed, false);
+    assert.deepEqual(await review(WRONG, { subResource: 'status' }), { allowed: true });
+  });
+
+  it('are of KubeVirt’s kinds that VMIs are made of', async () => {
+    const kind = { ...VM, kind: 'VirtualMachinePreference' };
+    assert.deepEqual(await review(WRONG, { kind }), { allowed: true });
+  });
+
+  it('of something new go by nothing old', async () => {
+    assert.equal((await review(WRONG, { operation: 'CREATE', oldObject: objectOf(WRONG) })).allowed, false);
+    assert.equal((await review(WRONG, { operation: 'UPDATE', oldObject: objectOf(WRONG) })).allowed, true);
+  });
+
+  it('of an object whose old state cannot be read go by the new one alone', async () => {
+    assert.equal((await review(WRONG, { operation: 'UPDATE', oldObject: { metadata: {}, spec: 7 } })).allowed, false);
+  });
+
+  it('refuse with 422 what does not go together or cannot be read', async () => {
+    assert.equal(denialOf(await review(WRONG)).code, 422);
+    const { code, message } = denialOf(await review({ annotations: { [AFFINITY]: 'required' } }));
+    assert.deepEqual([code, /no JSON/.test(message)], [422, true]);
+  });
+
+  it('fail where the program does, and refuse nothing then', async () => {
+    const view = viewOf([], {
+      maskHosts: () => {
+        throw new TypeError('a mistake');
+      },
+    });
+    await assert.rejects(review({ annotations: { [MASK]: '0:1' } }, {}, { view }), TypeError);
+  });
+
+  const pinned: Vm = {
+    spec: {
+      domain: { cpu: { cores: 4, dedicatedCpuPlacement: true } },
+      networks: [{ name: 'a', multus: { networkName: 'east' } }],
+    },
+  };
+
+  it('refuse with 422 a VM that is too large for its network on every node', async () => {
+    const view = viewOf([kindOf(2, { physnets: { east: '0' }, rooms: { 0: 2, 1: 8 } })], {
+      findNad: () => localnet('east'),
+    });
+    assert.equal(denialOf(await review(pinned, {}, { view })).code, 422);
+  });
+
+  const namespaces: [string, string | undefined, string | undefined, string][] = [
+    ['the request’s', 'asked', 'own', 'asked'],
+    ['the object’s, where the request has none', undefined, 'own', 'own'],
+    ['default, where neither has one', undefined, undefined, 'default'],
+  ];
+  for (const [what, asked, own, expected] of namespaces) {
+    it(`look for networks in the namespace: ${what}`, async () => {
+      const looked: string[] = [];
+      const view = viewOf([kindOf(2)], {
+        findNad: ({ namespace }) => {
+          looked.push(namespace);
+          return localnet('east');
+        },
+      });
+      const { namespace: _, ...request } = requestFor(objectOf({ ...pinned, ...(own && { namespace: own }) }), {
+        kind: VM,
+      });
+      await createVmValidation(optionsOf({ view }))({ ...request, ...(asked && { namespace: asked }) });
+      assert.deepEqual([...new Set(looked)], [expected]);
+    });
+  }
+
+  describe('that name a scheduler', () => {
+    const route = { schedulerName: 'plumbline-scheduler', schedulerAway: () => undefined };
+    const asking = { annotations: { [AFFINITY]: '{}' } };
+    const named = (schedulerName: string, vm: Vm = asking): Vm => ({ ...vm, spec: { schedulerName } });
+    const warned = async (vm: Vm, old?: Vm) => {
+      const update = old && ({ operation: 'UPDATE', oldObject: objectOf(old) } as const);
+      const answer = await review(vm, update, { route });
+      assert.ok(answer.allowed);
+      return (answer.warnings ?? []).some((text) => text.includes('scheduler'));
+    };
+    it('other than Plumbline’s are warned, once, if they ask for something', async () => {
+      assert.equal(await warned(named('other')), true);
+      assert.equal(await warned(named('other'), asking), true);
+      assert.equal(
+        await warned({ ...named('other'), annotations: { [AFFINITY]: '{"x":"none"}' } }, named('other')),
+        false,
+      );
+      assert.equal(await warned(named('other', {})), false);
+      assert.equal(await warned(named('plumbline-scheduler')), false);
+      assert.equal(await warned(asking), false);
+    });
+  });
+
+  const parts: [string, object][] = [
+    ['networks', [{ name: 'a', multus: { networkName: 'east' } }]],
+    ['nodeSelector', { zone: 'a' }],
+    ['affinity', { nodeAffinity: {} }],
+    ['livenessProbe', { tcpSocket: { port: 22 } }],
+    ['schedulerName', 'other' as never],
+    ['tolerations', [{ key: 'a', operator: 'Exists' }]],
+  ];
+  for (const [part, value] of parts) {
+    it(`judge an update of ${part}`, async () => {
+      let looks = 0;
+      const view = viewOf([kindOf(2)], {
+        candidates: () => {
+          looks++;
+          return [kindOf(2)];
+        },
+      });
+      const update = { operation: 'UPDATE', oldObject: objectOf({}) } as const;
+      await review({}, update, { view });
+      assert.equal(looks, 0, 'nothing changed');
+      await review({ spec: { [part]: value } }, update, { view });
+      assert.ok(looks > 0);
+    });
+  }
+});
