@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
@@ -158,6 +158,14 @@ describe('cgroups of pods: CPUs', () => {
     assert.equal(String(createCgroupTree(short).housekeeping(join(short, 'c'))), '1');
   });
 
+  it('writing leaves no file open', () => {
+    const root = v2({ 'c/housekeeping/cpuset.cpus': '20' });
+    const tree = createCgroupTree(root);
+    const before = readdirSync('/proc/self/fd').length;
+    for (let i = 0; i < 100; i++) tree.setHousekeeping(join(root, 'c'), CpuSet.of([i]));
+    assert.ok(readdirSync('/proc/self/fd').length < before + 50);
+  });
+
   it('virt-handler’s cgroup: read and written where it is there, never made', () => {
     const root = v2({ 'c/housekeeping/cpuset.cpus': '20', 'd/cgroup.procs': '' });
     const tree = createCgroupTree(root);
@@ -243,6 +251,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     const root = v2({
       ...container('kubepods/poda1/a', '1\n'),
       ...container('other/kubepods/poda2/a', '2\n'),
+      ...container('other/system/poda5/a', '5\n'),
       ...container('xkubepods/poda3/a', '3\n'),
       ...container('kubepodsx/poda4/a', '4\n'),
     });
