@@ -41,7 +41,8 @@ describe('YAML of others', () => {
   it('what is no YAML is refused with its place, in one line', () => {
     refused('a: [1\nb: 2\n', /at line \d+, column \d+$/);
     refused('a: "x\n', /^[^\n]+ at line \d+, column \d+$/);
-    refused(`a: ${'}'.repeat(1000)}`, /at line 1, column \d+$/);
+    refused(`a: ${'}'.repeat(1000)}`, /^[^\n]+ at line 1, column 4$/);
+    refused('a: 1\nb: @x\n', 'Plain value cannot start with reserved character @ at line 2, column 4');
   });
 
   it('aliases: a hundred uses are followed, a billion of laughs are not', () => {
@@ -66,6 +67,7 @@ describe('YAML of others', () => {
     assert.equal((parseBoundedYaml(`a:\n${'- []\n'.repeat(200)}`) as { a: unknown[] }).a.length, 200);
     assert.equal((parseBoundedYaml(`a:\n${'- {}\n'.repeat(200)}`) as { a: unknown[] }).a.length, 200);
     // Closing brackets in a text are no credit for what is opened later.
+    assert.ok(parseBoundedYaml(`b: []\n${brackets('[', ']', 64)}`));
     const text = `a: "${']}'.repeat(100)}"\n`;
     assert.ok(parseBoundedYaml(text + brackets('[', ']', 64).replace('a', 'b')));
     refused(text + brackets('[', ']', 65).replace('a', 'b'), 'nested too deeply');
@@ -76,7 +78,8 @@ describe('YAML of others', () => {
     assert.ok(parseBoundedYaml(dashes(126)));
     refused(dashes(130), 'nested too deeply');
     const blanks = (count: number) => `a:\n${' '.repeat(count)}x`;
-    assert.ok(parseBoundedYaml(blanks(127)));
+    assert.ok(parseBoundedYaml(blanks(128)));
+    assert.ok(parseBoundedYaml(`${' '.repeat(128)}x`));
     refused(blanks(129), 'nested too deeply');
     refused(`a:\r${' '.repeat(129)}x`, 'nested too deeply');
     refused(`${'? '.repeat(65)}x`, 'nested too deeply');

@@ -87,6 +87,12 @@ describe('cgroups of pods: where a container is', () => {
     assert.deepEqual(tree.containers(), { guaranteed: [], others: [] });
   });
 
+  it('a machine without cgroups has none', () => {
+    const tree = createCgroupTree(join(newDirectory(), 'gone'));
+    assert.equal(tree.containers(), undefined);
+    assert.equal(tree.container(UID, ID), undefined);
+  });
+
   it('version 2 is told from version 1 by its controllers', () => {
     assert.equal(createCgroupTree(v2({})).version, 2);
     assert.equal(createCgroupTree(v1({})).version, 1);

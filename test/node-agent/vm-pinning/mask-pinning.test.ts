@@ -16,6 +16,7 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
   const housekeeping: { cpus: CpuSet | undefined; fails: boolean } = { cpus: undefined, fails: false };
   const remembered: (PinnedScope | undefined)[] = [];
   const time = { now: 1000 };
+  const counts = { writes: 0 };
   const add = (tid: number, name: string, cpus = container) => {
     names.set(tid, name);
     affinity.masks.set(tid, set(cpus));
@@ -28,7 +29,10 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
     affinity: () => affinity,
     tree: {
       housekeeping: () => housekeeping.cpus,
-      setHousekeeping(_path, cpus) {
+      setHousekeeping(path, cpus) {
+        assert.equal(path, '/c');
+        assert.ok(housekeeping.cpus !== undefined, 'a cgroup that is not there is not made');
+        counts.writes++;
         if (housekeeping.fails) throw new Error('EACCES');
         housekeeping.cpus = cpus;
       },
@@ -69,6 +73,9 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
     look,
     where,
     pinning,
+    get writes() {
+      return counts.writes;
+    },
     keep: (mask: string, changes = {}) => pinning.keep(vm(mask, changes), look()),
     release: () => pinning.release(look(), set(container)),
   };
@@ -165,6 +172,30 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 2);
   });
 
+  it('pinned to all CPUs of its container it is unpinned all the same', () => {
+    const guest = guestOf(2);
+    guest.keep('0-7:0-7');
+    const outcome = guest.keep('20:21');
+    assert.deepEqual([outcome?.state, outcome?.moved], ['unpinned', 2]);
+  });
+
+  it('the emulator’s cgroup is not touched for a mask of vCPUs', () => {
+    const guest = guestOf(2);
+    guest.housekeeping.cpus = set('7');
+    guest.keep('1:2');
+    guest.keep('20:21');
+    guest.release();
+    assert.equal(guest.writes, 0);
+  });
+
+  it('what is no refusal of the kernel is an error of the program', () => {
+    const guest = guestOf(2);
+    guest.affinity.set = () => {
+      throw new TypeError('a mistake');
+    };
+    assert.throws(() => guest.keep('1:2'), /a mistake/);
+  });
+
   it('what an agent without a record had pinned is unpinned, too: vCPUs elsewhere than in their container', () => {
     const guest = guestOf(2);
     guest.affinity.masks.set(100, set('5'));
@@ -226,6 +257,8 @@ describe('the mask of one guest: fewer or more vCPUs than entries', () => {
     assert.deepEqual([outcome?.state, outcome?.reason], ['pinned', 'OtherVCPUs']);
     assert.match(outcome?.message ?? '', /entries for 2 vCPUs, and the VM has 1/);
     assert.equal(guest.where()[100], '1');
+    // The wait is over once: it does not begin again at each look.
+    assert.equal(guest.keep('1:2', { mayBePlugged: true })?.state, 'pinned');
   });
 
   it('a vCPU beyond the entries is there to stay: nothing is waited for, and the wait before it is over', () => {
@@ -268,6 +301,13 @@ describe('the mask of one guest: for the whole VM', () => {
     guest.affinity.sets.length = 0;
     assert.equal(guest.keep('2-3')?.moved, 0);
     assert.deepEqual(guest.affinity.sets, []);
+    assert.equal(guest.writes, 1);
+  });
+
+  it('without that cgroup none is written', () => {
+    const guest = guestOf(1);
+    guest.keep('2-3');
+    assert.equal(guest.writes, 0);
   });
 
   it('what the kernel leaves elsewhere is named and not wanted there; what has ended is not', () => {

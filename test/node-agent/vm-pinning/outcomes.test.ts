@@ -53,7 +53,13 @@ function viewOf({
     } as LauncherView['launcher'],
     pid,
     container: set('0-7'),
-    threads: [thread(100, 'CPU 0/KVM'), thread(101, 'CPU 1/KVM'), thread(102, 'IO iothread1'), thread(103, 'qemu')],
+    threads: [
+      thread(100, 'CPU 0/KVM'),
+      thread(101, 'CPU 1/KVM'),
+      thread(102, 'IO iothread1'),
+      thread(103, 'qemu'),
+      thread(104, 'worker'),
+    ],
     mask:
       mask === undefined && outcome === undefined
         ? undefined
@@ -75,14 +81,22 @@ describe('what the report says of VMs with a mask', () => {
   it('by pod, in the order of uids, with the number of vCPUs; without a mask nothing', () => {
     const states = pinningStates([
       viewOf({ uid: 'b', mask: '1:2' }),
-      viewOf({ uid: 'c' }),
-      viewOf({ uid: 'a', mask: '3:4', outcome: { state: 'refused', reason: 'Empty', message: 'x'.repeat(5000) } }),
+      viewOf({ uid: 'x' }),
+      viewOf({ uid: 'd', mask: '1:2' }),
+      viewOf({ uid: 'c', mask: '1:2' }),
+      viewOf({
+        uid: 'a',
+        mask: '3:4',
+        outcome: { state: 'refused', reason: 'Empty', message: `y${'x'.repeat(5000)}` },
+      }),
     ]);
     assert.deepEqual(
       states.map(({ podUID, state }) => [podUID, state]),
       [
         ['a', 'refused'],
         ['b', 'pinned'],
+        ['c', 'pinned'],
+        ['d', 'pinned'],
       ],
     );
     assert.deepEqual(states[1], {
@@ -93,6 +107,7 @@ describe('what the report says of VMs with a mask', () => {
       vcpus: 2,
     });
     assert.equal(states[0]?.reason, 'Empty');
+    assert.match(states[0]?.message ?? '', /^yx/);
     assert.ok((states[0]?.message ?? '').length > 0 && (states[0]?.message ?? '').length < 5000);
   });
 
@@ -102,6 +117,8 @@ describe('what the report says of VMs with a mask', () => {
       viewOf({ uid: 'b', name: 'b', mask: '2:3' }),
       viewOf({ uid: 'c', name: 'c', mask: '4:all' }),
       viewOf({ uid: 'd', name: 'd' }),
+      // A vCPU beyond the entries runs anywhere.
+      viewOf({ uid: 'g', name: 'g', mask: '5:6', outcome: { pins: [{ vcpu: 2, cpus: set('1-7') }] } }),
       viewOf({ uid: 'e', name: 'e', mask: '1:2', outcome: { pins: [] } }),
       { ...viewOf({ uid: 'f', name: 'f', mask: '1:2' }), mask: undefined },
     ];
@@ -136,11 +153,18 @@ describe('what `plumbline vm status` is made of', () => {
       outcome: { message: 'm', wanted: new Map([[100, set('1')]]) },
       housekeeping: { wanted: new Map([[103, set('5')]]), problems: ['p'] },
     });
-    const views = [one, viewOf({ name: 'a', namespace: 'ns' }), viewOf({ name: 'z', namespace: 'aa' })];
+    const views = [
+      viewOf({ name: 'c' }),
+      one,
+      viewOf({ name: 'a', namespace: 'ns' }),
+      viewOf({ name: 'd' }),
+      viewOf({ name: 'z', namespace: 'aa' }),
+      viewOf({ name: 'a', namespace: 'zz' }),
+    ];
     const status = statusOf(views, (tid) => (tid === 102 ? undefined : set(String(tid - 100))));
     assert.deepEqual(
       status.vms.map(({ namespace, vmi }) => `${namespace}/${vmi}`),
-      ['aa/z', 'ns/a', 'ns/b'],
+      ['aa/z', 'ns/a', 'ns/b', 'ns/c', 'ns/d', 'zz/a'],
     );
     assert.deepEqual(status.vms[2], {
       namespace: 'ns',
@@ -158,6 +182,7 @@ describe('what `plumbline vm status` is made of', () => {
         { tid: 100, name: 'CPU 0/KVM', role: 'vCPU 0', allowed: '0', wanted: '1' },
         { tid: 101, name: 'CPU 1/KVM', role: 'vCPU 1', allowed: '1', wanted: null },
         { tid: 103, name: 'qemu', role: 'emulator', allowed: '3', wanted: '5' },
+        { tid: 104, name: 'worker', role: 'emulator', allowed: '4', wanted: null },
       ],
     });
     const { mask, state, message, housekeeping, problems } = status.vms[1] ?? {};
