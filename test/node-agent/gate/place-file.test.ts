@@ -22,6 +22,14 @@ describe('files of the gate', () => {
     assert.equal(placeFile(path, Buffer.from('one'), 0o755), true);
     assert.deepEqual([readFileSync(path, 'utf8'), modeOf(path)], ['one', 0o755]);
     assert.equal(modeOf(join(path, '../..')) & 0o700, 0o700);
+    const before = process.umask(0);
+    try {
+      const open = join(temp(), 'a/gate');
+      placeFile(open, Buffer.from('one'), 0o644);
+      assert.equal(modeOf(join(open, '..')), 0o755);
+    } finally {
+      process.umask(before);
+    }
     assert.deepEqual(readdirSync(join(path, '..')), ['gate']);
   });
 
@@ -57,6 +65,11 @@ describe('files of the gate', () => {
     mkdirSync(join(directory, 'gate'));
     assert.throws(() => placeFile(join(directory, 'gate'), Buffer.from('one'), 0o600), /EISDIR|EEXIST|ENOTEMPTY/);
     assert.deepEqual(readdirSync(directory), ['gate']);
+    // Where there is nothing to be taken away, the reason is still the first one.
+    assert.throws(
+      () => placeFile('/proc/gate', Buffer.from('one'), 0o600),
+      (error: NodeJS.ErrnoException) => error.syscall === 'open',
+    );
     // Nor where it could not even be written.
     writeFileSync(join(directory, 'file'), '');
     assert.throws(() => placeFile(join(directory, 'file/gate'), Buffer.from('one'), 0o600), /EEXIST|ENOTDIR/);

@@ -78,6 +78,38 @@ describe('a duty that is kept running', () => {
     assert.equal(said.at(-1), 'd waits');
   });
 
+  for (const [seconds, isSteady] of [
+    [59, false],
+    [60, false],
+    [61, true],
+  ] as const) {
+    it(`a run of ${seconds} s ${isSteady ? 'begins the pauses again' : 'is one more failure in a row'}`, async () => {
+      const stopping = new AbortController();
+      let now = 1_000_000;
+      mock.method(performance, 'now', () => now);
+      let runs = 0;
+      const run = async () => {
+        runs++;
+        if (runs === 6) now += seconds * 1000;
+        throw new Error('no');
+      };
+      const running = keepRunning({ name: 'd', run }, log.log, observer, stopping.signal);
+      // Five in a row: the next pause would be between 8 and 16 seconds.
+      for (const pause of [500, 1000, 2000, 4000, 8000]) {
+        await turns();
+        mock.timers.tick(pause);
+      }
+      await turns();
+      assert.equal(runs, 6);
+      mock.timers.tick(500);
+      await turns();
+      assert.equal(runs, isSteady ? 7 : 6);
+      stopping.abort();
+      await running;
+      mock.restoreAll();
+    });
+  }
+
   it('ends with the signal, which its own follows; what is over already is not begun', async () => {
     const stopping = new AbortController();
     const running = keepRunning({ name: 'd', run: untilAborted }, log.log, observer, stopping.signal);

@@ -20,7 +20,7 @@ function machine() {
   const affinity = createFakeAffinity();
   const processes = new Map<number, PretendProcess>();
   const counts = { names: 0, starts: 0 };
-  const time = { now: 0 };
+  const time = { now: 50_000 };
   const parts: GuestParts = {
     affinity,
     threads: {
@@ -120,33 +120,56 @@ describe('the QEMU of a launcher', () => {
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
     const guest = findGuest([1], parts);
     assert.equal(counts.names, 2);
-    time.now = 99;
+    time.now = 50_000 + 99;
     guest?.look();
     assert.equal(counts.names, 2, 'just read');
-    time.now = 100;
+    time.now = 50_000 + 100;
     processes.get(1)?.threads.set(1, 'IO iothread1');
     assert.equal(guest?.look()[0]?.role.kind, 'io');
     assert.equal(counts.names, 3);
-    time.now = 500;
+    time.now = 50_000 + 500;
     guest?.look();
     assert.equal(counts.names, 3);
 
     const other = machine();
     other.add(1, 'qemu', { 1: 'qemu' });
     const still = findGuest([1], other.parts);
-    other.time.now = 999;
+    other.time.now = 50_000 + 999;
     still?.look();
     assert.equal(other.counts.names, 2);
-    other.time.now = 1100;
+    other.time.now = 50_000 + 1100;
     still?.look();
     assert.equal(other.counts.names, 2, 'it has the name that it will keep');
+  });
+
+  it('the names of the others are not read again because one has ended', () => {
+    const { parts, add, counts, processes, time } = machine();
+    add(1, 'qemu', { 1: 'CPU 1/KVM', 10: 'CPU 0/KVM', 11: 'IO iothread1' });
+    const guest = findGuest([1], parts);
+    processes.get(1)?.threads.delete(11);
+    time.now += 5000;
+    assert.equal(guest?.look().length, 2);
+    assert.equal(counts.names, 3);
+  });
+
+  it('one that ends before its name is read is left out', () => {
+    const { parts, add, affinity } = machine();
+    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
+    const listed = { ...parts, threads: { ...parts.threads, list: () => [1, 9, 10] } };
+    affinity.masks.set(9, set('0-7'));
+    assert.deepEqual(
+      findGuest([1], listed)
+        ?.look()
+        .map(({ tid }) => tid),
+      [1, 10],
+    );
   });
 
   it('an id that another thread has after a while is looked at again', () => {
     const { parts, add, processes, time } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
     const guest = findGuest([1], parts);
-    time.now = 2000;
+    time.now = 50_000 + 2000;
     processes.get(1)?.threads.delete(10);
     guest?.look();
     processes.get(1)?.threads.set(10, 'IO iothread1');
@@ -280,6 +303,74 @@ describe('the emulator’s CPUs of one container', () => {
   it('an IO thread that is not pinned to CPUs of the emulator’s leaves it all of them', () => {
     const { look } = house(['0', '1'], '0-3', '2-3', ['0-3']);
     assert.equal(String(look()?.emulator), '2-3');
+  });
+
+  it('vCPUs count by their numbers, whatever order they are listed in', () => {
+    const { look, affinity, where } = house(['0', '1', '2'], '0-3', '3');
+    assert.equal(String(look()?.cgroup), '3');
+    const swapped = house(['0', '2'], '0-3', '1');
+    assert.equal(String(swapped.look()?.cgroup), '1,3');
+    assert.deepEqual([where(1), affinity.sets.length], ['3', 0]);
+  });
+
+  describe('IO threads whose pins the kernel has forgotten', () => {
+    const BIG = createHost({
+      cells: [{ id: 0, cpus: '0-31' }],
+      cores: Array.from({ length: 16 }, (_, i) => `${i},${i + 16}`),
+    });
+    const PINS = ['1', '17', '2', '18', '3', '19', '4', '20'];
+
+    /** As virt-handler leaves it: all in its cgroup of one CPU; with other CPUs in that, each thread has all of them. */
+    function forgotten() {
+      const one = house(PINS, '1-6,17-22', '6', ['6', '6']);
+      const release = () => {
+        if (one.state.cgroup === undefined) return;
+        for (const tid of [1, 2, 200, 201]) one.affinity.masks.set(tid, one.state.cgroup);
+      };
+      return { ...one, release };
+    }
+
+    it('are worked out as the launcher did, in the order of their numbers, and kept', () => {
+      const one = forgotten();
+      assert.equal(one.look({ host: BIG })?.cgroup.toString(), '5-6,21-22');
+      one.release();
+      const outcome = one.look({ host: BIG });
+      assert.deepEqual([one.where(200), one.where(201)], ['5', '21']);
+      assert.equal(String(outcome?.emulator), '6,22');
+      assert.deepEqual([String(outcome?.wanted.get(200)), String(outcome?.wanted.get(201))], ['5', '21']);
+      one.release();
+      one.look({ host: BIG });
+      assert.deepEqual([one.where(200), one.where(201), one.where(1)], ['5', '21', '6,22']);
+    });
+
+    it('not while the host is not known', () => {
+      const one = forgotten();
+      one.look({ host: undefined });
+      one.release();
+      one.look({ host: undefined });
+      assert.equal(one.where(200), '5-6,21-22');
+      assert.equal(one.look({ host: BIG })?.wanted.get(200)?.toString(), '5');
+    });
+
+    it('not without having seen what virt-handler wrote, and not of other CPUs than those it was about', () => {
+      const late = house(PINS, '1-6,17-22', '5-6,21-22', ['5-6,21-22', '5-6,21-22']);
+      assert.equal(late.look({ host: BIG })?.wanted.has(200), false);
+      const one = forgotten();
+      one.look({ host: BIG });
+      one.release();
+      one.look({ host: BIG });
+      assert.equal(one.where(200), '5');
+      // Another container's CPUs: what was worked out is of no use any more.
+      one.state.cgroup = set('6-7,21-23');
+      const outcome = one.look({ host: BIG, cpuset: set('1-4,6-7,17-23') });
+      assert.equal(outcome?.wanted.has(200), false);
+    });
+
+    it('nor are those worked out that can be seen', () => {
+      const one = house(PINS, '1-6,17-22', '6', ['5', '21']);
+      const outcome = one.look({ host: BIG });
+      assert.deepEqual([outcome?.wanted.has(200), String(outcome?.emulator)], [false, '6,22']);
+    });
   });
 
   it('a cgroup that cannot be written is a problem and no repair', () => {
