@@ -53,6 +53,7 @@ describe('the CPUs that Open vSwitch may have', () => {
       '0: poll mode drivers',
       'only owned CPUs are left, since who owns which is not known yet: a; b',
     ]);
+    assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), ['0-3', 'nothing is taken, since not all is known: a']);
     assert.deepEqual(allowed(viewOf('0-3', '', ['a', 'b'])), ['0-3', 'nothing is taken, since not all is known: a; b']);
   });
 
