@@ -263,7 +263,7 @@ describe('the CNI plugin, case by case', () => {
       }
     });
 
-    it('gets its object with what the runtime says: in the place of its own, and its own where that says nothing', async () => {
+    it('gets its object with what the runtime says: instead of its own, and its own where that says nothing', async () => {
       const below = gate.delegate('conf', `printf '{}'`);
       const own = { type: 'conf', cniVersion: '9', name: 'own', prevResult: 1, runtimeConfig: 2, args: 3, mtu: 9000 };
       const valid = { 'cni.dev/valid-attachments': [1] };
@@ -367,7 +367,7 @@ describe('the CNI plugin, case by case', () => {
     const cases: [name: string, state: object, add: unknown[], status: unknown[]][] = [
       ['dead', DEAD, later, [1, 50, 'DPU Not Ready: why']],
       ['dead, and STATUS is not to say so', { ...DEAD, status: false }, later, passed],
-      ['dead, and nothing is said of STATUS', { ...DEAD, status: undefined }, later, passed],
+      ['dead, and nothing is reported of STATUS', { ...DEAD, status: undefined }, later, passed],
       ['alive', { ...DEAD, dpu: 'ready' }, passed, passed],
       ['of a node without a DPU', { ...DEAD, dpu: 'none' }, passed, passed],
       ['of another word', { ...DEAD, dpu: 'not-readyx' }, passed, passed],
@@ -447,7 +447,7 @@ describe('the CNI plugin, case by case', () => {
         writeState(gate.state, { ...DEAD, exempt });
         assert.deepEqual(await outcome('ADD'), passes ? passed : later, JSON.stringify(exempt));
       }
-      // With blanks, as nobody but a person writes it.
+      // With blanks, as only a person writes it.
       writeFileSync(gate.state, '{"dpu":"not-ready","reason":"why","at":1,"exempt" : [ "a" , "default" ] }');
       assert.deepEqual(await outcome('ADD'), passed);
     });

@@ -280,7 +280,7 @@ describe('the gate’s answers: ADDs under way', () => {
     );
   });
 
-  it('one of a pod without a device goes on', async () => {
+  it('one of a pod without a device continues', async () => {
     const one = stage({ scope: 'device' }, { hasDevice: async ({ name }) => name === 'p' });
     const without = await one.ask({ args: 'K8S_POD_NAMESPACE=ns;K8S_POD_NAME=q' });
     const having = await one.ask();

@@ -137,8 +137,8 @@ describe('a guard', () => {
     guard.fail(new Error('second'));
     await assert.rejects(guard.failed, /first/);
     const other = createGuard();
-    other.fail(new Error('told'));
-    await assert.rejects(other.failed, /told/);
+    other.fail(new Error('given'));
+    await assert.rejects(other.failed, /given/);
   });
 
   it('that nothing waits for leaves no unhandled rejection', async () => {

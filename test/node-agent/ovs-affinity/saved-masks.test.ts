@@ -181,7 +181,7 @@ describe('the masks that threads are given back: recalled', () => {
 });
 
 describe('the masks that threads are given back: lost', () => {
-  it('they are assumed to be a service’s own; it is said until they have been given back', () => {
+  it('they are assumed to be a service’s own; it is reported until they have been given back', () => {
     const { file, memory } = stage(new Error('masks.json: torn'));
     const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2')];
     const problems = memory.remember(list);
@@ -229,7 +229,7 @@ describe('the masks that threads are given back: lost', () => {
     assert.deepEqual(memory.recall([]), []);
   });
 
-  it('a file that cannot be written is said until it can', () => {
+  it('a file that cannot be written is reported until it can', () => {
     const { file, memory } = stage();
     file.fails = new Error('disk full');
     const list = [processOf(DAEMON, '1')];

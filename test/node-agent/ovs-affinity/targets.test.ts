@@ -160,7 +160,7 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(grown, 1);
   });
 
-  it('takes nothing while not all is known, whoever asks for it', () => {
+  it('takes nothing while not all is known, even if asked to grow', () => {
     goal(viewOf('0-3', '4-7'));
     assert.equal(goal(viewOf('0-7', '', ['the kubelet does not answer']), true), '0-3');
     assert.deepEqual(targets.heldBack, ['the kubelet does not answer']);

@@ -93,7 +93,7 @@ describe('cgroups of pods: where a container is', () => {
     assert.equal(tree.container(UID, ID), undefined);
   });
 
-  it('version 2 is told from version 1 by its controllers', () => {
+  it('version 2 differs from version 1 by its controllers', () => {
     assert.equal(createCgroupTree(v2({})).version, 2);
     assert.equal(createCgroupTree(v1({})).version, 1);
   });

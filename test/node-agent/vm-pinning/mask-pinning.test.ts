@@ -172,7 +172,7 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 2);
   });
 
-  it('pinned to all CPUs of its container it is unpinned all the same', () => {
+  it('pinned to all CPUs of its container it is unpinned nevertheless', () => {
     const guest = guestOf(2);
     guest.keep('0-7:0-7');
     const outcome = guest.keep('20:21');

@@ -128,7 +128,7 @@ describe('what the report says of VMs with a mask', () => {
     );
   });
 
-  it('in words: each vCPU, the whole VM, what is to be remarked', () => {
+  it('in words: each vCPU, the whole VM, remarks', () => {
     assert.equal(pinsText(viewOf({ mask: '1:2-3' })), 'CPU mask 1:2-3: vCPU 0 on 1, vCPU 1 on 2-3');
     assert.equal(pinsText(viewOf({ mask: '1-2' })), 'CPU mask 1-2: the whole VM on 1-2');
     assert.equal(
@@ -320,7 +320,7 @@ describe('what is reported of a VM', () => {
     assert.equal(events.length, 3);
   });
 
-  it('metrics: VMs by what became of them, and every change', async () => {
+  it('metrics: VMs by state, and every change', async () => {
     const { reporting, metric } = reporter();
     const views = [
       viewOf({ uid: '1', mask: '1:2', outcome: { moved: 3 } }),

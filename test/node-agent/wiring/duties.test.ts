@@ -86,7 +86,7 @@ describe('the duties of each mode', () => {
       assert.deepEqual(names(flags), expected));
   }
 
-  it('a DPU renews a token that is in a file; one that is in the kubeconfig cannot be renewed, which is said', () => {
+  it('a DPU renews a token that is in a file; one that is in the kubeconfig cannot be renewed, which is logged', () => {
     assert.deepEqual(names(['--mode', 'dpu'], { tokenFile: '/token', token: () => 'x' }), ['dpu-lease', 'dpu-token']);
     const inside = partsOf(['--mode', 'dpu'], { token: () => 'x' });
     assert.deepEqual(
