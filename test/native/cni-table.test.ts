@@ -585,6 +585,20 @@ describe('the CNI plugin, case by case', () => {
       }
     });
 
+    it('more than a pass in one piece, and then nothing while the connection stays open: the delegate runs', async () => {
+      const quiet = join(gate.directory, 'quiet.sock');
+      const open = createServer((socket) => {
+        socket.on('error', () => undefined);
+        socket.once('data', () => socket.write('allow\nwait\n'));
+      }).listen(quiet);
+      await once(open, 'listening');
+      gate.delegate('quiet', `printf '{"ran":1}'`);
+      const environment = { PLUMBLINE_GATE_SOCKET: quiet };
+      const { json } = await gate.call({ conf: { ...chained, delegate: { type: 'quiet' } }, environment });
+      open.close();
+      assert.deepEqual(json(), { ran: 1 });
+    });
+
     it('nothing of DEL, CHECK, GC and VERSION', async () => {
       gate.settings({ socket: path });
       for (const verb of ['DEL', 'CHECK', 'GC', 'VERSION']) {
