@@ -23,7 +23,7 @@ tests that reach the place until one fails. Prints the changes that no test noti
   --quick            do not try a change that survives again in a new process, where nothing is kept from before
   --least <number>   percent of the changes that must be noticed; below that it ends with 1
   --result <file>    write the changes and what became of them, as JSON, after each
-  --again <file>     try those that survived in this result of another run, in the place of a sample
+  --again <file>     try those that survived in this result of another run, instead of a sample
   --help
 
 Changes that are listed in test/mutate/equivalents.json, with the reason, change nothing and do not count.
