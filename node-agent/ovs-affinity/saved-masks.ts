@@ -94,7 +94,6 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
     clear() {
       if (load().length > 0 || problems().length > 0) save([]);
       lost = undefined;
-      hasMet = false;
     },
   };
 }

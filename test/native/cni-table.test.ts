@@ -1,0 +1,628 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { needs } from '../support/parts.ts';
+import { createGateFixture, type GateFixture, writeState } from './gate.ts';
+
+const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
+
+/** Values as they stand in a configuration; JSON.parse says which of them are JSON. */
+const VALUES = [
+  ...['0', '-0', '10', '907', '1.5', '0.0', '-1.25e+10', '1e5', '1E-5', '0e0', '1e05', '12.340'],
+  ...['01', '-01', '1.', '.5', '-', '+1', '1e', '1e+', '1e-', '1.e5', '1.5.2', '0x1', '1/', '1:', '-a', '00', '--1'],
+  ...['true', 'false', 'null', 'tru', 'truex', 'fals', 'falsy', 'nul', 'nulL', 'True', 'undefined', 't', ''],
+  ...[
+    '""',
+    '"a"',
+    '"é€😀"',
+    '"\\"\\\\\\/\\b\\f\\n\\r\\t"',
+    '"\\u00e9\\uABCD\\u0f9a"',
+    '"\x7f"',
+    '"a',
+    'a"',
+    '"\\"',
+    "'a'",
+  ],
+  ...['/', ':', '@', 'G', '`', 'g'].map((one) => `"\\u00${one}0"`),
+  ...[
+    '"\\u"',
+    '"\\u12"',
+    '"\\u123"',
+    '"\\u123g"',
+    '"\\x"',
+    '"\\a"',
+    '"\\0"',
+    '"\\',
+    '"\t"',
+    '"\n"',
+    '"\x1f"',
+    '"\x00"',
+    '" "',
+  ],
+  ...[
+    '[]',
+    '[ ]',
+    '[1]',
+    '[ 1 , 2 ]',
+    '[[],[[]]]',
+    '[\t1\n,\r2 ]',
+    '[1,]',
+    '[,]',
+    '[,1]',
+    '[1 2]',
+    '[1',
+    '[',
+    ']',
+    '[1}',
+    '[1,,2]',
+    '[01]',
+  ],
+  ...[
+    '{}',
+    '{ }',
+    '{"a":1}',
+    '{ "a" : 1 , "b" : [ ] }',
+    '{"a":{"b":{}}}',
+    '{\n"a"\t:\r1}',
+    '{"a":1,}',
+    '{,}',
+    '{"a"}',
+    '{"a":}',
+  ],
+  ...[
+    '{"a" 1}',
+    '{a:1}',
+    '{"a":1 "b":2}',
+    '{"a":1',
+    '{',
+    '}',
+    '{"a":1]',
+    '{1:2}',
+    '{"a":1,,"b":2}',
+    '{"a"::1}',
+    '{"a\\x":1}',
+  ],
+  ...['1 2', '"a" "b"', '\u00a01', '1\f', '\v1', '[] []', '{}1'],
+];
+
+/** Whole configurations; `@` is the chained one. */
+const TEXTS = [
+  ...[
+    '@',
+    ' @',
+    '@ ',
+    '\n\t\r @ \r\n\t',
+    '\f@',
+    '@\f',
+    '@@',
+    '@,',
+    '@}',
+    '[@]',
+    '"@"',
+    'null',
+    '1',
+    '',
+    ' ',
+    '{',
+    '{}x',
+    '\ufeff@',
+  ],
+];
+
+const isJsonObject = (text: string): boolean => {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+};
+
+describe('the CNI plugin, case by case', () => {
+  needs('musl');
+  needs('make');
+  let gate: GateFixture;
+  let settingsFile: string;
+  before(() => {
+    gate = createGateFixture();
+    settingsFile = join(gate.binDir, 'plumbline-gate.conf');
+  });
+  after(() => gate?.remove());
+  beforeEach(() => {
+    rmSync(gate.state, { force: true });
+    rmSync(settingsFile, { force: true });
+  });
+
+  it('takes what is a JSON object, and nothing else, with code 6', async () => {
+    const whole = TEXTS.map((text) => text.replaceAll('@', JSON.stringify(chained)));
+    const within = VALUES.map((value) => `{"cniVersion":"1.1.0","name":"n","x":${value},"type":"plumbline-gate"}`);
+    for (const text of [...whole, ...within]) {
+      const result = await gate.call({ conf: text });
+      const expected = isJsonObject(text) ? [0, undefined] : [1, 6];
+      assert.deepEqual([result.code, result.json()['code']], expected, JSON.stringify(text));
+    }
+  });
+
+  it('255 levels within the configuration, no more', async () => {
+    for (const [open, close] of [
+      ['[', ']'],
+      ['{"a":', '}'],
+    ] as const) {
+      const nested = (levels: number) =>
+        `{"cniVersion":"1.1.0","name":"n","type":"plumbline-gate","x":${open.repeat(levels)}${open === '[' ? '' : '1'}${close.repeat(levels)}}`;
+      const most = open === '[' ? 255 : 254;
+      assert.equal((await gate.call({ conf: nested(most) })).code, 0);
+      assert.equal((await gate.call({ conf: nested(most + 1) })).json()['code'], 6);
+    }
+  });
+
+  it('of two members with one name the last counts; one within another is not found', async () => {
+    const twice = '{"cniVersion":"9","cniVersion":"1.0.0","type":"no/name","type":"plumbline-gate","name":"n"}';
+    const { code, json } = await gate.call({ conf: twice });
+    assert.deepEqual([code, json()], [0, { cniVersion: '1.0.0' }]);
+    const inner = await gate.call({ conf: { ...chained, x: { cniVersion: '9', type: 'no/name', delegate: 1 } } });
+    assert.equal(inner.code, 0);
+  });
+
+  describe('what a verb needs', () => {
+    const NEEDED: Record<string, string[]> = {
+      ADD: ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH'],
+      DEL: ['CNI_CONTAINERID', 'CNI_IFNAME', 'CNI_PATH'],
+      CHECK: ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH'],
+      GC: ['CNI_PATH'],
+      STATUS: ['CNI_PATH'],
+      VERSION: [],
+    };
+    for (const [verb, needed] of Object.entries(NEEDED)) {
+      it(`${verb}: ${needed.join(', ') || 'nothing'}`, async () => {
+        for (const missing of ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH']) {
+          for (const value of [undefined, '']) {
+            const result = await gate.call({ verb, conf: chained, environment: { [missing]: value } });
+            if (!needed.includes(missing)) assert.equal(result.code, 0, missing);
+            else {
+              const { code, msg } = result.json();
+              assert.deepEqual([code, msg], [4, `required env variables [${missing}] missing`]);
+            }
+          }
+        }
+        const none = Object.fromEntries(
+          ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH'].map((one) => [one, undefined]),
+        );
+        const all = await gate.call({ verb, conf: chained, environment: none });
+        const expected = needed.length === 0 ? undefined : `required env variables [${needed.join(',')}] missing`;
+        assert.equal(all.stdout === '' ? undefined : all.json()['msg'], expected);
+      });
+    }
+
+    it('a verb: none, an unknown one, the beginning of one', async () => {
+      for (const command of [undefined, '']) {
+        const { code, msg } = (await gate.call({ conf: chained, environment: { CNI_COMMAND: command } })).json();
+        assert.deepEqual([code, msg], [4, 'required env variables [CNI_COMMAND] missing']);
+      }
+      for (const command of ['AD', 'ADDX', 'add', 'x'.repeat(80)]) {
+        const { code, msg } = (await gate.call({ verb: command, conf: chained })).json();
+        assert.deepEqual([code, msg], [4, `unknown CNI_COMMAND: ${command}`]);
+      }
+      const { msg } = (await gate.call({ verb: 'x'.repeat(81), conf: chained })).json();
+      assert.equal(msg, `unknown CNI_COMMAND: ${'x'.repeat(80)}...`);
+    });
+
+    const since: [verb: string, least: string][] = [
+      ['CHECK', '0.4.0'],
+      ['GC', '1.1.0'],
+      ['STATUS', '1.1.0'],
+      ['DEL', '0.3.0'],
+    ];
+    const VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'];
+    for (const [verb, least] of since) {
+      it(`${verb} from version ${least} on`, async () => {
+        for (const cniVersion of VERSIONS) {
+          const result = await gate.call({ verb, conf: { ...chained, cniVersion } });
+          if (cniVersion >= least) assert.deepEqual([result.code, result.stdout], [0, ''], cniVersion);
+          else {
+            assert.deepEqual(result.json(), { cniVersion, code: 1, msg: `config version does not allow ${verb}` });
+            assert.equal(result.code, 1);
+          }
+        }
+      });
+    }
+
+    it('a version that is spoken: others are refused in the newest that is, except for VERSION', async () => {
+      for (const cniVersion of ['0.2.0', '1.1.1', '1.1', '', 'x', undefined]) {
+        const { cniVersion: said, code, msg } = (await gate.call({ conf: { ...chained, cniVersion } })).json();
+        assert.deepEqual([said, code], ['1.1.0', 1]);
+        assert.ok(String(msg).endsWith(`the configuration says "${cniVersion ?? ''}"`), String(msg));
+        assert.equal((await gate.call({ verb: 'VERSION', conf: { ...chained, cniVersion } })).code, 0);
+      }
+    });
+  });
+
+  describe('a delegate', () => {
+    const wrapped = (delegate: unknown, more = {}) => ({ ...chained, cniVersion: '1.0.0', ...more, delegate });
+
+    it('is a plugin by its file’s name', async () => {
+      for (const type of ['', '.', '..', 'a/b', '/', 'x'.repeat(256), 5, undefined]) {
+        const { code, msg } = (await gate.call({ conf: wrapped({ type }) })).json();
+        assert.equal(code, 7, String(type));
+        assert.match(String(msg), /^"type" of the delegate must be the name of a plugin, not "/);
+      }
+      for (const type of ['...', '.a', 'x'.repeat(255)]) {
+        const { code, msg } = (await gate.call({ conf: wrapped({ type }) })).json();
+        assert.deepEqual([code, msg], [7, `plumbline-gate: ${type} is in no directory of CNI_PATH`]);
+      }
+      for (const delegate of [5, 'x', [], null, true]) {
+        const { code, msg } = (await gate.call({ conf: wrapped(delegate) })).json();
+        assert.equal(code, 7);
+        assert.match(String(msg), /^"delegate" must be an object/);
+      }
+      for (const type of [5, '', 'a\\b', {}]) {
+        const { code, msg } = (await gate.call({ conf: { ...chained, type } })).json();
+        assert.deepEqual([code, msg], [7, '"type" must be the name of a plugin'], String(type));
+      }
+    });
+
+    it('gets its object with what the runtime says: instead of its own, and its own where that says nothing', async () => {
+      const below = gate.delegate('conf', `printf '{}'`);
+      const own = { type: 'conf', cniVersion: '9', name: 'own', prevResult: 1, runtimeConfig: 2, args: 3, mtu: 9000 };
+      const valid = { 'cni.dev/valid-attachments': [1] };
+      await gate.call({ conf: { cniVersion: '1.0.0', type: 'plumbline-gate', delegate: { ...own, ...valid } } });
+      await gate.call({
+        conf: wrapped(
+          { ...own, ...valid },
+          { prevResult: { a: 1 }, runtimeConfig: { b: 2 }, args: { c: 3 }, 'cni.dev/valid-attachments': [] },
+        ),
+      });
+      assert.deepEqual(
+        below.calls().map(({ conf }) => conf),
+        [
+          { cniVersion: '1.0.0', type: 'conf', name: 'own', runtimeConfig: 2, args: 3, mtu: 9000 },
+          {
+            cniVersion: '1.0.0',
+            name: 'net',
+            type: 'conf',
+            mtu: 9000,
+            args: { c: 3 },
+            runtimeConfig: { b: 2 },
+            prevResult: { a: 1 },
+            'cni.dev/valid-attachments': [],
+          },
+        ],
+      );
+    });
+
+    it('is the first program of its name on CNI_PATH: no directory, no file that cannot be executed, no gap', async () => {
+      const place = (name: string) => {
+        const directory = join(gate.directory, name);
+        mkdirSync(directory, { recursive: true });
+        return directory;
+      };
+      const [a, b, c, d] = ['path-a', 'path-b', 'path-c', 'path-d'].map(place) as [string, string, string, string];
+      mkdirSync(join(a, 'found'));
+      writeFileSync(join(b, 'found'), '#!/bin/sh\necho wrong', { mode: 0o644 });
+      writeFileSync(join(c, 'found'), '#!/bin/sh\ncat >/dev/null\nprintf \'{"c":1}\'', { mode: 0o755 });
+      writeFileSync(join(d, 'found'), '#!/bin/sh\ncat >/dev/null\nprintf \'{"d":1}\'', { mode: 0o755 });
+      const call = (path: string) => gate.call({ conf: wrapped({ type: 'found' }), environment: { CNI_PATH: path } });
+      for (const path of [
+        `${a}:${b}:${c}:${d}`,
+        `::${c}:${d}`,
+        `${c}`,
+        `${c}:`,
+        `/nowhere:${c}`,
+        `${'x'.repeat(5000)}:${c}`,
+      ]) {
+        assert.deepEqual((await call(path)).json(), { c: 1 }, path.slice(0, 100));
+      }
+      for (const path of [`${a}:${b}`, ':', `${c}x`]) assert.equal((await call(path)).json()['code'], 7, path);
+    });
+
+    it('that fails at ADD is called with DEL, whose words are not heard; its own environment, one gate deeper', async () => {
+      const log = join(gate.directory, 'environment.log');
+      const below = gate.delegate(
+        'failing',
+        `echo "$CNI_COMMAND $CNI_IFNAME $PLUMBLINE_GATE_DEPTH" >> '${log}'; echo "loud $CNI_COMMAND" >&2; printf '{"code":99}'; exit 3`,
+      );
+      const result = await gate.call({ conf: wrapped({ type: 'failing' }) });
+      assert.deepEqual([result.code, result.json(), result.stderr], [3, { code: 99 }, 'loud ADD\n']);
+      assert.deepEqual(
+        below.calls().map(({ verb }) => verb),
+        ['ADD', 'DEL'],
+      );
+      const check = gate.delegate('checked', `exit 4`);
+      assert.equal((await gate.call({ verb: 'CHECK', conf: wrapped({ type: 'checked' }) })).code, 4);
+      assert.equal(check.calls().length, 1);
+    });
+
+    it('below three gates runs, below four does not', async () => {
+      gate.delegate('deep', `printf '{"depth":"%s"}' "$PLUMBLINE_GATE_DEPTH"`);
+      const at = (depth: string | undefined) =>
+        gate.call({ conf: wrapped({ type: 'deep' }), environment: { PLUMBLINE_GATE_DEPTH: depth } });
+      assert.deepEqual((await at(undefined)).json(), { depth: '1' });
+      assert.deepEqual((await at('')).json(), { depth: '1' });
+      assert.deepEqual((await at('3')).json(), { depth: '4' });
+      const { code, msg } = (await at('4')).json();
+      assert.deepEqual([code, msg], [7, 'plumbline-gate: deep is not reached: gates call each other, check CNI_PATH']);
+    });
+
+    it('that dies of a signal is named with it', async () => {
+      gate.delegate('killed', 'kill -15 $$');
+      const { code, msg } = (await gate.call({ verb: 'DEL', conf: wrapped({ type: 'killed' }) })).json();
+      assert.deepEqual([code, msg], [999, 'plumbline-gate: killed was ended by signal 15']);
+    });
+  });
+
+  describe('the state file', () => {
+    const DEAD = { dpu: 'not-ready', reason: 'why', status: true };
+    const later = [1, 11, 'DPU Not Ready: why'];
+    const passed = [0, undefined, undefined];
+    const stale = 'DPU Not Ready: the node agent does not answer, and what it left is stale';
+    const absent = 'DPU Not Ready: the node agent does not answer and has left no state';
+    const outcome = async (verb: string, conf: object = chained) => {
+      const { code, stdout, json } = await gate.call({ verb, conf });
+      const { code: said, msg } = stdout === '' ? {} : json();
+      return [code, said, msg];
+    };
+
+    const cases: [name: string, state: object, add: unknown[], status: unknown[]][] = [
+      ['dead', DEAD, later, [1, 50, 'DPU Not Ready: why']],
+      ['dead, and STATUS is not to say so', { ...DEAD, status: false }, later, passed],
+      ['dead, and nothing is reported of STATUS', { ...DEAD, status: undefined }, later, passed],
+      ['alive', { ...DEAD, dpu: 'ready' }, passed, passed],
+      ['of a node without a DPU', { ...DEAD, dpu: 'none' }, passed, passed],
+      ['of another word', { ...DEAD, dpu: 'not-readyx' }, passed, passed],
+      ['without a reason', { ...DEAD, reason: '' }, [1, 11, 'DPU Not Ready: '], [1, 50, 'DPU Not Ready: ']],
+      ['of scope all', { ...DEAD, scope: 'all' }, later, [1, 50, 'DPU Not Ready: why']],
+      ['of devices alone', { ...DEAD, scope: 'device' }, passed, [1, 50, 'DPU Not Ready: why']],
+      ['an exempt namespace', { ...DEAD, exempt: ['default'] }, passed, [1, 50, 'DPU Not Ready: why']],
+      ['stale and open', { ...DEAD, at: 1, staleAfter: 1, whenStale: 'open' }, passed, passed],
+      ['stale and closed', { ...DEAD, at: 1, staleAfter: 1, whenStale: 'closed' }, [1, 11, stale], [1, 50, stale]],
+      [
+        'stale, alive and closed',
+        { dpu: 'ready', status: true, at: 1, staleAfter: 1, whenStale: 'closed' },
+        [1, 11, stale],
+        [1, 50, stale],
+      ],
+      ['stale and the last known', { ...DEAD, at: 1, staleAfter: 1 }, later, [1, 50, 'DPU Not Ready: why']],
+      [
+        'stale for another word',
+        { ...DEAD, at: 1, staleAfter: 1, whenStale: 'x' },
+        later,
+        [1, 50, 'DPU Not Ready: why'],
+      ],
+      [
+        'never stale',
+        { ...DEAD, at: 1, staleAfter: undefined, whenStale: 'open' },
+        later,
+        [1, 50, 'DPU Not Ready: why'],
+      ],
+      [
+        'never stale, by a number that is none',
+        { ...DEAD, at: 1, staleAfter: -1, whenStale: 'open' },
+        later,
+        [1, 50, 'DPU Not Ready: why'],
+      ],
+      ['stale from the beginning', { ...DEAD, at: 1, staleAfter: 0, whenStale: 'open' }, passed, passed],
+      ['closed and not stale', { ...DEAD, dpu: 'ready', whenStale: 'closed' }, passed, passed],
+      ['of the first moment', { ...DEAD, at: 0 }, later, [1, 50, 'DPU Not Ready: why']],
+    ];
+    for (const [name, state, add, status] of cases) {
+      it(`${name}: ADD ${add[0] === 0 ? 'passes' : 'is refused'}, STATUS ${status[0] === 0 ? 'passes' : 'is refused'}`, async () => {
+        writeState(gate.state, state);
+        assert.deepEqual([await outcome('ADD'), await outcome('STATUS'), await outcome('DEL')], [add, status, passed]);
+      });
+    }
+
+    it('a moment that is none, or has not come yet: there is no state', async () => {
+      gate.settings({ whenAbsent: 'closed' });
+      for (const at of ['"1"', '-1', '1.5', '1e3', '999999999999999', '1000000000000000', '01', 'null']) {
+        writeFileSync(gate.state, `{"dpu":"not-ready","reason":"why","status":true,"at":${at}}`);
+        assert.deepEqual([await outcome('ADD'), await outcome('STATUS')], [[1, 11, absent], passed], at);
+      }
+      rmSync(gate.state);
+      assert.deepEqual([await outcome('ADD'), await outcome('STATUS')], [[1, 11, absent], passed]);
+      rmSync(settingsFile);
+      assert.deepEqual(await outcome('ADD'), passed);
+    });
+
+    it('namespaces that are exempt: whole names, beginnings, and nothing else', async () => {
+      const lists: [exempt: unknown, passes: boolean][] = [
+        [['default'], true],
+        [['a', 'default', 'b'], true],
+        [['defaul'], false],
+        [['defaults'], false],
+        [['*'], true],
+        [['default*'], true],
+        [['d*'], true],
+        [['defaults*'], false],
+        [['xefault'], false],
+        [[''], false],
+        [[], false],
+        ['default', false],
+        [{ default: 1 }, false],
+        [[1, null, ['default'], { a: 'default' }], false],
+        [[1, { a: [1, 2] }, 'default'], true],
+      ];
+      for (const [exempt, passes] of lists) {
+        writeState(gate.state, { ...DEAD, exempt });
+        assert.deepEqual(await outcome('ADD'), passes ? passed : later, JSON.stringify(exempt));
+      }
+      // With blanks, as only a person writes it.
+      writeFileSync(gate.state, '{"dpu":"not-ready","reason":"why","at":1,"exempt" : [ "a" , "default" ] }');
+      assert.deepEqual(await outcome('ADD'), passed);
+    });
+
+    it('the pod’s namespace is in CNI_ARGS, wherever; without one none is exempt', async () => {
+      writeState(gate.state, { ...DEAD, exempt: ['kube-system', '*x'] });
+      const args: [text: string | undefined, passes: boolean][] = [
+        ['K8S_POD_NAMESPACE=kube-system', true],
+        ['A=b;K8S_POD_NAMESPACE=kube-system;C=d', true],
+        ['A=b;K8S_POD_NAMESPACE=kube-system', true],
+        ['K8S_POD_NAMESPACE=kube-syste', false],
+        ['K8S_POD_NAMESPACE=kube-systemx', false],
+        ['XK8S_POD_NAMESPACE=kube-system', false],
+        ['K8S_POD_NAMESPACE=', false],
+        ['K8S_POD_NAMESPACE', false],
+        ['', false],
+        [undefined, false],
+      ];
+      for (const [text, passes] of args) {
+        const { code } = await gate.call({ conf: chained, environment: { CNI_ARGS: text } });
+        assert.equal(code, passes ? 0 : 1, text);
+      }
+    });
+
+    it('a device: of the configuration, of the runtime, of the delegate', async () => {
+      writeState(gate.state, { ...DEAD, scope: 'device' });
+      gate.delegate('dev', `printf '{}'`);
+      const confs: [conf: object, isRefused: boolean][] = [
+        [{ deviceID: 'x' }, true],
+        [{ runtimeConfig: { deviceID: 'x' } }, true],
+        [{ delegate: { type: 'dev', deviceID: 'x' } }, true],
+        [{ delegate: { type: 'dev' } }, false],
+        [{ runtimeConfig: { device: 'x' } }, false],
+        [{ runtimeConfig: ['deviceID'] }, false],
+        [{ args: { deviceID: 'x' } }, false],
+      ];
+      for (const [conf, isRefused] of confs) {
+        const { code } = await gate.call({ conf: { ...chained, ...conf } });
+        assert.equal(code, isRefused ? 1 : 0, JSON.stringify(conf));
+      }
+    });
+
+    it('nearly as large as is read; one that is larger, or that others may write, is none', async () => {
+      gate.settings({ whenAbsent: 'closed' });
+      const text = (size: number) => {
+        const begun = '{"dpu":"ready","at":1,"x":"';
+        return `${begun}${'x'.repeat(size - begun.length - 2)}"}`;
+      };
+      for (const [size, code] of [
+        [16_383, 0],
+        [16_384, 1],
+        [20_000, 1],
+      ] as const) {
+        writeFileSync(gate.state, text(size));
+        assert.equal((await outcome('ADD'))[0], code, `${size} bytes`);
+      }
+      for (const [mode, code] of [
+        [0o644, 0],
+        [0o600, 0],
+        [0o664, 1],
+        [0o646, 1],
+      ] as const) {
+        writeFileSync(gate.state, text(100));
+        chmodSync(gate.state, mode);
+        assert.equal((await outcome('ADD'))[0], code, mode.toString(8));
+      }
+    });
+  });
+
+  describe('where it asks', () => {
+    let server: Server;
+    let path: string;
+    const unset = { PLUMBLINE_GATE_SOCKET: undefined, PLUMBLINE_GATE_STATE: undefined };
+    const question: { text: string } = { text: '' };
+    before(async () => {
+      path = join(gate.directory, 'other.sock');
+      server = createServer((socket) => {
+        socket.on('error', () => undefined);
+        socket.once('data', (chunk) => {
+          question.text = chunk.toString('latin1');
+          socket.end('deny 27 4\nsaid');
+        });
+      }).listen(path);
+      await once(server, 'listening');
+    });
+    after(() => server?.close());
+    const codeOf = async (environment: Record<string, string | undefined>) =>
+      (await gate.call({ conf: chained, environment })).json()['code'];
+
+    it('on the socket of its settings, unless the environment names another, by an absolute path that fits', async () => {
+      gate.settings({ socket: path });
+      assert.equal(await codeOf(unset), 27);
+      for (const none of ['', 'other.sock', `/${'x'.repeat(107)}`]) {
+        assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_SOCKET: none }), 27, none);
+      }
+      assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_SOCKET: gate.socket }), undefined);
+      gate.settings({ socket: gate.socket });
+      assert.equal(await codeOf(unset), undefined);
+      assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_SOCKET: path }), 27);
+    });
+
+    it('and looks at the state file of its settings, likewise', async () => {
+      const state = join(gate.directory, 'other.state');
+      writeState(state, { dpu: 'not-ready', reason: 'why' });
+      gate.settings({ socket: gate.socket, stateFile: state });
+      assert.equal(await codeOf(unset), 11);
+      for (const none of ['', 'other.state', `/${'x'.repeat(1023)}`]) {
+        assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_STATE: none }), 11, none);
+      }
+      assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_STATE: gate.state }), undefined);
+      gate.settings({ socket: gate.socket });
+      assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_STATE: state }), 11);
+    });
+
+    it('what it asks: verb, form, how long the variables and the configuration are, and both', async () => {
+      gate.settings({ socket: path });
+      const conf = JSON.stringify(chained);
+      const names = ['CNI_COMMAND', 'CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH', 'CNI_ARGS'];
+      for (const verb of ['ADD', 'STATUS']) {
+        await gate.call({ verb, conf, environment: { ...unset, XCNI_A: 'b', CNIX: 'c' } });
+        const newline = question.text.indexOf('\n');
+        const [, said, form, environment, length] =
+          /^plumbline-gate\/1 (\w+) (\w+) (\d+) (\d+)$/.exec(question.text.slice(0, newline)) ?? [];
+        assert.deepEqual([said, form, length], [verb, 'chained', String(conf.length)]);
+        const variables = question.text.slice(newline + 1, newline + 1 + Number(environment));
+        assert.ok(variables.endsWith('\0'));
+        const keys = variables
+          .slice(0, -1)
+          .split('\0')
+          .map((one) => one.split('=')[0]);
+        assert.deepEqual(keys.sort(), names.sort());
+        const rest = question.text.slice(newline + 1 + Number(environment));
+        // The configuration is sent by itself, and may come as a piece of its own.
+        assert.ok(conf.startsWith(rest), rest);
+      }
+    });
+
+    it('more than a pass in one piece, and then nothing while the connection stays open: the delegate runs', async () => {
+      const quiet = join(gate.directory, 'quiet.sock');
+      const open = createServer((socket) => {
+        socket.on('error', () => undefined);
+        socket.once('data', () => socket.write('allow\nwait\n'));
+      }).listen(quiet);
+      await once(open, 'listening');
+      gate.delegate('quiet', `printf '{"ran":1}'`);
+      const environment = { PLUMBLINE_GATE_SOCKET: quiet };
+      const { json } = await gate.call({ conf: { ...chained, delegate: { type: 'quiet' } }, environment });
+      open.close();
+      assert.deepEqual(json(), { ran: 1 });
+    });
+
+    it('nothing of DEL, CHECK, GC and VERSION', async () => {
+      gate.settings({ socket: path });
+      for (const verb of ['DEL', 'CHECK', 'GC', 'VERSION']) {
+        question.text = '';
+        assert.equal((await gate.call({ verb, conf: chained, environment: unset })).code, 0);
+        assert.equal(question.text, '', verb);
+      }
+    });
+
+    it('interposed, a STATUS in a version that has none is the delegate’s', async () => {
+      const front = join(gate.directory, 'front-table');
+      mkdirSync(front, { recursive: true });
+      copyFileSync(gate.shim, join(front, 'status'));
+      gate.settings({ socket: path }, front);
+      gate.delegate('status', `printf '{}'`);
+      const call = (cniVersion: string) =>
+        gate.call({
+          verb: 'STATUS',
+          conf: { cniVersion, name: 'n', type: 'status' },
+          program: join(front, 'status'),
+          environment: { ...unset, CNI_PATH: `${front}:${gate.binDir}` },
+        });
+      assert.deepEqual((await call('1.0.0')).json(), {});
+      assert.equal((await call('1.1.0')).json()['code'], 27);
+    });
+  });
+});

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { MOST_YAML, parseBoundedYaml } from '../../../node-agent/files/bounded-yaml.ts';
+
+const refused = (text: string, message: RegExp | string) =>
+  assert.throws(
+    () => parseBoundedYaml(text),
+    (error: Error) => {
+      if (typeof message === 'string') assert.equal(error.message, message);
+      else assert.match(error.message, message);
+      assert.ok(error.message.length < 300, `${error.message.length} characters`);
+      return true;
+    },
+  );
+
+describe('YAML of others', () => {
+  it('maps, lists, scalars, anchors', () => {
+    assert.deepEqual(parseBoundedYaml('a: 1\nb: [x, {c: true}]\nd: &e {f: 2}\ng: *e\n'), {
+      a: 1,
+      b: ['x', { c: true }],
+      d: { f: 2 },
+      g: { f: 2 },
+    });
+    assert.equal(parseBoundedYaml(''), null);
+  });
+
+  it('as many characters as are read, and one more', () => {
+    const most = `a: ${'x'.repeat(MOST_YAML - 3)}`;
+    assert.equal(most.length, 65_536);
+    assert.equal((parseBoundedYaml(most) as { a: string }).a.length, MOST_YAML - 3);
+    refused(`${most}x`, 'more than 65536 characters');
+  });
+
+  it('a key that comes twice is refused with its place, in any map', () => {
+    refused('a: 1\nb: 2\na: 3\n', /^the key "a" is there twice at line 3, column 1$/);
+    refused('x:\n  - {k: 1, k: 2}\n', /the key "k" is there twice at line 2, column 12$/);
+    refused('1: a\n1: b\n', /the key "1" is there twice/);
+    assert.deepEqual(parseBoundedYaml('a: {k: 1}\nb: {k: 1}\n'), { a: { k: 1 }, b: { k: 1 } });
+    assert.ok(parseBoundedYaml('? [1]\n: a\n? [1]\n: b\n'));
+  });
+
+  it('what is no YAML is refused with its place, in one line', () => {
+    refused('a: [1\nb: 2\n', /at line \d+, column \d+$/);
+    refused('a: "x\n', /^[^\n]+ at line \d+, column \d+$/);
+    refused(`a: ${'}'.repeat(1000)}`, /^[^\n]+ at line 1, column 4$/);
+    refused('a: 1\nb: @x\n', 'Plain value cannot start with reserved character @ at line 2, column 4');
+  });
+
+  it('aliases: a hundred uses are followed, a billion of laughs are not', () => {
+    const uses = (count: number) => `a: &x 1\nb: [${Array.from({ length: count }, () => '*x').join(', ')}]\n`;
+    assert.equal((parseBoundedYaml(uses(90)) as { b: number[] }).b.length, 90);
+    const laughs = ['a: &a [x, x, x]'];
+    for (const [one, before] of ['ba', 'cb', 'dc', 'ed', 'fe'].map((pair) => [pair[0], pair[1]]))
+      laughs.push(`${one}: &${one} [*${before}, *${before}, *${before}, *${before}]`);
+    refused(laughs.join('\n'), /alias/i);
+  });
+
+  const brackets = (open: string, close: string, depth: number) => `a: ${open.repeat(depth)}${close.repeat(depth)}`;
+  it('brackets that are open at once: 64, no more', () => {
+    assert.ok(parseBoundedYaml(brackets('[', ']', 64)));
+    refused(brackets('[', ']', 65), 'nested too deeply');
+    const braces = (depth: number) => `a: ${'{b: '.repeat(depth)}1${'}'.repeat(depth)}`;
+    assert.ok(parseBoundedYaml(braces(64)));
+    refused(braces(65), 'nested too deeply');
+  });
+
+  it('brackets that are closed count no more, and those that were never open do not either', () => {
+    assert.equal((parseBoundedYaml(`a:\n${'- []\n'.repeat(200)}`) as { a: unknown[] }).a.length, 200);
+    assert.equal((parseBoundedYaml(`a:\n${'- {}\n'.repeat(200)}`) as { a: unknown[] }).a.length, 200);
+    // Closing brackets in a text are no credit for what is opened later.
+    assert.ok(parseBoundedYaml(`b: []\n${brackets('[', ']', 64)}`));
+    const text = `a: "${']}'.repeat(100)}"\n`;
+    assert.ok(parseBoundedYaml(text + brackets('[', ']', 64).replace('a', 'b')));
+    refused(text + brackets('[', ']', 65).replace('a', 'b'), 'nested too deeply');
+  });
+
+  it('columns before the first word: 128, no more, on any line', () => {
+    const dashes = (count: number) => `${'- '.repeat(count / 2)}x`;
+    assert.ok(parseBoundedYaml(dashes(126)));
+    refused(dashes(130), 'nested too deeply');
+    const blanks = (count: number) => `a:\n${' '.repeat(count)}x`;
+    assert.ok(parseBoundedYaml(blanks(128)));
+    assert.ok(parseBoundedYaml(`${' '.repeat(128)}x`));
+    refused(blanks(129), 'nested too deeply');
+    refused(`a:\r${' '.repeat(129)}x`, 'nested too deeply');
+    refused(`${'? '.repeat(65)}x`, 'nested too deeply');
+    refused(`${': '.repeat(65)}x`, 'nested too deeply');
+    refused(`${'\t'.repeat(129)}x`, 'nested too deeply');
+  });
+
+  it('what comes after the first word of a line is no column of its indentation', () => {
+    assert.ok(parseBoundedYaml(`a: x${'-?:'.repeat(100)}x`));
+    assert.ok(parseBoundedYaml(`a: x${' '.repeat(500)}\nb: y${'-'.repeat(500)}`));
+    // Each line counts for itself.
+    assert.ok(parseBoundedYaml(`a:\n${`${' '.repeat(100)}x\n`.repeat(3)}`));
+    assert.ok(parseBoundedYaml(`a:\r${`${' '.repeat(100)}x\r`.repeat(3)}`));
+  });
+});

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { CniPod } from '../../../model/cni/args.ts';
+import type { DpuWord } from '../../../model/cni/decide.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { type AnswersDeps, createAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
+import type { Question } from '../../../node-agent/gate/protocol.ts';
+import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+
+const READY: DpuWord = { ready: true, reason: 'renewed' };
+const DEAD: DpuWord = { ready: false, reason: 'not renewed' };
+const UID = 'uid-1';
+
+function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}) {
+  const registry = new Registry();
+  const state: { dpu: DpuWord | undefined } = { dpu: READY };
+  const vacated: string[] = [];
+  const asked: CniPod[] = [];
+  const answers = createAnswers({
+    policy: { status: true, scope: 'all', exempt: ['kube-system'], ...policy },
+    dpu: () => state.dpu,
+    cpusOf: (uid) => (uid === UID ? CpuSet.parse('4-5') : CpuSet.EMPTY),
+    vacate: async (cpus) => void vacated.push(cpus.toString()),
+    hasDevice: async (pod) => {
+      asked.push(pod);
+      return undefined;
+    },
+    metrics: createAgentMetrics(registry),
+    ...deps,
+  });
+  const shim = () => {
+    const said: string[] = [];
+    const leaving = new AbortController();
+    return {
+      said,
+      leave: () => leaving.abort(),
+      asker: {
+        say: (frame: string | Buffer) => void said.push(`${frame}`),
+        end: (frame: string | Buffer) => void said.push(`${frame} end`),
+        gone: leaving.signal,
+      },
+    };
+  };
+  const question = (changes: Partial<Question> & { args?: string } = {}): Question => ({
+    verb: 'ADD',
+    form: 'wrapper',
+    environment: new Map([['CNI_ARGS', changes.args ?? 'K8S_POD_NAMESPACE=ns;K8S_POD_NAME=p;K8S_POD_UID=u0']]),
+    conf: '{}',
+    ...changes,
+  });
+  return {
+    state,
+    vacated,
+    asked,
+    answers,
+    shim,
+    question,
+    async ask(changes: Partial<Question> & { args?: string } = {}) {
+      const one = shim();
+      await answers.answer(question(changes), one.asker);
+      return one;
+    },
+    async counted() {
+      const lines = (await registry.metrics()).split('\n');
+      return lines.filter((line) => /^plumbline_gate_(calls_total|seconds_(count|sum))/.test(line));
+    },
+  };
+}
+
+const REFUSED = /^deny 11 \d+\n.*not renewed end$/s;
+
+describe('the gate’s answers: ADD', () => {
+  it('allowed: the connection of a delegate stays open, that of a chained plugin ends', async () => {
+    const { ask } = stage();
+    assert.deepEqual((await ask()).said, ['allow\n']);
+    assert.deepEqual((await ask({ form: 'interposer' })).said, ['allow\n']);
+    assert.deepEqual((await ask({ form: 'chained' })).said, ['allow\n end']);
+  });
+
+  it('refused where the DPU is dead, but not to exempt namespaces, and not without a DPU', async () => {
+    const { ask, state } = stage();
+    state.dpu = DEAD;
+    assert.match((await ask()).said.join(), REFUSED);
+    assert.deepEqual((await ask({ args: 'K8S_POD_NAMESPACE=kube-system' })).said, ['allow\n']);
+    state.dpu = undefined;
+    assert.deepEqual((await ask()).said, ['allow\n']);
+  });
+
+  it('a pod’s own CPUs are vacated, of others none', async () => {
+    const { ask, vacated } = stage();
+    await ask({ args: `K8S_POD_UID=${UID}` });
+    assert.deepEqual(vacated, ['4-5']);
+    await ask({ args: 'K8S_POD_UID=other' });
+    await ask({ args: '' });
+    assert.deepEqual(vacated, ['4-5']);
+  });
+
+  it('a pod that is refused waits for nothing', async () => {
+    const { ask, vacated, state } = stage();
+    state.dpu = DEAD;
+    await ask({ args: `K8S_POD_UID=${UID}` });
+    assert.deepEqual(vacated, []);
+  });
+
+  it('CPUs that are not left in time: try again later, and why', async () => {
+    const { ask } = stage({}, { vacate: async () => Promise.reject(new Error('pmd stays')) });
+    const { said } = await ask({ args: `K8S_POD_UID=${UID}` });
+    assert.match(said.join(), /^deny 11 \d+\nOVS is still on CPUs 4-5: pmd stays end$/);
+  });
+
+  it('the DPU dies while CPUs are vacated: refused', async () => {
+    const vacate = async () => {
+      one.state.dpu = DEAD;
+    };
+    const one = stage({}, { vacate });
+    assert.match((await one.ask({ args: `K8S_POD_UID=${UID}` })).said.join(), REFUSED);
+  });
+
+  it('what takes longer than 0.2 s is asked to wait, once; what does not is not', async () => {
+    const slow = stage({}, { vacate: async () => pause(260) });
+    assert.deepEqual((await slow.ask({ args: `K8S_POD_UID=${UID}` })).said, ['wait\n', 'allow\n']);
+    const fast = stage();
+    const { said } = await fast.ask({ args: `K8S_POD_UID=${UID}` });
+    await pause(260);
+    assert.deepEqual(said, ['allow\n']);
+    const failing = stage({}, { vacate: async () => Promise.reject(new Error('no')) });
+    const refused = await failing.ask({ args: `K8S_POD_UID=${UID}` });
+    await pause(260);
+    assert.equal(refused.said.length, 1);
+  });
+});
+
+describe('the gate’s answers: ADD of pods with a device alone', () => {
+  it('the kubelet is asked only where the answer makes a difference', async () => {
+    const one = stage({ scope: 'device' });
+    await one.ask();
+    assert.deepEqual(one.asked, [{ namespace: 'ns', name: 'p', uid: 'u0' }]);
+    await one.ask({ args: 'K8S_POD_NAMESPACE=kube-system' });
+    one.state.dpu = undefined;
+    await one.ask();
+    assert.equal(one.asked.length, 1);
+    const all = stage();
+    await all.ask();
+    assert.deepEqual(all.asked, []);
+  });
+
+  for (const [has, isRefused] of [
+    [true, true],
+    [undefined, true],
+    [false, false],
+  ] as const) {
+    it(`the kubelet says ${has}: ${isRefused ? 'refused' : 'allowed'}`, async () => {
+      const one = stage({ scope: 'device' }, { hasDevice: async () => has });
+      one.state.dpu = DEAD;
+      assert.equal(REFUSED.test((await one.ask()).said.join()), isRefused);
+    });
+  }
+
+  const confs: [conf: string, isDevice: boolean][] = [
+    ['{"deviceID": "0000:3b:00.2"}', true],
+    ['{"runtimeConfig": {"deviceID": "0000:3b:00.2"}}', true],
+    ['{"delegate": {"deviceID": "0000:3b:00.2"}}', true],
+    ['{"deviceID": ""}', false],
+    ['{"deviceID": 5}', false],
+    ['{"runtimeConfig": null, "delegate": "x"}', false],
+    ['{"other": {"deviceID": "0000:3b:00.2"}}', false],
+    ['null', false],
+    ['{', false],
+  ];
+  for (const [conf, isDevice] of confs) {
+    it(`a configuration ${conf} ${isDevice ? 'has a device' : 'leaves it to the kubelet'}`, async () => {
+      const one = stage({ scope: 'device' }, { hasDevice: async () => false });
+      one.state.dpu = DEAD;
+      assert.equal(REFUSED.test((await one.ask({ conf })).said.join()), isDevice);
+    });
+  }
+
+  it('a configuration with a device needs no kubelet', async () => {
+    const one = stage({ scope: 'device' });
+    await one.ask({ conf: confs[0]?.[0] ?? '' });
+    assert.deepEqual(one.asked, []);
+  });
+
+  it('a kubelet that takes long: the shim is asked to wait', async () => {
+    const hasDevice = async () => {
+      await pause(260);
+      return false;
+    };
+    const { ask } = stage({ scope: 'device' }, { hasDevice });
+    assert.deepEqual((await ask()).said, ['wait\n', 'allow\n']);
+  });
+});
+
+describe('the gate’s answers: other verbs', () => {
+  it('STATUS is refused where the DPU is dead, if that is wanted', async () => {
+    const { ask, state } = stage();
+    assert.deepEqual((await ask({ verb: 'STATUS' })).said, ['allow\n end']);
+    state.dpu = DEAD;
+    assert.match((await ask({ verb: 'STATUS' })).said.join(), /^deny 50 /);
+    const off = stage({ status: false });
+    off.state.dpu = DEAD;
+    assert.deepEqual((await off.ask({ verb: 'STATUS' })).said, ['allow\n end']);
+  });
+
+  it('all others pass, with a dead DPU too, and end the connection', async () => {
+    const { ask, state, vacated } = stage();
+    state.dpu = DEAD;
+    for (const verb of ['DEL', 'CHECK', 'GC', 'VERSION'] as const) {
+      assert.deepEqual((await ask({ verb, args: `K8S_POD_UID=${UID}` })).said, ['allow\n end']);
+    }
+    assert.deepEqual(vacated, []);
+  });
+
+  it('every answer is counted with what it was, and its time', async () => {
+    const one = stage();
+    await one.ask();
+    await one.ask({ verb: 'DEL' });
+    one.state.dpu = DEAD;
+    await one.ask();
+    await one.ask({ verb: 'STATUS' });
+    const lines = await one.counted();
+    for (const expected of [
+      'plumbline_gate_calls_total{verb="ADD",outcome="allowed"} 1',
+      'plumbline_gate_calls_total{verb="DEL",outcome="allowed"} 1',
+      'plumbline_gate_calls_total{verb="ADD",outcome="code-11"} 1',
+      'plumbline_gate_calls_total{verb="STATUS",outcome="code-50"} 1',
+      'plumbline_gate_seconds_count{verb="ADD"} 2',
+    ])
+      assert.ok(lines.includes(expected), `${expected} in\n${lines.join('\n')}`);
+    const sums = lines.filter((line) => line.includes('_sum')).map((line) => Number(line.split(' ')[1]));
+    assert.equal(sums.length, 3);
+    assert.ok(
+      sums.every((seconds) => seconds >= 0 && seconds < 300),
+      sums.join(),
+    );
+  });
+
+  it('the time is in seconds', async () => {
+    const one = stage({}, { vacate: async () => pause(120) });
+    await one.ask({ args: `K8S_POD_UID=${UID}` });
+    const sum = (await one.counted()).find((line) => line.includes('_sum'));
+    const seconds = Number(sum?.split(' ')[1]);
+    assert.ok(seconds > 0.1 && seconds < 100, sum);
+  });
+});
+
+describe('the gate’s answers: ADDs under way', () => {
+  it('a delegate that runs is called off when the DPU dies, once', async () => {
+    const one = stage();
+    const first = await one.ask();
+    const second = await one.ask({ form: 'interposer' });
+    assert.equal(one.answers.recheck(), 0);
+    one.state.dpu = DEAD;
+    assert.equal(one.answers.recheck(), 2);
+    assert.match(first.said[1] ?? '', REFUSED);
+    assert.match(second.said[1] ?? '', REFUSED);
+    assert.equal(one.answers.recheck(), 0);
+    assert.ok((await one.counted()).includes('plumbline_gate_calls_total{verb="ADD",outcome="aborted"} 2'));
+  });
+
+  it('not one whose shim has gone, not a chained one, not one that does not depend on the DPU, no other verb', async () => {
+    const one = stage();
+    const gone = await one.ask();
+    gone.leave();
+    const left = one.shim();
+    left.leave();
+    await one.answers.answer(one.question(), left.asker);
+    const others = [
+      await one.ask({ form: 'chained' }),
+      await one.ask({ args: 'K8S_POD_NAMESPACE=kube-system' }),
+      await one.ask({ verb: 'DEL' }),
+      await one.ask({ verb: 'STATUS' }),
+    ];
+    one.state.dpu = DEAD;
+    assert.equal(one.answers.recheck(), 0);
+    assert.deepEqual(
+      [gone, left, ...others].map(({ said }) => said.length),
+      [1, 1, 1, 1, 1, 1],
+    );
+  });
+
+  it('one of a pod without a device continues', async () => {
+    const one = stage({ scope: 'device' }, { hasDevice: async ({ name }) => name === 'p' });
+    const without = await one.ask({ args: 'K8S_POD_NAMESPACE=ns;K8S_POD_NAME=q' });
+    const having = await one.ask();
+    one.state.dpu = DEAD;
+    assert.equal(one.answers.recheck(), 1);
+    assert.deepEqual([without.said.length, having.said.length], [1, 2]);
+  });
+});

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { createQuestionReader, denial, ProtocolError } from '../../../node-agent/gate/protocol.ts';
+
+const read = (text: string) => createQuestionReader().read(Buffer.from(text));
+const ENVIRONMENT = 'CNI_ARGS=a=b;c=d\0CNI_IFNAME=eth0\0nonsense\0EMPTY=\0';
+
+describe('the gate’s wire: questions', () => {
+  it('verb, form, variables, configuration', () => {
+    const question = read(`plumbline-gate/1 ADD wrapper ${ENVIRONMENT.length} 2\n${ENVIRONMENT}{}`);
+    assert.deepEqual(question, {
+      verb: 'ADD',
+      form: 'wrapper',
+      environment: new Map([
+        ['CNI_ARGS', 'a=b;c=d'],
+        ['CNI_IFNAME', 'eth0'],
+        ['EMPTY', ''],
+      ]),
+      conf: '{}',
+    });
+  });
+
+  for (const verb of ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS', 'VERSION']) {
+    it(`${verb} in every form`, () => {
+      for (const form of ['chained', 'wrapper', 'interposer']) {
+        const question = read(`plumbline-gate/1 ${verb} ${form} 0 0\n`);
+        assert.deepEqual(
+          [question?.verb, question?.form, question?.conf, question?.environment.size],
+          [verb, form, '', 0],
+        );
+      }
+    });
+  }
+
+  it('in pieces of one byte, and what comes beyond its end is not read', () => {
+    const text = 'plumbline-gate/1 ADD wrapper 4 2\nA=é{}';
+    const bytes = Buffer.from(text);
+    const reader = createQuestionReader();
+    const sizes: number[] = [];
+    for (const [i, byte] of bytes.entries()) {
+      const found = reader.read(Buffer.from([byte]));
+      sizes.push(reader.size);
+      if (i < bytes.length - 1) assert.equal(found, undefined, `after byte ${i}`);
+      else assert.deepEqual([found?.environment.get('A'), found?.conf], ['é', '{}']);
+    }
+    // As far as the first line has come, then what the whole question takes.
+    const head = text.indexOf('\n');
+    assert.deepEqual(
+      sizes.slice(0, head),
+      Array.from({ length: head }, (_, i) => i + 1),
+    );
+    assert.ok(sizes.slice(head).every((size) => size === bytes.length));
+    assert.equal(read(`${text}beyond`)?.conf, '{}');
+  });
+
+  const refused: [string, string, RegExp][] = [
+    ['another version', 'plumbline-gate/2 ADD wrapper 0 0\n', /not a question in version 1: "plumbline-gate\/2/],
+    ['another verb', 'plumbline-gate/1 MUL wrapper 0 0\n', /not a question/],
+    ['another form', 'plumbline-gate/1 ADD nested 0 0\n', /not a question/],
+    ['no lengths', 'plumbline-gate/1 ADD wrapper\n', /not a question/],
+    ['an empty line', '\n', /not a question/],
+    ['more variables than 64 KiB', 'plumbline-gate/1 ADD wrapper 65537 0\n', /too long/],
+    ['more configuration than a MiB', 'plumbline-gate/1 ADD wrapper 0 1048577\n', /too long/],
+    ['a first line of 128 bytes without an end', 'x'.repeat(128), /the first line is too long/],
+    ['one whose end comes after them', `${'x'.repeat(128)}\n`, /the first line is too long/],
+  ];
+  for (const [name, text, message] of refused) {
+    it(`refused: ${name}`, () =>
+      assert.throws(
+        () => read(text),
+        (error) => error instanceof ProtocolError && message.test(error.message),
+      ));
+  }
+
+  it('just as much as there may be', () => {
+    assert.equal(read('x'.repeat(127)), undefined);
+    assert.throws(() => read(`${'x'.repeat(127)}\n`), /not a question/);
+    assert.equal(read('plumbline-gate/1 ADD wrapper 65536 1048576\n'), undefined);
+  });
+});
+
+describe('the gate’s wire: refusals', () => {
+  const parse = (frame: Buffer) => {
+    const newline = frame.indexOf(10);
+    const [, code, length] = /^deny (\d+) (\d+)$/.exec(frame.toString('latin1', 0, newline)) ?? [];
+    const text = frame.subarray(newline + 1);
+    assert.equal(text.length, Number(length));
+    return { code: Number(code), text: text.toString('utf8') };
+  };
+
+  it('the code and the message with its length in bytes', () => {
+    assert.equal(denial({ code: 11, message: 'dé' }).toString(), 'deny 11 3\ndé');
+    assert.deepEqual(parse(denial({ code: 50, message: '' })), { code: 50, text: '' });
+  });
+
+  it('a message of more than 1500 bytes is cut at a character', () => {
+    assert.equal(parse(denial({ code: 11, message: 'x'.repeat(1500) })).text.length, 1500);
+    assert.equal(parse(denial({ code: 11, message: 'x'.repeat(1501) })).text, 'x'.repeat(1500));
+    assert.equal(parse(denial({ code: 11, message: 'é'.repeat(1000) })).text, 'é'.repeat(750));
+    assert.equal(parse(denial({ code: 11, message: `x${'é'.repeat(1000)}` })).text, `x${'é'.repeat(749)}`);
+    assert.equal(parse(denial({ code: 11, message: `xx${'€'.repeat(1000)}` })).text, `xx${'€'.repeat(499)}`);
+    assert.equal(parse(denial({ code: 11, message: '€'.repeat(500) })).text, '€'.repeat(500));
+  });
+});

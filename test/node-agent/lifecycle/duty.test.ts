@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { createGuard, type DutyObserver, keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
+import { createFailures } from '../../../node-agent/lifecycle/failures.ts';
+import { recordingLogger } from '../support.ts';
+
+/** Lets what is under way come to its next wait. */
+const turns = async () => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe('which duties failed', () => {
+  it('are named until they no longer do; listeners hear of each change, and of nothing else', () => {
+    const failures = createFailures();
+    let heard = 0;
+    const end = failures.subscribe(() => void heard++);
+    failures.set('a', false);
+    assert.equal(heard, 0);
+    failures.set('a', true);
+    failures.set('b', true);
+    failures.set('a', true);
+    assert.deepEqual([[...failures.current], heard], [['a', 'b'], 2]);
+    failures.set('a', false);
+    assert.deepEqual([[...failures.current], heard], [['b'], 3]);
+    end();
+    failures.set('b', false);
+    assert.deepEqual([[...failures.current], heard], [[], 3]);
+  });
+});
+
+describe('a duty that is kept running', () => {
+  const log = recordingLogger();
+  let said: string[];
+  const observer: DutyObserver = {
+    onState: (duty, running) => void said.push(`${duty} ${running ? 'runs' : 'waits'}`),
+    onFailure: (duty) => void said.push(`${duty} failed`),
+  };
+  beforeEach(() => {
+    said = [];
+    log.lines.length = 0;
+    mock.timers.enable({ apis: ['setTimeout'] });
+  });
+  afterEach(() => mock.timers.reset());
+
+  it('one that ends by itself is left alone', async () => {
+    await keepRunning({ name: 'd', run: async () => {} }, log.log, observer, new AbortController().signal);
+    assert.deepEqual([said, log.lines], [['d runs', 'd waits'], []]);
+  });
+
+  it('one that fails is run again, each time with a signal of its own, after pauses that grow', async () => {
+    const stopping = new AbortController();
+    const signals: AbortSignal[] = [];
+    const running = keepRunning(
+      {
+        name: 'd',
+        run: async (signal) => {
+          signals.push(signal);
+          throw new Error('no');
+        },
+      },
+      log.log,
+      observer,
+      stopping.signal,
+    );
+    await turns();
+    assert.deepEqual(said, ['d runs', 'd failed', 'd waits']);
+    assert.equal(log.lines[0]?.['duty'], 'd');
+    // The pauses are up to half a second, then a second.
+    for (const pause of [1000, 2000]) {
+      mock.timers.tick(pause);
+      await turns();
+    }
+    assert.equal(signals.length, 3);
+    assert.ok(signals.every((signal) => signal.aborted));
+    assert.equal(new Set(signals).size, 3);
+    stopping.abort();
+    await running;
+    assert.equal(said.at(-1), 'd waits');
+  });
+
+  for (const [seconds, isSteady] of [
+    [59, false],
+    [60, false],
+    [61, true],
+  ] as const) {
+    it(`a run of ${seconds} s ${isSteady ? 'begins the pauses again' : 'is one more failure in a row'}`, async () => {
+      const stopping = new AbortController();
+      let now = 1_000_000;
+      mock.method(performance, 'now', () => now);
+      let runs = 0;
+      const run = async () => {
+        runs++;
+        if (runs === 6) now += seconds * 1000;
+        throw new Error('no');
+      };
+      const running = keepRunning({ name: 'd', run }, log.log, observer, stopping.signal);
+      // Five in a row: the next pause would be between 8 and 16 seconds.
+      for (const pause of [500, 1000, 2000, 4000, 8000]) {
+        await turns();
+        mock.timers.tick(pause);
+      }
+      await turns();
+      assert.equal(runs, 6);
+      mock.timers.tick(500);
+      await turns();
+      assert.equal(runs, isSteady ? 7 : 6);
+      stopping.abort();
+      await running;
+      mock.restoreAll();
+    });
+  }
+
+  it('ends with the signal, which its own follows; what is over already is not begun', async () => {
+    const stopping = new AbortController();
+    const running = keepRunning({ name: 'd', run: untilAborted }, log.log, observer, stopping.signal);
+    await turns();
+    assert.deepEqual(said, ['d runs']);
+    stopping.abort();
+    await running;
+    assert.deepEqual([said, log.lines], [['d runs', 'd waits'], []]);
+    said = [];
+    await keepRunning({ name: 'd', run: async () => {} }, log.log, observer, stopping.signal);
+    assert.deepEqual(said, []);
+  });
+});
+
+describe('a guard', () => {
+  it('passes arguments on, and fails with the first exception', async () => {
+    const guard = createGuard();
+    const seen: unknown[] = [];
+    guard((...args: unknown[]) => void seen.push(...args))(1, 'a');
+    assert.deepEqual(seen, [1, 'a']);
+    const throwing = guard(() => {
+      throw new Error('first');
+    });
+    throwing();
+    guard.fail(new Error('second'));
+    await assert.rejects(guard.failed, /first/);
+    const other = createGuard();
+    other.fail(new Error('given'));
+    await assert.rejects(other.failed, /given/);
+  });
+
+  it('that nothing waits for leaves no unhandled rejection', async () => {
+    let unhandled = 0;
+    const onUnhandled = () => void unhandled++;
+    process.on('unhandledRejection', onUnhandled);
+    createGuard().fail(new Error('no'));
+    await turns();
+    process.off('unhandledRejection', onUnhandled);
+    assert.equal(unhandled, 0);
+  });
+
+  it('until aborted: at once where it is', async () => {
+    const stopping = new AbortController();
+    let isOver = false;
+    const waiting = untilAborted(stopping.signal).then(() => {
+      isOver = true;
+    });
+    await turns();
+    assert.equal(isOver, false);
+    stopping.abort();
+    await waiting;
+    await untilAborted(stopping.signal);
+  });
+});

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { FakeKernel } from './kernel-stand-in.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+const NOTHING = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
+
+/** A process whose main thread (100) and one other (102) are on all CPUs, and one (101) on CPU 4. */
+function stage() {
+  const kernel = new FakeKernel();
+  for (const tid of [100, 101, 102]) kernel.thread(tid, tid === 101 ? '4' : '0-15');
+  return { kernel, keeper: kernel.keeper() };
+}
+
+describe('the threads of a process, given back', () => {
+  it('nothing is done where nothing was remembered', () => {
+    const { kernel, keeper } = stage();
+    assert.deepEqual([keeper.restore(), keeper.restoreWithin(set('0-3')), kernel.sets], [NOTHING, NOTHING, 0]);
+    assert.equal(keeper.originalMasks, undefined);
+  });
+
+  it('where they were, odd ones too; one that was born since, as the main thread; and forgotten', () => {
+    const { kernel, keeper } = stage();
+    keeper.remember();
+    assert.equal(keeper.originalMasks?.main.toString(), '0-15');
+    assert.deepEqual(
+      keeper.originalMasks?.odd.map(({ tid }) => tid),
+      [101],
+    );
+    keeper.apply({ only: set('1') });
+    kernel.thread(103, '1');
+    assert.equal(keeper.restore().moved, 4);
+    assert.deepEqual(kernel.shown(), { 100: '0-15', 101: '4', 102: '0-15', 103: '0-15' });
+    assert.equal(keeper.originalMasks, undefined);
+    assert.deepEqual(keeper.restore(), NOTHING);
+  });
+
+  it('an id that another thread has by now gets the main thread’s', () => {
+    const { kernel, keeper } = stage();
+    keeper.remember();
+    keeper.apply({ only: set('1') });
+    kernel.born.set(101, 77);
+    keeper.restore();
+    assert.equal(kernel.shown()[101], '0-15');
+  });
+
+  it('within what is free, and remembered still; one that had none of that stays', () => {
+    const { kernel, keeper } = stage();
+    keeper.remember();
+    keeper.apply({ only: set('1') });
+    assert.equal(keeper.restoreWithin(set('0-3')).moved, 2);
+    assert.deepEqual(kernel.shown(), { 100: '0-3', 101: '1', 102: '0-3' });
+    assert.equal(keeper.originalMasks?.main.toString(), '0-15');
+  });
+
+  it('within what the machine has online', () => {
+    const { kernel, keeper } = stage();
+    keeper.remember();
+    keeper.apply({ only: set('1') });
+    kernel.online = '0-7';
+    keeper.restoreWithin(set('6-12'));
+    assert.equal(kernel.shown()[100], '6-7');
+  });
+
+  it('what is known from before goes before where they are', () => {
+    const { kernel, keeper } = stage();
+    keeper.remember({ main: set('9'), odd: [] });
+    keeper.apply({ only: set('1') });
+    keeper.restore();
+    assert.deepEqual(kernel.shown(), { 100: '9', 101: '9', 102: '9' });
+  });
+
+  it('of a process whose main thread is gone nothing is remembered', () => {
+    const { kernel, keeper } = stage();
+    kernel.masks.delete(100);
+    keeper.remember();
+    assert.equal(keeper.originalMasks, undefined);
+  });
+});
+
+describe('the threads of a process, for people', () => {
+  it('each with its name, where it may run, and why it is not where it should be', () => {
+    const { kernel, keeper } = stage();
+    kernel.thread(104, '9', 'pmd-c09/id:4');
+    kernel.cpuset = '0-2';
+    keeper.apply({ only: set('2-3') });
+    assert.deepEqual(
+      keeper.describe().map(({ tid, name, allowed, note }) => [tid, name, allowed.toString(), note]),
+      [
+        [100, 'handler', '2', 'clipped'],
+        [101, 'handler', '2', 'clipped'],
+        [102, 'handler', '2', 'clipped'],
+        [104, 'pmd-c09/id:4', '9', 'pmd'],
+      ],
+    );
+    kernel.cpuset = '8';
+    assert.deepEqual(keeper.apply({ only: set('3') }).errors, ['EINVAL', 'EINVAL', 'EINVAL']);
+    assert.equal(keeper.describe()[0]?.note, 'EINVAL');
+    kernel.cpuset = '0-15';
+    keeper.apply({ only: set('4') });
+    assert.equal(keeper.describe()[0]?.note, undefined);
+  });
+
+  it('those on certain CPUs, poll mode drivers aside', () => {
+    const { kernel, keeper } = stage();
+    kernel.thread(104, '9', 'pmd-c09/id:4');
+    assert.deepEqual(keeper.threadsOn(set('9')), [100, 102]);
+    assert.deepEqual(keeper.threadsOn(set('4')), [100, 101, 102]);
+    keeper.apply({ only: set('1') });
+    assert.deepEqual(keeper.threadsOn(set('4')), []);
+  });
+});
+
+describe('a look at a process', () => {
+  it('as it was left, until a thread is born, ends or is moved, or it is another process', () => {
+    const { kernel, keeper } = stage();
+    keeper.apply({ only: set('1') });
+    for (let i = 0; i < 4; i++) assert.equal(keeper.isAsLeft(), true);
+    kernel.masks.set(100, set('2'));
+    assert.equal(keeper.isAsLeft(), false, 'the main thread is part of each look');
+    keeper.apply({ only: set('1') });
+    for (const tid of [101, 102]) {
+      kernel.masks.set(tid, set('2'));
+      assert.equal([keeper.isAsLeft(), keeper.isAsLeft()].includes(false), true, `thread ${tid} within two looks`);
+      keeper.apply({ only: set('1') });
+    }
+    kernel.thread(103, '1');
+    assert.equal(keeper.isAsLeft(), false);
+    keeper.apply({ only: set('1') });
+    assert.equal(keeper.isAsLeft(), true);
+    kernel.masks.delete(103);
+    assert.equal(keeper.isAsLeft(), false);
+    keeper.apply({ only: set('1') });
+    assert.equal(keeper.isAsLeft(), true);
+    kernel.identity = 2;
+    assert.equal(keeper.isAsLeft(), false);
+  });
+});

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import { allowedCpus, step } from '../../../node-agent/ovs-affinity/allowed-cpus.ts';
+import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
+import { createTargets, type Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
+import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
+import { cpus } from './stage.ts';
+
+const viewOf = (free: string | undefined, owned = '', holds: readonly string[] = []): AssignmentsView => ({
+  ...UNKNOWN_VIEW,
+  free: free === undefined ? undefined : cpus(free),
+  owned: cpus(owned),
+  holds: [...holds],
+});
+const NONE = cpus('');
+
+describe('the CPUs that Open vSwitch may have', () => {
+  const allowed = (view: AssignmentsView, pmd = '', isolated = '', vacated = '') => {
+    const found = allowedCpus(view, { pmd: cpus(pmd), isolated: cpus(isolated), vacated: cpus(vacated) });
+    return [found.cpus?.toString(), ...found.why];
+  };
+
+  it('what is free, less what is left out, each with its reason', () => {
+    assert.deepEqual(allowed(viewOf('0-7')), ['0-7']);
+    assert.deepEqual(allowed(viewOf('0-5', '6-7'), '0', '1-2', '3,6'), [
+      '4-5',
+      '6-7: owned by containers',
+      '3: vacated for a container that starts',
+      '0: poll mode drivers',
+      '1-2: isolated',
+    ]);
+  });
+
+  it('isolated CPUs, and those of poll mode drivers, are used where there are no others', () => {
+    assert.deepEqual(allowed(viewOf('0-3'), '0', '1-3'), ['1-3', '0: poll mode drivers']);
+    assert.deepEqual(allowed(viewOf('0-3'), '0-3', ''), ['0-3', '0-3: poll mode drivers']);
+    assert.deepEqual(allowed(viewOf('0-3'), '0-3', '', '1'), [
+      '0,2-3',
+      '1: vacated for a container that starts',
+      '0-3: poll mode drivers',
+    ]);
+  });
+
+  it('isolated CPUs that are not free anyhow are no reason', () => {
+    assert.deepEqual(allowed(viewOf('0-3'), '', '8-9'), ['0-3']);
+  });
+
+  it('while it is not known who owns which: none, and why; while not all is known: said', () => {
+    assert.deepEqual(allowed(viewOf(undefined, '1', ['a', 'b']), '0'), [
+      undefined,
+      '1: owned by containers',
+      '0: poll mode drivers',
+      'only owned CPUs are left, since who owns which is not known yet: a; b',
+    ]);
+    assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), ['0-3', 'nothing is taken, since not all is known: a']);
+    assert.deepEqual(allowed(viewOf('0-3', '', ['a', 'b'])), ['0-3', 'nothing is taken, since not all is known: a; b']);
+  });
+
+  const steps: [applied: string | undefined, free: string, now: string, later: string | undefined][] = [
+    [undefined, '0-3', '0-3', undefined],
+    ['0-3', '0-3', '0-3', undefined],
+    ['0-3', '0-1', '0-1', undefined],
+    ['0-1', '0-3', '0-1', '0-3'],
+    ['0-1', '1-3', '1', '1-3'],
+    ['0-1', '2-3', '2-3', undefined],
+    ['', '2-3', '2-3', undefined],
+  ];
+  for (const [applied, free, now, later] of steps) {
+    it(`from ${applied ?? 'nothing'} to ${free}: ${now}${later === undefined ? '' : `, later ${later}`}`, () => {
+      const found = step(applied === undefined ? undefined : cpus(applied), cpus(free));
+      assert.deepEqual([found.now.toString(), found.later?.toString()], [now, later]);
+    });
+  }
+});
+
+describe('where the threads should be, from pass to pass', () => {
+  let seconds: number;
+  let running: ContainerCpus | undefined;
+  let isolated: string;
+  let pmdMask: string;
+  let grown: number;
+  let targets: Targets;
+
+  const make = (changes: Partial<TargetsDeps> = {}) =>
+    createTargets(
+      {
+        growthDelay: 3600,
+        isolated: () => cpus(isolated),
+        pmdMask: () => cpus(pmdMask),
+        machine: () => cpus('0-15'),
+        containers: () => running,
+        now: () => seconds * 1000,
+        ...changes,
+      },
+      () => void grown++,
+    );
+  beforeEach(() => {
+    seconds = 0;
+    running = { guaranteed: [], others: [] };
+    isolated = '';
+    pmdMask = '';
+    grown = 0;
+    targets = make();
+  });
+  afterEach(() => {
+    targets.reset();
+    mock.timers.reset();
+  });
+
+  const shown = (target: CpuTarget) =>
+    'only' in target ? `${target.only}` : `avoid ${target.avoid}, else ${target.otherwise}`;
+  const goal = (view: AssignmentsView, mayGrow = false, pmd = '') => shown(targets.target(view, cpus(pmd), mayGrow));
+
+  it('the first set is taken as it is; what is owned is left at once; what is free again is taken later', () => {
+    assert.equal(goal(viewOf('0-7', '8-15')), '0-7');
+    assert.equal(String(targets.wanted), '0-7');
+    assert.equal(goal(viewOf('0-3', '4-15')), '0-3');
+    assert.equal(goal(viewOf('0-7', '8-15')), '0-3');
+    assert.deepEqual(targets.why, [
+      '8-15: owned by containers',
+      '4-7: free, taken after 3600 s without further changes',
+    ]);
+    assert.equal(goal(viewOf('0-7', '8-15'), true), '0-7');
+    assert.deepEqual(targets.why, ['8-15: owned by containers']);
+    assert.equal(grown, 0);
+  });
+
+  it('a delay of 0 takes them at once', () => {
+    targets = make({ growthDelay: 0 });
+    goal(viewOf('0-3', '4-7'));
+    assert.equal(goal(viewOf('0-7')), '0-7');
+  });
+
+  it('grows when the delay is over, not after what is free was lost again', () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    targets = make({ growthDelay: 5 });
+    goal(viewOf('0-3', '4-7'));
+    goal(viewOf('0-7'));
+    mock.timers.tick(4999);
+    assert.equal(grown, 0);
+    mock.timers.tick(1);
+    assert.equal(grown, 1);
+    goal(viewOf('0-7'));
+    goal(viewOf('0-3', '4-7'));
+    mock.timers.tick(30_000);
+    assert.equal(grown, 1);
+    goal(viewOf('0-7'));
+    goal(viewOf('0-7', '', ['a source is lost']));
+    mock.timers.tick(30_000);
+    assert.equal(grown, 1);
+    goal(viewOf('0-7'));
+    targets.ownedOnly(viewOf('0-7'), NONE);
+    mock.timers.tick(30_000);
+    assert.equal(grown, 1);
+    goal(viewOf('0-3', '4-7'), true);
+    goal(viewOf('0-7'));
+    targets.reset();
+    mock.timers.tick(30_000);
+    assert.equal(grown, 1);
+  });
+
+  it('takes nothing while not all is known, even if asked to grow', () => {
+    goal(viewOf('0-3', '4-7'));
+    assert.equal(goal(viewOf('0-7', '', ['the kubelet does not answer']), true), '0-3');
+    assert.deepEqual(targets.heldBack, ['the kubelet does not answer']);
+    targets.reset();
+    targets = make({ growthDelay: 0 });
+    goal(viewOf('0-3', '4-7'));
+    assert.equal(goal(viewOf('0-7', '', ['x'])), '0-3');
+  });
+
+  it('while it is not known who owns which: off the owned CPUs, elsewhere than on those of poll mode drivers', () => {
+    pmdMask = '1';
+    assert.equal(goal(viewOf(undefined, '4-7', ['x']), true, '0'), 'avoid 4-7, else 2-3,8-15');
+    assert.equal(targets.wanted, undefined);
+  });
+
+  it('the CPUs of poll mode drivers by their threads and by the mask; isolated ones', () => {
+    pmdMask = '1';
+    isolated = '2';
+    assert.equal(goal(viewOf('0-7'), true, '0'), '3-7');
+  });
+
+  it('CPUs that running containers hold are not taken, and looked at again', () => {
+    goal(viewOf('0-3', '4-7'));
+    running = { guaranteed: [cpus('4-5')], others: [] };
+    assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
+    const text = '4-5: the kubelet calls them free, but containers that hold them may still run';
+    assert.deepEqual([targets.heldBack, targets.why], [[text], [text]]);
+    assert.equal(targets.isDue(), false);
+    seconds = 10;
+    assert.equal(targets.isDue(), true);
+    running = { guaranteed: [], others: [] };
+    assert.equal(goal(viewOf('0-7'), true), '0-7');
+    assert.deepEqual([targets.heldBack, targets.isDue()], [[], false]);
+  });
+
+  it('all of them: the threads avoid those and the owned ones', () => {
+    running = { guaranteed: [cpus('4'), cpus('5')], others: [] };
+    assert.equal(goal(viewOf('4-5', '6-7'), true), 'avoid 4-7, else 0-3,8-15');
+    assert.equal(targets.wanted, undefined);
+  });
+
+  it('without cgroups to be read, CPUs that had an owner are not taken for a minute', () => {
+    running = undefined;
+    goal(viewOf('0-3', '4-7'));
+    assert.equal(goal(viewOf('0-7'), true), '0-3');
+    seconds = 61;
+    assert.equal(goal(viewOf('0-7'), true), '0-7');
+  });
+
+  it('where nothing is gained no container is looked at', () => {
+    let looks = 0;
+    targets = make({
+      containers: () => {
+        looks++;
+        return running;
+      },
+    });
+    goal(viewOf('0-7'));
+    assert.equal(looks, 1);
+    goal(viewOf('0-7'));
+    goal(viewOf('0-3', '4-7'));
+    assert.equal(looks, 1);
+    assert.equal(targets.readsContainers, true);
+    running = undefined;
+    assert.equal(targets.readsContainers, false);
+  });
+
+  it('CPUs vacated for a container are left for ten seconds, or until they have their owner', () => {
+    goal(viewOf('0-7'));
+    targets.vacate(cpus('4-5'));
+    assert.deepEqual([String(targets.wanted), String(targets.vacated)], ['0-3,6-7', '4-5']);
+    assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
+    seconds = 9.999;
+    assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
+    assert.equal(targets.isDue(), false);
+    seconds = 10;
+    assert.equal(targets.isDue(), true);
+    assert.equal(goal(viewOf('0-7'), true), '0-7');
+    assert.deepEqual([targets.isDue(), String(targets.vacated)], [false, '']);
+
+    targets.vacate(cpus('4-5'));
+    targets.vacate(cpus('6'));
+    assert.equal(String(targets.vacated), '4-6');
+    goal(viewOf('0-3,5-7', '4'));
+    assert.equal(String(targets.vacated), '4-6');
+    goal(viewOf('0-3,6-7', '4-5'));
+    assert.equal(String(targets.vacated), '6');
+  });
+
+  it('vacated before there is a set: there is none afterwards either', () => {
+    targets.vacate(cpus('4-5'));
+    assert.equal(targets.wanted, undefined);
+    assert.equal(goal(viewOf('0-7')), '0-3,6-7');
+  });
+
+  it('where a thread goes that was on no other CPU', () => {
+    const otherwise = (view: AssignmentsView, pmd = '') => String(targets.otherwise(view, cpus(pmd)));
+    assert.equal(otherwise(viewOf('0-3')), '0-3');
+    assert.equal(otherwise(viewOf('0-3'), '0-1'), '2-3');
+    assert.equal(otherwise(viewOf('0-3'), '0-3'), '0-3');
+    assert.equal(otherwise(viewOf(undefined, '4-15')), '0-3');
+    targets.vacate(cpus('3'));
+    assert.equal(otherwise(viewOf('0-3')), '0-2');
+  });
+
+  it('left to another writer: off the owned and the vacated CPUs and no more; afterwards the set is as new', () => {
+    pmdMask = '0';
+    goal(viewOf('0-3', '4-7'));
+    targets.vacate(cpus('8'));
+    assert.equal(shown(targets.ownedOnly(viewOf('0-3', '4-7', ['x']), cpus('1'))), 'avoid 4-8, else 2-3,9-15');
+    assert.deepEqual(targets.why, [
+      '4-7: owned by containers; the others are left to the other process that sets them',
+    ]);
+    assert.deepEqual([targets.wanted, targets.heldBack], [undefined, ['x']]);
+    assert.equal(goal(viewOf('0-3,9', '4-7')), '1-3,9');
+  });
+
+  it('reset: nothing is wanted, held or vacated', () => {
+    goal(viewOf('0-3', '4-7', ['x']));
+    targets.vacate(cpus('1'));
+    targets.reset();
+    assert.deepEqual(
+      [targets.wanted, targets.why, targets.heldBack, String(targets.vacated), targets.isDue()],
+      [undefined, [], [], '', false],
+    );
+    assert.equal(goal(viewOf('0-7')), '0-7');
+  });
+});

@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import { tempDirectories, writeTree } from '../support.ts';
+
+const newDirectory = tempDirectories();
+const UID = '0a1b2c3d-1111-2222-3333-444455556666';
+const SYSTEMD_UID = UID.replaceAll('-', '_');
+const ID = 'c0ffee';
+const POPULATED = 'populated 1\nfrozen 0\n';
+const EMPTY = 'populated 0\nfrozen 0\n';
+
+/** A tree of version 2 with these files. */
+function v2(files: Readonly<Record<string, string>>): string {
+  const root = newDirectory();
+  writeTree(root, { 'cgroup.controllers': 'cpuset cpu memory\n', ...files });
+  return root;
+}
+
+/** A tree of version 1: the files are below the cpuset controller. */
+function v1(files: Readonly<Record<string, string>>): string {
+  const root = newDirectory();
+  mkdirSync(join(root, 'cpuset'), { recursive: true });
+  writeTree(join(root, 'cpuset'), files);
+  return root;
+}
+
+const lists = (sets: readonly CpuSet[] | undefined) => sets?.map(String);
+
+describe('cgroups of pods: where a container is', () => {
+  const places: [name: string, path: string, container?: string][] = [
+    ['cgroupfs, Guaranteed', `kubepods/pod${UID}/${ID}`],
+    ['cgroupfs, Burstable', `kubepods/burstable/pod${UID}/${ID}`],
+    ['cgroupfs, BestEffort', `kubepods/besteffort/pod${UID}/${ID}`],
+    ['systemd, Guaranteed', `kubepods.slice/kubepods-pod${SYSTEMD_UID}.slice/cri-containerd-${ID}.scope`],
+    [
+      'systemd, Burstable',
+      `kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${SYSTEMD_UID}.slice/crio-${ID}.scope`,
+    ],
+    [
+      'systemd, BestEffort',
+      `kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod${SYSTEMD_UID}.slice/crio-${ID}.scope`,
+    ],
+    ['below the kubelet’s own --cgroup-root, cgroupfs', `kubelet/kubepods/pod${UID}/${ID}`],
+    [
+      'below --cgroup-root, systemd',
+      `kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod${SYSTEMD_UID}.slice/cri-containerd-${ID}.scope`,
+    ],
+  ];
+  for (const [name, path] of places) {
+    it(name, () => {
+      const root = v2({ [`${path}/cgroup.procs`]: '1\n' });
+      assert.equal(createCgroupTree(root).container(UID, ID), join(root, path));
+      const old = v1({ [`${path}/cgroup.procs`]: '1\n' });
+      assert.equal(createCgroupTree(old).container(UID, ID), join(old, 'cpuset', path));
+    });
+  }
+
+  it('crun has a level of its own below it', () => {
+    const root = v2({ [`kubepods/pod${UID}/${ID}/container/cgroup.procs`]: '1\n' });
+    assert.equal(createCgroupTree(root).container(UID, ID), join(root, `kubepods/pod${UID}/${ID}/container`));
+  });
+
+  it('not the cgroup of its monitor, not another container’s, not a file', () => {
+    const pod = `kubepods.slice/kubepods-pod${SYSTEMD_UID}.slice`;
+    const root = v2({
+      [`${pod}/crio-conmon-${ID}.scope/cgroup.procs`]: '1\n',
+      [`${pod}/crio-conmon-${ID}.scope/x`]: '',
+      [`${pod}/cri-containerd-x${ID}.scope/cgroup.procs`]: '1\n',
+      [`${pod}/${ID}-other.scope/cgroup.procs`]: '1\n',
+      [`${pod}/a-${ID}.service/cgroup.procs`]: '1\n',
+      [`${pod}/file-${ID}.scope`]: 'no directory',
+    });
+    assert.equal(createCgroupTree(root).container(UID, ID), undefined);
+    assert.equal(createCgroupTree(root).container('another', ID), undefined);
+  });
+
+  it('the kubelet’s cgroups may come after the agent', () => {
+    const root = v2({});
+    const tree = createCgroupTree(root);
+    assert.equal(tree.container(UID, ID), undefined);
+    assert.equal(tree.containers(), undefined);
+    writeTree(root, { [`kubepods/pod${UID}/${ID}/cgroup.procs`]: '1\n' });
+    assert.equal(tree.container(UID, ID), join(root, `kubepods/pod${UID}/${ID}`));
+    assert.deepEqual(tree.containers(), { guaranteed: [], others: [] });
+  });
+
+  it('a machine without cgroups has none', () => {
+    const tree = createCgroupTree(join(newDirectory(), 'gone'));
+    assert.equal(tree.containers(), undefined);
+    assert.equal(tree.container(UID, ID), undefined);
+  });
+
+  it('version 2 differs from version 1 by its controllers', () => {
+    assert.equal(createCgroupTree(v2({})).version, 2);
+    assert.equal(createCgroupTree(v1({})).version, 1);
+  });
+});
+
+describe('cgroups of pods: processes', () => {
+  it('of version 2, those of the container alone, which has those of threaded cgroups below it', () => {
+    const root = v2({ 'c/cgroup.procs': '7\n8\n', 'c/housekeeping/cgroup.procs': '9\n' });
+    assert.deepEqual(createCgroupTree(root).processes(join(root, 'c')), [7, 8]);
+  });
+
+  it('of version 1, those of virt-handler’s cgroup too, each once', () => {
+    const root = v1({ 'c/cgroup.procs': '7\n8\n', 'c/housekeeping/cgroup.procs': '8\n9\n' });
+    assert.deepEqual(createCgroupTree(root).processes(join(root, 'cpuset/c')), [7, 8, 9]);
+    rmSync(join(root, 'cpuset/c/housekeeping'), { recursive: true });
+    assert.deepEqual(createCgroupTree(root).processes(join(root, 'cpuset/c')), [7, 8]);
+  });
+
+  it('one that is empty has none, one that is gone has no list', () => {
+    const root = v2({ 'c/cgroup.procs': '' });
+    assert.deepEqual(createCgroupTree(root).processes(join(root, 'c')), []);
+    assert.equal(createCgroupTree(root).processes(join(root, 'gone')), undefined);
+  });
+
+  it('of thousands the first 256 in each cgroup, and no part of a number', () => {
+    const many = Array.from({ length: 10_000 }, (_, i) => i + 100_000);
+    const root = v1({
+      'c/cgroup.procs': `${many.join('\n')}\n`,
+      'c/housekeeping/cgroup.procs': `${many.map((id) => id + 50_000).join('\n')}\n`,
+    });
+    const found = createCgroupTree(root).processes(join(root, 'cpuset/c'));
+    assert.deepEqual(found, [...many.slice(0, 256), ...many.slice(0, 256).map((id) => id + 50_000)]);
+    // Two ids of 16 KiB each: the cut is within the second, which is dropped.
+    const long = v2({ 'c/cgroup.procs': `11\n${' '.repeat(32 * 1024 - 5)}1234567\n` });
+    assert.deepEqual(createCgroupTree(long).processes(join(long, 'c')), [11]);
+  });
+});
+
+describe('cgroups of pods: CPUs', () => {
+  it('those in effect, not those that were asked for', () => {
+    const root = v2({ 'c/cpuset.cpus': '0-7\n', 'c/cpuset.cpus.effective': '0-3\n' });
+    assert.equal(String(createCgroupTree(root).cpuset(join(root, 'c'))), '0-3');
+    const old = v1({ 'c/cpuset.cpus': '0-7\n', 'c/cpuset.effective_cpus': '4-5\n' });
+    assert.equal(String(createCgroupTree(old).cpuset(join(old, 'cpuset/c'))), '4-5');
+    const older = v1({ 'c/cpuset.cpus': '0-7\n' });
+    assert.equal(String(createCgroupTree(older).cpuset(join(older, 'cpuset/c'))), '0-7');
+  });
+
+  it('of the nearest cgroup above where the controller is not enabled, and not beyond the top', () => {
+    const root = v2({ 'kubepods/cpuset.cpus.effective': '2-3\n', 'kubepods/pod/c/cgroup.procs': '' });
+    assert.equal(String(createCgroupTree(root).cpuset(join(root, 'kubepods/pod/c'))), '2-3');
+    const bare = newDirectory();
+    writeTree(bare, { 'cpuset.cpus.effective': '0-1', 'x/cgroup.controllers': '', 'x/c/cgroup.procs': '' });
+    assert.equal(createCgroupTree(join(bare, 'x')).cpuset(join(bare, 'x/c')), undefined);
+  });
+
+  it('one that is gone has none, whatever is above', () => {
+    const root = v2({ 'kubepods/cpuset.cpus.effective': '2-3\n' });
+    assert.equal(createCgroupTree(root).cpuset(join(root, 'kubepods/gone')), undefined);
+  });
+
+  it('a list that cannot be read whole is none', () => {
+    const root = v2({ 'c/cpuset.cpus.effective': `${'0,'.repeat(16 * 1024)}1\n` });
+    assert.equal(createCgroupTree(root).cpuset(join(root, 'c')), undefined);
+    const most = v2({ 'c/housekeeping/cpuset.cpus': '1'.padEnd(32 * 1024, ' ') });
+    assert.equal(createCgroupTree(most).housekeeping(join(most, 'c')), undefined);
+    const short = v2({ 'c/housekeeping/cpuset.cpus': '1'.padEnd(32 * 1024 - 1, ' ') });
+    assert.equal(String(createCgroupTree(short).housekeeping(join(short, 'c'))), '1');
+  });
+
+  it('writing leaves no file open', () => {
+    const root = v2({ 'c/housekeeping/cpuset.cpus': '20' });
+    const tree = createCgroupTree(root);
+    const before = readdirSync('/proc/self/fd').length;
+    for (let i = 0; i < 100; i++) tree.setHousekeeping(join(root, 'c'), CpuSet.of([i]));
+    assert.ok(readdirSync('/proc/self/fd').length < before + 50);
+  });
+
+  it('virt-handler’s cgroup: read and written where it is there, never made', () => {
+    const root = v2({ 'c/housekeeping/cpuset.cpus': '20', 'd/cgroup.procs': '' });
+    const tree = createCgroupTree(root);
+    assert.equal(String(tree.housekeeping(join(root, 'c'))), '20');
+    tree.setHousekeeping(join(root, 'c'), CpuSet.parse('20-22'));
+    assert.equal(readFileSync(join(root, 'c/housekeeping/cpuset.cpus'), 'utf8'), '20-22');
+    assert.equal(tree.housekeeping(join(root, 'd')), undefined);
+    assert.throws(() => tree.setHousekeeping(join(root, 'd'), CpuSet.parse('1')), /ENOENT/);
+    mkdirSync(join(root, 'd/housekeeping'));
+    assert.throws(() => tree.setHousekeeping(join(root, 'd'), CpuSet.parse('1')), /ENOENT/);
+    assert.equal(existsSync(join(root, 'd/housekeeping/cpuset.cpus')), false);
+  });
+});
+
+describe('cgroups of pods: the CPUs of all running containers', () => {
+  const container = (path: string, cpus: string, events = POPULATED) => ({
+    [`${path}/cpuset.cpus`]: cpus,
+    [`${path}/cgroup.events`]: events,
+  });
+
+  it('Guaranteed pods one by one, of the others each set once', () => {
+    const root = v2({
+      ...container('kubepods/poda1/a', '4-5\n'),
+      ...container('kubepods/poda1/b', '4-5\n'),
+      ...container('kubepods/burstable/poda2/a', '0-3\n'),
+      ...container('kubepods/burstable/poda2/b', '0-3\n'),
+      ...container('kubepods/besteffort/poda3/a', '0-3,6\n'),
+      ...container('kubepods/besteffort/nopod/a', '7\n'),
+      ...container('kubepods/else/poda4/a', '8\n'),
+    });
+    const found = createCgroupTree(root).containers();
+    assert.deepEqual(lists(found?.guaranteed), ['4-5', '4-5']);
+    assert.deepEqual(lists(found?.others)?.sort(), ['0-3', '0-3,6']);
+  });
+
+  it('the same with the systemd driver', () => {
+    const root = v2({
+      ...container('kubepods.slice/kubepods-poda1_2.slice/cri-containerd-a.scope', '4\n'),
+      ...container('kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda2.slice/crio-b.scope', '0-3\n'),
+      ...container('kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-poda3.slice/crio-c.scope', '5\n'),
+    });
+    const found = createCgroupTree(root).containers();
+    assert.deepEqual(lists(found?.guaranteed), ['4']);
+    assert.deepEqual(lists(found?.others)?.sort(), ['0-3', '5']);
+  });
+
+  it('what has no process, and what the kubelet confines to nothing, is left out', () => {
+    const root = v2({
+      ...container('kubepods/poda1/ended', '4\n', EMPTY),
+      ...container('kubepods/poda1/unconfined', '\n'),
+      ...container('kubepods/poda1/absent', '6\n'),
+      'kubepods/poda1/unlisted/cgroup.events': POPULATED,
+    });
+    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed), ['6']);
+  });
+
+  it('with crun, of its own level what that has, else of the container’s', () => {
+    const root = v2({
+      ...container('kubepods/poda1/a', '1\n'),
+      'kubepods/poda1/a/container/cpuset.cpus': '2\n',
+      ...container('kubepods/poda1/b', '3\n'),
+      'kubepods/poda1/b/container/cpuset.cpus': '\n',
+    });
+    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed)?.sort(), ['2', '3']);
+  });
+
+  it('version 1 says by its processes whether it runs, in cgroups below it too', () => {
+    const root = v1({
+      'kubepods/poda1/a/cpuset.cpus': '1\n',
+      'kubepods/poda1/a/cgroup.procs': '5\n',
+      'kubepods/poda1/b/cpuset.cpus': '2\n',
+      'kubepods/poda1/b/cgroup.procs': '',
+      'kubepods/poda1/b/empty/cgroup.procs': '',
+      'kubepods/poda1/b/housekeeping/cgroup.procs': '6\n',
+      'kubepods/poda1/c/cpuset.cpus': '3\n',
+      'kubepods/poda1/c/cgroup.procs': '',
+      'kubepods/poda1/d/cpuset.cpus': '4\n',
+    });
+    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed)?.sort(), ['1', '2']);
+  });
+
+  it('cgroups at the top go before those one level down', () => {
+    const root = v2({
+      ...container('kubepods/poda1/a', '1\n'),
+      ...container('other/kubepods/poda2/a', '2\n'),
+      ...container('other/system/poda5/a', '5\n'),
+      ...container('xkubepods/poda3/a', '3\n'),
+      ...container('kubepodsx/poda4/a', '4\n'),
+    });
+    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed), ['1']);
+    rmSync(join(root, 'kubepods'), { recursive: true });
+    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed), ['2']);
+  });
+});

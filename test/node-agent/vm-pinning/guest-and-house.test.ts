@@ -1,0 +1,413 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
+import { SyscallError } from '../../../native/syscall-error.ts';
+import { allowedOf, findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
+import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
+import { createFakeAffinity } from './affinity-stand-in.ts';
+
+const set = (text: string) => CpuSet.parse(text);
+
+interface PretendProcess {
+  name: string;
+  start: number;
+  identity: number;
+  readonly threads: Map<number, string>;
+}
+
+/** Processes as /proc shows them; counts how often a thread's name and a process's start are read. */
+function machine() {
+  const affinity = createFakeAffinity();
+  const processes = new Map<number, PretendProcess>();
+  const counts = { names: 0, starts: 0 };
+  const time = { now: 50_000 };
+  const parts: GuestParts = {
+    affinity,
+    threads: {
+      list: (pid) => [...(processes.get(pid)?.threads.keys() ?? [])],
+      name: (pid, tid) => {
+        counts.names++;
+        return processes.get(pid)?.threads.get(tid);
+      },
+      has: (pid, tid) => processes.get(pid)?.threads.has(tid) === true,
+    },
+    processes: {
+      name: (pid) => processes.get(pid)?.name,
+      start: (pid) => {
+        counts.starts++;
+        return processes.get(pid)?.start;
+      },
+      identity: (pid) => processes.get(pid)?.identity,
+    },
+    now: () => time.now,
+  };
+  const add = (pid: number, name: string, threads: Record<number, string>, cpus = '0-7') => {
+    processes.set(pid, {
+      name,
+      start: pid * 10,
+      identity: pid,
+      threads: new Map(Object.entries(threads).map(([tid, one]) => [Number(tid), one])),
+    });
+    for (const tid of Object.keys(threads)) affinity.masks.set(Number(tid), set(cpus));
+  };
+  return { affinity, processes, counts, time, parts, add };
+}
+
+describe('the QEMU of a launcher', () => {
+  it('the one with vCPU threads, wherever it is listed; before there is one, the first', () => {
+    const { parts, add } = machine();
+    add(1, 'virt-launcher', { 1: 'CPU 0/KVM' });
+    add(2, 'qemu-kvm', { 2: 'qemu-kvm' });
+    add(3, 'qemu-system-x86', { 3: 'qemu-system-x86', 30: 'CPU 0/KVM' });
+    assert.equal(findGuest([1, 2, 3], parts)?.pid, 3);
+    assert.equal(findGuest([1, 2], parts)?.pid, 2);
+    assert.equal(findGuest([1, 2], parts)?.isReady(), false);
+    assert.equal(findGuest([1], parts), undefined);
+    assert.equal(findGuest([9], parts), undefined);
+  });
+
+  it('four of them are looked at, no more', () => {
+    const { parts, add } = machine();
+    for (let pid = 1; pid <= 5; pid++) add(pid, 'qemu', { [pid]: 'qemu' });
+    add(4, 'qemu', { 4: 'qemu', 40: 'CPU 0/KVM' });
+    assert.equal(findGuest([1, 2, 3, 4, 5], parts)?.pid, 4);
+    add(4, 'qemu', { 4: 'qemu' });
+    add(5, 'qemu', { 5: 'qemu', 50: 'CPU 0/KVM' });
+    assert.equal(findGuest([1, 2, 3, 4, 5], parts)?.pid, 1);
+  });
+
+  it('one that ends while it is looked for is none', () => {
+    const { parts, add } = machine();
+    add(1, 'qemu', { 1: 'qemu' });
+    const ending = { ...parts, processes: { ...parts.processes, start: () => undefined } };
+    assert.equal(findGuest([1], ending), undefined);
+  });
+
+  it('its threads with their roles and where they may run; those that have ended are not among them', () => {
+    const { parts, add, affinity, processes } = machine();
+    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM', 11: 'IO iothread1', 12: 'gone' });
+    affinity.masks.set(10, set('3'));
+    affinity.masks.delete(12);
+    const guest = findGuest([1], parts);
+    assert.deepEqual(
+      guest?.look().map(({ tid, name, role, allowed }) => [tid, name, role.kind, String(allowed)]),
+      [
+        [1, 'qemu', 'emulator', '0-7'],
+        [10, 'CPU 0/KVM', 'vcpu', '3'],
+        [11, 'IO iothread1', 'io', '0-7'],
+      ],
+    );
+    assert.equal(guest?.isReady(), true);
+    processes.get(1)?.threads.delete(10);
+    guest?.look();
+    assert.equal(guest?.isReady(), false);
+  });
+
+  it('a thread at rest is the same object at each look, another once it was moved', () => {
+    const { parts, add, affinity } = machine();
+    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
+    const guest = findGuest([1], parts);
+    const [, before] = guest?.look() ?? [];
+    assert.equal(guest?.look()[1], before);
+    affinity.masks.set(10, set('2'));
+    const [, after] = guest?.look() ?? [];
+    assert.notEqual(after, before);
+    assert.equal(String(after?.allowed), '2');
+  });
+
+  it('a name is read until it is the thread’s own: of vCPUs and IO threads once, of others for a second', () => {
+    const { parts, add, counts, time, processes } = machine();
+    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
+    const guest = findGuest([1], parts);
+    assert.equal(counts.names, 2);
+    time.now = 50_000 + 99;
+    guest?.look();
+    assert.equal(counts.names, 2, 'just read');
+    time.now = 50_000 + 100;
+    processes.get(1)?.threads.set(1, 'IO iothread1');
+    assert.equal(guest?.look()[0]?.role.kind, 'io');
+    assert.equal(counts.names, 3);
+    time.now = 50_000 + 500;
+    guest?.look();
+    assert.equal(counts.names, 3);
+
+    const other = machine();
+    other.add(1, 'qemu', { 1: 'qemu' });
+    const still = findGuest([1], other.parts);
+    other.time.now = 50_000 + 999;
+    still?.look();
+    assert.equal(other.counts.names, 2);
+    other.time.now = 50_000 + 1100;
+    still?.look();
+    assert.equal(other.counts.names, 2, 'it has the name that it will keep');
+  });
+
+  it('the names of the others are not read again because one has ended', () => {
+    const { parts, add, counts, processes, time } = machine();
+    add(1, 'qemu', { 1: 'CPU 1/KVM', 10: 'CPU 0/KVM', 11: 'IO iothread1' });
+    const guest = findGuest([1], parts);
+    processes.get(1)?.threads.delete(11);
+    time.now += 5000;
+    assert.equal(guest?.look().length, 2);
+    assert.equal(counts.names, 3);
+  });
+
+  it('one that ends before its name is read is left out', () => {
+    const { parts, add, affinity } = machine();
+    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
+    const listed = { ...parts, threads: { ...parts.threads, list: () => [1, 9, 10] } };
+    affinity.masks.set(9, set('0-7'));
+    assert.deepEqual(
+      findGuest([1], listed)
+        ?.look()
+        .map(({ tid }) => tid),
+      [1, 10],
+    );
+  });
+
+  it('an id that another thread has after a while is looked at again', () => {
+    const { parts, add, processes, time } = machine();
+    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
+    const guest = findGuest([1], parts);
+    time.now = 50_000 + 2000;
+    processes.get(1)?.threads.delete(10);
+    guest?.look();
+    processes.get(1)?.threads.set(10, 'IO iothread1');
+    assert.equal(guest?.look()[1]?.role.kind, 'io');
+  });
+
+  it('is alive while its process is the same; its start is read only where the cheap look says otherwise', () => {
+    const { parts, add, counts, processes } = machine();
+    add(1, 'qemu', { 1: 'qemu' });
+    const guest = findGuest([1], parts);
+    const { starts } = counts;
+    assert.equal(guest?.isAlive(), true);
+    assert.equal(counts.starts, starts);
+    const process = processes.get(1);
+    assert.ok(process);
+    process.identity = 77;
+    assert.equal(guest?.isAlive(), true);
+    assert.equal(counts.starts, starts + 1);
+    assert.equal(guest?.isAlive(), true);
+    assert.equal(counts.starts, starts + 1, 'the new identity is kept');
+    process.identity = 78;
+    process.start = 5;
+    assert.equal(guest?.isAlive(), false);
+    processes.delete(1);
+    assert.equal(guest?.isAlive(), false);
+  });
+
+  it('moves threads of its own alone, and none once it is another process', () => {
+    const { parts, add, affinity, processes } = machine();
+    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
+    affinity.masks.set(99, set('0-7'));
+    const guest = findGuest([1], parts);
+    guest?.affinity().set(10, set('3').toWords());
+    assert.equal(String(affinity.masks.get(10)), '3');
+    const isGone = (error: unknown) => error instanceof SyscallError && error.code === 'ESRCH';
+    assert.throws(() => guest?.affinity().set(99, set('3').toWords()), isGone);
+    processes.set(1, { name: 'kubelet', start: 1, identity: 2, threads: new Map([[10, 'kubelet']]) });
+    assert.throws(() => guest?.affinity().set(10, set('4').toWords()), isGone);
+    assert.equal(String(affinity.masks.get(10)), '3');
+    assert.equal(String(CpuSet.fromWords(guest?.affinity().get(10) ?? new Uint32Array(0))), '3');
+  });
+
+  it('a mistake of the program is no ended thread', () => {
+    const affinity = {
+      get: () => {
+        throw new TypeError('a mistake');
+      },
+      set: () => {},
+    };
+    assert.throws(() => allowedOf(affinity, 1), /a mistake/);
+    assert.equal(allowedOf(createFakeAffinity(), 1), undefined);
+  });
+});
+
+describe('the emulator’s CPUs of one container', () => {
+  const HOST = createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0-1', '2-3', '4-5', '6-7'] });
+
+  /** A container of `cpuset` whose vCPUs are pinned to `pins`. */
+  function house(pins: readonly string[], cpuset: string, cgroup: string | undefined, io: readonly string[] = []) {
+    const { affinity, parts, add } = machine();
+    const threads: Record<number, string> = { 1: 'qemu', 2: 'worker' };
+    for (const i of pins.keys()) threads[100 + i] = `CPU ${i}/KVM`;
+    for (const i of io.keys()) threads[200 + i] = `IO iothread${i + 1}`;
+    add(1, 'qemu', threads, cgroup ?? cpuset);
+    for (const [i, cpus] of pins.entries()) affinity.masks.set(100 + i, set(cpus));
+    for (const [i, cpus] of io.entries()) affinity.masks.set(200 + i, set(cpus));
+    const state = { cgroup: cgroup === undefined ? undefined : set(cgroup), writes: 0, fails: false };
+    const guest = findGuest([1], parts);
+    assert.ok(guest);
+    const keep = createHousekeeping({
+      affinity: () => affinity,
+      tree: {
+        housekeeping: () => state.cgroup,
+        setHousekeeping(_path, cpus) {
+          if (state.fails) throw new Error('EACCES');
+          state.cgroup = cpus;
+          state.writes++;
+        },
+      },
+    });
+    const look = (changes = {}) => {
+      affinity.sets.length = 0;
+      return keep({ path: '/c', cpuset: set(cpuset), guest, threads: guest.look(), host: HOST, ...changes });
+    };
+    const where = (tid: number) => String(affinity.masks.get(tid));
+    return { affinity, state, look, where };
+  }
+
+  it('all that no vCPU is pinned to: the cgroup and each thread, once', () => {
+    const { look, where, state, affinity } = house(['0', '1'], '0-3', '3');
+    const outcome = look();
+    assert.deepEqual([String(outcome?.cgroup), String(outcome?.emulator), outcome?.problems], ['2-3', '2-3', []]);
+    assert.deepEqual([where(1), where(2), where(100), where(101)], ['2-3', '2-3', '0', '1']);
+    assert.equal(outcome?.repairs, 3);
+    assert.deepEqual([...(outcome?.wanted.keys() ?? [])], [1, 2]);
+    assert.equal(look()?.repairs, 0);
+    assert.deepEqual([state.writes, affinity.sets], [1, []]);
+    affinity.masks.set(2, set('3'));
+    assert.deepEqual([look()?.repairs, where(2)], [1, '2-3']);
+  });
+
+  const none: [string, Parameters<typeof house>][] = [
+    ['without the cgroup', [['0', '1'], '0-3', undefined]],
+    ['without vCPUs', [[], '0-3', '3']],
+    ['where vCPUs have all CPUs', [['0', '1'], '0-1', '1']],
+    ['where a vCPU may run on two', [['0', '1-2'], '0-3', '3']],
+    ['where two vCPUs are on one', [['0', '0'], '0-3', '3']],
+  ];
+  for (const [name, args] of none) {
+    it(`left alone ${name}`, () => {
+      const { look, state, affinity } = house(...args);
+      assert.equal(look(), undefined);
+      assert.deepEqual([state.writes, affinity.sets], [0, []]);
+    });
+  }
+
+  it('IO threads keep their pins, and the emulator is kept off those', () => {
+    const { look, where, affinity } = house(['0', '1'], '0-4', '4', ['3']);
+    const outcome = look();
+    assert.deepEqual([String(outcome?.cgroup), String(outcome?.emulator)], ['2-4', '2,4']);
+    assert.deepEqual([where(200), where(1)], ['3', '2,4']);
+    assert.ok(!affinity.sets.some((text) => text.startsWith('200 ')));
+    assert.equal(outcome?.wanted.has(200), false);
+  });
+
+  it('IO threads on all CPUs that are left share them with the emulator', () => {
+    const { look } = house(['0', '1'], '0-2', '2', ['2']);
+    assert.equal(String(look()?.emulator), '2');
+  });
+
+  it('an IO thread that is not pinned to CPUs of the emulator’s leaves it all of them', () => {
+    const { look } = house(['0', '1'], '0-3', '2-3', ['0-3']);
+    assert.equal(String(look()?.emulator), '2-3');
+  });
+
+  it('vCPUs count by their numbers, whatever order they are listed in', () => {
+    const { look, affinity, where } = house(['0', '1', '2'], '0-3', '3');
+    assert.equal(String(look()?.cgroup), '3');
+    const swapped = house(['0', '2'], '0-3', '1');
+    assert.equal(String(swapped.look()?.cgroup), '1,3');
+    assert.deepEqual([where(1), affinity.sets.length], ['3', 0]);
+  });
+
+  describe('IO threads whose pins the kernel has forgotten', () => {
+    const BIG = createHost({
+      cells: [{ id: 0, cpus: '0-31' }],
+      cores: Array.from({ length: 16 }, (_, i) => `${i},${i + 16}`),
+    });
+    const PINS = ['1', '17', '2', '18', '3', '19', '4', '20'];
+
+    /** As virt-handler leaves it: all in its cgroup of one CPU; with other CPUs in that, each thread has all of them. */
+    function forgotten() {
+      const one = house(PINS, '1-6,17-22', '6', ['6', '6']);
+      const release = () => {
+        if (one.state.cgroup === undefined) return;
+        for (const tid of [1, 2, 200, 201]) one.affinity.masks.set(tid, one.state.cgroup);
+      };
+      return { ...one, release };
+    }
+
+    it('are worked out as the launcher did, in the order of their numbers, and kept', () => {
+      const one = forgotten();
+      assert.equal(one.look({ host: BIG })?.cgroup.toString(), '5-6,21-22');
+      one.release();
+      const outcome = one.look({ host: BIG });
+      assert.deepEqual([one.where(200), one.where(201)], ['5', '21']);
+      assert.equal(String(outcome?.emulator), '6,22');
+      assert.deepEqual([String(outcome?.wanted.get(200)), String(outcome?.wanted.get(201))], ['5', '21']);
+      one.release();
+      one.look({ host: BIG });
+      assert.deepEqual([one.where(200), one.where(201), one.where(1)], ['5', '21', '6,22']);
+    });
+
+    it('not while the host is not known', () => {
+      const one = forgotten();
+      one.look({ host: undefined });
+      one.release();
+      one.look({ host: undefined });
+      assert.equal(one.where(200), '5-6,21-22');
+      assert.equal(one.look({ host: BIG })?.wanted.get(200)?.toString(), '5');
+    });
+
+    it('not without having seen what virt-handler wrote, and not of other CPUs than those it was about', () => {
+      const late = house(PINS, '1-6,17-22', '5-6,21-22', ['5-6,21-22', '5-6,21-22']);
+      assert.equal(late.look({ host: BIG })?.wanted.has(200), false);
+      const one = forgotten();
+      one.look({ host: BIG });
+      one.release();
+      one.look({ host: BIG });
+      assert.equal(one.where(200), '5');
+      // Another container's CPUs: what was worked out is of no use any more.
+      one.state.cgroup = set('6-7,21-23');
+      const outcome = one.look({ host: BIG, cpuset: set('1-4,6-7,17-23') });
+      assert.equal(outcome?.wanted.has(200), false);
+    });
+
+    it('nor are those worked out that can be seen', () => {
+      const one = house(PINS, '1-6,17-22', '6', ['5', '21']);
+      const outcome = one.look({ host: BIG });
+      assert.deepEqual([outcome?.wanted.has(200), String(outcome?.emulator)], [false, '6,22']);
+    });
+  });
+
+  it('a cgroup that cannot be written is a problem and no repair', () => {
+    const { look, state } = house(['0', '1'], '0-3', '3');
+    state.fails = true;
+    const outcome = look();
+    assert.deepEqual(outcome?.problems, ['the cgroup housekeeping cannot be given CPUs 2-3: EACCES']);
+    assert.equal(outcome?.repairs, 2);
+  });
+
+  it('threads that are kept from their CPUs are counted, the first one named; those that have ended are not', () => {
+    const { look, affinity } = house(['0', '1'], '0-3', '3');
+    affinity.forbidden.add(1);
+    affinity.forbidden.add(2);
+    const outcome = look();
+    assert.deepEqual(outcome?.problems, ['2 threads are kept from their CPUs, as 1 from 2-3']);
+    assert.equal(outcome?.repairs, 1);
+    affinity.forbidden.clear();
+    affinity.set = (tid) => {
+      affinity.masks.delete(tid);
+      throw new SyscallError('sched_setaffinity', tid, 3);
+    };
+    const ended = look();
+    assert.deepEqual([ended?.problems, ended?.repairs], [[], 2]);
+  });
+
+  it('a thread that its cpuset confines further is kept from its CPUs', () => {
+    const { look, affinity } = house(['0', '1'], '0-3', '3');
+    affinity.cpusetOf = (tid) => (tid === 2 ? set('3') : undefined);
+    assert.deepEqual(look()?.problems, ['1 threads are kept from their CPUs, as 2 from 2-3']);
+  });
+
+  it('a mistake of the program is no refusal', () => {
+    const { look, affinity } = house(['0', '1'], '0-3', '3');
+    affinity.set = () => {
+      throw new TypeError('a mistake');
+    };
+    assert.throws(() => look(), /a mistake/);
+  });
+});

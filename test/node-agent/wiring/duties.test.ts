@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { KubeClient } from '../../../kube/client.ts';
+import { createFailures } from '../../../node-agent/lifecycle/failures.ts';
+import { type NodeAgentConfig, parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
+import { createDpuLeaseDuties } from '../../../node-agent/wiring/dpu-lease.ts';
+import { createDuties } from '../../../node-agent/wiring/duties.ts';
+import { createGateDuties, stateOf } from '../../../node-agent/wiring/gate.ts';
+import { kubeletConfigSources } from '../../../node-agent/wiring/kubelet-config-sources.ts';
+import type { AgentParts } from '../../../node-agent/wiring/parts.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+
+const temp = tempDirectories();
+
+/** What duties are made of, with every path below a directory of its own; no API server is there. */
+function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {}) {
+  const directory = temp();
+  const places = ['kubelet-dir', 'state-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root'].flatMap((name) => [
+    `--${name}`,
+    join(directory, name),
+  ]);
+  const gate = ['--gate-socket', join(directory, 'gate.sock'), '--gate-state', join(directory, 'gate.state')];
+  const config: NodeAgentConfig = parseNodeAgentConfig(['--node-name', 'n1', ...places, ...gate, ...flags]);
+  const logged = recordingLogger();
+  const parts: AgentParts = {
+    config,
+    client: {} as KubeClient,
+    events: { record: () => undefined, flush: async () => undefined },
+    metrics: testMetrics(),
+    log: logged.log,
+    token: () => undefined,
+    tokenFile: undefined,
+    pluginProgram: 'none',
+    failures: createFailures(),
+    ...changes,
+  };
+  return { parts, directory, logged };
+}
+
+const HOST = ['assignments', 'networks', 'report', 'heartbeat', 'device-plugin', 'moved-networks'];
+const names = (flags: readonly string[], changes: Partial<AgentParts> = {}) =>
+  createDuties(partsOf(flags, changes).parts).duties.map(({ name }) => name);
+
+describe('the duties of each mode', () => {
+  const cases: [flags: string[], expected: string[]][] = [
+    [[], [...HOST, 'ovs-affinity', 'vm-pinning']],
+    [
+      ['--vm-pinning', 'off'],
+      [...HOST, 'ovs-affinity'],
+    ],
+    [
+      ['--gate', 'on'],
+      [...HOST, 'ovs-affinity', 'vm-pinning', 'gate', 'gate-state'],
+    ],
+    [
+      ['--gate', 'on', '--cni-conf-dir', '/etc/cni/net.d'],
+      [...HOST, 'ovs-affinity', 'vm-pinning', 'gate', 'gate-state', 'gate-installer'],
+    ],
+    [
+      ['--gate', 'remove', '--cni-conf-dir', '/etc/cni/net.d'],
+      [...HOST, 'ovs-affinity', 'vm-pinning', 'gate-removal'],
+    ],
+    [
+      ['--mode', 'dpu-host'],
+      [...HOST, 'vm-pinning', 'dpu-health', 'dpu-lease'],
+    ],
+    [
+      ['--mode', 'dpu-host', '--dpu-lease', 'observe'],
+      [...HOST, 'vm-pinning', 'dpu-health'],
+    ],
+    [
+      ['--mode', 'dpu-host', '--dpu-node-lease-renew-interval', '0'],
+      [...HOST, 'vm-pinning', 'dpu-lease-release'],
+    ],
+    [
+      ['--mode', 'dpu-host', '--dpu-node-lease-renew-interval', '0', '--dpu-lease', 'observe'],
+      [...HOST, 'vm-pinning'],
+    ],
+    [['--mode', 'dpu'], ['dpu-lease']],
+    [['--mode', 'dpu', '--dpu-lease', 'observe'], []],
+    [['--mode', 'dpu', '--dpu-node-lease-renew-interval', '0'], []],
+  ];
+  for (const [flags, expected] of cases) {
+    it(`${flags.join(' ') || 'nothing set'}: ${expected.filter((name) => !HOST.includes(name)).join(', ') || 'none of its own'}`, () =>
+      assert.deepEqual(names(flags), expected));
+  }
+
+  it('a DPU renews a token that is in a file; one that is in the kubeconfig cannot be renewed, which is logged', () => {
+    assert.deepEqual(names(['--mode', 'dpu'], { tokenFile: '/token', token: () => 'x' }), ['dpu-lease', 'dpu-token']);
+    const inside = partsOf(['--mode', 'dpu'], { token: () => 'x' });
+    assert.deepEqual(
+      createDuties(inside.parts).duties.map(({ name }) => name),
+      ['dpu-lease'],
+    );
+    assert.equal(inside.logged.lines.length, 1);
+    const without = partsOf(['--mode', 'dpu']);
+    createDuties(without.parts);
+    assert.equal(without.logged.lines.length, 0);
+    const file = partsOf(['--mode', 'dpu'], { tokenFile: '/token', token: () => 'x' });
+    createDuties(file.parts);
+    assert.equal(file.logged.lines.length, 0);
+  });
+
+  it('what the readiness probe and the pages ask is there where the mode has it', () => {
+    const has = (flags: string[]) => {
+      const { assignments, ovs, vms } = createDuties(partsOf(flags).parts);
+      return [assignments, ovs, vms].map((one) => one !== undefined);
+    };
+    assert.deepEqual(has([]), [true, true, true]);
+    assert.deepEqual(has(['--mode', 'dpu-host', '--vm-pinning', 'off']), [true, false, false]);
+    assert.deepEqual(has(['--mode', 'dpu']), [false, false, false]);
+    const health = (flags: string[]) => createDpuLeaseDuties(partsOf(flags).parts).health !== undefined;
+    assert.deepEqual([health([]), health(['--mode', 'dpu']), health(['--mode', 'dpu-host'])], [false, false, true]);
+    assert.equal(health(['--mode', 'dpu-host', '--dpu-node-lease-renew-interval', '0']), false);
+  });
+});
+
+describe('the gate’s duties', () => {
+  const none = { assignments: undefined, ovs: undefined, health: undefined };
+
+  it('what the state file says for a state of the DPU', () => {
+    const { config } = partsOf(['--gate', 'on', '--gate-stale-after', '90', '--gate-exempt', 'a,b']).parts;
+    const { at, ...state } = stateOf(config, undefined);
+    assert.deepEqual(state, {
+      dpu: 'none',
+      reason: '',
+      status: false,
+      scope: 'all',
+      exempt: ['a', 'b'],
+      staleAfter: 90_000,
+      whenStale: 'last-known',
+    });
+    const now = Number(process.hrtime.bigint() / 1_000_000n);
+    assert.ok(Number.isInteger(at) && at <= now && at > now - 600_000, `${at}, now ${now}`);
+    assert.deepEqual(
+      [stateOf(config, { ready: true, reason: 'r' }).dpu, stateOf(config, { ready: false, reason: 'r' })].map((one) =>
+        typeof one === 'string' ? one : [one.dpu, one.reason],
+      ),
+      ['ready', ['not-ready', 'r']],
+    );
+    assert.equal(stateOf(partsOf(['--gate', 'on', '--gate-status', 'on']).parts.config, undefined).status, true);
+  });
+
+  it('the state file is written when the duty begins, and at each look at the lease until it ends', async () => {
+    const { parts, directory } = partsOf(['--gate', 'on']);
+    const listeners = new Set<() => void>();
+    const dpu = { ready: true, reason: 'renewed' };
+    const health = {
+      current: () => dpu,
+      observation: () => ({
+        renewTime: '2026-01-01T00:00:00.000000Z',
+        changedAt: 5,
+        answeredAt: 6,
+        since: 5,
+        changes: 2,
+      }),
+      subscribe: (listener: () => void) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    };
+    const duties = createGateDuties(parts, { ...none, health: health as never });
+    const stopping = new AbortController();
+    const running = duties.find(({ name }) => name === 'gate-state')?.run(stopping.signal);
+    const saved = () => JSON.parse(readFileSync(join(directory, 'gate.state'), 'utf8')) as Record<string, unknown>;
+    assert.equal(saved()['dpu'], 'ready');
+    assert.deepEqual((saved()['lease'] as Record<string, unknown>)['changes'], 2);
+    dpu.ready = false;
+    for (const listener of listeners) listener();
+    assert.equal(saved()['dpu'], 'not-ready');
+    stopping.abort();
+    await running;
+    assert.equal(listeners.size, 0);
+  });
+
+  it('a state file that cannot be written fails the duty', async () => {
+    const { parts, directory } = partsOf(['--gate', 'on']);
+    let look = () => {};
+    const health = {
+      current: () => undefined,
+      observation: () => ({ changes: 0 }),
+      subscribe: (listener: () => void) => {
+        look = listener;
+        return () => undefined;
+      },
+    };
+    const duties = createGateDuties(parts, { ...none, health: health as never });
+    const running = duties.find(({ name }) => name === 'gate-state')?.run(new AbortController().signal);
+    mkdirSync(join(directory, `gate.state.${process.pid}.tmp`));
+    look();
+    await assert.rejects(running ?? Promise.resolve(), /EISDIR/);
+  });
+
+  it('taken away: its files are gone, those of others stay, and the duty has nothing to do until it ends', async () => {
+    const directory = temp();
+    const [conf, bin] = [join(directory, 'conf'), join(directory, 'bin')];
+    for (const path of [conf, bin]) mkdirSync(path);
+    writeFileSync(join(bin, 'plumbline-gate'), '');
+    writeFileSync(join(bin, 'bridge'), '');
+    const { parts, logged } = partsOf(['--gate', 'remove', '--cni-conf-dir', conf, '--cni-bin-dir', bin]);
+    const [removal] = createGateDuties(parts, none);
+    const stopping = new AbortController();
+    const running = removal?.run(stopping.signal);
+    await eventually(() => logged.lines.length === 1, 'it says what it has removed');
+    assert.deepEqual([existsSync(join(bin, 'plumbline-gate')), existsSync(join(bin, 'bridge'))], [false, true]);
+    assert.deepEqual(logged.lines[0]?.['removed'], [join(bin, 'plumbline-gate')]);
+    stopping.abort();
+    await running;
+  });
+
+  it('off: none', () => assert.deepEqual(createGateDuties(partsOf([]).parts, none), []));
+});
+
+describe('where the kubelet’s configuration is looked for', () => {
+  it('in its directory and in /etc, or where the settings say; asked with the agent’s token', async () => {
+    const { parts, directory } = partsOf(['--kubelet-config-dir', '/etc/drop-ins']);
+    const sources = kubeletConfigSources(parts);
+    assert.deepEqual(sources.candidates, [join(directory, 'kubelet-dir/config.yaml'), '/etc/kubernetes/kubelet.conf']);
+    assert.equal(sources.dropIns, '/etc/drop-ins');
+    await assert.rejects(sources.configz?.() ?? Promise.resolve(), /bearer token, and there is none/);
+    const own = kubeletConfigSources(partsOf(['--kubelet-config', '/own.yaml', '--kubelet-endpoint', '']).parts);
+    assert.deepEqual([own.candidates, own.configz], [['/own.yaml'], undefined]);
+  });
+});
