@@ -9,7 +9,7 @@ export interface ScriptedLists {
   readonly client: KubeClient;
   /** Every list that was asked for, with its query. */
   readonly asked: { readonly path: string; readonly query: RequestOptions['query'] }[];
-  /** Sends an event to whoever watches, and lets it be taken up. */
+  /** Sends an event to the watch, and waits until it is processed. */
   send(path: string, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: object): Promise<void>;
   /** Answers lists that were held. */
   release(path: string): Promise<void>;
@@ -22,7 +22,7 @@ export async function settle(): Promise<void> {
 
 interface Queue {
   readonly lines: string[];
-  /** Has whoever watches look at the lines. */
+  /** Makes the watch read the lines. */
   wake: () => void;
 }
 
