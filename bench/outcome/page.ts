@@ -2,21 +2,23 @@ import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../../test/support/bundles.ts';
+import { writeBetween } from '../support/write-between.ts';
 import { outcomeChart } from './chart.ts';
 import { CONTENDERS, TITLES } from './contenders.ts';
 import { FLEETS, inWords } from './fleets.ts';
 import type { Figures } from './history.ts';
 import { fillsFleet, type Result, readResults } from './results.ts';
-import { writeBetween } from './write-between.ts';
 
 const PAGE = 'docs/reference/outcome.md';
 const CHART = 'docs/reference/outcome.svg';
+const COMMAND = 'npx tsx bench/outcome/run.ts --record';
 
 /** Writes the table into the page, and the chart next to it. */
 export function writeOutcome(): void {
   const results = readResults();
-  writeBetween(join(root, 'README.md'), headlineTable(results));
-  writeBetween(join(root, PAGE), outcomeTables(results, `${cpus().length} cores, Node.js ${process.versions.node}`));
+  writeBetween(join(root, 'README.md'), COMMAND, headlineTable(results));
+  const machine = `${cpus().length} cores, Node.js ${process.versions.node}`;
+  writeBetween(join(root, PAGE), COMMAND, outcomeTables(results, machine));
   writeFileSync(join(root, CHART), outcomeChart(results));
 }
 

@@ -1,9 +1,9 @@
 import { cpus } from 'node:os';
 import { commandLine } from '../../test/support/command-line.ts';
+import { writeBetween } from '../support/write-between.ts';
 import { measureAgent } from './agent.ts';
 import { measureDaemons } from './control-plane.ts';
 import { scalePage } from './page.ts';
-import { writeBetween } from './write-between.ts';
 
 const USAGE = `npm run scale -- [options]
 
@@ -47,5 +47,5 @@ const page = scalePage({
   machine: `${cpus().length} cores, Node.js ${process.versions.node}`,
 });
 if (values.write === undefined) console.log(page);
-else writeBetween(values.write, page);
+else writeBetween(values.write, 'npm run scale -- --write docs/reference/scale.md', page);
 process.exit(0);

@@ -1,0 +1,17 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+
+const END = '<!-- end of what was measured -->';
+
+/**
+ * Replaces the text of a page between `<!-- measured: COMMAND -->` and the mark that ends it.
+ *
+ * @param command the one that measures it, as the first mark names it
+ * @throws Error if the page has no such marks
+ */
+export function writeBetween(file: string, command: string, text: string): void {
+  const page = readFileSync(file, 'utf8');
+  const mark = `<!-- measured: ${command} -->`;
+  const [begin, end] = [page.indexOf(mark), page.indexOf(END)];
+  if (begin < 0 || end < begin) throw new Error(`${file} has no lines ${mark} and ${END} to write between`);
+  writeFileSync(file, `${page.slice(0, begin + mark.length)}\n\n${text}\n\n${page.slice(end)}`);
+}
