@@ -16,7 +16,10 @@ export interface BenchCluster {
   readonly ca: string;
   readonly certificate: { readonly cert: string; readonly key: string };
   /** Starts a bundled daemon; resolves with its port once it serves. */
-  start(daemon: 'webhook' | 'scheduler-plugin' | 'node-agent'): Promise<Running & { readonly port: number }>;
+  start(
+    daemon: 'webhook' | 'scheduler-plugin' | 'node-agent',
+    nodeArgs?: readonly string[],
+  ): Promise<Running & { readonly port: number }>;
   /** Puts objects in place as they came from a file; a VMI's answer is the uid that the API server gave it. */
   addVmi(vmi: unknown): Promise<string>;
   addNad(nad: unknown): Promise<void>;
@@ -60,9 +63,9 @@ export async function startBenchCluster(): Promise<BenchCluster> {
     ca: sandbox.authority.cert,
     client: sandbox.client,
     certificate,
-    async start(daemon) {
+    async start(daemon, nodeArgs = []) {
       const program = bundle(`${daemon}.cjs`);
-      const one = run(process.execPath, [program, ...(await argsOf(daemon))], shippedNodeOptions(daemon));
+      const one = run(process.execPath, [...nodeArgs, program, ...(await argsOf(daemon))], shippedNodeOptions(daemon));
       running.push(one);
       const line = await one.line((found) => typeof found['probePort'] === 'number');
       return { ...one, port: Number(line['port'] ?? line['probePort']) };

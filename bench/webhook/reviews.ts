@@ -15,7 +15,8 @@ export interface WarmWebhook {
   stop(): Promise<void>;
 }
 
-export async function startWarmWebhook(): Promise<WarmWebhook> {
+/** @param nodeArgs options of Node.js for the webhook's process */
+export async function startWarmWebhook(nodeArgs: readonly string[] = []): Promise<WarmWebhook> {
   const cluster = await startBenchCluster();
   const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
   for (const field of ['resourceVersion', 'finalizers', 'generation']) delete vmi.metadata[field];
@@ -26,7 +27,7 @@ export async function startWarmWebhook(): Promise<WarmWebhook> {
     metadata: { name: 'dpdk-net-east', namespace: 'telco-east' },
     spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'dpdk-net-east' }) },
   });
-  const process = await cluster.start('webhook');
+  const process = await cluster.start('webhook', nodeArgs);
   await untilReady(process);
   const load = await openReviewLoad({ port: process.port, path: '/mutate-pods', ca: cluster.ca }, body, CONCURRENCY);
   return {
