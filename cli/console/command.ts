@@ -26,7 +26,7 @@ const DRAIN = 1;
 
 const EXAMPLES = `
 Examples:
-  plumbline console                # prints an address to open in a browser; Ctrl-C ends it
+  plumbline console                # prints an address to open in a browser; Ctrl-C stops it
   plumbline console --port 8083    # always the same address
   plumbline console --context lab
 

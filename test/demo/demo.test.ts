@@ -98,7 +98,7 @@ describe('the demo', function () {
         let text = '';
         child.stdout.on('data', (chunk: Buffer) => {
           text += chunk.toString();
-          const [, path] = /^\s*export KUBECONFIG=(\S+)[\s\S]*Ctrl-C ends it/m.exec(text) ?? [];
+          const [, path] = /^\s*export KUBECONFIG=(\S+)[\s\S]*Ctrl-C stops it/m.exec(text) ?? [];
           if (path !== undefined) resolve(path);
         });
         child.once('exit', () => reject(new Error(`it ended: ${text}`)));

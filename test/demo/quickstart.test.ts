@@ -142,7 +142,7 @@ describe('the quickstart, from an empty folder', function () {
     demo = openTerminal(folder, `${process.env['PATH']}`);
     demo.type(line);
     await eventually(
-      () => /Ctrl-C ends it/.test(demo?.seen() ?? '') || demo?.shell.exitCode !== null,
+      () => /Ctrl-C stops it/.test(demo?.seen() ?? '') || demo?.shell.exitCode !== null,
       `${line}: ${demo.seen()}`,
     );
     assert.match(demo.seen(), /console: http:\/\/127\.0\.0\.1:\d+\//);

@@ -67,7 +67,7 @@ describe('the invariants, as the observer checks them', () => {
     ],
     ['Open vSwitch on a CPU of a VM', withNode({ vswitch: [0, 5] }), 'vswitch', /may run on CPUs 5 of a/],
     ['half a core', withNode({ owned: [owns('a', [1, 3])] }), 'misaligned', /half of the cores 1\+5,3\+7/],
-    ['fewer CPUs than asked for', withPod({ cpus: 4 }), 'misaligned', /2 CPUs in the place of 4/],
+    ['fewer CPUs than asked for', withPod({ cpus: 4 }), 'misaligned', /2 CPUs instead of 4/],
     ['CPUs away from the network', withNode({ owned: [owns('a', [2, 6])] }), 'misaligned', /away from physnet1/],
     ['a node without the network', withNode({ physnets: {} }), 'misaligned', /without physnet1/],
     ['an odd number of CPUs', withPod({ cpus: 3, phase: 'Pending' }), 'unpadded', /admitted with 3 CPUs/],
