@@ -100,7 +100,7 @@ describe('the single executable', function () {
   it('the demo needs the npm package, and says so', () => {
     const { status, stderr } = run(['demo']);
     assert.equal(status, 2);
-    assert.match(stderr, /^plumbline: the demo starts the daemons, .*npm package/);
+    assert.match(stderr, /^plumbline: this executable does not contain the daemons .*npm package/);
   });
 
   it('comes with the terms of what is in it', () => {

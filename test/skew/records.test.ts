@@ -17,7 +17,9 @@ describe('reservations that an extender of another version hands on', () => {
       const pod = observedPod.parse({ ...withUid(podOf('4'), uid, { resourceVersion: '10' }), status: {} });
       record.restore(podViewOf(pod, createNeedsReader('all'))!);
     }
-    const warning = logged.lines.find(({ msg }) => /cannot read reservations/.test(String(msg)));
+    const warning = logged.lines.find(({ msg }) =>
+      /reading the previous leader’s reservations failed/.test(String(msg)),
+    );
     return { held: ['a', 'b'].filter((uid) => state.reservations.of(uid) !== undefined), warning };
   };
 

@@ -10,7 +10,7 @@ import { tempDirectories } from '../support/files.ts';
 import { recordingLogger } from '../support/logger.ts';
 
 const LATER = { format: 2, bootId: 'boot', anythingElse: [1, 2] };
-const SAID = /it has format 2, and this agent reads format 1: a later version has written it/;
+const SAID = /it has format 2, this agent reads format 1: a later version has written it/;
 
 describe('files in /var/lib/plumbline that an agent of another version has left', () => {
   const temp = tempDirectories();

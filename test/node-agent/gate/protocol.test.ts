@@ -53,11 +53,11 @@ describe('the gate’s wire: questions', () => {
   });
 
   const refused: [string, string, RegExp][] = [
-    ['another version', 'plumbline-gate/2 ADD wrapper 0 0\n', /not a question in version 1: "plumbline-gate\/2/],
-    ['another verb', 'plumbline-gate/1 MUL wrapper 0 0\n', /not a question/],
-    ['another form', 'plumbline-gate/1 ADD nested 0 0\n', /not a question/],
-    ['no lengths', 'plumbline-gate/1 ADD wrapper\n', /not a question/],
-    ['an empty line', '\n', /not a question/],
+    ['another version', 'plumbline-gate/2 ADD wrapper 0 0\n', /not a request in version 1: "plumbline-gate\/2/],
+    ['another verb', 'plumbline-gate/1 MUL wrapper 0 0\n', /not a request in version 1/],
+    ['another form', 'plumbline-gate/1 ADD nested 0 0\n', /not a request in version 1/],
+    ['no lengths', 'plumbline-gate/1 ADD wrapper\n', /not a request in version 1/],
+    ['an empty line', '\n', /not a request in version 1/],
     ['more variables than 64 KiB', 'plumbline-gate/1 ADD wrapper 65537 0\n', /too long/],
     ['more configuration than a MiB', 'plumbline-gate/1 ADD wrapper 0 1048577\n', /too long/],
     ['a first line of 128 bytes without an end', 'x'.repeat(128), /the first line is too long/],
@@ -73,7 +73,7 @@ describe('the gate’s wire: questions', () => {
 
   it('just as much as there may be', () => {
     assert.equal(read('x'.repeat(127)), undefined);
-    assert.throws(() => read(`${'x'.repeat(127)}\n`), /not a question/);
+    assert.throws(() => read(`${'x'.repeat(127)}\n`), /not a request in version 1/);
     assert.equal(read('plumbline-gate/1 ADD wrapper 65536 1048576\n'), undefined);
   });
 });

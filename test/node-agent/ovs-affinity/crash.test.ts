@@ -139,7 +139,7 @@ describe('an agent that is killed', () => {
     });
     const ovs = createOvsAffinity(parts);
     const running = ovs.run(stop.signal);
-    assert.match(ovs.status().problems.join(), /masks cannot be saved/);
+    assert.match(ovs.status().problems.join(), /cannot save the threads’ original masks/);
     assert.deepEqual([...new Set(masks())], [first()]);
     rmSync(enabler);
     await asBefore();

@@ -51,10 +51,10 @@ describe('the CPUs that Open vSwitch may have', () => {
       undefined,
       '1: owned by containers',
       '0: poll mode drivers',
-      'only owned CPUs are left, since who owns which is not known yet: a; b',
+      'avoiding owned CPUs only, because the owners are not all known: a; b',
     ]);
-    assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), ['0-3', 'nothing is taken, since not all is known: a']);
-    assert.deepEqual(allowed(viewOf('0-3', '', ['a', 'b'])), ['0-3', 'nothing is taken, since not all is known: a; b']);
+    assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), ['0-3', 'taking no further CPUs, because the owners are not all known: a']);
+    assert.deepEqual(allowed(viewOf('0-3', '', ['a', 'b'])), ['0-3', 'taking no further CPUs, because the owners are not all known: a; b']);
   });
 
   const steps: [applied: string | undefined, free: string, now: string, later: string | undefined][] = [

@@ -377,7 +377,7 @@ describe('the emulator’s CPUs of one container', () => {
     const { look, state } = house(['0', '1'], '0-3', '3');
     state.fails = true;
     const outcome = look();
-    assert.deepEqual(outcome?.problems, ['the cgroup housekeeping cannot be given CPUs 2-3: EACCES']);
+    assert.deepEqual(outcome?.problems, ['setting the cgroup housekeeping to CPUs 2-3 failed: EACCES']);
     assert.equal(outcome?.repairs, 2);
   });
 

@@ -42,11 +42,11 @@ describe('plumbline doctor preflight on a real API server', function () {
     const { status, found, findings, areas } = await preflight();
     assert.equal(status, 1);
     assert.deepEqual(found, [
-      'error: cert-manager is not installed: cert-manager.io is not served',
-      'error: nodes have a DPU, and the namespace ovn-kubernetes does not exist, and nodes with a DPU',
-      'warning: KubeVirt is not installed: kubevirt.io is not served',
-      'warning: multus is not installed: k8s.cni.cncf.io is not served',
-      'warning: the Prometheus operator is not installed: monitoring.coreos.com is not served',
+      'error: cert-manager is not installed: the API server does not serve cert-manager.io',
+      'error: nodes have a DPU, and the namespace ovn-kubernetes does not exist',
+      'warning: KubeVirt is not installed: the API server does not serve kubevirt.io',
+      'warning: multus is not installed: the API server does not serve k8s.cni.cncf.io',
+      'warning: the Prometheus operator is not installed: the API server does not serve monitoring.coreos.com',
     ]);
     for (const { fix } of findings) assert.match(fix.text, /install|leave/);
     const [area] = areas;

@@ -55,7 +55,7 @@ describe('reviews of VMs', () => {
   it('refuse with 422 what does not go together or cannot be read', async () => {
     assert.equal(denialOf(await review(WRONG)).code, 422);
     const { code, message } = denialOf(await review({ annotations: { [AFFINITY]: 'required' } }));
-    assert.deepEqual([code, /no JSON/.test(message)], [422, true]);
+    assert.deepEqual([code, /not JSON/.test(message)], [422, true]);
   });
 
   it('fail where the program does, and refuse nothing then', async () => {
