@@ -53,8 +53,14 @@ describe('the CPUs that Open vSwitch may have', () => {
       '0: poll mode drivers',
       'avoiding owned CPUs only, because the owners are not all known: a; b',
     ]);
-    assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), ['0-3', 'taking no further CPUs, because the owners are not all known: a']);
-    assert.deepEqual(allowed(viewOf('0-3', '', ['a', 'b'])), ['0-3', 'taking no further CPUs, because the owners are not all known: a; b']);
+    assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), [
+      '0-3',
+      'taking no further CPUs, because the owners are not all known: a',
+    ]);
+    assert.deepEqual(allowed(viewOf('0-3', '', ['a', 'b'])), [
+      '0-3',
+      'taking no further CPUs, because the owners are not all known: a; b',
+    ]);
   });
 
   const steps: [applied: string | undefined, free: string, now: string, later: string | undefined][] = [
