@@ -11,7 +11,7 @@ const USAGE = `npm run bench -- [prefix] [options]
 Ratios against a base that is measured in the same run. The prefix chooses by the beginning of names:
   ${GROUPS.flatMap(({ names }) => names).join('\n  ')}
 
-  --quick            a fifth of the rounds: every row that needs no prefix in about five minutes, with a wider spread
+  --quick            a fifth of the rounds: every row that needs no prefix in about eight minutes, with a wider spread
   --write <file>     put what was measured into a table, as docs/maintainers/benchmarks.md is
   --json             print JSON
   --nodes <number>   of kube-scheduler. (default ${DEFAULTS.nodes}), which runs only when it is named: 40 minutes

@@ -84,7 +84,7 @@ Written by \`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\`,
 others. Every figure is a ratio against something measured in the same run, in turns or side by side, so that a busy machine
 slows both; the spread is the least and the most of the rounds. Less is better unless a line says otherwise. \`>=\`: more is better.
 A bound in bold did not hold in that run. Each group of rows has a process of its own. \`--quick\` plays a fifth of the rounds, for a verdict
-in about five minutes.
+in about eight minutes.
 
 Peers that need more than \`npm ci\`: a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, and Pepr
 (\`PLUMBLINE_PEPR\`, a directory with the npm package in it).
