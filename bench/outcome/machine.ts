@@ -39,21 +39,3 @@ export function machineOf(vm: StreamVm, annotations: Readonly<Record<string, str
     },
   };
 }
-
-/** A localnet of OVN-Kubernetes on a physnet, by which VMs join it. */
-export function localnet(physnet: string) {
-  const config = {
-    cniVersion: '1.1.0',
-    type: 'ovn-k8s-cni-overlay',
-    name: physnet,
-    topology: 'localnet',
-    physicalNetworkName: physnet,
-    netAttachDefName: `${VM_NAMESPACE}/${physnet}`,
-  };
-  return {
-    apiVersion: 'k8s.cni.cncf.io/v1',
-    kind: 'NetworkAttachmentDefinition',
-    metadata: { name: physnet, namespace: VM_NAMESPACE },
-    spec: { config: JSON.stringify(config) },
-  };
-}

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { localnet } from '../../cli/demo/objects.ts';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
@@ -21,7 +22,7 @@ import { type Contender, prepare } from './contenders.ts';
 import { allocatable, cellOf, type Fleet, hostOf, PHYSNETS } from './fleets.ts';
 import type { History, VmHistory } from './history.ts';
 import { type Admitted, createKubelets } from './kubelets.ts';
-import { localnet, machineOf, VM_NAMESPACE } from './machine.ts';
+import { machineOf, VM_NAMESPACE } from './machine.ts';
 import { needOf, type Stream, type StreamVm } from './stream.ts';
 
 export interface PlayOptions {
@@ -59,7 +60,7 @@ export async function play({ contender, fleet, stream, progress, ...options }: P
     await prepared.define();
     await plane.create(
       { apiVersion: 'v1', kind: 'Namespace', metadata: { name: VM_NAMESPACE } },
-      ...PHYSNETS.map(localnet),
+      ...PHYSNETS.map((physnet) => localnet(physnet, physnet, VM_NAMESPACE)),
     );
     const kube = connect(plane.adminKubeconfig, 'outcome-parts');
     stops.push(() => kube.close());

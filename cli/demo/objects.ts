@@ -66,19 +66,19 @@ function machineFrom(name: string, { annotations, cpu, networks, node }: Templat
 }
 
 /** A localnet of OVN-Kubernetes on a physnet. */
-export function localnet(name: string, physnet: string): KubeObject {
+export function localnet(name: string, physnet: string, namespace = DEMO_NAMESPACE): KubeObject {
   const config = {
     cniVersion: '1.1.0',
     type: 'ovn-k8s-cni-overlay',
     name,
     topology: 'localnet',
     physicalNetworkName: physnet,
-    netAttachDefName: `${DEMO_NAMESPACE}/${name}`,
+    netAttachDefName: `${namespace}/${name}`,
   };
   return {
     apiVersion: 'k8s.cni.cncf.io/v1',
     kind: 'NetworkAttachmentDefinition',
-    metadata: { name, namespace: DEMO_NAMESPACE },
+    metadata: { name, namespace },
     spec: { config: JSON.stringify(config) },
   };
 }
