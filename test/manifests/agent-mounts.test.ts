@@ -28,6 +28,8 @@ const NODE = 'worker-1';
 const KUBELET = '/var/lib/kubelet';
 /** Cgroups of emulators, the device plugin's sockets, and in the last what an agent remembers for the next one. */
 const WRITTEN = ['/host/cgroup', `${KUBELET}/device-plugins`, '/var/lib/plumbline'];
+/** What the network map below makes the agent register on every node. */
+const RESOURCES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbline.dev/placed'] as const;
 const WRITABLE: Readonly<Record<string, readonly string[]>> = {
   'plumbline-node-agent': WRITTEN,
   'plumbline-node-agent-dpu-host': WRITTEN,
@@ -129,9 +131,11 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
       const topology = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
       const status = () => (api.objects.get(topology) as unknown as NodeTopology | undefined)?.status;
       await eventually(() => status() !== undefined, 'a report');
-      await eventually(() => kubelet.registrations.length === 3, 'its resources are registered');
+      // Devices near a network follow once the kubelet's configuration has been read: before these or after them.
+      const registered = () => kubelet.registrations.map(({ resourceName }) => resourceName);
+      await eventually(() => RESOURCES.every((one) => registered().includes(one)), 'its resources are registered');
       assert.equal(status()?.reserved, '0-1', 'the configuration and the kubelet’s socket are read');
-      const plugin = kubelet.plugin(kubelet.registrations[0]!.endpoint);
+      const plugin = kubelet.plugin(kubelet.registrations[registered().indexOf(RESOURCES[0])]!.endpoint);
       await plugin
         .preStartContainer(['none'])
         .catch(({ message }: Error) => assert.doesNotMatch(message, /UNAVAILABLE|ENOENT/));
