@@ -7,6 +7,7 @@ import { endAllAtExit } from './support/children.ts';
 import { commandLine, exitOnSignals } from './support/command-line.ts';
 import { absentParts, missingParts, REQUIREMENTS } from './support/parts.ts';
 import { notShown, promisesOf } from './support/promises.ts';
+import { failOnUnhandledRejections } from './support/unhandled-rejections.ts';
 
 const USAGE = `npm test [-- folder or file ...] [options]
 
@@ -74,6 +75,7 @@ function unshownPromises({ passed }: Tally): string[] {
 
 /** Runs the tests of the folders and files that were named in this process. */
 async function runHere(): Promise<Tally> {
+  failOnUnhandledRejections();
   // Ends a test that hangs, on the busiest machine.
   const mocha = new Mocha({ timeout: 300_000, forbidOnly: true, reporter: process.env.CI ? 'dot' : 'spec' });
   for (const folder of folders.length > 0 ? folders : ['']) {

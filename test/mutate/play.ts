@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import Mocha from 'mocha';
+import { failOnUnhandledRejections } from '../support/unhandled-rejections.ts';
 import type { Answer, Asked } from './player.ts';
 import { NONE } from './switches.ts';
 
@@ -48,6 +49,7 @@ function withoutTimeouts(suite: Mocha.Suite): void {
   suite.eachTest((test: Mocha.Test) => test.timeout(0));
 }
 
+failOnUnhandledRejections();
 process.on('message', (asked: Asked) => {
   play(asked).then(
     (answer) => process.send?.(answer),
