@@ -2,6 +2,7 @@ import { CLI_BENCHES } from './cli/index.ts';
 import { CONSOLE_BENCHES } from './console/index.ts';
 import { START_UP_NAMES, startUpAndMemory } from './daemons/index.ts';
 import { HOSTILE_BENCHES } from './hostile/index.ts';
+import { interference } from './interference/index.ts';
 import { MODEL_BENCHES } from './model/index.ts';
 import { NATIVE_BENCHES } from './native/index.ts';
 import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
@@ -25,6 +26,7 @@ export const GROUPS: readonly BenchGroup[] = [
   { names: ['outage.'], benches: [ordinaryDuringOutage], onRequest: true },
   { names: ['takeover.'], benches: [takeover], onRequest: true },
   { names: ['races.'], benches: [races], onRequest: true },
+  { names: ['interference.'], benches: [interference], onRequest: true },
   { names: ['outcome.'], benches: [outcome], onRequest: true },
   ...CONSOLE_BENCHES,
   { names: ['cli.'], benches: CLI_BENCHES },

@@ -25,7 +25,7 @@ export async function ovsIdle(settings: BenchSettings): Promise<BenchResult[]> {
 
 /** System calls a second of the duties that take the loop's place, in a process of their own; and the kubelet's calls. */
 async function idleDuties(idle: number): Promise<BenchResult[]> {
-  const scene = await createOvsScene(THREADS);
+  const scene = await createOvsScene(await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS));
   try {
     const { pid, stop } = await scene.agent();
     await delay(paced(REST, 20) * 1000);

@@ -1,4 +1,5 @@
 import { quantile } from '../support/http-load.ts';
+import { startManyThreads } from '../support/many-threads.ts';
 import { paced } from '../support/pace.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { createOvsScene, type OvsScene, type Reactor, settled } from './ovs-stage.ts';
@@ -54,7 +55,7 @@ async function loopDelays(scene: OvsScene): Promise<number[]> {
  * every second, and against a program in C that does nothing else.
  */
 export async function ovsReaction(): Promise<BenchResult[]> {
-  const scene = await createOvsScene(THREADS);
+  const scene = await createOvsScene(await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS));
   const agent: number[] = [];
   const c: number[] = [];
   const medians: number[] = [];

@@ -12,7 +12,6 @@ import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/kubel
 import { eventually } from '../../test/support/eventually.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { compile } from '../support/c-program.ts';
-import { startManyThreads } from '../support/many-threads.ts';
 import { root } from '../support/process.ts';
 
 /** What moves the threads: sends or prints the machine's monotonic nanoseconds when it has. */
@@ -41,12 +40,20 @@ export interface OvsScene {
   remove(): Promise<void>;
 }
 
-export async function createOvsScene(threads: number): Promise<OvsScene> {
+/** Processes with the names and the pidfiles of Open vSwitch's daemons. */
+export interface OvsDaemons {
+  readonly pids: readonly number[];
+  /** The directory with their pidfiles. */
+  readonly rundir: string;
+  stop(): void | Promise<void>;
+}
+
+/** @param daemons stopped with the scene */
+export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   for (const name of ['etc', 'kubelet']) mkdirSync(join(directory, name));
   writeFileSync(join(directory, 'etc/enable'), '1');
   const reaction = compile('node-agent/reaction.c');
-  const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], threads);
   symlinkSync(daemons.rundir, join(directory, 'run'));
   const { pids } = daemons;
   const affinity = createAffinity();
@@ -86,7 +93,7 @@ export async function createOvsScene(threads: number): Promise<OvsScene> {
     upstream: () => script('bench/node-agent/upstream-loop.ts', directory),
     inC: () => program(reaction.path, [join(directory, 'kubelet'), ...pids.map(String)]),
     async remove() {
-      daemons.stop();
+      await daemons.stop();
       await kubelet.stop();
       reaction.remove();
       rmSync(directory, { recursive: true, force: true });

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { DELAYS, delayAt, figuresOf, shareLonger } from '../../../bench/interference/figures.ts';
+
+/** What an arrival at each of many moments waits, by walking through the time: gaps come first, one after the other. */
+function delaysBySampling(gaps: readonly number[], nanos: number, samples: number): number[] {
+  const ends = gaps.map((_, i) => gaps.slice(0, i + 1).reduce((sum, gap) => sum + gap, 0));
+  return Array.from({ length: samples }, (_, i) => {
+    const moment = ((i + 0.5) * nanos) / samples;
+    const end = ends.find((each) => each > moment);
+    return end === undefined ? 0 : end - moment;
+  }).sort((a, b) => a - b);
+}
+
+describe('figures of the interference benchmark', () => {
+  const gaps = [4000, 150_000, 2500, 90_000, 90_000, 1200];
+  const nanos = 2_000_000;
+  const samples = 200_000;
+  const sampled = delaysBySampling(gaps, nanos, samples);
+
+  it('a delay that a share of arrivals does not exceed, as arrivals at every moment have it', () => {
+    for (const share of [0.5, 0.85, 0.9, 0.95, 0.99, 0.999]) {
+      const expected = sampled[Math.ceil(share * samples) - 1] ?? 0;
+      const found = delayAt(gaps, nanos, share);
+      assert.ok(Math.abs(found - expected) < 20, `${share}: ${found}, sampled ${expected}`);
+    }
+  });
+
+  it('the share of arrivals that wait longer, as arrivals at every moment have it', () => {
+    for (const micros of DELAYS) {
+      const expected = sampled.filter((delay) => delay > micros * 1000).length / samples;
+      const found = shareLonger(gaps, nanos, micros * 1000);
+      assert.ok(Math.abs(found - expected) < 1e-4, `${micros} us: ${found}, sampled ${expected}`);
+    }
+  });
+
+  it('no gap, no delay', () => {
+    assert.equal(delayAt([], 1000, 0.999), 0);
+    assert.equal(shareLonger([], 1000, 0), 0);
+  });
+
+  it('all threads together: their times and gaps are added', () => {
+    const figures = figuresOf([
+      { nanos: 1_000_000, waited: 100_000, gaps: [100_000] },
+      { nanos: 3_000_000, waited: 100_000, gaps: [60_000, 40_000] },
+    ]);
+    assert.equal(figures.stolen, 0.05);
+    assert.equal(figures.max, 100);
+    // Of 4 ms, 1 % is 40 us: of the gap of 100 us, the last 60 us hold the rest.
+    assert.equal(Math.round(figures.p99 * 1000), 60_000);
+    assert.deepEqual(figures.longer.slice(DELAYS.indexOf(100)), [0, 0, 0, 0, 0, 0]);
+  });
+
+  it('a kernel that does not count what threads wait is an error, not a zero', () => {
+    assert.throws(() => figuresOf([{ nanos: 1, waited: -1, gaps: [] }]), /schedstat/);
+  });
+});
