@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { cp, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
-import { build, type Plugin } from 'esbuild';
+import { build } from 'esbuild';
 import { buildConsole } from './build-console.ts';
+import { COMMAND } from './packaging/command-bundle.ts';
 
 /**
- * Bundles each daemon and the command line tool into one file each in dist/, and the console's page into dist/console.
+ * Bundles each daemon into one file in dist/, the command into dist/plumbline.mjs with its parts in dist/cli/, and the
+ * console's page into dist/console.
  * koffi stays outside: it is a native module. The CNI plugin is built next to them where its compiler is installed.
  */
 const ENTRIES = {
@@ -14,53 +16,56 @@ const ENTRIES = {
   'node-agent': 'node-agent/main.ts',
   console: 'console/server/main.ts',
   'device-plugin-worker': 'node-agent/device-plugin/worker.ts',
-  plumbline: 'cli/main.ts',
   'ovs-stand-in': 'sandbox/open-vswitch/stand-in.ts',
   'qemu-stand-in': 'sandbox/qemu/stand-in.ts',
 };
 
-/**
- * The command uses only KubeConfig and the WebSocket of a port-forward from @kubernetes/client-node. KubeConfig can
- * also make typed clients over undici. With the models of the whole API they are half of the command and make it start
- * a third slower.
- */
-const withoutTypedClients: Plugin = {
-  name: 'without-typed-clients',
-  setup(builder) {
-    const nothing = { path: 'typed-clients', namespace: 'left-out' };
-    builder.onResolve({ filter: /^undici$|^\.\/gen\/index\.js$/ }, ({ importer }) =>
-      importer.includes('/@kubernetes/client-node/') ? nothing : undefined,
-    );
-    builder.onLoad({ filter: /^/, namespace: nothing.namespace }, () => ({ contents: 'module.exports = {};' }));
-  },
-};
+/** CommonJS packages in a module of ES use these. */
+const REQUIRE = `import{createRequire as requireOf}from"node:module";import{fileURLToPath as pathOf}from"node:url";const require=requireOf(import.meta.url),__filename=pathOf(import.meta.url),__dirname=pathOf(new URL(".",import.meta.url));`;
 
 /** The output folder of the bundles. Callers that run them from a folder other than dist/ use the same name. */
 const OUT = resolve(process.env['PLUMBLINE_DIST'] ?? 'dist');
 
 await rm(OUT, { recursive: true, force: true });
-const { metafile } = await build({
-  entryPoints: ENTRIES,
-  outdir: OUT,
+const common = {
   bundle: true,
   platform: 'node',
   target: 'node20.19',
-  format: 'cjs',
-  outExtension: { '.js': '.cjs' },
-  external: ['koffi'],
   // Without comments a bundle is plain ASCII, which Node.js stores as one byte per character instead of two: 3 to 5 MB
   // less memory. Names and short lines stay, so that stack traces are readable.
   minifySyntax: true,
   minifyWhitespace: true,
   lineLimit: 160,
   legalComments: 'none',
-  plugins: [withoutTypedClients],
+  outdir: OUT,
   metafile: true,
   logLevel: 'warning',
+} as const;
+const programs = await build({
+  ...common,
+  entryPoints: ENTRIES,
+  format: 'cjs',
+  outExtension: { '.js': '.cjs' },
+  external: ['koffi'],
+});
+// Each subcommand loads only its own part: compiling all of them takes longer than most of them run.
+const command = await build({
+  ...common,
+  ...COMMAND,
+  format: 'esm',
+  splitting: true,
+  chunkNames: 'cli/[name]-[hash]',
+  outExtension: { '.js': '.mjs' },
+  external: ['koffi'],
+  banner: { js: REQUIRE },
 });
 // A separate file, because only the demo reads it.
 await cp('sandbox/api-server/gen/components.json', join(OUT, 'api-schemas.json'));
-const outputs = { ...metafile.outputs, ...(await buildConsole(join(OUT, 'console'))) };
+const outputs = {
+  ...programs.metafile.outputs,
+  ...command.metafile.outputs,
+  ...(await buildConsole(join(OUT, 'console'))),
+};
 // The source files by bundle: the images' context, their licences and their bills of materials use this list.
 const inputs = Object.entries(outputs).map(([file, output]) => [
   relative(OUT, file),

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { inject } from 'postject';
 import { readArguments, required, runScript, UsageError } from './arguments.ts';
+import { COMMAND } from './command-bundle.ts';
 import { architectureOf } from './elf.ts';
 import { thirdPartyLicenses } from './third-party-licenses.ts';
 
@@ -68,21 +69,16 @@ async function nativeModule(architecture: string, given: string | undefined): Pr
 }
 
 /** The program as one script that requires Node.js' own modules only. */
-async function bundle(dist: string, out: string): Promise<void> {
-  const contents = (await readFile(join(dist, 'plumbline.cjs'), 'utf8')).replace(/^#!.*/, '');
+async function bundle(out: string): Promise<void> {
   await build({
-    stdin: { contents, resolveDir: ROOT, sourcefile: 'plumbline.cjs' },
+    ...COMMAND,
+    absWorkingDir: ROOT,
+    entryPoints: [COMMAND.entryPoints.plumbline],
     outfile: out,
-    bundle: true,
-    platform: 'node',
-    target: 'node20.19',
     format: 'cjs',
-    minifySyntax: true,
-    minifyWhitespace: true,
     // Compressors of ws, which works without them.
     external: ['bufferutil', 'utf-8-validate'],
-    plugins: [nativeFromAsset],
-    logLevel: 'warning',
+    plugins: [...COMMAND.plugins, nativeFromAsset],
   });
 }
 
@@ -115,7 +111,7 @@ async function main(args: readonly string[]): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-executable-'));
   const file = (name: string) => join(directory, name);
   try {
-    await bundle(dist, file('main.cjs'));
+    await bundle(file('main.cjs'));
     await writeFile(file('console'), await page(join(dist, 'console')));
     const config = {
       // These names are in the blob: with their folder no two builds would be the same.

@@ -14,7 +14,8 @@ const NAME = '@plumbline-dev/plumbline';
 
 /** Files and folders of dist/. The daemons and the stand-ins are for `plumbline demo`, which starts them as processes. */
 const BUNDLES = [
-  'plumbline.cjs',
+  'plumbline.mjs',
+  'cli',
   'console',
   'webhook.cjs',
   'scheduler-plugin.cjs',

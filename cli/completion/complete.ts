@@ -1,19 +1,5 @@
 import type { Command } from 'commander';
-import * as z from 'zod';
-import { objectMeta } from '../../kube/resources.ts';
-import { usingCluster } from '../support/cluster.ts';
-import { NODE_TOPOLOGIES_PATH, readAll } from '../support/lists.ts';
 import { candidatesFor, type Names } from './candidates.ts';
-
-const named = z.object({ metadata: objectMeta });
-/** Seconds: the user who presses Tab does not wait longer. */
-const PATIENCE = 2;
-
-const PATHS = {
-  vm: (namespace: string) => `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachines`,
-  pod: (namespace: string) => `/api/v1/namespaces/${namespace}/pods`,
-  node: () => NODE_TOPOLOGIES_PATH,
-} as const;
 
 /**
  * Prints the candidates for the last word, one a line. If the cluster does not answer, prints nothing: a
@@ -29,13 +15,10 @@ export async function complete(
   // Loads only the command of these words: the names of the others are enough, and Tab must be fast.
   const meant = words.slice(0, -1).find((word) => !word.startsWith('-'));
   const program = await createProgram('plumbline', (command) => command === meant);
+  // Most words need no cluster, and no time to load its client.
   const names: Names = async (kind, namespace) => {
     try {
-      const flags = { requestTimeout: PATIENCE, ...(namespace !== undefined && { namespace }) };
-      return await usingCluster(flags, async ({ client, namespace: own }) => {
-        const found = await readAll(client, PATHS[kind](own), named);
-        return found.map(({ metadata }) => metadata.name ?? '');
-      });
+      return await (await import('./cluster-names.ts')).namesOf(kind, namespace);
     } catch {
       return [];
     }

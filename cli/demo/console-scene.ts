@@ -41,7 +41,7 @@ export async function startConsole(
     agents.push('--agent', `${node}=http://127.0.0.1:${(await agent.ports()).probePort}`);
   }
   const args = ['console', '--kubeconfig', kubeconfig, '--extender', extender, ...agents];
-  const { logFile, stop } = startDaemon({ name: 'console', program: join(dist, 'plumbline.cjs'), args, directory });
+  const { logFile, stop } = startDaemon({ name: 'console', program: join(dist, 'plumbline.mjs'), args, directory });
   const url = await until(
     `the console to be served (its log: ${logFile})`,
     10,

@@ -27,7 +27,7 @@ export async function print(format: OutputFormat | undefined, data: unknown, tex
     case 'json':
       return write(`${JSON.stringify(data, null, 2)}\n`);
     case 'yaml': {
-      const { stringify } = await import('yaml');
+      const { stringify } = await import('./yaml.ts');
       // By way of JSON, so that both formats say the same of undefined and of sets.
       return write(stringify(JSON.parse(JSON.stringify(data)), { lineWidth: 0, aliasDuplicateObjects: false }));
     }

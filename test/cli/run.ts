@@ -19,7 +19,7 @@ export interface RunOptions {
 }
 
 /** The bundled command, as users run it. `before(buildCli)` makes it. */
-export const PROGRAM = join(dist, 'plumbline.cjs');
+export const PROGRAM = join(dist, 'plumbline.mjs');
 export const buildCli = buildOnce;
 
 /** Runs `plumbline` as a process of its own, in an environment without a cluster but the one given. */

@@ -13,7 +13,7 @@ describe('the console in the demo', function () {
   before(() => buildOnce());
 
   it('shows the real extender’s view: a VM near its network with its padding, and why another waits', async () => {
-    const demo = spawn(process.execPath, [join(dist, 'plumbline.cjs'), 'demo', '--console'], {
+    const demo = spawn(process.execPath, [join(dist, 'plumbline.mjs'), 'demo', '--console'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const ended = new Promise<number | null>((resolve) => demo.once('exit', resolve));

@@ -34,7 +34,7 @@ const PROGRAMS = [join(root, 'dist/'), `${import.meta.dirname}/`];
 
 /** Runs the demo as its user does, and reads its JSON document. */
 function demo(...flags: string[]): Promise<Outcome> {
-  return run(process.execPath, join(root, 'dist/plumbline.cjs'), 'demo', '--json', ...flags);
+  return run(process.execPath, join(root, 'dist/plumbline.mjs'), 'demo', '--json', ...flags);
 }
 
 function run(program: string, ...args: string[]): Promise<Outcome> {
@@ -90,7 +90,7 @@ describe('the demo', function () {
   });
 
   it('--keep: ends with nothing that doctor finds wrong', async () => {
-    const program = join(root, 'dist/plumbline.cjs');
+    const program = join(root, 'dist/plumbline.mjs');
     const child = spawn(process.execPath, [program, 'demo', '--keep'], { stdio: ['ignore', 'pipe', 'inherit'] });
     const ended = new Promise((resolve) => child.once('exit', resolve));
     try {
@@ -122,7 +122,7 @@ describe('the demo', function () {
   });
 
   it('pins real threads on a machine with a single CPU, too', async () => {
-    const command = [process.execPath, join(root, 'dist/plumbline.cjs'), 'demo', '--json'];
+    const command = [process.execPath, join(root, 'dist/plumbline.mjs'), 'demo', '--json'];
     const only = String((await machineCpus()).first);
     const { held, steps } = await run('taskset', '--cpu-list', only, ...command);
     const { pinned, mask, vcpus } = (steps[4]?.data ?? {}) as unknown as PinnedStep;

@@ -120,7 +120,7 @@ describe('the quickstart, from an empty folder', function () {
     folder = clone();
     bin = mkdtempSync(join(tmpdir(), 'plumbline-bin-'));
     // `plumbline` of the README stands for an installed command.
-    symlinkSync(join(folder, 'dist/plumbline.cjs'), join(bin, 'plumbline'));
+    symlinkSync(join(folder, 'dist/plumbline.mjs'), join(bin, 'plumbline'));
     terminal = openTerminal(folder, `${process.env['PATH']}:${bin}`);
   });
   after(async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
 import { DAEMONS } from '../../cli/demo/daemons.ts';
-import { buildOnce, root } from '../support/bundles.ts';
+import { buildOnce, dist, root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 import { type Registry, startRegistry } from './registry-stand-in.ts';
 
@@ -64,16 +64,19 @@ describe('the npm package', function () {
   it('is what runs, and nothing else', () => {
     const files = packed.files.map(({ path }) => path);
     const page = ['console.css', 'console.js', 'icon.svg', 'index.html'].map((file) => `dist/console/${file}`);
+    const parts = readdirSync(join(dist, 'cli')).map((file) => `dist/cli/${file}`);
+    assert.ok(parts.length > 10, 'a part for each subcommand');
     assert.deepEqual(files.sort(), [
       'LICENSE',
       'README.md',
       'THIRD-PARTY-LICENSES',
       'dist/api-schemas.json',
+      ...parts.sort(),
       ...page,
       'dist/device-plugin-worker.cjs',
       'dist/node-agent.cjs',
       'dist/ovs-stand-in.cjs',
-      'dist/plumbline.cjs',
+      'dist/plumbline.mjs',
       'dist/qemu-stand-in.cjs',
       'dist/scheduler-plugin.cjs',
       'dist/webhook.cjs',
@@ -82,17 +85,19 @@ describe('the npm package', function () {
       'manifests/base/webhook/validating-webhook.yaml',
       'package.json',
     ]);
-    const command = packed.files.find(({ path }) => path === 'dist/plumbline.cjs');
+    const command = packed.files.find(({ path }) => path === 'dist/plumbline.mjs');
     assert.equal((command?.mode ?? 0) & 0o111, 0o111);
   });
 
   it('depends on what its bundles require, at the repository’s versions; the repository itself cannot be published', () => {
-    const bundles = readdirSync(inPackage('dist')).filter((file) => file.endsWith('.cjs'));
-    const required = bundles.flatMap((file) =>
-      [...readFileSync(inPackage(`dist/${file}`), 'utf8').matchAll(/\brequire\("([^"./][^"]*)"\)/g)].map(
-        ([, name = '']) => name,
-      ),
-    );
+    const bundles = readdirSync(inPackage('dist'), { recursive: true, encoding: 'utf8' });
+    const required = bundles
+      .filter((file) => /\.[cm]js$/.test(file))
+      .flatMap((file) =>
+        [...readFileSync(inPackage(`dist/${file}`), 'utf8').matchAll(/\b(?:require\(|from)"([^"./][^"]*)"/g)].map(
+          ([, name = '']) => name,
+        ),
+      );
     // ws tries two packages more, which the repository does not have either.
     const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: object };
     const isInstalled = (name: string) => `node_modules/${name}` in packages;

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
-import { dist } from '../../support/bundles.ts';
+import { copyCommand } from '../command-files.ts';
 import type { Lab } from '../lab.ts';
 
 const HOME = '/opt/plumbline-lab/qemu';
@@ -47,10 +47,11 @@ export async function installQemu(lab: Lab): Promise<GuestQemu> {
     const libraries = needed.filter((path) => !C_LIBRARY.test(path));
     const files = [QEMU, ...libraries, ...[MODULE, ...FIRMWARE].filter((path) => existsSync(path))];
     const flat = ['--transform', 's,.*/,,', '-h', '-P'];
-    execFileSync('tar', ['-cf', tar, ...flat, ...files, join(dist, 'plumbline.cjs')]);
+    execFileSync('tar', ['-cf', tar, ...flat, ...files]);
     await lab.run(`rm -rf ${HOME} && mkdir -p ${HOME} && ln -s ../agent/node_modules ${HOME}/node_modules`);
     await lab.copy(tar, `${HOME}/qemu.tar`);
     await lab.run(`tar -C ${HOME} -xf ${HOME}/qemu.tar && rm ${HOME}/qemu.tar`);
+    await copyCommand(lab, HOME);
   } finally {
     rmSync(directory, { recursive: true });
   }
@@ -84,7 +85,7 @@ export async function installQemu(lab: Lab): Promise<GuestQemu> {
       return threads(name);
     },
     plumbline: (name, mask) =>
-      lab.run(`node ${HOME}/plumbline.cjs qemu --qmp ${HOME}/${name}.qmp --mask ${mask} 2>&1; echo "status $?"`),
+      lab.run(`node ${HOME}/plumbline.mjs qemu --qmp ${HOME}/${name}.qmp --mask ${mask} 2>&1; echo "status $?"`),
     async allowed(tids) {
       const files = tids.map((tid) => `/proc/${tid}/status`).join(' ');
       return (await lab.run(`grep -h Cpus_allowed_list ${files} | cut -f2`)).trim().split('\n');

@@ -1,0 +1,27 @@
+import * as z from 'zod';
+import { objectMeta } from '../../kube/resources.ts';
+import { usingCluster } from '../support/cluster.ts';
+import { NODE_TOPOLOGIES_PATH, readAll } from '../support/lists.ts';
+import type { Names } from './candidates.ts';
+
+const named = z.object({ metadata: objectMeta });
+/** Seconds: the user who presses Tab does not wait longer. */
+const PATIENCE = 2;
+
+const PATHS = {
+  vm: (namespace: string) => `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachines`,
+  pod: (namespace: string) => `/api/v1/namespaces/${namespace}/pods`,
+  node: () => NODE_TOPOLOGIES_PATH,
+} as const;
+
+/**
+ * The names of the cluster's objects of a kind.
+ * @throws if the cluster does not answer
+ */
+export const namesOf: Names = async (kind, namespace) => {
+  const flags = { requestTimeout: PATIENCE, ...(namespace !== undefined && { namespace }) };
+  return usingCluster(flags, async ({ client, namespace: own }) => {
+    const found = await readAll(client, PATHS[kind](own), named);
+    return found.map(({ metadata }) => metadata.name ?? '');
+  });
+};
