@@ -6,7 +6,7 @@ import { buildConsole } from './build-console.ts';
 
 /**
  * Bundles each daemon and the command line tool into one file each in dist/, and the console's page into dist/console.
- * koffi stays outside: it is a native module. The CNI plugin is built next to them where its compiler is installed.
+ * koffi stays outside, because it is a native module. The CNI plugin is built as well if its compiler is installed.
  */
 const ENTRIES = {
   webhook: 'webhook/main.ts',
@@ -61,7 +61,7 @@ const { metafile } = await build({
 // A separate file, because only the demo reads it.
 await cp('sandbox/api-server/gen/components.json', join(OUT, 'api-schemas.json'));
 const outputs = { ...metafile.outputs, ...(await buildConsole(join(OUT, 'console'))) };
-// The source files by bundle: the images' context, their licences and their bills of materials use this list.
+// The source files of each bundle, for the images' context, licences and bills of materials.
 const inputs = Object.entries(outputs).map(([file, output]) => [
   relative(OUT, file),
   Object.keys(output.inputs).sort(),
