@@ -70,7 +70,7 @@ function unpadded(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
   return ['WebhookMissed', what];
 }
 
-/** It asks for something else. What its agent reports of the mask of one that runs is worth more than a check of the mask. */
+/** The pod asks for networks or a mask and has no decision. For a running pod the agent's report about the mask counts instead. */
 function undecided(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
   if (decidedOf(pod.metadata) !== undefined) return undefined;
   const { annotations = {} } = pod.metadata;

@@ -72,7 +72,7 @@ export interface AreaReport {
   readonly findings: readonly Finding[];
   /** Checks without a fault, for people. */
   readonly seen: readonly string[];
-  /** What could not be checked, and why. */
+  /** Checks that were not possible, and why. */
   readonly unseen: readonly string[];
 }
 

@@ -75,7 +75,7 @@ function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>)
 }
 
 /**
- * Whether a launcher's VM, or one of the same replica set or pool, still exists. A VM that its user deleted is no finding.
+ * Whether a launcher's VM, or one of the same replica set or pool, still exists. A VM that its user deleted is not a finding.
  * Without permission to read VMs, all launchers count.
  */
 function isOwned({ machines, instances }: Facts): (event: Occurrence) => boolean {
