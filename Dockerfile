@@ -4,7 +4,7 @@
 #   docker build --target node-agent       --tag plumbline-node-agent:0.1.0 .
 #   docker build --target console          --tag plumbline-console:0.1.0 .
 # `--platform linux/arm64` builds for DPUs and other arm64 machines, on either architecture and without emulation.
-# `npm run build:image -- NAME --out DIRECTORY` makes what is in an image without a container engine.
+# `npm run build:image -- NAME --out DIRECTORY` builds the content of an image without a container engine.
 
 # glibc, apt, Node.js 20.19 or newer and npm.
 ARG BUILD_BASE=docker.io/library/node:24-bookworm-slim
@@ -23,12 +23,12 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends gcc libc6-dev make musl-tools $compiler \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
-# Another npm registry to ask.
+# An alternative npm registry.
 ARG NPM_CONFIG_REGISTRY
 COPY package.json package-lock.json ./
-# koffi comes built; nothing needs an install script.
+# koffi is prebuilt; no package needs an install script.
 RUN npm ci --ignore-scripts
-# koffi's module for the image's architecture.
+# koffi's native module for the image's architecture.
 RUN mkdir /target && cp package.json package-lock.json /target \
  && case "$TARGETARCH" in amd64) cpu=x64 ;; *) cpu=$TARGETARCH ;; esac \
  && npm ci --prefix /target --ignore-scripts --omit=dev --os=linux --cpu=$cpu
@@ -61,7 +61,7 @@ EXPOSE 8081
 ENTRYPOINT ["/nodejs/bin/node", "/plumbline/console.cjs"]
 CMD []
 
-# Root, as the kubelet's sockets are root's. manifests/base/namespace.yaml has every reason, and what it does without.
+# Root, because root owns the kubelet's sockets. manifests/base/namespace.yaml lists all reasons, and the privileges that are not needed.
 FROM ${RUN_BASE} AS node-agent
 COPY --from=build /images/node-agent /
 USER 0:0

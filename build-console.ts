@@ -5,8 +5,8 @@ import { build, type Metafile } from 'esbuild';
 const PAGE = join(import.meta.dirname, 'console');
 
 /**
- * Bundles the page of console/ into a folder that the console's server serves as it is.
- * @returns what went into each file
+ * Bundles the page of console/ into a directory for the console's server.
+ * @returns the inputs of each output file
  */
 export async function buildConsole(out: string): Promise<Metafile['outputs']> {
   await mkdir(out, { recursive: true });

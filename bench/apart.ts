@@ -5,11 +5,11 @@ import { endsWithUs } from '../test/support/children.ts';
 import { root } from './support/process.ts';
 import type { BenchResult } from './support/timing.ts';
 
-/** What the process of one group is given. */
+/** Input of the process that measures one group. */
 export interface GroupRun {
   /** Index in GROUPS. */
   readonly group: number;
-  /** Beginning of the names that are wanted. */
+  /** Prefix of the names to measure. */
   readonly prefix: string;
   readonly quick: boolean;
   readonly nodes: number;
@@ -19,9 +19,9 @@ export interface GroupRun {
 }
 
 /**
- * Measures one group in a process of its own, so that no row depends on what was compiled, allocated or collected for the rows
- * before it.
- * @throws Error if that process fails; what it writes to standard error is shown
+ * Measures one group in a separate process, so that no row depends on code that was compiled, or memory that was
+ * allocated or collected, for earlier rows.
+ * @throws Error if that process fails; its standard error is shown
  */
 export async function measureApart(run: GroupRun): Promise<BenchResult[]> {
   const args = ['--import', 'tsx', join(root, 'bench/group.ts'), JSON.stringify(run)];

@@ -16,7 +16,7 @@ import type { BenchGroup } from './support/settings.ts';
 import { VM_PINNING_BENCHES } from './vm-pinning/index.ts';
 import { WEBHOOK_BENCHES } from './webhook/index.ts';
 
-/** What each group's names begin with, so that a prefix runs no more than it must. */
+/** Prefixes of each group's names, so that a prefix only runs the required groups. */
 export const GROUPS: readonly BenchGroup[] = [
   { names: ['model.'], benches: MODEL_BENCHES },
   ...HOSTILE_BENCHES,

@@ -3,8 +3,8 @@ import { cpus } from 'node:os';
 import type { BenchResult } from './support/timing.ts';
 
 /**
- * What each measurement is, and against what; by name or the beginning of names, the longest one counts. A measurement
- * without an entry cannot be written down.
+ * The description and the base of each measurement, by name or prefix; the longest one applies. A measurement without
+ * an entry cannot be recorded.
  */
 const AGAINST: Readonly<Record<string, string>> = {
   'webhook.reviews-over-express':
@@ -93,8 +93,7 @@ const COLUMNS =
   '| measurement | ratio | spread | held to | what; against what | machine |\n| --- | ---: | ---: | ---: | --- | --- |';
 
 /**
- * Puts results into the table, in the order of their names, next to existing ones that were not measured now; of
- * these the figures stay as they are.
+ * Adds results to the table, ordered by name. Rows that were not measured now stay unchanged.
  * @throws Error if a result has no text in `AGAINST`
  */
 export function writeTable(file: string, results: readonly BenchResult[]): void {
@@ -119,7 +118,7 @@ function rowsOf(file: string): [string, string][] {
   ]);
 }
 
-/** @throws Error if AGAINST has no text for it */
+/** The description of a measurement. @throws Error if AGAINST has no text for it */
 function whatOf(name: string): string {
   const key = Object.keys(AGAINST)
     .filter((beginning) => name.startsWith(beginning))

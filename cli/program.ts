@@ -9,9 +9,9 @@ Exit status: 0 done, 1 done and something is wrong, 2 wrong flags or input, 3 th
 4 the object does not exist. Also installed as a plugin: kubectl plumbline.`;
 
 /**
- * The program with its subcommands, of which only those that are asked for are loaded; of the others only the names.
- * @param name as it was called: `plumbline` or `kubectl plumbline`
- * @param isMeant whether a subcommand is loaded
+ * Creates the program with its subcommands. It only loads the selected ones; of the others it only has the names.
+ * @param name of the call: `plumbline` or `kubectl plumbline`
+ * @param isMeant whether to load a subcommand
  */
 export async function createProgram(name: string, isMeant: (command: string) => boolean): Promise<Command> {
   const program = new Command(name)
@@ -39,7 +39,7 @@ function withSubcommands(command: Command): Command[] {
 /**
  * Runs a command line. Never throws: an error becomes one line on standard error.
  * @param args without node and program
- * @returns the status to exit with; undefined: what the command has set
+ * @returns the exit status; undefined: the command has set it
  */
 export async function runProgram(name: string, args: readonly string[]): Promise<ExitStatus | undefined> {
   const [first = '', second = ''] = args.filter((arg) => !arg.startsWith('-'));

@@ -6,13 +6,13 @@ import { entries, readId, readOptional } from './sysfs-files.ts';
 export interface Cache {
   readonly level: number;
   readonly type: 'data' | 'instruction' | 'unified';
-  /** Bytes; undefined where the kernel does not tell. */
+  /** Size in bytes; undefined if the kernel does not report it. */
   readonly size: number | undefined;
   readonly cpus: CpuSet;
 }
 
 /**
- * The caches of the online CPUs, each once, by level, then by their first CPU. None where the kernel tells none, as on
+ * The caches of the online CPUs, each once, by level, then by their first CPU. Empty if the kernel reports none, as on
  * many virtual machines.
  *
  * Source: Documentation/ABI/testing/sysfs-devices-system-cpu of the kernel.
@@ -45,7 +45,7 @@ async function readCache(directory: string, online: CpuSet): Promise<Cache | und
 
 const UNITS: Readonly<Record<string, number>> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
 
-/** `32K`, as the kernel writes sizes of caches. */
+/** Parses `32K`, the kernel's format for cache sizes. */
 function bytesOf(text: string): number | undefined {
   const [, amount, unit = ''] = /^(\d+)([KMG]?)$/.exec(text.trim()) ?? [];
   return amount === undefined ? undefined : Number(amount) * (UNITS[unit] ?? 1);

@@ -2,17 +2,20 @@ import { join } from 'node:path';
 import type { CellMemory } from '../model/kubelet/memory-state.ts';
 import { entries, numaNodeIds, readId, readOptional } from './sysfs-files.ts';
 
-/** Memory and distances of NUMA nodes, as the kubelet reads them at its start. */
+/** Memory and distances of NUMA nodes, as the kubelet reads them when it starts. */
 export interface HostMemory {
-  /** Bytes by NUMA node, those without CPUs included; only of nodes whose memory the kernel tells. */
+  /** Bytes by NUMA node, including nodes without CPUs; only nodes whose memory the kernel reports. */
   readonly cells: readonly CellMemory[];
-  /** By NUMA node: the distance to each node that has CPUs, ascending by id. Undefined where the kernel tells none. */
+  /**
+   * For each NUMA node, its distances to the nodes that have CPUs, ascending by id. Undefined if the kernel reports
+   * none.
+   */
   readonly distances: Readonly<Record<string, readonly number[]>> | undefined;
 }
 
 /**
- * Reads the memory of all nodes: the kubelet's memory manager also gives away that of nodes without CPUs.
- * @param cellIds the nodes that have CPUs
+ * Reads the memory of all NUMA nodes, because the kubelet's memory manager also assigns that of nodes without CPUs.
+ * @param cellIds the nodes with CPUs
  *
  * Source: Documentation/ABI/stable/sysfs-devices-node of the kernel; cAdvisor's GetNodesInfo, which the kubelet uses.
  */
@@ -35,13 +38,13 @@ export async function readMemory(root: string, cellIds: readonly number[]): Prom
   return { cells, distances: Object.keys(distances).length === cellIds.length ? distances : undefined };
 }
 
-/** `Node 0 MemTotal:       65842204 kB`, in bytes. */
+/** Parses `Node 0 MemTotal:       65842204 kB` into bytes. */
 function parseMemTotal(text: string): number | undefined {
   const kibibytes = /MemTotal:\s+(\d+) kB/.exec(text)?.[1];
   return kibibytes === undefined ? undefined : Number(kibibytes) * 1024;
 }
 
-/** Bytes by the resource name of each page size that the node has pages of. */
+/** Bytes by resource name, for each page size that the node has pages of. */
 async function readHugePages(directory: string): Promise<Record<string, number>> {
   const bytes: Record<string, number> = {};
   for (const name of await entries(directory, /^hugepages-\d+kB$/)) {
@@ -52,7 +55,7 @@ async function readHugePages(directory: string): Promise<Record<string, number>>
   return bytes;
 }
 
-/** 2048 KiB as Kubernetes writes it: 2Mi. */
+/** A size in Kubernetes' notation: 2048 KiB is 2Mi. */
 function binaryQuantity(kibibytes: number): string {
   const units = ['Ki', 'Mi', 'Gi', 'Ti'];
   let [amount, unit] = [kibibytes, 0];
@@ -63,7 +66,7 @@ function binaryQuantity(kibibytes: number): string {
   return `${amount}${units[unit]}`;
 }
 
-/** The kernel's row has a column for each online node, with CPUs or without. */
+/** Parses a row of distances. It has a column for each online node, with or without CPUs. */
 function parseDistances(text: string, ids: readonly number[], wanted: readonly number[]): number[] | undefined {
   const columns = text.trim().split(/\s+/).map(Number);
   const row = wanted.map((id) => columns[ids.indexOf(id)]).filter((distance) => Number.isInteger(distance));

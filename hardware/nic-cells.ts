@@ -2,39 +2,39 @@ import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 
-/** What sysfs says about where a network interface is. */
+/** The place of a network interface according to sysfs. */
 export interface NicPlace {
   /**
-   * `hardware`: a device, or made of devices. `virtual`: of none (dummy, veth, tap). `absent`: there is no such
-   * interface.
+   * `hardware`: a device, or built on devices. `virtual`: without a device (dummy, veth, tap). `absent`: the interface
+   * does not exist.
    */
   readonly kind: 'hardware' | 'virtual' | 'absent';
-  /** NUMA nodes of the hardware; empty where they are unknown. */
+  /** NUMA nodes of the hardware; empty if unknown. */
   readonly cells: CpuSet;
-  /** Hardware below it whose NUMA node is not known, by name. */
+  /** Names of the underlying hardware whose NUMA node is unknown. */
   readonly unknown: readonly string[];
 }
 
-/** Interfaces below one that are looked at. */
+/** Number of underlying interfaces that are examined. */
 const MOST = 1024;
 
 const ABSENT: NicPlace = { kind: 'absent', cells: CpuSet.EMPTY, unknown: [] };
 const VIRTUAL: NicPlace = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
 
 /**
- * Finds the NUMA nodes of a network interface: through bonds, VLANs, bridges and whatever else the kernel lists as
- * `lower_*`, down to devices, and from a device up to the first that has a `numa_node` (a virtio NIC's own device has
- * none, its PCI function one level up does). A virtual function asks its physical one where it does not know itself.
- * -1 means unknown and is no node.
+ * Finds the NUMA nodes of a network interface. It follows bonds, VLANs, bridges and any other `lower_*` links down to
+ * devices, and from a device up to the first one with a `numa_node` (the device of a virtio NIC has none, its PCI
+ * function one level up has). A virtual function without a NUMA node has that of its physical function. -1 means
+ * unknown and is not a NUMA node.
  *
  * Source: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci of the kernel.
- * @param root where sysfs is, usually `/sys`
+ * @param root the mount point of sysfs, usually `/sys`
  */
 export function placeOfNic(root: string, name: string): NicPlace {
   return placeOnce(root, name, new Set());
 }
 
-/** Each interface is looked at once: of a stack in which many lead to the same ones there are more ways than interfaces. */
+/** Visits each interface once: a stack in which many interfaces share lower ones has more paths than interfaces. */
 function placeOnce(root: string, name: string, seen: Set<string>): NicPlace {
   const directory = directoryOf(root, name);
   const entries = list(directory);
@@ -47,13 +47,13 @@ function placeOnce(root: string, name: string, seen: Set<string>): NicPlace {
   return entries.includes('device') ? placeOfDevice(join(directory, 'device'), root, name) : VIRTUAL;
 }
 
-/** The same of a PCI function by its address, `0000:3b:00.0`. */
+/** The place of a PCI function, by its address: `0000:3b:00.0`. */
 export function placeOfPci(root: string, address: string): NicPlace {
   const directory = join(root, 'bus/pci/devices', address);
   return list(directory) === undefined ? ABSENT : placeOfDevice(directory, root, address);
 }
 
-/** Whether an interface carries a guest's traffic rather than the host's: a veth, a tap, a VF's representor. */
+/** Whether an interface carries traffic of a guest and not of the host: a veth, a tap, a VF's representor. */
 export function isGuestSide(root: string, name: string): boolean {
   const directory = directoryOf(root, name);
   if (read(join(directory, 'tun_flags')) !== undefined) return true;
@@ -63,8 +63,8 @@ export function isGuestSide(root: string, name: string): boolean {
 }
 
 /**
- * Whether an interface has a carrier; undefined where the kernel does not tell. One that is switched off has none, and
- * the kernel answers a read of its `carrier` with an error.
+ * Whether an interface has a carrier; undefined if the kernel does not report it. An interface that is down has none,
+ * and the kernel returns an error when its `carrier` is read.
  */
 export function hasCarrier(root: string, name: string): boolean | undefined {
   const directory = directoryOf(root, name);
@@ -73,13 +73,16 @@ export function hasCarrier(root: string, name: string): boolean | undefined {
   return read(join(directory, 'operstate')) === 'down' ? false : undefined;
 }
 
-/** The switch names interfaces, too: a name that leads elsewhere is one that is not there. */
+/**
+ * The sysfs directory of an interface. The switch also chooses names: a name that leads out of the directory counts as
+ * absent.
+ */
 function directoryOf(root: string, name: string): string {
   const isName = name !== '' && name !== '.' && name !== '..' && !name.includes('/') && !name.includes('\0');
   return join(root, 'class/net', isName ? name : ' ');
 }
 
-/** What an interface is made of. A bond lists its slaves in a file of its own, too. */
+/** The lower interfaces of an interface. A bond also lists its slaves in a separate file. */
 function lowerNames(directory: string, entries: readonly string[]): string[] {
   const slaves = entries.includes('bonding') ? (read(join(directory, 'bonding/slaves')) ?? '').split(/\s+/) : [];
   const lower = entries.filter((entry) => entry.startsWith('lower_')).map((entry) => entry.slice('lower_'.length));
@@ -92,7 +95,7 @@ function placeOfDevice(device: string, root: string, name: string): NicPlace {
   return { kind: 'hardware', cells: CpuSet.of([node]), unknown: [] };
 }
 
-/** The NUMA node of the nearest device above that says one. */
+/** The NUMA node of the nearest ancestor device that has one. */
 function nodeAbove(device: string, root: string): number | undefined {
   let [path, top] = [real(device), real(root)];
   while (path !== undefined && top !== undefined && path.length > top.length) {
@@ -123,7 +126,7 @@ function list(directory: string): string[] | undefined {
   return quietly(() => readdirSync(directory));
 }
 
-/** A file's text without the blank at its end; undefined where it is missing or the kernel has no answer. */
+/** The text of a file without trailing white space; undefined if the file is missing or unreadable. */
 function read(file: string): string | undefined {
   return quietly(() => readFileSync(file, 'utf8').trim());
 }

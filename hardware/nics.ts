@@ -3,19 +3,19 @@ import { basename, join } from 'node:path';
 import { hasCarrier, isGuestSide, placeOfNic } from './nic-cells.ts';
 import { entries, readId } from './sysfs-files.ts';
 
-/** A network interface that is hardware, or is made of such. */
+/** A network interface that is hardware or is built on hardware. */
 export interface Nic {
   readonly name: string;
-  /** NUMA nodes; empty where the kernel does not know. */
+  /** NUMA nodes; empty if unknown to the kernel. */
   readonly cells: readonly number[];
-  /** Of a PCI function: `0000:3b:00.0`. */
+  /** Address of its PCI function: `0000:3b:00.0`. */
   readonly pci: string | undefined;
   readonly driver: string | undefined;
-  /** Undefined where the kernel does not tell. */
+  /** Undefined if the kernel does not report it. */
   readonly up: boolean | undefined;
-  /** Megabits a second; undefined where there is no link. */
+  /** Megabits per second; undefined without a link. */
   readonly speed: number | undefined;
-  /** Virtual functions that exist. */
+  /** Number of existing virtual functions. */
   readonly virtualFunctions: number;
 }
 
@@ -42,7 +42,7 @@ export async function readNics(root: string): Promise<Nic[]> {
   return nics;
 }
 
-/** The name of what a link leads to. */
+/** The name of a link's target. */
 function real(path: string): string | undefined {
   try {
     return basename(realpathSync(path));

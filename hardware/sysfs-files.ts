@@ -1,14 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { PlumblineError } from '../model/errors.ts';
 
-/** A sysfs tree that lacks what a host cannot be described without; the message names the file. */
+/** A sysfs tree without a file that is required to describe a host; the message names the file. */
 export class SysfsError extends PlumblineError {
   constructor(message: string, options?: ErrorOptions) {
     super('sysfs', message, options);
   }
 }
 
-/** A file's text, or undefined where there is none or the kernel says that it means nothing here. */
+/** The text of a file, or undefined if it is missing or does not apply to this hardware. */
 export async function readOptional(file: string): Promise<string | undefined> {
   try {
     return await readFile(file, 'utf8');
@@ -18,13 +18,13 @@ export async function readOptional(file: string): Promise<string | undefined> {
   }
 }
 
-/** A number that names something; negative ones (sysfs says -1 for unknown) name nothing. */
+/** An id in a file. Negative numbers mean unknown in sysfs and result in undefined. */
 export async function readId(file: string): Promise<number | undefined> {
   const text = (await readOptional(file))?.trim();
   return text === undefined || !/^\d+$/.test(text) ? undefined : Number(text);
 }
 
-/** The names in a directory that match; none where it is missing. */
+/** The matching names in a directory; empty if it is missing. */
 export async function entries(directory: string, pattern: RegExp): Promise<string[]> {
   try {
     return (await readdir(directory)).filter((name) => pattern.test(name));
@@ -34,13 +34,16 @@ export async function entries(directory: string, pattern: RegExp): Promise<strin
   }
 }
 
-/** The NUMA nodes that sysfs has a directory of, ascending. */
+/** The NUMA nodes with a directory in sysfs, ascending. */
 export async function numaNodeIds(directory: string): Promise<number[]> {
   const names = await entries(directory, /^node\d+$/);
   return names.map((name) => Number(name.slice('node'.length))).sort((a, b) => a - b);
 }
 
-/** ENOENT and ENOTDIR; also ENODEV and EINVAL, with which some sysfs files answer a read when they mean nothing. */
+/**
+ * Whether a file is absent: ENOENT and ENOTDIR; also ENODEV and EINVAL, which some sysfs files return if they do not
+ * apply.
+ */
 function isAbsent(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   return ['ENOENT', 'ENOTDIR', 'ENODEV', 'EINVAL'].includes(code);

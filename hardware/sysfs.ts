@@ -5,8 +5,8 @@ import { describeSysfs, type SysfsCpu } from '../model/host-siblings.ts';
 import { entries, numaNodeIds, readId, readOptional, SysfsError } from './sysfs-files.ts';
 
 /**
- * Describes the host below `root` (usually `/sys`) by its online CPUs. A system without NUMA directories is one cell 0;
- * one without last-level cache ids has no `uncores`.
+ * Describes the host below `root` (usually `/sys`) by its online CPUs. A system without NUMA directories has a single
+ * cell 0; one without ids of last-level caches has no `uncores`.
  *
  * Source: Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node of the kernel.
  * @throws SysfsError if the CPU directory is missing
@@ -21,11 +21,11 @@ export async function readHost(root: string): Promise<HostDescription> {
     cpus: await Promise.all([...online].map((cpu) => readCpu(cpuDirectory, cpu))),
     nodes: await readNodes(join(root, 'devices/system/node'), online),
   });
-  // Firmware that tells no sockets is of a machine with one.
+  // Firmware that reports no sockets is of a machine with one.
   return { ...description, sockets: description.sockets ?? [{ id: 0, cpus: online.toString() }] };
 }
 
-/** The CPUs that run now. @throws SysfsError @throws ParseError */
+/** The CPUs that are online. @throws SysfsError @throws ParseError */
 export async function readOnline(cpuDirectory: string): Promise<CpuSet> {
   const file = join(cpuDirectory, 'online');
   const text = await readOptional(file);
@@ -35,7 +35,7 @@ export async function readOnline(cpuDirectory: string): Promise<CpuSet> {
   return online;
 }
 
-/** CPUs that the scheduler leaves alone unless a thread asks for them (isolcpus); none where the kernel tells none. */
+/** CPUs that the kernel's scheduler does not balance (isolcpus); empty if the kernel reports none. */
 export async function readIsolated(root: string): Promise<CpuSet> {
   return CpuSet.parse((await readOptional(join(root, 'devices/system/cpu/isolated'))) ?? '');
 }
@@ -48,14 +48,14 @@ async function readCpu(cpuDirectory: string, id: number): Promise<SysfsCpu> {
     '';
   return {
     id,
-    // A CPU is its own sibling even where the list is empty, as on some virtual machines.
+    // A CPU is its own sibling even if the list is empty, as on some virtual machines.
     siblings: siblings.trim() === '' ? String(id) : siblings,
     socket: await readId(join(directory, 'topology/physical_package_id')),
     uncore: await readLastLevelCache(join(directory, 'cache')),
   };
 }
 
-/** The id of the cache of the highest level among `index*`, or undefined if the system does not number its caches. */
+/** The id of the cache of the highest level among `index*`, or undefined if the caches have no ids. */
 async function readLastLevelCache(directory: string): Promise<number | undefined> {
   let last: { level: number; id: number | undefined } | undefined;
   for (const index of await entries(directory, /^index\d+$/)) {
@@ -71,7 +71,7 @@ async function readNodes(directory: string, online: CpuSet): Promise<{ id: numbe
   let placed = CpuSet.EMPTY;
   for (const id of await numaNodeIds(directory)) {
     const cpus = CpuSet.parse((await readOptional(join(directory, `node${id}/cpulist`))) ?? '').intersect(online);
-    // Nodes of memory alone hold no CPU and can hold no VM; they count for nothing here.
+    // Nodes without CPUs cannot run a VM, so they are left out.
     if (!cpus.isEmpty) nodes.push({ id, cpus: cpus.toString() });
     placed = placed.union(cpus);
   }

@@ -5,44 +5,44 @@ import { parse } from 'yaml';
 import * as z from 'zod';
 import { ConfigError } from '../runtime/config.ts';
 
-/** Where the API server is, and what requests to it are sent with. */
+/** The address of the API server and the credentials of requests to it. */
 export interface ApiAccess {
   /** `https://10.96.0.1:443`, without a slash at its end. */
   readonly server: string;
-  /** Asked for each request: tokens are replaced while a process runs. */
+  /** Called for each request, because tokens are replaced while a process runs. */
   readonly requestOptions: () => ConnectionOptions | Promise<ConnectionOptions>;
 }
 
-/** As Node's `https.request` takes them. Without `ca` the system's own authorities count. */
+/** Options of Node's `https.request`. Without `ca` the system's certificate authorities apply. */
 export interface ConnectionOptions extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
   readonly rejectUnauthorized?: boolean;
-  /** The name that the server's certificate must have, where it is not the server's address. */
+  /** The name in the server's certificate, if it differs from the server's address. */
   readonly servername?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A daemon's way: a service account, or a kubeconfig that it was given. */
+/** The access of a daemon: a service account, or a kubeconfig set by a flag. */
 export interface DaemonAccess extends ApiAccess {
-  /** The bearer token, as it is now: the kubelet replaces it every hour. Undefined: there is none. */
+  /** The current bearer token; the kubelet replaces it every hour. Undefined: there is none. */
   readonly token: () => string | undefined;
-  /** Where that is read from, if a kubeconfig names a file. */
+  /** The file that holds the token; undefined if a kubeconfig contains the token itself or there is none. */
   readonly tokenFile: string | undefined;
 }
 
-/** What a pod has of its service account. */
+/** Directory of the service account's files in a pod. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 export interface AccessOptions {
-  /** A kubeconfig file; undefined: the service account of the pod this runs in. */
+  /** A kubeconfig file. Undefined: use the service account of this pod. */
   readonly kubeconfig: string | undefined;
-  /** What KUBERNETES_SERVICE_HOST and _PORT say. */
+  /** The environment variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. */
   readonly serviceHost: string | undefined;
   readonly servicePort: number;
 }
 
 /**
- * Never looks for a kubeconfig by itself: a daemon that an administrator tries out would act on whatever cluster their
- * current context is.
+ * Selects the credentials of a daemon. It uses a kubeconfig only if a flag names one: otherwise a daemon that an
+ * administrator tries out would act on the cluster of their current context.
  * @throws ConfigError if there is neither a usable kubeconfig nor a service account
  */
 export function apiAccess({ kubeconfig, serviceHost, servicePort }: AccessOptions): DaemonAccess {
@@ -107,8 +107,9 @@ const kubeconfigFile = z.object({
 });
 
 /**
- * A kubeconfig's current context, with a token or a certificate; credential plugins are for people's machines.
- * @throws ConfigError
+ * Reads the current context of a kubeconfig that contains a token or a certificate. Credential plugins are not
+ * supported.
+ * @throws ConfigError if the file cannot be read, or if the context has no server or no supported credentials
  */
 export function kubeconfigAccess(file: string): DaemonAccess {
   const found = kubeconfigFile.safeParse(parseYaml(file));

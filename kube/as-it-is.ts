@@ -1,16 +1,16 @@
 import type * as z from 'zod';
 
-/** Whether a value is of a shape, and none of it would be changed by reading it. */
+/** Whether a value has a shape, and whether parsing would leave all of it unchanged. */
 export type Check = (value: unknown) => boolean;
 
-/** What a transformation does to a value. */
+/** A function that a schema applies to a value. */
 type Transformation = (...args: never[]) => unknown;
 
-/** Transformations that leave some values as they are, and which. */
+/** For each registered transformation, the check for values that it leaves unchanged. */
 const known = new WeakMap<Transformation, Check>();
 
 /**
- * Says which values a transformation of a schema returns as they came.
+ * Registers which values a transformation of a schema returns unchanged.
  * @returns the transformation
  */
 export function leaves<Its extends Transformation>(transformation: Its, check: Check): Its {
@@ -19,11 +19,12 @@ export function leaves<Its extends Transformation>(transformation: Its, check: C
 }
 
 /**
- * Compiles a schema into a check that neither copies nor explains: true only where the schema takes a value and every field
- * that it declares keeps its value, so that the value can stand for what the schema would read. False says nothing: the
- * schema must read the value then. What the check does not understand it leaves to the schema.
+ * Compiles a schema into a check that neither copies nor explains. True means that the schema accepts the value and
+ * changes no declared field, so the caller can use the value without parsing it. False means that the schema must parse
+ * the value. The check returns false for parts of a schema that it does not support.
  *
- * Reading one launcher by its schema takes a twentieth of a review's processor time, and makes garbage of the same size.
+ * Parsing one launcher with its schema takes a twentieth of a review's processor time and creates garbage of the same
+ * size.
  */
 export function asIs(schema: z.core.$ZodType): Check {
   const { def } = (schema as z.core.$ZodTypes)._zod;
@@ -76,7 +77,7 @@ const never: Check = () => false;
 
 const hasRules = ({ checks }: { readonly checks?: readonly unknown[] | undefined }) => (checks ?? []).length > 0;
 
-/** The only rule of an array that is understood; undefined where there are others. */
+/** The minimum length of an array, the only supported rule; undefined if there are other rules. */
 function leastLength({ checks = [] }: z.core.$ZodArrayDef): number | undefined {
   let least = 0;
   for (const { _zod } of checks) {

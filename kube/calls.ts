@@ -1,29 +1,29 @@
 import type { KubeClient, RequestOptions } from './client.ts';
 import { KubeError } from './errors.ts';
 
-/** What is sent. */
+/** A request body and its media type. */
 export interface Content {
   readonly type: string;
   readonly body: object;
 }
 
-/** One call: resolves to what its answer's body says, undefined where it is empty. @throws KubeError */
+/** One call. Resolves to the decoded response body, or undefined if it is empty. @throws KubeError */
 export type Exchange = (method: string, path: string, options: RequestOptions, content?: Content) => Promise<unknown>;
 
-/** Bytes of an answer. The largest object that the API server stores is 1.5 MiB, and it takes 3 MiB in a request. */
+/** Bytes of a response. The API server stores objects of at most 1.5 MiB and accepts requests of at most 3 MiB. */
 export const LARGEST_ANSWER = 16 * 1024 * 1024;
-/** Characters of what a server says in a refusal that go into an error. */
+/** Characters of a server's reason that an error contains. */
 const LONGEST_REASON = 64;
 const LONGEST_TEXT = 512;
 
 const JSON_TYPE = 'application/json';
 /**
- * What client-go sends. Aggregated APIs that declare no produced type (KubeVirt's subresources) answer 406 to a client
- * that accepts JSON alone.
+ * The Accept header of client-go. Aggregated APIs that declare no produced type (KubeVirt's subresources) respond with
+ * 406 to a client that accepts only JSON.
  */
 export const ACCEPT = 'application/json, */*';
 
-/** The calls that are answered once, over whatever carries them. */
+/** The methods that get one response each, on top of any transport. */
 export function callsOver(exchange: Exchange): Pick<KubeClient, 'get' | 'create' | 'replace' | 'patch' | 'delete'> {
   const asJson = (body: object): Content => ({ type: JSON_TYPE, body });
   return {
@@ -35,7 +35,7 @@ export function callsOver(exchange: Exchange): Pick<KubeClient, 'get' | 'create'
   };
 }
 
-/** With its question mark; empty if there is nothing to ask. */
+/** A query string with its question mark; empty without parameters. */
 export function queryString(query: RequestOptions['query']): string {
   const pairs = Object.entries(query ?? {}).flatMap(([key, value]): [string, string][] =>
     value === undefined ? [] : [[key, String(value)]],
@@ -43,7 +43,7 @@ export function queryString(query: RequestOptions['query']): string {
   return pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`;
 }
 
-/** @throws KubeError `BadAnswer` */
+/** Decodes a JSON response. @throws KubeError `BadAnswer` if it is not JSON */
 export function decode(path: string, text: string, type = 'no content type'): unknown {
   try {
     return JSON.parse(text);
@@ -52,7 +52,7 @@ export function decode(path: string, text: string, type = 'no content type'): un
   }
 }
 
-/** What an answer of 400 or more says. */
+/** The error for a response with a status of 400 or more. */
 export function statusError(method: string, path: string, status: number, text: string): KubeError {
   let reason = `HTTP${status}`;
   let message = '';
@@ -61,20 +61,20 @@ export function statusError(method: string, path: string, status: number, text: 
     if (typeof body.reason === 'string') reason = body.reason.slice(0, LONGEST_REASON);
     if (typeof body.message === 'string' && body.message !== '') message = `: ${body.message.slice(0, LONGEST_TEXT)}`;
   } catch {
-    // What stands between here and the server may answer with plain text: the status says enough.
+    // A proxy in front of the server may respond with plain text; the status is enough then.
   }
   return new KubeError(status, reason, `${method} ${path}: ${status} ${reason}${message}`);
 }
 
-/** The server did not answer. */
+/** The error for a server that did not respond. */
 export function unreachable(method: string, path: string, error: unknown): KubeError {
-  // Node.js calls every request that a signal ends "aborted"; why it did is the cause.
+  // Node.js reports "aborted" for every request that a signal ends; the cause has the reason.
   const { name, message, cause } = error as Error;
   const why = name === 'AbortError' && cause instanceof Error ? cause.message : message;
   return new KubeError(0, 'Unreachable', `${method} ${path}: ${why}`, { cause: error });
 }
 
-/** @throws KubeError `TooLarge`; the rest is not read */
+/** Reads a response as text. @param largest in bytes @throws KubeError `TooLarge`; it does not read the rest */
 export async function readText(body: AsyncIterable<Uint8Array>, largest = LARGEST_ANSWER): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;

@@ -24,41 +24,42 @@ export type PatchType =
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds for the whole exchange. Default 10. A watch has none. */
+  /** Seconds for the whole exchange. Default 10. A watch has no limit. */
   readonly timeout?: number;
-  /** Bytes of the longest answer that is read; of a longer one a KubeError `TooLarge`. Default LARGEST_ANSWER. */
+  /** Largest response in bytes; a larger one is a KubeError `TooLarge`. Default LARGEST_ANSWER. */
   readonly largest?: number;
 }
 
-/** The API server, by path: `/api/v1/nodes/worker-0`. Bodies are decoded JSON; check them with a schema. */
+/** Calls to the API server, by path: `/api/v1/nodes/worker-0`. Bodies are decoded JSON; check them with a schema. */
 export interface KubeClient {
   get(path: string, options?: RequestOptions): Promise<unknown>;
   create(path: string, body: object, options?: RequestOptions): Promise<unknown>;
   replace(path: string, body: object, options?: RequestOptions): Promise<unknown>;
   patch(path: string, type: PatchType, body: object, options?: RequestOptions): Promise<unknown>;
   delete(path: string, options?: RequestOptions & { readonly body?: object }): Promise<unknown>;
-  /** Opens a watch and returns the stream of its lines; ends with the server, the signal or `close`. */
+  /** Opens a watch and returns its bytes as they arrive; ends with the server, the signal or `close`. */
   watch(path: string, options: RequestOptions): Promise<AsyncIterable<Uint8Array>>;
   close(): Promise<void>;
 }
 
-/** Seconds for a whole exchange. */
+/** Seconds for one exchange. */
 const TIMEOUT = 10;
-/** The default limit of connections. A watch holds one. */
+/** Default limit of connections. Each watch uses one. */
 const CONNECTIONS = 32;
-/** Seconds of silence after which the kernel asks whether the server is still there; as client-go. */
+/** Seconds of silence after which the kernel sends a TCP keepalive probe, as in client-go. */
 const PROBE_AFTER = 30;
 
-/** An answer whose body is not read yet. */
+/** A response whose body has not been read. */
 interface Answered {
   readonly response: IncomingMessage;
-  /** Why it was sent a second time; the server may have done it the first time. */
+  /** The error that caused a second attempt; the server may have executed the first one. */
   readonly repeatedAfter: Error | undefined;
 }
 
 /**
- * The client of the API server that every daemon has, and the command: kept connections on Node's own HTTPS (docs/adr/0001).
- * @param connections at most; each watch takes one
+ * Creates the API client of every daemon and of the command. It keeps connections open and uses Node's own HTTPS
+ * (docs/adr/0001).
+ * @param connections limit of open connections; each watch uses one
  */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = CONNECTIONS): KubeClient {
   const { server } = access;
@@ -84,11 +85,11 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
           },
           ...(options.signal !== undefined && { signal: options.signal }),
         });
-        // A watch is silent for minutes; only the kernel notices that a server went without a word.
+        // A watch is silent for minutes. Only the kernel notices that a server has disappeared.
         request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER * 1000));
         request.on('response', (response) => resolve({ response, repeatedAfter }));
         request.on('error', (error) => {
-          // The server may have closed a kept connection just then; all that is written here may be written twice.
+          // The server may have just closed an idle connection. Every write of Plumbline is safe to repeat.
           const isStale = request.reusedSocket && repeatedAfter === undefined && options.signal?.aborted !== true;
           if (isStale) attempt(error);
           else reject(error);
@@ -106,7 +107,8 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
         const { statusCode: status = 0, headers } = response;
         const text = await readText(response, options.largest);
         if (status < 400) return text === '' ? undefined : decode(path, text, headers['content-type']);
-        // A Conflict, say, may be with what the first attempt wrote: what is certain is that its answer was lost.
+        // A Conflict, for example, may be caused by the first attempt's own write. Only the loss of its response is
+        // certain.
         if (repeatedAfter !== undefined && method !== 'GET') throw repeatedAfter;
         throw statusError(method, path, status, text);
       });

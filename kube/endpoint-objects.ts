@@ -8,21 +8,24 @@ import { objectMeta } from './resources.ts';
 export interface Endpoint {
   readonly address: string;
   readonly port: number;
-  /** The port's name in the Service. */
+  /** Name of the port in the Service. */
   readonly portName: string;
   readonly nodeName?: string | undefined;
-  /** The pod that has the address, in the Service's namespace: the API server proxies to pods only. */
+  /** The pod that has the address, in the Service's namespace. The API server proxies to pods only. */
   readonly podName?: string | undefined;
 }
 
-/** One of the two objects that publish the endpoints of a Service, of the Service's name. */
+/** An EndpointSlice or Endpoints object: both publish the endpoints of a Service and have the Service's name. */
 export interface EndpointObject {
   readonly collection: string;
-  /** The object that publishes this endpoint alone, or none. */
+  /** The object that publishes only this endpoint, or no endpoint. */
   object(endpoint: Endpoint | undefined): { readonly metadata: object };
-  /** Whether an object that was read publishes exactly what `wanted` does, labels included. @throws ZodError */
+  /**
+   * Whether an object from the API server publishes exactly the same as `wanted`, including labels.
+   * @throws ZodError
+   */
   isAs(read: unknown, wanted: object): boolean;
-  /** Whether an object that was read publishes this endpoint's address. @throws ZodError */
+  /** Whether an object from the API server publishes the address of this endpoint. @throws ZodError */
   names(read: unknown, endpoint: Endpoint): boolean;
 }
 
@@ -32,7 +35,7 @@ const ports = z
   .array(z.object({ name: z.string().nullish(), port: z.number().nullish(), protocol: z.string().nullish() }))
   .nullish();
 
-/** The fields that kube-proxy reads; others are left out. */
+/** The fields that kube-proxy reads; the schema ignores others. */
 const slice = z.object({
   metadata,
   addressType: z.string(),
@@ -98,7 +101,7 @@ export function endpointSliceOf(namespace: string, service: string): EndpointObj
 
 /** The Endpoints of a Service (core/v1), for clients that do not read EndpointSlices. */
 export function endpointsOf(namespace: string, service: string): EndpointObject {
-  // The control plane would mirror the object into a second slice.
+  // Without this label the control plane mirrors the object into a second slice.
   const own = { 'endpointslice.kubernetes.io/skip-mirror': 'true' };
   return {
     collection: `/api/v1/namespaces/${namespace}/endpoints`,
@@ -123,7 +126,7 @@ function listOf<T>(endpoint: Endpoint | undefined, item: (endpoint: Endpoint) =>
 
 const portOf = ({ port, portName }: Endpoint) => ({ name: portName, port, protocol: 'TCP' });
 
-/** The node and the pod of an address, in the form that both objects have for them. */
+/** The node and the pod of an address, in the form that both kinds use. */
 const whose = (namespace: string, { nodeName, podName }: Pick<Endpoint, 'nodeName' | 'podName'>) => ({
   ...(nodeName !== undefined && { nodeName }),
   ...(podName !== undefined && { targetRef: { kind: 'Pod', namespace, name: podName } }),

@@ -1,11 +1,11 @@
 import { PlumblineError } from '../model/errors.ts';
 
 /**
- * An answer of the API server that is no success, or no answer at all (`status` 0). The message carries the server's
- * reason and text, never the object sent.
+ * An error response of the API server, or no response at all (`status` 0). The message contains the server's reason and
+ * text, never the object that was sent.
  */
 export class KubeError extends PlumblineError {
-  /** HTTP status; 0 when the server could not be reached. */
+  /** HTTP status; 0 if the client could not reach the server. */
   readonly status: number;
   /** `reason` of the Status object: NotFound, AlreadyExists, Conflict, Forbidden, Expired … */
   readonly reason: string;
@@ -27,7 +27,7 @@ export function isAlreadyExists(error: unknown): boolean {
   return error instanceof KubeError && error.reason === 'AlreadyExists';
 }
 
-/** Another client wrote first: read again and decide again. */
+/** Whether another client wrote first (409, reason Conflict): read the object and decide again. */
 export function isConflict(error: unknown): boolean {
   return error instanceof KubeError && error.status === 409 && error.reason !== 'AlreadyExists';
 }

@@ -12,44 +12,47 @@ export interface EventTarget {
 
 export interface EventText {
   readonly type: 'Normal' | 'Warning';
-  /** CamelCase, stable: `PaddedToWholeCores`. */
+  /** Stable reason in CamelCase: `PaddedToWholeCores`. */
   readonly reason: string;
-  /** What happened to the object, for the person who runs `kubectl describe`. */
+  /** Description of what happened to the object, for users of `kubectl describe`. */
   readonly message: string;
 }
 
-/** A Node, with its name for its uid as in the kubelet's Events: `kubectl describe node` looks for that. */
+/**
+ * A Node as the target of an Event. Its uid is its name, as in the kubelet's Events: `kubectl describe node` searches
+ * by that uid.
+ */
 export function nodeTarget(name: string): EventTarget {
   return { apiVersion: 'v1', kind: 'Node', name, uid: name };
 }
 
 /**
- * Writes Kubernetes Events. Never throws and never waits for the caller: an Event is a courtesy, not a duty. How many there
- * are is bounded, for each object and for the process, since what they tell of can be a tenant's doing.
+ * Writes Kubernetes Events. It never throws and never delays the caller: Events are best effort. Their number is
+ * limited for each object and for the process, because tenants can cause them.
  */
 export interface EventRecorder {
   record(target: EventTarget, event: EventText): void;
-  /** Resolves when all Events recorded so far are written or given up. */
+  /** Resolves when all Events recorded so far are written or dropped. */
   flush(): Promise<void>;
 }
 
-/** The API server cuts longer messages off with an error. */
+/** The API server rejects longer messages. */
 const LONGEST_MESSAGE = 1024;
-/** The same Event on the same object within this many seconds is written once. */
+/** Seconds in which the same Event on the same object is written once. */
 const SAME_WITHIN = 60;
 const REMEMBERED = 1000;
-/** Events of one object at once, and seconds for each one after those; as client-go's spam filter has it. */
+/** Burst of Events for each object, and seconds for each further one; as in client-go's spam filter. */
 const BURST = 25;
 const SECONDS_EACH = 300;
-/** Writes that are under way at a time; what comes meanwhile is dropped. */
+/** Writes in flight; further Events are dropped. */
 const MOST_PENDING = 64;
-/** Seconds between two log lines about Events that were dropped. */
+/** Seconds between two log lines about dropped Events. */
 const SAID_AGAIN = 60;
 
 export interface EventRecorderOptions {
   readonly client: KubeClient;
   readonly component: string;
-  /** The node, for a daemon that has one. */
+  /** Name of the node, for a daemon that runs on one. */
   readonly host?: string;
   readonly log: Logger;
   /** Monotonic seconds. */
@@ -57,7 +60,7 @@ export interface EventRecorderOptions {
 }
 
 /**
- * Creates a recorder that sends Events in the background, within a budget, and drops repeated ones. It never rejects.
+ * Creates a recorder. It sends Events in the background, within a budget, and drops repeated ones. It never rejects.
  */
 export function createEventRecorder({ client, component, host, log, now }: EventRecorderOptions): EventRecorder {
   const recent = new Map<string, number>();
@@ -87,7 +90,7 @@ export function createEventRecorder({ client, component, host, log, now }: Event
   const write = async (target: EventTarget, event: EventText): Promise<void> => {
     const namespace = target.namespace ?? 'default';
     const time = new Date();
-    // The name must be new for each Event: the object's name, the time and a count within this process.
+    // The name must be unique for each Event: the object's name, the time, and a counter of this process.
     const name = `${target.name.slice(0, 200)}.${(time.getTime() * 1000 + (sequence++ % 1000)).toString(16)}`;
     const timestamp = `${time.toISOString().slice(0, 19)}Z`;
     try {
@@ -128,7 +131,7 @@ export function createEventRecorder({ client, component, host, log, now }: Event
   };
 }
 
-/** A token bucket for each object; those of the objects that had no Event for longest are forgotten. */
+/** A token bucket for each object. It drops the buckets of the objects whose last Event is oldest. */
 function createBudgets(now: () => number) {
   const budgets = new Map<string, { tokens: number; at: number }>();
   return {

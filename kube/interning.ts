@@ -1,6 +1,6 @@
 /**
- * Keeps one copy of each of the strings that many objects share (label keys, node kinds), where every decoded object
- * would bring its own. Emptied when it has grown large, which costs sharing and nothing else.
+ * Creates a function that keeps one copy of each string that many objects share (label keys, node kinds); without it
+ * every decoded object has its own copy. Above `most` strings it starts again with an empty table.
  */
 export function createInterning(most = 50_000): (text: string) => string {
   const known = new Map<string, string>();

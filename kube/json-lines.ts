@@ -3,8 +3,8 @@ import { KubeError } from './errors.ts';
 const NEWLINE = 0x0a;
 
 /**
- * The lines of a stream, as the API server sends watch events: one JSON object each. A last line without its end is
- * dropped, since the stream was cut there. Each byte is looked at once, however many chunks a line is split over.
+ * Splits a stream into lines: the API server sends watch events as one JSON object each. It drops an incomplete last
+ * line. It reads each byte once, even if a line is split over many chunks.
  *
  * @param longest bytes of a line
  * @throws KubeError `TooLarge`

@@ -8,31 +8,31 @@ import { type Lease, lease as leaseSchema } from './resources.ts';
 /**
  * Elects one of several replicas by a Lease.
  *
- * The holder renews. Who does not hold takes over when it has not seen the Lease *change* for the whole duration by its
- * own monotonic clock: no two clocks are compared. The holder counts from the moment before it sent its last renewal that
- * succeeded, less a margin, and so has stopped before anybody else can begin, even if its process was suspended: the
- * deadline is asked for by `isLeader` at the moment of the decision and not set by a timer.
+ * The holder renews the Lease. Another replica takes over when it has not seen the Lease *change* for the whole
+ * duration by its own monotonic clock: no two clocks are compared. The holder measures from the moment before it sent
+ * its last successful renewal and subtracts a margin. It therefore stops before another replica can start, even if its
+ * process was suspended: `isLeader` checks the deadline at the moment of the decision, not a timer.
  *
- * Source of the scheme: k8s.io/client-go/tools/leaderelection, which compares observed records in the same way.
+ * Source: k8s.io/client-go/tools/leaderelection, which compares observed records in the same way.
  */
 export interface LeaderElection {
-  /** Takes part until the signal is aborted; never rejects. */
+  /** Takes part in the election until the signal is aborted; never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** Whether this replica may act at this very moment. */
+  /** Whether this replica leads at the moment of the call. */
   isLeader(): boolean;
-  /** Whether it is known who leads: this process, or the holder of the Lease that was read. */
+  /** Whether the leader is known: this process, or the holder of the Lease as last read. */
   readonly settled: boolean;
-  /** The identity of who leads, as the Lease was last read; undefined if there is no leader. */
+  /** Identity of the leader, from the Lease as last read; undefined if there is no leader. */
   readonly holder: string | undefined;
-  /** Releases the Lease permanently, so that another replica need not wait for its expiry. Never rejects. */
+  /** Releases the Lease permanently, so that another replica does not wait until it expires. Never rejects. */
   release(): Promise<void>;
 }
 
 export interface LeaseRecord {
   readonly annotation: string;
-  /** At most 256 KiB, the API server's bound on annotations; undefined: no annotation. */
+  /** The annotation's value, at most 256 KiB (the API server's limit); undefined: no annotation. */
   write(): string | undefined;
-  /** Called before onChange with what the last leader wrote, which is that leader's word. */
+  /** Called before onChange with the annotation of the previous leader. The text is unverified. */
   read(text: string | undefined): void;
 }
 
@@ -40,29 +40,29 @@ export interface LeaderElectionOptions {
   readonly client: KubeClient;
   readonly namespace: string;
   readonly name: string;
-  /** Unique among the replicas. */
+  /** Identity of this replica, unique among the replicas. */
   readonly identity: string;
-  /** Whole seconds that a renewal counts. Default 8. */
+  /** Duration of the Lease in whole seconds. Default 8. */
   readonly duration?: number;
-  /** Seconds between renewals, and between looks. Default 2. */
+  /** Seconds between renewals, and between reads by candidates. Default 2. */
   readonly interval?: number;
-  /** What the leader writes into an annotation of the Lease with each renewal, for who leads next. */
+  /** An annotation of the Lease that the leader writes with each renewal, for the next leader. */
   readonly record?: LeaseRecord;
-  /** Called when this replica has become the leader, and when it is one no more. */
+  /** Called when this replica becomes the leader and when it stops being the leader. */
   readonly onChange: (leads: boolean) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
-  /** Milliseconds since 1970, for people who read the Lease. */
+  /** Milliseconds since 1970, only for people who read the Lease. */
   readonly wallClock?: () => number;
 }
 
-/** Stands for the version of a Lease that has changed and could not be read since. */
+/** Stands for the version of a Lease that has changed and that could not be read since. */
 const UNREAD = '';
 
-/** Upper bound, in seconds, of another holder's lease duration, whatever its Lease says: a forged one must not end elections. */
+/** Upper limit, in seconds, of the lease duration of another holder: a forged Lease must not end elections. */
 const LONGEST = 60;
-/** Of the duration, how much the holder stops earlier than others may begin. */
+/** The part of the duration by which the holder stops earlier than others may start. */
 const MARGIN = 0.25;
 
 /**
@@ -78,7 +78,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   let deadline = Number.NEGATIVE_INFINITY;
   let leading = false;
   let settled = false;
-  /** It was given up: who is about to end takes no more part. */
+  /** Whether this replica released the Lease. It takes no further part in the election. */
   let ended = false;
   let underWay: Promise<void> = Promise.resolve();
   let holder: string | undefined;
@@ -87,8 +87,8 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   const isLeader = () => now() < deadline;
 
   /**
-   * Asked before each renewal counts as well: a lease that ran out is lost even if it is won again at once, since
-   * others may have acted in between.
+   * Also called before each renewal takes effect: a Lease that has expired is lost even if this replica wins it again
+   * at once, because others may have acted in between.
    */
   const tell = () => {
     if (leading === isLeader()) return;
@@ -179,7 +179,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
     },
     async release() {
       ended = true;
-      // A renewal that is on its way would take it back.
+      // A renewal that is still in flight would take the Lease back.
       await underWay.catch(() => undefined);
       const was = isLeader();
       deadline = Number.NEGATIVE_INFINITY;
@@ -197,7 +197,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
   };
 }
 
-/** A candidate that does not lead yet hands on what is there. */
+/** A candidate that does not lead yet keeps the existing annotations. */
 function annotationsOf(record: LeaseRecord | undefined, held: Lease | undefined, leads: boolean) {
   if (record === undefined) return {};
   const text = leads ? record.write() : held?.metadata.annotations?.[record.annotation];
@@ -205,9 +205,9 @@ function annotationsOf(record: LeaseRecord | undefined, held: Lease | undefined,
 }
 
 /**
- * How long another process may think that it leads: from when the Lease was last seen to have changed, for its duration.
- * A Lease that was deleted still has its holder, who may have renewed it after it was last seen: so that it is gone
- * counts as a change, and so does that another was quicker to write it.
+ * Tracks how long another process may still consider itself the leader: for the duration of the Lease since its last
+ * observed change. The holder of a deleted Lease may have renewed it after the last read, so a deletion counts as a
+ * change. A write conflict with another replica counts as a change as well.
  */
 function createObservation({
   identity,

@@ -2,10 +2,13 @@ import * as z from 'zod';
 import type { KubeClient, RequestOptions } from './client.ts';
 import { KubeError } from './errors.ts';
 
-/** Bytes of a page that is decoded in one go; a page of one object may have LARGEST. */
+/** Bytes of a page that is decoded at once. A page of one object may have LARGEST bytes. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 const LARGEST = 16 * 1024 * 1024;
-/** By how much a page is made smaller when it turned out too large, and after how many pages it may be larger again. */
+/**
+ * Factor by which the page size shrinks when a page is too large, and the number of pages after which it may grow
+ * again.
+ */
 const SHRINK = 4;
 const GROW_AFTER = 4;
 
@@ -20,19 +23,19 @@ export interface PagesOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly path: string;
   readonly query?: RequestOptions['query'];
-  /** Objects of a page, at most. */
+  /** Largest number of objects in a page. */
   readonly page: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * The pages of a list. The API server bounds a page by its number of objects only, and a tenant chooses how large those
- * are: a page that turns out larger than PAGE_BYTES is dropped and asked for again with fewer.
+ * Reads a list in pages. The API server limits a page by the number of objects only, and tenants choose the size of
+ * objects: a page larger than PAGE_BYTES is dropped and requested again with fewer objects.
  * @throws KubeError
  */
 export async function* pagesOf({ client, path, query, page, signal }: PagesOptions): AsyncGenerator<ListPage> {
   let limit = page;
-  /** Objects of a page that was not too large of late. */
+  /** Upper limit of the page size, lowered when a page is too large. */
   let most = page;
   let pages = 0;
   let token: string | undefined;

@@ -2,11 +2,11 @@ import * as z from 'zod';
 import { leaves } from './as-it-is.ts';
 
 /**
- * A map of an API object: labels, annotations, amounts; `null` as Go writes it is none. These are most of what is
- * checked of an object, so it is done in one loop and the map stays as it came: the library's own records run two
- * schemas for each entry and copy it, which is half the time of reading a launcher.
+ * A schema of string maps in API objects: labels, annotations, amounts. `null`, as Go clients write it, counts as
+ * absent. These maps are most of an object. One loop checks them and keeps the map as it is; Zod's records run two
+ * schemas for each entry and copy the map, which takes half the time of reading a launcher.
  *
- * @param read the value as it is kept, or undefined if it is of another kind
+ * @param read returns the value to keep, or undefined if it has the wrong type
  */
 function mapOf(read: (value: unknown) => string | undefined) {
   const readMap = (input: unknown, { issues }: z.core.ParsePayload): Record<string, string> | undefined => {
@@ -39,7 +39,7 @@ function isTextMap(value: unknown): boolean {
 
 export const textMap = mapOf((value) => (typeof value === 'string' ? value : undefined));
 
-/** JSON allows a bare number where Kubernetes documents a quantity; the API server normalises it to a string. */
+/** JSON allows a bare number where Kubernetes documents a quantity; the API server converts it to a string. */
 export const resourceList = mapOf((value) => {
   if (typeof value === 'number') return String(value);
   return typeof value === 'string' ? value : undefined;

@@ -4,7 +4,7 @@ import type { Node } from './resources.ts';
 
 const ARCH_LABEL = 'kubernetes.io/arch';
 
-/** What a Node object says of its machine. */
+/** Extracts from a Node object the facts about its machine: capacity, conditions, labels. */
 export function factsOfNode({
   metadata,
   status,

@@ -4,9 +4,9 @@ import { faultOfError } from '../model/report/check.ts';
 import { type ObjectMeta, objectMeta } from './resources.ts';
 
 /**
- * NodeTopology: what a node is made of and who owns which of its CPUs, as that node's agent reports it. Cluster-scoped,
- * named after the node, status written by that agent alone. CPU sets are list strings and lists are atomic, so that a
- * report stays a few kilobytes and its managed fields a few lines.
+ * NodeTopology: the hardware of a node and the owners of its CPUs, as the node's agent reports them. It is
+ * cluster-scoped and has the node's name; only that agent writes its status. CPU sets are CPU lists such as `0-3,8` and
+ * lists are atomic, so that a report stays a few kilobytes and its managed fields a few lines.
  */
 export const NODE_TOPOLOGY_API = {
   group: 'plumbline.dev',
@@ -17,8 +17,9 @@ export const NODE_TOPOLOGY_API = {
 } as const;
 
 /**
- * The format of reports that this build writes and reads. A field more leaves it as it is; another meaning of a field, or another
- * value of an enumeration, raises it. Readers ignore a report of a format that they do not know (docs/reference/versions.md).
+ * Format of the reports that this build writes and reads. An additional field does not change it; a new meaning of a
+ * field, or a new value of an enumeration, does. Readers ignore reports with an unknown format
+ * (docs/reference/versions.md).
  */
 export const REPORT_FORMAT = 1;
 
@@ -26,9 +27,9 @@ const cpuList = z.string();
 const bytes = z.number().int().nonnegative();
 const cpuGroup = z.object({ id: z.number().int().nonnegative(), cpus: cpuList });
 
-/** Most VMs with a mask that one node reports, as the CRD's schema bounds it. */
+/** Largest number of VMs with a mask in a report, as in the CRD's schema. */
 export const MAX_PINNING = 1024;
-/** Most characters of a message in the status. */
+/** Characters of a message in the status. */
 export const MAX_PINNING_MESSAGE = 1024;
 
 export const pinningState = z.object({
@@ -36,23 +37,23 @@ export const pinningState = z.object({
   namespace: z.string(),
   podName: z.string(),
   /**
-   * pinned: every vCPU thread is on its CPUs, read back. refused: none was ever pinned, and the VM is not to be
-   * resumed. unpinned: they were pinned and no longer can be.
+   * pinned: every vCPU thread runs on its CPUs, as read back from the kernel. refused: the threads were never pinned,
+   * and the VM must not resume. unpinned: the threads were pinned and can no longer be.
    */
   state: z.enum(['pinned', 'unpinned', 'refused']),
-  /** vCPU threads found. */
+  /** Number of vCPU threads found. */
   vcpus: z.number().int().nonnegative(),
   reason: z.string().optional(),
   message: z.string().optional(),
 });
 
-/** Most containers that a report says were kept from starting, and characters of why, as the CRD bounds them. */
+/** Largest number of refused containers in a report, and characters of each message, as in the CRD. */
 export const MAX_REFUSALS = 64;
 export const MAX_REFUSAL_MESSAGE = 512;
 
-/** A container that the agent kept from starting, since its CPUs are not those it was promised. */
+/** A container that the agent did not let start, because its CPUs differ from its reservation. */
 export const refusedStart = z.object({
-  /** Undefined where the pod could not be read. */
+  /** Undefined if the agent could not read the pod. */
   podUID: z.string().optional(),
   namespace: z.string(),
   podName: z.string(),
@@ -61,7 +62,7 @@ export const refusedStart = z.object({
 });
 
 export const nodeTopologyStatus = z.object({
-  /** Absent: 1. */
+  /** Absent means 1. */
   format: z
     .literal(REPORT_FORMAT, {
       error: ({ input }) =>
@@ -71,11 +72,11 @@ export const nodeTopologyStatus = z.object({
   kubeletVersion: z.string().optional(),
   /** NUMA nodes and their online CPUs. */
   cells: z.array(cpuGroup),
-  /** Sibling lists, one for each physical core: `0,8`. */
+  /** CPU lists of SMT siblings, one for each physical core: `0,8`. */
   cores: z.array(cpuList),
   sockets: z.array(cpuGroup).optional(),
   uncores: z.array(cpuGroup).optional(),
-  /** CPUs the kubelet never gives to a container exclusively (reservedSystemCPUs, or what it derived). */
+  /** CPUs that the kubelet never assigns exclusively (reservedSystemCPUs, or its derived value). */
   reserved: cpuList,
   cpuManager: z.object({ policy: z.string(), options: z.record(z.string(), z.string()).optional() }),
   topologyManager: z
@@ -84,7 +85,9 @@ export const nodeTopologyStatus = z.object({
   memoryManager: z
     .object({
       policy: z.string(),
-      /** Bytes of each NUMA node, those without CPUs included: all of them, those in huge pages, those reserved for the system. */
+      /**
+       * Bytes of each NUMA node, including nodes without CPUs: in total, in huge pages, and reserved for the system.
+       */
       cells: z
         .array(
           z.object({
@@ -97,11 +100,11 @@ export const nodeTopologyStatus = z.object({
         .optional(),
     })
     .optional(),
-  /** By NUMA node: its distance to each node that has CPUs, ascending by id. */
+  /** For each NUMA node, its distances to the nodes that have CPUs, ascending by id. */
   distances: z.record(z.string(), z.array(z.number().int().nonnegative())).optional(),
-  /** CPUs that the kernel's scheduler leaves alone (isolcpus). */
+  /** CPUs that the kernel's scheduler does not balance (isolcpus). */
   isolated: cpuList.optional(),
-  /** Exclusive CPUs by container. podName and namespace are there when PodResources named the pod. */
+  /** Exclusive CPUs of each container. podName and namespace are set if PodResources named the pod. */
   assignments: z.array(
     z.object({
       podUID: z.string(),
@@ -111,16 +114,18 @@ export const nodeTopologyStatus = z.object({
       cpus: cpuList,
     }),
   ),
-  /** NUMA nodes of each physnet's uplinks, as a list string; '' where they are unknown. */
+  /** NUMA nodes of each physnet's uplinks, as a list such as `0-1`; '' if unknown. */
   physnets: z.array(z.object({ name: z.string(), cells: z.string() })).optional(),
   tunnel: z.object({ cells: z.string() }).optional(),
-  /** Whether the agent serves near.plumbline.dev devices, by which pods prefer a network; absent: it does not. */
+  /** Whether the agent serves near.plumbline.dev devices, with which pods prefer a network. Absent means no. */
   hintsNetworks: z.boolean().optional(),
   /** CPUs of OVS's poll mode driver threads. */
   pmdCPUs: cpuList.optional(),
-  /** Whether the agent sets CPU masks; absent: it does. Without it (--vm-pinning off) nothing ends the pause of a VM with one. */
+  /**
+   * Whether the agent sets CPU masks. Absent means yes. Without it (--vm-pinning off) a VM with a mask stays paused.
+   */
   pinsVMs: z.boolean().optional(),
-  /** VMs with a CPU mask, by launcher pod: whether their vCPU threads are where the mask says. */
+  /** VMs with a CPU mask, by launcher pod, and whether their vCPU threads run on the CPUs of the mask. */
   pinning: z.array(pinningState).optional(),
   refusals: z.array(refusedStart).optional(),
   conditions: z
@@ -136,7 +141,10 @@ export const nodeTopologyStatus = z.object({
     .optional(),
 });
 
-/** A status that cannot be read, of another version maybe, is left out with the reason: the object says who wrote it. */
+/**
+ * A status that cannot be parsed, for example of another version, becomes undefined with a reason: the object names its
+ * writer.
+ */
 export const nodeTopology = z
   .object({
     apiVersion: z.literal(NODE_TOPOLOGY_API.apiVersion),
@@ -158,6 +166,6 @@ export interface NodeTopology {
   readonly kind: typeof NODE_TOPOLOGY_API.kind;
   readonly metadata: ObjectMeta;
   readonly status?: NodeTopologyStatus | undefined;
-  /** Why there is a status that cannot be read. */
+  /** Why the status could not be parsed. */
   readonly unread?: string;
 }

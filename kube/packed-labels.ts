@@ -1,10 +1,10 @@
 /**
- * Labels as one list, key before value, of strings that are shared: an object for each node costs ten times that. (A
- * node that KubeVirt labels has some two hundred.)
+ * Labels as one list of shared strings, each key before its value. An object for each node would need ten times the
+ * memory: KubeVirt sets some two hundred labels on a node.
  */
 export type PackedLabels = readonly string[];
 
-/** @param intern keeps one copy of strings that are alike */
+/** Packs labels. @param intern returns one shared copy of equal strings */
 export function packLabels(labels: Readonly<Record<string, string>>, intern: (text: string) => string): PackedLabels {
   const packed: string[] = [];
   for (const key in labels) packed.push(intern(key), intern(labels[key] ?? ''));

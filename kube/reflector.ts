@@ -9,24 +9,24 @@ import { pagesOf } from './list-pages.ts';
 import type { ObjectMeta } from './resources.ts';
 
 /**
- * A reflector keeps a local copy of a list of objects, in the way of client-go's: list in pages, then watch from the
- * list's resourceVersion; on any break, watch again from the last version seen; when the server no longer knows that
- * version (410), list again.
+ * A reflector keeps a local copy of a list of objects, as in client-go. It lists in pages, then watches from the list's
+ * resourceVersion. After a disconnect it watches again from the last version that it received. When the server no
+ * longer has that version (410), it lists again.
  *
- * Invariants: the copy never shows an older state of an object after a newer one of the same watch; a failed list or
- * watch leaves the last copy in place (`lastHeard` gives its age); a new list removes what is gone and tells the
- * listener. An object that does not fit the schema, or that `project` or the listener fails on, is logged and treated as
- * absent: one object never keeps the others away.
+ * Invariants: the copy never shows an older state of an object after a newer one of the same watch. A failed list or
+ * watch leaves the last copy in place (`lastHeard` gives its age). A new list removes deleted objects and calls the
+ * listener. An object that does not match the schema, or on which `project` or the listener fails, is logged and counts
+ * as absent: one bad object never hides the others.
  *
- * Bounds: a page is asked for again with fewer objects when it is large, so that memory does not grow
- * with the size of objects; objects are taken up in slices, so that no number of them holds up other work.
+ * Limits: a large page is requested again with fewer objects, so memory does not grow with the size of objects. Objects
+ * are processed in slices, so that their number never delays other work.
  */
 export interface Reflector<T> {
   /** Lists and watches until the signal is aborted; never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** By `namespace/name`, or `name` for cluster-scoped objects. */
+  /** Objects by `namespace/name`, or `name` for cluster-scoped objects. */
   readonly items: ReadonlyMap<string, T>;
-  /** Whether one whole list has come in. */
+  /** Whether a complete list has arrived. */
   readonly synced: boolean;
   /** Resolves when synced. */
   readonly whenSynced: Promise<void>;
@@ -36,9 +36,9 @@ export interface Reflector<T> {
 
 export interface Change<T> {
   readonly key: string;
-  /** Undefined when the object came into being. */
+  /** Undefined if the object is new. */
   readonly before: T | undefined;
-  /** Undefined when the object is gone. */
+  /** Undefined if the object was deleted. */
   readonly after: T | undefined;
 }
 
@@ -47,16 +47,16 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
   /** The collection: `/apis/plumbline.dev/v1alpha1/nodetopologies`. */
   readonly path: string;
   readonly schema: S;
-  /** What is kept of an object. Keep little: one instance stands for every object of the cluster. */
+  /** Returns the part of an object to keep. Keep little: one instance holds every object of the cluster. */
   readonly project: (object: z.output<S>) => T;
   readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
   readonly onChange?: (change: Change<T>) => void;
   /**
-   * For a kind that another product brings: while its definition is not installed (404), the list counts as empty and
-   * is asked for again every 30 s. Default false.
+   * For a kind of another product: while its CRD is not installed (404), the list counts as empty and is retried every
+   * 30 s. Default false.
    */
   readonly optional?: boolean;
-  /** Objects of one page of a list. Default 500; fewer leave less garbage behind where objects are large. */
+  /** Objects in a page of a list. Default 500. Fewer create less garbage if objects are large. */
   readonly page?: number;
   readonly log: Logger;
   /** Monotonic seconds. */
@@ -64,16 +64,16 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
 }
 
 const PAGE = 500;
-/** Bytes of one watch event. */
+/** Largest watch event in bytes. */
 const EVENT_BYTES = 16 * 1024 * 1024;
-/** Characters of what a log line says of an object's shape. */
+/** Characters of the schema errors in a log line. */
 const LONGEST_ISSUES = 300;
-/** Seconds between looks for an optional kind that is not installed. */
+/** Seconds between attempts to list an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
-/** Seconds a watch lasts before it is reopened, plus up to half as much at random so that daemons spread. */
+/** Seconds until a watch is reopened, plus up to half as much at random to spread the daemons. */
 const WATCH_SECONDS = 290;
 
-/** Loose: fields not named here are still passed to the schema of the kind. */
+/** Loose: keeps all other fields for the schema of the kind. */
 const watchEvent = z.object({
   type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
   object: z.looseObject({
@@ -94,10 +94,7 @@ export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string 
   return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
 }
 
-/**
- * Creates a copy of a collection that a watch keeps current while it runs. It keeps only what `project` returns for
- * each object.
- */
+/** Creates a reflector of a collection. It keeps only what `project` returns for each object. */
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T>,
 ): Reflector<T> {
@@ -128,7 +125,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     return undefined;
   };
 
-  /** @param object undefined: it is gone */
+  /** @param object undefined if it was deleted */
   const take = (key: string, object: unknown): void => {
     try {
       put(key, object === undefined ? undefined : decode(key, object));
@@ -153,7 +150,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     return version;
   };
 
-  /** Follows one watch to its end and returns the version to continue from, or undefined when a new list is needed. */
+  /** Follows one watch until it ends. Returns the version to continue from, or undefined if a new list is needed. */
   const follow = async (from: string, signal: AbortSignal): Promise<string | undefined> => {
     const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
     const stream = await client.watch(path, {

@@ -3,11 +3,11 @@ import { leaves } from './as-it-is.ts';
 import { resourceList, textMap } from './maps.ts';
 
 /**
- * The parts of Kubernetes objects that Plumbline reads, checked where they enter. Unknown fields pass by unread: these
- * schemas describe a projection, never a copy to write back.
+ * Schemas of the parts of Kubernetes objects that Plumbline reads, applied where objects enter the process. Unknown
+ * fields are ignored: never write a parsed object back.
  */
 
-/** Go clients write `null` for what is absent; past this edge there is only undefined. */
+/** Go clients write `null` for absent fields; the rest of the code only has undefined. */
 function nullToUndefined<T>(value: T | null | undefined): T | undefined {
   return value ?? undefined;
 }
@@ -55,14 +55,14 @@ const nodeRequirement = z.object({
   values: z.array(z.string()).nullish().transform(nullToUndefined),
 });
 
-/** A wish among nodes that fit. Of one in a shape that is not known nothing follows. */
+/** Preferred node affinity. Terms with an unknown shape are ignored. */
 const preferredNodes = z
   .array(z.object({ preference: z.object({ matchExpressions: z.array(nodeRequirement).nullish() }) }))
   .nullish()
   .transform(nullToUndefined)
   .catch(undefined);
 
-/** Node affinity. */
+/** Node affinity of a pod. */
 export const affinity = z.object({
   nodeAffinity: z
     .object({
@@ -93,7 +93,7 @@ export const toleration = z.object({
   effect: z.string().nullish(),
 });
 
-/** What is read of tolerations; of any in a shape that is not known nothing follows. */
+/** Tolerations of a pod. Those with an unknown shape are ignored. */
 export const tolerations = z.array(toleration).nullish().catch(undefined);
 
 export const pod = z.object({
@@ -167,7 +167,9 @@ export const lease = z.object({
     .transform(nullToUndefined),
 });
 
-/** A KubeVirt VirtualMachineInstance, as far as it says how many CPUs its launcher needs and which networks it has. */
+/**
+ * A KubeVirt VirtualMachineInstance: the fields that decide how many CPUs its launcher needs and which networks it has.
+ */
 export const virtualMachineInstance = z.object({
   metadata: objectMeta,
   spec: z.object({

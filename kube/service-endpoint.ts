@@ -14,28 +14,28 @@ export interface EndpointPublisherOptions {
 
 export interface EndpointPublisher {
   /**
-   * Makes this the Service's only endpoint, and repairs what others have changed of it: labels, readiness, ports. Never
-   * rejects; returns whether the EndpointSlice is right now.
+   * Makes this the Service's only endpoint and repairs changes by others: labels, readiness, ports. Never rejects.
+   * Returns whether the EndpointSlice is now correct.
    */
   publish(endpoint: Endpoint): Promise<boolean>;
-  /** Leaves the Service without an endpoint, unless it has another one than this by now. Never rejects. */
+  /** Removes this endpoint from the Service, unless the Service has another one by now. Never rejects. */
   withdraw(endpoint: Endpoint): Promise<void>;
 }
 
-/** Seconds for each request of a withdrawal: the process is about to end. */
+/** Seconds for each request of a withdrawal, because the process is about to exit. */
 const WITHDRAWAL = 2;
 
 const versioned = z.object({ metadata: objectMeta });
 
 /**
- * Publishes the only endpoint of a Service: in an EndpointSlice, which proxies read, and in Endpoints, which kube-apiserver
- * reads (1.36) when it proxies a request to a Service.
+ * Creates a publisher of the only endpoint of a Service. It writes an EndpointSlice, which proxies read, and Endpoints,
+ * which kube-apiserver (1.36) reads when it proxies a request to a Service.
  */
 export function createEndpointPublisher(options: EndpointPublisherOptions): EndpointPublisher {
   const { client, namespace, service, log } = options;
   const forProxies = endpointSliceOf(namespace, service);
   const forApiServer = endpointsOf(namespace, service);
-  /** Whether the last write of Endpoints failed: logged once, retried each time. */
+  /** Whether the last write of Endpoints failed. The failure is logged once and the write retried each time. */
   let without = false;
 
   /** @throws KubeError */
@@ -88,7 +88,7 @@ export function createEndpointPublisher(options: EndpointPublisherOptions): Endp
 
     async withdraw(endpoint) {
       const withdrawn = await Promise.allSettled([clear(forProxies, endpoint), clear(forApiServer, endpoint)]);
-      // After a conflict another replica has written its own endpoint.
+      // After a conflict the Service has the endpoint of another replica.
       for (const one of withdrawn) {
         if (one.status === 'rejected' && !isConflict(one.reason))
           log.warn({ err: one.reason, service }, 'withdrawing the service endpoint failed');
@@ -106,13 +106,13 @@ export function createEndpointPublisher(options: EndpointPublisherOptions): Endp
   }
 }
 
-/** The wanted object as a replacement of the one that was read: a conflict if that has changed since. */
+/** The wanted object as a replacement of the one that was read; it conflicts if that one has changed since. */
 function after(read: unknown, wanted: { readonly metadata: object }): object {
   const { resourceVersion } = versioned.parse(read).metadata;
   return { ...wanted, metadata: { ...wanted.metadata, resourceVersion } };
 }
 
-/** Of an EndpointSlice; Endpoints have none. */
+/** The address family of an EndpointSlice; Endpoints have none. */
 function familyOf(object: unknown): string | undefined {
   return z.object({ addressType: z.string().optional() }).parse(object).addressType;
 }

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { objectMeta, tolerations, virtualMachineInstance } from './resources.ts';
 
-/** VMIs as they are made, and the kinds that make them, as far as their templates go. */
+/** Schemas of VMIs when they are created, and of the templates of the kinds that create them. */
 
-/** A VMI's spec with what decides how it starts, which is read where VMIs are made and nowhere else. */
+/** A VMI's spec with the fields that decide how the VMI starts. */
 export const startingSpec = virtualMachineInstance.shape.spec.extend({
   startStrategy: z.string().nullish(),
   schedulerName: z.string().nullish(),
@@ -21,7 +21,7 @@ const template = z.object({
 export const virtualMachine = z.object({
   metadata: objectMeta,
   spec: z.object({ template, instancetype }),
-  /** `created`: there is a VMI of it. */
+  /** `created`: its VMI exists. */
   status: z.object({ created: z.boolean().nullish() }).nullish(),
 });
 
@@ -43,7 +43,7 @@ export const instanceCondition = z.object({
   lastTransitionTime: z.string().nullish(),
 });
 
-/** A VMI with how far its start is. */
+/** A VMI with the progress of its start. */
 export const startedInstance = z.object({
   metadata: objectMeta,
   spec: startingSpec,
@@ -51,7 +51,7 @@ export const startedInstance = z.object({
     .object({
       phase: z.string().optional(),
       nodeName: z.string().optional(),
-      /** Node by uid of the launcher; two while it migrates. */
+      /** Node of each launcher, by the launcher's uid; two entries during a migration. */
       activePods: z.record(z.string(), z.string()).nullish(),
       conditions: z.array(instanceCondition).nullish(),
     })

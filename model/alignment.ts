@@ -1,14 +1,14 @@
 /**
- * The smallest threads-per-core count that the full-pcpus-only annotation aligns to: the even number that the design
- * of the annotation promises whatever the candidate nodes are.
+ * The smallest threads-per-core count for the full-pcpus-only annotation. The annotation promises an even number of
+ * CPUs, whatever the candidate nodes are.
  */
 export const ANNOTATED_THREADS_PER_CORE = 2;
 
 /**
- * How many CPUs must be added so that `cpus` becomes a multiple of `threadsPerCore`: (−cpus) mod threadsPerCore.
+ * Number of CPUs to add so that `cpus` becomes a multiple of `threadsPerCore`: (−cpus) mod threadsPerCore.
  *
- * Computed from the pod's request, not from the guest's vCPUs: a second pass adds nothing, and a pass over a pod that
- * another webhook has rounded adds nothing either.
+ * The input is the pod's request, not the guest's vCPUs: a second pass adds nothing, and a pass over a pod that another
+ * webhook has rounded adds nothing either.
  */
 export function paddingCpus(cpus: number, threadsPerCore: number): number {
   assertWhole('CPU count', cpus, 0);
@@ -21,14 +21,14 @@ export function alignedCpus(cpus: number, threadsPerCore: number): number {
   return cpus + paddingCpus(cpus, threadsPerCore);
 }
 
-/** Whether `cpus` are whole cores, which the kubelet's full-pcpus-only option asks of every exclusive container. */
+/** Whether `cpus` are whole cores, which the kubelet's full-pcpus-only option requires of every exclusive container. */
 export function isAligned(cpus: number, threadsPerCore: number): boolean {
   return paddingCpus(cpus, threadsPerCore) === 0;
 }
 
 /**
- * The threads per core to align an annotated launcher to: the largest that a candidate node's kubelet asks for, at least
- * 2. Nodes that have not reported yet count for nothing.
+ * The threads per core to align an annotated launcher to: the largest number that the kubelet of a candidate node
+ * requires, at least 2. Nodes without a report do not count.
  */
 export function annotatedThreadsPerCore(candidates: Iterable<number>): number {
   let threads = ANNOTATED_THREADS_PER_CORE;

@@ -1,21 +1,22 @@
 import { ParseError, quote } from './errors.ts';
 
 /**
- * Highest CPU id that text may name, plus one. The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on the largest builds;
- * the bound keeps `0-999999999` from costing memory before it is checked.
+ * Highest CPU id in a text, plus one. The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on the largest builds. Without
+ * this limit `0-999999999` would use memory before it is checked.
  */
 export const MAX_CPUS = 65_536;
 
 const WORD = 32;
-/** Ranges that are written one by one. */
+/** Number of ranges up to which each range is filled separately. */
 const FEW_RANGES = 64;
 
 /**
- * The words of a CPU list such as `0-3,8`, 32 CPUs each, lowest ids first, at a cost linear in the text and in the words.
- * @param list without white space around it, not empty
- * @param whole the text as it was given, for errors
- * @param limit one more than the highest id that is allowed
- * @throws ParseError
+ * Parses a CPU list such as `0-3,8` into words of 32 CPUs each, lowest ids first. The cost is linear in the length of
+ * the text and in the number of words.
+ * @param list not empty, without white space around it
+ * @param whole the original text, for errors
+ * @param limit one more than the highest allowed id
+ * @throws ParseError if the list is malformed or an id is not below the limit
  */
 export function parseRanges(list: string, whole: string, limit: number): Uint32Array {
   const { bounds, highest } = scanRanges(list, whole, limit);
@@ -32,7 +33,7 @@ const DASH = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
 
-/** First and last id of each range in turn, in one pass over the text. @throws ParseError */
+/** First and last id of each range, in one pass over the text. @throws ParseError */
 function scanRanges(list: string, whole: string, limit: number): { bounds: number[]; highest: number } {
   const bounds: number[] = [];
   let highest = 0;
@@ -41,7 +42,7 @@ function scanRanges(list: string, whole: string, limit: number): { bounds: numbe
     const begin = at;
     let value = 0;
     for (let code = list.charCodeAt(at); code >= ZERO && code <= NINE; code = list.charCodeAt(++at)) {
-      // Any larger number is beyond every limit, so its digits need not be exact.
+      // Any larger number exceeds every limit, so its digits need not be exact.
       value = Math.min(value * 10 + code - ZERO, MAX_CPUS);
     }
     if (at === begin) throw malformed(whole);
@@ -68,7 +69,7 @@ function malformed(whole: string): ParseError {
   return new ParseError('CPU list', whole, 'expected numbers and ranges separated by commas, as in 0-3,8');
 }
 
-/** Ranges in ascending order, so that no word is filled twice however much they overlap. */
+/** Fills ranges in ascending order, so that overlaps never fill a word twice. */
 function setSortedRanges(words: Uint32Array, bounds: readonly number[]): void {
   const ranges = new Float64Array(bounds.length / 2);
   for (let i = 0; i < ranges.length; i++) ranges[i] = bounds[2 * i]! * MAX_CPUS + bounds[2 * i + 1]!;
@@ -81,7 +82,7 @@ function setSortedRanges(words: Uint32Array, bounds: readonly number[]): void {
   }
 }
 
-/** Many ranges at the cost of their number and of the highest id, however much they overlap. */
+/** Fills many ranges. The cost depends on their number and on the highest id, not on overlaps. */
 function setManyRanges(words: Uint32Array, bounds: readonly number[], highest: number): void {
   const changes = new Int32Array(highest + 2);
   for (let i = 0; i < bounds.length; i += 2) {
@@ -95,7 +96,7 @@ function setManyRanges(words: Uint32Array, bounds: readonly number[], highest: n
   }
 }
 
-/** By words, not ids: text with many wide ranges costs no more than its length. */
+/** Fills whole words: the cost of many wide ranges stays linear in the length of the text. */
 function setRange(words: Uint32Array, first: number, last: number): void {
   const from = first >>> 5;
   const to = last >>> 5;

@@ -1,19 +1,19 @@
 import { MAX_CPUS, parseRanges } from './cpu-ranges.ts';
 import { ParseError } from './errors.ts';
 
-/** Characters of the longest list: every other one of all CPUs, with room to spare. */
+/** Characters of the longest list: every second CPU of all CPUs, with some reserve. */
 export const LONGEST_LIST = 524_288;
 
 const WORD = 32;
 const FULL = 0xffffffff;
-/** Ranges that a message shows. */
+/** Ranges in a message. */
 const BRIEF_RANGES = 12;
 
 /**
  * An immutable set of logical CPU ids.
  *
- * Held as 32-bit words, lowest ids first, without trailing zero words: so equal sets have equal words, and every
- * operation costs one pass over at most `MAX_CPUS / 32` words whatever the number of members.
+ * It consists of 32-bit words, lowest ids first, without trailing zero words. Equal sets have equal words, and every
+ * operation makes one pass over at most `MAX_CPUS / 32` words, whatever the number of members.
  */
 export class CpuSet implements Iterable<number> {
   static readonly EMPTY = new CpuSet(new Uint32Array(0));
@@ -28,7 +28,7 @@ export class CpuSet implements Iterable<number> {
 
   /**
    * The set of the given CPU ids.
-   * @throws RangeError if an id is no whole number in 0..65535
+   * @throws RangeError if an id is not a whole number in 0..65535
    */
   static of(ids: Iterable<number>): CpuSet {
     const list = Array.isArray(ids) ? (ids as readonly number[]) : [...ids];
@@ -44,16 +44,16 @@ export class CpuSet implements Iterable<number> {
     return new CpuSet(words);
   }
 
-  /** All ids from `first` to `last`, both included. An empty set when `last < first`. */
+  /** All ids from `first` to `last`, inclusive; empty if `last < first`. */
   static range(first: number, last: number): CpuSet {
     return CpuSet.of(Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i));
   }
 
   /**
-   * Reads the kernel's list form, as in `/sys/devices/system/cpu/online` or `cpuset.cpus`: `0-3,8,10-11`. Empty text is
-   * the empty set. White space around the whole is ignored (sysfs ends its lines).
-   * @param limit one more than the highest id that is allowed
-   * @throws ParseError if the text is not of that form, is longer than LONGEST_LIST or names a CPU beyond the limit
+   * Parses the kernel's CPU list format, as in `/sys/devices/system/cpu/online` or `cpuset.cpus`: `0-3,8,10-11`. Empty
+   * text is the empty set. White space around the text is ignored, because sysfs ends its lines.
+   * @param limit one more than the highest allowed id
+   * @throws ParseError if the text is malformed, is longer than LONGEST_LIST or names a CPU beyond the limit
    */
   static parse(text: string, limit = MAX_CPUS): CpuSet {
     if (text.length > LONGEST_LIST) {
@@ -73,9 +73,9 @@ export class CpuSet implements Iterable<number> {
   }
 
   /**
-   * Reads a hexadecimal mask: with or without `0x`, of any length, and in the kernel's form with a comma between each
-   * 32 bits (`/proc/<pid>/status`: `ff,ffffffff`). Empty text is the empty set.
-   * @throws ParseError if a character is no hexadecimal digit or the mask reaches beyond CPU 65535
+   * Parses a hexadecimal mask of any length, with or without `0x`, also in the kernel's format with a comma between
+   * 32-bit groups (`/proc/<pid>/status`: `ff,ffffffff`). Empty text is the empty set.
+   * @throws ParseError if a character is not a hexadecimal digit or the mask exceeds CPU 65535
    */
   static fromMask(text: string): CpuSet {
     if (text.length > LONGEST_LIST) {
@@ -85,7 +85,7 @@ export class CpuSet implements Iterable<number> {
     if (!/^(?:[0-9a-f]+(?:,[0-9a-f]{1,8})*)?$/i.test(digits)) {
       throw new ParseError('CPU mask', text, 'only hexadecimal digits are allowed, as in 0xc or ff,ffffffff');
     }
-    // In the kernel's form each group between commas stands for exactly 32 bits, leading zeros or not.
+    // In the kernel's format each group between commas has exactly 32 bits, with or without leading zeros.
     const [head = '', ...groups] = digits.split(',');
     const hex = (head + groups.map((group) => group.padStart(8, '0')).join('')).replace(/^0+/, '');
     if (hex.length * 4 > MAX_CPUS) throw new ParseError('CPU mask', text, `it reaches beyond CPU ${MAX_CPUS - 1}`);
@@ -97,7 +97,9 @@ export class CpuSet implements Iterable<number> {
     return new CpuSet(words);
   }
 
-  /** The set over 32-bit words, lowest ids first (the layout of the kernel's cpu_set_t). The words are copied. */
+  /**
+   * The set of a bitmap of 32-bit words, lowest ids first (the layout of the kernel's cpu_set_t). The words are copied.
+   */
   static fromWords(words: Uint32Array): CpuSet {
     return new CpuSet(words.slice());
   }
@@ -116,7 +118,7 @@ export class CpuSet implements Iterable<number> {
     return count;
   }
 
-  /** Ids up to the highest, in steps of 32: what the set takes in memory, in bits. */
+  /** Number of ids up to the highest, in steps of 32: the memory of the set, in bits. */
   get span(): number {
     return this.#words.length * WORD;
   }
@@ -132,7 +134,7 @@ export class CpuSet implements Iterable<number> {
   }
 
   has(id: number): boolean {
-    // Beyond 32 bits, and between whole numbers, the shifts would find another id.
+    // Beyond 32 bits, and for fractions, the shifts would find another id.
     return id >>> 0 === id && ((this.#words[id >>> 5] ?? 0) & (1 << (id & 31))) !== 0;
   }
 
@@ -150,7 +152,7 @@ export class CpuSet implements Iterable<number> {
     return new CpuSet(words);
   }
 
-  /** The CPUs of this set that the other lacks. */
+  /** The CPUs of this set that are not in the other. */
   minus(other: CpuSet): CpuSet {
     const words = this.#words.slice();
     const shared = Math.min(words.length, other.#words.length);
@@ -190,14 +192,17 @@ export class CpuSet implements Iterable<number> {
     return [...this];
   }
 
-  /** The kernel's list form, canonical: ascending, ranges joined. The empty set is ''. Costs its words and its ranges. */
+  /**
+   * The canonical CPU list in the kernel's format: ascending, ranges joined. The empty set is ''. The cost is linear in
+   * words and ranges.
+   */
   toString(): string {
     return this.#format(Number.POSITIVE_INFINITY);
   }
 
   /**
-   * The list form for a message: whole if it has few ranges, else its first ones and how many CPUs there are. Sets can come
-   * from tenants and nodes, and a message must not grow with them. The empty set is 'none'.
+   * The CPU list for a message: complete if it has few ranges, else its first ranges and the number of CPUs. Tenants
+   * and nodes determine the size of sets, and messages must not grow with it. The empty set is 'none'.
    */
   get brief(): string {
     if (this.isEmpty) return 'none';
@@ -206,7 +211,7 @@ export class CpuSet implements Iterable<number> {
     return cut.length <= BRIEF_RANGES ? shown : `${cut.slice(0, BRIEF_RANGES).join(',')},… (${this.size} CPUs)`;
   }
 
-  /** At most so many ranges. */
+  /** Formats at most `most` ranges. */
   #format(most: number): string {
     const parts: string[] = [];
     const words = this.#words;
@@ -238,8 +243,8 @@ export function unionOf(sets: Iterable<CpuSet>): CpuSet {
 }
 
 /**
- * The first id at or after `from` whose bit differs from that of `same`: 0 finds the next member, FULL the next id that is
- * none. Words that hold nothing else are skipped whole.
+ * The first id at or after `from` whose bit differs from that of `same`: 0 finds the next member, FULL the next id that
+ * is not a member. Words that contain nothing else are skipped.
  */
 function nextBit(words: Uint32Array, from: number, end: number, same: 0 | typeof FULL): number {
   if (from >= end) return end;

@@ -1,6 +1,6 @@
 /**
- * An error whose message is meant for the person who gave the input: what was wrong, with which value, what to do.
- * `code` is stable and of low cardinality, so it can label a metric and steer an answer at a protocol's edge.
+ * An error whose message is for the person who wrote the input: what is wrong, with which value, and what to do. `code`
+ * is stable and has low cardinality, so it can label a metric and select a protocol's status.
  */
 export class PlumblineError extends Error {
   readonly code: string;
@@ -12,7 +12,7 @@ export class PlumblineError extends Error {
   }
 }
 
-/** Text that is not what its format says: a cpu list, a mask, a quantity, an annotation. */
+/** Text that does not match its format: a CPU list, a mask, a quantity, an annotation. */
 export class ParseError extends PlumblineError {
   constructor(what: string, text: string, why: string, options?: ErrorOptions) {
     super('parse', `${what} ${quote(text)}: ${why}`, options);
@@ -21,7 +21,7 @@ export class ParseError extends PlumblineError {
 
 const SHOWN = 80;
 
-/** The text as it can stand in a message: quoted, control characters escaped, cut after 80 characters. */
+/** The text for a message: quoted, control characters escaped, cut after 80 characters. */
 export function quote(text: string): string {
   return text.length > SHOWN ? `${JSON.stringify(text.slice(0, SHOWN))}…` : JSON.stringify(text);
 }

@@ -1,16 +1,17 @@
 /**
- * How much a finding matters: an `error` refuses what it is about, a `warning` is not as its owner asked, and of
- * `information` nothing needs to be mended. Set where the finding is made; nothing derives it from the code.
+ * Severity of a finding: an `error` refuses its subject, a `warning` is about a deviation from the owner's request, and
+ * `information` needs no correction. The code that creates a finding sets it; nothing derives it from the finding's
+ * code.
  */
 export type Severity = 'error' | 'warning' | 'information';
 
-/** Something the owner of a VM or pod should hear about it. */
+/** Information for the owner of a VM or pod. */
 export interface Finding {
   readonly severity: Severity;
-  /** Stable and of low cardinality. */
+  /** Stable, with low cardinality. */
   readonly code: string;
-  /** One sentence or two. */
+  /** One or two sentences. */
   readonly message: string;
-  /** CamelCase: the reason of its Event, where that is not the usual one of its severity. */
+  /** CamelCase: the reason of its Event, if it differs from the default of its severity. */
   readonly reason?: string;
 }

@@ -2,23 +2,23 @@ import type { CpuSet } from './cpu-set.ts';
 import { type Host, HostError, wholeCoresTouching } from './host.ts';
 
 /**
- * A core with another number of threads than the host's first core, or undefined where all are alike. Hybrid parts have
- * such, and hosts where single threads are offline.
+ * A core whose number of threads differs from that of the host's first core, or undefined if all are equal. Hybrid
+ * processors have such cores, and so do hosts with single threads offline.
  */
 export function unevenCore(host: Host): CpuSet | undefined {
   const threads = host.cores[0]?.size;
   return host.cores.find((core) => core.size !== threads);
 }
 
-/** Whether the CPUs are whole cores: no core of theirs has another online thread. */
+/** Whether the CPUs are whole cores: none of their cores has another online thread. */
 export function isWholeCores(host: Host, cpus: CpuSet): boolean {
   return wholeCoresTouching(host, cpus).equals(cpus);
 }
 
 /**
- * Refuses CPUs that the host does not have online.
- * @param what what they are, for the message: `reserved CPUs`
- * @throws HostError naming the lowest of them
+ * Checks that the host has all of the CPUs online.
+ * @param what the name of the CPUs, for the message: `reserved CPUs`
+ * @throws HostError naming the lowest missing CPU
  */
 export function assertOnline(host: Host, cpus: CpuSet, what: string): void {
   const missing = cpus.minus(host.online).first;

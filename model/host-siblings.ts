@@ -1,31 +1,33 @@
 import { CpuSet } from './cpu-set.ts';
 import { type HostDescription, HostError } from './host.ts';
 
-/** What the kernel says of one CPU. Lists are as sysfs writes them: `0-1`, `0,4`, `0-7`. */
+/** Sysfs data about one CPU. Lists are in the kernel's format: `0-1`, `0,4`, `0-7`. */
 export interface SysfsCpu {
   readonly id: number;
-  /** `topology/thread_siblings_list`, or core_cpus_list: the CPU itself included. */
+  /** `topology/thread_siblings_list`, or core_cpus_list; includes the CPU itself. */
   readonly siblings: string;
-  /** `topology/physical_package_id`; -1 where the firmware does not say. */
+  /** `topology/physical_package_id`; -1 if the firmware does not report it. */
   readonly socket?: number | undefined;
-  /** `cache/index3/id`; absent without a last-level cache of that number. */
+  /** `cache/index3/id`; absent without a last-level cache with that index. */
   readonly uncore?: number | undefined;
 }
 
-/** What the kernel says of a host's CPUs. */
+/** Sysfs data about the CPUs of a host. */
 export interface SysfsHost {
   /** `/sys/devices/system/cpu/online`. */
   readonly online: string;
   readonly cpus: readonly SysfsCpu[];
-  /** `/sys/devices/system/node/node<id>/cpulist`. Without NUMA support in the kernel: empty, one node is assumed. */
+  /**
+   * `/sys/devices/system/node/node<id>/cpulist`. Empty without NUMA support in the kernel: then one node is assumed.
+   */
   readonly nodes: readonly { readonly id: number; readonly cpus: string }[];
 }
 
 /**
- * Describes a host from what its kernel says. CPUs that are offline are left out wherever a list still names them, so a
- * core of which one thread is offline has one thread less.
- * @throws HostError if siblings are not symmetric, or an online CPU is not described, naming the CPU
- * @throws ParseError if a list is no CPU list
+ * Describes a host from sysfs data. It drops offline CPUs from all lists, so a core with one offline thread has one
+ * thread fewer.
+ * @throws HostError if siblings are not symmetric or an online CPU has no data; the message names the CPU
+ * @throws ParseError if a list is not a CPU list
  */
 export function describeSysfs({ online: text, cpus, nodes }: SysfsHost): HostDescription {
   const online = CpuSet.parse(text);
@@ -47,7 +49,7 @@ export function describeSysfs({ online: text, cpus, nodes }: SysfsHost): HostDes
   };
 }
 
-/** Every sibling of a CPU must have the very same siblings, and each CPU is one of its own. */
+/** Checks that all siblings of a CPU have the same siblings, and that each CPU is among its own. */
 function assertSymmetric(id: number, core: CpuSet, siblings: ReadonlyMap<number, CpuSet>): void {
   if (!core.has(id)) throw new HostError(`CPU ${id} is not among its own siblings ${core}`);
   for (const other of core) {
@@ -59,7 +61,7 @@ function assertSymmetric(id: number, core: CpuSet, siblings: ReadonlyMap<number,
   }
 }
 
-/** The CPUs by group, if every CPU says to which it belongs: half a partition is none. */
+/** The CPUs by group, if every CPU has a group: a partial grouping is not used. */
 function grouped(cpus: readonly SysfsCpu[], groupOf: (cpu: SysfsCpu) => number | undefined) {
   const groups = new Map<number, number[]>();
   for (const cpu of cpus) {

@@ -1,10 +1,10 @@
 import { CpuSet, unionOf } from './cpu-set.ts';
 import { PlumblineError } from './errors.ts';
 
-/** One online logical CPU, with the names the kubelet gives to what it is part of. */
+/** One online logical CPU, with the kubelet's ids of its core, socket, NUMA node and cache. */
 export interface HostCpu {
   readonly id: number;
-  /** The physical core, named by its lowest online sibling's CPU id (as cAdvisor and so the kubelet name it). */
+  /** The physical core. Its id is the lowest id of its online siblings, as in cAdvisor and therefore in the kubelet. */
   readonly core: number;
   readonly socket: number;
   /** The NUMA node. */
@@ -19,25 +19,25 @@ export interface Cell {
   readonly cpus: CpuSet;
 }
 
-/** What a host is made of. Frozen; every list ascends. */
+/** The CPU topology of a host. Frozen; every list is in ascending order. */
 export interface Host {
   readonly cpus: readonly HostCpu[];
   readonly online: CpuSet;
   readonly cells: readonly Cell[];
-  /** Each physical core's online threads, ordered by the lowest of them. */
+  /** The online threads of each physical core, ordered by their lowest id. */
   readonly cores: readonly CpuSet[];
-  /** The kubelet's CPUs per core: CPUs / cores by integer division, so 1 on a hybrid part and never 0. */
+  /** CPUs per core as in the kubelet: CPUs / cores by integer division, so 1 on a hybrid processor and never 0. */
   readonly threadsPerCore: number;
 }
 
-/** How a host is described on the wire and in fixtures: CPU list strings, so that it stays short at 1,024 CPUs. */
+/** A host on the wire and in fixtures: CPU lists, which stay short at 1,024 CPUs. */
 export interface HostDescription {
   readonly cells: readonly { readonly id: number; readonly cpus: string }[];
-  /** Sibling lists, one for each core: `0,8`. */
+  /** CPU lists of SMT siblings, one for each core: `0,8`. */
   readonly cores: readonly string[];
-  /** Sockets by CPU list; absent: each cell is a socket of its own. */
+  /** Sockets and their CPU lists. Absent: each cell is a separate socket. */
   readonly sockets?: readonly { readonly id: number; readonly cpus: string }[];
-  /** Uncore caches by CPU list; absent: one for each socket. */
+  /** Uncore caches and their CPU lists. Absent: one for each socket. */
   readonly uncores?: readonly { readonly id: number; readonly cpus: string }[];
 }
 
@@ -50,20 +50,20 @@ export class HostError extends PlumblineError {
 
 /** One more than the highest CPU id of a host: the kernel's CONFIG_NR_CPUS on the largest builds. */
 export const MAX_CPU_ID = 8192;
-/** Most online CPUs of a host: the largest servers that run Linux have 1,920. */
+/** Largest number of online CPUs of a host: the largest Linux servers have 1,920. */
 export const MAX_HOST_CPUS = 2048;
 /** One more than the highest NUMA node id: the kernel's MAX_NUMNODES with CONFIG_NODES_SHIFT=10. */
 export const MAX_CELL_ID = 1024;
-/** Most hardware threads of one core: SMT8 of POWER. */
+/** Largest number of hardware threads of one core: SMT8 of POWER. */
 export const MAX_THREADS = 8;
-/** Most NUMA nodes of a host. */
+/** Largest number of NUMA nodes of a host. */
 export const MAX_CELLS = 32;
 
 /**
- * Builds a host from its description. Costs its text and its CPUs: groups that name more CPUs than a host can have are
- * refused before any CPU is looked at.
- * @throws HostError if a CPU is in two cells, two cores, or in a core but in no cell, or if a core is in two cells
- * @throws ParseError if a list is no CPU list
+ * Builds a host from its description. The cost is linear in the length of the text and in the number of CPUs: groups
+ * with more CPUs than a host can have are refused before any CPU is processed.
+ * @throws HostError if a CPU is in two cells, in two cores, or in a core and no cell, or if a core is in two cells
+ * @throws ParseError if a list is not a CPU list
  */
 export function createHost(description: HostDescription): Host {
   if (description.cells.length > MAX_CELLS) {
@@ -104,7 +104,7 @@ export function createHost(description: HostDescription): Host {
   return Object.freeze({ cpus, online, cells, cores, threadsPerCore });
 }
 
-/** The description that `createHost` reads back to the same host. */
+/** Describes a host; `createHost` builds the same host from the description. */
 export function describeHost(host: Host): HostDescription {
   const group = (key: 'socket' | 'uncore') => {
     const ids = [...new Set(host.cpus.map((cpu) => cpu[key]))].sort((a, b) => a - b);
@@ -121,12 +121,12 @@ export function describeHost(host: Host): HostDescription {
   };
 }
 
-/** The threads of every core of which at least one thread is in `cpus`. */
+/** All threads of the cores that have at least one thread in `cpus`. */
 export function wholeCoresTouching(host: Host, cpus: CpuSet): CpuSet {
   return unionOf(host.cores.filter((core) => core.intersects(cpus)));
 }
 
-/** The threads of every core all of whose threads are in `cpus`. */
+/** All threads of the cores that have every thread in `cpus`. */
 export function wholeCoresWithin(host: Host, cpus: CpuSet): CpuSet {
   return unionOf(host.cores.filter((core) => core.isSubsetOf(cpus)));
 }
@@ -136,7 +136,7 @@ interface CpuGroup {
   readonly cpus: CpuSet;
 }
 
-/** The groups of one kind. Together they name no more CPUs than a host can have, or some CPU is in two of them. */
+/** Parses the groups of one kind. If together they have more CPUs than a host can have, some CPU is in two of them. */
 function parsed(what: string, groups: HostDescription['cells']): CpuGroup[] {
   let named = 0;
   return groups.map(({ id, cpus: text }) => {
@@ -151,7 +151,7 @@ function tooMany(what: string): HostError {
   return new HostError(`${what} name more than ${MAX_HOST_CPUS} CPUs: that is no host, or some CPU is in two of them`);
 }
 
-/** Ordered by their lowest CPU. */
+/** Parses sibling lists and orders them by their lowest CPU. */
 function parseCores(texts: readonly string[]): CpuSet[] {
   let named = 0;
   const cores = texts.map((text) => {
@@ -166,7 +166,7 @@ function parseCores(texts: readonly string[]): CpuSet[] {
   return cores.sort((a, b) => a.first - b.first).map(({ core }) => core);
 }
 
-/** The group of each CPU by id. @throws HostError if a CPU is in two */
+/** The group of each CPU, by id. @throws HostError if a CPU is in two groups */
 function ownerIndex(what: string, groups: readonly CpuGroup[]): (cpu: number) => number | undefined {
   const owners = new Float64Array(MAX_CPU_ID).fill(-1);
   for (const { id, cpus } of groups) {

@@ -1,78 +1,87 @@
-/** The names that Plumbline shares with its users and among its parts. */
+/** Names that are part of the interface to users, or that several components of Plumbline use. */
 
 export const NAMESPACE = 'plumbline-system';
-/** Plumbline's kube-scheduler: the name of its Deployment, of its Lease, and the schedulerName of its pods. */
+/** Plumbline's kube-scheduler: the name of its Deployment and its Lease, and the schedulerName of its pods. */
 export const SCHEDULER = 'plumbline-scheduler';
 /** The extender behind a Service: the name of its Deployment, its Service and its Lease. */
 export const SERVICE = 'plumbline-scheduler-plugin';
 
-/** On a VM template or VMI: pad the launcher to whole cores. The value it must have is FULL_PCPUS_ONLY. */
+/** On a VM template or VMI: pad the launcher to whole cores. The only effective value is FULL_PCPUS_ONLY. */
 export const FULL_PCPUS_ANNOTATION = 'kubevirt.io/CPUManagerPolicyBetaOptions';
 export const FULL_PCPUS_ONLY = 'full-pcpus-only';
 
-/** On an ordinary pod: round every container with exclusive CPUs up to whole cores. The value it must have follows. */
+/**
+ * On an ordinary pod: round every container with exclusive CPUs up to whole cores. The next constant is its only
+ * effective value.
+ */
 export const ALIGN_ANNOTATION = 'plumbline.dev/align';
 export const ALIGN_WHOLE_CORES = 'whole-cores';
-/** On a VM template or VMI without dedicated CPUs: which host CPUs each vCPU may run on, in Ganeti's form. */
+/** On a VM template or VMI without dedicated CPUs: the host CPUs on which each vCPU may run, in Ganeti's format. */
 export const CPU_MASK_ANNOTATION = 'plumbline.dev/cpu-mask';
-/** With it: `true` uses `all` instead of a mask with CPUs that a host does not have. */
+/** For a VM with a mask: `true` uses `all` instead of a mask with CPUs that a host lacks. */
 export const FIX_CPU_MISMATCH_ANNOTATION = 'plumbline.dev/fix-cpu-mismatch';
 /**
- * With a mask: when it takes effect at a start. `paused`, the default: before the guest runs, at the price of KubeVirt's boot
- * menu of a paused start. `running`: once the vCPU threads are seen, with no pause.
+ * For a VM with a mask: when it takes effect at a start. `paused` (default): before the guest runs, but the guest shows
+ * KubeVirt's boot menu of a paused start. `running`: after the vCPU threads appear, without a pause.
  */
 export const CPU_MASK_START_ANNOTATION = 'plumbline.dev/cpu-mask-start';
-/** On a VMI: that the webhook had it start paused until it is pinned, and how far that is. No tenant can write it. */
+/** On a VMI: the webhook made it start paused until it is pinned, and the progress of that. Tenants cannot write it. */
 export const PAUSED_START_ANNOTATION = 'plumbline.dev/paused-start';
 
-/** What the webhook decided, for people; no component reads it. */
+/** The webhook's decision, for people. */
 export const DECISION_ANNOTATION = 'plumbline.dev/decision';
-/** Per interface: required, preferred or none. */
+/** Required, preferred or none, for each interface. */
 export const NUMA_AFFINITY_ANNOTATION = 'plumbline.dev/numa-affinity';
-/** What the webhook passes to the extender in addition to the requests: see model/placement/preferences. Always overwritten. */
+/**
+ * Data from the webhook for the extender in addition to the requests: see model/placement/preferences. Always
+ * overwritten.
+ */
 export const PLACEMENT_ANNOTATION = 'plumbline.dev/placement';
-/** On a NetworkAttachmentDefinition of a plugin that Plumbline does not know: the physnet its traffic uses. */
+/** On a NetworkAttachmentDefinition of a plugin that Plumbline does not support: the physnet of its traffic. */
 export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
-/** On the extender's Lease: reservations that the next leader takes over. */
+/** On the extender's Lease: reservations for the next leader. */
 export const RESERVATIONS_ANNOTATION = 'plumbline.dev/reservations';
-/** Touched on a Node to make kube-scheduler retry the pods it refused. */
+/** On a Node: a change makes kube-scheduler retry the pods that it rejected. */
 export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
 
-/** `physnet.plumbline.dev/<name>: 1` asks for CPUs in a NUMA node where that physnet has an uplink. */
+/** `physnet.plumbline.dev/<name>: 1` requests CPUs in a NUMA node where that physnet has an uplink. */
 export const PHYSNET_RESOURCE_PREFIX = 'physnet.plumbline.dev/';
 /** The same for the tunnel (overlay) endpoint. */
 export const TUNNEL_RESOURCE = 'plumbline.dev/tunnel';
 /**
- * `near.plumbline.dev/<name>: 1` asks the kubelet for the NUMA node of a network that the pod prefers. Schedulers ignore the
- * group (ignoredResourceGroups in manifests), and a kubelet that never had the resource passes it over.
+ * `near.plumbline.dev/<name>: 1` asks the kubelet for the NUMA node of a network that the pod prefers. Schedulers
+ * ignore the group (ignoredResourceGroups in manifests), and a kubelet that never had the resource ignores it.
  */
 export const NEAR_RESOURCE_PREFIX = 'near.plumbline.dev/';
 /** Opts an ordinary pod into the scheduler extender. */
 export const PLACED_RESOURCE = 'plumbline.dev/placed';
-/** The scheduler asks the extender about pods that request one of these: managedResources in manifests/scheduler. */
+/** kube-scheduler calls the extender for pods that request one of these: managedResources in manifests/scheduler. */
 export const MANAGED_RESOURCES: readonly string[] = [
   'devices.kubevirt.io/kvm',
   'devices.kubevirt.io/tun',
   PLACED_RESOURCE,
 ];
 
-/** Pods of these namespaces go to nodes whose DPU is dead, and the CNI gate lets them pass: they repair such nodes. */
+/**
+ * Pods of these namespaces may run on nodes with a dead DPU, and the CNI gate does not hold them: they repair such
+ * nodes.
+ */
 export const DPU_EXEMPT_NAMESPACES: readonly string[] = ['kube-system', 'ovn-kubernetes', NAMESPACE];
-/** The Lease that a DPU renews while it is alive is DPU_LEASE_PREFIX + node name. */
+/** Prefix of the Lease that a DPU renews while it is alive; the node's name follows. */
 export const DPU_LEASE_PREFIX = 'ovn-dpu-';
 export const DPU_LEASE_NAMESPACE = 'ovn-kubernetes';
 export const DPU_LEASE_HOLDER = 'ovnkube-dpu-node';
-/** Present, with whatever value, on nodes whose network runs on a DPU. */
+/** Present, with any value, on nodes whose network runs on a DPU. */
 export const DPU_HOST_LABEL = 'k8s.ovn.org/dpu-host';
 
-/** KubeVirt's, on nodes: `true` where virt-handler takes VMs. */
+/** KubeVirt's label on nodes: `true` if virt-handler accepts VMs. */
 export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
 
-/** The webhook: the name of its Deployment, its Service, its account and two of its configurations. */
+/** The webhook: the name of its Deployment, its Service, its service account and two of its configurations. */
 export const WEBHOOK = 'plumbline-webhook';
-/** Of the RoleBinding that switches on all of the webhook's entries: manifests/base/webhook/required.yaml. */
+/** The RoleBinding that activates all of the webhook's entries: manifests/base/webhook/required.yaml. */
 export const WEBHOOK_REQUIRED = 'plumbline-webhook-required';
-/** Entries of the webhook configurations: manifests/base/webhook. */
+/** Names of entries of the webhook configurations: manifests/base/webhook. */
 export const LAUNCHER_WEBHOOK = 'launcher.plumbline.dev';
 export const NETWORKS_WEBHOOK = 'networks.plumbline.dev';
 export const FINAL_WEBHOOK = 'final.plumbline.dev';
@@ -83,12 +92,12 @@ export const THREADS_PER_CORE_LABEL = 'plumbline.dev/threads-per-core';
 export const FULL_PCPUS_LABEL = 'plumbline.dev/full-pcpus-only';
 
 const RESOURCE_NAME_PART = /^[a-zA-Z0-9](?:[-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?$/;
-/** Marks an encoded name. A physnet whose own name begins with it is encoded too, so decoding is never ambiguous. */
+/** Marks an encoded name. A physnet whose own name has this prefix is encoded too, so decoding is unambiguous. */
 const ENCODED = 'x--';
 
 /**
- * The device resource that stands for a physnet. A name that may not stand after the slash of a resource name (OVN
- * allows any text in bridge mappings) is written as `x--` and its UTF-8 bytes in hexadecimal.
+ * The device resource that stands for a physnet. A name that is invalid in a resource name (OVN allows any text in
+ * bridge mappings) is encoded as `x--` and its UTF-8 bytes in hexadecimal.
  * @throws RangeError if the name is empty or too long to encode (over 30 bytes)
  */
 export function physnetResource(physnet: string): string {
@@ -102,7 +111,7 @@ export function physnetResource(physnet: string): string {
   return PHYSNET_RESOURCE_PREFIX + ENCODED + hex;
 }
 
-/** The physnet that a resource stands for, or undefined if it is no physnet's resource. */
+/** The physnet of a resource, or undefined if the resource does not stand for a physnet. */
 export function physnetOfResource(resource: string): string | undefined {
   if (!resource.startsWith(PHYSNET_RESOURCE_PREFIX)) return undefined;
   const part = resource.slice(PHYSNET_RESOURCE_PREFIX.length);
@@ -115,15 +124,16 @@ export function physnetOfResource(resource: string): string | undefined {
 
 const NEAR_TUNNEL = 'tunnel';
 
-/** The resource by which a pod prefers the network that a device resource, of a physnet or the tunnel, stands for. */
+/** The resource with which a pod prefers a network. @param network the device resource of a physnet or of the tunnel */
 export function nearResource(network: string): string {
   if (network === TUNNEL_RESOURCE) return NEAR_RESOURCE_PREFIX + NEAR_TUNNEL;
   const part = network.slice(PHYSNET_RESOURCE_PREFIX.length);
-  // A physnet called `tunnel`: no physnet's own part has two dashes after the letter x, unless it is encoded.
+  // A physnet named `tunnel` gets the prefix of encoded names. The result is unique: a physnet whose own name has that
+  // prefix is encoded completely.
   return NEAR_RESOURCE_PREFIX + (part === NEAR_TUNNEL ? `${ENCODED}${NEAR_TUNNEL}` : part);
 }
 
-/** Whether a resource only prefers a network. */
+/** Whether a resource expresses only a preference for a network. */
 export function isNearResource(resource: string): boolean {
   return resource.startsWith(NEAR_RESOURCE_PREFIX);
 }

@@ -15,14 +15,14 @@ const DECIMAL: Readonly<Record<string, number>> = {
 };
 const BINARY: Readonly<Record<string, number>> = { Ki: 10, Mi: 20, Gi: 30, Ti: 40, Pi: 50, Ei: 60 };
 const NANO = 1_000_000_000n;
-/** Beyond this the API server answers with its own maximum; no CPU or memory amount comes near it. */
+/** Above this exponent the API server uses its own maximum; CPU and memory amounts are far smaller. */
 const LARGEST_EXPONENT = 18;
-/** Longer text is refused before big numbers are made of it. */
+/** Longer text is refused before it becomes big integers. */
 const LONGEST = 64;
 const TOO_MUCH = 'no resource comes in such an amount';
 
 /**
- * An amount as Kubernetes reads it: exact to one billionth, rounded up beyond that.
+ * An amount in Kubernetes' notation: exact to one billionth, rounded up beyond that.
  * Source: k8s.io/apimachinery/pkg/api/resource/quantity.go.
  */
 export interface Quantity {
@@ -31,8 +31,8 @@ export interface Quantity {
 }
 
 /**
- * Reads a quantity in any of its forms: `9`, `9000m`, `9e0`, `0.5`, `1436Mi`.
- * @throws ParseError if the text is no quantity
+ * Parses a quantity in any notation: `9`, `9000m`, `9e0`, `0.5`, `1436Mi`.
+ * @throws ParseError if the text is not a quantity
  */
 export function parseQuantity(text: string): Quantity {
   if (text.length > LONGEST) throw new ParseError('quantity', text, TOO_MUCH);
@@ -61,8 +61,9 @@ export function milliValue(quantity: Quantity): number {
 }
 
 /**
- * The number of exclusive CPUs that the static CPU manager reads out of a CPU request: the whole number, or undefined
- * if the request is not integral (such a container stays on the shared pool).
+ * The number of exclusive CPUs that the static CPU manager derives from a CPU request, or undefined if the request is
+ * not a whole number (such a container stays on the shared pool).
+ * @throws ParseError if the text is not a quantity
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, guaranteedCPUs.
  */
 export function integralCpus(text: string): number | undefined {

@@ -1,4 +1,4 @@
-/** Where a daemon finds its API server: the flags are the same for all daemons. */
+/** Flags for access to the API server, the same for all daemons. */
 export const API_SERVER_FLAGS = {
   kubeconfig: {
     flag: '--kubeconfig <path>',

@@ -6,7 +6,7 @@ import { Gauge, type Registry } from './metrics.ts';
 
 /**
  * When certificates expire, in seconds since 1970:
- * - serving: the server's own certificate, as it is in use;
+ * - serving: the server's own certificate, as currently in use;
  * - authority: the CA in the same Secret, which callers trust;
  * - client: the certificate of the last known caller.
  */

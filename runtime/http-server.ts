@@ -49,7 +49,7 @@ export interface HttpServer {
   start(): Promise<void>;
   /** From now on every answer asks its client to reconnect, so that no client is on a connection when it closes. */
   drain(): void;
-  /** Stops accepting, lets requests in flight finish for up to `seconds`, then closes what is left. */
+  /** Stops accepting, lets requests in flight finish for up to `seconds`, then closes the remaining connections. */
   stop(seconds?: number): Promise<void>;
   /** The port in use, once started. */
   readonly port: number;

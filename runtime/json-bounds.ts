@@ -1,6 +1,6 @@
 import { BodyError } from './request-bodies.ts';
 
-/** JSON that would take far more memory than its text. */
+/** JSON that would need far more memory than its text. */
 export class JsonTooLarge extends BodyError {
   constructor(message: string) {
     super(413, message);

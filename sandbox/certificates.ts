@@ -16,7 +16,7 @@ export interface KeyedCertificate {
 }
 
 export interface CertificateAuthority {
-  /** The CA's own certificate, PEM: what clients put into `ca` or a `caBundle`. */
+  /** The CA's own certificate, PEM: clients use it as `ca` or `caBundle`. */
   readonly cert: string;
   /**
    * Issues a serving certificate (EC P-256, usable for client authentication too).
@@ -25,14 +25,14 @@ export interface CertificateAuthority {
    * @throws RangeError if there is no name
    */
   issue(names: readonly string[], options?: CertificateOptions): KeyedCertificate;
-  /** The same authority with a certificate of a new lifetime: name and key stay. */
+  /** The same authority with a certificate of a new lifetime; name and key stay the same. */
   renew(options?: CertificateOptions): CertificateAuthority;
 }
 
 export interface CertificateOptions {
-  /** How long certificates are valid, in days. Default 30, minimum above 0. */
+  /** Validity of certificates in days. Default 30, minimum above 0. */
   readonly days?: number;
-  /** The current time in ms since 1970. Certificates are valid from five minutes before. */
+  /** The current time in ms since 1970. Certificates are valid from five minutes earlier. */
   readonly now?: number;
 }
 
@@ -55,7 +55,7 @@ const EXTENDED_KEY_USAGE = '2.5.29.37';
 const SERVER_AUTH = oid('1.3.6.1.5.5.7.3.1');
 const CLIENT_AUTH = oid('1.3.6.1.5.5.7.3.2');
 
-/** Makes a self-signed certificate authority whose key never leaves this process. */
+/** Creates a self-signed certificate authority whose key never leaves this process. */
 export function createCertificateAuthority(commonName: string, options: CertificateOptions = {}): CertificateAuthority {
   return authorityOf(commonName, generateKeyPairSync('ec', { namedCurve: 'P-256' }), validityOf(options));
 }
@@ -131,7 +131,7 @@ function generalName(name: string): Buffer {
   return isIP(name) === 0 ? implicit(2, Buffer.from(name, 'ascii')) : implicit(7, addressBytes(name));
 }
 
-/** Four or sixteen bytes, highest first. */
+/** Four or sixteen bytes in network order. */
 function addressBytes(address: string): Buffer {
   if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number));
   const [head = '', tail = ''] = address.split('::');
@@ -146,12 +146,12 @@ function publicKeyInfo(key: KeyObject): Buffer {
   return key.export({ type: 'spki', format: 'der' });
 }
 
-/** RFC 7093 method 1 in spirit: a digest that tells keys apart; verifiers only compare it. */
+/** A digest that identifies a key, similar to RFC 7093 method 1; verifiers only compare it. */
 function keyIdentifier(key: KeyObject): Buffer {
   return createHash('sha256').update(publicKeyInfo(key)).digest().subarray(0, 20);
 }
 
-/** Positive and never zero, as RFC 5280 asks. */
+/** Positive and never zero, as RFC 5280 requires. */
 function serialNumber(): Buffer {
   const serial = randomBytes(16);
   serial[0] = (serial[0]! & 0x7f) | 0x40;

@@ -1,4 +1,4 @@
-/** Kubernetes objects as the sandbox holds them: plain JSON, frozen once stored. Typed views name what is read. */
+/** Kubernetes objects in the sandbox: plain JSON, frozen once stored. Typed views list the fields that are read. */
 
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json | undefined };
@@ -104,18 +104,18 @@ export type VirtualMachineInstance = KubeObject & {
   status?: JsonObject & {
     phase?: string;
     nodeName?: string;
-    /** Node by uid of the launcher. */
+    /** Node of each launcher, by the launcher's uid. */
     activePods?: Record<string, string>;
     conditions?: Condition[];
   };
 };
 
-/** The same JSON again, free to change. */
+/** A mutable copy of an object. */
 export function draftOf<T extends KubeObject>(object: T): T {
   return structuredClone(object);
 }
 
-/** Freezes JSON through and through. */
+/** Freezes JSON recursively. */
 export function deepFreeze<T extends Json>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
@@ -128,7 +128,7 @@ export function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value at a path of keys, or undefined where the way ends. */
+/** The value at a path of keys, or undefined if the path does not exist. */
 export function at(value: Json | undefined, ...path: string[]): Json | undefined {
   let here = value;
   for (const key of path) {
@@ -138,7 +138,7 @@ export function at(value: Json | undefined, ...path: string[]): Json | undefined
   return here;
 }
 
-/** Whether two JSON values are the same, whatever the order of keys. */
+/** Whether two JSON values are equal, ignoring the order of keys. */
 export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true;
   if (Array.isArray(a)) {
@@ -152,7 +152,9 @@ export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
   );
 }
 
-/** Sets a condition, keeping its transition time while its status stays. Returns whether anything but times changed. */
+/**
+ * Sets a condition; keeps its transition time if its status stays the same. Returns whether anything but times changed.
+ */
 export function setCondition(conditions: Condition[], condition: Condition, now: string): boolean {
   const index = conditions.findIndex(({ type }) => type === condition.type);
   const old = conditions[index];

@@ -1,7 +1,7 @@
 import { parseQuantity } from '../model/quantity.ts';
 import type { Container, Pod } from './objects.ts';
 
-/** Amounts by resource, in billionths: exact sums. */
+/** Amounts by resource, in billionths, so that sums are exact. */
 export type Amounts = ReadonlyMap<string, bigint>;
 
 export function amountsOf(list: Readonly<Record<string, string>> | undefined): Amounts {
@@ -21,8 +21,8 @@ function largest(a: Amounts, b: Amounts): Amounts {
 }
 
 /**
- * What a pod takes from its node: the containers together with the restartable init containers, or whatever one init
- * container needs together with the restartable ones before it, whichever is more; then the overhead.
+ * The resources that a pod needs on its node. It is the larger of: the containers together with the restartable init
+ * containers; any one init container together with the restartable ones before it. The overhead is added.
  * Source: component-helpers/resource/helpers.go, PodRequests.
  */
 export function podRequests({ spec }: Pod): Amounts {
@@ -42,7 +42,7 @@ export function podRequests({ spec }: Pod): Amounts {
 
 const requestsOf = ({ resources }: Container) => amountsOf(resources?.requests);
 
-/** Whether any container asks for one of these resources, as a request or a limit. */
+/** Whether any container requests or limits one of these resources. */
 export function asksForAny({ spec }: Pod, names: ReadonlySet<string>): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
     [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some((name) =>

@@ -5,7 +5,7 @@ import { BodyError, createRequestBodies, type RequestBodies } from '../runtime/r
 import type { WebhookMetrics } from './metrics.ts';
 import { answerReview, encodeReview, type HttpAnswer, type Review, ReviewError } from './review/admission-review.ts';
 
-/** Where each kind of review is answered. */
+/** The path of each kind of review. */
 export const PATHS = {
   mutatePods: '/mutate-pods',
   routePods: '/route-pods',
@@ -18,19 +18,19 @@ export const PATHS = {
 export type Reviews = Readonly<Record<keyof typeof PATHS, Review>>;
 
 /**
- * Bytes of the largest body. The API server takes objects of up to 3 MiB, and a review of an update carries two of them.
+ * Bytes of the largest body. The API server accepts objects of up to 3 MiB, and the review of an update contains two.
  */
 export const LARGEST_BODY = 7 * 1024 * 1024;
 
 export interface WebhookAppOptions {
   readonly reviews: Reviews;
-  /** Default: bodies of up to LARGEST_BODY bytes. */
+  /** Default: accepts bodies of up to LARGEST_BODY bytes. */
   readonly bodies?: RequestBodies;
   readonly metrics: WebhookMetrics;
   readonly log: Logger;
 }
 
-/** The webhook's routes. Bodies are read as bytes: decoding them is the review's, as is saying what is wrong with them. */
+/** The webhook's routes. They pass bodies as bytes: the review decodes them and reports errors. */
 export function createWebhookApp({ reviews, bodies: given, metrics, log }: WebhookAppOptions): Express {
   const bodies = given ?? createRequestBodies({ largest: LARGEST_BODY });
   const app = express();
@@ -54,12 +54,12 @@ export function createWebhookApp({ reviews, bodies: given, metrics, log }: Webho
       }
     };
   };
-  /** Four parameters are how express tells an error handler. */
+  /** Express recognizes an error handler by its four parameters. */
   const refusing =
     (name: string): ErrorRequestHandler =>
     (error: unknown, _request, response, _next) => {
       const { status, message } = problem(error);
-      // What is left of a body that was not taken would be in the way of the next request.
+      // The rest of a refused body would precede the next request on this connection.
       if (error instanceof BodyError) response.setHeader('connection', 'close');
       metrics.reviews.inc({ review: name, outcome: status < 500 ? 'malformed' : 'failed' });
       if (status < 500) log.warn({ status, message }, 'request refused');
@@ -88,7 +88,7 @@ function send(response: ServerResponse, { status, body }: HttpAnswer): void {
   response.end(body);
 }
 
-/** Of anything but a malformed request the caller learns only that it failed. */
+/** Except for a malformed request, the caller only learns that the review failed. */
 function problem(error: unknown): { status: number; message: string } {
   if (error instanceof ReviewError || error instanceof BodyError) return error;
   return { status: 500, message: 'the webhook failed to decide; see its log' };

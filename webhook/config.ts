@@ -5,7 +5,7 @@ import { API_SERVER_FLAGS } from '../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
-/** An object's name, since the scheduler's Lease has it too; empty: none. */
+/** An object's name, because the scheduler's Lease has it too. Empty: none. */
 const SCHEDULER_NAME = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?$/;
 
 const schema = z.object({
@@ -86,7 +86,7 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
   },
 };
 
-/** @throws ConfigError, HelpPrinted */
+/** Reads the webhook's settings from flags and environment. @throws ConfigError, HelpPrinted */
 export function parseWebhookConfig(argv: readonly string[]): WebhookConfig {
   return parseConfig(webhookSettings, argv);
 }

@@ -29,10 +29,10 @@ import { createPodValidation } from './pods/validate-pod.ts';
 import { createVmiMutation } from './vms/mutate-vmi.ts';
 import { createVmValidation } from './vms/validate-vm.ts';
 
-/** To the API server: each watch holds one, and look-ups need some more. */
+/** Connections to the API server: one for each watch and some for lookups. */
 const CONNECTIONS = 16;
 
-/** Wires the webhook together. @throws ConfigError if there is no usable way to the API server */
+/** Wires the webhook together. @throws ConfigError without a usable kubeconfig or service account */
 export function createWebhook(config: WebhookConfig, context: ConfiguredContext, log: Logger): Daemon {
   const now = monotonicSeconds;
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
@@ -97,7 +97,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   });
 }
 
-/** Counts the reports that are ignored, and says which they are when that changes. */
+/** Counts the ignored reports and logs them when they change. */
 function quarantineLog(metrics: WebhookMetrics, log: Logger) {
   let said = '';
   return (faults: ReadonlyMap<string, ReportFault>): void => {

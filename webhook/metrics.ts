@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts';
 
-/** What a review can end in. */
+/** Possible outcomes of a review. */
 export const OUTCOMES = ['patched', 'unchanged', 'denied', 'malformed', 'failed'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 

@@ -4,7 +4,7 @@ import { type ConfiguredContext, parseConfiguredContext } from '../model/network
 import { ConfigError } from '../runtime/config.ts';
 
 /**
- * Reads the file that --network-context names; without one nothing is configured.
+ * Reads the file in --network-context; without the flag the context is empty.
  * @throws ConfigError naming the file, if it cannot be read or is malformed
  */
 export async function readNetworkContext(path: string | undefined): Promise<ConfiguredContext> {

@@ -12,7 +12,7 @@ const BOUNDS = { explain: 8, version: 1.8, completion: 1.9 } as const;
 
 const PROGRAM = bundle('plumbline.mjs');
 
-/** What `plumbline` costs its user: its start alone, and an explanation over 1,000 nodes on the sandbox. */
+/** Cost of `plumbline` for its user: the start alone, and an explanation over 1,000 nodes on the sandbox. */
 export const CLI_BENCHES = [explainOverBareNode];
 
 async function explainOverBareNode(): Promise<BenchResult[]> {
@@ -58,7 +58,7 @@ async function explainOverBareNode(): Promise<BenchResult[]> {
   }
 }
 
-/** Nodes of which each has given other CPUs away, so that few are alike, and a pod that fits on none. */
+/** Nodes with different assigned CPUs, so that few are equal, and a pod that fits none of them. */
 async function fill(cluster: FixtureCluster): Promise<void> {
   for (let i = 0; i < NODES; i++) {
     const cpus = Array.from({ length: 14 }, (_, bit) => ((i >> bit) & 1 ? [8 + (bit % 8), 24 + (bit % 8)] : [])).flat();
@@ -76,7 +76,7 @@ async function fill(cluster: FixtureCluster): Promise<void> {
 }
 
 /**
- * What a process takes, in seconds: by the clock, which other work on the machine slows, and of processors' time.
+ * Seconds of a process: elapsed time, which other work on the machine increases, and processor time.
  * @throws Error if it fails
  */
 function measure(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ wall: number; processor: number }> {

@@ -7,14 +7,15 @@ import { type BenchResult, summary } from '../support/timing.ts';
 
 const NODES = 5000;
 const ROUNDS = 5;
-/** Updates a second, nodes that change with each, and how many seconds they last; equally long pauses come between. */
+/** Updates per second, nodes that change in each, and seconds of updates, followed by pauses of the same length. */
 const UPDATES = { perSecond: 10, nodes: 20, seconds: 10 } as const;
 const MEGABYTE = 1e6;
 const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => existsSync(path));
 
 /**
- * What the page costs the browser with 5,000 nodes: processor time of its main thread and its heap, as Chromium counts
- * them, so that a busy machine does not count. Frames are compared with those of the same page at rest, in turns.
+ * Cost of the page with 5,000 nodes for the browser: processor time of its main thread and its heap, as Chromium
+ * measures them, so that other load has no effect. Frames are compared with those of the same page without updates, in
+ * turns.
  */
 async function pageInChromium(): Promise<BenchResult[]> {
   if (PROGRAM === undefined) {
@@ -27,7 +28,7 @@ async function pageInChromium(): Promise<BenchResult[]> {
     args: ['--no-sandbox', '--enable-precise-memory-info'],
   });
   try {
-    // The server's own first writing down of all nodes is not the page's.
+    // The server's first write of all nodes is not part of the page's cost.
     await (await opened(browser, under)).close();
     const paints: Paint[] = [];
     for (let round = 0; round < paced(ROUNDS, 1); round++) paints.push(await firstPaint(browser, under));
@@ -77,7 +78,7 @@ async function pageInChromium(): Promise<BenchResult[]> {
 }
 
 interface Paint {
-  /** Seconds of processor time in scripts, and in all tasks of the page's main thread, until all nodes are there. */
+  /** Processor time in seconds until all nodes are present, in scripts and in all tasks of the page's main thread. */
   readonly script: number;
   readonly task: number;
   /** Bytes. */
@@ -105,11 +106,11 @@ async function firstPaint(browser: Browser, under: ConsoleUnderTest): Promise<Pa
 }
 
 interface Watched {
-  /** Frames that were drawn with updates, of those that were drawn without. */
+  /** Number of frames with updates divided by the number without. */
   readonly frames: number;
-  /** Main thread time that one update takes, of the time between two frames. */
+  /** Main thread time of one update divided by the time between two frames. */
   readonly share: number;
-  /** The longest task of the main thread while updates come, in processor time, of the same. */
+  /** Processor time of the main thread's longest task during updates, divided by the same. */
   readonly longest: number;
 }
 
@@ -118,7 +119,7 @@ async function updates(browser: Browser, under: ConsoleUnderTest): Promise<Watch
   const { names } = under;
   let sent = 0;
   const change = () => {
-    // The first rows are seen, the others are not.
+    // The first rows are visible, the others are not.
     for (let k = 0; k < UPDATES.nodes; k++) {
       const name = names[k < UPDATES.nodes / 2 ? k : (sent * UPDATES.nodes + k) % names.length] ?? '';
       under.node(name, { dpu: sent % 2 === 0 ? 'False' : 'True' });
@@ -146,7 +147,7 @@ async function updates(browser: Browser, under: ConsoleUnderTest): Promise<Watch
   return { frames: changing.frames / atRest.frames, share: each * 60, longest: longest * 60 };
 }
 
-/** A second with or without updates: what it adds to the sums of its kind. */
+/** One second with or without updates, added to the sums of its kind. */
 async function watch(
   page: Page,
   session: CDPSession,

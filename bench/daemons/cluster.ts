@@ -11,16 +11,16 @@ import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { bundle, type Running, run } from '../support/process.ts';
 
-/** One emulated node, without any daemon, and files to start daemons with. */
+/** One emulated node without daemons, and files for starting daemons. */
 export interface BenchCluster {
   readonly ca: string;
   readonly certificate: { readonly cert: string; readonly key: string };
-  /** Starts a bundled daemon; resolves with its port once it serves. */
+  /** Starts a bundled daemon; resolves with its port when it serves. */
   start(
     daemon: 'webhook' | 'scheduler-plugin' | 'node-agent',
     nodeArgs?: readonly string[],
   ): Promise<Running & { readonly port: number }>;
-  /** Puts objects in place as they came from a file; a VMI's answer is the uid that the API server gave it. */
+  /** Creates objects from a file; for a VMI the result is the uid from the API server. */
   addVmi(vmi: unknown): Promise<string>;
   addNad(nad: unknown): Promise<void>;
   readonly client: LocalClient;

@@ -4,23 +4,23 @@ import { type BenchResult, summary } from '../support/timing.ts';
 import { startBenchCluster } from './cluster.ts';
 
 const DAEMONS = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
-/** What startUpAndMemory measures of each. */
+/** Names of the results of startUpAndMemory. */
 export const START_UP_NAMES = DAEMONS.flatMap((daemon) => [
   `${daemon}.start-up-over-bare-node`,
   `${daemon}.rss-over-bare-node`,
 ]);
 const ROUNDS = 3;
-/** Seconds in which a daemon settles before its memory is read. */
+/** Seconds before a daemon's memory is read. */
 const SETTLE = 2;
-/** Against a process that only listens. */
+/** Bounds relative to a process that only listens. */
 const BOUNDS = { start: 8, memory: 3 } as const;
 
-/** node:http and nothing else, as the base for start-up time and memory. */
+/** Only node:http, as the base for start-up time and memory. */
 const BARE = `require('node:http').createServer().listen(0, '127.0.0.1', () => console.log('{"probePort":1}'))`;
 
 /**
- * Time from the start of the process until it says that it serves, and resident memory a moment later, of each bundled
- * daemon against a bare Node.js server.
+ * Time from the start of the process until it reports that it serves, and resident memory a moment later, of each
+ * bundled daemon relative to a bare Node.js server.
  */
 export async function startUpAndMemory(): Promise<BenchResult[]> {
   const cluster = await startBenchCluster();

@@ -4,7 +4,7 @@ import { NODE } from './node.ts';
 import { OBJECTS } from './objects.ts';
 import { TEXTS } from './texts.ts';
 
-/** Every parser of foreign data with the worst that it accepts, in the order in which they are printed. */
+/** Every parser of foreign data with its worst accepted inputs, in the order of the output. */
 export const HOSTILE_BENCHES: readonly BenchGroup[] = [...TEXTS, ...OBJECTS, ...NODE].map((parser) => ({
   names: [`hostile.${parser.name}`, `hostile.ms-${parser.name}`],
   benches: [() => hostileResults(parser)],

@@ -1,46 +1,49 @@
 import { paced } from '../support/pace.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 
-/** One input as its parser gets it. */
+/** One input and its parser call. */
 export interface Input {
   readonly bytes: number;
-  /** Throws, or returns false, where the input is not accepted. */
+  /** Throws or returns false if the input is not accepted. */
   readonly parse: () => unknown;
 }
 
-/** A parser of foreign data, with an ordinary input and those that cost most of all that it accepts. */
+/** A parser of foreign data, with a typical input and the most expensive inputs that it accepts. */
 export interface Parser {
   readonly name: string;
   readonly typical: Input;
-  /** By what makes them expensive; made when they are measured, since some have megabytes. */
+  /** By the property that makes them expensive; created when measured, because some have megabytes. */
   readonly worst: Readonly<Record<string, () => Input>>;
-  /** Time per byte of the worst input over that of the typical one. Default PER_BYTE. */
+  /** Limit of the time per byte of the worst input relative to the typical one. Default PER_BYTE. */
   readonly perByte?: number;
-  /** Milliseconds of processor time. */
+  /** Limit in milliseconds of processor time. */
   readonly milliseconds: number;
 }
 
-/** Where a daemon parses one object of many between other work, and where it answers a call or reads a file. */
+/** For a daemon that parses one object of many between other work, and for one that serves a call or reads a file. */
 export const PER_OBJECT = 50;
 export const PER_CALL = 100;
-/** The largest object that the API server stores, or body that a server takes: decoding its JSON takes most of this. */
+/**
+ * The largest object that the API server stores, or the largest body that a server accepts: most of this is decoding
+ * its JSON.
+ */
 export const PER_LARGEST = 200;
-/** What root alone writes on the node, read in one agent's thread. */
+/** Files that only root writes on the node, read in the thread of one agent. */
 export const PER_LOCAL = 2000;
-/** A file that a user gives to a command. */
+/** A file from a user for a command. */
 export const PER_COMMAND = 10_000;
 
 const PER_BYTE = 10;
 const ROUNDS = 7;
 /** Seconds of processor time for which a short input is repeated. */
 const AT_LEAST = 0.03;
-/** Seconds for which an input is repeated before measuring: the compiler optimises for that long. */
+/** Seconds for which an input is repeated before measuring, so that the compiler optimizes. */
 const WARM_UP = 0.4;
 
 /**
- * Two results for each parser: `hostile.<name>` is the time per byte of the worst input over that of the typical one, and
- * `hostile.<name>-ms` the milliseconds of the worst. Which input is the worst of the given ones may differ: the most per
- * byte is that of a short text, the most milliseconds those of a long one.
+ * Two results for each parser: `hostile.<name>` is the time per byte of the worst input relative to the typical one,
+ * and `hostile.<name>-ms` is the milliseconds of the worst one. The worst input may differ between both: short texts
+ * have the largest time per byte, long ones the most milliseconds.
  */
 export async function hostileResults({ name, typical, worst, ...held }: Parser): Promise<BenchResult[]> {
   const inputs = new Map(Object.entries(worst).map(([what, input]) => [what, input()]));
@@ -82,12 +85,12 @@ async function secondsPerCall({ parse }: Input, atLeast = AT_LEAST): Promise<num
   }
 }
 
-/** A text that a parser gets as it is. */
+/** A text for a parser. */
 export const textInput =
   (parse: (text: string) => unknown) =>
   (text: string): Input => ({ bytes: Buffer.byteLength(text), parse: () => parse(text) });
 
-/** Bytes that a parser gets as they are. */
+/** Bytes for a parser. */
 export const bytesInput =
   (parse: (bytes: Buffer) => unknown) =>
   (text: string | Buffer): Input => {
@@ -95,7 +98,7 @@ export const bytesInput =
     return { bytes: bytes.length, parse: () => parse(bytes) };
   };
 
-/** Pieces of a text, as many as fit into so many characters with what stands before and after them. */
+/** Repeats pieces up to a number of characters, including a prefix and a suffix. */
 export function filled(
   longest: number,
   piece: string | ((index: number) => string),

@@ -7,12 +7,12 @@ import { vector } from '../../test/support/vectors.ts';
 import { bytesInput, filled, type Parser, PER_CALL, PER_LOCAL, textInput } from './measure.ts';
 
 const state = textInput(parseCheckpoint);
-/** A checkpoint of so many containers. */
+/** A checkpoint with many containers. */
 function checkpointText(length: number, cpus: (index: number) => string): string {
   const entries = Object.fromEntries(Array.from({ length }, (_, i) => [`u${i}`, { c: cpus(i) }]));
   return JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries, checksum: 1 });
 }
-/** Characters of one container's CPUs, of as many containers as are read. */
+/** Characters of one container's CPUs, with the largest number of containers. */
 const EACH = MOST_CHECKPOINT / MOST_ENTRIES - 40;
 
 const checkpoint: Parser = {
@@ -49,12 +49,12 @@ const ovsdb: Parser = {
     'one value of keys': () => stream(filled(LARGEST_VALUE, (i) => `"${i}":0`, { head: '{', joint: ',', tail: '}' })),
     'short values': () => stream(filled(64 * 1024, '{}')),
   },
-  // Each value costs a call of the JSON parser, and these have two bytes.
+  // Each value has two bytes and costs a call of the JSON parser.
   perByte: 60,
   milliseconds: PER_LOCAL,
 };
 
-/** A question as the shim sends it. */
+/** A request in the shim's format. */
 function questionText(environment: string, conf: string): string {
   return `plumbline-gate/1 ADD chained ${environment.length} ${conf.length}\n${environment}${conf}`;
 }

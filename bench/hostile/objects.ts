@@ -15,14 +15,14 @@ import { answerReview } from '../../webhook/review/admission-review.ts';
 import { bytesInput, filled, type Parser, PER_CALL, PER_LARGEST, PER_OBJECT, textInput } from './measure.ts';
 import { ANNOTATIONS } from './texts.ts';
 
-/** Bytes of the largest object that the API server stores: etcd takes requests of so many. */
+/** Bytes of the largest object that the API server stores: etcd's limit for requests. */
 const OBJECT = 1.5 * 1024 * 1024;
-/** Names of a call from a cluster of the largest size that Kubernetes is tested with, three times over. */
+/** Names in a call: three times the number of nodes in the largest supported Kubernetes cluster. */
 const NAMES = 15_000;
 
 const report = textInput((text) => preparedHost(nodeTopology.parse(JSON.parse(text)).status!));
 
-/** A report of a host whose cells and cores number so many; cores have two threads. */
+/** A report of a host with these numbers of CPUs and cells; cores have two threads. */
 function reportText(cpus: number, cells: number, more: object): string {
   const each = cpus / cells;
   return JSON.stringify({
@@ -43,7 +43,7 @@ function reportText(cpus: number, cells: number, more: object): string {
   });
 }
 
-/** Containers with CPUs of their own, as many as a report may have. */
+/** The largest number of containers with exclusive CPUs in a report. */
 const assigned = (cpus: (index: number) => string, length = 2048) =>
   Array.from({ length }, (_, i) => ({ podUID: `u${i}`, container: 'c', cpus: cpus(i) }));
 const groups = (length: number) => Array.from({ length }, (_, id) => ({ id, cpus: `${id * 2}-${id * 2 + 1}` }));
@@ -96,9 +96,9 @@ function reviewText(containers: string): string {
     () => containers,
   );
 }
-/** Beyond the containers. */
+/** Characters in addition to the containers. */
 const FRAME = reviewText('').length;
-/** Values of the containers' JSON, so that with the rest the body stays within the bound on values. */
+/** Number of JSON values in the containers; together with the rest it stays within the limit. */
 const VALUES = 95_000;
 
 const admissionReview: Parser = {

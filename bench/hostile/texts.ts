@@ -10,7 +10,7 @@ import { parsePreferences } from '../../model/placement/preferences.ts';
 import { parseQuantity } from '../../model/quantity.ts';
 import { filled, type Parser, PER_COMMAND, PER_OBJECT, textInput } from './measure.ts';
 
-/** Characters of all annotations of an object, which the API server bounds. */
+/** Characters of all annotations of an object; the API server's limit. */
 export const ANNOTATIONS = 256 * 1024;
 
 const list = textInput((text) => CpuSet.parse(text));
@@ -26,7 +26,7 @@ const cpuList: Parser = {
     'single CPUs': () => list(filled(LONGEST_LIST, (i) => `${(i * 2) % 65_536}`, { joint: ',' })),
     digits: () => list(filled(LONGEST_LIST, '0')),
   },
-  // Seven bytes may name 65,536 CPUs, which are 8 KiB in memory.
+  // Seven bytes can name 65,536 CPUs, which need 8 KiB of memory.
   perByte: 30,
   milliseconds: PER_OBJECT,
 };
@@ -36,7 +36,7 @@ const cpuMask: Parser = {
   name: 'cpu-mask',
   typical: mask('0-3:4-7:8-11:12-15'),
   worst: {
-    // As many as the bound on what a mask takes in memory allows.
+    // As many as the limit on a mask's memory allows.
     'wide entries': () => mask(filled(LONGEST_MASK, (i) => `${i}-65535`, { joint: ':', most: 16 })),
     'high CPUs': () => mask(filled(LONGEST_MASK, (i) => `${65_535 - i}`, { joint: ':', most: 16 })),
     'short entries': () => mask(filled(LONGEST_MASK, (i) => `${i}`, { joint: ':', most: 1024 })),
@@ -49,7 +49,7 @@ const cpuMask: Parser = {
       ),
     'one long entry': () => mask(filled(LONGEST_MASK, (i) => `${i * 2}`, { joint: ',' })),
   },
-  // As for lists.
+  // The same as for lists.
   perByte: 30,
   milliseconds: PER_OBJECT,
 };
@@ -95,7 +95,7 @@ const definition = textInput((config) => {
   const found = classifyNad({ metadata: { name: 'n', namespace: 'ns' }, spec: { config } }, EMPTY_CONTEXT);
   return !(found.kind === 'none' && found.warning === 'invalid-json');
 });
-/** As many plugins as are read. */
+/** The largest number of plugins that are parsed. */
 const plugins = (plugin: string) =>
   definition(filled(CONFIG, plugin, { head: '{"plugins":[', joint: ',', tail: ']}', most: 64 }));
 const nad: Parser = {
@@ -112,7 +112,7 @@ const nad: Parser = {
     'other fields': () => definition(filled(CONFIG, (i) => `"${i}":{}`, { head: '{', joint: ',', tail: '}' })),
     nesting: () => definition(`{"a":${'['.repeat(CONFIG / 2 - 5)}${']'.repeat(CONFIG / 2 - 5)}}`),
   },
-  // A plugin costs a look at each of its fields, and these have two bytes; 64 plugins are read.
+  // A plugin costs a check of each of its fields, which have two bytes here; 64 plugins are parsed.
   perByte: 100,
   milliseconds: PER_OBJECT,
 };
@@ -154,7 +154,7 @@ const quantity: Parser = {
   milliseconds: PER_OBJECT,
 };
 
-/** Bytes of the largest file that the command reads. */
+/** Bytes of the largest file for the command. */
 const NOVA = 8 * 1024 * 1024;
 const settings = textInput((text) => readNovaConf(parseOsloConfig([{ name: 'nova.conf', text }])));
 const novaConf: Parser = {

@@ -33,7 +33,7 @@ function filled(hosts: number): CoarseFit {
   return coarse;
 }
 
-/** A fit of one pod over many hosts, in seconds. */
+/** Seconds of a fit of one pod over many hosts. */
 function fitter(coarse: CoarseFit): () => number {
   const out = new Int16Array(coarse.size);
   const need = { cpus: 8, wholeCores: true, networks: ['physnet'] };
@@ -43,7 +43,7 @@ function fitter(coarse: CoarseFit): () => number {
     });
 }
 
-/** The fit of one pod over 5,000 hosts against a plain XOR over the same numbers. */
+/** The fit of one pod over 5,000 hosts, relative to a plain XOR over the same numbers. */
 export function coarseFitAgainstXor(): BenchResult {
   const coarse = filled(HOSTS);
   const { rooms } = coarse;
@@ -56,7 +56,7 @@ export function coarseFitAgainstXor(): BenchResult {
   return ratioOf('model.coarse-fit-over-xor', { most: 10 }, fitter(coarse), xor);
 }
 
-/** Ten times the hosts in at most fifteen times the time: linear, with room for what no longer fits the cache. */
+/** Ten times the hosts in at most fifteen times the time: linear, with a margin for cache misses. */
 export function coarseFitGrowth(): BenchResult {
   return ratioOf('model.coarse-fit-50000-over-5000', { most: 15 }, fitter(filled(MANY)), fitter(filled(HOSTS)));
 }

@@ -3,7 +3,7 @@ import { type BenchResult, ratioOf, secondsPerCall, sink } from '../support/timi
 
 const ROOMS = 16;
 
-/** Seconds to arrange so many guest cells on 16 host cells where only the last arrangement tried could do. */
+/** Seconds to arrange guest cells on 16 host cells if only the last arrangement is possible. */
 function arranging(guests: number, rooms = ROOMS): () => number {
   const networks = [new Set([rooms - 1]), new Set([rooms - 2])];
   return () =>
@@ -13,7 +13,7 @@ function arranging(guests: number, rooms = ROOMS): () => number {
     }, 0.02);
 }
 
-/** The curve over 2 to 8 guest cells: milliseconds, and the number of arrangements that an exhaustive search would visit. */
+/** The curve over 2 to 8 guest cells: milliseconds, and the number of arrangements of an exhaustive search. */
 export function guestCellCurve(): {
   readonly guests: number;
   readonly milliseconds: number;
@@ -27,15 +27,16 @@ export function guestCellCurve(): {
 }
 
 /**
- * The curve as ratios: one guest cell more on 16 host cells, for 3 to 8 guest cells. Each costs at most four times the
- * one before (2^n states, and a little more for each), where trying every arrangement would cost 14 to 9 times.
+ * The curve as ratios: one more guest cell on 16 host cells, for 3 to 8 guest cells. Each takes at most four times as
+ * long as the previous one (2^n states, and slightly more work for each); an exhaustive search would take 14 to 9 times
+ * as long.
  */
 export const guestCellSteps: readonly (() => BenchResult)[] = [3, 4, 5, 6, 7, 8].map((guests) => () => {
   const name = `model.guest-cells-16x${guests}-over-16x${guests - 1}`;
   return ratioOf(name, { most: 4 }, arranging(guests), arranging(guests - 1), 5);
 });
 
-/** Twice the host cells cost about twice: linear, with room for larger maps. */
+/** Twice the host cells take about twice as long: linear, with a margin for larger maps. */
 export function hostCellGrowth(): BenchResult {
   return ratioOf('model.guest-cells-32-rooms-over-16', { most: 4 }, arranging(6, 32), arranging(6, 16), 5);
 }

@@ -3,7 +3,7 @@ import { coarseFitAgainstXor, coarseFitGrowth } from './coarse-fit.ts';
 import { guestCellCurve, guestCellSteps, hostCellGrowth } from './guest-cells.ts';
 import { predictionAgainstSets } from './prediction.ts';
 
-/** Every measurement of model/, in the order in which it is printed. */
+/** All measurements of model/, in the order of the output. */
 export const MODEL_BENCHES: readonly (() => BenchResult)[] = [
   coarseFitAgainstXor,
   coarseFitGrowth,

@@ -8,7 +8,7 @@ import { admitPlain } from './set-based.ts';
 const RESERVED = '0-1,64-65';
 const NIC = 'physnet.plumbline.dev/east';
 
-/** A full prediction with its cpuset on a half-used host of 128 CPUs against the Set-based comparison. */
+/** A complete prediction with its cpuset on a half-full host of 128 CPUs, relative to the Set-based reference. */
 export function predictionAgainstSets(): BenchResult {
   const host = largeHost();
   const kubelet = createKubelet({

@@ -1,9 +1,9 @@
 /**
- * The comparison: the kubelet's admission written in the most straightforward way, with Set and Map, every group
- * recomputed wherever it is asked for, and hints merged by walking every combination. Nothing of model/ is used, so it
- * is an oracle too: both must give the same answers.
+ * The reference: the kubelet's admission in the most straightforward form, with Set and Map. It computes every group
+ * again for each use and merges hints by iterating over every combination. It uses no code of model/, so it is an
+ * oracle too: both must return the same results.
  *
- * It covers container scope, the packed accumulator with its uncore step, full-pcpus-only, and device hints.
+ * It supports container scope, the packed accumulator with its uncore step, full-pcpus-only, and device hints.
  */
 
 export interface PlainCpu {
@@ -22,14 +22,14 @@ export interface PlainHost {
   readonly fullPcpusOnly: boolean;
   readonly preferUncore: boolean;
   readonly policy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
-  /** 1.36 makes device hints over the nodes that have devices, earlier versions over all. */
+  /** 1.36 creates device hints only for nodes that have devices, earlier versions for all nodes. */
   readonly wideDeviceHints: boolean;
 }
 
 export interface PlainContainer {
   readonly cpus: number;
   readonly init: boolean;
-  /** NUMA nodes of each device resource asked for, all of its devices being alike. */
+  /** NUMA nodes of each requested device resource, whose devices are all equal. */
   readonly devices: readonly (readonly number[])[];
 }
 
@@ -40,7 +40,9 @@ export interface PlainHint {
   readonly preferred: boolean;
 }
 
-/** Admits a pod out of a shared pool: the CPUs of each container and the pool that is left, or the kubelet's reason. */
+/**
+ * Admits a pod from a shared pool. Returns the CPUs of each container and the remaining pool, or the kubelet's reason.
+ */
 export function admitPlain(
   host: PlainHost,
   pool: ReadonlySet<number>,
@@ -61,7 +63,10 @@ export function admitPlain(
   return { cpus: given, pool: left };
 }
 
-/** The hints of each device resource, then of the CPUs: fewer than the container needs are one hint for nowhere. */
+/**
+ * The hints of each device resource, then of the CPUs. With fewer CPUs than the container needs, the result is one hint
+ * without nodes.
+ */
 export function hintsOf(
   host: PlainHost,
   pool: ReadonlySet<number>,
@@ -92,7 +97,7 @@ export function hintsOf(
   return [...lists, hints.length > 0 ? hints : [{ nodes: null, preferred: false }]];
 }
 
-/** Walks every combination of one hint of each list. */
+/** Iterates over every combination of one hint of each list. */
 export function mergePlain(
   host: PlainHost,
   given: readonly (readonly PlainHint[])[],
@@ -146,7 +151,7 @@ function isNarrower(nodes: ReadonlySet<number>, other: ReadonlySet<number>): boo
   return value(nodes) < value(other);
 }
 
-/** The CPUs that a container gets, or the reason why it gets none. */
+/** The CPUs of a container, or why it gets none. */
 export function allocate(
   host: PlainHost,
   pool: ReadonlySet<number>,
@@ -237,7 +242,9 @@ function cellsFirst(host: PlainHost): boolean {
   return groupIds(host, every, 'socket').length >= groupIds(host, every, 'cell').length;
 }
 
-/** Groups with a free CPU in the kubelet's order: the outer level sorted, within each of its groups the inner one. */
+/**
+ * Groups with a free CPU in the kubelet's order: the outer level sorted, and within each of its groups the inner level.
+ */
 function ordered(host: PlainHost, free: ReadonlySet<number>, key: Key): number[] {
   const first: Key = cellsFirst(host) ? 'cell' : 'socket';
   const second: Key = first === 'cell' ? 'socket' : 'cell';

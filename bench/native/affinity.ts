@@ -7,7 +7,7 @@ import { type BenchResult, ratioOf } from '../support/timing.ts';
 const THREADS = 256;
 const ROUNDS = 100;
 
-/** What bench/support/affinity.c does, through the bindings: the milliseconds of each round. */
+/** The work of bench/support/affinity.c through the bindings: milliseconds of each round. */
 function applyInTurns(affinity: Affinity, pid: number): number[] {
   const all = affinity.get(process.pid);
   const one = new Uint32Array(all.length);
@@ -26,7 +26,7 @@ function applyInTurns(affinity: Affinity, pid: number): number[] {
   });
 }
 
-/** The bindings' three calls for each of 256 threads against the same calls in C, reading /proc included. */
+/** The bindings' three calls for each of 256 threads relative to the same calls in C, including reading /proc. */
 export async function affinityOverC(): Promise<BenchResult> {
   const program = compile('support/affinity.c');
   const threads = await startManyThreads(['ovs-vswitchd'], THREADS);

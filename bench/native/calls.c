@@ -1,9 +1,9 @@
 /*
- * Times calls of a program, from its start to its end, as a container runtime makes them: configuration on standard
- * input, the environment as it is, the answer read to its end. Two programs in turns, so that a busy machine slows both.
+ * Measures calls of a program, from its start to its end, as a container runtime makes them: configuration on standard
+ * input, the environment unchanged, the output read completely. Runs two programs in turns, so that load affects both.
  *
  * Usage: calls <rounds> <pid or 0> <configuration> <program> <configuration> <program>. Before each call every thread of
- * that process is put on all CPUs again, outside the time that is measured. Prints microseconds, one call a line.
+ * that process is set to all CPUs again, which is not measured. Prints microseconds, one call per line.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

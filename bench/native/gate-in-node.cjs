@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The CNI plugin as one would write it for Node.js: the same question to the same socket, for comparison.
+// The CNI plugin as a Node.js script, as a reference: the same request to the same socket.
 const { createConnection } = require('node:net');
 const { readFileSync } = require('node:fs');
 

@@ -16,13 +16,13 @@ import { type BenchResult, summary } from '../support/timing.ts';
 const THREADS = 64;
 const ROUNDS = 7;
 const CALLS = 40;
-/** The pod's CPU, which Open vSwitch must leave before the answer; the machine's last. */
+/** The pod's CPU, which Open vSwitch must leave before the response: the machine's last one. */
 const CPU = cpus().length - 1;
 
 /**
- * The CNI plugin with the bundled agent behind it, each ADD moving 64 threads of Open vSwitch off the pod's CPU: what it adds
- * to a delegate, in runs of that delegate alone, which does nothing; and how many times slower the same plugin is as a Node.js
- * script.
+ * The CNI plugin with the bundled agent, where each ADD moves 64 threads of Open vSwitch off the pod's CPU. The first
+ * result is its overhead in multiples of a delegate that does nothing; the second is how many times slower the same
+ * plugin is as a Node.js script.
  */
 export async function gateCalls(): Promise<BenchResult[]> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
@@ -54,7 +54,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
     CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
   });
 
-  /** Microseconds of each program's calls, taken in turns. */
+  /** Microseconds of each program's calls, in turns. */
   const inTurns = (...programs: string[]): [number[], number[]] => {
     const times = calls.run(CALLS, vswitchd, ...programs);
     return [times.filter((_, i) => i % 2 === 0), times.filter((_, i) => i % 2 === 1)];
@@ -71,7 +71,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
     for (let round = 0; round <= paced(ROUNDS); round++) {
       const [gated, bare] = inTurns(wrapped, shim, alone, delegate.path);
       const [script, plugin] = inTurns(chained, inNode, chained, shim);
-      // The first warms up.
+      // The first round warms up.
       if (round === 0) continue;
       added.push((median(gated) - median(bare)) / median(bare));
       faster.push(median(script) / median(plugin));
@@ -105,7 +105,7 @@ function assignCpu(kubeletDir: string): void {
   renameSync(`${file}.tmp`, file);
 }
 
-/** What was measured did happen: the last call has moved every thread. */
+/** Checks that the measured work happened: the last call moved every thread. */
 function assertVacated(pid: number): void {
   const affinity = createAffinity();
   const left = procThreads.list(pid).filter((tid) => CpuSet.fromWords(affinity.get(tid)).has(CPU));

@@ -18,7 +18,10 @@ function applyInTurns(keeper: ProcessAffinity, all: CpuSet): number[] {
   });
 }
 
-/** A whole pass of the agent over the threads against the bare calls in C: telling PMD threads, settling, checking. */
+/**
+ * One pass of the agent over the threads, relative to the bare calls in C: identifying PMD threads, waiting for names,
+ * checking.
+ */
 export async function affinityOverC(): Promise<BenchResult> {
   const program = compile('support/affinity.c');
   const daemon = await startManyThreads(['ovs-vswitchd'], THREADS);
@@ -28,7 +31,7 @@ export async function affinityOverC(): Promise<BenchResult> {
   const parts = { affinity, threads: procThreads, machine: () => all, now: () => performance.now() };
   const keeper = createProcessAffinity({ name: 'ovs-vswitchd', role: 'daemon', pid, start: 0 }, parts);
   try {
-    // Long enough for every thread to count as named permanently, as those of a running daemon do.
+    // Long enough that every thread's name counts as permanent, as in a running daemon.
     keeper.snapshot();
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(

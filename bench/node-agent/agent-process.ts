@@ -8,23 +8,23 @@ import { replaceCheckpoint } from './checkpoint.ts';
 
 export const NODE = 'bench';
 
-/** The bundled agent on an emulated node of 256 CPUs, as the manifests start it, ready. */
+/** The bundled agent on an emulated node of 256 CPUs, started as in the manifests and ready. */
 export interface AgentProcess {
   readonly sandbox: Sandbox;
   readonly process: Running;
   /** The kubelet's root directory. */
   readonly kubeletDir: string;
-  /** A kubeconfig of an agent. */
+  /** A kubeconfig for an agent. */
   readonly kubeconfig: string;
   stop(): Promise<void>;
 }
 
-/** @param flags in addition to those that say where it is; the last of two counts */
+/** @param flags in addition to those for its paths; the last of two equal flags applies */
 export async function startAgentProcess(...flags: string[]): Promise<AgentProcess> {
   return startAgentBehind(async (kubeconfig) => kubeconfig, ...flags);
 }
 
-/** @param through makes the kubeconfig that the agent gets of its own, as of a way to the API server that counts */
+/** @param through changes the agent's kubeconfig, for example to a proxy of the API server that counts */
 export async function startAgentBehind(
   through: (kubeconfig: string) => Promise<string>,
   ...flags: string[]

@@ -11,7 +11,7 @@ const CHANGES = 200;
 const ROUNDS = 5;
 const BOUND = 20;
 
-/** The text of change number i: a pod of 4 CPUs that comes and goes among 60 others. */
+/** The text of change number i: a pod of 4 CPUs is added or removed among 60 others. */
 function checkpoint(i: number): string {
   const entries = Object.fromEntries(
     Array.from({ length: 60 }, (_, pod) => [`uid-${pod}`, { compute: `${pod * 4 + 8}-${pod * 4 + 11}` }]),
@@ -20,7 +20,7 @@ function checkpoint(i: number): string {
   return JSON.stringify({ policyName: 'static', defaultCpuSet: i % 2 === 0 ? '0-3' : '0-7', entries });
 }
 
-/** Milliseconds from a rename to the call of what `listen` was given, for each of many renames; ascending. */
+/** Milliseconds from a rename to the callback of `listen`, for each of many renames; ascending. */
 async function delays(file: string, listen: (heard: () => void) => void): Promise<number[]> {
   let heard = () => {};
   listen(() => heard());
@@ -34,7 +34,7 @@ async function delays(file: string, listen: (heard: () => void) => void): Promis
     renameSync(`${file}.tmp`, file);
     await told;
     millis.push(performance.now() - begun);
-    // Lets the second event of the same rename pass.
+    // Ignores the second event of the same rename.
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
   return millis.sort((a, b) => a - b);
@@ -76,7 +76,7 @@ async function agent(directory: string): Promise<number> {
   return p99(millis);
 }
 
-/** From a rename of cpu_manager_state with 60 pods to a subscriber that has the new view, against a bare fs.watch. */
+/** From a rename of cpu_manager_state with 60 pods to a subscriber with the new view, relative to a bare fs.watch. */
 export async function renameToSubscriber(): Promise<BenchResult> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   mkdirSync(join(directory, 'pod-resources'));

@@ -2,8 +2,8 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * Writes cpu_manager_state as the kubelet does: 60 pods of 4 CPUs, of which `change` number i exchanges one for another,
- * so that each change frees CPUs and takes some.
+ * Writes cpu_manager_state as the kubelet does: 60 pods of 4 CPUs. `change` number i replaces one of them by another,
+ * so that each change frees some CPUs and assigns others.
  */
 export function replaceCheckpoint(kubeletDir: string, change: number): void {
   const entries: Record<string, { compute: string }> = {};

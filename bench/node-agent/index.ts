@@ -7,7 +7,7 @@ import { ovsReaction } from './ovs-reaction.ts';
 import { parsing } from './parsing.ts';
 import { renameToPublished } from './published.ts';
 
-/** Every measurement of node-agent/ with what its names begin with, in the order in which they are printed. */
+/** All measurements of node-agent/ with the prefixes of their names, in the order of the output. */
 export const NODE_AGENT_BENCHES: readonly BenchGroup[] = [
   { names: ['node-agent.affinity'], benches: [affinityOverC] },
   { names: ['node-agent.rename-to-subscriber'], benches: [renameToSubscriber] },

@@ -6,17 +6,19 @@ import type { BenchResult } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';
 import { replaceCheckpoint } from './checkpoint.ts';
 
-/** A pod comes or goes every two seconds for an hour. */
+/** Changes in an hour if a pod starts or ends every two seconds. */
 const CHANGES = 1800;
-/** Milliseconds between two of them here. */
+/** Milliseconds between two changes in this bench. */
 const PACE = 20;
-/** Seconds in which the engine gives memory back before the agent counts as idle, and for which its CPU time is taken. */
+/**
+ * Seconds in which V8 releases memory before the agent counts as idle, and seconds for which its CPU time is measured.
+ */
 const REST = 30;
 const IDLE = 20;
 const MEMORY_BOUND = 60;
 const IDLE_BOUND = 0.3;
 
-/** The agent's private memory in MB after an hour's worth of changes, and what it costs when nothing changes. */
+/** The agent's private memory in MB after an hour of changes, and its cost when nothing changes. */
 export async function longRun(): Promise<BenchResult[]> {
   const agent = await startAgentProcess();
   try {
@@ -56,7 +58,10 @@ export async function longRun(): Promise<BenchResult[]> {
   }
 }
 
-/** CPU time of every thread of a process; the scheduler's own count, as ticks are too coarse for an idle process. */
+/**
+ * CPU seconds of every thread of a process, from the scheduler's own count, because ticks are too coarse for an idle
+ * process.
+ */
 function cpuSeconds(pid: number): number {
   const task = `/proc/${pid}/task`;
   const nanos = readdirSync(task).map((tid) => Number(readFileSync(`${task}/${tid}/schedstat`, 'utf8').split(' ')[0]));

@@ -14,16 +14,16 @@ import { createOvsScene } from './ovs-stage.ts';
 const THREADS = 64;
 /** Seconds after the start until a process counts as idle. */
 const REST = 45;
-/** A tenth of what the loop that looks every second makes on the same machine. */
+/** A tenth of the calls that the loop with a period of one second makes on the same machine. */
 const BOUND = 9;
 
-/** The work while 2 x 64 threads are in place and nothing changes. */
+/** The work while 2 x 64 threads are on their CPUs and nothing changes. */
 export async function ovsIdle(settings: BenchSettings): Promise<BenchResult[]> {
   const idle = paced(settings.idle, 10);
   return [...(await idleDuties(idle)), await idleAgent(idle)];
 }
 
-/** System calls a second of the duties that take the loop's place, in a process of their own; and the kubelet's calls. */
+/** System calls per second of the duties that replace the loop, in a separate process; and the kubelet's calls. */
 async function idleDuties(idle: number): Promise<BenchResult[]> {
   const scene = await createOvsScene(await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS));
   try {
@@ -41,7 +41,7 @@ async function idleDuties(idle: number): Promise<BenchResult[]> {
   }
 }
 
-/** Calls that change an affinity, of the whole bundled agent. */
+/** Calls of the whole bundled agent that change an affinity. */
 async function idleAgent(idle: number): Promise<BenchResult> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   writeFileSync(join(directory, 'enable'), '1');
@@ -60,7 +60,7 @@ async function idleAgent(idle: number): Promise<BenchResult> {
   }
 }
 
-/** What every thread of a process calls in so many seconds, by strace's count. */
+/** Number of system calls of every thread of a process in a number of seconds, from strace. */
 async function callsOf(pid: number, seconds: number): Promise<Map<string, number>> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   const file = join(directory, 'calls');

@@ -7,9 +7,9 @@ import { createOvsScene, type OvsScene, type Reactor, settled } from './ovs-stag
 const THREADS = 64;
 const ROUNDS = 3;
 const SAMPLES = 60;
-/** Not counted: both have run for a while on a node. */
+/** Not counted: on a node both have been running for some time. */
 const WARM_UP = 10;
-/** Each costs a second and a half, and where in the loop's second it falls is not left to chance. */
+/** Each takes a second and a half. The samples are spread evenly over the loop's second. */
 const LOOP_SAMPLES = 16;
 
 /** Milliseconds from the rename to the last thread moved. */
@@ -35,7 +35,7 @@ async function react(scene: OvsScene, start: () => Promise<Reactor>): Promise<nu
   return millis.slice(WARM_UP);
 }
 
-/** The loop's delay is where in its second a change falls: each sample at another place. */
+/** The loop's delay depends on the time of a change within its second, so each sample uses a different one. */
 async function loopDelays(scene: OvsScene): Promise<number[]> {
   const reactor = await scene.upstream();
   const samples = paced(LOOP_SAMPLES, 8);
@@ -51,8 +51,8 @@ async function loopDelays(scene: OvsScene): Promise<number[]> {
 }
 
 /**
- * From the rename of cpu_manager_state to the last of 2 x 64 threads moved: the agent's duties against a loop that looks
- * every second, and against a program in C that does nothing else.
+ * Time from the rename of cpu_manager_state until the last of 2 x 64 threads has moved: the agent's duties relative to
+ * a loop that checks every second, and to a C program that does nothing else.
  */
 export async function ovsReaction(): Promise<BenchResult[]> {
   const scene = await createOvsScene(await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS));

@@ -14,7 +14,7 @@ import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { compile } from '../support/c-program.ts';
 import { root } from '../support/process.ts';
 
-/** What moves the threads: sends or prints the machine's monotonic nanoseconds when it has. */
+/** The program that moves the threads. After each move it sends or prints the machine's monotonic nanoseconds. */
 export interface Reactor {
   readonly pid: number;
   /** Resolves with the time of the next move. */
@@ -22,15 +22,17 @@ export interface Reactor {
   stop(): Promise<void>;
 }
 
-/** Two daemons of many threads, a kubelet that gives CPUs away, and what keeps the one off the other's. */
+/**
+ * Two daemons with many threads, a kubelet that assigns CPUs, and the program that keeps the daemons off these CPUs.
+ */
 export interface OvsScene {
   readonly kubelet: FakeKubelet;
   readonly pids: readonly number[];
-  /** Gives every CPU but the first to a pod, by a rename. @returns the machine's monotonic nanoseconds just before */
+  /** Assigns every CPU but the first to a pod, by a rename. @returns the machine's monotonic nanoseconds just before */
   assign(): bigint;
-  /** Takes them back. */
+  /** Releases the CPUs. */
   release(): void;
-  /** Whether every thread is on just these CPUs. */
+  /** Whether every thread may run on exactly these CPUs. */
   isOn(cpus: CpuSet): boolean;
   readonly all: CpuSet;
   readonly first: CpuSet;
@@ -101,7 +103,7 @@ export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
   };
 }
 
-/** Runs a program as the agent is run: bundled to one file, with the heap of the shipped manifest. */
+/** Runs a program in the same way as the agent: bundled in one file, with the heap limit of the shipped manifest. */
 async function script(file: string, directory: string, args: string[] = []): Promise<Reactor> {
   const outfile = join(directory, `${basename(file, '.ts')}.cjs`);
   await build({
@@ -122,7 +124,7 @@ async function script(file: string, directory: string, args: string[] = []): Pro
     throw new Error(`${file} ended with status ${code}`);
   });
   await Promise.race([once(child, 'message'), ended]);
-  // From now on it ends on request.
+  // From now on it may exit.
   ended.catch(() => undefined);
   return reactor(child, (tell) => child.on('message', ({ done }: { done: string }) => tell(BigInt(done))));
 }
@@ -150,7 +152,7 @@ function reactor(child: ChildProcess, listen: (tell: (at: bigint) => void) => vo
   };
 }
 
-/** Waits until the threads are where they should be before the next measurement, and nothing is under way any more. */
+/** Waits until the threads are on their CPUs and no work is pending before the next measurement. */
 export async function settled(scene: OvsScene, cpus: CpuSet): Promise<void> {
   await eventually(() => scene.isOn(cpus), `every thread on ${cpus}`);
   await new Promise((resolve) => setTimeout(resolve, 80));

@@ -12,10 +12,10 @@ import { type BenchResult, summary } from '../support/timing.ts';
 const CPUS = 1000;
 const PODS = 250;
 const ROUNDS = 7;
-/** What of a CPU's directory tells of the topology; the rest of the tree is not read by anybody. */
+/** The files in a CPU's directory about the topology; no program reads the rest of the tree. */
 const READ = /\/(online|cpulist|thread_siblings_list|physical_package_id|level|id)$/;
 
-/** A host of 1,000 CPUs and a checkpoint of 250 pods, read and understood, against reading the same files. */
+/** A host of 1,000 CPUs and a checkpoint of 250 pods, read and parsed, relative to reading the same files. */
 export async function parsing(): Promise<BenchResult> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   try {

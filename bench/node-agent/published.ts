@@ -9,13 +9,13 @@ import { replaceCheckpoint } from './checkpoint.ts';
 
 const CHANGES = 150;
 const ROUND_TRIPS = 200;
-/** Milliseconds in which the agent makes one write of all changes. */
+/** Milliseconds in which the agent combines changes into one write. */
 const WINDOW = 200;
 const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
 
 /**
- * From a rename of cpu_manager_state to the report on the API server that shows it, against the coalescing window and
- * two round trips to that API server. Changes come at random within two windows of each other.
+ * Time from a rename of cpu_manager_state to the API server's report that contains it, relative to the coalescing
+ * window and two round trips to that API server. Changes occur at random times within two windows of each other.
  */
 export async function renameToPublished(): Promise<BenchResult> {
   const agent = await startAgentProcess();
@@ -44,7 +44,7 @@ export async function renameToPublished(): Promise<BenchResult> {
   }
 }
 
-/** Milliseconds until the stored object names the pod that change number `change` brought. */
+/** Milliseconds until the stored object names the pod of change number `change`. */
 async function publishedAfter({ sandbox, kubeletDir }: AgentProcess, change: number): Promise<number> {
   await delay(Math.random() * 2 * WINDOW);
   const slot = (change + 59) % 60;

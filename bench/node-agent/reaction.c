@@ -1,10 +1,9 @@
 /*
- * What a program that does nothing else would need to keep two daemons off owned CPUs: wait for the rename of
- * cpu_manager_state, read its defaultCpuSet, and put every thread of both there, with the same three calls for each
- * thread as the agent makes.
+ * The least work that keeps two daemons off owned CPUs: wait for the rename of cpu_manager_state, read its
+ * defaultCpuSet, and set it for every thread of both, with the agent's three calls for each thread.
  *
  * Usage: reaction <kubelet directory> <pid> <pid>. Prints `ready`, then the nanoseconds of the monotonic clock at the
- * end of each reaction, one a line.
+ * end of each reaction, one per line.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

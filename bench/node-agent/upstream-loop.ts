@@ -5,11 +5,11 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 
 /**
- * The loop that dynamic CPU affinity of Open vSwitch is elsewhere, written from its description, for comparison: every
- * second the kubelet is asked what is allocatable and what is held; what remains, with the reserved CPUs, is set for
- * every thread of a daemon whose main thread is not there yet.
+ * The loop of other implementations of dynamic CPU affinity for Open vSwitch, written from its description, as a
+ * reference. Every second it queries the kubelet for allocatable and assigned CPUs. The remaining CPUs and the reserved
+ * ones are set for every thread of a daemon whose main thread does not have them.
  *
- * Usage: upstream-loop.ts <directory>, as program.ts has it. Sends when it has moved threads.
+ * Usage: upstream-loop.ts <directory>, as for program.ts. Sends a message after it has moved threads.
  */
 const [directory = ''] = process.argv.slice(2);
 const client = createPodResourcesClient(join(directory, 'kubelet', POD_RESOURCES_SOCKET));
@@ -34,7 +34,7 @@ function apply(name: string, goal: CpuSet): boolean {
   return true;
 }
 
-/** A thread that ends meanwhile, or a kubelet that does not answer, costs one turn and no more. */
+/** A thread that ends during a turn, or a kubelet that does not respond, only costs one turn. */
 const turn = () => tick().catch((error: unknown) => console.error(String(error)));
 
 setInterval(turn, 1000);

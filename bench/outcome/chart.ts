@@ -7,7 +7,7 @@ interface Panel {
   readonly title: string;
   readonly value: (figures: Figures) => number;
   readonly unit: string;
-  /** Of the whole width; undefined: the largest value. */
+  /** The value of the full width; undefined: the largest value. */
   readonly full?: number;
 }
 
@@ -27,7 +27,10 @@ const [WIDTH, LEFT, BAR, GAP, HEAD] = [760, 250, 18, 6, 34] as const;
 const PANEL = HEAD + CONTENDERS.length * (BAR + GAP) + 14;
 const LENGTH = WIDTH - LEFT - 90;
 
-/** Bars of each contender: the mean over the fleets with SMT that all of them were measured on until they were full. */
+/**
+ * Bars of each contender: the mean over the fleets with SMT on which all contenders were measured until the fleet was
+ * full.
+ */
 export function outcomeChart(results: readonly Result[]): string {
   const measured = CONTENDERS.filter((one) => results.some(({ contender }) => contender === one));
   const fleets = FLEETS.filter(({ name, threads }) => {

@@ -29,19 +29,19 @@ export const TITLES: Readonly<Record<Contender, string>> = {
   plumbline: 'Plumbline',
 };
 
-/** Where the kube-scheduler with NodeResourceTopologyMatch is. */
+/** Environment variable with the directory of a kube-scheduler that has NodeResourceTopologyMatch. */
 export const NRT_ASSETS = 'NRT_SCHEDULER_ASSETS';
 
-/** The path of that kube-scheduler; undefined: the environment names none, or there is none. */
+/** The path of that kube-scheduler; undefined if the variable is not set or the file does not exist. */
 export function nrtScheduler(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const directory = env[NRT_ASSETS];
   const path = directory === undefined ? undefined : join(directory, 'kube-scheduler');
   return path !== undefined && existsSync(path) ? path : undefined;
 }
 
-/** What places VMs, next to the API server and the kubelets. */
+/** The components that place VMs, in addition to the API server and the kubelets. */
 export interface Placement {
-  /** Of every VM's template. */
+  /** Annotations of every VM's template. */
   readonly annotations: Readonly<Record<string, string>>;
   /** Process ids by part. */
   readonly parts: Readonly<Record<string, number>>;
@@ -51,18 +51,18 @@ export interface Placement {
 export interface PlacementOptions {
   readonly plane: ControlPlane;
   readonly fleet: Fleet;
-  /** By which daemons on the nodes report. */
+  /** The client with which daemons on the nodes report. */
   readonly reports: KubeClient;
   readonly onFault: (error: unknown) => void;
 }
 
-/** A contender before it runs. */
+/** A contender before the run. */
 export interface Prepared {
-  /** Puts the definitions there that are needed before the nodes. */
+  /** Creates the CRDs that are needed before the nodes. */
   define(): Promise<void>;
-  /** What daemons on the nodes report. */
+  /** The reports of daemons on the nodes. */
   readonly publisher: Publisher;
-  /** Starts what schedules, once the nodes are there and what they say of themselves. */
+  /** Starts the schedulers after the nodes and their reports exist. */
   start(): Promise<Placement>;
 }
 
@@ -93,7 +93,7 @@ function plain({ plane }: PlacementOptions, annotations: Placement['annotations'
   };
 }
 
-/** As the NUMA Resources Operator configures it: the over-reserving cache, resynchronized every 5 s. */
+/** As configured by the NUMA Resources Operator: the over-reserving cache, resynchronized every 5 s. */
 const NRT_PROFILE = {
   schedulerName: 'default-scheduler',
   plugins: { multiPoint: { enabled: [{ name: 'NodeResourceTopologyMatch' }] } },
@@ -109,7 +109,7 @@ const NRT_PROFILE = {
   ],
 };
 
-/** The cluster's own kube-scheduler, with the plugin; VMs have KubeVirt's even parity. */
+/** The cluster's kube-scheduler with the plugin; VMs have KubeVirt's even parity. */
 function resourceTopologyMatch({ plane, reports, onFault }: PlacementOptions): Prepared {
   const publisher = resourceTopologies(reports, onFault);
   return {
@@ -145,10 +145,10 @@ function resourceTopologyMatch({ plane, reports, onFault }: PlacementOptions): P
   };
 }
 
-/** Kinds that other products bring, and workloads, which run as processes here. */
+/** Kinds of other products, and workloads, which run as processes here. */
 const LEFT_OUT = ['Certificate', 'Issuer', 'Deployment', 'DaemonSet'];
 
-/** As shipped, with whole cores for every VM (`webhook.alignment=auto`), so that VMs need no annotation. */
+/** As shipped, with whole cores for all VMs (`webhook.alignment=auto`), so that they need no annotation. */
 function plumbline({ plane, fleet, reports, onFault }: PlacementOptions): Prepared {
   const publisher = agentReports(reports, fleet, onFault);
   const shipped = objectsOf(render('base', ['components/align-all'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
@@ -198,7 +198,10 @@ function plumbline({ plane, fleet, reports, onFault }: PlacementOptions): Prepar
   };
 }
 
-/** The API server reads webhook configurations a moment after they are stored: waits until a pod that opts in gets its scheduler. */
+/**
+ * Waits until a pod that opts in gets its scheduler: the API server loads webhook configurations some time after they
+ * are stored.
+ */
 async function untilAsked({ client }: ControlPlane): Promise<void> {
   const pod = {
     apiVersion: 'v1',

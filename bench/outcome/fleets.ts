@@ -1,8 +1,8 @@
 import type { HostDescription } from '../../model/host.ts';
 
-/** Nodes of one kind, and how their kubelets are configured. */
+/** Equal nodes and the configuration of their kubelets. */
 export interface Fleet {
-  /** `8 nodes, SMT, 2 NUMA nodes, restricted` as an identifier: `8-smt-2-restricted`. */
+  /** An identifier: `8-smt-2-restricted` for 8 nodes with SMT, 2 NUMA nodes and the policy restricted. */
   readonly name: string;
   readonly nodes: number;
   /** 2 with SMT, 1 without. */
@@ -11,7 +11,7 @@ export interface Fleet {
   readonly policy: 'best-effort' | 'restricted' | 'single-numa-node';
 }
 
-/** CPUs of a node by its NUMA nodes: a NUMA node holds the largest VM of the stream. */
+/** Number of CPUs of a node, by its number of NUMA nodes. Each NUMA node can hold the largest VM of the stream. */
 const CPUS = { 1: 32, 2: 32, 4: 64 } as const;
 
 /** The physnets of every node: one on the first NUMA node and one on the last. */
@@ -31,7 +31,7 @@ export const FLEETS: readonly Fleet[] = [8, 50, 500].flatMap((nodes) =>
   ),
 );
 
-/** CPUs of a NUMA node: the first threads of its cores, then the second ones. */
+/** A host of the fleet. CPUs of a NUMA node: the first threads of its cores, then the second ones. */
 export function hostOf({ cells, threads }: Fleet): HostDescription {
   const cores = CPUS[cells] / threads;
   const coresPerCell = cores / cells;
@@ -45,10 +45,10 @@ export function hostOf({ cells, threads }: Fleet): HostDescription {
   };
 }
 
-/** The CPUs that kubelets keep for the system: the first core. */
+/** CPUs that kubelets reserve for the system: the first core. */
 export const reservedOf = (fleet: Fleet): string => String(hostOf(fleet).cores?.[0]);
 
-/** CPUs that VMs can have. */
+/** Number of CPUs for VMs. */
 export const allocatable = ({ nodes, cells, threads }: Fleet): number => nodes * (CPUS[cells] - threads);
 
 /** The NUMA node of a physnet. */

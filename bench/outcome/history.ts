@@ -1,26 +1,26 @@
-/** What happened to one VM of the stream. Times are seconds from the stream's start. */
+/** The history of one VM of the stream. Times are seconds since the stream's start. */
 export interface VmHistory {
   readonly name: string;
   readonly phase: 'steady' | 'fill';
-  /** CPUs that KubeVirt asks for without padding. */
+  /** Number of CPUs that KubeVirt requests without padding. */
   readonly need: number;
   readonly physnet?: string;
   readonly created: number;
   readonly deleted?: number;
-  /** Reasons for which kubelets rejected its launchers. */
+  /** Reasons with which kubelets rejected its launchers. */
   readonly rejected: readonly string[];
-  /** When a launcher of it first ran. */
+  /** Time at which one of its launchers first ran. */
   readonly ran?: number;
-  /** Of the launcher that runs at the end, or that ran when the VM was deleted. */
+  /** CPUs of the launcher that runs at the end, or that ran when the VM was deleted. */
   readonly cpus?: number;
-  /** Whether all of those are on the NUMA node of its physnet. */
+  /** Whether all these CPUs are on the NUMA node of its physnet. */
   readonly near?: boolean;
 }
 
-/** One stream on one fleet with one contender. */
+/** The history of one stream on one fleet with one contender. */
 export interface History {
   readonly vms: readonly VmHistory[];
-  /** CPUs of the fleet that VMs can have. */
+  /** Number of CPUs of the fleet for VMs. */
   readonly allocatable: number;
   readonly threads: number;
   /** Processor seconds by part of the control plane. */
@@ -32,18 +32,18 @@ export interface Figures {
   readonly vms: number;
   /** Rejections by kubelets for 100 VMs. */
   readonly rejections: number;
-  /** Shares are of 1. Of the VMs of the steady part. */
+  /** Share of VMs in the steady part that run within SOON seconds. All shares are from 0 to 1. */
   readonly soon: number;
-  /** Seconds to running, of the VMs of the steady part; null: that VM never ran. */
+  /** Seconds until VMs of the steady part run; null: that VM never ran. */
   readonly p50: number | null;
   readonly p99: number | null;
-  /** Of the VMs of the fill: before the first that did not run within SOON seconds. null: there was no fill, or all did. */
+  /** Share of VMs in the fill before the first that did not run within SOON seconds. null: no fill, or all ran. */
   readonly beforeFirst: number | null;
-  /** VMs that ran at the end. */
+  /** Number of VMs that run at the end. */
   readonly atEnd: number;
-  /** Of the VMs with a network that ran; null: there were none. */
+  /** Share of the running VMs with a network that are near it; null: none. */
   readonly near: number | null;
-  /** Cores without a CPU that a VM asked for, at the end, of 100. */
+  /** Of 100 cores, those without a CPU that a VM requested, at the end. */
   readonly idleCores: number;
   /** Cores of padding for 100 cores of VMs, at the end. */
   readonly padding: number;
@@ -64,7 +64,7 @@ export function figuresOf({ vms, allocatable, threads, processor }: History): Fi
   const onNetwork = vms.filter(({ physnet, near }) => physnet !== undefined && near !== undefined);
   const [need, given] = [sum(running.map((vm) => vm.need)), sum(running.map((vm) => vm.cpus ?? 0))];
   const cores = allocatable / threads;
-  // A VM's cores: an odd number of CPUs takes the whole of its last core.
+  // The cores of a VM: an odd number of CPUs uses the whole last core.
   const needed = sum(running.map((vm) => Math.ceil(vm.need / threads)));
   return {
     vms: vms.length,
@@ -82,10 +82,10 @@ export function figuresOf({ vms, allocatable, threads, processor }: History): Fi
   };
 }
 
-/** One that was deleted before it ran waited for longer than anyone. */
+/** A VM that was deleted before it ran has waited the longest. */
 const waitOf = ({ created, ran }: VmHistory): number => (ran === undefined ? Number.POSITIVE_INFINITY : ran - created);
 
-/** The nearest rank. */
+/** Percentile by the nearest-rank method. */
 function percentile(sorted: readonly number[], share: number): number | null {
   const found = sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
   return found === undefined || !Number.isFinite(found) ? null : found;

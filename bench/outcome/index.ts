@@ -9,8 +9,9 @@ const FLEET = '8-smt-2-restricted';
 const SEED = 1;
 
 /**
- * One fleet of docs/reference/outcome.md as a bench with bounds: Plumbline against KubeVirt alone. Fails if a kubelet rejects a
- * launcher of Plumbline's, if a VM for which there is room waits, or if one runs away from its network.
+ * One fleet of docs/reference/outcome.md as a bench with bounds: Plumbline relative to KubeVirt alone. Fails if a
+ * kubelet rejects a launcher with Plumbline, if a VM waits although there is room, or if one runs away from its
+ * network.
  */
 export async function outcome(_settings: BenchSettings): Promise<BenchResult[]> {
   const fleet = FLEETS.find(({ name }) => name === FLEET)!;

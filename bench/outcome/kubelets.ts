@@ -15,7 +15,7 @@ import { type KubeletSettings, rulesOf } from '../../sandbox/kubelet/settings.ts
 import type { Pod } from '../../sandbox/objects.ts';
 import { cellOf, type Fleet, hostOf, PHYSNETS, reservedOf } from './fleets.ts';
 
-/** The kubelets of a fleet: each admits the pods bound to it by the kubelet's own rules (model/kubelet). */
+/** The kubelets of a fleet. Each admits the pods bound to it by the rules in model/kubelet. */
 export interface Kubelets {
   readonly nodes: readonly KubeletNode[];
   start(): Promise<void>;
@@ -27,11 +27,11 @@ export interface KubeletNode {
   readonly settings: KubeletSettings;
   /** Changes with every admission and release. */
   readonly state: KubeletState;
-  /** Those that were admitted and have not gone. */
+  /** Admitted pods that still exist. */
   readonly pods: ReadonlyMap<string, Pod>;
 }
 
-/** What a kubelet does with a launcher. */
+/** The result of a kubelet's admission of a launcher. */
 export type Admitted =
   | { readonly pod: Pod; readonly node: string; readonly cpus: CpuSet }
   | { readonly pod: Pod; readonly node: string; readonly reason: string; readonly message: string };
@@ -39,16 +39,16 @@ export type Admitted =
 export interface KubeletsOptions {
   readonly client: RemoteClient;
   readonly fleet: Fleet;
-  /** Whether agents of Plumbline serve devices for the physnets. */
+  /** Whether Plumbline's agents serve devices for the physnets. */
   readonly agents: boolean;
   readonly onAdmission: (outcome: Admitted) => void;
-  /** Called after the CPUs of a node have changed hands. */
+  /** Called after CPUs of a node were assigned or released. */
   readonly onChange: (node: KubeletNode) => void;
   readonly onFault: (error: unknown) => void;
 }
 
 const VERSION = 'v1.36.2';
-/** Devices that an agent serves for each physnet: as many as a node has pods. */
+/** Number of devices that an agent serves for each physnet, equal to the pod limit of a node. */
 const SLOTS = 110;
 const RESOURCES = {
   memory: '256Gi',

@@ -2,10 +2,10 @@ import type { KubeObject } from '../../sandbox/objects.ts';
 import { needOf, type StreamVm } from './stream.ts';
 
 export const VM_NAMESPACE = 'tenants';
-/** KubeVirt's own remedy for odd numbers of CPUs. */
+/** KubeVirt's own fix for odd numbers of CPUs. */
 export const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
-/** The VirtualMachine of a VM of the stream. */
+/** The VirtualMachine for a VM of the stream. */
 export function machineOf(vm: StreamVm, annotations: Readonly<Record<string, string>>): KubeObject {
   const { name, cores, threads, isolated, ioThreads, network } = vm;
   const networks = network === undefined ? [] : [{ name: 'data', multus: { networkName: network } }];

@@ -13,7 +13,7 @@ const PAGE = 'docs/reference/outcome.md';
 const CHART = 'docs/reference/outcome.svg';
 const COMMAND = 'npx tsx bench/outcome/run.ts --record';
 
-/** Writes the table into the page, and the chart next to it. */
+/** Writes the tables into the page, and the chart next to it. */
 export function writeOutcome(): void {
   const results = readResults();
   writeBetween(join(root, 'README.md'), COMMAND, headlineTable(results));
@@ -25,7 +25,7 @@ export function writeOutcome(): void {
 interface Column {
   readonly title: string;
   readonly shown: (figures: Figures) => string;
-  /** Says something only where the fleet was filled. */
+  /** Only meaningful if the fleet was filled. */
   readonly ofFull?: boolean;
 }
 
@@ -68,7 +68,7 @@ export function outcomeTables(results: readonly Result[], machine: string): stri
   return [`Measured on a machine with ${machine}, shared with other work.`, ...tables].join('\n\n');
 }
 
-/** What the README shows of one fleet. */
+/** The fleet whose figures are in the README. */
 const HEADLINE_FLEET = '50-smt-2-restricted';
 const HEADLINE: readonly Column[] = [
   { title: 'launchers rejected, per 100 VMs', shown: ({ rejections }) => rejections.toFixed(0) },
@@ -77,7 +77,7 @@ const HEADLINE: readonly Column[] = [
   { title: 'idle cores', shown: ({ idleCores }) => `${idleCores.toFixed(0)} %` },
 ];
 
-/** The figures of HEADLINE_FLEET, a row for each contender. @throws Error if the fleet was not recorded */
+/** The figures of HEADLINE_FLEET, one row for each contender. @throws Error if the fleet was not recorded */
 export function headlineTable(results: readonly Result[]): string {
   const ours = CONTENDERS.flatMap(
     (one) => results.find(({ fleet, contender }) => fleet === HEADLINE_FLEET && contender === one) ?? [],

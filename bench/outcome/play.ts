@@ -34,7 +34,7 @@ export interface PlayOptions {
 }
 
 const READ = [PODS, NODES, EVENTS, VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES];
-/** As the kubelets and KubeVirt's controller are not measured, the API server must not hold them back. */
+/** Kubelets and KubeVirt's controller are not measured, so the API server must not throttle them. */
 const API_SERVER_FLAGS = [
   '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
   ...['--max-requests-inflight', '2000', '--max-mutating-requests-inflight', '1000'],
@@ -47,7 +47,7 @@ export async function play({ contender, fleet, stream, progress, ...options }: P
   const stops: (() => unknown)[] = [];
   let over = false;
   const onFault = (error: unknown) => {
-    // Calls under way fail when their API server is stopped, and the stream deletes VMs that others are about to read.
+    // Calls in flight fail when their API server stops, and the stream deletes VMs that others are about to read.
     if (!over && !(error instanceof ApiError && error.http === 404)) options.onFault(error);
   };
   const plane = await startControlPlane({ apiServerArgs: API_SERVER_FLAGS });
@@ -85,7 +85,7 @@ export async function play({ contender, fleet, stream, progress, ...options }: P
     const controller = createVirtController({ client, onFault });
     controller.start();
     stops.push(() => controller.stop());
-    // Schedulers have read the nodes, and the extender has labelled them.
+    // Time for schedulers to read the nodes and for the extender to label them.
     await delay(WARM_UP * 1000);
 
     const parts = { 'kube-apiserver': plane.apiServer.pid, ...placement.parts };
@@ -114,7 +114,7 @@ export async function play({ contender, fleet, stream, progress, ...options }: P
       progress(`${Math.round(now())} of ${Math.round(stream.end)} s, ${record.running()} VMs run`);
     }
     await Promise.all(calls);
-    // A busy machine may be behind: the result is read once nothing starts any more.
+    // On a busy machine starts may be late: the result is read when no VM starts any more.
     while (now() < stream.end || (now() < stream.end + PATIENCE && now() < record.lastStart() + QUIET)) {
       await delay(1000);
       progress(`${Math.round(now())} of ${Math.round(stream.end)} s, ${record.running()} VMs run`);
@@ -133,14 +133,14 @@ export async function play({ contender, fleet, stream, progress, ...options }: P
 }
 
 const WARM_UP = 3;
-/** Seconds without a start that count as the end, and for which it is waited at most. */
+/** Seconds without a start that count as the end, and the longest wait for that. */
 const [QUIET, PATIENCE] = [5, 30] as const;
-/** Kubelets and agents have connections of their own; here they share so many. */
+/** Real kubelets and agents have separate connections; here they share this number. */
 const CONNECTIONS = 100;
 
 const connect = (kubeconfig: string, name: string) => createKubeClient(kubeconfigAccess(kubeconfig), name, CONNECTIONS);
 
-/** What happens to the VMs, as it happens. */
+/** Records the history of the VMs during the run. */
 function createRecord(fleet: Fleet) {
   const vms = new Map<string, Draft>();
   const cells = createHost(hostOf(fleet)).cells;
@@ -148,7 +148,7 @@ function createRecord(fleet: Fleet) {
   let now = () => 0;
   let last = 0;
   return {
-    /** When a launcher ran last. */
+    /** Time of the last start of a launcher. */
     lastStart: () => last,
     begin(clock: () => number) {
       now = clock;
@@ -179,7 +179,7 @@ function createRecord(fleet: Fleet) {
   };
 }
 
-/** Hundredths of a second, as the kernel counts them for a process. */
+/** Ticks per second of the kernel's processor time of a process. */
 const TICKS = 100;
 
 /** Processor seconds of each process since its start. */

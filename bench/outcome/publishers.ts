@@ -8,9 +8,9 @@ import { cellOf, type Fleet, hostOf, PHYSNETS, reservedOf } from './fleets.ts';
 import type { KubeletNode } from './kubelets.ts';
 import { RESOURCE_TOPOLOGIES, resourceTopologyOf } from './resource-topology.ts';
 
-/** What a daemon on each node tells the API server of its kubelet. */
+/** A daemon on each node that reports its kubelet's state to the API server. */
 export interface Publisher {
-  /** What is there before the first VM. */
+  /** Publishes the state before the first VM. */
   start(nodes: readonly KubeletNode[]): Promise<void>;
   changed(node: KubeletNode): void;
   stop(): Promise<void>;
@@ -18,26 +18,29 @@ export interface Publisher {
 
 interface PublisherOptions {
   readonly publish: (node: KubeletNode, first: boolean) => Promise<void>;
-  /** Seconds from a change to its publication, and least between two of them. */
+  /** Seconds from a change to its publication, and the shortest time between two publications. */
   readonly reaction: number;
   readonly least: number;
-  /** Seconds between what is published whether there was a change or not. */
+  /** Seconds between unconditional publications. */
   readonly every?: { readonly seconds: number; readonly publish: (node: KubeletNode) => Promise<void> };
   readonly onFault: (error: unknown) => void;
 }
 
-/** Nothing: kube-scheduler counts on Nodes alone. */
+/** No reports: kube-scheduler only uses Nodes. */
 export const NO_PUBLISHER: Publisher = {
   start: async () => undefined,
   changed: () => undefined,
   stop: async () => undefined,
 };
 
-/** Seconds in which an agent has noticed a change of the kubelet's state file, which it follows by inotify. */
+/** Seconds until an agent detects a change of the kubelet's state file, by inotify. */
 const AGENT_REACTION = 0.05;
 const AGENT_LEAST = 0.05;
 const HEARTBEAT = { interval: 10, duration: 40 };
-/** As the NUMA Resources Operator runs the exporter: on a change of the kubelet's state, once a second at most, and every 10 s. */
+/**
+ * As configured by the NUMA Resources Operator for the exporter: on a change of the kubelet's state, at most once a
+ * second, and every 10 s.
+ */
 const EXPORTER = { reaction: 0.05, least: 1, every: 10 };
 
 const REPORT = { apiVersion: NODE_TOPOLOGY_API.apiVersion, kind: NODE_TOPOLOGY_API.kind };
@@ -86,7 +89,7 @@ export function agentReports(client: KubeClient, fleet: Fleet, onFault: (error: 
   });
 }
 
-/** The NodeResourceTopology objects of an updater on each node. */
+/** The NodeResourceTopology objects from an updater on each node. */
 export function resourceTopologies(client: KubeClient, onFault: (error: unknown) => void): Publisher {
   const write = async (node: KubeletNode) => {
     const { apiVersion, kind, metadata, ...rest } = resourceTopologyOf(node);
@@ -105,9 +108,9 @@ export function resourceTopologies(client: KubeClient, onFault: (error: unknown)
 
 function createPublisher({ publish, reaction, least, every, onFault }: PublisherOptions): Publisher {
   const ended = new AbortController();
-  // Every pause listens to it.
+  // Every wait listens to it.
   setMaxListeners(0, ended.signal);
-  /** Nodes that changed since they were published, and what wakes those that wait for that. */
+  /** Nodes with unpublished changes, and the callbacks that wait for a change. */
   const changed = new Set<string>();
   const wake = new Map<string, () => void>();
   const loops: Promise<void>[] = [];

@@ -3,11 +3,14 @@ import type { KubernetesObject } from '../../test/real/control-plane.ts';
 import type { KubeletNode } from './kubelets.ts';
 import { xxhash64 } from './xxhash64.ts';
 
-/** NodeResourceTopology objects as resource-topology-exporter and NFD's updater make them from a kubelet's PodResources API. */
+/**
+ * NodeResourceTopology objects as resource-topology-exporter and NFD's updater create them from a kubelet's
+ * PodResources API.
+ */
 
 export const RESOURCE_TOPOLOGIES = '/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies';
 
-/** The kind, with any content. */
+/** The CRD, without a schema for its content. */
 export const RESOURCE_TOPOLOGY_DEFINITION: KubernetesObject = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -36,11 +39,11 @@ export const RESOURCE_TOPOLOGY_DEFINITION: KubernetesObject = {
   },
 };
 
-/** Memory is never short here, so each NUMA node offers more than its VMs ask for. */
+/** Memory is never short here: each NUMA node has more than its VMs request. */
 const MEMORY = '256Gi';
 const METHOD = 'with-exclusive-resources';
 
-/** What the node has, NUMA node by NUMA node: reserved CPUs are not allocatable, and assigned ones not available. */
+/** The node's resources by NUMA node: reserved CPUs are not allocatable, and assigned ones not available. */
 export function resourceTopologyOf({ name, settings, state, pods }: KubeletNode) {
   const { host, reserved, topologyManagerPolicy, topologyManagerScope } = settings;
   const assigned = unionOf([...state.assignments.values()].flatMap((containers) => [...containers.values()]));
@@ -75,7 +78,7 @@ export function resourceTopologyOf({ name, settings, state, pods }: KubeletNode)
   };
 }
 
-/** Of the pods that hold CPUs of their own, in whatever order. Source: k8stopologyawareschedwg/podfingerprint, v001. */
+/** Fingerprint of the pods with exclusive CPUs, in any order. Source: k8stopologyawareschedwg/podfingerprint, v001. */
 export function fingerprint(pods: readonly { readonly namespace?: string; readonly name: string }[]): string {
   const hashes = pods.map(({ namespace = '', name }) => xxhash64(Buffer.from(name), xxhash64(Buffer.from(namespace))));
   const sorted = BigUint64Array.from(hashes).sort();

@@ -6,14 +6,14 @@ import { FLEETS } from './fleets.ts';
 import type { Figures } from './history.ts';
 import { createStream } from './stream.ts';
 
-/** What was measured, from the root of the repository. */
+/** The recorded results, relative to the root of the repository. */
 export const RESULTS = 'bench/outcome/results.json';
 
 export interface Result {
   readonly fleet: string;
   readonly contender: Contender;
   readonly seed: number;
-  /** The machine's load average of one minute when it began. */
+  /** The machine's 1-minute load average at the start. */
   readonly load: number;
   readonly figures: Figures;
 }
@@ -26,13 +26,13 @@ export function readResults(): Result[] {
   }
 }
 
-/** Whether the stream had as many VMs as the fleet has room for, and more: not where --vms kept it shorter. */
+/** Whether the stream had more VMs than the fleet has room for; false if --vms made it shorter. */
 export function fillsFleet({ fleet: name, seed, figures }: Result): boolean {
   const fleet = FLEETS.find((one) => one.name === name);
   return fleet !== undefined && createStream({ seed, fleet }).vms.length === figures.vms;
 }
 
-/** Replaces what was recorded of the same fleet and contender. */
+/** Replaces the recorded result of the same fleet and contender. */
 export function addResult(result: Result): void {
   const others = readResults().filter(
     ({ fleet, contender }) => fleet !== result.fleet || contender !== result.contender,
@@ -40,5 +40,5 @@ export function addResult(result: Result): void {
   writeFileSync(join(root, RESULTS), `${JSON.stringify([...others, result], rounded, 2)}\n`);
 }
 
-/** More digits than six mean nothing here. */
+/** Six digits are enough. */
 const rounded = (_key: string, value: unknown) => (typeof value === 'number' ? Number(value.toPrecision(6)) : value);

@@ -1,69 +1,72 @@
 import { createRandom, type Random } from '../../test/lab/random.ts';
 import { allocatable, type Fleet, PHYSNETS } from './fleets.ts';
 
-/** One VM of the stream, as its user writes it. */
+/** One VM of the stream, in its user's terms. */
 export interface StreamVm {
   readonly name: string;
   readonly cores: number;
   readonly threads: 1 | 2;
   readonly isolated: boolean;
-  /** Supplemental IO threads. */
+  /** Number of supplemental IO threads. */
   readonly ioThreads: 0 | 1 | 2;
   readonly network: string | undefined;
-  /** steady: there is room for all of them. fill: more than there is room for. */
+  /** steady: there is room for all VMs. fill: there are more VMs than room. */
   readonly phase: 'steady' | 'fill';
 }
 
 export type StreamEvent =
   | { readonly at: number; readonly create: StreamVm }
-  /** The name of a VM created before. */
+  /** The name of an earlier VM. */
   | { readonly at: number; readonly delete: string };
 
-/** What happens to a fleet, at seconds from the start, in order. */
+/** Events on a fleet, in order, by seconds since the start. */
 export interface Stream {
   readonly events: readonly StreamEvent[];
   readonly vms: readonly StreamVm[];
-  /** Seconds at which the result is read. */
+  /** Time in seconds at which the result is read. */
   readonly end: number;
 }
 
 export interface StreamOptions {
   readonly seed: number;
   readonly fleet: Fleet;
-  /** Most VMs. Default: as many as the fleet has room for, and a fifth more. */
+  /** Largest number of VMs. Default: as many as the fleet has room for, and a fifth more. */
   readonly vms?: number | undefined;
 }
 
-/** Cores and threads of guests; those that are there twice are twice as likely. */
+/** Cores and threads of guests. Those that are listed twice are twice as likely. */
 const SHAPES = [
   ...[1, 2, 2, 2, 3, 4, 4, 4, 5, 6, 8].map((cores) => [cores, 1] as const),
   ...[1, 2, 2, 4].map((cores) => [cores, 2] as const),
 ];
-/** Of the VMs with an even number of CPUs. One with an odd number has it always: else it runs on no full-pcpus-only node. */
+/**
+ * Share of isolated emulator threads among VMs with an even number of CPUs. A VM with an odd number always has one:
+ * otherwise it would run on no full-pcpus-only node.
+ */
 const ISOLATED = 0.6;
 const IO_THREADS = 0.2;
 const NETWORK = 0.5;
-/** Of the CPUs: what the steady part comes to, and all of it with what the fill adds. */
+/** Share of CPUs in the steady part, and with the fill. */
 const [STEADY, FILL] = [0.65, 1.25];
-/** Of the VMs of the steady part: deleted, and as many others created. */
+/** Share of VMs in the steady part that are deleted and replaced by others. */
 const CHURN = 0.3;
-/** Every so many VMs come at one instant, so many at a time. */
+/** VMs that are created at the same moment in a burst. */
 const BURST = 8;
-/** Most VMs a second: more than that would measure the machine that emulates the fleet. */
+/** Largest number of VMs per second: more would measure the machine that emulates the fleet. */
 const RATE = 5;
-/** Least seconds of each part, and those after it. */
+/** Minimum duration in seconds of each part, and of those after it. */
 const ARRIVE = 12;
 const CHURNING = 8;
 const FILLING = 10;
 const PAUSE = 4;
-/** Longer than the time within which a VM counts as running. */
+/** Longer than the time within which a VM must run. */
 export const SETTLE = 11;
 
-/** CPUs that KubeVirt asks for without padding. */
+/** Number of CPUs that KubeVirt requests without padding. */
 export const needOf = ({ cores, threads, isolated, ioThreads }: StreamVm): number =>
   cores * threads + ioThreads + (isolated ? 1 : 0);
 
-/** The same seed and fleet give the same stream. */
+/** The stream for a seed and a fleet; deterministic. */
 export function createStream({ seed, fleet, vms: most = Number.POSITIVE_INFINITY }: StreamOptions): Stream {
   const random = createRandom(seed);
   const capacity = allocatable(fleet);
@@ -73,7 +76,7 @@ export function createStream({ seed, fleet, vms: most = Number.POSITIVE_INFINITY
     vms.push(vm);
     return vm;
   };
-  // By the cores that it takes, whatever the fleet makes of it: so the room needed does not depend on the contender.
+  // By the number of cores, whatever the contender does, so that the required room does not depend on it.
   const sizeOf = (vm: StreamVm) => Math.ceil(needOf(vm) / fleet.threads) * fleet.threads;
   const upTo = (share: number, used: number, phase: StreamVm['phase'], limit: number) => {
     const drawn: StreamVm[] = [];
@@ -110,7 +113,7 @@ export function createStream({ seed, fleet, vms: most = Number.POSITIVE_INFINITY
 
 const lasting = (vms: number, least: number): number => Math.max(least, vms / RATE);
 
-/** Half of them one by one, half in bursts. */
+/** Half of them arrive one by one, half in bursts. */
 function arrivals(vms: readonly StreamVm[], seconds: number): StreamEvent[] {
   return vms.map((create, i) => {
     const block = Math.floor(i / BURST);

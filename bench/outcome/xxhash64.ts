@@ -1,5 +1,6 @@
 /**
- * XXH64, the hash of the fingerprints of pods in NodeResourceTopology objects.
+ * XXH64, the hash in pod fingerprints of NodeResourceTopology objects.
+ *
  * Source: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md
  */
 const [P1, P2, P3, P4, P5] = [

@@ -18,16 +18,18 @@ import { root } from '../../test/support/bundles.ts';
 import { silent } from '../../test/support/logger.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 
-/** A real control plane with both schedulers, the extender, and nodes whose kubelets admit as the real one does. */
+/**
+ * A real control plane with both schedulers, the extender, and nodes whose kubelets admit pods as the real one does.
+ */
 export interface RaceCluster {
   readonly client: KubeClient;
   stop(): Promise<void>;
 }
 
-/** Two sockets of eight cores with two threads: 32 CPUs, of which a core is reserved. */
+/** Two sockets of eight cores with two threads: 32 CPUs, of which one core is reserved. */
 const HOST = { sockets: 2, coresPerSocket: 8 };
 export const FREE_CPUS = 30;
-/** Milliseconds between looks at a kubelet's checkpoint. An agent follows it by inotify. */
+/** Milliseconds between two reads of a kubelet's checkpoint, which an agent watches by inotify. */
 const LOOK = 50;
 
 export async function startRaceCluster(nodes: number, onFault: (error: unknown) => void): Promise<RaceCluster> {
@@ -90,7 +92,7 @@ export async function startRaceCluster(nodes: number, onFault: (error: unknown) 
   }
 }
 
-/** CPUs of a NUMA node: its cores' first threads, then their second ones. */
+/** A host. CPUs of a NUMA node: the first threads of its cores, then the second ones. */
 function hostOf() {
   const { sockets, coresPerSocket } = HOST;
   const cores = sockets * coresPerSocket;
@@ -102,7 +104,7 @@ function hostOf() {
   return { cells, cores: Array.from({ length: cores }, (_, core) => `${core},${core + cores}`) };
 }
 
-/** Reports what the node's kubelet has assigned, as an agent does, whenever that changes. */
+/** Reports the kubelet's assignments whenever they change, as an agent does. */
 async function reportNode(client: KubeClient, node: EmulatedNode, signal: AbortSignal): Promise<void> {
   const { cells, cores } = hostOf();
   const file = join(node.kubeletDirectory, CHECKPOINT_FILE);

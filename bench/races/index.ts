@@ -4,13 +4,13 @@ import { FREE_CPUS, startRaceCluster } from './cluster.ts';
 import { load, type Outcome, podOf } from './load.ts';
 
 const [NODES, PODS] = [50, 1000];
-/** CPUs left on each node: room for one VM and one pod, or three pods. */
+/** Number of free CPUs on each node: room for one VM and one pod, or three pods. */
 const LEFT = 6;
 
 /**
- * Two schedulers on the same nearly full nodes: Plumbline's (1,000 VMs of 4 CPUs) and the cluster's own (1,000 pods of 2),
- * both at full speed on a real control plane. Counts what kubelets refuse because the other scheduler was there first; each
- * refused pod is replaced, as its owner does. Fails if a pod does not run in the end.
+ * Two schedulers on the same nearly full nodes: Plumbline's (1,000 VMs of 4 CPUs) and the cluster's own (1,000 pods of
+ * 2), both at full speed on a real control plane. Counts pods that kubelets refuse because the other scheduler was
+ * first; each refused pod is replaced, as by its owner. Fails if a pod never runs.
  */
 export async function races(_settings: BenchSettings): Promise<BenchResult[]> {
   const cluster = await startRaceCluster(NODES, () => undefined);

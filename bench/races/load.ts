@@ -13,7 +13,7 @@ const seenPod = z.object({
   status: z.object({ phase: z.string().optional(), reason: z.string().optional() }).nullish(),
 });
 
-/** Pods of one kind: so many, so many of them at a time. */
+/** The pods of one kind: their number, and how many exist at a time. */
 export interface Kind {
   readonly name: string;
   readonly schedulerName: string;
@@ -24,22 +24,25 @@ export interface Kind {
 
 /** The outcome of the pods of one kind. */
 export interface Outcome {
-  /** Pods that ran in the end. */
+  /** Number of pods that ran in the end. */
   readonly ran: number;
-  /** Refusals of kubelets, by reason. Each was followed by another pod, as its owner makes one. */
+  /** Refusals by kubelets, by reason. Each is followed by another pod, as from its owner. */
   readonly rejected: Readonly<Record<string, number>>;
-  /** Most refusals of one owner in a row. */
+  /** Largest number of consecutive refusals of one owner. */
   readonly mostInARow: number;
   readonly podsASecond: number;
 }
 
-/** Seconds that a pod runs, and that it may wait until it does. */
+/** Seconds that a pod runs, and the longest wait until it runs. */
 const RUNS = 0.3;
 const PATIENCE = 120;
-/** Seconds until an owner has noticed that its pod was refused. */
+/** Seconds until an owner notices that its pod was refused. */
 const NOTICED = 0.2;
 
-/** Creates pods of all kinds at once, each kind by so many owners; each owner replaces a pod that a kubelet refuses. */
+/**
+ * Creates pods of all kinds concurrently, with a number of owners for each kind; each owner replaces a pod that a
+ * kubelet refuses.
+ */
 export async function load(
   client: KubeClient,
   kinds: readonly Kind[],
@@ -62,7 +65,7 @@ export async function load(
   await pods.whenSynced;
   let all = 0;
 
-  /** @returns undefined where it runs, else why its kubelet refused it */
+  /** @returns undefined if it runs, else why its kubelet refused it */
   const attempt = async (name: string, { cpus, schedulerName }: Kind): Promise<string | undefined> => {
     const ended = new Promise<string | undefined>((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`${name} did not run within ${PATIENCE} s`)), PATIENCE * 1000);
@@ -109,7 +112,7 @@ export async function load(
   }
 }
 
-/** A Guaranteed pod with whole CPUs; one for a node is there from the start. */
+/** A Guaranteed pod with whole CPUs. A pod with `nodeName` is bound from the start. */
 export function podOf(name: string, schedulerName: string, cpus: number, nodeName?: string): object {
   const amounts = { cpu: String(cpus), memory: '64Mi' };
   return {

@@ -9,16 +9,16 @@ import { type CountingApi, startCountingApi, sumOf } from './counting-api.ts';
 
 const IDLE_SECONDS = 60;
 const CHANGES = 40;
-/** Further apart than the agent's own window, so that each is a report. */
+/** Milliseconds between changes; longer than the agent's own window, so that each change leads to a report. */
 const CHANGE_MILLIS = 500;
 
-/** What one agent costs, on a node with 256 CPUs and 60 pods. */
+/** Cost of one agent, on a node with 256 CPUs and 60 pods. */
 export interface AgentCost {
   readonly requestsASecond: number;
   readonly bytesASecond: number;
   readonly requestsAChange: number;
   readonly bytesAChange: number;
-  /** Bytes, resident. */
+  /** Resident memory in bytes. */
   readonly memory: number;
   /** Share of a core while nothing changes. */
   readonly idleShare: number;

@@ -30,16 +30,16 @@ const VMI_PATH = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinsta
 const NADS_PATH = '/apis/k8s.cni.cncf.io/v1/namespaces/telco-east/network-attachment-definitions';
 const PODS_PATH = '/api/v1/namespaces/telco-east/pods';
 
-/** What a daemon costs with so many nodes. */
+/** Cost of a daemon for a number of nodes. */
 export interface DaemonCost {
-  /** Bytes, resident, once the caches are full. */
+  /** Resident memory in bytes, with full caches. */
   readonly memory: number;
-  /** Bytes that it reads at its start. */
+  /** Bytes that it reads when it starts. */
   readonly startBytes: number;
-  /** Seconds of processor time, and bytes read, for each second in which every agent renews its Lease as it does. */
+  /** Seconds of processor time, and bytes read, for each second in which every agent renews its Lease normally. */
   readonly heartbeatShare: number;
   readonly heartbeatBytes: number;
-  /** For one VM that comes and goes. */
+  /** For one VM that is created and deleted. */
   readonly vmSeconds: number;
   readonly vmBytes: number;
   readonly vmRequests: number;
@@ -50,7 +50,7 @@ interface Measured {
   readonly api: CountingApi;
 }
 
-/** The webhook and the extender with a real API server with so many nodes. */
+/** Cost of the webhook and the extender with a real API server and a number of nodes. */
 export async function measureDaemons(nodes: number): Promise<Readonly<Record<'webhook' | 'extender', DaemonCost>>> {
   const stage = await startStage();
   const apis: CountingApi[] = [];
@@ -66,7 +66,7 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<'we
     const replica = await stage.startReplica({ args: ['--reservation-timeout', '600'], api: extenderApi });
     await until('the replica to be active', () => replica.isActive());
     webhook = await startWebhook(stage, webhookApi);
-    // The extender labels every node that reports.
+    // The extender labels every node with a report.
     await delay(5000);
     await untilQuiet(stage);
     const measured: Record<'webhook' | 'extender', Measured> = {
@@ -99,7 +99,7 @@ async function over(measured: Readonly<Record<'webhook' | 'extender', Measured>>
   for (const { api } of [measured.webhook, measured.extender]) api.take();
   const before = { webhook: cpuSecondsOf(measured.webhook.pid), extender: cpuSecondsOf(measured.extender.pid) };
   await work();
-  // The daemons are still working on what the watches sent.
+  // Time for the daemons to process the watch events.
   await delay(1000);
   const of = (name: 'webhook' | 'extender') => {
     const { pid, api } = measured[name];
@@ -109,7 +109,7 @@ async function over(measured: Readonly<Record<'webhook' | 'extender', Measured>>
   return { webhook: of('webhook'), extender: of('extender') };
 }
 
-/** Every agent renews its Lease, evenly over the time. */
+/** Every agent renews its Lease, spread evenly over the interval. */
 async function heartbeats({ client }: Stage, nodes: number): Promise<void> {
   const perSecond = nodes / RENEWAL;
   const begun = performance.now();
@@ -167,7 +167,7 @@ async function comeAndGo(
 }
 
 async function openReviews(webhook: { port: number; ca: string }, stage: Stage): Promise<() => Promise<void>> {
-  // The network of the launcher in test/vectors: a definition that is not there would be asked for at each review.
+  // The network of the launcher in test/vectors: the webhook would look up a missing definition in each review.
   await stage.client.create(NADS_PATH, {
     apiVersion: 'k8s.cni.cncf.io/v1',
     kind: 'NetworkAttachmentDefinition',
@@ -179,7 +179,7 @@ async function openReviews(webhook: { port: number; ca: string }, stage: Stage):
   const created = (await stage.client.create(VMI_PATH, vmi as never)) as { metadata: { uid: string } };
   const body = reviewBody(created.metadata.uid);
   const load = await openReviewLoad({ port: webhook.port, path: '/mutate-pods', ca: webhook.ca }, body, 1);
-  // Until it is compiled, as in a webhook that has run for a while.
+  // Warms up the compiler, as in a webhook that has been running for some time.
   await load.run(2000);
   return async () => void (await load.run(1));
 }
@@ -207,7 +207,7 @@ function agentLease(node: string): KubernetesObject {
   return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: leaseName(node) }, spec };
 }
 
-/** Of the base what the webhook's account needs. */
+/** The objects of the base that the webhook's account needs. */
 function webhookObjects(): KubernetesObject[] {
   const kubectl = pathOf('kubectl');
   const yaml = execFileSync(kubectl, ['kustomize', join(root, 'manifests/base')], {

@@ -3,19 +3,19 @@ import { Agent, createServer, request as tlsRequest } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 
-/** What went over the wire since the last `take`. */
+/** Network traffic since the last `take`. */
 export interface Traffic {
   /** Calls by verb and resource, as `watch leases`. */
   readonly requests: ReadonlyMap<string, number>;
-  /** Bytes in answer, by verb and resource, as they are on the wire (compressed where they are). */
+  /** Bytes of responses by verb and resource, as sent (compressed if they are). */
   readonly bytes: ReadonlyMap<string, number>;
 }
 
-/** A way to an API server on which every call and its answer are counted. */
+/** A proxy of an API server that counts every call and its response. */
 export interface CountingApi {
   readonly url: string;
   readonly ca: string;
-  /** What was counted since it was last taken. */
+  /** Returns the counts since the last call. */
   take(): Traffic;
   stop(): Promise<void>;
 }
@@ -77,7 +77,7 @@ export function kindOf(method: string, url: string): string {
   return `${verb} ${resource}`;
 }
 
-/** The sum over every kind, or over those that begin so. */
+/** The sum over all kinds, or over those with a prefix. */
 export function sumOf(counts: ReadonlyMap<string, number>, beginning = ''): number {
   return [...counts].reduce((sum, [kind, count]) => (kind.startsWith(beginning) ? sum + count : sum), 0);
 }

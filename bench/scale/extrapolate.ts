@@ -1,32 +1,32 @@
 import type { AgentCost } from './agent.ts';
 import type { DaemonCost } from './control-plane.ts';
 
-/** Costs at two numbers of nodes. */
+/** Costs for two numbers of nodes. */
 export interface TwoSizes<Cost> {
   readonly few: { readonly nodes: number; readonly cost: Cost };
   readonly many: { readonly nodes: number; readonly cost: Cost };
 }
 
-/** What a daemon takes in steady operation. */
+/** Cost of a daemon in steady operation. */
 export interface Load {
   /** Bytes. */
   readonly memory: number;
-  /** Of one core. */
+  /** Share of one core. */
   readonly share: number;
-  /** Bytes a second from the API server. */
+  /** Bytes per second from the API server. */
   readonly bytes: number;
-  /** Calls a second to the API server, watches apart. */
+  /** Calls per second to the API server, without watches. */
   readonly requests: number;
 }
 
-/** The straight line through both sizes, never below 0: a cost that fell between them is noise. */
+/** The straight line through both sizes, never below 0: a cost that decreases between them is noise. */
 function at<Cost>({ few, many }: TwoSizes<Cost>, nodes: number, field: keyof Cost & string): number {
   const [first, second] = [Number(few.cost[field]), Number(many.cost[field])];
   const slope = Math.max(0, (second - first) / (many.nodes - few.nodes));
   return Math.max(0, Math.max(first, second) + slope * (nodes - (second >= first ? many.nodes : few.nodes)));
 }
 
-/** @param vms virtual machines that come, and as many that go, each second */
+/** Cost of a daemon. @param vms VMs that are created, and as many that are deleted, each second */
 export function daemonLoad(costs: TwoSizes<DaemonCost>, nodes: number, vms: number): Load {
   return {
     memory: at(costs, nodes, 'memory'),
@@ -36,9 +36,9 @@ export function daemonLoad(costs: TwoSizes<DaemonCost>, nodes: number, vms: numb
   };
 }
 
-/** All agents together; the share and the memory are of the one on each node. */
+/** Cost of all agents together; share and memory are those of one agent. */
 export function agentLoad(cost: AgentCost, nodes: number, vms: number): Load {
-  // A VM's CPUs are taken and given back: two reports.
+  // The CPUs of a VM are assigned and released: two reports.
   const changes = 2 * vms;
   return {
     memory: cost.memory,

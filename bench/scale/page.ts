@@ -3,7 +3,7 @@ import type { DaemonCost } from './control-plane.ts';
 import { agentLoad, daemonLoad, type Load, type TwoSizes } from './extrapolate.ts';
 
 const SIZES = [500, 5000, 15_000];
-/** A second. */
+/** VMs per second. */
 const VMS = 100;
 
 export interface Measurements {
@@ -13,7 +13,7 @@ export interface Measurements {
   readonly machine: string;
 }
 
-/** What was measured, and what follows from it, as Markdown. */
+/** The measurements and the extrapolated costs, as Markdown. */
 export function scalePage({ agent, webhook, extender, machine }: Measurements): string {
   const { few, many } = extender;
   return [

@@ -1,7 +1,7 @@
 import { createServer } from 'node:https';
 import { givenCertificate, listenAndTell } from '../support/serving.ts';
 
-/** The least that an extender can do: takes every node that it is offered. */
+/** The smallest possible extender: it passes all nodes. */
 const server = createServer({ ...givenCertificate() }, (request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));

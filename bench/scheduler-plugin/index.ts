@@ -18,7 +18,7 @@ const MANY_NAMES = 15_000;
 const ROUNDS = 15;
 const CALLS = 60;
 const WARM_UP = 400;
-/** Orders of the names: no call is like the one before. */
+/** Number of different orders of the names, so that successive calls differ. */
 const BODIES = 8;
 /** Calls under updates, and node updates a second. */
 const LOAD_CALLS = 20_000;
@@ -50,7 +50,7 @@ async function serve(running: Running, path: string, ca?: string): Promise<Serve
 
 let bundled: Promise<string> | undefined;
 
-/** The measured program in one file, as daemons are shipped. */
+/** The measured program bundled into one file, as daemons are shipped. */
 async function bundle(): Promise<string> {
   const outfile = join(await mkdtemp(join(tmpdir(), 'plumbline-bench-')), 'serve.cjs');
   await build({
@@ -80,7 +80,7 @@ async function load({ client }: Server, bodies: readonly Buffer[], calls: number
   return millis;
 }
 
-/** The median call of one server over that of another, in turns in one run. */
+/** The median call of one server relative to that of another, in turns in one run. */
 async function compare(name: string, most: number, mine: Server, theirs: Server, bodies: [Buffer[], Buffer[]]) {
   await load(mine, bodies[0], WARM_UP);
   await load(theirs, bodies[1], WARM_UP);
@@ -95,8 +95,8 @@ async function compare(name: string, most: number, mine: Server, theirs: Server,
 const bodiesOf = (names: number) => Array.from({ length: BODIES }, (_, seed) => filterBody(names, seed));
 
 /**
- * A filter call over 5,000 node names, end to end, against a plain implementation and against an echo of node:http,
- * each in a process of its own.
+ * A filter call over 5,000 node names, end to end, relative to a plain implementation and to an echo with node:http,
+ * each in a separate process.
  */
 export async function filterOverOthers(): Promise<BenchResult[]> {
   const mine = await extender(NAMES);
@@ -115,7 +115,7 @@ export async function filterOverOthers(): Promise<BenchResult[]> {
   }
 }
 
-/** What the sidecar's plain HTTP saves, in turns in one run. */
+/** The saving of the sidecar's plain HTTP, in turns in one run. */
 export async function loopbackOverTls(): Promise<BenchResult[]> {
   const authority = createCertificateAuthority('plumbline-bench');
   const plain = await extender(NAMES);
@@ -140,7 +140,7 @@ export async function filterGrowth(): Promise<BenchResult[]> {
   }
 }
 
-/** The slowest hundredth of 20,000 calls over their median, while 1,000 nodes a second report a change. */
+/** The 99th percentile of 20,000 calls relative to their median, while 1,000 nodes per second report a change. */
 export async function filterTail(): Promise<BenchResult[]> {
   const server = await extender(NAMES, UPDATES);
   try {
@@ -157,7 +157,7 @@ export async function filterTail(): Promise<BenchResult[]> {
   }
 }
 
-/** Every measurement of scheduler-plugin/ with what its names begin with, in the order in which they are printed. */
+/** All measurements of scheduler-plugin/ with the prefixes of their names, in the order of the output. */
 export const SCHEDULER_PLUGIN_BENCHES: readonly BenchGroup[] = [
   { names: ['scheduler-plugin.share-of-a-core'], benches: [reportUpdates] },
   { names: ['scheduler-plugin.filter-5000-names', 'scheduler-plugin.bytes-per-node'], benches: [filterOverOthers] },

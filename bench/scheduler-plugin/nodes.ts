@@ -4,7 +4,7 @@ export function nodeName(index: number): string {
   return `worker-${index}.east.example.internal`;
 }
 
-/** Two sockets of 32 cores with two threads each, up to seven pods of 18 CPUs: of eight nodes one is full. */
+/** Two sockets of 32 cores with two threads each, and up to seven pods of 18 CPUs: one of eight nodes is full. */
 export function nodeStatus(index: number): NodeTopologyStatus {
   return {
     kubeletVersion: 'v1.36.2',
@@ -25,7 +25,7 @@ export function nodeStatus(index: number): NodeTopologyStatus {
   };
 }
 
-/** A filter call with every name, in an order of its own. */
+/** A filter call with all names in a separate order. */
 export function filterBody(names: number, seed: number): Buffer {
   const amounts = { cpu: '10', memory: '8Gi', 'devices.kubevirt.io/kvm': '1' };
   const container = { name: 'compute', resources: { requests: amounts, limits: amounts } };
@@ -41,8 +41,8 @@ export function filterBody(names: number, seed: number): Buffer {
 const WORKERS = 16;
 
 /**
- * The order in which kube-scheduler names nodes: it begins somewhere in its list, 16 workers take runs of the square
- * root of all from it, and each writes down a node when it is done with it. Source: findNodesThatPassFilters in
+ * kube-scheduler's order of node names: it starts somewhere in its list, 16 workers take chunks of the square root of
+ * its length, and each adds a node when it has finished it. Source: findNodesThatPassFilters in
  * pkg/scheduler/schedule_one.go, chunkSizeFor in pkg/scheduler/framework/parallelize.
  */
 function schedulerOrder(count: number, seed: number): number[] {

@@ -12,8 +12,8 @@ const ORDINARY = { cpu: '500m', devices: [] };
 const [NODES, PODS, VMS] = [200, 2000, 20];
 
 /**
- * Pods a second of the cluster's own kube-scheduler while the extender of Plumbline's hangs and VMs wait for it, against the
- * same cluster without Plumbline, in turns.
+ * Pods per second of the cluster's own kube-scheduler while Plumbline's extender hangs and VMs wait for it, relative to
+ * the same cluster without Plumbline, in turns.
  */
 export async function ordinaryDuringOutage({ rounds }: BenchSettings): Promise<BenchResult[]> {
   const stage = await startStage();

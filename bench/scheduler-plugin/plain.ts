@@ -5,9 +5,8 @@ import { listenAndTell } from '../support/serving.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
- * A filter as one would write it first: express.json, a Map of nodes by name, a Set of free CPUs for each, and a count
- * of whole free cores. It knows nothing of NUMA nodes, of the kubelet or of pods in flight. Called with how many nodes
- * there are.
+ * A straightforward filter: express.json, a Map of nodes by name, a Set of free CPUs for each, and a count of whole
+ * free cores. It ignores NUMA nodes, the kubelet and pods in flight. Its argument is the number of nodes.
  */
 const count = Number(process.argv[2]);
 

@@ -10,28 +10,31 @@ import { untilQuiet } from './quiet.ts';
 import { type Run, type ScheduleOptions, schedule } from './schedule.ts';
 
 const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
-/** The scheduler's own choice, and what the shipped profile sets. */
+/** The scheduler's default and the value in the shipped profile. */
 const PERCENTAGES = [undefined, 100] as const;
 const LAUNCHER = { cpu: '4', devices: ['devices.kubevirt.io/kvm'] };
 const ORDINARY = { cpu: '500m', devices: [] };
 
-/** What is compared: which extenders the scheduler has, and what the pods ask for. */
+/** A comparison: the schedulers' extenders, and the requests of the pods. */
 interface Comparison {
   readonly name: string;
   readonly pod: Pick<StagePod, 'cpu' | 'devices'>;
   readonly extenders: readonly ExtenderSettings[];
   readonly others: readonly ExtenderSettings[];
-  /** Two schedulers at the same time, each with its own pods, so many times as many, instead of one after the other. */
+  /**
+   * Runs both schedulers at the same time instead of one after the other, each with its own pods, this many times as
+   * many.
+   */
   readonly atOnce?: number;
-  /** Above 1 where ours is better. */
+  /** Above 1 if Plumbline is better. */
   readonly ratio: (ours: Run, theirs: Run) => number;
   readonly least: number;
 }
 
 /**
- * A real kube-scheduler with many nodes: pods a second with Plumbline against an extender that takes every node, asked about
- * launchers alone and about every pod, in turns; and for pods that are none of Plumbline's business the scheduler's own
- * processor time against that of one without any extender, as turns cannot resolve two hundredths.
+ * A real kube-scheduler with many nodes. Pods per second with Plumbline relative to an extender that passes all nodes,
+ * called for launchers only and for every pod, in turns. For pods that do not use Plumbline, the scheduler's own
+ * processor time relative to a scheduler without any extender, because turns cannot resolve two hundredths.
  */
 export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchSettings): Promise<BenchResult[]> {
   const stage = await startStage();
@@ -111,7 +114,7 @@ function comparisonsOf(stage: Stage, port: number, echoPort: number): readonly C
 const inWords = ({ podsASecond, processorSecondsAPod }: Run) =>
   `${podsASecond.toFixed(0)} pods a second, ${(processorSecondsAPod * 1000).toFixed(2)} ms each`;
 
-/** Now one first, now the other, so that a drift of the machine's speed does not count for one of them. */
+/** Alternates which one is first, so that a drift of the machine's speed affects both. */
 async function inTurns(
   round: number,
   run: (one: ScheduleOptions) => Promise<Run[]>,

@@ -15,9 +15,9 @@ const WITHIN = 900;
 
 /** One scheduler's run. */
 export interface Run {
-  /** That it binds. */
+  /** Pods that it binds. */
   readonly podsASecond: number;
-  /** That it takes itself, on all its threads. */
+  /** Its own processor time, of all threads. */
   readonly processorSecondsAPod: number;
 }
 
@@ -31,8 +31,8 @@ export interface ScheduleOptions {
 let schedulers = 0;
 
 /**
- * A scheduler of its own for each of these, all at once, with so many pods that wait from before it starts. Measured without
- * the first and last twentieth of its pods: caches fill, and the queue runs dry.
+ * Starts a separate scheduler for each of these, all at once, with pods that were waiting before it starts. The first
+ * and last twentieth of its pods do not count: caches fill, and the queue runs empty.
  */
 export async function schedule(stage: Stage, wanted: readonly ScheduleOptions[]): Promise<Run[]> {
   const runs = wanted.map((options) => ({ ...options, name: `bench-${++schedulers}` }));
@@ -88,8 +88,8 @@ async function measure(
 }
 
 /**
- * Tells of each pod of a scheduler when it is first seen with a node. The API server ends the watch of who reads too slowly,
- * as on a busy machine; the next one begins with what the API server has in memory (resourceVersion 0), however old.
+ * Reports for each pod of a scheduler when it first has a node. The API server ends the watch of a slow reader, for
+ * example on a busy machine; the next one starts with the API server's cached state (resourceVersion 0), however old.
  */
 async function watchBindings(stage: Stage, name: string, signal: AbortSignal, onBound: () => void): Promise<void> {
   const query = { fieldSelector: `spec.schedulerName=${name}`, resourceVersion: '0' };

@@ -16,8 +16,8 @@ import { givenCertificate } from '../support/serving.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
- * The extender on plain HTTP over a cluster of so many nodes in different states, of which so many report a change each
- * second: its two arguments. Prints its port, and the bytes of heap that a node costs.
+ * The extender on plain HTTP for a cluster. Its two arguments are the number of nodes, in different states, and the
+ * number of changed reports per second. Prints its port, and the bytes of heap for each node.
  */
 const [count = 0, updates = 0] = process.argv.slice(2).map(Number);
 
@@ -33,7 +33,7 @@ const listeners = {
   nodeFacts: nothing,
   quarantined: () => undefined,
 };
-// What the reflector would have decoded: every report a text of its own.
+// As decoded by the reflector: every report has separate strings.
 const decoded = (status: NodeTopologyStatus) => JSON.parse(JSON.stringify(status)) as NodeTopologyStatus;
 const used = () => {
   globalThis.gc?.();
@@ -84,7 +84,7 @@ if (updates > 0) {
 }
 void server.start().then(() => process.stdout.write(`${JSON.stringify({ port: server.port, bytesPerNode })}\n`));
 
-/** The given certificate, as the files that a daemon is given; undefined: plain HTTP. */
+/** The certificate as the files that a daemon reads; undefined: plain HTTP. */
 function certificateFiles() {
   const given = givenCertificate();
   if (given === undefined) return undefined;

@@ -10,14 +10,14 @@ import { filterBody, nodeName, nodeStatus } from './nodes.ts';
 const WAITING = 1000;
 const LEASE = 'plumbline-system/takeover';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
-/** Of eight nodes the last is full. */
+/** The last of eight nodes is full. */
 const FULL = 7;
-/** Seconds after a takeover in which tasks are looked at. */
+/** Seconds after a takeover in which tasks are measured. */
 const AFTERWARDS = 15;
 
 /**
- * A sidecar whose kube-scheduler becomes the leader, with thousands of full nodes and 1,000 VMs that wait: the longest task of
- * its event loop, and how long the first call takes that arrives with the news.
+ * A sidecar whose kube-scheduler becomes the leader, with thousands of full nodes and 1,000 waiting VMs: the longest
+ * task of its event loop, and the duration of the first call after that.
  */
 export async function takeover({ nodes, rounds }: BenchSettings): Promise<BenchResult[]> {
   const stage = await startStage();
@@ -50,7 +50,7 @@ async function measure(stage: Stage, round: number, nodes: number) {
   const pod = `pair-${round}`;
   const args = ['--mode', 'sidecar', '--scheduler-lease', LEASE, '--pod-name', pod];
   const replica = await stage.startReplica({ args });
-  // What starting up has cost is over.
+  // Time for the start-up work to end.
   await delay(2000);
   const longest = () => replica.metric('nodejs_eventloop_lag_max_seconds');
   await longest();
@@ -80,7 +80,7 @@ function leaseOf(holderIdentity: string): object {
   return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name, namespace }, spec };
 }
 
-/** As kube-scheduler leaves a pod that it found no node for. */
+/** A pod in the state in which kube-scheduler leaves it if no node fits. */
 async function addWaiting(stage: Stage, name: string): Promise<void> {
   await stage.addPod({ name, cpu: '10', more: { schedulerName: 'plumbline-scheduler' } });
   const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'too few free CPUs' };

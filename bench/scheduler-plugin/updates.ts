@@ -5,15 +5,15 @@ import { type BenchResult, secondsPerCall, summary } from '../support/timing.ts'
 import { nodeName, nodeStatus } from './nodes.ts';
 
 const NODES = 100;
-/** Of each node, a second. */
+/** Changes of each node per second. */
 const CHANGES = 5;
-/** Of one core. */
+/** Share of one core. */
 const MOST = 0.25;
 const ROUNDS = 5;
 
 /**
- * The share of a core that taking in reports takes while 100 nodes change five times a second: from a line of the watch,
- * as the reflector reads it, to the state's arrays.
+ * The share of a core for processing reports while 100 nodes change five times a second: from a line of the watch, as
+ * the reflector reads it, to the state's arrays.
  */
 export function reportUpdates(): BenchResult {
   const nothing = () => undefined;

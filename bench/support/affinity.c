@@ -1,9 +1,9 @@
 /*
- * What a program that only does it would need to put every thread of a process on a set of CPUs: read /proc, and for
- * each thread sched_getaffinity, sched_setaffinity, and sched_getaffinity to see what the kernel made of it.
+ * The least work that sets the CPUs of every thread of a process: read /proc, and for each thread call
+ * sched_getaffinity, sched_setaffinity, and sched_getaffinity to read back the result.
  *
- * Usage: affinity <pid> <rounds>. Each round puts all threads on the first CPU of the program's own set or on all of
- * it, in turn. Prints the microseconds of each round, one a line.
+ * Usage: affinity <pid> <rounds>. The rounds alternate between the first CPU of the program's own set and all of it.
+ * Prints the microseconds of each round, one per line.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

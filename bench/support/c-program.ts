@@ -6,7 +6,7 @@ import { join } from 'node:path';
 export interface CProgram {
   /** The compiled program. */
   readonly path: string;
-  /** Runs it and returns the numbers it prints, one a line. */
+  /** Runs the program and returns the numbers in its output, one per line. */
   run(...args: (string | number)[]): number[];
   remove(): void;
 }

@@ -3,8 +3,8 @@ import { createServer as createTlsServer } from 'node:https';
 import { givenCertificate, listenAndTell } from './serving.ts';
 
 /**
- * What an HTTP server costs that does nothing with what it gets: reads the body, parses it as JSON, and sends it back.
- * A program of its own, so that both sides of a comparison are a process each.
+ * The base cost of an HTTP server that does no work: it reads the body, parses it as JSON, and sends it back. A
+ * separate program, so that each side of a comparison is one process.
  */
 const tls = givenCertificate();
 

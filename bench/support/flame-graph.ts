@@ -1,4 +1,4 @@
-/** A profile of V8 (`node --cpu-prof`), as far as it is read here. */
+/** The used fields of a V8 profile (`node --cpu-prof`). */
 export interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;
@@ -10,10 +10,10 @@ export interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
-/** Calls of functions with the same name under the same callers. */
+/** Calls of functions with the same name from the same callers. */
 export interface Frame {
   readonly name: string;
-  /** Microseconds in it and in what it calls. */
+  /** Microseconds in this frame and its callees. */
   total: number;
   readonly children: Map<string, Frame>;
 }
@@ -21,11 +21,11 @@ export interface Frame {
 const WIDTH = 1200;
 const ROW = 18;
 const TOP = 28;
-/** Pixels below which a frame is left out, and of one character of its label. */
+/** Width in pixels below which a frame is left out, and width of one character of its label. */
 const NARROWEST = 2;
 const CHARACTER = 6.6;
 
-/** The frames of a profile without the time in which the process waited. Its root has the name `all`. */
+/** The frames of a profile, without idle time. The root's name is `all`. */
 export function framesOf({ nodes, samples, timeDeltas }: CpuProfile): Frame {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));
@@ -39,7 +39,7 @@ export function framesOf({ nodes, samples, timeDeltas }: CpuProfile): Frame {
     const spent = timeDeltas[at + 1] ?? 0;
     let frame = all;
     frame.total += spent;
-    // The last name is V8's own root.
+    // The last name is V8's root.
     for (const name of names.slice(0, -1).reverse()) {
       const child: Frame = frame.children.get(name) ?? { name, total: 0, children: new Map() };
       frame.children.set(name, child);
@@ -50,7 +50,7 @@ export function framesOf({ nodes, samples, timeDeltas }: CpuProfile): Frame {
   return all;
 }
 
-/** A flame graph as SVG that follows the reader's light or dark colours: callers above what they call, width by time. */
+/** A flame graph as SVG that adapts to light and dark mode: callers above callees, width by time. */
 export function flameGraph(root: Frame, title: string): string {
   const boxes: string[] = [];
   let rows = 0;

@@ -1,33 +1,33 @@
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
-/** An endpoint that is measured. */
+/** The measured endpoint. */
 export interface Target {
   readonly port: number;
   readonly path: string;
-  /** PEM of the CA; with it the target is reached over TLS. */
+  /** CA certificate, PEM. If set, the client uses TLS. */
   readonly ca?: string;
-  /** The name that the certificate is for, where that is not the address. */
+  /** The name in the certificate, if it differs from the address. */
   readonly servername?: string;
-  /** The client's own certificate, PEM, where the target asks for one. */
+  /** The client's certificate, PEM, if the target requires one. */
   readonly cert?: string;
   readonly key?: string;
 }
 
 export interface LoadOptions {
   readonly calls: number;
-  /** Calls under way at once, each on a kept connection. */
+  /** Number of concurrent calls, each on its own connection. */
   readonly concurrency: number;
   readonly body: Buffer;
 }
 
 export interface Client {
-  /** Milliseconds of each call, in order of their end. @throws if an answer is not 200 */
+  /** Milliseconds of each call, in order of completion. @throws if a response is not 200 */
   load(options: LoadOptions): Promise<number[]>;
   close(): void;
 }
 
-/** A client over kept connections. */
+/** A client that keeps its connections open. */
 export function createClient({ port, path, ca, servername, cert, key }: Target): Client {
   const options = { keepAlive: true, maxSockets: 64 };
   const tls = { ca, ...(servername && { servername }), ...(cert && { cert, key }) };

@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { compile } from './c-program.ts';
 
 export interface ManyThreads {
-  /** In the order of the names. */
+  /** In the order of the given names. */
   readonly pids: readonly number[];
-  /** Where their pidfiles are. */
+  /** Directory of their pidfiles. */
   readonly rundir: string;
   stop(): void;
 }
 
-/** Starts processes that bear the names of daemons of Open vSwitch and have so many idle threads each. */
+/** Starts processes with the names of Open vSwitch daemons and a number of idle threads each. */
 export async function startManyThreads(names: readonly string[], threads: number): Promise<ManyThreads> {
   const program = compile('support/threads.c');
   const rundir = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));

@@ -1,17 +1,17 @@
-/** The part of the rounds that a quick run plays. */
+/** A quick run takes one SHAREth of the rounds. */
 const SHARE = 5;
 
 let quick = false;
 
-/** From here on this process measures quickly: with fewer rounds, so that the spread is wider. */
+/** Makes this process measure quickly, with fewer rounds and therefore a larger spread. */
 export function measureQuickly(): void {
   quick = true;
 }
 
 /**
- * @param full rounds, calls or seconds of a whole run
- * @param least of a quick one; default 3
- * @returns how many this run takes
+ * The number of rounds, calls or seconds of this run.
+ * @param full number in a full run
+ * @param least minimum of a quick run; default 3
  */
 export function paced(full: number, least = 3): number {
   return quick ? Math.min(full, Math.max(least, Math.ceil(full / SHARE))) : full;

@@ -7,13 +7,13 @@ import { endsWithUs } from '../../test/support/children.ts';
 
 export { root };
 
-/** A bundle of the build that is measured, by its file name. */
+/** Path of a bundle of the measured build, by its file name. */
 export const bundle = (file: string): string => join(dist, file);
 
-/** A program under measurement. */
+/** A measured program. */
 export interface Running {
   readonly pid: number;
-  /** The first JSON line that the test accepts, from standard output or error. */
+  /** The first accepted JSON line on standard output or standard error. */
   line(accepts: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>>;
   stop(): Promise<void>;
 }
@@ -60,14 +60,14 @@ export function runScript(script: string, args: readonly string[] = [], env: Rec
   return run(process.execPath, ['--import', 'tsx', join(root, script), ...args], env);
 }
 
-/** Resident memory in bytes: all of it, and what no other process shares. */
+/** Resident memory in bytes: in total, and the part that no other process shares. */
 export function memoryOf(pid: number): { readonly rss: number; readonly private: number } {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
   const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
   return { rss: kilobytes('Rss') * 1024, private: (kilobytes('Private_Clean') + kilobytes('Private_Dirty')) * 1024 };
 }
 
-/** Processor time of a process since its start, in seconds, from its scheduler's account in nanoseconds; all threads. */
+/** Processor seconds of all threads of a process since its start, from the scheduler's account in nanoseconds. */
 export function cpuSecondsOf(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);
   const nanoseconds = threads.map((id) =>

@@ -1,5 +1,5 @@
 /*
- * Stands in for a daemon of Open vSwitch: a process of that name with so many threads that do nothing, and its pidfile.
+ * A stand-in for a daemon of Open vSwitch: a process with its name, a number of idle threads and a pidfile.
  *
  * Usage: threads <name> <threads> <pidfile>. Prints its pid when all threads run; ends with its standard input.
  */

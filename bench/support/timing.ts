@@ -1,19 +1,19 @@
 import { paced } from './pace.ts';
 
-/** How one measurement came out: a ratio, the least and most of its rounds, and what it is held to. */
+/** The result of one measurement: a ratio, the smallest and largest of its rounds, and its bound. */
 export interface BenchResult {
   readonly name: string;
   readonly ratio: number;
   readonly spread: readonly [number, number];
-  /** As in `<= 10` or `>= 20`. */
+  /** The form `<= 10` or `>= 20`. */
   readonly bound: string;
   readonly holds: boolean;
 }
 
-/** Keeps results alive, so that nothing measured is optimised away. */
+/** Keeps results alive, so that the compiler does not remove measured code. */
 export const sink = { value: 0 };
 
-/** Seconds that one call takes, repeated for at least so long. */
+/** Seconds of one call, repeated for at least `atLeast` seconds. */
 export function secondsPerCall(call: () => void, atLeast = 0.05): number {
   let calls = 1;
   for (;;) {
@@ -26,8 +26,8 @@ export function secondsPerCall(call: () => void, atLeast = 0.05): number {
 }
 
 /**
- * The ratio of two measurements, taken in turns in one run so that a busy machine slows both: the median of the rounds,
- * after one that warms up.
+ * The ratio of two measurements, taken in turns in one run so that other load affects both: the median of the rounds,
+ * after a warm-up round.
  */
 export function ratioOf(
   name: string,
@@ -39,7 +39,7 @@ export function ratioOf(
   measured();
   reference();
   const isMost = 'most' in bound;
-  // Faster is a larger quotient of reference by measured; slower a larger one of measured by reference.
+  // With an upper bound, the measured time relative to the reference; with a lower bound, the inverse.
   const ratios = Array.from({ length: paced(rounds) }, () => {
     const [mine, theirs] = [measured(), reference()];
     return isMost ? mine / theirs : theirs / mine;
@@ -47,7 +47,7 @@ export function ratioOf(
   return summary(name, ratios, bound);
 }
 
-/** The median of ratios that were measured in turns, with their spread, held to a bound. */
+/** The median of ratios measured in turns, with their spread and a bound. */
 export function summary(
   name: string,
   ratios: readonly number[],

@@ -3,9 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 const END = '<!-- end of what was measured -->';
 
 /**
- * Replaces the text of a page between `<!-- measured: COMMAND -->` and the mark that ends it.
+ * Replaces the text of a page between `<!-- measured: COMMAND -->` and the closing mark.
  *
- * @param command the one that measures it, as the first mark names it
+ * @param command the measuring command, as in the first mark
  * @throws Error if the page has no such marks
  */
 export function writeBetween(file: string, command: string, text: string): void {

@@ -25,10 +25,10 @@ export interface Host {
   stop(): void;
 }
 
-/** A launcher has virt-launcher and libvirt's daemons next to QEMU. */
+/** Number of processes in a launcher in addition to QEMU: virt-launcher and libvirt's daemons. */
 const BESIDE = 5;
 
-/** @param others processes that are no guests */
+/** @param others number of processes that are not guests */
 export async function startHost(guests: number, vcpus: number, others: number): Promise<Host> {
   const program = compile('vm-pinning/processes.c');
   const root = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
@@ -65,7 +65,7 @@ export async function startHost(guests: number, vcpus: number, others: number): 
       threads: procThreads,
       processes: procProcesses,
       tree: createCgroupTree(root),
-      // Written when a VM is pinned first, which is not what is measured.
+      // Only written when a VM is pinned for the first time, which is not measured.
       record: { has: () => false, held: () => undefined, remember: () => undefined, forget: () => undefined },
       now: () => performance.now(),
     },

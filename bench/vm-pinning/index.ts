@@ -10,12 +10,12 @@ const ROUNDS = 100;
 const GUESTS = 100;
 const PROCESSES = 5000;
 
-/** A round that no other process of the machine has broken into, as most of the others have on a busy one. */
+/** The 10th percentile: a round without interruptions by other processes, which affect most rounds on a busy machine. */
 function undisturbed(rounds: readonly number[]): number {
   return [...rounds].sort((a, b) => a - b)[Math.floor(rounds.length / 10)] ?? Number.NaN;
 }
 
-/** A whole look of the agent at one guest that moves all its vCPUs, against the bare calls in C for as many threads. */
+/** One pass of the agent over a guest that moves all its vCPUs, relative to the bare calls in C for as many threads. */
 async function pinOverC(): Promise<BenchResult> {
   const program = compile('support/affinity.c');
   const host = await startHost(1, VCPUS, 0);
@@ -31,7 +31,7 @@ async function pinOverC(): Promise<BenchResult> {
       return performance.now() - begun;
     });
   try {
-    // Long enough for every thread to count as named permanently.
+    // Long enough that every thread's name counts as permanent.
     inTurns();
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(
@@ -46,7 +46,7 @@ async function pinOverC(): Promise<BenchResult> {
   }
 }
 
-/** What another way to find them would read: the cgroup of every process. */
+/** The reads of an alternative: the cgroup of every process. */
 function walkProc(): number {
   const begun = process.cpuUsage();
   for (const name of readdirSync('/proc')) {
@@ -54,14 +54,14 @@ function walkProc(): number {
     try {
       sink.value += readFileSync(`/proc/${name}/cgroup`, 'utf8').length;
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   }
   const { user, system } = process.cpuUsage(begun);
   return (user + system) / 1000;
 }
 
-/** @returns milliseconds of processor time in which every guest is found and its threads are known and read */
+/** @returns milliseconds of processor time to find every guest and to identify and read its threads */
 function discover({ launchers, parts, node }: Host): number {
   const begun = process.cpuUsage();
   const views = launchers.map((launcher) => createLauncherPinning(parts).look(launcher, node));
@@ -80,5 +80,5 @@ async function discovery(): Promise<BenchResult> {
   }
 }
 
-/** Every measurement of vm-pinning, in the order in which it is printed. */
+/** All measurements of vm-pinning, in the order of the output. */
 export const VM_PINNING_BENCHES: readonly (() => Promise<BenchResult>)[] = [pinOverC, discovery];

@@ -1,5 +1,5 @@
 /*
- * A busy host: so many idle processes, of which the first ones look like QEMU.
+ * A host with many idle processes, of which the first ones look like QEMU.
  *
  * Usage: processes <guests> <vcpus> <others>. Each guest is a process named qemu-system-x86 with a thread for each vCPU,
  * named as QEMU names them, and four more. Prints the guests' pids and `ready` when all run; all end with its standard
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < guests; i++)
         if (read(pipes[0], buffer, 1) != 1)
             return 1;
-    // A thread names itself after its guest has said that it runs.
+    // A thread sets its name after its guest has reported that it runs.
     usleep(200000);
     puts("ready");
     fflush(stdout);

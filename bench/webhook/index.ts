@@ -3,7 +3,7 @@ import { memoryOfCaches, memoryOverReviews } from './memory.ts';
 import { PEPR_NAMES, peerPepr } from './pepr.ts';
 import { reviewsOverExpress } from './speed.ts';
 
-/** Every measurement of webhook/ with the names it gives, in the order in which they are printed. */
+/** All measurements of webhook/ with the names of their results, in the order of the output. */
 export const WEBHOOK_BENCHES: readonly BenchGroup[] = [
   { names: ['webhook.reviews-over-express'], benches: [reviewsOverExpress] },
   { names: PEPR_NAMES, benches: [peerPepr] },

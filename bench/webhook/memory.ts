@@ -7,14 +7,16 @@ import { type BenchResult, summary } from '../support/timing.ts';
 import { startWarmWebhook, untilReady } from './reviews.ts';
 
 const MEGABYTE = 1000 * 1000;
-/** Resident memory of Pepr 1.3 after the same load, in megabytes, as measured elsewhere: it does not install here. */
+/**
+ * Resident memory of Pepr 1.3 in bytes after the same load, as measured on another machine: it does not install here.
+ */
 const PEPR = 191 * MEGABYTE;
 const REVIEWS = 100_000;
 const WARM = 10_000;
 
 /**
- * Resident memory under the load by Pepr's; and the growth of private memory over 100,000 reviews: what it is at the end
- * by what it was after the first tenth.
+ * Resident memory under load relative to Pepr's; and the growth of private memory over 100,000 reviews: the end
+ * relative to the first tenth.
  */
 export async function memoryOverReviews(): Promise<BenchResult[]> {
   const webhook = await startWarmWebhook();
@@ -27,7 +29,7 @@ export async function memoryOverReviews(): Promise<BenchResult[]> {
       await webhook.load.run(each);
       samples.push(memoryOf(webhook.process.pid));
     }
-    // The last third, so that one collection more or less does not decide.
+    // The last third, so that a single garbage collection does not decide.
     const last = samples.slice(-3);
     return [
       summary(
@@ -50,7 +52,7 @@ const NADS = 10_000;
 const NODE_COUNT = 5000;
 const MOST_CACHED = 40 * MEGABYTE;
 
-/** Private memory with a large cluster in the caches, over that of an empty one, by the 40 MB it may be. */
+/** Private memory with a large cluster in the caches minus that with an empty one, relative to the limit of 40 MB. */
 export async function memoryOfCaches(): Promise<BenchResult> {
   const [empty, full] = [await startBenchCluster(), await startBenchCluster()];
   try {
@@ -68,7 +70,7 @@ export async function memoryOfCaches(): Promise<BenchResult> {
   }
 }
 
-/** Objects as a large cluster has them: each node with its labels and a report of 64 cores and 100 pods. */
+/** Objects of a large cluster: each node has labels and a report of 64 cores and 100 pods. */
 async function fill(client: Awaited<ReturnType<typeof startBenchCluster>>['client']): Promise<void> {
   const spec = (index: number) => ({
     cniVersion: '1.1.0',

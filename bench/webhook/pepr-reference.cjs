@@ -1,9 +1,9 @@
 /*
- * The same change as express-reference.ts makes, as a module of Pepr (https://pepr.dev): a peer that people would take.
- * PLUMBLINE_PEPR names a directory in which the npm package pepr is installed; it brings hundreds of packages of its own,
- * so it is no dependency here. PLUMBLINE_BENCH_TLS holds certificate and key as JSON. Prints its port once it answers.
+ * The change of express-reference.ts as a module of Pepr (https://pepr.dev), a likely alternative.
+ * PLUMBLINE_PEPR names a directory with the npm package pepr; it depends on hundreds of packages, so it is not a
+ * dependency here. PLUMBLINE_BENCH_TLS contains certificate and key as JSON. Prints its port when it serves.
  *
- * Pepr keeps a store in the cluster and answers only once it has seen it; a server on loopback stands in for that.
+ * Pepr keeps a store in the cluster and only serves after it has read it; a server on loopback replaces that.
  */
 const { mkdtempSync, writeFileSync } = require('node:fs');
 const { createServer, get } = require('node:https');
@@ -74,7 +74,7 @@ cluster.listen(0, '127.0.0.1', () => {
   waitForAnswer();
 });
 
-/** Its endpoints are bound some seconds after it listens. */
+/** Pepr adds its endpoints some seconds after it starts to listen. */
 function waitForAnswer() {
   const request = get({ port, host: '127.0.0.1', path: '/healthz', rejectUnauthorized: false }, (response) => {
     response.resume();

@@ -10,13 +10,13 @@ const ROUNDS = 9;
 const CALLS = 1500;
 const WARM_UP = 6000;
 
-/** What peerPepr gives. */
+/** Names of the results of peerPepr. */
 export const PEPR_NAMES = ['webhook.reviews-over-pepr', 'webhook.rss-over-pepr-beside-it'];
 
 /**
- * Reviews for a second of processor time by those of a Pepr module that makes the same change and looks nothing up, and
- * resident memory by its, after the same reviews. PLUMBLINE_PEPR names a directory with the npm package pepr in
- * node_modules; without it there is nothing to measure.
+ * Reviews per second of processor time relative to a Pepr module that makes the same change without lookups, and
+ * resident memory relative to Pepr's after the same reviews. PLUMBLINE_PEPR names a directory with the npm package pepr
+ * in node_modules; without it nothing is measured.
  */
 export async function peerPepr(): Promise<BenchResult[]> {
   const directory = process.env['PLUMBLINE_PEPR'];

@@ -1,19 +1,20 @@
 import { connect, type TLSSocket } from 'node:tls';
 
-/** Where reviews go. */
+/** The target of reviews. */
 export interface ReviewTarget {
   readonly port: number;
   readonly path: string;
-  /** PEM of the CA. */
+  /** CA certificate, PEM. */
   readonly ca: string;
 }
 
 /**
- * A load of reviews over TLS 1.3 on kept connections, one review at a time on each. The bytes of a request are made once
- * and answers are only counted, so that the client, which shares the machine, costs little compared with the server.
+ * A load of reviews over TLS 1.3 on open connections, one review at a time on each. The bytes of a request are created
+ * once and responses are only counted, so that the client, which runs on the same machine, costs little compared with
+ * the server.
  */
 export interface ReviewLoad {
-  /** Sends that many reviews and returns reviews a second. @throws if an answer is not 200 or has no patch */
+  /** Sends this number of reviews and returns reviews per second. @throws if a response is not 200 or has no patch */
   run(calls: number): Promise<number>;
   close(): void;
 }

@@ -6,7 +6,7 @@ import { openReviewLoad, type ReviewLoad } from './raw-load.ts';
 
 export const CONCURRENCY = 4;
 
-/** A webhook that has the VMI and the network of a launcher in its caches, and the review of that launcher. */
+/** A webhook with the VMI and the network of a launcher in its caches, and the review of that launcher. */
 export interface WarmWebhook {
   readonly cluster: BenchCluster;
   readonly process: Running;
@@ -42,7 +42,7 @@ export async function startWarmWebhook(nodeArgs: readonly string[] = []): Promis
   };
 }
 
-/** Waits until a daemon says that its caches are synced. */
+/** Waits until a daemon reports that its caches are synced. */
 export async function untilReady(daemon: Running): Promise<void> {
   const { probePort } = await daemon.line((line) => typeof line['probePort'] === 'number');
   for (;;) {
@@ -64,7 +64,7 @@ export function reviewBody(vmiUid: string): Buffer {
     kind: { group: '', version: 'v1', kind: 'Pod' },
     operation: 'CREATE',
     namespace: 'telco-east',
-    // No Events: they would be written on each call.
+    // A dry run, because otherwise each call would write an Event.
     dryRun: true,
     object,
   };

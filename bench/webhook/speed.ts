@@ -11,9 +11,9 @@ const WARM_UP = 6000;
 const BOUND = 1.2;
 
 /**
- * Reviews for a second of processor time that the webhook gives, with its look-ups from warm caches, by those of the
- * express reference, which looks nothing up: the same pod over TLS 1.3 with keep-alive, four at a time. Processor time,
- * since both are busy on one thread; both at once, since a machine that others use as well is now faster and now slower.
+ * Reviews per second of processor time of the webhook, with lookups in warm caches, relative to the express reference
+ * without lookups: the same pod over TLS 1.3 with keep-alive, four at a time. Processor time is used because both are
+ * busy on one thread. Both run at once because the speed of a shared machine varies.
  */
 export async function reviewsOverExpress(): Promise<BenchResult> {
   const webhook = await startWarmWebhook();
@@ -22,7 +22,7 @@ export async function reviewsOverExpress(): Promise<BenchResult> {
   try {
     const { port } = await reference.line((line) => typeof line['port'] === 'number');
     const base = await openReviewLoad({ port: Number(port), path: '/mutate-pods', ca }, webhook.body, CONCURRENCY);
-    // Until both are compiled.
+    // Warms up the compiler of both.
     for (const load of [webhook.load, base]) await load.run(paced(WARM_UP, 3000));
     const ratios: number[] = [];
     for (let round = 0; round < paced(ROUNDS, 5); round++) {
@@ -39,7 +39,7 @@ export async function reviewsOverExpress(): Promise<BenchResult> {
   }
 }
 
-/** Processor time that a process takes meanwhile. */
+/** Processor seconds of a process during some work. */
 export async function secondsFor(pid: number, work: () => Promise<unknown>): Promise<number> {
   const before = cpuSecondsOf(pid);
   await work();

@@ -8,25 +8,25 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll } from '../support/lists.ts';
 
-/** What an agent answered to a GET of one of its pages. */
+/** The response of an agent to a GET of one of its pages. */
 export interface AgentAnswer {
-  /** For messages: the address and the path. */
+  /** The address and the path, for messages. */
   readonly where: string;
   readonly status: number;
   readonly text: string;
 }
 
-/** Asks one agent for a page. @throws CliError if it cannot be asked */
+/** Reads a page from one agent. @throws CliError if the agent cannot be reached */
 export type AskAgent = (path: string) => Promise<AgentAnswer>;
 
-/** Seconds. */
+/** Timeout in seconds. */
 const DEADLINE = 5;
-/** The agents of hosts, whose pods are in Plumbline's namespace. One on a DPU answers there. */
+/** The agents of hosts, whose pods are in Plumbline's namespace. An agent on a DPU responds there. */
 const AGENTS = 'app.kubernetes.io/name in (plumbline-node-agent,plumbline-node-agent-dpu-host)';
 
 const unreachable = (why: string, cause?: unknown) => new CliError(EXIT.unreachable, why, { cause });
 
-/** The agent that answers at an address, as on the node itself. */
+/** The agent at an address, as on the node itself. */
 export function agentAt(url: string): AskAgent {
   return async (path) => {
     const where = `${url.replace(/\/$/, '')}${path}`;
@@ -46,8 +46,9 @@ export function agentAt(url: string): AskAgent {
 export type OpenPort = (target: PodPort, signal: AbortSignal) => Promise<Duplex>;
 
 /**
- * The agent of a node, over the API server: by a port-forward to its pod, since it listens on the node's loopback address.
- * @param port where it answers on the node
+ * The agent of a node, through the API server: by a port-forward to its pod, because it listens on the node's loopback
+ * address.
+ * @param port the agent's port on the node
  */
 export function agentOf(
   { client, config }: Pick<ClusterAccess, 'client' | 'config'>,
@@ -95,9 +96,9 @@ function notForwarded(error: unknown, where: string, signal: AbortSignal): CliEr
 }
 
 /**
- * An agent's page as data.
- * @param absent what it means that the agent has no such page
- * @throws CliError if the agent cannot be asked or answers something else
+ * Reads an agent's page as data.
+ * @param absent the meaning of a missing page
+ * @throws CliError if the agent cannot be reached or its response has another format
  */
 export async function readPage<T>(ask: AskAgent, path: string, schema: z.ZodType<T>, absent: string): Promise<T> {
   const { where, status, text } = await ask(path);

@@ -22,7 +22,7 @@ export function withAgent(command: Command): Command {
   return withCluster(command);
 }
 
-/** Runs something with the agent that was named. @throws CliError, KubeError */
+/** Calls a function with the selected agent. @throws CliError, KubeError */
 export async function usingAgent<T>(
   node: string | undefined,
   { agent, ...cluster }: AgentFlags,

@@ -18,11 +18,11 @@ export function alike(threads: readonly OvsThread[]): OvsThread[][] {
 
 export const kindOf = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
 
-/** Why a thread is left alone or not on its CPUs; '' if the agent gives no reason. */
+/** Why a thread is not managed or not on its CPUs; '' if the agent gives no reason. */
 export const noteOf = ({ note }: OvsThread): string =>
   note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
 
-/** As the web console shows it. */
+/** The status in the format of the web console. */
 export function switchPicture({ enabled, wanted, problems, processes }: OvsStatus): SwitchPicture {
   const threads = processes.flatMap(({ name, role, pid, threads: all }) =>
     alike(all).flatMap((group) => {

@@ -1,10 +1,10 @@
 import * as z from 'zod';
 
-/** The agent's answer at /ovs. Unknown fields of a newer agent are ignored. */
+/** The agent's response at /ovs. Unknown fields of a newer agent are ignored. */
 export const ovsStatus = z.object({
   enabled: z.boolean(),
   enablerFile: z.string(),
-  /** CPUs that ordinary threads should be on; null while nothing is set. */
+  /** CPUs that ordinary threads should be on; null while no affinity is set. */
   wanted: z.string().nullable(),
   why: z.array(z.string()),
   problems: z.array(z.string()),
@@ -20,9 +20,9 @@ export const ovsStatus = z.object({
           tid: z.number(),
           name: z.string(),
           allowed: z.string(),
-          /** Null for a thread that is left alone, and while nothing is set. */
+          /** Null for a thread that is not managed, and while no affinity is set. */
           wanted: z.string().nullable(),
-          /** `pmd`, `clipped`, the errno's name with which the kernel refused it, or null. */
+          /** `pmd`, `clipped`, the name of the kernel's errno, or null. */
           note: z.string().nullable(),
         }),
       ),
@@ -31,7 +31,7 @@ export const ovsStatus = z.object({
 });
 
 export type OvsStatus = z.infer<typeof ovsStatus>;
-/** Whether every thread is on its CPUs and nothing prevents that. Disabled counts as in order. */
+/** Whether every thread is on its CPUs and nothing prevents that. A disabled duty counts as in order. */
 export function isInOrder({ problems, processes }: OvsStatus): boolean {
   const threads = processes.flatMap((process) => process.threads);
   return problems.length === 0 && threads.every(isInPlace);

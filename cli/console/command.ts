@@ -85,7 +85,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string
   }
 }
 
-/** @throws CliError if --extender is not a URL */
+/** Selects how to query the extender. @throws CliError if --extender is not a URL */
 function askerOf(cluster: ClusterAccess, { extender: url, extenderCa: caFile }: ConsoleFlags): AskExtender {
   if (url !== undefined) explainUrl(url);
   return async (pod) => {
@@ -98,7 +98,7 @@ function askerOf(cluster: ClusterAccess, { extender: url, extenderCa: caFile }: 
   };
 }
 
-/** The port of an agent's probes on its node. */
+/** The agent's probe port on its node. */
 const AGENT_PORT = 8082;
 
 function switchAskerOf(cluster: ClusterAccess, { agent }: ConsoleFlags): AskSwitch {

@@ -4,10 +4,10 @@ import { isNotFound, KubeError } from '../../kube/errors.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 
 /**
- * Reads one object of each kind that the page shows, so that a missing permission is an error at start and not
+ * Reads one object of each kind that the page shows, so that a missing permission causes an error at the start and not
  * an empty page.
- * @returns the optional kinds that may not be read
- * @throws CliError naming every required kind that may not be read, or if Plumbline is not installed; KubeError
+ * @returns the optional kinds without read permission
+ * @throws CliError naming every required kind without read permission, or if Plumbline is not installed; KubeError
  */
 export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<ReadonlySet<OptionalKind>> {
   const asked = await Promise.all(
@@ -32,7 +32,7 @@ async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise
   } catch (error) {
     if (error instanceof KubeError && error.status === 403) return true;
     if (!isNotFound(error)) throw error;
-    // A kind that this cluster does not have is one without objects.
+    // A kind that this cluster does not have counts as a kind without objects.
     if (kind !== 'nodetopologies') return false;
     const message =
       'the cluster has no NodeTopology resource: Plumbline is not installed there (kubectl apply -k manifests/base)';

@@ -4,10 +4,10 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** The most vCPUs a QEMU machine has. */
+/** Largest number of vCPUs of a QEMU machine. */
 const MOST_VCPUS = 4096;
 
-/** @throws CliError (usage) naming the entry that is wrong */
+/** Parses a mask on the command line. @throws CliError (usage) naming the wrong entry */
 export function readMask(text: string): CpuMask {
   try {
     return parseMask(text);

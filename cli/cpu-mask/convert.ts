@@ -4,7 +4,7 @@ import { type CpuMask, entryOf, formatMask } from '../../model/cpu-mask/mask.ts'
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** The forms of a mask. */
+/** The formats of a mask. */
 export const FORMS = ['canonical', 'list', 'taskset', 'xen', 'lxc'] as const;
 export type Form = (typeof FORMS)[number];
 
@@ -18,9 +18,9 @@ export interface ConvertRequest {
 }
 
 /**
- * The mask in another form, line by line: one for each vCPU, or one for the whole. No line: there is nothing to write,
- * since nothing is pinned.
- * @throws CliError (usage) if something is missing that the form needs; MaskFormError if it has no way to say the mask
+ * The mask in another format, line by line: one for each vCPU, or one for the whole VM. Empty if nothing is pinned.
+ * @throws CliError (usage) if an argument is missing that the format needs; MaskFormError if the format cannot express
+ * the mask
  */
 export function convertMask({ mask, form, vcpus, online }: ConvertRequest): readonly string[] {
   const count = vcpus ?? Math.max(1, mask.entries.length);

@@ -14,11 +14,11 @@ export interface ExplainRequest {
   readonly fixMismatch: boolean;
 }
 
-/** The meaning of a mask, and its effect on a host. Printed as it is for scripts. */
+/** The meaning of a mask, and its effect on a host. Scripts get it in this form. */
 export interface MaskExplanation {
   readonly mask: string;
   readonly pinsNothing: boolean;
-  /** The vCPU's number, or `every`. `effective` is the part that the host has. */
+  /** The vCPU's number, or `every`. `effective` are the CPUs that the host has. */
   readonly vcpus: readonly { readonly vcpu: number | 'every'; readonly cpus: string; readonly effective?: string }[];
   /** `all` replaces the mask on that host. */
   readonly fellBack?: boolean;

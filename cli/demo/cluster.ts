@@ -18,44 +18,44 @@ import type { KubeObject } from '../../sandbox/objects.ts';
 
 export const SERVICES = { webhook: WEBHOOK, extender: SERVICE } as const;
 
-/** The cluster that the steps run on: the embedded one, or another with the same parts. */
+/** The cluster for the steps: the embedded one, or another with the same parts. */
 export interface DemoCluster {
-  /** The administrator's way in. */
+  /** The administrator's client. */
   readonly client: LocalClient;
   /** Issues serving certificates for daemons. */
   readonly authority: CertificateAuthority;
-  /** @throws RangeError if there is no node of that name */
+  /** @throws RangeError if there is no node with that name */
   node(name: string): EmulatedNode;
   start(): Promise<void>;
-  /** Puts there what the daemons need: definitions, accounts, permissions. */
+  /** Creates the objects that the daemons need: CRDs, accounts, permissions. */
   prepare(): Promise<void>;
-  /** Puts a certificate where cert-manager would: a Secret of the name that the manifests give it. */
+  /** Stores a certificate in the Secret that cert-manager would write, with its name in the manifests. */
   keepCertificate?(service: string, pair: { readonly cert: string; readonly key: string }): Promise<void>;
   /** Writes a kubeconfig file and returns its path. */
   kubeconfig(identity: Identity): Promise<string>;
-  /** Has the API server call the webhook and a kube-scheduler ask the extender, as the shipped manifests say. */
+  /** Makes the API server call the webhook and a kube-scheduler call the extender, as in the shipped manifests. */
   wire(ports: { readonly webhook: number; readonly extender: number }): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface ClusterOptions {
-  /** An empty directory for everything that is written. */
+  /** An empty directory for all files. */
   readonly directory: string;
   readonly nodes: readonly NodeDescription[];
-  /** Where manifests/ is. */
+  /** The directory that contains manifests/. */
   readonly packageRoot: string;
   /**
-   * sidecar: launchers are routed to a kube-scheduler of Plumbline's own, which asks the extender over plain HTTP; own: the
-   * cluster's kube-scheduler asks it over TLS. Default: sidecar.
+   * sidecar: launchers use Plumbline's kube-scheduler, which calls the extender over plain HTTP; own: the cluster's
+   * kube-scheduler calls it over TLS. Default: sidecar.
    */
   readonly scheduler?: 'sidecar' | 'own';
-  /** Schemas of the types that the API server serves; the embedded one takes any field without them. */
+  /** Schemas of the API server's types. Without them the embedded one accepts any field. */
   readonly components?: Components;
-  /** Called with errors that no answer of the API carries. */
+  /** Called with errors that no API response contains. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** The embedded cluster: it needs nothing but Node.js. */
+/** Creates the embedded cluster, which only needs Node.js. */
 export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...options }: ClusterOptions): DemoCluster {
   const sandbox = createSandbox(options);
   return {
@@ -63,7 +63,7 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
     authority: sandbox.authority,
     node: (name) => sandbox.node(name),
     start: () => sandbox.start(),
-    // Its API server serves Plumbline's kinds from the start and authorises every request.
+    // The embedded API server serves Plumbline's kinds from the start and authorizes every request.
     async prepare() {
       const metadata = { name: NAMESPACE };
       await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
@@ -75,7 +75,7 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
         kind: 'Secret',
         metadata: { name: `${service}-tls`, namespace: NAMESPACE },
         type: 'kubernetes.io/tls',
-        // Without the CA, which is made for this cluster and lasts no longer than it needs to.
+        // Without the CA, which is created for this cluster and lasts only as long as the cluster.
         data: { 'tls.crt': base64(cert), 'tls.key': base64(key) },
       });
     },
@@ -85,7 +85,7 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
       sandbox.route(NAMESPACE, SERVICES.extender, { host: '127.0.0.1', port: extender });
       const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
       const mutating = await webhookConfiguration(packageRoot, 'mutating-webhook', caBundle);
-      // Without its conditions the entry for launchers that ask is sent every launcher.
+      // Without match conditions the entry for launchers that opt in would receive every launcher.
       const left = [NETWORKS_WEBHOOK, ...(scheduler === 'own' ? [SCHEDULER_WEBHOOK] : [])];
       mutating.webhooks = mutating.webhooks.filter(({ name }) => !left.includes(name));
       await sandbox.client.create(MUTATING_WEBHOOKS, mutating);
@@ -106,7 +106,10 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
   };
 }
 
-/** VMs, and launchers as they are stored. The others choose pods by a condition alone, which the embedded API server has not. */
+/**
+ * Entries for VMs and for stored launchers. The other entries select pods by match conditions only, which the embedded
+ * API server does not support.
+ */
 const VALIDATED = ['vms.plumbline.dev', FINAL_WEBHOOK];
 
 type WebhookConfiguration = KubeObject & {
@@ -114,20 +117,20 @@ type WebhookConfiguration = KubeObject & {
 };
 
 /**
- * A shipped configuration without its conditions: the embedded API server has no CEL and refuses them. Without them the
- * webhook is only asked more often.
+ * A shipped configuration without match conditions: the embedded API server has no CEL and refuses them. Without them
+ * it only calls the webhook more often.
  */
 async function webhookConfiguration(packageRoot: string, name: string, caBundle: string) {
   const configuration = (await readManifest(packageRoot, `base/webhook/${name}.yaml`)) as WebhookConfiguration;
   for (const one of configuration.webhooks) {
-    // YAML's aliases are one object in several places.
+    // A YAML alias is one object in several places.
     one.clientConfig = { ...one.clientConfig, caBundle };
     delete one.matchConditions;
   }
   return configuration;
 }
 
-/** The shipped configuration of Plumbline's kube-scheduler, with the port that the extender has here. */
+/** The shipped configuration of Plumbline's kube-scheduler, with the extender's port in the demo. */
 export async function sidecarConfiguration(packageRoot: string, port: number): Promise<Record<string, unknown>> {
   const configuration = (await readManifest(packageRoot, 'base/scheduler/config.yaml')) as {
     extenders: { urlPrefix: string }[];

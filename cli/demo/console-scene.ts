@@ -5,15 +5,15 @@ import { startDaemon } from './daemons.ts';
 import { createVm, eventsOf, untilRunning } from './pods.ts';
 import { until } from './until.ts';
 
-/** `plumbline console` as a process of its own. */
+/** `plumbline console` as a separate process. */
 export interface ConsoleProcess {
   readonly url: string;
   stop(): Promise<void>;
 }
 
 /**
- * More to look at in the web console: a VM that runs, and one that waits, since the cores next to its network are taken
- * by the steps' own VM.
+ * Additional objects for the web console: a running VM, and one that waits because the VM of the steps has the cores
+ * near its network.
  */
 export async function createSceneForConsole({ cluster, printer }: DemoContext): Promise<void> {
   printer.progress('two more VMs: one that fits, and one that must wait');
@@ -26,9 +26,10 @@ export async function createSceneForConsole({ cluster, printer }: DemoContext): 
 }
 
 /**
- * The embedded API server forwards no ports, so the console is given the addresses of the extender and of the agents.
- * @param dist where the bundles are
- * @throws StepFailed if it does not serve
+ * Starts the console. The embedded API server forwards no ports, so the console gets the addresses of the extender and
+ * of the agents.
+ * @param dist directory of the bundles
+ * @throws StepFailed if the console does not serve
  */
 export async function startConsole(
   { directory, installed }: DemoContext,

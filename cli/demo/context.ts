@@ -3,7 +3,7 @@ import type { OpenVswitch } from './open-vswitch.ts';
 import type { Installed } from './plumbline.ts';
 import type { Printer } from './printer.ts';
 
-/** What the steps work on. */
+/** Input of the steps. */
 export interface DemoContext {
   readonly cluster: DemoCluster;
   readonly ovs: OpenVswitch;
@@ -15,5 +15,5 @@ export interface DemoContext {
   installed(): Installed;
 }
 
-/** The node that has an Open vSwitch. */
+/** The node with an Open vSwitch. */
 export const OVS_NODE = 'numa1';

@@ -10,15 +10,15 @@ export type DaemonName = (typeof DAEMONS)[number];
 /** One line of a daemon's log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
 
-/** A daemon as a child process; what it prints goes to a file. */
+/** A daemon as a child process; its output goes to a file. */
 export interface DaemonProcess {
   readonly name: string;
   readonly pid: number;
   readonly logFile: string;
   log(): readonly LogLine[];
-  /** The ports that the daemon says it serves on. @throws StepFailed if it does not within 10 s */
+  /** The ports that the daemon reports. @throws StepFailed if it reports none within 10 s */
   ports(): Promise<{ readonly port: number; readonly probePort: number }>;
-  /** Waits until /readyz says ok. @throws StepFailed if it does not within 10 s */
+  /** Waits until /readyz responds with ok. @throws StepFailed if it does not within 10 s */
   ready(): Promise<void>;
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
@@ -30,7 +30,7 @@ export interface DaemonOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly directory: string;
-  /** Added to the environment of this process. */
+  /** Environment variables in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 

@@ -16,16 +16,16 @@ import type { Printer } from './printer.ts';
 import { STEPS } from './steps.ts';
 
 export interface DemoOptions {
-  /** Where the bundled daemons are. */
+  /** Directory of the bundled daemons. */
   readonly dist: string;
-  /** Where manifests/ is. */
+  /** The directory that contains manifests/. */
   readonly packageRoot: string;
   readonly printer: Printer;
   /** Leave everything running until a signal. */
   readonly keep: boolean;
-  /** Have VMs to look at afterwards, and say where the web console is. */
+  /** Create VMs for the web console, and print its address. */
   readonly console?: boolean;
-  /** A file to put the administrator's kubeconfig in. */
+  /** A file for the administrator's kubeconfig. */
   readonly kubeconfig?: string | undefined;
   /** Programs to run instead of daemons. */
   readonly replacements: Partial<Record<DaemonName, string>>;
@@ -33,7 +33,7 @@ export interface DemoOptions {
   readonly createCluster?: (options: ClusterOptions) => DemoCluster;
 }
 
-/** Runs the steps until one does not hold. Returns whether all did. Stops every process it started, whatever happens. */
+/** Runs the steps until one fails. Returns whether all succeeded. Always stops every process that it started. */
 export async function runDemo(options: DemoOptions): Promise<boolean> {
   const { dist, packageRoot, printer, keep, createCluster = createEmbeddedCluster } = options;
   const began = performance.now();
@@ -126,7 +126,7 @@ async function waitUntilInterrupted(context: DemoContext, options: Kept, interru
   if (options.kubeconfig !== undefined) await rm(options.kubeconfig, { force: true });
 }
 
-/** Resolves at SIGINT or SIGTERM, which then no longer end the process by themselves: what was started is stopped. */
+/** Resolves at SIGINT or SIGTERM, which then no longer end the process, so that it can stop all child processes. */
 function interruption(): Promise<void> {
   return new Promise((resolve) => {
     process.once('SIGINT', () => resolve());

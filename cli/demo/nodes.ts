@@ -5,7 +5,7 @@ import type { NodeDescription } from '../../sandbox/cluster/emulated-node.ts';
 /** The node whose launchers run a process with threads that can be pinned. */
 export const MASK_NODE = 'smt-off';
 
-/** A node of the demo, and where its networks are. */
+/** A node of the demo, with the places of its networks. */
 export interface DemoNode extends NodeDescription {
   /** The agent's network map: NUMA nodes of each physnet. */
   readonly physnets: Readonly<Record<string, readonly number[]>>;
@@ -13,7 +13,7 @@ export interface DemoNode extends NodeDescription {
   readonly about: string;
 }
 
-/** One socket; siblings are i and i + cores, as Linux numbers them on most machines. */
+/** One socket; siblings are i and i + cores, Linux's numbering on most machines. */
 function oneSocket(cores: number, threads: number): HostDescription {
   const cpus = cores * threads;
   return {
@@ -24,7 +24,7 @@ function oneSocket(cores: number, threads: number): HostDescription {
   };
 }
 
-/** Two sockets whose CPUs take turns: even ids on NUMA node 0, odd ids on 1, as many vendors' firmware numbers them. */
+/** Two sockets with alternating CPU ids: even on NUMA node 0, odd on 1, as in the firmware of many vendors. */
 function twoSocketsInTurns(coresEach: number): HostDescription {
   const cores = coresEach * 2;
   const ids = (parity: number) => Array.from({ length: coresEach * 2 }, (_, i) => 2 * i + parity).join(',');
@@ -48,7 +48,7 @@ export const DEMO_NODES: readonly DemoNode[] = [
   {
     name: MASK_NODE,
     host: oneSocket(12, 1),
-    // Not its first one: machines of one CPU have that alone, and a mask reaches no reserved CPU.
+    // Not its first CPU: a machine with one CPU only has that one, and a mask excludes reserved CPUs.
     reserved: '11',
     physnets: { physnet0: [0] },
     about: '12 cores x 1 thread, one NUMA node, physnet0',

@@ -3,11 +3,11 @@ import type { JsonObject, KubeObject } from '../../sandbox/objects.ts';
 
 export const DEMO_NAMESPACE = 'demo';
 
-/** A VM of 4 cores x 2 threads with an isolated emulator thread: its launcher asks for 9 CPUs. */
+/** A VM of 4 cores x 2 threads with an isolated emulator thread: its launcher requests 9 CPUs. */
 export interface DemoVm {
   readonly name: string;
   readonly annotated: boolean;
-  /** A network attachment definition that the VM has a second interface on. */
+  /** The network attachment definition of the VM's second interface. */
   readonly network?: string;
   readonly node?: string;
 }
@@ -21,7 +21,7 @@ export function virtualMachine({ name, annotated, network, node }: DemoVm): Kube
   });
 }
 
-/** A VM of some shared CPUs with a CPU mask. */
+/** A VM with shared CPUs and a CPU mask. */
 export interface MaskedVm {
   readonly name: string;
   readonly vcpus: number;
@@ -41,7 +41,7 @@ export function maskedMachine({ name, vcpus, mask, node }: MaskedVm): KubeObject
 interface Template {
   readonly annotations: Record<string, string>;
   readonly cpu: JsonObject;
-  /** Networks besides the pod's. */
+  /** Networks in addition to the pod network. */
   readonly networks: readonly JsonObject[];
   readonly node: string | undefined;
 }

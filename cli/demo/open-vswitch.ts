@@ -8,11 +8,11 @@ const DAEMON_NAMES = ['ovs-vswitchd', 'ovsdb-server'] as const;
 const SYSTEM_RUNDIR = '/var/run/openvswitch';
 const THREADS = 6;
 
-/** The two daemons whose threads are to keep off the VMs' CPUs. */
+/** The two daemons whose threads must not run on the VMs' CPUs. */
 export interface OpenVswitch {
   readonly kind: 'Open vSwitch' | 'stand-ins';
   readonly rundir: string;
-  /** The file that turns the agent's duty on. */
+  /** The file that enables the agent's duty. */
   readonly enabler: string;
   readonly pids: readonly number[];
   /** The allowed CPUs of every thread, read from /proc. */
@@ -21,10 +21,10 @@ export interface OpenVswitch {
 }
 
 /**
- * This machine's own Open vSwitch where it runs, else two processes with several threads each: real threads with real
- * affinity either way.
- * @param standIns whether the stand-ins are wanted in any case
- * @param physnets what the stand-in's configuration has: NUMA nodes of each physnet
+ * This machine's own Open vSwitch if it runs, else two processes with several threads each. Both have real threads with
+ * real affinity.
+ * @param standIns use the stand-ins in any case
+ * @param physnets configuration of the stand-in: NUMA nodes of each physnet
  */
 export async function openVswitch(
   dist: string,
@@ -60,7 +60,7 @@ export async function openVswitch(
   return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadsOf(pids), stop: () => stopAll(children) };
 }
 
-/** The pids of both daemons, if both run under their names. */
+/** The pids of both daemons, if both run and have their names. */
 async function runningPids(rundir: string): Promise<number[] | undefined> {
   const pids: number[] = [];
   for (const name of DAEMON_NAMES) {

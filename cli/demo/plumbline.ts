@@ -7,40 +7,40 @@ import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
 
-/** Seconds. Short, so that the demo shows a DPU's death without a long wait. */
+/** Seconds; short, so that the demo detects a dead DPU without a long wait. */
 export const DPU_RENEW_INTERVAL = 1;
 export const DPU_LEASE_DURATION = 3;
 
 export interface InstallOptions {
   readonly cluster: DemoCluster;
   readonly nodes: readonly DemoNode[];
-  /** Open vSwitch of the node of that name. */
+  /** Open vSwitch on that node. */
   readonly ovs: Pick<OpenVswitch, 'rundir' | 'enabler'>;
   readonly ovsNode: string;
   readonly directory: string;
-  /** Where the bundled daemons are. */
+  /** Directory of the bundled daemons. */
   readonly dist: string;
   readonly replacements: Partial<Record<DaemonName, string>>;
 }
 
-/** Plumbline as it is installed in the cluster: every daemon a process of its own, wired up by the shipped manifests. */
+/** Plumbline as installed in the cluster: every daemon is a separate process, connected by the shipped manifests. */
 export interface Installed {
   readonly webhook: DaemonProcess;
   readonly schedulerPlugin: DaemonProcess;
   readonly agents: ReadonlyMap<string, DaemonProcess>;
   readonly dpuSide: Dpu;
-  /** Everything that runs. */
+  /** All running daemons. */
   daemons(): readonly DaemonProcess[];
-  /** The daemons of the list that are not ready yet are waited for. @throws StepFailed */
+  /** Waits until every daemon is ready. @throws StepFailed */
   ready(): Promise<void>;
-  /** Has the API server call the webhook and the scheduler ask the extender, as the manifests say. */
+  /** Makes the API server call the webhook and the scheduler call the extender, as in the manifests. */
   wire(): Promise<void>;
   /** The extender's port. */
   extenderPort(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** The agent on the DPU, which can die and come back. */
+/** The agent on the DPU, which can stop and start again. */
 export interface Dpu {
   readonly process: DaemonProcess | undefined;
   start(): Promise<void>;
@@ -102,7 +102,7 @@ export async function install(options: InstallOptions): Promise<Installed> {
 
 type AgentOptions = Pick<InstallOptions, 'cluster' | 'ovs' | 'ovsNode' | 'directory'>;
 
-/** How the agent of a node is started. */
+/** Arguments of a node's agent. */
 export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directory }: AgentOptions): Promise<string[]> {
   const emulated = cluster.node(node.name);
   const networkMap = join(directory, `${node.name}-networks.yaml`);
@@ -115,7 +115,7 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
     ...['--sysfs-root', emulated.sysfsRoot, '--kubelet-dir', emulated.kubeletDirectory],
     ...['--cgroup-root', emulated.cgroupRoot, '--state-dir', join(directory, `${node.name}-state`)],
     ...['--network-map', networkMap, '--probe-port', '0'],
-    // Only one of the emulated nodes has an Open vSwitch; the others look where there is none.
+    // Only one of the emulated nodes has an Open vSwitch; the others get an empty directory.
     ...['--ovs-rundir', own ? ovs.rundir : join(directory, 'no-ovs')],
     ...['--ovs-enabler', own ? ovs.enabler : join(directory, 'no-ovs', 'enabler')],
     ...dpuTiming(),
@@ -142,7 +142,7 @@ function createDpu(
   };
 }
 
-/** How the agent on the DPU of a node is started. */
+/** Arguments of the agent on a node's DPU. */
 export async function dpuArgs(node: string, { cluster, ovs }: Pick<InstallOptions, 'cluster' | 'ovs'>) {
   const kubeconfig = await cluster.kubeconfig({ kind: 'dpu', node });
   const own = ['--node-name', node, '--mode', 'dpu', '--kubeconfig', kubeconfig, '--probe-port', '0'];

@@ -4,10 +4,10 @@ import type { DemoCluster } from './cluster.ts';
 import { DEMO_NAMESPACE, type DemoVm, virtualMachine } from './objects.ts';
 import { until } from './until.ts';
 
-/** Creates a VM and waits for the launcher pod that KubeVirt makes of it. */
+/** Creates a VM and waits for its launcher pod. */
 export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<Pod> {
   let launcher: Pod | undefined;
-  // Watched, since KubeVirt deletes a launcher that the kubelet rejects within milliseconds.
+  // A watch, because KubeVirt deletes a launcher within milliseconds after the kubelet rejects it.
   const unfollow = cluster.client.follow(PODS, ({ type, object }) => {
     if (type !== 'DELETED' && isLauncherOf(object, vm.name)) launcher ??= object;
   });
@@ -27,7 +27,7 @@ function isLauncherOf({ metadata }: Pod, vm: string): boolean {
   return metadata.namespace === DEMO_NAMESPACE && metadata.labels?.['vm.kubevirt.io/name'] === vm;
 }
 
-/** Waits until the VM's launcher runs. @throws StepFailed with what holds it up */
+/** Waits until the VM's launcher runs. @throws StepFailed with the reason for the delay */
 export async function untilRunning(cluster: DemoCluster, vm: string, seconds: number): Promise<Pod> {
   try {
     return await until(`${vm} to run`, seconds, () => {
@@ -40,7 +40,7 @@ export async function untilRunning(cluster: DemoCluster, vm: string, seconds: nu
   }
 }
 
-/** What happened to a VM's launcher and instance, oldest first. */
+/** Events of a VM's launchers and instance, oldest first. */
 export function eventsOf(cluster: DemoCluster, vm: string): { readonly reason: string; readonly message: string }[] {
   const launcher = launcherOf(cluster, vm)?.metadata.name;
   return cluster.client

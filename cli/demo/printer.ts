@@ -13,11 +13,11 @@ export interface StepReport {
 export interface Printer {
   readonly color: boolean;
   title(text: string): void;
-  /** A line about what is being waited for. */
+  /** A line about the current wait. */
   progress(text: string): void;
   lines(lines: readonly string[]): void;
   step(report: StepReport): void;
-  /** @param logs where the daemons' logs are kept, if they are */
+  /** @param logs directory of the daemons' logs, if they are kept */
   end(held: boolean, seconds: number, logs: string | undefined): void;
 }
 

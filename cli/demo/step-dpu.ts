@@ -7,7 +7,7 @@ import { expect, until } from './until.ts';
 const NODE = 'dpu';
 const VM = 'offloaded';
 
-/** The extender stops sending pods to the node within the lease's duration, and says how long the DPU has been silent. */
+/** The extender refuses the node within the lease's duration, and reports how long the DPU has been silent. */
 export async function dpuDies({ cluster, printer, installed }: DemoContext) {
   const { dpuSide } = installed();
   await until('the extender to see the DPU alive', 10, () => extenderSays(installed().schedulerPlugin.log(), true));
@@ -52,7 +52,7 @@ function extenderSays(log: readonly Readonly<Record<string, unknown>>[], alive: 
   return last?.['ready'] === alive ? true : undefined;
 }
 
-/** The node names that pass, straight from the extender's own socket. */
+/** The names of the nodes that pass, directly from the extender's socket. */
 async function askExtender(port: number, pod: Pod): Promise<readonly string[]> {
   const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: [NODE] });
   const answer = await fetch(`http://127.0.0.1:${port}/filter`, { method: 'POST', body });

@@ -4,7 +4,7 @@ import { DEMO_NODES } from './nodes.ts';
 import { DPU_LEASE_DURATION } from './plumbline.ts';
 import { until } from './until.ts';
 
-/** Starts the daemons and waits until every node has reported itself and advertises its networks. */
+/** Starts the daemons and waits until every node has a report and advertises its networks. */
 export async function installPlumbline({ cluster, printer, ovs, install }: DemoContext) {
   printer.lines(DEMO_NODES.map(({ name, about }) => `${name.padEnd(8)} ${about}`));
   const installed = await install();

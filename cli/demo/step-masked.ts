@@ -16,8 +16,8 @@ const VM = 'pinned';
 const VCPUS = 2;
 
 /**
- * Admission, scheduling, the agent's pinning and the resumption in turn. The threads are real, so the mask names CPUs that
- * both the emulated node and this machine have; on a machine with a single CPU both vCPUs share it.
+ * Admission, scheduling, the agent's pinning and the resumption in turn. The threads are real, so the mask contains
+ * CPUs that both the emulated node and this machine have. On a machine with a single CPU both vCPUs share it.
  */
 export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   const node = cluster.node(MASK_NODE);
@@ -63,7 +63,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   return { pinned: true, mask, node: pod.spec.nodeName, refusal, vcpus, others: others.length };
 }
 
-/** The answer of admission for a mask that does not match the number of vCPUs. */
+/** The response of admission to a mask that does not match the number of vCPUs. */
 async function refusalOf(cluster: DemoCluster, mask: string): Promise<string> {
   try {
     await cluster.client.create(
@@ -88,7 +88,7 @@ interface Thread {
   readonly cpus: string;
 }
 
-/** The threads of processes as the kernel shows them, vCPUs in order of their names. */
+/** The threads of processes according to the kernel, vCPUs in order of their names. */
 async function threadsOf(pids: readonly number[]): Promise<Thread[]> {
   const threads: Thread[] = [];
   for (const pid of pids) {

@@ -12,7 +12,10 @@ import { expect, until } from './until.ts';
 
 export const FORWARDER = 'forwarder';
 
-/** Webhook, extender and kubelet in turn: padded, sent to the node of its physnet, on that physnet's NUMA node. */
+/**
+ * Webhook, extender and kubelet in turn: the launcher is padded, scheduled to the node of its physnet, and runs on that
+ * physnet's NUMA node.
+ */
 export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   await cluster.client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet('dataplane', 'physnet1'));
   const created = await createVm(cluster, { name: FORWARDER, annotated: true, network: 'dataplane' });

@@ -7,8 +7,8 @@ import { FORWARDER, reportedCpus } from './step-padded.ts';
 import { expect, until } from './until.ts';
 
 /**
- * The threads are real, so only CPUs that this machine has can be read back; of the emulated node's others the kernel
- * knows nothing.
+ * The threads are real, so only CPUs of this machine can be read back; the kernel does not support the emulated node's
+ * other CPUs.
  */
 export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoContext) {
   const uid = launcherOf(cluster, FORWARDER)?.metadata.uid ?? '';

@@ -6,7 +6,7 @@ import { paddedAndPlaced } from './step-padded.ts';
 import { rejectedByKubelet } from './step-rejected.ts';
 import { switchMovesOff } from './step-switch.ts';
 
-/** One thing the demo shows. `run` throws when it does not hold; what it returns goes into the JSON document. */
+/** One step of the demo. `run` throws if the step fails; its result is part of the JSON document. */
 export interface Step {
   readonly name: string;
   readonly title: string;

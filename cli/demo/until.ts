@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A step of the demo failed; the message says what the demo waited for or what it saw instead. */
+/** A step of the demo failed; the message states the expected and the actual result. */
 export class StepFailed extends Error {}
 
 /**
- * Asks every 20 ms until there is an answer.
- * @throws StepFailed when there is none after `seconds`
+ * Calls a function every 20 ms until it returns a result.
+ * @throws StepFailed if there is none after `seconds`
  */
 export async function until<T>(
   what: string,

@@ -25,7 +25,7 @@ import { readPreflight } from './facts/preflight.ts';
 import { doctorLines } from './lines.ts';
 import { lookAtDpus } from './look.ts';
 
-/** Two and a half of the usual renewals: at least two renewals of every DPU fall into this time. */
+/** Two and a half of the usual renewal intervals, so that it includes at least two renewals of every DPU. */
 const WATCH = 25;
 
 interface DoctorFlags extends ClusterFlags {
@@ -35,7 +35,7 @@ interface DoctorFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
-/** Areas with facts of their own: all others share one set of facts. */
+/** Areas with separate facts; all others share one set. */
 const APART = ['preflight', 'dpu'] as const;
 const isApart = (area: Area): area is (typeof APART)[number] => APART.some((one) => one === area);
 
@@ -100,7 +100,7 @@ async function run(cluster: ClusterAccess, areas: readonly Area[], flags: Doctor
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;
 }
 
-/** As docs/schemas/doctor.json describes it. */
+/** The data in docs/schemas/doctor.json. */
 export function doctorData(
   reports: readonly AreaReport[],
   findings: readonly Finding[],

@@ -5,9 +5,9 @@ import type { AreaReport, Finding } from './checks/finding.ts';
 const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', style: 'yellow' } } as const;
 
 /**
- * The diagnosis for people: what is wrong, then a line for each area that is in order.
- * @param findings one for each cause, the most severe first
- * @param wide every object of each finding by name, and for every area what was checked
+ * The diagnosis for people: findings first, then a line for each area without a fault.
+ * @param findings one for each cause, most severe first
+ * @param wide the names of all objects of each finding, and the checks of every area
  */
 export function doctorLines(
   reports: readonly AreaReport[],

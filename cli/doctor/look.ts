@@ -22,7 +22,7 @@ const BETWEEN = 1;
 
 export interface LookOptions {
   readonly client: KubeClient;
-  /** Of the leases. */
+  /** Namespace of the leases. */
   readonly namespace: string;
   /** How long to watch the leases, in seconds. */
   readonly seconds: number;

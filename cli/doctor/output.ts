@@ -4,7 +4,7 @@ import { AREAS } from './checks/finding.ts';
 
 const area = z.enum(AREAS);
 
-/** What `plumbline doctor -o json` prints. */
+/** Output of `plumbline doctor -o json`. */
 export const doctorOutput = z
   .strictObject({
     ok: z.boolean(),

@@ -35,10 +35,10 @@ export interface ExtenderChoice {
 export type Asked = { readonly opinions: Opinions } | { readonly whyNot: string };
 
 /**
- * Asks the extender about a pod. Where it cannot be asked through the API server this says why; an address that the
- * user gave has to answer.
+ * Queries the extender about a pod. If it is not reachable through the API server, the result says why. An address from
+ * the user must respond.
  * @param pod namespace/name
- * @throws CliError if the address that was given does not answer; KubeError
+ * @throws CliError if the given address does not respond; KubeError
  */
 export async function askExtender(cluster: ClusterAccess, pod: string, choice: ExtenderChoice): Promise<Asked> {
   if (choice.extender !== undefined) {

@@ -8,13 +8,13 @@ import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { placementNeedsOf } from '../../model/placement/pod-needs.ts';
 import type { ExplainedPod } from './objects.ts';
 
-/** What a pod asks for, and what Plumbline's webhook decided. */
+/** A pod's requests, and the decision of Plumbline's webhook. */
 export interface Asks {
-  /** In words. */
+  /** Text for people. */
   readonly text: readonly string[];
   /** Containers with dedicated CPUs. */
   readonly containers: readonly { readonly name: string; readonly cpus: number }[];
-  /** CPUs of these that complete whole cores. */
+  /** Number of these CPUs that complete whole cores. */
   readonly padding: number;
   readonly wholeCores: boolean;
   /** The webhook's decision: `none` for a launcher without one; absent for other pods without one. */
@@ -50,7 +50,7 @@ export function asksOf(pod: ExplainedPod): Asks {
   };
 }
 
-/** What the webhook did about a launcher's CPUs; undefined for another pod that it has not decided about. */
+/** The webhook's decision about a launcher's CPUs; undefined for another pod without a decision. */
 function webhookOf(pod: ExplainedPod): Asks['webhook'] {
   const decided = decidedOf(pod.metadata);
   if (decided !== undefined) return { decision: decided.kind, text: decidedText(decided) };

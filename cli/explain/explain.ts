@@ -74,7 +74,7 @@ const searchShown = (search: Search | undefined): Pick<Explanation, 'source' | '
   notes: search?.notes ?? [],
 });
 
-/** What the objects of the subject say, without nodes and schedulers. */
+/** The facts in the objects of the subject, without nodes and schedulers. */
 export function factsOf(subject: Subject, now: number): VmFacts {
   const { kind, namespace, name, vm, vmi, pod, events, rejections } = subject;
   const isPod = kind === 'pod' && vmi === undefined;
@@ -91,7 +91,7 @@ export function factsOf(subject: Subject, now: number): VmFacts {
   };
 }
 
-/** Whether it waits for a node and none is chosen. */
+/** Whether it waits for a node and the scheduler has not chosen one. */
 function isWaiting(facts: VmFacts): boolean {
   return vmState(facts).state === 'unscheduled';
 }
@@ -106,7 +106,7 @@ async function readNode(client: KubeClient, pod: ExplainedPod, at: string, now: 
   return nodeFacts(pod, node, reported, agents?.silent.has(at) === true);
 }
 
-/** Undefined where the node, or the whole cluster, does not report. */
+/** Undefined if the node, or the whole cluster, has no report. */
 function topologyOf(client: KubeClient, node: string): Promise<NodeTopology | undefined> {
   return readOne(client, `${NODE_TOPOLOGIES_PATH}/${encodeURIComponent(node)}`, nodeTopology);
 }

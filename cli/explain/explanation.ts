@@ -8,7 +8,7 @@ export interface Placement {
   readonly wholeCores: boolean;
 }
 
-/** The whole answer. */
+/** The complete answer. */
 export interface Explanation extends VmState {
   readonly kind: 'pod' | 'vm';
   readonly namespace: string;
@@ -21,11 +21,11 @@ export interface Explanation extends VmState {
   readonly asks?: Asks | undefined;
   /** The last message of kube-scheduler. */
   readonly scheduler?: string | undefined;
-  /** Where the answer for each node is from; absent if no node was checked. */
+  /** The source of the answer for each node; absent if no node was checked. */
   readonly source?: 'extender' | 'reports' | undefined;
   readonly nodes: readonly NodeGroup[];
   /** Limits of this answer. */
   readonly notes: readonly string[];
-  /** Of the last minutes, newest first; `ago` in seconds. */
+  /** Events of the last minutes, newest first; `ago` in seconds. */
   readonly events: readonly { readonly reason: string; readonly message: string; readonly ago: number }[];
 }

@@ -3,8 +3,8 @@ import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
 import type { NodeOpinion } from './opinion.ts';
 
 /**
- * The easiest to fix first; then nodes that are full, then those that are broken, and last those that
- * were never meant for the pod.
+ * Order of the groups: the easiest to fix first, then full nodes, then broken ones, and last those that were never
+ * meant for the pod.
  */
 const ORDER: readonly NodeGroup['kind'][] = [
   'fits',
@@ -42,7 +42,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'not-selected',
 ];
 
-/** Groups nodes by reason: a thousand nodes have a handful of reasons. */
+/** Groups nodes by reason: a thousand nodes have only a few reasons. */
 export function groupNodes(opinions: readonly NodeOpinion[]): NodeGroup[] {
   const groups = new Map<string, NodeOpinion[]>();
   for (const one of opinions) {
@@ -77,6 +77,6 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
 
 const missingOf = (one: NodeOpinion) => (one.fits ? 0 : (one.missing ?? Number.MAX_SAFE_INTEGER));
 
-/** worker-2 before worker-10. One collator for all: localeCompare would take a second for 1,000 names. */
+/** worker-2 before worker-10. A shared collator, because localeCompare would take a second for 1,000 names. */
 const collator = new Intl.Collator('en', { numeric: true });
 const compareNames = collator.compare;

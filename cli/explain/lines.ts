@@ -4,7 +4,7 @@ import { remedyText } from '../../model/vm-state/remedy.ts';
 import { cut, type Style, type Terminal, wrap } from '../support/terminal.ts';
 import type { Explanation } from './explanation.ts';
 
-/** What fits on one screen: the rest is a count. */
+/** Limits for one screen; the rest is a count. */
 const GROUPS = 8;
 const NAMES = 3;
 
@@ -23,8 +23,8 @@ const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: St
 };
 
 /**
- * The answer on one screen, the most helpful first: why, what would help, then the nodes by reason.
- * @param wide every node's name, and the numbers of each reason's first node
+ * The answer for one screen, most helpful first: the reason, remedies, then the nodes by reason.
+ * @param wide the names of all nodes, and the numbers of each reason's first node
  */
 export function explanationLines(explanation: Explanation, { paint, width }: Terminal, wide = false): string[] {
   const { kind, namespace, name, state, verdict, text: why, pod, asks, causes, scheduler, notes, events } = explanation;

@@ -9,7 +9,7 @@ import { type Terminal, wrap } from '../support/terminal.ts';
 import type { Asks } from './asks.ts';
 import type { Explanation } from './explanation.ts';
 
-/** The node that lacks the fewest CPUs or cores, in its current state. */
+/** The node with the smallest shortage of CPUs or cores, in its current state. */
 export interface Nearest {
   readonly node: string;
   readonly host: PlacementHost;
@@ -17,8 +17,8 @@ export interface Nearest {
 }
 
 /**
- * Reads the node that is closest to taking the pod; undefined if a node takes it, if no node lacks a number of CPUs
- * or cores, or if its report cannot be used.
+ * Reads the node that is closest to accepting the pod. Undefined if a node accepts it, if no node has a shortage in
+ * CPUs or cores, or if its report is invalid.
  * @throws KubeError
  */
 export async function readNearest(
@@ -36,7 +36,7 @@ export async function readNearest(
   return host && { node, host, asks };
 }
 
-/** The node's CPUs by NUMA node: their owners, the usable ones, and the free ones that do not help. */
+/** The node's CPUs by NUMA node: their owners, the usable ones, and free ones that do not help. */
 export function nearestLines({ node, host: placement, asks }: Nearest, terminal: Terminal): string[] {
   const { host, reserved, owned, polled, networks } = placement;
   const width = Math.min(terminal.width, 120);
@@ -75,7 +75,7 @@ export function nearestLines({ node, host: placement, asks }: Nearest, terminal:
   ];
 }
 
-/** CPUs on NUMA nodes that every required network is on. */
+/** CPUs on NUMA nodes where every required network is. */
 function nearCpus({ host, networks }: PlacementHost, asks: Asks): CpuSet {
   let near = host.online;
   for (const { kind, physnet, affinity } of asks.networks) {

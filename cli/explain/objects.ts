@@ -8,7 +8,7 @@ import {
 } from '../../kube/resources.ts';
 import { DPU_READY_CONDITION } from '../../model/names.ts';
 
-/** The parts of objects that an explanation reads, beyond what the daemons read. */
+/** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
 
 const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
 
@@ -80,7 +80,7 @@ export const explainedNode = nodeSchema.extend({
 });
 export type ExplainedNode = z.infer<typeof explainedNode>;
 
-/** Whether the condition on the node, written by the extender or another component, says that its DPU is dead. */
+/** Whether the node's condition, written by the extender or another component, reports a dead DPU. */
 export function isDpuDead(node: ExplainedNode | undefined): boolean {
   return (
     node?.status?.conditions.some(({ type, status }) => type === DPU_READY_CONDITION && status === 'False') === true
@@ -133,7 +133,7 @@ export const occurrence = z.object({
     name: z.string().nullish(),
     uid: z.string().nullish(),
   }),
-  /** Of a kubelet's: its node. */
+  /** For an Event of a kubelet: its node. */
   source: z.object({ host: z.string().nullish() }).nullish(),
   type: z.string().nullish(),
   reason: z.string().nullish(),

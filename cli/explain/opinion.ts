@@ -1,7 +1,7 @@
 import type { RefusalKind } from '../../model/placement/verdict.ts';
 import type { SchedulerRefusal } from '../../model/vm-state/node-groups.ts';
 
-/** The expected result for the pod on one node. */
+/** The predicted result for the pod on one node. */
 export type NodeOpinion =
   | {
       readonly node: string;
@@ -16,19 +16,19 @@ export type NodeOpinion =
       readonly node: string;
       readonly fits: false;
       readonly kind: RefusalKind | SchedulerRefusal;
-      /** Short, the same for many nodes. */
+      /** Short text, equal for many nodes. */
       readonly text: string;
-      /** With the node's own numbers. */
+      /** Text with the node's own numbers. */
       readonly detail: string;
       /** CPUs or cores that are missing, if that is the reason. */
       readonly missing?: number | undefined;
     };
 export type RefusedOpinion = Extract<NodeOpinion, { fits: false }>;
 
-/** Whose opinions they are. */
+/** The predicted results and their source. */
 export interface Opinions {
   readonly source: 'extender' | 'reports';
   readonly nodes: readonly NodeOpinion[];
-  /** Limits of these opinions. */
+  /** Limits of these predictions. */
   readonly notes: readonly string[];
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { cause, cpus, numaNodes, reason, remedy, stage, verdict } from '../support/output-schema.ts';
 
-/** What `plumbline explain -o json` prints. */
+/** Output of `plumbline explain -o json`. */
 export const explainOutput = z
   .strictObject({
     kind: z.enum(['pod', 'vm']),

@@ -13,15 +13,15 @@ export interface PredictionInput {
   readonly pod: ExplainedPod;
   readonly nodes: readonly ExplainedNode[];
   readonly topologies: readonly NodeTopology[];
-  /** Pods that have not started, in all namespaces: those in flight to a node take CPUs there. */
+  /** Pods that have not started, in all namespaces: those in flight to a node use CPUs there. */
   readonly pending: readonly ExplainedPod[];
-  /** Nodes whose agents have been silent for too long. */
+  /** Nodes with an expired agent Lease. */
   readonly silent: ReadonlySet<string>;
 }
 
 /**
- * What the extender would say, computed from the nodes' reports: for clusters where it cannot be reached. What it
- * alone knows is missing: reservations of pods that are not bound, and owners that it holds back.
+ * The extender's verdicts, computed from the nodes' reports, for clusters where it is not reachable. They do not
+ * include data that only the extender has: reservations of pods that are not bound, and delayed owners.
  */
 export function predictOpinions({ pod, nodes, topologies, pending, silent }: PredictionInput): Opinions {
   const needs = placementNeedsOf(pod);

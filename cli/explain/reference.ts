@@ -1,15 +1,15 @@
 import { usageError } from '../support/exit-status.ts';
 
-/** The VM or pod that `plumbline explain` explains. */
+/** The VM or pod to explain. */
 export interface Reference {
-  /** Undefined: a VM of that name, else a pod. */
+  /** Undefined: a VM with that name, else a pod. */
   readonly kind: 'vm' | 'pod' | undefined;
-  /** Undefined: that of -n, else of the context. */
+  /** Undefined: the namespace of -n, else of the context. */
   readonly namespace: string | undefined;
   readonly name: string;
 }
 
-/** As kubectl names them too; a VMI is explained as its VM. */
+/** The names of kinds in kubectl; a VMI is explained as its VM. */
 const KINDS: Readonly<Record<string, 'vm' | 'pod'>> = {
   vm: 'vm',
   vms: 'vm',
@@ -30,10 +30,12 @@ export const KIND_WORDS: readonly string[] = ['vm', 'vmi', 'pod'];
 const FORMS = 'vm NAME, pod NAME, vm/NAME, pod/NAME or NAMESPACE/NAME';
 
 /**
- * Reads `vm NAME`, `vm/NAME`, `vm NAMESPACE/NAME`, `NAMESPACE/NAME` and `NAME`. What stands before a slash is a kind where
- * there is one of that word, else a namespace.
- * @param first the first word @param second the second, if there is one @param flag what -n says
- * @throws CliError if the words name nothing, or two namespaces
+ * Parses `vm NAME`, `vm/NAME`, `vm NAMESPACE/NAME`, `NAMESPACE/NAME` and `NAME`. The part before a slash is a kind if
+ * there is one with that name, else a namespace.
+ * @param first the first word
+ * @param second the second word, if any
+ * @param flag the value of -n
+ * @throws CliError if the words contain no name, or two namespaces
  */
 export function parseReference(first: string, second: string | undefined, flag: string | undefined): Reference {
   const { kind, rest } = splitKind(first, second);
@@ -59,7 +61,7 @@ function splitKind(first: string, second: string | undefined): { kind: Reference
   return kind === undefined ? { kind, rest: first } : { kind, rest: first.slice(slash + 1) };
 }
 
-/** Also `virtualmachine.kubevirt.io`, as `-o name` of kubectl has it. */
+/** Also accepts `virtualmachine.kubevirt.io`, as in kubectl's `-o name`. */
 function kindOf(word: string): Reference['kind'] {
   const bare = word.toLowerCase().replace(/\.kubevirt\.io$/, '');
   return Object.hasOwn(KINDS, bare) ? KINDS[bare] : undefined;

@@ -7,15 +7,15 @@ import type { RefusedOpinion } from './opinion.ts';
 type Toleration = ExplainedPod['spec']['tolerations'][number];
 type Taint = NonNullable<NonNullable<ExplainedNode['spec']>['taints']>[number];
 
-/** The taint that stands for `kubectl cordon`. */
+/** The taint of a cordoned node. */
 const UNSCHEDULABLE = 'node.kubernetes.io/unschedulable';
 
-/** Taints that the control plane itself puts on nodes that do not answer. */
+/** Taints that the control plane sets on nodes that do not respond. */
 const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 
 /**
- * Why kube-scheduler excludes the node before it asks an extender: selectors, cordons and taints. Other plugins (spread,
- * volumes) are not predicted; their messages are in the pod's own condition.
+ * Why kube-scheduler excludes the node before it calls an extender: selectors, cordons and taints. Other plugins
+ * (spread, volumes) are not predicted; their messages are in the pod's own condition.
  */
 export function schedulerRefusal(pod: ExplainedPod, node: ExplainedNode): RefusedOpinion | undefined {
   const { name = '', labels = {} } = node.metadata;
@@ -52,7 +52,7 @@ function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): 
 }
 
 /**
- * The resource that the node lacks, by the requests of its pods; undefined if it has enough.
+ * The resource that the node has too little of, by the requests of its pods; undefined if it has enough.
  * @param others pods that count on the node
  */
 export function shortOf(
@@ -75,7 +75,7 @@ export function shortOf(
   return undefined;
 }
 
-/** More than the whole node has. Of a device that it has none of, another node may have some. */
+/** Refusal of a request for more than the whole node has. Devices do not count, because another node may have more. */
 function tooLarge(resource: string, wanted: number, there: number): { text: string; detail: string } | undefined {
   const isSize = resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
   if (!isSize || wanted <= there) return undefined;
@@ -83,7 +83,7 @@ function tooLarge(resource: string, wanted: number, there: number): { text: stri
   return { text: `more ${resource} requested than the node has`, detail };
 }
 
-/** Thousandths by resource: sums over containers, or the largest init container. */
+/** Requests in thousandths by resource: the sum over containers, or the largest init container. */
 function requestsOf({ spec }: ExplainedPod): Map<string, number> {
   const sums = new Map<string, number>();
   const add = (requests: Readonly<Record<string, string>> | undefined, combine: (a: number, b: number) => number) => {

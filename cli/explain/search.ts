@@ -14,7 +14,10 @@ import type { NodeOpinion, Opinions, RefusedOpinion } from './opinion.ts';
 import { predictOpinions } from './predict.ts';
 import { schedulerRefusal, shortOf } from './scheduler-view.ts';
 
-/** How many nodes, of those that nothing else rules out, get the requests of their pods summed up: one list call each. */
+/**
+ * Number of nodes for which the requests of their pods are summed, of those that nothing else excludes: one list call
+ * each.
+ */
 const SUMMED = 8;
 
 /** The results for each node, for a pod that waits for one. */
@@ -71,7 +74,7 @@ async function withSizes(
 
 const isFull = (one: NodeOpinion) => !one.fits && (FOR_ROOM as readonly string[]).includes(one.kind);
 
-/** The same from the nodes' reports, if the extender cannot be reached. */
+/** The same from the nodes' reports, if the extender is not reachable. */
 async function ownOpinions(
   client: KubeClient,
   pod: ExplainedPod,
@@ -92,7 +95,10 @@ async function ownOpinions(
   return { ...own, notes: [`computed from the nodes’ reports, because ${whyNot}`, ...own.notes] };
 }
 
-/** kube-scheduler's own exclusions come before Plumbline's: it never asks about those nodes. */
+/**
+ * Adds kube-scheduler's own exclusions. They take precedence over Plumbline's: it never calls the extender for those
+ * nodes.
+ */
 async function withScheduler(
   client: KubeClient,
   pod: ExplainedPod,

@@ -15,18 +15,18 @@ import {
 import type { Reference } from './reference.ts';
 import { readRejections } from './rejections.ts';
 
-/** Everything about the VM or pod, and nothing about nodes. */
+/** All facts about the VM or pod, without nodes. */
 export interface Subject {
   readonly kind: 'pod' | 'vm';
   readonly namespace: string;
   readonly name: string;
   readonly vm: ExplainedVm | undefined;
   readonly vmi: ExplainedVmi | undefined;
-  /** The pod, or the launcher that matters: the newest that has not ended, else the newest. */
+  /** The pod, or the relevant launcher: the newest that has not ended, else the newest. */
   readonly pod: ExplainedPod | undefined;
-  /** What happened to them, newest first. */
+  /** Their Events, newest first. */
   readonly events: readonly Occurrence[];
-  /** Of a VM: its launchers that kubelets rejected, most of which are gone; newest first. */
+  /** For a VM: its launchers that kubelets rejected, most of which are deleted; newest first. */
   readonly rejections: readonly Occurrence[];
 }
 
@@ -35,8 +35,9 @@ const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces';
 const LAUNCHED_BY = 'kubevirt.io/created-by';
 
 /**
- * @param namespace where the reference names none
- * @throws CliError if there is none of that name; KubeError
+ * Reads the VM or pod of a reference.
+ * @param namespace used if the reference has none
+ * @throws CliError if nothing has that name; KubeError
  */
 export async function readSubject(client: KubeClient, reference: Reference, namespace: string): Promise<Subject> {
   const { kind, name } = reference;
@@ -53,7 +54,7 @@ export async function readSubject(client: KubeClient, reference: Reference, name
   }
 }
 
-/** @throws CliError if there is none of that name; KubeError */
+/** @throws CliError if nothing has that name; KubeError */
 export async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const path = `${CORE}/${namespace}/pods/${encodeURIComponent(name)}`;
   const [pod, events] = await Promise.all([readOne(client, path, explainedPod), readEvents(client, namespace, [name])]);
@@ -65,7 +66,7 @@ export async function readPodSubject(client: KubeClient, namespace: string, name
   return { kind: 'pod', namespace, name, vm: undefined, vmi, pod, events, rejections: [] };
 }
 
-/** @throws CliError if there is none of that name; KubeError */
+/** @throws CliError if nothing has that name; KubeError */
 export async function readVmSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const [vm, vmi] = await Promise.all([
     readOne(client, `${KUBEVIRT}/${namespace}/virtualmachines/${encodeURIComponent(name)}`, explainedVm),
@@ -91,7 +92,7 @@ function launchersOf(client: KubeClient, namespace: string, uid: string): Promis
   return readAll(client, `${CORE}/${namespace}/pods`, explainedPod, { labelSelector: `${LAUNCHED_BY}=${uid}` });
 }
 
-/** While a VM migrates it has two launchers: users wait for the newer one. */
+/** The relevant launcher. During a migration a VM has two: users wait for the newer one. */
 function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefined {
   const newest = [...pods].sort((a, b) => time(b) - time(a));
   return newest.find(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? '')) ?? newest[0];
@@ -111,7 +112,7 @@ async function readEvents(client: KubeClient, namespace: string, names: readonly
   return lists.flatMap((list) => list ?? []).sort((a, b) => timeOf(b) - timeOf(a));
 }
 
-/** Existing names, so that a typing error or a wrong namespace is obvious. */
+/** An error with existing names, so that a typing error or a wrong namespace is obvious. */
 async function missing(client: KubeClient, what: string, namespace: string, name: string, path: string) {
   const all = await readIfAllowed(client, path, explainedVm.pick({ metadata: true }));
   const names = (all ?? []).map(({ metadata }) => metadata.name ?? '');

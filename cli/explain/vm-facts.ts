@@ -19,7 +19,7 @@ import {
 
 /** The facts that determine the state of a VM (model/vm-state), from objects of the API server. */
 
-/** Seconds after which a rejection is outdated: more than KubeVirt's longest pause between two starts. */
+/** Seconds after which a rejection is outdated: more than KubeVirt's longest delay between two starts. */
 const LONGEST_PAUSE = 600;
 
 /** The kind for commands: a VMI without a VM has no VM to restart. */
@@ -84,7 +84,7 @@ export function rejectionFacts(rejections: readonly Occurrence[], now: number): 
   return { node: last.source?.host ?? undefined, reason: last.reason ?? '', message: last.message ?? '' };
 }
 
-/** Of the node that a pod is bound to. @param silent whether its agent has been silent for too long */
+/** Facts about the node of a pod. @param silent whether its agent's Lease has expired */
 export function nodeFacts(
   pod: ExplainedPod,
   node: ExplainedNode | undefined,
@@ -106,7 +106,7 @@ export function nodeFacts(
   };
 }
 
-/** Of Events, the newest first. */
+/** Facts from Events, newest first. */
 export function eventFacts(events: readonly Occurrence[], uid: string | undefined): VmFacts['events'] {
   const latest = (wanted: string) => events.find(({ reason }) => reason === wanted);
   const own = (wanted: string) => {

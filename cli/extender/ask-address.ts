@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import { readText } from '../../kube/calls.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 
-/** An extender that the user names, instead of the one that the API server leads to. */
+/** The address of an extender from the user, instead of the one found through the API server. */
 export interface ExtenderAddress {
   /** --extender */
   readonly url: string;
@@ -12,14 +12,14 @@ export interface ExtenderAddress {
   readonly caFile?: string | undefined;
 }
 
-/** Seconds: it answers in a few hundred milliseconds. */
+/** Timeout in seconds; it usually responds in a few hundred milliseconds. */
 const DEADLINE = 5;
 
 /**
- * Asks `GET /explain` about a pod. Nothing secret is sent, and over a port-forward the certificate's name never fits: it is
- * checked only where the user gives a CA to check it with.
+ * Queries `GET /explain` about a pod. The request contains no secrets, and over a port-forward the certificate's name
+ * never matches: the certificate is only verified if the user gives a CA.
  * @param pod namespace/name
- * @throws CliError if the address is none, or does not answer
+ * @throws CliError if the address is malformed or does not respond
  */
 export async function askAddress({ url: text, caFile }: ExtenderAddress, pod: string): Promise<unknown> {
   const url = explainUrl(text);
@@ -42,7 +42,7 @@ export async function askAddress({ url: text, caFile }: ExtenderAddress, pod: st
   }
 }
 
-/** @throws CliError if the text is no address of an extender */
+/** The URL of /explain. @throws CliError if the text is not the address of an extender */
 export function explainUrl(extender: string): URL {
   let url: URL;
   try {

@@ -4,7 +4,7 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { kubeLine } from '../support/errors.ts';
 import { type Election, readElection } from './election.ts';
 
-/** The extender's answer, or why there is none: text that follows `because`. */
+/** The extender's response, or why there is none: text that follows `because`. */
 export type Asked =
   | { readonly answer: unknown }
   | { readonly missing: 'absent' | 'forbidden' | 'silent'; readonly why: string };
@@ -12,20 +12,21 @@ export type Asked =
 type Query = Readonly<Record<string, string>>;
 type Cluster = Pick<ClusterAccess, 'client' | 'config'>;
 
-/** The Service of an extender outside of kube-scheduler's pod, as the API server proxies it. */
+/** The API server's proxy path of the Service of an extender outside of kube-scheduler's pod. */
 const SERVICE_PROXY = `/api/v1/namespaces/${NAMESPACE}/services/https:plumbline-scheduler-plugin:https/proxy`;
-/** Where /explain is served on loopback, both in kube-scheduler's pod and behind a Service. */
+/** The loopback port of /explain, both in kube-scheduler's pod and behind a Service. */
 const LOOPBACK_PORT = 8082;
-/** Seconds: it answers in a few hundred milliseconds, and there is a fallback. */
+/** Timeout in seconds: it usually responds in a few hundred milliseconds, and there is a fallback. */
 const DEADLINE = 5;
 
 const denied = (what: string) =>
   ({ missing: 'forbidden', why: `you may not reach the extender (${what} in ${NAMESPACE})` }) as const;
 
 /**
- * Asks `GET /explain` through the API server, by a port-forward to the pod that leads: that of Plumbline's kube-scheduler,
- * else of the extenders behind a Service. Where the latter serve every caller, the Service's proxy does too.
- * @throws KubeError if the API server cannot be asked at all
+ * Queries `GET /explain` through the API server, by a port-forward to the leader's pod: that of Plumbline's
+ * kube-scheduler, else of the extenders behind a Service. If the latter accept every caller, the Service's proxy works
+ * as well.
+ * @throws KubeError if the API server does not respond
  */
 export async function askInCluster(cluster: Cluster, query: Query): Promise<Asked> {
   let first: Asked | undefined;
@@ -34,7 +35,7 @@ export async function askInCluster(cluster: Cluster, query: Query): Promise<Aske
     const asked = election === 'forbidden' ? denied('leases') : await askLeader(cluster, name, election, query);
     const isFinal = asked !== undefined && 'missing' in asked && asked.missing !== 'absent' && name === SCHEDULER;
     if (asked !== undefined && ('answer' in asked || (isFinal && election !== 'forbidden'))) return asked;
-    // A Lease outlives its Deployment, so the cluster may have the Service now.
+    // A Lease stays after its Deployment is deleted, so the cluster may have the Service now.
     first ??= asked;
   }
   const last = await askService(cluster, query);

@@ -3,12 +3,12 @@ import { type Lease, lease } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { readOne } from '../support/lists.ts';
 
-/** Seconds without a renewal. Holders renew every 1 or 2 s; the rest covers clocks that differ from this machine's. */
+/** Seconds without a renewal. Holders renew every 1 or 2 s; the rest is a margin for different clocks. */
 export const OVERDUE = 60;
 
 /** The leader, from a Lease in plumbline-system. */
 export interface Election {
-  /** Name of the leader's pod; undefined: the Lease is released, or its holder is no pod. */
+  /** Name of the leader's pod; undefined: the Lease is released, or its holder is not a pod. */
   readonly leader: string | undefined;
   /** Seconds since the last renewal, by this machine's clock; undefined: never renewed. */
   readonly age: number | undefined;
@@ -16,7 +16,13 @@ export interface Election {
 
 const POD_NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
-/** @param name of the Lease @param now milliseconds since 1970 @returns undefined if there is no such Lease @throws KubeError */
+/**
+ * Reads an election.
+ * @param name name of the Lease
+ * @param now milliseconds since 1970
+ * @returns undefined if the Lease does not exist
+ * @throws KubeError
+ */
 export async function readElection(
   client: Pick<KubeClient, 'get'>,
   name: string,
@@ -27,7 +33,7 @@ export async function readElection(
   return found && electionOf(found, now);
 }
 
-/** Holders call themselves `<pod name>_<random>`. */
+/** The identity of a holder is `<pod name>_<random>`. */
 export function electionOf({ spec }: Lease, now: number): Election {
   const holder = spec?.holderIdentity ?? '';
   const pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_')));

@@ -8,12 +8,12 @@ export interface Answer {
 }
 
 /**
- * One GET over a connection that is open already and ends with it.
+ * One GET over an existing connection, which is closed afterwards.
  * @throws Error if the connection fails; KubeError `TooLarge`
  */
 export async function getOver(stream: Duplex, path: string): Promise<Answer> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    // http waits forever on a stream that was destroyed before the request.
+    // http waits forever for a stream that was destroyed before the request.
     const lost = () => reject(stream.errored ?? new Error('the connection was closed'));
     if (stream.destroyed) return lost();
     stream.once('error', lost).once('close', lost);

@@ -1,6 +1,7 @@
 import { Duplex, PassThrough } from 'node:stream';
 import type { KubeConfig } from '@kubernetes/client-node/dist/config.js';
-// By its file: over the package's index, PortForward brings the models of the whole API, 4 MB, into the bundle.
+// Imported by file, because through the package's index PortForward adds the models of the whole API, 4 MB, to the
+// bundle.
 import { WebSocketHandler } from '@kubernetes/client-node/dist/web-socket-handler.js';
 import { KubeError } from '../../kube/errors.ts';
 
@@ -12,13 +13,13 @@ export interface PodPort {
   readonly port: number;
 }
 
-/** Channels of one forwarded port in v4.channel.k8s.io. Each begins with the port's number in two bytes. */
+/** Channels of one forwarded port in v4.channel.k8s.io. Each starts with the port's number in two bytes. */
 const [DATA, ERROR] = [0, 1];
 const PORT_BYTES = 2;
 /** Bytes of one message: a kubelet sends at most 32 KiB. */
 const LARGEST_MESSAGE = 1024 * 1024;
 
-/** What is used of a WebSocket of the package `ws`. */
+/** The used part of a WebSocket of the package `ws`. */
 interface Socket {
   send(data: Uint8Array, sent: (error?: Error) => void): void;
   terminate(): void;
@@ -27,9 +28,9 @@ interface Socket {
 }
 
 /**
- * A connection to a port in a pod, over the API server and the pod's kubelet (`pods/portforward`).
- * @param signal ends the connection, open or not
- * @throws KubeError with the status of the API server's refusal; with status 0 if there was none
+ * Connects to a port in a pod, through the API server and the pod's kubelet (`pods/portforward`).
+ * @param signal closes the connection, also while it is being opened
+ * @throws KubeError with the status of the API server's refusal, or with status 0 if there was none
  */
 export async function openPortForward(config: KubeConfig, target: PodPort, signal: AbortSignal): Promise<Duplex> {
   const { namespace, pod, port } = target;
@@ -56,7 +57,7 @@ export async function openPortForward(config: KubeConfig, target: PodPort, signa
     },
     signal,
   });
-  // The reader gets the error from `errored`, also if it comes later.
+  // The reader takes the error from `errored`, also if it occurs later.
   stream.on('error', () => undefined);
   socket.onclose = () => stream.push(null);
   socket.onerror = ({ message }) => stream.destroy(new KubeError(0, 'Unreachable', message));
@@ -66,7 +67,7 @@ export async function openPortForward(config: KubeConfig, target: PodPort, signa
 
 const lost = () => new KubeError(0, 'Unreachable', 'the connection was closed');
 
-/** With bounds that the handler does not set itself. Of a KubeConfig it uses these two alone. */
+/** Adds limits that the handler does not set itself. It only uses these two members of a KubeConfig. */
 function bounded(config: KubeConfig, signal: AbortSignal): KubeConfig {
   const own: Pick<KubeConfig, 'getCurrentCluster' | 'applyToHTTPSOptions'> = {
     getCurrentCluster: () => config.getCurrentCluster(),
@@ -79,7 +80,7 @@ function bounded(config: KubeConfig, signal: AbortSignal): KubeConfig {
   return own as KubeConfig;
 }
 
-/** Sorts messages by channel. Those that arrive before there is a stream are kept for it. */
+/** Sorts messages by channel. Messages that arrive before the stream exists are kept for it. */
 function createReceiver() {
   const missing = new Map([
     [DATA, PORT_BYTES],

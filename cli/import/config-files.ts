@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import type { ConfigFile } from '../../model/nova-conf/oslo-config.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** Bytes. A nova.conf with every comment of its sample has a tenth of it. */
+/** Bytes. A nova.conf with every comment of the sample has a tenth of it. */
 const LARGEST = 8 * 1024 * 1024;
 
 /**
- * Reads files in the order given; a directory stands for the `*.conf` in it, in the order of their names, as with Nova's
+ * Reads files in the given order. A directory stands for its `*.conf` files in the order of their names, as in Nova's
  * `--config-dir`.
  * @throws CliError naming the file
  */

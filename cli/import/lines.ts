@@ -16,7 +16,7 @@ export function mapEntry({ networks }: NovaHost, nodeSelector: ImportChoice['nod
   return { ...(nodeSelector && { nodeSelector }), ...networks };
 }
 
-/** The ConfigMap that the component network-map mounts, or its entry alone; further steps as comments. */
+/** The ConfigMap for the component network-map, or only its entry; further steps as comments. */
 export function importedLines(host: NovaHost, choice: ImportChoice): string[] {
   const entries = yamlLines([mapEntry(host, choice.nodeSelector)]);
   if (choice.mapOnly === true) return entries;

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 
-/** --node-selector, gathered over the times that it is given. */
+/** Collects --node-selector, which may be repeated. */
 export function nodeSelector(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const [, label, value] = /^([A-Za-z0-9][A-Za-z0-9._/-]*)=([A-Za-z0-9._-]*)$/.exec(text) ?? [];
   if (label === undefined || value === undefined)

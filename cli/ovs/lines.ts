@@ -2,8 +2,8 @@ import { alike, kindOf, noteOf } from '../agent/ovs-groups.ts';
 import { isInPlace, type OvsStatus, type OvsThread } from '../agent/ovs-status.ts';
 
 /**
- * The status for people: what is wanted and why, then each process with its threads.
- * @param each a line for each thread; else those that are alike share one
+ * The status for people: the wanted CPUs and the reason, then each process with its threads.
+ * @param each one line for each thread; otherwise equal threads share one
  */
 export function statusLines(status: OvsStatus, each = false): string[] {
   const { enabled, enablerFile, wanted, why, problems, sources, processes } = status;

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { isInOrder, isInPlace, type OvsStatus } from '../agent/ovs-status.ts';
 import { cpus, numbersOf } from '../support/output-schema.ts';
 
-/** What `plumbline ovs status -o json` prints. */
+/** Output of `plumbline ovs status -o json`. */
 export const ovsStatusOutput = z
   .strictObject({
     enabled: z.boolean(),

@@ -5,15 +5,15 @@ import { SyscallError } from '../../native/syscall-error.ts';
 
 /** QEMU's threads other than vCPUs: emulator, IO threads, workers. */
 export interface OtherThreads {
-  /** How many are on their new CPUs. */
+  /** Number of threads on their new CPUs. */
   readonly threads: number;
-  /** Ids of those that the kernel left elsewhere. */
+  /** Ids of threads that the kernel did not move. */
   readonly left: readonly number[];
 }
 
 /**
- * Times that the threads are listed: one that an unpinned thread started meanwhile is seen the next time, and one that a
- * pinned thread starts has its CPUs from birth.
+ * Number of times that the threads are listed. A thread that an unpinned thread started in between is found in the next
+ * round; one that a pinned thread starts inherits its CPUs.
  */
 const MOST_ROUNDS = 8;
 

@@ -9,7 +9,7 @@ import type { Qmp, QmpCpu } from '../../native/qmp.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import { moveOthers, type OtherThreads } from './other-threads.ts';
 
-/** The VM is unchanged: nothing pinned, nothing resumed. */
+/** The VM is unchanged: no thread was pinned, and the guest was not resumed. */
 export class NotPinned extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
     super('not-pinned', `${why}; no thread is pinned, and the guest was not resumed`, options);
@@ -18,36 +18,38 @@ export class NotPinned extends PlumblineError {
 
 export interface PinRequest {
   readonly mask: CpuMask;
-  /** How many vCPUs the VM must have; undefined: as many as the mask has entries, or any number for a single one. */
+  /** Expected number of vCPUs; undefined: as many as the mask has entries, or any number for a single entry. */
   readonly vcpus: number | undefined;
-  /** CPUs of the host that are online. */
+  /** Online CPUs of the host. */
   readonly online: CpuSet;
   /** Use `all` if the host lacks CPUs of the mask. */
   readonly fixMismatch: boolean;
-  /** Let the guest run afterwards, if it was started with -S and waits for that. */
+  /** Let the guest run afterwards, if it was started with -S and has not run yet. */
   readonly resume: boolean;
 }
 
 export interface Pinned {
   readonly vcpus: readonly { readonly index: number; readonly tid: number; readonly cpus: CpuSet }[];
-  /** QEMU's other threads, which a mask of a single entry moves too; null where the mask leaves them alone. */
+  /** QEMU's other threads, which a mask with a single entry moves as well; null if the mask does not apply to them. */
   readonly others: OtherThreads | null;
   readonly fellBack: boolean;
   readonly resumed: boolean;
-  /** QEMU's status before. */
+  /** QEMU's status before the command. */
   readonly status: string;
 }
 
-/** Started with -S and never run: the one state that this may end. A user's pause, and a migration, are not ours to end. */
+/**
+ * Started with -S and never run: the only state that this command ends. It does not end a user's pause or a migration.
+ */
 const PRELAUNCH = 'prelaunch';
 
 /**
- * Ganeti's sequence for a QEMU that was started with -S: ask for the vCPU threads, confine each, read back that they are
- * where they were put, and let the guest run. A mask of a single entry confines QEMU's other threads as well; `all` gives
- * the threads that it is about every CPU back.
- * @throws NotPinned if there are too few or too many threads, gaps in their indexes, CPUs that the host has not, or a
- * vCPU thread that the kernel does not put there: then every thread is where it was and the guest has not been resumed
- * @throws QmpError if the monitor cannot be asked; nothing is pinned then, either
+ * Ganeti's sequence for a QEMU that was started with -S: list the vCPU threads, pin each, read back the result, and let
+ * the guest run. A mask with a single entry pins QEMU's other threads as well; `all` lets its threads use every CPU
+ * again.
+ * @throws NotPinned if there are too few or too many threads, gaps in their indexes, CPUs that the host lacks, or a
+ * vCPU thread that the kernel does not move. Then every thread has its previous CPUs and the guest was not resumed
+ * @throws QmpError if the monitor does not respond; then nothing was pinned either
  */
 export async function pinQemu(qmp: Qmp, affinity: Affinity, request: PinRequest): Promise<Pinned> {
   const { online, resume } = request;
@@ -83,7 +85,7 @@ function maskFor({ mask, online, fixMismatch, vcpus }: PinRequest) {
   return chosen;
 }
 
-/** Where each vCPU thread goes and, with a mask for the whole VM, each other thread. */
+/** The CPUs of each vCPU thread and, with a mask for the whole VM, of each other thread. */
 function plan(mask: CpuMask, cpus: readonly QmpCpu[], { mask: asked, vcpus, online }: PinRequest) {
   const expected = vcpus ?? (asked.entries.length > 1 ? asked.entries.length : cpus.length);
   const tids = new Set(cpus.map(({ tid }) => tid));

@@ -30,7 +30,7 @@ interface SimulateFlags extends ClusterFlags, Partial<Invention> {
 interface Scene {
   readonly topologies: readonly NodeTopology[];
   readonly nads: readonly NetworkAttachmentDefinition[];
-  /** Cordoned, or with a dead DPU: no new pods start there. */
+  /** Nodes that are cordoned or have a dead DPU: no new pods start there. */
   readonly closed: ReadonlySet<string>;
 }
 

@@ -6,16 +6,16 @@ import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { networkOfResource } from '../../model/placement/preferences.ts';
 
-/** VMs to place, all alike. */
+/** Equal VMs to place. */
 export interface Demand {
-  /** As the user wrote it: `4c2t@physnet0`, or the VM's name. */
+  /** In the user's notation: `4c2t@physnet0`, or the VM's name. */
   readonly name: string;
-  /** How many; undefined: as many as fit. */
+  /** Number of VMs; undefined: as many as fit. */
   readonly count: number | undefined;
   readonly needs: PlacementNeeds;
-  /** Exclusive CPUs of the launcher, padding included. */
+  /** Number of exclusive CPUs of the launcher, including padding. */
   readonly cpus: number;
-  /** CPUs that the webhook adds to complete whole cores. */
+  /** Number of CPUs that the webhook adds to complete whole cores. */
   readonly padding: number;
 }
 
@@ -23,15 +23,15 @@ export interface DemandRequest {
   readonly name: string;
   readonly count: number | undefined;
   readonly vmi: VmiShape;
-  /** Physnets that it must be near, `tunnel` for the tunnel. */
+  /** Physnets that the VM must be near; `tunnel` for the tunnel. */
   readonly networks: readonly string[];
   /** Threads per core of the nodes. */
   readonly threadsPerCore: Iterable<number>;
 }
 
 /**
- * What the launcher of a VM asks for, as KubeVirt sizes it and the webhook pads it.
- * @throws ParseError if the VMI's CPU amount is no quantity
+ * The requests of a VM's launcher, as KubeVirt sizes it and the webhook pads it.
+ * @throws ParseError if the VMI's CPU amount is not a quantity
  */
 export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandRequest): Demand {
   const given = launcherCpus(vmi).total;

@@ -18,7 +18,7 @@ import { interfacesOf, type NetworkedVmi } from '../../model/networks/interfaces
 import { resolveNetworks } from '../../model/networks/resolve.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** A VM of a file. */
+/** A VM in a file. */
 export interface FileVm {
   readonly name: string;
   readonly count: number;
@@ -46,8 +46,9 @@ const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' |
 };
 
 /**
- * Reads the VMs of a YAML file, `-` for standard input. Other objects than VMs and NetworkAttachmentDefinitions are ignored.
- * @throws CliError if it cannot be read, or a VM in it is none
+ * Reads the VMs of a YAML file, `-` for standard input. Objects other than VMs and NetworkAttachmentDefinitions are
+ * ignored.
+ * @throws CliError if the file cannot be read, or a VM in it is malformed
  */
 export function readVmFile(path: string, namespace: string): VmFile {
   const vms: FileVm[] = [];
@@ -103,7 +104,10 @@ function countOf(object: unknown): number {
   return replicas.parse(object).spec.replicas ?? 1;
 }
 
-/** The physnets, and `tunnel`, that a VM requires, and what is unknown. @throws CliError on a malformed annotation */
+/**
+ * The physnets, and `tunnel`, that a VM requires, and unknown networks.
+ * @throws CliError if an annotation is malformed
+ */
 export function networksOf(
   { name, namespace, vmi }: FileVm,
   nads: readonly NetworkAttachmentDefinition[],

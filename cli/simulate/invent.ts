@@ -3,7 +3,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** Hypothetical nodes, as the command line describes them. */
+/** Hypothetical nodes, from the command line. */
 export interface Invention {
   readonly nodes: number;
   /** `2x16x2`: NUMA nodes, cores of each, threads of each core. */
@@ -19,7 +19,7 @@ export interface Invention {
 const MOST_NODES = 10_000;
 
 /**
- * Nodes that are all alike. CPUs are numbered as Linux does on servers: the first threads of all cores, then the second.
+ * Creates equal nodes. CPUs are numbered as Linux does on servers: the first threads of all cores, then the second.
  * @throws CliError
  */
 export function inventNodes(invention: Invention): NodeTopology[] {

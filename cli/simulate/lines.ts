@@ -2,7 +2,7 @@ import { tableLines } from '../support/table.ts';
 import { type Terminal, wrap } from '../support/terminal.ts';
 import type { DemandOutcome, Simulation } from './simulate.ts';
 
-/** The result for people: what fits, what prevents more, what is wasted. */
+/** The result for people: what fits, what prevents more, and what is wasted. */
 export function simulationLines(
   result: Simulation,
   notes: readonly string[],

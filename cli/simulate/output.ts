@@ -3,7 +3,7 @@ import type { Simulation } from './simulate.ts';
 
 const count = z.number().int().nonnegative();
 
-/** What `plumbline simulate -o json` prints. */
+/** Output of `plumbline simulate -o json`. */
 export const simulateOutput = z
   .strictObject({
     fits: z.boolean().meta({ description: 'every requested VM fits' }),

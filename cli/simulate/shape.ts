@@ -2,7 +2,7 @@ import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** A VM, as the command line describes it. */
+/** A VM on the command line. */
 export interface VmShape {
   readonly name: string;
   /** Undefined: as many as fit. */
@@ -15,8 +15,9 @@ const SHAPE = /^(\d{1,4})c(?:(\d{1,2})t)?(?:@([^:@]+))?(?::(\d{1,6}))?$/;
 const MOST = 100_000;
 
 /**
- * Reads `8c`, `4c2t`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores and threads of the guest, the networks that
- * it must be near, and how many. Such a VM has dedicated CPUs, an isolated emulator thread and the annotation.
+ * Parses `8c`, `4c2t`, `4c2t:10`, `4c2t@physnet0:10`, `8c1t@physnet0,tunnel`: cores and threads of the guest, its
+ * required networks, and the number of VMs. Such a VM has dedicated CPUs, an isolated emulator thread and the
+ * annotation.
  * @throws CliError
  */
 export function parseShape(text: string): VmShape {

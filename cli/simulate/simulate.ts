@@ -4,7 +4,7 @@ import { judgeHost, type NodeVerdict } from '../../model/placement/verdict.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import type { Demand } from './demand.ts';
 
-/** The result for VMs that are alike. */
+/** The result for equal VMs. */
 export interface DemandOutcome {
   readonly name: string;
   readonly cpus: number;
@@ -12,7 +12,7 @@ export interface DemandOutcome {
   /** Undefined: as many as fit. */
   readonly asked: number | undefined;
   readonly placed: number;
-  /** Where no more fit: how many nodes refuse one more, by reason. */
+  /** If no more fit: number of nodes that refuse one more, by reason. */
   readonly refusals: Readonly<Record<string, number>>;
 }
 
@@ -21,35 +21,35 @@ export interface Simulation {
   readonly cpus: {
     readonly total: number;
     readonly reserved: number;
-    /** Owned before anything was placed. */
+    /** CPUs that had an owner before the simulation. */
     readonly before: number;
     readonly given: number;
-    /** Of those used: to complete whole cores. */
+    /** Number of used CPUs that complete whole cores. */
     readonly padding: number;
     readonly free: number;
-    /** Of those free: on nodes where none of the VMs fits. */
+    /** Number of free CPUs on nodes where none of the VMs fits. */
     readonly stranded: number;
   };
-  /** Cores with some owned and some free threads. */
+  /** Cores with both owned and free threads. */
   readonly splitCores: number;
   readonly vms: readonly DemandOutcome[];
   /** Names of VMs by node. */
   readonly placements: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Nodes that take the same pods, with the CPUs in use. */
+/** Nodes with the same verdicts, and their CPUs in use. */
 interface Class {
   readonly key: string;
   readonly host: PlacementHost;
-  /** The last one is taken first. */
+  /** The last node is used first. */
   readonly nodes: string[];
   readonly assignments: readonly { readonly podUID: string; readonly container: string; readonly cpus: string }[];
   readonly verdicts: Map<Demand, NodeVerdict>;
 }
 
 /**
- * Places VMs one after the other as extender and kubelets would, each on the node with the best score. Nodes that are
- * alike are asked once, so that a thousand nodes cost little more than one.
+ * Places VMs one after the other as extender and kubelets would, each on the node with the best score. Equal nodes are
+ * evaluated once, so that a thousand nodes cost little more than one.
  * @param progress called after each VM with the number placed
  */
 export function simulate(
@@ -93,7 +93,7 @@ function verdictOn(one: Class, demand: Demand): NodeVerdict {
   return known;
 }
 
-/** Only for predicted CPUs: a placement by count alone does not say which CPUs remain. */
+/** Only for predicted CPUs: a placement by count does not determine which CPUs remain. */
 function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | undefined {
   let best: { readonly one: Class; readonly score: number } | undefined;
   for (const one of classes.values()) {
@@ -104,7 +104,7 @@ function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | un
   return best?.one;
 }
 
-/** Moves one node of the class to the class of nodes with these CPUs in use. */
+/** Moves one node to the class of nodes with these CPUs in use. */
 function give(classes: Map<string, Class>, from: Class, demand: Demand, uid: string): string {
   const node = from.nodes.pop() ?? '';
   if (from.nodes.length === 0) classes.delete(from.key);

@@ -25,7 +25,7 @@ export interface ClusterAccess {
   readonly client: KubeClient;
   /** For connections other than the client's. */
   readonly config: KubeConfig;
-  /** From -n, else the context, else `default`. */
+  /** From -n, else from the context, else `default`. */
   readonly namespace: string;
 }
 
@@ -43,13 +43,13 @@ export function withNamespace(command: Command): Command {
   return command.option('-n, --namespace <name>', 'namespace; default: the namespace of the context');
 }
 
-/** It becomes a header. */
+/** Checks a user name, which becomes a header. */
 function userName(text: string): string {
   if (!/^[\x21-\x7e]+$/.test(text)) throw new InvalidArgumentError('expected a user name without spaces');
   return text;
 }
 
-/** Seconds, also as kubectl writes them: 10s, 2m. */
+/** Seconds, also in kubectl's notation: 10s, 2m. */
 function seconds(text: string): number {
   const [, amount, unit = 's'] = /^(\d{1,4})(s|m)?$/.exec(text) ?? [];
   const value = Number(amount) * (unit === 'm' ? 60 : 1);
@@ -57,7 +57,7 @@ function seconds(text: string): number {
   return value;
 }
 
-/** Runs something with a connection to the cluster, which is closed afterwards. @throws CliError, KubeError */
+/** Calls a function with a connection to the cluster, which is closed afterwards. @throws CliError, KubeError */
 export async function usingCluster<T>(flags: ClusterFlags, use: (access: ClusterAccess) => Promise<T>): Promise<T> {
   const { accessOf, findCluster } = await import('./connection.ts');
   const found = findCluster(flags);

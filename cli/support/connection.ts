@@ -6,7 +6,7 @@ import { chooseContext, type KubeconfigChoice } from './kubeconfig.ts';
 
 /** Import this file lazily: client-node would cost every start of the command some milliseconds. */
 
-/** The selected cluster, and how to reach it. */
+/** The selected cluster and its configuration. */
 export interface Found {
   /** For messages. */
   readonly name: string;
@@ -19,7 +19,7 @@ export interface ClusterChoice extends KubeconfigChoice {
   readonly as?: string | undefined;
 }
 
-/** From flags and environment. @throws CliError */
+/** Selects a cluster from flags and environment. @throws CliError */
 export function findCluster({ as, ...flags }: ClusterChoice): Found {
   const found = chosenCluster(flags);
   if (as !== undefined) {

@@ -2,7 +2,7 @@ import { styleText } from 'node:util';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 
-/** CPUs that belong together, and the letter that marks them. */
+/** CPUs with a common letter. */
 export interface CpuOwner {
   /** One character. */
   readonly mark: string;
@@ -26,8 +26,8 @@ const FREE = '·';
 const CORES_A_LINE = 12;
 
 /**
- * Draws a host: a block for each NUMA node, its cores side by side, each core's threads by number and, below, by
- * owner, if any owner is given. Readable without colour.
+ * Draws a host: a block for each NUMA node with its cores side by side, and for each core its threads by number and
+ * below, if any CPU has an owner, by owner. Readable without colour.
  */
 export function drawCpuMap(options: CpuMapOptions): string[] {
   const { host, owners, cellLabels = new Map(), color, width = Number.POSITIVE_INFINITY } = options;

@@ -2,7 +2,7 @@ import { KubeError } from '../../kube/errors.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { CliError, EXIT, type ExitStatus } from './exit-status.ts';
 
-/** The end of a command that threw: one line and the status. */
+/** The end of a command with an exception: one line and the exit status. */
 export interface Ending {
   readonly line: string;
   readonly status: ExitStatus;
@@ -19,7 +19,7 @@ export function endingOf(error: unknown): Ending {
   return { line: oneLine(error instanceof Error ? error.message : String(error)), status: EXIT.findings };
 }
 
-/** What a failed request means to the user, and what to do about it. */
+/** The meaning of a failed request for the user, with the next step. */
 export function kubeLine(error: KubeError): string {
   const { status, reason, message } = error;
   if (reason === 'BadAnswer') return `${oneLine(message)}; check that the server in the kubeconfig is an API server`;
@@ -32,7 +32,7 @@ export function kubeLine(error: KubeError): string {
   return oneLine(message);
 }
 
-/** By the error's code, which Node has for what happens to sockets and certificates. */
+/** By the error's code in Node.js for sockets and certificates. */
 const CAUSES: readonly (readonly [RegExp, string])[] = [
   [/ECONNREFUSED/, 'nothing listens there; check that the cluster runs and that --context is right'],
   [/ENOTFOUND|EAI_AGAIN/, 'the host name does not resolve; check the server in the kubeconfig, DNS and the VPN'],
@@ -58,7 +58,7 @@ function unreachableLine(error: KubeError): string {
   return `cannot reach the cluster (${oneLine(causeText(cause) || error.message)}): ${known ?? 'check the server in the kubeconfig'}`;
 }
 
-/** A connection to several addresses fails with one error for each, and an empty message of its own. */
+/** A connection to several addresses fails with one error for each and an empty message. */
 function causeText(cause: Error | undefined): string {
   const [first] = cause instanceof AggregateError ? (cause.errors as Error[]) : [];
   return first?.message ?? cause?.message ?? '';

@@ -30,18 +30,17 @@ interface ExecCredential {
   /** PEM. */
   readonly cert: string | undefined;
   readonly key: string | undefined;
-  /** Milliseconds since 1970 after which it must be asked for again. */
+  /** Milliseconds since 1970 after which to run the plugin again. */
   readonly expires: number;
 }
 
-/** Bytes of a plugin's answer. */
+/** Bytes of a plugin's output. */
 const LARGEST = 1024 * 1024;
 
 /**
- * Gets credentials from a plugin (client.authentication.k8s.io): once, and again when they have
- * expired, since `top --watch` may outlive a token. client-node's own way of running plugins is no replacement
- * (docs/adr/0001).
- * @throws CliError if it is missing, fails or answers something else
+ * Gets credentials from a plugin (client.authentication.k8s.io), and again when they have expired, because
+ * `top --watch` may outlive a token. client-node's own plugin runner is not suitable (docs/adr/0001).
+ * @throws CliError if the plugin is missing, fails or prints something else
  */
 export function createExecAuthenticator(plugin: ExecPlugin, cluster: Cluster): Authenticator['applyAuthentication'] {
   let known: ExecCredential | undefined;
@@ -55,7 +54,7 @@ export function createExecAuthenticator(plugin: ExecPlugin, cluster: Cluster): A
 }
 
 /**
- * Runs the plugin, which may ask the user on the terminal.
+ * Runs the plugin, which may prompt the user on the terminal.
  * Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
  */
 function execCredential(plugin: ExecPlugin, cluster: Cluster): ExecCredential {

@@ -6,11 +6,14 @@ import { PlumblineError } from '../../model/errors.ts';
  */
 export const EXIT = {
   ok: 0,
-  /** The command did its work and found something wrong, or failed during its work. */
+  /** The command did its work and found a fault, or failed during its work. */
   findings: 1,
   /** Invalid flags, arguments or file: nothing was done. */
   usage: 2,
-  /** The cluster, or the node's agent, cannot be queried: unreachable, not allowed, or Plumbline is not installed there. */
+  /**
+   * The cluster, or the node's agent, cannot be queried: unreachable, not permitted, or Plumbline is not installed
+   * there.
+   */
   unreachable: 3,
   /** The object does not exist. */
   notFound: 4,

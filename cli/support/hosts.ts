@@ -2,18 +2,18 @@ import type { NodeTopology, NodeTopologyStatus } from '../../kube/node-topology.
 import { PlumblineError } from '../../model/errors.ts';
 import { type PlacementHost, preparedHost, withAssignments } from '../../model/placement/needs.ts';
 
-/** A node with a report, prepared for placing pods on it. */
+/** A node with a report, prepared for placement. */
 export interface ReportedHost {
   readonly name: string;
   readonly status: NodeTopologyStatus;
   readonly host: PlacementHost;
-  /** The same for nodes that take the same pods: of one make, with the same CPUs given away. */
+  /** Equal for nodes of the same model with the same assigned CPUs, which have the same verdicts. */
   readonly alike: string;
 }
 
 export interface Hosts {
   readonly hosts: readonly ReportedHost[];
-  /** Reports that contradict themselves or cannot be read, each with a description of the fault. */
+  /** Reports that contradict themselves or are malformed, each with a description of the fault. */
   readonly unusable: ReadonlyMap<string, string>;
 }
 

@@ -20,11 +20,11 @@ export interface KubeconfigChoice {
 export interface ChosenContext {
   readonly name: string;
   readonly namespace: string | undefined;
-  /** Of its cluster and its user alone. */
+  /** Only contains its cluster and its user. */
   readonly config: KubeConfig;
 }
 
-/** Bytes of a kubeconfig: a thousand clusters with their certificates are less. */
+/** Bytes of a kubeconfig; a thousand clusters with their certificates need less. */
 const LARGEST = 16 * 1024 * 1024;
 
 const text = z.string().min(1).optional();
@@ -40,7 +40,7 @@ const user = z.looseObject({
   exec: execPlugin.nullish(),
   'auth-provider': z.looseObject({ name: z.string() }).nullish(),
 });
-/** Values that client-node accepts unchecked, and fails on later with a TypeError, or not at all. */
+/** Values that client-node accepts without a check and that later cause a TypeError or no error at all. */
 const file = z.looseObject({
   'current-context': z.string().nullish(),
   contexts: named('context', z.looseObject({ cluster: z.string(), user: z.string().nullish(), namespace: text })),
@@ -58,7 +58,7 @@ const file = z.looseObject({
   users: z.array(z.looseObject({ name: z.string(), user: user.nullish() })).nullish(),
 });
 
-/** A file as client-node reads it, and the fields of users that it drops. */
+/** A file as parsed by client-node, and the fields of users that it drops. */
 interface Loaded {
   readonly config: KubeConfig;
   readonly users: readonly {
@@ -69,8 +69,8 @@ interface Loaded {
 }
 
 /**
- * The files that kubectl would read: --kubeconfig, else those of KUBECONFIG, else ~/.kube/config. Of KUBECONFIG's
- * files, missing ones are ignored, as in kubectl.
+ * The files that kubectl would read: --kubeconfig, else those in KUBECONFIG, else ~/.kube/config. Missing files in
+ * KUBECONFIG are ignored, as in kubectl.
  */
 function kubeconfigFiles({ kubeconfig }: KubeconfigChoice): string[] {
   if (kubeconfig !== undefined) return [kubeconfig];
@@ -79,14 +79,14 @@ function kubeconfigFiles({ kubeconfig }: KubeconfigChoice): string[] {
 }
 
 /**
- * Reads the selected context; the first file with a value wins. Undefined if there is no file at all.
- * @throws CliError if a file is none, or names what it does not have or what is not supported
+ * Reads the selected context; the first file with a value takes precedence. Undefined if there is no file at all.
+ * @throws CliError if a file is malformed, refers to something that it does not contain, or uses an unsupported feature
  */
 export function chooseContext(choice: KubeconfigChoice): ChosenContext | undefined {
   const files = kubeconfigFiles(choice);
   if (files.length === 0) return undefined;
   const loaded = files.map(load);
-  // client-node's own merge refuses two of a name, of which kubectl takes the first, and has the last file's context win.
+  // client-node's own merge refuses duplicate names, of which kubectl uses the first, and uses the last file's context.
   const configs = loaded.map(({ config }) => config);
   const contexts = configs.flatMap((one) => one.contexts);
   const where = files.join(', ');
@@ -133,7 +133,10 @@ function load(path: string): Loaded {
   return { config, users };
 }
 
-/** Also of a pipe, as `--kubeconfig <(sops -d …)` is one; so its size is known at its end only. */
+/**
+ * Reads a file with a size limit. It may be a pipe, as in `--kubeconfig <(sops -d …)`, whose size is only known at its
+ * end.
+ */
 function readAtMost(path: string, most: number): string {
   const source = openSync(path, 'r');
   try {
@@ -163,10 +166,10 @@ function checkSupport(name: string, cluster: Cluster, { authProvider, username }
   if (beyond !== undefined) throw refuse(beyond, 'impersonate only by user name (as)');
 }
 
-/** @param raw what the kubeconfig says of that user */
+/** @param raw that user in the kubeconfig */
 function configOf(cluster: Cluster, itsUser: User, raw: Loaded['users'][number] | undefined): KubeConfig {
   const { caData, caFile, ...rest } = cluster;
-  // Data wins over a file, where client-node has the file win.
+  // Embedded data takes precedence over a file; client-node prefers the file.
   const ca = caData ? { caData } : caFile ? { caFile } : {};
   // Over plain HTTP there is nothing to verify, and client-node refuses it otherwise.
   const skipTLSVerify = cluster.skipTLSVerify || cluster.server.startsWith('http:');
@@ -185,10 +188,10 @@ function configOf(cluster: Cluster, itsUser: User, raw: Loaded['users'][number] 
   return config;
 }
 
-/** The auth-provider of a user whose authenticator is one of ours. */
+/** The auth-provider of users with one of our authenticators. */
 const OWN = 'plumbline';
 
-/** client-node's own run plugins blindly (exec-credential.ts), and do not know `tokenFile`. */
+/** client-node's own authenticators do not check plugins (exec-credential.ts) and do not support `tokenFile`. */
 function authenticatorOf(raw: Loaded['users'][number] | undefined, cluster: Cluster): Authenticator | undefined {
   const { exec, tokenFile } = raw?.given ?? {};
   const isAuthProvider = (one: User) => one.authProvider?.name === OWN;

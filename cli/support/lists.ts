@@ -5,12 +5,12 @@ import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { CliError, EXIT } from './exit-status.ts';
 
-/** Objects in one page: large clusters need pages, so that no answer takes long. */
+/** Objects in a page: large clusters need pages, so that no response takes long. */
 const PAGE = 500;
 
 /**
- * Every object of a collection, page by page. One that does not fit the schema is ignored: a single malformed object of
- * another user must not prevent an answer.
+ * All objects of a collection, page by page. Objects that do not match the schema are ignored: a single malformed
+ * object of another user must not prevent an answer.
  * @throws KubeError
  */
 export async function readAll<Item>(
@@ -49,7 +49,7 @@ export async function readIfAllowed<Item>(...args: Parameters<typeof readAll<Ite
   }
 }
 
-/** One object, or undefined where there is none. @throws KubeError */
+/** One object, or undefined if it does not exist. @throws KubeError */
 export async function readOne<Item>(
   client: Pick<KubeClient, 'get'>,
   path: string,
@@ -69,7 +69,7 @@ export const NODE_TOPOLOGIES_PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NOD
 
 /**
  * The reports of the nodes' agents.
- * @throws CliError where Plumbline is not installed; KubeError
+ * @throws CliError if Plumbline is not installed; KubeError
  */
 export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<NodeTopology[]> {
   try {

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 
-/** Parts that the data of several commands has: what `-o json` prints is described by these, and by docs/schemas. */
+/** Schemas of data that several commands print with `-o json`; docs/schemas is generated from them. */
 
 export const cpus = z.array(z.number().int().nonnegative()).meta({ description: 'CPUs by number, ascending' });
 export const numaNodes = z.array(z.number().int().nonnegative()).meta({ description: 'NUMA nodes by number' });

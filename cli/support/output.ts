@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander';
 
-/** How a command prints: for people, or as data. */
+/** Output formats of a command. */
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
 
 /**
- * Adds `-o, --output` with the formats that the command has in addition to its text, and `--json` where `legacyJson` is
+ * Adds `-o, --output` with the formats that the command supports in addition to text, and `--json` if `legacyJson` is
  * set. The command then calls `print(flags.output, data, { text: …, wide: …, name: … })`.
  */
 export function withOutput(command: Command, formats: readonly Exclude<OutputFormat, 'text'>[]): Command {
@@ -17,18 +17,18 @@ export function withOutput(command: Command, formats: readonly Exclude<OutputFor
 export interface Texts {
   readonly text: () => readonly string[];
   readonly wide?: () => readonly string[];
-  /** A name on each line, as kubectl writes it: `node/worker-1`. */
+  /** One name per line, in kubectl's notation: `node/worker-1`. */
   readonly name?: () => readonly string[];
 }
 
-/** Writes the answer of a command to standard output. `data` is what scripts get; its fields are kept stable. */
+/** Writes the result of a command to standard output. `data` is for scripts; its fields are stable. */
 export async function print(format: OutputFormat | undefined, data: unknown, texts: Texts): Promise<void> {
   switch (format ?? 'text') {
     case 'json':
       return write(`${JSON.stringify(data, null, 2)}\n`);
     case 'yaml': {
       const { stringify } = await import('./yaml.ts');
-      // By way of JSON, so that both formats say the same of undefined and of sets.
+      // Converted through JSON, so that both formats treat undefined and sets the same.
       return write(stringify(JSON.parse(JSON.stringify(data)), { lineWidth: 0, aliasDuplicateObjects: false }));
     }
     case 'name':

@@ -4,15 +4,17 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { getAsset, isSea } from 'node:sea';
 
-/** Whether this is the single executable (packaging/executable.ts): Node.js and the command in one file, and no other file. */
+/**
+ * Whether this is the single executable (packaging/executable.ts), which contains Node.js and the command in one file.
+ */
 export const isExecutable = (): boolean => isSea();
 
-/** The folder that the command's bundle is in, with what else the build put there. */
+/** The directory of the command's bundle and of other files from the build. */
 export const bundleDirectory = (): string => dirname(realpathSync(process.argv[1] ?? '.'));
 
 /**
- * Calls `use` with the folder of the web page's files: the one next to the bundle, or for the single executable a private
- * one, which is removed afterwards.
+ * Calls `use` with the directory of the web page's files: the one next to the bundle, or for the single executable a
+ * private one, which is removed afterwards.
  */
 export async function withPage<T>(use: (directory: string) => Promise<T>): Promise<T> {
   if (!isExecutable()) return use(join(bundleDirectory(), 'console'));

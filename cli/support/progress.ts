@@ -10,7 +10,7 @@ export interface Progress {
 
 type Out = Sink & Pick<NodeJS.WriteStream, 'write'>;
 
-/** Milliseconds between two drawings, and between two plain lines: shorter work prints nothing. */
+/** Milliseconds between two updates of the bar, and between two plain lines: shorter work prints nothing. */
 const PACE = 50;
 const PLAIN_PACE = 10_000;
 const BAR = 30;

@@ -1,6 +1,6 @@
 /** Shows the progress of a long run: one line that is overwritten on a terminal, a line at intervals elsewhere. */
 export interface StatusLine {
-  /** Prints a line of its own. */
+  /** Prints a separate line. */
   line(text: string): void;
   /** Replaces the last status. */
   status(text: string): void;
@@ -8,7 +8,7 @@ export interface StatusLine {
   end(): void;
 }
 
-/** What of a stream is used: standard output. */
+/** The used part of a stream: standard output. */
 export interface Terminal {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -17,7 +17,7 @@ export interface Terminal {
 
 const CLEAR = '\r\u001b[K';
 
-/** @param every elsewhere than on a terminal, one of so many statuses is printed */
+/** @param every outside of a terminal, one of this many statuses is printed */
 export function createStatusLine(out: Terminal, every = 20): StatusLine {
   let last = '';
   let count = 0;

@@ -1,4 +1,4 @@
-/** Rows of cells as aligned columns, two blanks apart; the last column is not padded. */
+/** Rows of cells as aligned columns, separated by two blanks; the last column is not padded. */
 export function tableLines(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));

@@ -3,10 +3,10 @@ import { styleText } from 'node:util';
 export type Style = Parameters<typeof styleText>[0];
 export type Paint = (style: Style | undefined, text: string) => string;
 
-/** What the terminal behind a stream can show. */
+/** The capabilities of the terminal behind a stream. */
 export interface Terminal {
   readonly color: boolean;
-  /** Columns; unlimited where there is no terminal. */
+  /** Columns; unlimited without a terminal. */
   readonly width: number;
   readonly paint: Paint;
 }
@@ -15,7 +15,8 @@ export interface Terminal {
 export type Sink = Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>;
 
 /**
- * Colour only on a terminal, and never with NO_COLOR (https://no-color.org) or TERM=dumb; FORCE_COLOR has it on a pipe.
+ * The terminal of a stream. Colour only on a terminal, and never with NO_COLOR (https://no-color.org) or TERM=dumb;
+ * FORCE_COLOR enables it on a pipe.
  */
 export function terminalOf(stream: Sink, env: NodeJS.ProcessEnv = process.env): Terminal {
   const forbidden = (env.NO_COLOR ?? '') !== '' || env.TERM === 'dumb';
@@ -32,16 +33,16 @@ function paint(style: Style, text: string): string {
   return styleText(style, text, { validateStream: false });
 }
 
-/** The text cut to so many characters. It must have no colour codes in it yet. */
+/** The text cut to a number of characters. It must not contain colour codes. */
 export function cut(text: string, width: number): string {
   if (text.length <= width) return text;
   return width < 1 ? '' : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
 /**
- * The text in lines of at most so many characters, broken between words.
- * @param first what the first line begins with
- * @param rest what the others begin with
+ * The text in lines with at most `width` characters, broken between words.
+ * @param first prefix of the first line
+ * @param rest prefix of the other lines
  */
 export function wrap(text: string, width: number, first = '', rest = ' '.repeat(first.length)): string[] {
   const lines: string[] = [];

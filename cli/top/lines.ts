@@ -39,7 +39,8 @@ function ownersOf({ reserved, polled, owners }: NodeView): CpuOwner[] {
 }
 
 /**
- * Every node as a few lines: one for each NUMA node, its cores side by side, the threads of a core next to each other.
+ * Every node as a few lines: one for each NUMA node, with its cores side by side and the threads of a core next to each
+ * other.
  */
 export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = false): string[] {
   const blocks = nodes.flatMap((node) => [...compactLines(node, terminal, wide), '']);
@@ -104,7 +105,7 @@ function compactLines(node: NodeView, { paint, width }: Terminal, wide: boolean)
   ];
 }
 
-/** VMs without what they asked for, each with its fault. */
+/** VMs without the resources that they asked for, each with its fault. */
 function problemLines({ owners }: NodeView, paint: Terminal['paint'], width: number): string[] {
   return owners.flatMap(({ name, state }) => {
     if (state?.verdict !== 'degraded' && state?.verdict !== 'broken') return [];
@@ -113,7 +114,7 @@ function problemLines({ owners }: NodeView, paint: Terminal['paint'], width: num
   });
 }
 
-/** Names side by side in as many rows as they need. */
+/** Names side by side in as many rows as needed. */
 function legendRows(
   names: readonly { readonly shown: string; readonly style: Style | undefined }[],
   width: number,

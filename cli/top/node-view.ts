@@ -11,33 +11,33 @@ import type { topOutput } from './output.ts';
 
 /** An owner of CPUs of a node. */
 export interface Owner {
-  /** `namespace/name` of the VM, or of the pod that is no launcher. */
+  /** `namespace/name` of the VM, or of the pod if it is not a launcher. */
   readonly name: string;
   readonly cpus: CpuSet;
-  /** CPUs of these without a pinned guest thread: they complete whole cores and serve the emulator. */
+  /** Those of its CPUs without a pinned guest thread: they complete whole cores and serve the emulator. */
   readonly padding: CpuSet;
   /** The state of a VM, as in `plumbline explain`. */
   readonly state?: VmState | undefined;
 }
 
-/** A problem of a node for the operator. */
+/** A problem of a node, for the administrator. */
 export interface Remark {
   readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
   readonly text: string;
 }
 
-/** A node as it is drawn. */
+/** A node for drawing. */
 export interface NodeView {
   readonly name: string;
   readonly host: Host;
   readonly cells: readonly { readonly id: number; readonly networks: readonly string[] }[];
   readonly reserved: CpuSet;
-  /** Where Open vSwitch polls. */
+  /** CPUs of Open vSwitch's poll mode drivers. */
   readonly polled: CpuSet;
   readonly owners: readonly Owner[];
-  /** CPUs without an owner: containers without dedicated CPUs run there, and Open vSwitch. */
+  /** CPUs without an owner: containers without dedicated CPUs and Open vSwitch run there. */
   readonly free: CpuSet;
-  /** Cores all of whose threads are free. */
+  /** Number of cores with only free threads. */
   readonly freeCores: number;
   readonly kubelet: string;
   /** Remarks for people. */
@@ -106,7 +106,7 @@ function ownersOf(
   return owners.sort((a, b) => (a.cpus.first ?? 0) - (b.cpus.first ?? 0));
 }
 
-/** Computed as in virt-launcher, since no object records what it pinned. */
+/** Computed as in virt-launcher, because no object records its pins. */
 function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
   const cells = host.cells.map((cell) =>
     cell.cpus.toArray().map((cpu) => ({

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { cpus, numaNodes, reason, verdict } from '../support/output-schema.ts';
 
-/** What `plumbline top -o json` prints. */
+/** Output of `plumbline top -o json`. */
 export const topOutput = z
   .strictObject({
     nodes: z.array(

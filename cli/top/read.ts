@@ -8,17 +8,17 @@ import { hostsOf } from '../support/hosts.ts';
 import { assertReported, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type Launched, type NodeView, type Remark, viewOf } from './node-view.ts';
 
-/** What to show, and what could not be read. */
+/** The data to show, and notes about data that could not be read. */
 export interface TopView {
   readonly nodes: readonly NodeView[];
   readonly notes: readonly string[];
 }
 
 /**
- * Reads what `plumbline top` draws.
- * @param wanted names of nodes; none: all
+ * Reads the data of `plumbline top`.
+ * @param wanted names of nodes; empty: all
  * @param now milliseconds since 1970
- * @throws CliError where Plumbline is not installed, or a node does not report; KubeError
+ * @throws CliError if Plumbline is not installed, or a node has no report; KubeError
  */
 export async function readTop(client: KubeClient, wanted: readonly string[], now: number): Promise<TopView> {
   const [topologies, nodes, pods, vmis, agents] = await Promise.all([

@@ -11,7 +11,7 @@ type Out = Sink &
 
 const ALTERNATE_SCREEN = { enter: '\x1b[?1049h\x1b[?25l', leave: '\x1b[?25h\x1b[?1049l' };
 
-/** The keys of a live picture, as they come from a terminal in raw mode. */
+/** The keys of a live view, as a terminal in raw mode sends them. */
 export interface Keys {
   readonly isTTY?: boolean | undefined;
   setRawMode(on: boolean): unknown;
@@ -22,21 +22,21 @@ export interface Keys {
 }
 
 export interface WatchOptions {
-  /** Seconds between two pictures. */
+  /** Seconds between two updates. */
   readonly seconds: number;
   readonly out: Out;
-  /** Ends it: Ctrl-C or a signal. */
+  /** Ends the watch: Ctrl-C or a signal. */
   readonly signal: AbortSignal;
-  /** Where keys come from; none where there is no terminal. */
+  /** Source of keys; absent without a terminal. */
   readonly keys?: Keys | undefined;
 }
 
-/** What a picture is drawn of: its lines for the terminal as wide as it is now. */
+/** Returns the lines of a view for the current width of the terminal. */
 export type Picture = () => readonly string[];
 
 /**
- * Reads and draws at an interval until the signal: in place on a terminal, whose content is restored at the end; one picture
- * after the other elsewhere. If the cluster does not answer, it prints the error instead and tries again. On a terminal q
+ * Reads and draws at an interval until the signal: in place on a terminal, whose content is restored at the end;
+ * otherwise one view after the other. If the cluster does not respond, it prints the error and retries. On a terminal q
  * quits, arrows, j, k, Page Up, Page Down, g and G scroll, r refreshes, and a resize redraws at once.
  */
 export async function watch(
@@ -105,7 +105,7 @@ const ESCAPE = '\u001b';
 /** Escape sequences of keys, and single characters. */
 const KEY = new RegExp(`${ESCAPE}\\[\\d*[A-Z~]|[\\s\\S]`, 'g');
 
-/** The first line that is shown after a key. */
+/** The first visible line after a key. */
 function moved(key: string, top: number, rows: number): number {
   switch (key) {
     case 'j':
@@ -131,7 +131,9 @@ function moved(key: string, top: number, rows: number): number {
   }
 }
 
-/** The whole screen from its corner; each line clears what was right of it, and the last one all below. */
+/**
+ * The whole screen from the top left corner; each line clears the rest of its row, and the last one everything below.
+ */
 function pictureText(lines: readonly string[], rows: number, top: number): string {
   const rest = lines.length - top - rows + 1;
   const shown =

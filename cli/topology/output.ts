@@ -8,7 +8,7 @@ import type { Machine } from './read.ts';
 const bytes = z.number().int().nonnegative().meta({ description: 'bytes' });
 const group = z.strictObject({ id: z.number().int(), cpus });
 
-/** What `plumbline topology -o json` prints. */
+/** Output of `plumbline topology -o json`. */
 export const topologyOutput = z
   .strictObject({
     cpus: cpus.meta({ description: 'CPUs that are online, by number, ascending' }),

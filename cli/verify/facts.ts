@@ -17,9 +17,9 @@ export interface FoundVm {
   readonly name: string;
   readonly kind: 'VirtualMachine' | 'VirtualMachineInstance';
   readonly masked: MaskedVm;
-  /** The annotation as it is. */
+  /** The annotation, unchanged. */
   readonly text: string;
-  /** Node by uid of its launchers. */
+  /** Node of each of its launchers, by the launcher's uid. */
   readonly running:
     | {
         readonly node: string;
@@ -39,10 +39,10 @@ const labelled = z.object({ metadata: objectMeta });
 const API = '/apis/kubevirt.io/v1';
 
 /**
- * Reads VMs, VMIs that no VM made, nodes and reports. Without KubeVirt there are no VMs.
+ * Reads VMs, VMIs without a VM, nodes and reports. Without KubeVirt there are no VMs.
  * @param namespace undefined: all
  * @param now milliseconds since 1970
- * @throws CliError if Plumbline is not installed or no node reports; KubeError
+ * @throws CliError if Plumbline is not installed or no node has a report; KubeError
  */
 export async function readVerifyFacts(
   client: KubeClient,
@@ -91,7 +91,7 @@ export async function readVerifyFacts(
       name: metadata.name ?? '',
       labels: new Map(Object.entries(metadata.labels ?? {})),
     })),
-    // The last report of a silent agent is old.
+    // The last report of an agent with an expired Lease is old.
     hosts: hosts.filter(({ name }) => leases?.silent.has(name) !== true),
   };
 }

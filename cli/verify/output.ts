@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { reason, remedy, verdict } from '../support/output-schema.ts';
 
-/** What `plumbline verify -o json` prints. */
+/** Output of `plumbline verify -o json`. */
 export const verifyOutput = z
   .strictObject({
     vms: z.array(

@@ -7,7 +7,7 @@ import { maskedVm, pausedVm } from '../../model/vm-state/running.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import type { FoundVm, VerifyFacts } from './facts.ts';
 
-/** The findings for one VM, printed as they are for scripts. */
+/** The findings for one VM. Scripts get them in this form. */
 export interface VmFinding {
   readonly namespace: string;
   readonly name: string;
@@ -15,7 +15,7 @@ export interface VmFinding {
   readonly mask: string;
   /** Nodes that could host it now, by name. */
   readonly nodes: readonly string[];
-  /** Of these: where `all` replaces the mask. */
+  /** Those of these nodes where `all` replaces the mask. */
   readonly fallBack: readonly string[];
   /** Nodes that it may run on and that cannot satisfy its mask. */
   readonly refused: readonly { readonly node: string; readonly reason: string; readonly message: string }[];
@@ -27,7 +27,7 @@ export interface Verification {
   readonly vms: readonly VmFinding[];
   /** VMs that no node can host. */
   readonly withoutNode: number;
-  /** Nodes, and those of them that report. */
+  /** Number of nodes, and number of nodes with a report. */
   readonly nodes: number;
   readonly reporting: number;
 }

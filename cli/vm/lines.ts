@@ -2,8 +2,8 @@ import { tableLines } from '../support/table.ts';
 import type { OneVm, VmStatus } from './status.ts';
 
 /**
- * The status for people: each VM with the state of its mask, and its threads, wanted and actual.
- * @param each a line for each thread; else those of the emulator that are alike share one
+ * The status for people: each VM with the state of its mask, and its threads with their wanted and actual CPUs.
+ * @param each one line for each thread; otherwise equal emulator threads share one
  */
 export function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
   const lines = vms.flatMap((vm) => [...headLines(vm), ...threadLines(vm, each), '']);

@@ -3,7 +3,7 @@ import { REASONS } from '../../model/vm-state/reasons.ts';
 import { cpus, numbersOf, reason, verdict } from '../support/output-schema.ts';
 import { maskReason, type VmStatus } from './status.ts';
 
-/** What `plumbline vm status -o json` prints. */
+/** Output of `plumbline vm status -o json`. */
 export const vmStatusOutput = z
   .strictObject({
     vms: z.array(

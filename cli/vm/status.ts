@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 
-/** The agent's answer at /vms. Unknown fields of a newer agent are ignored. */
+/** The agent's response at /vms. Unknown fields of a newer agent are ignored. */
 export const vmStatus = z.object({
   vms: z.array(
     z.object({
@@ -15,7 +15,7 @@ export const vmStatus = z.object({
       /** The cpuset of its container. */
       container: z.string(),
       mask: z.string().nullable(),
-      /** pinned, unpinned, refused, or null where there is nothing to say. */
+      /** pinned, unpinned, refused, or null without a state. */
       state: z.string().nullable(),
       message: z.string().nullable(),
       /** CPUs of virt-handler's cgroup for the emulator, or null. */
@@ -27,7 +27,7 @@ export const vmStatus = z.object({
           name: z.string(),
           role: z.string(),
           allowed: z.string(),
-          /** Null for a thread that is left where it is. */
+          /** Null for a thread that is not pinned. */
           wanted: z.string().nullable(),
         }),
       ),
@@ -49,7 +49,7 @@ export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
   );
 }
 
-/** The state of a VM's mask for the agent's word for it; the same reason as in `plumbline explain`. */
+/** The state of a VM's mask from the agent's name for it, with the same reason as in `plumbline explain`. */
 export function maskReason(state: string): Reason {
   if (state === 'pinned') return 'MaskApplied';
   return state === 'refused' ? 'PinningRefused' : 'MaskNotApplied';

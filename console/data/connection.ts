@@ -16,8 +16,8 @@ const SILENCE = 16_000;
 const RETRY = 2000;
 
 /**
- * Keeps a connection to the console's server. After an interruption it asks for the changes since the last event; so a page that was
- * asleep catches up. A line on which nothing comes, not even heartbeats, is closed and opened again.
+ * Keeps a connection to the console's server. After an interruption it requests the changes since the last event, so a
+ * page that was suspended catches up. A connection without any event, including heartbeats, is closed and opened again.
  */
 export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptions): void {
   let source: EventSource | undefined;

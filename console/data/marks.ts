@@ -1,11 +1,11 @@
 import type { OwnerEntry } from './wire.ts';
 
-/** Colours for owners; after the last the first comes again, and the letter still tells them apart. */
+/** Number of colours for owners. Further owners reuse them; the letter still distinguishes them. */
 export const COLOURS = 6;
 
 /**
- * The number of each owner's colour and letter. A pod keeps its own while others come and go, its containers share it, and
- * a pod that comes gets the one that its name leads to, so that it has the same on every page and, mostly, on every node.
+ * The number of each owner's colour and letter. A pod keeps its own while others come and go, and its containers share
+ * it. A new pod gets the one derived from its name, so that it is the same on every page and, usually, on every node.
  */
 export function marksOf(
   owners: readonly OwnerEntry[],
@@ -15,7 +15,7 @@ export function marksOf(
   const pods = [...new Set(owners.map(([pod]) => pod))];
   const marks = new Map(pods.flatMap((pod) => (known.has(pod) ? [[pod, known.get(pod)!] as const] : [])));
   const used = new Set(marks.values());
-  // By name: the order of a report says nothing.
+  // By name, because the order of a report has no meaning.
   for (const pod of pods.filter((one) => !marks.has(one)).sort()) {
     const mark = freeMark(hashOf(pod) % COLOURS, used);
     used.add(mark);
@@ -24,7 +24,9 @@ export function marksOf(
   return owners.map(([pod]) => marks.get(pod)!);
 }
 
-/** The wanted one, else another of the first colours, else the wanted colour under a letter of a later round. */
+/**
+ * The preferred number if it is free, else another of the first colours, else the preferred colour with a later letter.
+ */
 function freeMark(wanted: number, used: ReadonlySet<number>): number {
   for (let step = 0; step < COLOURS; step++) {
     const mark = (wanted + step) % COLOURS;

@@ -4,7 +4,7 @@ export type NodeSort = 'name' | 'freeCores' | 'pods' | 'problems';
 export type NodeFilter = 'all' | 'problems' | 'dpu' | 'in-use' | 'in-flight';
 
 export interface NodeQuery {
-  /** Words; a node has to have all of them. */
+  /** Words; a node must match all of them. */
   readonly text: string;
   readonly sort: NodeSort;
   readonly descending: boolean;
@@ -28,12 +28,12 @@ const PASSES: Readonly<Record<NodeFilter, (node: NodeItem) => boolean>> = {
   'in-flight': ({ inFlight }) => inFlight.length > 0,
 };
 
-/** Nodes by name, as people count: worker-9 before worker-10. */
+/** Nodes by name in natural order: worker-9 before worker-10. */
 export function byName(nodes: Iterable<NodeItem>): NodeItem[] {
   return [...nodes].sort((a, b) => collator.compare(a.name, b.name));
 }
 
-/** The numbers of the nodes that a query finds, in its order; `named` are all, by name. */
+/** The indexes of the nodes that match a query, in its order. `named` are all nodes, by name. */
 export function findNodes(named: readonly NodeItem[], { text, sort, descending, filter }: NodeQuery): number[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const passes = PASSES[filter];
@@ -47,7 +47,7 @@ function hasAll(node: NodeItem, words: readonly string[]): boolean {
   return words.every((word) => textsOf(node).some((text) => text.toLowerCase().includes(word)));
 }
 
-/** All that a node can be found by: its name, networks, VMs, and what is wrong with it. */
+/** All texts that a search matches: the node's name, networks, VMs and problems. */
 function textsOf({ name, shape, owners, inFlight, problems, dpu }: NodeItem): string[] {
   return [
     name,

@@ -3,12 +3,12 @@ import { marksOf } from './marks.ts';
 import type { Shape } from './shape.ts';
 import { type DpuSince, type DpuState, Flag, type InFlightEntry, type OwnerEntry } from './wire.ts';
 
-/** The owner of a thread. From `Paint.owner` on: the node's first owner, its second, … */
+/** The owner of a thread. Values from `Paint.owner`: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
-/** Owners with a number of their own; beyond that the last number stands for the rest. */
+/** Number of owners with a separate value; the last value stands for all others. */
 const MOST_OWNERS = 250;
 
-/** A problem of a node for the operator. */
+/** A problem of a node, for the administrator. */
 export type Problem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
 
 export interface NodeItem {
@@ -19,19 +19,19 @@ export interface NodeItem {
   readonly dpu: DpuState;
   readonly dpuSince?: DpuSince | undefined;
   readonly owners: readonly OwnerEntry[];
-  /** By owner: the number of its colour and letter, which it keeps while others come and go. */
+  /** For each owner, the number of its colour and letter, which stays the same while other owners come and go. */
   readonly marks: readonly number[];
   readonly inFlight: readonly InFlightEntry[];
-  /** By slot of the shape: the owner. */
+  /** For each slot of the shape, the owner. */
   readonly paint: Uint8Array;
-  /** By slot: 1 for CPUs that were added for whole cores and that no vCPU is pinned to. */
+  /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
   readonly padding: Uint8Array;
-  /** Cores of which every thread is free. */
+  /** Number of cores with only free threads. */
   readonly freeCores: number;
-  /** Pods that own CPUs. */
+  /** Number of pods that own CPUs. */
   readonly pods: number;
   readonly problems: readonly Problem[];
-  /** Counts up with every change of any node. */
+  /** Increases with every change of any node. */
   readonly change: number;
 }
 
@@ -42,7 +42,7 @@ export type NodeParts = Pick<
 
 const NOTHING = new Uint8Array(0);
 
-/** @param before the same node, as it was */
+/** @param before the previous state of the same node */
 export function nodeItem(parts: NodeParts, before?: Pick<NodeItem, 'owners' | 'marks'>): NodeItem {
   const { shape, owners, inFlight } = parts;
   const marks = marksOf(owners, before);
@@ -57,7 +57,7 @@ export function nodeItem(parts: NodeParts, before?: Pick<NodeItem, 'owners' | 'm
   owners.forEach(([, , cpus, padded], index) => {
     const slots = slotsOf(shape, cpus);
     for (const slot of slots) paint[slot] = Paint.owner + Math.min(index, MOST_OWNERS);
-    // KubeVirt takes whole cores in this order for vCPUs, then for the emulator: what was added is left over at the end.
+    // KubeVirt takes whole cores in this order for vCPUs, then for the emulator: the added CPUs are those at the end.
     if (padded > 0) for (const slot of slots.sort((a, b) => a - b).slice(-padded)) padding[slot] = 1;
   });
   return { ...parts, marks, paint, padding, freeCores: freeCoresOf(shape, paint), pods, problems };

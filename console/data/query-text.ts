@@ -1,4 +1,4 @@
-/** What a list is searched, filtered and sorted by. */
+/** Search, filter and order of a list. */
 export interface ListQuery<Sort extends string, Filter extends string> {
   readonly text: string;
   readonly sort: Sort;
@@ -6,7 +6,10 @@ export interface ListQuery<Sort extends string, Filter extends string> {
   readonly filter: Filter;
 }
 
-/** The parameters of an address for a query: only what differs from `usual`, so that most addresses are short. */
+/**
+ * The parameters of a query in the address. They only contain differences from `usual`, so that most addresses are
+ * short.
+ */
 export function queryText<S extends string, F extends string>(query: ListQuery<S, F>, usual: ListQuery<S, F>): string {
   const { text, sort, descending, filter } = query;
   const parameters = new URLSearchParams();
@@ -17,7 +20,7 @@ export function queryText<S extends string, F extends string>(query: ListQuery<S
   return written === '' ? '' : `?${written}`;
 }
 
-/** The query of an address; what is not known there is as usual. */
+/** The query in an address; unknown values are replaced by those of `usual`. */
 export function parseQuery<S extends string, F extends string>(
   text: string,
   usual: ListQuery<S, F>,

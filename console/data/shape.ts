@@ -1,30 +1,30 @@
 import { parseCpus } from './cpu-list.ts';
 import type { ShapeContent } from './wire.ts';
 
-/** One thread of a core, at its place among all of a node's. */
+/** One thread of a core, and its index among all threads of a node. */
 export interface Slot {
   readonly cpu: number;
-  /** Place of its core among all cores. */
+  /** Index of its core among all cores. */
   readonly core: number;
 }
 
 export interface ShapeCore {
-  /** Slots of its threads: `first` and those after it. */
+  /** Slots of its threads: `first` and the following ones. */
   readonly first: number;
   readonly threads: number;
 }
 
 export interface ShapeCell {
   readonly id: number;
-  /** Places of its cores, from `firstCore`. */
+  /** Indexes of its cores, from `firstCore`. */
   readonly firstCore: number;
   readonly cores: number;
-  /** Names of the physnets on this NUMA node, and whether the tunnel ends here. */
+  /** Names of the physnets on this NUMA node, and whether the tunnel endpoint is there. */
   readonly physnets: readonly string[];
   readonly tunnel: boolean;
 }
 
-/** What a node is made of, its threads laid out in one row: NUMA node by NUMA node, core by core. */
+/** The hardware of a node, with its threads in one row: NUMA node by NUMA node, core by core. */
 export interface Shape {
   readonly content: ShapeContent;
   readonly cells: readonly ShapeCell[];
@@ -33,7 +33,7 @@ export interface Shape {
   readonly slotOf: ReadonlyMap<number, number>;
   readonly reserved: readonly number[];
   readonly polled: readonly number[];
-  /** Networks whose NUMA node is not known. */
+  /** Networks whose NUMA node is unknown. */
   readonly placeless: readonly string[];
 }
 

@@ -9,13 +9,13 @@ export interface PodItem extends PodContent {
 }
 
 /**
- * The cluster as of the last records. The store applies records on arrival, even while the page is hidden, so the size of
- * the cluster bounds it and time does not. Views compare the counts to see whether anything is new.
+ * The cluster according to the latest records. The store applies records on arrival, even while the page is hidden, so
+ * its memory depends on the size of the cluster and not on time. Views compare the counts to detect changes.
  */
 export class Store {
   readonly nodes = new Map<number, NodeItem>();
   readonly pods = new Map<string, PodItem>();
-  /** By uid: pods that run and of which the nodes' records do not say all. */
+  /** By uid: running pods with details that the nodes' records do not contain. */
   readonly running = new Map<string, RunningEntry>();
   status: Status | undefined;
   readonly #shapes = new Map<number, Shape>();
@@ -24,12 +24,12 @@ export class Store {
   #namings = 0;
   #podChanges = 0;
 
-  /** Changes of nodes so far. */
+  /** Number of changes of nodes so far. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** Nodes that came or went so far. */
+  /** Number of added and removed nodes so far. */
   get namings(): number {
     return this.#namings;
   }
@@ -84,7 +84,7 @@ export class Store {
           this.status = record[1];
           break;
         default:
-          // A kind that this page does not know is for newer ones.
+          // A record of a kind that only a newer page uses.
           break;
       }
     }

@@ -1,20 +1,20 @@
 import type { NodeItem } from './node.ts';
 import type { RunningEntry, Verdict } from './wire.ts';
 
-/** A VM or pod that runs on one node with dedicated CPUs or with a CPU mask. */
+/** A VM or pod that runs on one node with dedicated CPUs or a CPU mask. */
 export interface VmItem {
-  /** Unique: a VM that is being migrated is on two nodes. */
+  /** Unique: a VM that migrates is on two nodes. */
   readonly key: string;
   /** namespace/name */
   readonly name: string;
   readonly node: string;
-  /** Its dedicated CPUs, by container, as lists. */
+  /** Its dedicated CPUs as CPU lists, by container. */
   readonly containers: readonly (readonly [container: string, cpus: string, padding: number])[];
-  /** '' for none. */
+  /** '' if it has none. */
   readonly mask: string;
   readonly verdict: Verdict;
   readonly reason: string;
-  /** What is wrong with it; '' if nothing is. */
+  /** Its problem; '' if it has none. */
   readonly text: string;
 }
 
@@ -22,7 +22,7 @@ export type VmSort = 'name' | 'node' | 'cpus' | 'verdict';
 export type VmFilter = 'all' | 'attention' | 'mask';
 
 export interface VmQuery {
-  /** Words; a VM has to have all of them. */
+  /** Words; a VM must match all of them. */
   readonly text: string;
   readonly sort: VmSort;
   readonly descending: boolean;
@@ -31,7 +31,7 @@ export interface VmQuery {
 
 const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
-/** Every VM that runs, from the owners in the nodes' records and the records of single VMs. */
+/** All running VMs, from the owners in the nodes' records and the records of single VMs. */
 export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>): VmItem[] {
   const said = new Map<string, RunningEntry>();
   for (const entry of running) said.set(keyOf(entry[0], entry[1]), entry);
@@ -68,7 +68,7 @@ function item(
 
 export const needsAttention = ({ verdict }: Pick<VmItem, 'verdict'>) => BADNESS.indexOf(verdict) >= 3;
 
-/** CPUs of its own, all containers together, without parsing more than their number. */
+/** Number of dedicated CPUs of all containers, without building sets. */
 export function cpuCount({ containers }: VmItem): number {
   let count = 0;
   for (const [, cpus] of containers) {
@@ -96,7 +96,7 @@ const PASSES: Readonly<Record<VmFilter, (vm: VmItem) => boolean>> = {
   mask: ({ mask }) => mask !== '',
 };
 
-/** The VMs that a query finds, in its order. */
+/** The VMs that match a query, in its order. */
 export function findVms(vms: readonly VmItem[], { text, sort, descending, filter }: VmQuery): VmItem[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const passes = PASSES[filter];

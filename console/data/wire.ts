@@ -1,13 +1,13 @@
 /**
- * What the console's server sends, as it stands on the wire; console/server/records.ts writes it. Names in tuples are for
- * the reader: on the wire there are only their places.
+ * The wire format of the console's server, which console/server/records.ts writes. Names of tuple members are only for
+ * the reader: the wire format has positions.
  */
 export const WIRE_VERSION = 2;
 
 export interface ShapeContent {
-  /** NUMA nodes and their CPUs as list strings. */
+  /** NUMA nodes with their CPUs as CPU lists. */
   readonly cells: readonly (readonly [id: number, cpus: string])[];
-  /** Sibling lists. */
+  /** CPU lists of SMT siblings. */
   readonly cores: readonly string[];
   readonly reserved: string;
   /** CPUs of the virtual switch's poll mode drivers. */
@@ -25,9 +25,9 @@ export interface ShapeContent {
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: string];
 export type InFlightKind = 'nominated' | 'bound';
-/** Since when the condition of its DPU has been so, RFC 3339, and what it says. */
+/** The last transition of the DPU's condition, RFC 3339, and its message. */
 export type DpuSince = readonly [time: string, message: string];
-/** A pod that runs and is not as it was promised, or has a CPU mask. */
+/** A running pod that is not as promised, or that has a CPU mask. */
 export type RunningEntry = readonly [
   pod: string,
   node: string,
@@ -36,7 +36,7 @@ export type RunningEntry = readonly [
   reason: string,
   text: string,
 ];
-/** The state of a VM or pod, in the same words as every output of Plumbline. */
+/** The state of a VM or pod, with the same names as in every output of Plumbline. */
 export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 export type DpuState = '' | 'alive' | 'dead' | 'unknown';
 
@@ -47,12 +47,12 @@ export interface PodContent {
   readonly since?: string;
   readonly node?: string;
   readonly nominated?: string;
-  /** What kube-scheduler said when it found no node; '' where it gave no reason, absent before its first attempt. */
+  /** kube-scheduler's message that no node fits; '' without a reason, absent before its first attempt. */
   readonly unscheduled?: string;
   readonly rejected?: string;
   readonly refusedOnHost?: string;
   readonly verdict?: Verdict;
-  /** One word for it, stable. */
+  /** Stable reason in one word. */
   readonly reason?: string;
   readonly text?: string;
   readonly cpus: number;
@@ -64,12 +64,12 @@ export interface PodContent {
 export interface Status {
   /** Name of the leader's pod; null: no leader; absent: unknown. */
   readonly leader?: string | null;
-  /** Kinds that are not listed yet. */
+  /** Kinds without a complete list. */
   readonly missing?: string;
-  /** Why the data may be old. */
+  /** Why the data may be outdated. */
   readonly problem?: string;
   readonly version: string;
-  /** Kinds that the console may not read. */
+  /** Kinds that the console has no permission to read. */
   readonly without: readonly string[];
 }
 
@@ -95,7 +95,7 @@ export type WireRecord =
 
 export interface Hello {
   readonly wire: number;
-  /** What follows adds to what was received before; otherwise it replaces that. */
+  /** Whether the following records add to those received before; otherwise they replace them. */
   readonly resumed: boolean;
 }
 
@@ -115,7 +115,7 @@ export interface Explanation {
   readonly nodes: readonly (readonly [node: string, group: number, detail: string])[];
 }
 
-/** Where Open vSwitch's threads are on a node, by its agent. */
+/** The CPUs of Open vSwitch's threads on a node, from its agent. */
 export interface SwitchPicture {
   readonly enabled: boolean;
   readonly wanted: string | null;
@@ -131,7 +131,7 @@ export interface SwitchPicture {
   }[];
 }
 
-/** What the API server has kept of a node or VM. */
+/** Data that the API server has kept about a node or VM. */
 export interface History {
   readonly entries: readonly HistoryEntry[];
   readonly notes: readonly string[];

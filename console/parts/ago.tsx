@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { timeText } from '../state/time-zone.ts';
 
-/** Milliseconds since 1970, once in five seconds: ages need not tick faster. */
+/** Milliseconds since 1970, updated every five seconds, which is often enough for ages. */
 const now = signal(Date.now());
 setInterval(() => {
   now.value = Date.now();

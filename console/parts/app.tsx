@@ -51,7 +51,7 @@ interface TabProps {
   readonly to: keyof typeof LIST_LABELS;
   readonly title: string;
   readonly count: number;
-  /** How many of them need attention. */
+  /** Number of entries that need attention. */
   readonly attention?: number;
 }
 

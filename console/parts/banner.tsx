@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { brokenSince, line, status } from '../state/state.ts';
 
-/** What limits the data on the page. Nothing if all is well. */
+/** Limits of the data on the page; nothing if all is well. */
 export function Banner() {
   const about = status.value;
   if (line.value === 'outdated') {
@@ -41,7 +41,7 @@ export function Banner() {
   return null;
 }
 
-/** What the page lacks without permission to read a kind. */
+/** The data that is missing without permission to read a kind. */
 const UNKNOWN: Readonly<Record<string, string>> = {
   leases: 'the page cannot show silent agents and a missing scheduler',
   virtualmachineinstances: 'the page shows paused guests as running',

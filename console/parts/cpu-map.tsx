@@ -5,18 +5,18 @@ import { markOf, paintName } from './owners.ts';
 export interface CpuMapProps {
   readonly node: NodeItem;
   readonly shape: Shape;
-  /** Places where ordinary threads of Open vSwitch may run, if that is known. */
+  /** Slots where ordinary threads of Open vSwitch may run, if known. */
   readonly switched?: ReadonlySet<number> | undefined;
-  /** The NUMA nodes to be drawn; default: all. */
+  /** The NUMA nodes to draw; default: all. */
   readonly only?: ReadonlySet<number>;
   /** Slots to highlight: the others are dimmed. */
   readonly lookedAt?: ReadonlySet<number> | undefined;
 }
 
 /**
- * A node's CPUs: a block for each NUMA node with its networks, its cores as boxes, their threads by number. The
- * letter has the same meaning as the colour; the table below the map has all of it as text, so the drawing is hidden from
- * screen readers.
+ * A node's CPUs: a block for each NUMA node with its networks, cores as boxes, and threads by number. The letter has
+ * the same meaning as the colour. The table below the map has everything as text, so the drawing is hidden from screen
+ * readers.
  */
 export function CpuMap({ node, shape, switched, only, lookedAt }: CpuMapProps) {
   return (

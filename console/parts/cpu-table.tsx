@@ -3,7 +3,7 @@ import { Paint } from '../data/node.ts';
 import type { CpuMapProps } from './cpu-map.tsx';
 import { ownersOf } from './owners.ts';
 
-/** Every CPU in a row of its own, for users who prefer a table to a map; drawn only when it is opened. */
+/** Every CPU in a separate row, for users who prefer a table to a map; rendered only when opened. */
 export function CpuTable({ node, shape }: CpuMapProps) {
   const [open, setOpen] = useState(false);
   return (

@@ -3,23 +3,23 @@ import { type NodeItem, Paint } from '../data/node.ts';
 import type { Shape } from '../data/shape.ts';
 import { paintName } from './owners.ts';
 
-/** A thread is a square of 1, less the gap. */
+/** A thread is a unit square minus the gap. */
 const SIDE = 0.84;
 const CELL_GAP = 1.2;
 const LINE_GAP = 0.35;
-/** Lines of a NUMA node's block: as many as are not too tall. */
+/** Possible numbers of rows of a NUMA node's block, tallest first. */
 const LINES = [6, 5, 4, 3, 2];
-/** Pixels that a map may take, and the most that a thread takes. */
+/** Largest height of a map, and largest size of a thread, in pixels. */
 const MOST = { height: 42, thread: 8, wideThread: 13 };
-/** Pixels that a map may be wide. */
+/** Width of a map in pixels. */
 export const MapWidth = { usual: 330, wide: 820 } as const;
 
 interface Layout {
   readonly width: number;
   readonly height: number;
-  /** Pixels of a thread. */
+  /** Size of a thread in pixels. */
   readonly scale: number;
-  /** By slot. */
+  /** Position of each slot. */
   readonly x: Float32Array;
   readonly y: Float32Array;
 }
@@ -36,7 +36,7 @@ function layoutOf(shape: Shape, most: number): Layout {
   const all = LINES.map((lines) => arranged(shape, Math.ceil(widest / lines), most));
   const fitting = all.filter(({ height, scale }) => height * scale <= MOST.height);
   const few = arranged(shape, widest, most);
-  // Where there is room, the largest squares that fit; else as few columns as do.
+  // The largest squares that fit the given space, else as few columns as fit.
   const layout =
     most === MapWidth.wide
       ? [...fitting, few].reduce((best, one) => (one.scale > best.scale ? one : best))
@@ -45,7 +45,7 @@ function layoutOf(shape: Shape, most: number): Layout {
   return layout;
 }
 
-/** NUMA nodes side by side, their cores in lines, a core's threads one below the other. */
+/** NUMA nodes side by side, their cores in rows, the threads of a core below each other. */
 function arranged(shape: Shape, line: number, most: number): Layout {
   const x = new Float32Array(shape.slots.length);
   const y = new Float32Array(shape.slots.length);
@@ -65,12 +65,12 @@ function arranged(shape: Shape, line: number, most: number): Layout {
     left += Math.min(cores, line) + CELL_GAP;
   }
   const width = Math.max(1, left - CELL_GAP);
-  // A large map takes the height that there is; a small one is chosen by it.
+  // A large map uses the available height; a small one was chosen by its height.
   const tallest = most === MapWidth.wide ? Math.min(MOST.wideThread, MOST.height / height) : MOST.thread;
   return { width, height, scale: Math.min(tallest, most / width), x, y };
 }
 
-/** A node's CPUs in a line: one path for each owner, so that a row costs a handful of elements at any size. */
+/** A node's CPUs in one row, with one path for each owner, so that a row needs only a few elements at any size. */
 export function MiniMap({ node, width: most }: { readonly node: NodeItem; readonly width: number }) {
   const { shape } = node;
   const drawn = useMemo(() => (shape ? pathsOf(node, shape, most) : undefined), [node, most]);

@@ -48,10 +48,10 @@ export function NodeDetail({ name }: { readonly name: string }) {
   );
 }
 
-/** A dead DPU has a section of its own, with the VMs that depend on it. */
+/** A dead DPU has a separate section with the VMs that depend on it. */
 const isSaidHere = (problem: Problem) => problem !== 'dpu-dead';
 
-/** Where ordinary threads may run, of a node whose agent keeps them somewhere. */
+/** Slots where ordinary threads may run, for a node whose agent restricts them. */
 function switchedOf(shape: Shape, answer: Answer<SwitchPicture>): ReadonlySet<number> | undefined {
   if (answer === undefined || 'failed' in answer || !answer.found.enabled) return undefined;
   const ordinary = answer.found.threads.filter(({ wanted }) => wanted !== null);

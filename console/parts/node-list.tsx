@@ -18,7 +18,7 @@ const FILTERS: Readonly<Record<NodeFilter, string>> = {
 
 const ROW = 58;
 
-/** Every node as a line with its CPU map: searched, sorted, and drawn only where it is seen. */
+/** Every node as a row with its CPU map, with search and order; only visible rows are rendered. */
 export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
   nodeChanges.value;
   const ids = order.value;
@@ -116,7 +116,7 @@ function cellsOf(node: NodeItem | undefined, width: number) {
   return [
     <>
       <span class="name">{name}</span>
-      {/* In words too where there is no room for the column. */}
+      {/* Also as text, for widths without the column. */}
       {node.problems.length > 0 && (
         <span class="instead">
           <State node={node} />

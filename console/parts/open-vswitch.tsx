@@ -3,7 +3,7 @@ import type { Answer } from '../state/ask.ts';
 
 export const SWITCH_REFRESH = 10_000;
 
-/** Where Open vSwitch's threads are, as the node's agent reads them from the kernel. */
+/** The CPUs of Open vSwitch's threads, as the node's agent reads them from the kernel. */
 export function OpenVswitch({ answer }: { readonly answer: Answer<SwitchPicture> }) {
   return (
     <section class="switch" aria-labelledby="switch" aria-busy={answer === undefined}>

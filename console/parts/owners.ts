@@ -4,7 +4,7 @@ import type { Shape } from '../data/shape.ts';
 
 const FIXED = ['free', 'reserved', 'polled', 'held'] as const;
 
-/** The class that a thread's painting has in the style sheet. */
+/** The style sheet's class of a thread's painting. */
 export function paintName({ marks }: Pick<NodeItem, 'marks'>, paint: number): string {
   return `p-${FIXED[paint] ?? `vm${(marks[paint - Paint.owner] ?? 0) % COLOURS}`}`;
 }

@@ -4,7 +4,7 @@ import { nodeQuery, vmQuery } from '../state/queries.ts';
 import { go } from '../state/route.ts';
 import { totals, vmsToLookAt, waiting } from '../state/state.ts';
 
-/** The cluster in five numbers, each a link to what it counts. */
+/** The cluster in five numbers, each with a link to the items that it counts. */
 export function Summary() {
   const { nodes, withProblems, cores, freeCores, pods, inFlight, dpus, dpusDead } = totals.value;
   const waits = waiting.value.length;

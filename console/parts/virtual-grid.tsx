@@ -14,7 +14,7 @@ export interface VirtualGridProps {
   readonly label: string;
   readonly columns: readonly Column[];
   readonly count: number;
-  /** Pixels; every row has the same, so that the place of each is known without its being drawn. */
+  /** Height of every row in pixels; equal heights give the position of rows that are not rendered. */
   readonly rowHeight: number;
   readonly keyOf: (index: number) => string | number;
   /** One for each column. */
@@ -22,16 +22,16 @@ export interface VirtualGridProps {
   readonly chosen: number;
   readonly onChoose: (index: number) => void;
   readonly busy: boolean;
-  /** Stands in place of rows where there are none. */
+  /** Shown if there are no rows. */
   readonly empty: ComponentChildren;
 }
 
-/** Rows above and below the visible ones that are drawn, so that scrolling finds them there. */
+/** Number of rows to render above and below the visible ones, so that scrolling finds them ready. */
 const SPARE = 6;
 
 /**
- * A list of any length of which only the visible rows are drawn. Its focus is one stop of the Tab key; arrows, Page Up
- * and Down, Home and End go through the rows, Enter chooses. Screen readers get the number of the row and the total.
+ * A list of any length that only renders its visible rows. The list is one stop of the Tab key; arrows, Page Up and
+ * Down, Home and End move between rows, and Enter selects. Screen readers get the row's number and the total.
  */
 export function VirtualGrid(props: VirtualGridProps) {
   const { label, columns, count, rowHeight, keyOf, cells, chosen, onChoose, busy, empty } = props;
@@ -90,7 +90,7 @@ export function VirtualGrid(props: VirtualGridProps) {
   const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE);
   const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE);
   const drawn = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
-  // The active row must be there for the screen reader, wherever the wheel has taken the view.
+  // Screen readers need the active row, wherever the list was scrolled to.
   if (active >= 0 && (active < first || active >= last)) drawn.push(active);
 
   return (

@@ -9,7 +9,7 @@ import { Facts } from './facts.tsx';
 import { History } from './history.tsx';
 import { VerdictBadge } from './verdict.tsx';
 
-/** One VM that runs: its state, its place and its history. */
+/** One running VM: its state, its place and its history. */
 export function VmDetail({ name }: { readonly name: string }) {
   nodeChanges.value;
   const places = vms.value.filter((vm) => vm.name === name);

@@ -15,7 +15,7 @@ const FILTERS: Readonly<Record<VmFilter, string>> = {
 
 const ROW = 58;
 
-/** Every VM that runs with dedicated CPUs or with a CPU mask; those that need attention first. */
+/** All running VMs with dedicated CPUs or a CPU mask; those that need attention come first. */
 export function VmList({ chosen }: { readonly chosen: string | undefined }) {
   const found = foundVms.value;
   return (
@@ -76,7 +76,7 @@ function cellsOf(vm: VmItem | undefined) {
     <>
       <span class="name">{rest.join('/')}</span>
       <span class="networks">{namespace}</span>
-      {/* Where there is no room for the column. */}
+      {/* For widths without the column. */}
       <span class="instead about">{vm.node}</span>
     </>,
     <span key="node" class="name is-plain">

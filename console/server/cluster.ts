@@ -16,12 +16,12 @@ import { type PausedInstance, pausedInstance, watchedInstance } from './paused.t
 import { type ShownPod, shownPod, watchedPod } from './pods.ts';
 import { createReports, type Report } from './reports.ts';
 
-/** What the page shows of a Node. */
+/** The parts of a Node that the page shows. */
 export interface ShownNode extends NodeFacts {
   readonly dpuHost: boolean;
   /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
   readonly dpuReady: string | undefined;
-  /** Since when the condition has been so, RFC 3339, and what it says. */
+  /** Last transition of that condition, RFC 3339, and its message. */
   readonly dpuSince: string | undefined;
   readonly dpuMessage: string | undefined;
 }
@@ -31,30 +31,30 @@ export interface Listeners {
   readonly pod: (before: ShownPod | undefined, after: ShownPod | undefined) => void;
 }
 
-/** The cluster as the API server's watches tell of it. */
+/** The cluster according to the watches. */
 export interface Cluster {
   run(signal: AbortSignal): Promise<void>;
-  /** What has not come in yet, in words; undefined when all has. */
+  /** Kinds without a complete list, as text; undefined if there are none. */
   readonly missing: string | undefined;
-  /** Why what is shown may be old; undefined: every watch is answered. */
+  /** Why the data may be outdated; undefined if every watch works. */
   readonly problem: string | undefined;
-  /** The pod that decides; null: none leads; undefined: not known. */
+  /** The leader's pod; null: no leader; undefined: unknown. */
   readonly leader: string | null | undefined;
   readonly nodes: ReadonlyMap<string, ShownNode>;
   readonly reports: ReadonlyMap<string, Report>;
-  /** VMIs whose guests are paused, by `namespace/name`. */
+  /** VMIs with a paused guest, by `namespace/name`. */
   readonly paused: ReadonlyMap<string, PausedInstance | undefined>;
-  /** Optional kinds that may not be read, so that what they say is not shown. */
+  /** Optional kinds without read permission, whose data is missing. */
   readonly forbidden: ReadonlySet<OptionalKind>;
-  /** Nodes whose agents have been silent for too long. */
+  /** Nodes with an expired agent Lease. */
   readonly stale: ReadonlySet<string>;
-  /** Nodes whose CPUs the dra.cpu driver hands out too. */
+  /** Nodes whose CPUs the dra.cpu driver assigns as well. */
   readonly draCpu: ReadonlySet<string>;
 }
 
 export interface ClusterOptions {
   readonly client: KubeClient;
-  /** Kinds that may not be read. */
+  /** Optional kinds that must not be read. */
   readonly without: ReadonlySet<OptionalKind>;
   readonly listeners: Listeners;
   readonly log: Logger;
@@ -63,7 +63,7 @@ export interface ClusterOptions {
 }
 
 const DRA_CPU_DRIVER = 'dra.cpu';
-/** Seconds between two looks at which agents have fallen silent. */
+/** Seconds between two checks for expired Leases of agents. */
 const SWEEP = 1;
 const LONGEST_PROBLEM = 200;
 
@@ -73,7 +73,7 @@ const resourceSlice = z.object({
   spec: z.object({ driver: z.string(), nodeName: z.string().nullish() }),
 });
 
-/** The watches that feed the page. Nothing is asked before `run`. */
+/** Creates the watches for the page. They send no request before `run`. */
 export function createCluster({ client, without, listeners, log, now }: ClusterOptions): Cluster {
   const problems = new Map<Kind, string>();
   const forbidden = new Set<OptionalKind>(without);
@@ -211,8 +211,8 @@ function dpuOf(conditions: Conditions): Pick<ShownNode, 'dpuReady' | 'dpuSince' 
 }
 
 /**
- * The same client, with the last failure of what a kind is read with noted until it succeeds again: a refusal of an optional
- * kind in `forbidden`, any other in `problems`.
+ * The same client, which also records the last failed request for a kind until a request succeeds: a 403 for an
+ * optional kind in `forbidden`, any other failure in `problems`.
  */
 function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, forbidden: Set<OptionalKind>): KubeClient {
   const noted = async <T>(call: Promise<T>): Promise<T> => {
@@ -224,7 +224,7 @@ function noting(client: KubeClient, kind: Kind, problems: Map<Kind, string>, for
     } catch (error) {
       if (isOptional(kind) && error instanceof KubeError && [403, 404].includes(error.status)) {
         problems.delete(kind);
-        // A kind that this cluster does not have is one without objects.
+        // A kind that this cluster does not have counts as a kind without objects.
         if (error.status === 403) forbidden.add(kind);
         else forbidden.delete(kind);
         throw error;

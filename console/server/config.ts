@@ -42,7 +42,7 @@ export const consoleSettings: ConfigDefinition<typeof schema> = {
   },
 };
 
-/** @throws ConfigError, HelpPrinted */
+/** Reads the console's settings from flags and environment. @throws ConfigError, HelpPrinted */
 export function parseConsoleConfig(argv: readonly string[]): ConsoleConfig {
   return parseConfig(consoleSettings, argv);
 }

@@ -13,39 +13,41 @@ import { createRoutes } from './routes.ts';
 import type { AskSwitch } from './switch.ts';
 
 export interface ConsoleOptions {
-  /** Only reads. It keeps a watch open for each kind of KINDS. */
+  /** Only used for reads. Each kind in KINDS keeps a watch open. */
   readonly client: KubeClient;
   readonly address: ListenAddress;
-  /** The folder of the page's files: `console` next to the bundles. */
+  /** The directory of the page's files: `console` next to the bundles. */
   readonly assets: string;
   readonly ask: AskExtender;
-  /** Default: says that it cannot be asked. */
+  /** Default: reports that no agent can be queried. */
   readonly askSwitch?: AskSwitch;
-  /** Kinds that may not be read. Default: none. */
+  /** Kinds that must not be read. Default: none. */
   readonly without?: ReadonlySet<OptionalKind>;
   readonly log: Logger;
-  /** Seconds between two looks at what has changed. Default 0.1. */
+  /** Seconds between two checks for changes. Default 0.1. */
   readonly interval?: number;
 }
 
-/** The read-only page and what feeds it. */
+/** The read-only page and its data. */
 export interface Console {
   readonly server: HttpServer;
   /** Follows the cluster until the signal; never rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** What has not come in yet, in words; undefined when all has. */
+  /** Kinds without a complete list, as text; undefined if there are none. */
   readonly missing: string | undefined;
   /** Ends the pages' streams, so that the server can stop. */
   closeStreams(): void;
 }
 
-/** Connections at a time: a browser keeps at most six, and 16 pages are served. */
+/** Connection limit: a browser opens at most six, and 16 pages are served. */
 const CONNECTIONS = 64;
 const INTERVAL = 0.1;
 
 const noSwitch: AskSwitch = async () => ({ why: 'this console cannot reach it' });
 
-/** Wires the page's server to the watches. Nothing is listened on before `server.start`, nothing asked before `run`. */
+/**
+ * Wires the page's server to the watches. It does not listen before `server.start` and sends no request before `run`.
+ */
 export function createConsole(options: ConsoleOptions): Console {
   const {
     client,

@@ -13,12 +13,12 @@ import { KINDS } from './kinds.ts';
 import type { AskExtender } from './questions.ts';
 import type { AskSwitch } from './switch.ts';
 
-/** To the API server: each watch holds one, and lists need some more. */
+/** Connections to the API server: one for each watch and some for lists. */
 const CONNECTIONS = Object.keys(KINDS).length + 3;
 
 /**
- * A port-forward to the extender would take the right to reach every port of every pod in its namespace, which a page that
- * only reads must not have.
+ * The console cannot query the extender. A port-forward would require permission for every port of every pod in its
+ * namespace, which a read-only page must not have.
  */
 const ask: AskExtender = async () => ({
   why:
@@ -32,7 +32,7 @@ const askSwitch: AskSwitch = async (node) => ({
     `\`kubectl plumbline ovs status ${node}\`, which use your own permissions`,
 });
 
-/** The console as a Deployment of its own. @throws ConfigError if there is no usable way to the API server */
+/** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
 export function createConsoleDaemon(config: ConsoleConfig, log: Logger): Daemon {
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, address, probeHost, probePort } = config;
   const access = apiAccess({ kubeconfig, serviceHost, servicePort });

@@ -1,17 +1,17 @@
 import * as z from 'zod';
 
-/** Why a pod waits, node by node, as the page shows it. */
+/** Why a pod waits, for each node, in the form of the page. */
 export interface PodExplanation {
   readonly pod: string;
   /** RFC 3339. */
   readonly time: string;
-  /** Nodes that the extender has promised the pod, until the scheduler binds it to one of them. */
+  /** Nodes on which the extender holds a reservation for the pod, until the scheduler binds it to one of them. */
   readonly reserved: readonly string[];
-  /** The scheduler's last call about it: nodes that it offered, and those that the extender answered. */
+  /** The scheduler's last filter call for the pod: number of nodes in the request and in the response. */
   readonly lastCall: { readonly time: string; readonly offered: number; readonly passed: number } | undefined;
-  /** Verdicts that read alike: first what fits, then near misses, then nodes that were never meant for it. */
+  /** Groups of equal verdicts: first nodes that fit, then near misses, then nodes that were never meant for the pod. */
   readonly groups: readonly VerdictGroup[];
-  /** `[node, number of its group, what is true of this node alone]` */
+  /** `[node, number of its group, text about this node only]` */
   readonly nodes: readonly (readonly [string, number, string])[];
 }
 
@@ -21,7 +21,7 @@ export interface VerdictGroup {
   readonly kind: string;
   readonly text: string;
   readonly nodes: number;
-  /** The least that any of these nodes is short of, in CPUs or whole cores as the node's own text says. */
+  /** The smallest shortage among these nodes, in CPUs or whole cores as in the node's own text. */
   readonly missing: number | undefined;
 }
 
@@ -52,9 +52,9 @@ const answer = z.object({
 });
 
 /**
- * Groups what the extender's `GET /explain?pod=` answers.
+ * Groups the extender's response to `GET /explain?pod=`.
  * @param now milliseconds since 1970
- * @returns undefined if the document is no answer of an extender
+ * @returns undefined if the document is not a response of an extender
  */
 export function explanationOf(pod: string, document: unknown, now: number): PodExplanation | undefined {
   const found = answer.safeParse(document);
@@ -83,7 +83,7 @@ export function explanationOf(pod: string, document: unknown, now: number): PodE
   };
 }
 
-/** A node that is short of something is nearer than one that lacks the network, whatever their number. */
+/** Order of groups. A node with a shortage is closer than one without the network, whatever their number. */
 function rank({ fits, missing }: Pick<VerdictGroup, 'fits' | 'missing'>): number {
   if (fits) return 0;
   return missing === undefined ? 2 : 1;

@@ -17,12 +17,12 @@ import {
   statusRecord,
 } from './records.ts';
 
-/** What the page shows, as records to be sent. */
+/** The content of the page as records to send. */
 export interface Feed {
-  /** Names this keeping of records: numbers of another say nothing. */
+  /** Identifies this log of records: numbers from another epoch have no meaning. */
   readonly epoch: string;
   readonly records: RecordLog;
-  /** Whether everything has been written down once. */
+  /** Whether all records were written once. */
   readonly complete: boolean;
   /** Calls back when there are new records, until the returned function is called. */
   watch(onNews: () => void): () => void;
@@ -34,20 +34,23 @@ export interface FeedOptions {
   readonly status: () => Status;
 }
 
-/** A feed, and where the cluster's watches put what has changed. */
+/** A feed, and the callbacks of the cluster's watches. */
 export interface Feeding extends Feed {
   readonly listeners: Listeners;
-  /** Writes down what has changed since the last call. */
+  /** Writes records of the changes since the last call. */
   look(): void;
 }
 
-/** Shapes beyond one for each node, after which everything is written down again under another epoch. */
+/** Number of shapes beyond one for each node; above it, all records are written again with a new epoch. */
 const SPARE_SHAPES = 1000;
 
-/** Keeps the newest record of each thing. Changes are collected, and written down by `look`. */
+/** Keeps the newest record of each thing. It collects changes, and `look` writes them. */
 export function createFeed({ cluster, status }: FeedOptions): Feeding {
   const viewers = new Set<() => void>();
-  /** Pods by uid, by the uid that their node's report has, by the node that they are on their way to, and run on. */
+  /**
+   * Pods by uid, by the uid in their node's report, and by the node to which they are nominated or bound and where they
+   * run.
+   */
   const pods = new Map<string, ShownPod>();
   const reported = new Map<string, ShownPod>();
   const coming = new PodsByNode();
@@ -105,7 +108,7 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
       ids.set(name, id);
       records.put(`n${id}`, nodeRecord(id, name, shapeNumber(picture.shape), picture));
     }
-    // Its report may say that a pod is kept from starting.
+    // The node's report may say that the agent refused a pod's start.
     for (const { uid } of onTheWay) dirtyPods.add(uid);
     for (const pod of running.on(name)) writeRunning(records, pod, cluster());
   };
@@ -129,7 +132,7 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
       return complete;
     },
     watch(onNews) {
-      // Each viewer has a function of its own, even if it hands in the same one twice.
+      // Each viewer needs a distinct function, even if two pass the same one.
       const viewer = () => onNews();
       viewers.add(viewer);
       return () => void viewers.delete(viewer);
@@ -161,7 +164,7 @@ export function createFeed({ cluster, status }: FeedOptions): Feeding {
   };
 }
 
-/** @param pod undefined: it is gone */
+/** @param pod undefined if it was deleted */
 function writePod(records: RecordLog, uid: string, pod: ShownPod | undefined, cluster: Cluster): void {
   const refusal = pod && refusalOf(pod, cluster);
   if (pod && waits(pod, refusal)) records.put(`p${uid}`, podRecord(pod, refusal));
@@ -169,7 +172,7 @@ function writePod(records: RecordLog, uid: string, pod: ShownPod | undefined, cl
   if (pod?.running === undefined) records.end(`r${uid}`, runningEnd(uid));
 }
 
-/** What the record of its node does not say of a pod that runs there. */
+/** Writes details of a running pod that the record of its node does not contain. */
 function writeRunning(records: RecordLog, pod: ShownPod, cluster: Cluster): void {
   const record = runningRecord(pod, cluster);
   if (record === undefined) records.end(`r${pod.uid}`, runningEnd(pod.uid));
@@ -184,7 +187,7 @@ const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? 
 const byAge = (a: ShownPod, b: ShownPod): number =>
   Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);
 
-/** Why the agent of the pod's node kept it from starting. */
+/** Why the agent of the pod's node refused its start. */
 function refusalOf({ node, uid, namespace, name }: ShownPod, { reports }: Pick<Cluster, 'reports'>) {
   const refusal = reports.get(node ?? '')?.refusals.find((one) => one.podName === name && one.namespace === namespace);
   return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;

@@ -6,36 +6,36 @@ import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 
 /** An event in the history of a node or VM. */
 export interface HistoryEntry {
-  /** RFC 3339; of an Event that came again, when it was last seen. */
+  /** RFC 3339; the last occurrence of a repeated Event. */
   readonly time: string;
-  /** How often an Event was seen, and since when, where that is more than once. */
+  /** Number of occurrences of an Event, and the first one, if there was more than one. */
   readonly count?: number | undefined;
   readonly since?: string | undefined;
-  /** Where it is from: an Event, a condition of an object, or a phase of a VM. */
+  /** Origin: an Event, a condition of an object, or a phase of a VM. */
   readonly from: 'event' | 'condition' | 'phase';
   readonly isWarning: boolean;
   readonly reason: string;
   readonly text: string;
-  /** `Pod virt-launcher-router-x2x4z`, where it is not about the node or VM itself. */
+  /** `Pod virt-launcher-router-x2x4z`, if the entry is not about the node or VM itself. */
   readonly about?: string | undefined;
 }
 
 export interface History {
   /** The newest first. */
   readonly entries: readonly HistoryEntry[];
-  /** What is missing, as text. */
+  /** Missing data, as text. */
   readonly notes: readonly string[];
 }
 
-/** What the API server has kept of nodes and VMs: Events, for an hour unless it is configured otherwise, and conditions. */
+/** Data that the API server has kept about nodes and VMs: conditions, and Events, by default for an hour. */
 export interface Histories {
-  /** @throws KubeError if the API server cannot be asked */
+  /** @throws KubeError if the API server does not respond */
   ofNode(name: string): Promise<History>;
   /** @throws KubeError */
   ofVm(namespace: string, name: string): Promise<History>;
 }
 
-/** Entries that are shown, and Events that are read of one object or namespace. */
+/** Number of entries, and number of Events that are read for an object or namespace. */
 const MOST_ENTRIES = 100;
 const MOST_EVENTS = 2000;
 const PAGE = 500;
@@ -90,7 +90,7 @@ const instance = withConditions.extend({
 });
 
 export function createHistories(client: Pick<KubeClient, 'get'>): Histories {
-  /** Objects of a list; none, and a note, where they may not be read. */
+  /** The objects of a list; empty and with a note if there is no read permission. */
   const read = async <T>(
     what: string,
     path: string,
@@ -166,7 +166,7 @@ async function readSome<T>(
   return found;
 }
 
-/** KubeVirt names a launcher after its VM, with five characters that it draws. */
+/** KubeVirt names a launcher after its VM, with five random characters. */
 function isLauncherOf(vm: string, pod: string): boolean {
   const prefix = `virt-launcher-${vm}-`;
   return pod.startsWith(prefix) && /^[a-z0-9]{5}$/.test(pod.slice(prefix.length));
@@ -196,7 +196,7 @@ function eventEntry(one: Event, about?: string): HistoryEntry {
   };
 }
 
-/** Conditions that are bad when they are true. */
+/** Conditions for which True means a problem. */
 const BAD_WHEN_TRUE = /Pressure$|^NetworkUnavailable$|^Paused$/;
 
 function conditionEntries(list: z.infer<typeof conditions>): HistoryEntry[] {

@@ -4,16 +4,16 @@ import { judgeHost } from '../../model/placement/verdict.ts';
 import { labelOf, type ShownPod } from './pods.ts';
 import type { Report } from './reports.ts';
 
-/** `[pod, how far it is, the CPUs that the kubelet is expected to give]`; '' where they are not predicted. */
+/** `[pod, progress, predicted CPUs]`; the CPUs are '' if not predicted. */
 export type InFlight = readonly [pod: string, kind: 'nominated' | 'bound', cpus: string];
 
-/** Pods of one node whose CPUs are predicted; of the others only the names are shown. */
+/** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */
 const MOST_PREDICTED = 16;
 
 /**
- * The pods on their way to a node: nominated or bound, and not in its report yet. What the extender has promised and the
- * scheduler has not bound is known to the extender alone.
- * @param coming pods that name the node, oldest first
+ * Pods in flight to a node: nominated or bound, and not in its report yet. Only the extender has reservations of pods
+ * that the scheduler has not bound.
+ * @param coming pods with this node, oldest first
  */
 export function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlight[] {
   if (coming.length === 0) return [];

@@ -1,7 +1,7 @@
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { NAMESPACE } from '../../model/names.ts';
 
-/** What the console lists and watches, and what it does without where that may not be read. */
+/** The kinds that the console lists and watches, and the data that is missing without permission to read one. */
 export const KINDS = {
   nodetopologies: {
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,

@@ -2,12 +2,12 @@ import type { Lease } from '../../kube/resources.ts';
 import { AgentHealth } from '../../model/lease/agent-health.ts';
 import { SCHEDULER, SERVICE } from '../../model/names.ts';
 
-/** Which pod decides, by the Leases of the schedulers and extenders. */
+/** The leader's pod, from the Leases of schedulers and extenders. */
 export interface Leaders {
   changed(name: string, lease: Lease | undefined, now: number): void;
   /**
-   * @param heard when the watch of the Leases last brought anything
-   * @returns the name of the pod; undefined: none leads
+   * @param heard when the watch of Leases last received anything
+   * @returns the name of the pod; undefined: no leader
    */
   leader(now: number, heard: number | undefined): string | undefined;
 }

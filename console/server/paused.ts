@@ -15,7 +15,7 @@ export const watchedInstance = z.object({
   status: z.object({ nodeName: z.string().nullish(), conditions: z.array(instanceCondition).nullish() }).nullish(),
 });
 
-/** Undefined for a VMI whose guest is not paused: nearly all, of which nothing is kept. */
+/** Undefined for a VMI whose guest is not paused: nearly all, which are not stored. */
 export function pausedInstance({ metadata, status }: z.infer<typeof watchedInstance>): PausedInstance | undefined {
   const pause = pauseOf({ metadata, status });
   const node = status?.nodeName;

@@ -1,6 +1,6 @@
 import type { ShownPod } from './pods.ts';
 
-/** Pods by the node that they are on or on their way to; of nodes without any nothing is kept. */
+/** Pods by the node that they are on or in flight to; nodes without pods have no entry. */
 export class PodsByNode {
   readonly #nodes = new Map<string, Map<string, ShownPod>>();
 

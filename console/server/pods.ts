@@ -10,7 +10,7 @@ import type { Cause, StatePod } from '../../model/vm-state/facts.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
-/** A pod with how far it is. Of its containers' statuses nothing is read: their prose can be a tenant's. */
+/** A pod with its progress. Container statuses are not read: tenants may write their messages. */
 export const watchedPod = podSchema.extend({
   metadata: objectMeta.extend({ creationTimestamp: z.string().optional() }),
   spec: podSchema.shape.spec.extend({ schedulingGates: z.array(z.object({ name: z.string() })).nullish() }),
@@ -28,47 +28,47 @@ export const watchedPod = podSchema.extend({
 });
 export type WatchedPod = z.infer<typeof watchedPod>;
 
-/** A pod that the page shows: one with CPUs of its own or a CPU mask, or one that the scheduler found no node for. */
+/** A pod that the page shows: it has exclusive CPUs or a CPU mask, or the scheduler found no node for it. */
 export interface ShownPod {
   readonly uid: string;
-  /** The uid by which the node's report knows it; of a static pod it is not its mirror's. */
+  /** The uid in the node's report. For a static pod it differs from the mirror pod's uid. */
   readonly kubeletUid: string;
   readonly namespace: string;
   readonly name: string;
-  /** The VM whose launcher it is. */
+  /** The VM, if the pod is its launcher. */
   readonly vm: string | undefined;
   readonly node: string | undefined;
   readonly nominated: string | undefined;
-  /** No container has run yet, and it is not being deleted. */
+  /** Whether no container has run yet and the pod is not being deleted. */
   readonly pending: boolean;
-  /** The kubelet's reason, where it was refused at admission. */
+  /** The kubelet's reason if it rejected the pod at admission. */
   readonly rejected: string | undefined;
   /** RFC 3339. */
   readonly since: string | undefined;
-  /** Why kube-scheduler found no node, in its own words; '' where it gave none, undefined before its first attempt. */
+  /** kube-scheduler's message that no node fits; '' without a reason, undefined before its first attempt. */
   readonly unscheduled: string | undefined;
   /** CPUs that the webhook added to complete whole cores. */
   readonly padding: number;
   readonly cpus: number;
   readonly wholeCores: boolean;
   readonly networks: readonly (readonly [network: string, affinity: string])[];
-  /** Of one that waits or was rejected: how it is, in the words of `plumbline explain`; undefined for one that runs. */
+  /** The state of a pod that waits or was rejected, as in `plumbline explain`; undefined for a running pod. */
   readonly state: ShownState | undefined;
-  /** To predict its CPUs with while it is on its way to a node, and to judge where it runs. */
+  /** To predict the CPUs of a pod in flight, and to check the place of a running pod. */
   readonly needs: PlacementNeeds;
-  /** Since when it runs, RFC 3339; undefined where it does not. */
+  /** Time of the start, RFC 3339; undefined if it does not run. */
   readonly running: string | undefined;
-  /** Of one that runs: what shows that a part of Plumbline never saw it. */
+  /** For a running pod, signs that a component of Plumbline never saw it. */
   readonly bypasses: readonly Cause[];
 }
 
 export type ShownState = Pick<VmState, 'verdict' | 'reason' | 'text'>;
 
 const ENDED = new Set(['Succeeded', 'Failed']);
-/** Characters of the scheduler's message: it names reasons, not nodes. */
+/** Characters of the scheduler's message, which contains reasons and no nodes. */
 const LONGEST_MESSAGE = 1024;
 
-/** Undefined for a pod that the page does not show: nearly all pods of a cluster, of which nothing is kept. */
+/** Undefined for a pod that the page does not show: nearly all pods of a cluster, which are not stored. */
 export function shownPod(pod: WatchedPod): ShownPod | undefined {
   const { metadata, spec } = pod;
   const { phase = 'Pending', nominatedNodeName } = pod.status ?? {};
@@ -114,7 +114,7 @@ function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds): P
   return { running: status?.startTime ?? metadata.creationTimestamp ?? '', bypasses };
 }
 
-/** By the pod alone: whether a VM made its instance is not read here, nor what is true of its node. */
+/** The state from the pod alone, without its node and without knowing whether its instance has a VM. */
 function stateOf(pod: WatchedPod, vm: string | undefined): ShownState {
   const { namespace = '', name = '' } = pod.metadata;
   const { verdict, reason, text } = vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as StatePod });
@@ -122,15 +122,15 @@ function stateOf(pod: WatchedPod, vm: string | undefined): ShownState {
 }
 
 /**
- * Whether the page lists a pod among those that wait.
- * @param refusal what the agent of its node says, where it keeps the pod from starting
+ * Whether the page lists a pod as waiting.
+ * @param refusal why the agent of its node refused its start, if it did
  */
 export function waits(pod: ShownPod, refusal: string | undefined): boolean {
   if (pod.rejected !== undefined) return true;
   return pod.pending && (pod.node === undefined || refusal !== undefined);
 }
 
-/** The VM, if there is one: people know a launcher by its VM. */
+/** The VM, if there is one: users know a launcher by its VM. */
 export function labelOf({ namespace, name, vm }: ShownPod): string {
   return `${namespace}/${vm ?? name}`;
 }
@@ -150,7 +150,7 @@ function vmOf({ metadata }: WatchedPod): string | undefined {
   return owner?.kind === 'VirtualMachineInstance' ? owner.name : undefined;
 }
 
-/** The API server has checked every quantity, so one that cannot be read is a form that is not known here. */
+/** The API server has validated every quantity, so one that cannot be parsed has an unsupported format. */
 function readNeeds(pod: WatchedPod): PlacementNeeds | undefined {
   try {
     const { request, ...needs } = placementNeedsOf({
@@ -163,15 +163,18 @@ function readNeeds(pod: WatchedPod): PlacementNeeds | undefined {
   }
 }
 
-/** Whether the scheduler asks an extender about the pod. */
+/** Whether the scheduler calls an extender for the pod. */
 function isManaged({ spec }: WatchedPod): boolean {
   return spec.containers.some(({ resources }) => MANAGED_RESOURCES.some((name) => name in (resources?.requests ?? {})));
 }
 
-/** As the kubelet makes it: an MD5 sum, so that no pod of the API server has the same (pkg/kubelet/config/common.go). */
+/**
+ * The kubelet's uid of a static pod: an MD5 sum, which no pod in the API server has as uid
+ * (pkg/kubelet/config/common.go).
+ */
 const STATIC_UID = /^[0-9a-f]{32}$/;
 
-/** The uid of the static pod whose mirror this is. */
+/** The uid of the static pod behind a mirror pod. */
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;

@@ -5,27 +5,27 @@ import { explanationOf } from './explanation.ts';
 import type { Histories } from './history.ts';
 import type { AskSwitch } from './switch.ts';
 
-/** The extender's answer to `GET /explain?pod=namespace/name`, or in words why there is none. */
+/** Queries the extender with `GET /explain?pod=namespace/name`. `why` says why there is no answer. */
 export type AskExtender = (pod: string) => Promise<{ readonly answer: unknown } | { readonly why: string }>;
 
-/** Whom the page's questions about one node or VM are passed on to. */
+/** The sources for the page's queries about one node or VM. */
 export interface Asked {
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
   readonly histories: Histories;
 }
 
-/** What the page asks for when a user looks at one node or VM; of each kind one at a time. */
+/** Handles the page's queries about one node or VM, one at a time for each kind. */
 export interface Questions {
   readonly paths: readonly string[];
-  /** @returns false if the path is none of these */
+  /** @returns false if the path is not one of these queries */
   answer(path: string, query: URLSearchParams, response: ServerResponse): Promise<boolean>;
 }
 
 const NAMESPACED = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 const NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
-/** What a question is about: parameters of which one is given. */
+/** Parameters of which a query has one. */
 const SUBJECTS = {
   pod: { pattern: NAMESPACED, expected: 'namespace/name' },
   vm: { pattern: NAMESPACED, expected: 'namespace/name' },

@@ -1,22 +1,22 @@
-/** One thing the page shows, as it goes out. */
+/** The record of one thing that the page shows. */
 export interface LogRecord {
-  /** Ascends with every change of any record. */
+  /** Increases with every change of any record. */
   readonly seq: number;
   readonly json: string;
 }
 
 interface Kept extends LogRecord {
-  /** The record says that its thing is gone. */
+  /** Whether the record marks the removal of its thing. */
   readonly isEnd: boolean;
 }
 
 /**
- * The newest record of each thing, in the order in which they changed. A viewer that has seen everything up to some number
- * gets what is newer: so a viewer that was slow or asleep catches up with one record for each thing that changed, and
- * nothing is queued for any viewer.
+ * The newest record of each thing, in the order of the last changes. A viewer that has received everything up to some
+ * number gets the newer records. A viewer that was slow or suspended therefore catches up with one record for each
+ * changed thing, and no viewer has a queue.
  *
- * Invariants: a thing has one record; iteration ascends by `seq`; records that tell of an end are bounded, and `covers`
- * says whether any was dropped since a number.
+ * Invariants: a thing has one record; iteration ascends by `seq`; the number of removal records is limited, and
+ * `covers` returns whether any was dropped since a number.
  */
 export class RecordLog {
   readonly #records = new Map<string, Kept>();
@@ -25,7 +25,7 @@ export class RecordLog {
   #last = 0;
   #dropped = 0;
 
-  /** @param mostEnds how many ends are remembered */
+  /** @param mostEnds number of removal records that are kept */
   constructor(mostEnds = 4096) {
     this.#mostEnds = mostEnds;
   }
@@ -39,7 +39,7 @@ export class RecordLog {
     return this.#records.size - this.#ends;
   }
 
-  /** Does nothing if the thing's record says so already. */
+  /** Sets the record of a thing; does nothing if it is unchanged. */
   put(key: string, json: string): void {
     const before = this.#records.get(key);
     if (before?.json === json) return;
@@ -47,7 +47,7 @@ export class RecordLog {
     this.#set(key, json, false);
   }
 
-  /** The thing is gone; `json` says so to those who know of it. */
+  /** Marks the removal of a thing; viewers that know it get `json`. */
   end(key: string, json: string): void {
     const before = this.#records.get(key);
     if (before === undefined || before.isEnd) return;
@@ -56,18 +56,18 @@ export class RecordLog {
     if (this.#ends > this.#mostEnds) this.#dropOldestEnd();
   }
 
-  /** Whether `after(seq)` is complete for a viewer that has seen everything up to `seq`. */
+  /** Whether `after(seq)` is complete for a viewer that has received everything up to `seq`. */
   covers(seq: number): boolean {
     return seq <= this.#last && (seq === 0 || seq >= this.#dropped);
   }
 
-  /** What is newer, oldest first. What changes meanwhile comes in as well. */
+  /** Newer records, oldest first. Includes changes during the iteration. */
   *after(seq: number): Generator<LogRecord> {
     for (const record of this.#records.values()) if (record.seq > seq) yield record;
   }
 
   #set(key: string, json: string, isEnd: boolean): void {
-    // Taken out first: a Map keeps a key that it knows where it is.
+    // Deleted first, because a Map keeps the position of an existing key.
     this.#records.delete(key);
     this.#records.set(key, { seq: ++this.#last, json, isEnd });
   }

@@ -8,46 +8,46 @@ import { labelOf, type ShownPod, type ShownState } from './pods.ts';
 import { stateWhereItRuns } from './running.ts';
 
 /**
- * What goes out to the page, as JSON arrays that begin with their kind. Nodes of one make share a record of what they are
- * made of, so that a node itself is little more than its name and its pods' CPUs:
+ * The page's records, as JSON arrays that start with their kind. Equal nodes share a record of their hardware, so that
+ * the record of a node is little more than its name and the CPUs of its pods:
  * - `["s", shape, {…}]`: hardware, kubelet and networks; always before the first node that refers to it
- * - `["n", id, name, shape, flags, dpu, owners, inFlight, dpuSince]`, and `["n", id]` when it is gone. owners: `[pod,
- *   container, CPUs, padding]`; inFlight: `[pod, kind, CPUs]` of pods on their way; dpuSince: `[time, message]` of its DPU's
- *   condition, left out where there is none
- * - `["r", uid, [pod, node, CPUs, verdict, reason, text]]`: a pod that runs and of which the nodes' records do not say all:
- *   it is not as it was promised, its guest is paused, or it has a CPU mask. `["r", uid]` when that is over
- * - `["p", uid, {…}]`: a pod that waits, and `["p", uid]` when it no longer does
- * - `["c", {…}]`: what is true of the whole picture
+ * - `["n", id, name, shape, flags, dpu, owners, inFlight, dpuSince]`, and `["n", id]` if the node was removed. owners:
+ *   `[pod, container, CPUs, padding]`; inFlight: `[pod, kind, CPUs]` of pods in flight; dpuSince: `[time, message]` of
+ *   its DPU's condition, absent without a DPU
+ * - `["r", uid, [pod, node, CPUs, verdict, reason, text]]`: a running pod with details that the nodes' records do not
+ *   contain: it is not as promised, its guest is paused, or it has a CPU mask. `["r", uid]` if that no longer applies
+ * - `["p", uid, {…}]`: a waiting pod, and `["p", uid]` if it no longer waits
+ * - `["c", {…}]`: facts about the whole cluster
  *
- * The version changes with whatever an older page would misread.
+ * The version changes with every change that an older page would misinterpret.
  */
 export const WIRE_VERSION = 2;
 
-/** A node that does not report has no shape. */
+/** The shape of a node without a report. */
 export const NO_SHAPE = -1;
 
-/** What is true of a node, as bits. */
+/** Flags of a node, as bits. */
 export const NodeFlag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;
 
-/** What of the cluster a node's record is made of. */
+/** The parts of the cluster that a node's record depends on. */
 export type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused'>;
 
-/** What the page shows of one node. */
+/** The content of one node's record. */
 export interface NodePicture {
   readonly flags: number;
   readonly dpu: '' | 'alive' | 'dead' | 'unknown';
-  /** Content of its shape; undefined where there is no report, or none that counts. */
+  /** Content of its shape; undefined without a report or if the report is in quarantine. */
   readonly shape: string | undefined;
   readonly owners: readonly (readonly [pod: string, container: string, cpus: string, padding: number])[];
   readonly inFlight: readonly InFlight[];
-  /** Since when its DPU has been so, RFC 3339, and the message. */
+  /** Last transition of its DPU's condition, RFC 3339, and the message. */
   readonly dpuSince: readonly [time: string, message: string] | undefined;
 }
 
 /**
- * @param podOf the pod that a report knows by this uid
+ * @param podOf finds the pod with this uid in a report
  * @param coming pods that are bound or nominated to the node and have not started
- * @returns undefined where there is neither a Node nor a report
+ * @returns undefined if there is neither a Node nor a report
  */
 export function nodePicture(
   name: string,
@@ -98,24 +98,24 @@ export function nodeEnd(id: number): string {
   return JSON.stringify(['n', id]);
 }
 
-/** @param refusal what the agent of its node says, where it keeps the pod from starting */
+/** @param refusal why the agent of its node refused its start, if it did */
 export function podRecord(pod: ShownPod, refusal: string | undefined): string {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
   const shown = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
   return JSON.stringify(['p', pod.uid, { ...shown, refusedOnHost: refusal, ...stateOf(pod, refusal) }]);
 }
 
-/** @param refusal of the agent of its node, which the pod's own objects do not show */
+/** @param refusal from the agent of its node; the pod's own objects do not contain it */
 function stateOf({ state, node = '' }: ShownPod, refusal: string | undefined): Partial<ShownState> {
   if (refusal === undefined) return state ?? {};
   const { reason, text } = allocationRefused(node, refusal);
   return { verdict: REASONS[reason].verdict, reason, text };
 }
 
-/** Characters: its owner chooses how long it is. */
+/** Characters of a mask; its owner determines the length. */
 const LONGEST_MASK = 120;
 
-/** Undefined for one of which the node's record says all. */
+/** Undefined if the node's record contains all details. */
 export function runningRecord(pod: ShownPod, cluster: NodeSource): string | undefined {
   const { verdict, reason, text } = stateWhereItRuns(pod, cluster);
   const { mask } = pod.needs;
@@ -144,7 +144,7 @@ export function podEnd(uid: string): string {
 
 export interface Status extends Pick<Cluster, 'leader' | 'missing' | 'problem'> {
   readonly version: string;
-  /** Optional kinds that may not be read. */
+  /** Optional kinds without read permission. */
   readonly without: readonly string[];
 }
 

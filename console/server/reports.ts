@@ -7,24 +7,27 @@ import {
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 
-/** What is kept of a report's assignment. */
+/** The stored part of an assignment. */
 export interface Assignment {
   readonly podUID: string;
-  /** namespace/name of the pod, where the report has it. */
+  /** namespace/name of the pod, if the report has it. */
   readonly pod: string | undefined;
   readonly container: string;
   readonly cpus: string;
 }
 
-/** All of a node that its pods do not change. Nodes of one make share it: a host of 128 CPUs is 20 KB of objects. */
+/**
+ * All data about a node that does not depend on its pods. Equal nodes share it: a host of 128 CPUs needs 20 KB of
+ * objects.
+ */
 export interface Shape {
-  /** As the page gets it. */
+  /** In the form for the page. */
   readonly content: string;
-  /** The node without any pod. */
+  /** The node without pods. */
   readonly empty: PlacementHost;
 }
 
-/** What the page shows of one report. */
+/** The content of one report. */
 export interface Report {
   /** Undefined for a report that contradicts itself. */
   readonly shape: Shape | undefined;
@@ -36,7 +39,7 @@ export interface Report {
 
 export interface Reports {
   readonly byNode: ReadonlyMap<string, Report>;
-  /** @param status of the node's NodeTopology, as the API server gave it; undefined: there is none */
+  /** @param status from the node's NodeTopology, as received; undefined: there is none */
   take(node: string, status: unknown): void;
 }
 
@@ -82,7 +85,7 @@ export function createReports(changed: (node: string) => void): Reports {
         pinning: status.pinning ?? [],
       };
     } catch {
-      // Its node is shown as quarantined; the extender says in an Event what is wrong.
+      // The page shows the node in quarantine; an Event of the extender has the reason.
       return CONTRADICTS_ITSELF;
     }
   };
@@ -95,7 +98,7 @@ export function createReports(changed: (node: string) => void): Reports {
       if (status == null) byNode.delete(node);
       else byNode.set(node, read(node, status));
       const after = keys.get(node);
-      // Released last, so that a shape that the node keeps is not made ready again.
+      // Released last, so that a shape that the node keeps is not prepared again.
       if (before !== undefined) {
         keys.set(node, before);
         release(node);
@@ -106,10 +109,10 @@ export function createReports(changed: (node: string) => void): Reports {
   };
 }
 
-/** What a report says of a node apart from its pods. */
+/** The part of a report that does not depend on pods. */
 type Lasting = Omit<NodeTopologyStatus, 'assignments' | 'conditions' | 'pinning' | 'refusals'>;
 
-/** Shapes that differ in what the page does not show (memory, say) have the same content. */
+/** Shapes that only differ in data that the page does not show, such as memory, have the same content. */
 function shapeContent({ cells, cores, reserved, cpuManager, topologyManager, ...more }: Lasting): string {
   return JSON.stringify({
     cells: cells.map(({ id, cpus }) => [id, cpus]),

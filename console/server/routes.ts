@@ -9,22 +9,22 @@ import { type Asked, createQuestions } from './questions.ts';
 import { streamEvents } from './stream.ts';
 
 export interface RouteOptions extends Asked {
-  /** The host that is listened on. */
+  /** The host that the server listens on. */
   readonly host: string;
   readonly feed: Feed;
-  /** The folder of the page's files. */
+  /** The directory of the page's files. */
   readonly assets: string;
   readonly log: Logger;
 }
 
-/** What is answered. */
+/** The handler of requests. */
 export interface Routes {
   readonly handler: RequestListener;
-  /** Ends the pages' streams; those that come later are refused. */
+  /** Ends the pages' streams and refuses new ones. */
   close(): void;
 }
 
-/** Pages that are kept up to date at the same time. */
+/** Number of pages that receive updates at the same time. */
 const MOST_VIEWERS = 16;
 
 const FILES: Readonly<Record<string, { readonly file: string; readonly type: string }>> = {
@@ -34,7 +34,7 @@ const FILES: Readonly<Record<string, { readonly file: string; readonly type: str
   '/icon.svg': { file: 'icon.svg', type: 'image/svg+xml' },
 };
 
-/** Everything comes from here, nothing is evaluated, and no other page may show this one in a frame. */
+/** All content comes from this server, no code is evaluated, and no other page may embed this one in a frame. */
 const HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; " +
@@ -47,7 +47,10 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/** The page's files, its stream of records, and answers about one node or VM. Only GET is answered, and nothing changes anything. */
+/**
+ * The page's files, its stream of records, and queries about one node or VM. Only GET is accepted, and nothing changes
+ * anything.
+ */
 export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions): Routes {
   const streams = new Set<{ close(): void }>();
   const questions = createQuestions(asked);
@@ -95,13 +98,13 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
   };
 }
 
-/** Why a request is not even looked at. */
+/** Why a request is refused before it is processed. */
 function refusal(request: IncomingMessage, listensOn: string): readonly [number, string] | undefined {
   if (request.method !== 'GET') return [405, 'method not allowed: the console is read-only and answers only GET'];
   if (!isOwnHost(request.headers.host, listensOn)) {
     return [421, 'unexpected Host header; use http://localhost'];
   }
-  // Browsers say so of requests that another site's page makes. A link from there may lead here, and nothing else.
+  // Browsers mark requests from pages of other sites. Such a page may link to this one, but nothing else.
   const isForeign = ['cross-site', 'same-site'].includes(headerOf(request, 'sec-fetch-site') ?? '');
   if (isForeign && headerOf(request, 'sec-fetch-mode') !== 'navigate')
     return [403, 'requests from other sites are refused'];

@@ -3,16 +3,14 @@ import { runningState, type VmState } from '../../model/vm-state/state.ts';
 import type { Cluster } from './cluster.ts';
 import type { ShownPod } from './pods.ts';
 
-/**
- * How a pod is where it runs, in the words of `plumbline explain`. Whether a VM made its instance is not read here.
- */
+/** The state of a running pod, as in `plumbline explain`, without knowing whether its instance has a VM. */
 export function stateWhereItRuns(
   pod: ShownPod,
   cluster: Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'paused'>,
 ): Pick<VmState, 'verdict' | 'reason' | 'text'> {
   const { namespace, name, vm, node = '', needs, bypasses } = pod;
   const paused = vm === undefined ? undefined : cluster.paused.get(`${namespace}/${vm}`);
-  // While a VM migrates, the launcher on the other node is the target's.
+  // During a migration the launcher on the other node is the target.
   const pause = paused?.node === node ? paused.pause : undefined;
   const instance = pause && { phase: 'Running', pause };
   const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: nodeFacts(pod, node, cluster) };

@@ -7,29 +7,29 @@ import { WIRE_VERSION } from './records.ts';
 export interface StreamOptions {
   readonly feed: Feed;
   readonly response: ServerResponse;
-  /** Whether the client reads gzip: a snapshot of 5,000 nodes is a tenth then. */
+  /** Whether the client accepts gzip, which reduces a snapshot of 5,000 nodes to a tenth. */
   readonly gzip: boolean;
-  /** The id of the last event the client has, if it had one. */
+  /** The id of the client's last event, if any. */
   readonly lastId: string | undefined;
   /** Milliseconds between heartbeats. */
   readonly beat?: number;
-  /** Milliseconds that a client may take to read what was sent before its connection is ended. */
+  /** Milliseconds that a client may take to read before its connection is closed. */
   readonly patience?: number;
 }
 
 const BEAT = 5000;
 const PATIENCE = 60_000;
-/** Characters of one event, about. */
+/** Approximate number of characters of one event. */
 const EVENT = 32_768;
 
 /**
- * Server-sent events for one page. `hello` says whether the following records add to what the page has (`resumed`) or replace it;
- * then come records, each event with the id to resume from; `ready` once everything has gone out; `beat` shows that the
- * line is alive.
+ * Server-sent events for one page. `hello` says whether the following records add to those on the page (`resumed`) or
+ * replace them. Then follow records; each event has the id to resume from. `ready` marks the end of the snapshot, and
+ * `beat` shows that the connection is alive.
  *
- * The next event is made only when the socket has taken the last one, from whatever is newest then: so of a page that
- * reads slowly nothing piles up here, and what changed ten times meanwhile goes out once. A page that reads nothing at
- * all is cut off, and catches up when it comes back.
+ * The next event is only built when the socket has accepted the last one, from the newest records. So a slow page has
+ * no queue here, and something that changed ten times in between is sent once. A page that reads nothing is
+ * disconnected, and catches up when it reconnects.
  */
 export function streamEvents(options: StreamOptions): { close(): void } {
   const { feed, response, gzip, lastId, beat = BEAT, patience = PATIENCE } = options;
@@ -41,7 +41,7 @@ export function streamEvents(options: StreamOptions): { close(): void } {
   let seen = 0;
   let toldReady = false;
   let closed = false;
-  /** Since when the client has not taken what was sent. */
+  /** Time since which the client has not read. */
   let waitsSince: number | undefined;
 
   response.writeHead(200, {
@@ -62,7 +62,7 @@ export function streamEvents(options: StreamOptions): { close(): void } {
     write('hello', JSON.stringify({ wire: WIRE_VERSION, resumed: from > 0, nodes: feed.records.size }));
   };
 
-  /** One event of what is newest; undefined when there is nothing to tell. */
+  /** One event with the newest records; undefined if there are none. */
   const nextEvent = (): { readonly data: string; readonly last: number } | undefined => {
     const parts: string[] = [];
     let length = 0;

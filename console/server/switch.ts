@@ -1,27 +1,27 @@
-/** Threads of one process of Open vSwitch that are alike. */
+/** Equal threads of one process of Open vSwitch. */
 export interface SwitchThreads {
-  /** `ovs-vswitchd`, and its role where it has one. */
+  /** `ovs-vswitchd`, with its role if it has one. */
   readonly process: string;
   readonly pid: number;
   /** `handler`, `pmd-c01/id:8`, … */
   readonly kind: string;
   readonly threads: number;
-  /** CPUs that the kernel lets them run on, as a list. */
+  /** CPU list of the CPUs on which the kernel lets them run. */
   readonly allowed: string;
-  /** CPUs that they belong on; null for threads that are left alone, and while nothing is set. */
+  /** Wanted CPUs; null for threads that are not managed, and while no affinity is set. */
   readonly wanted: string | null;
-  /** Why they are not there, or are left alone. */
+  /** Why the threads are elsewhere, or are not managed. */
   readonly note: string;
 }
 
-/** Where Open vSwitch's threads are on a node, as its agent reads them from the kernel when it is asked. */
+/** The CPUs of Open vSwitch's threads on a node, which its agent reads from the kernel for each query. */
 export interface SwitchPicture {
-  /** Whether the agent moves them. */
+  /** Whether the agent moves threads. */
   readonly enabled: boolean;
   readonly wanted: string | null;
   readonly problems: readonly string[];
   readonly threads: readonly SwitchThreads[];
 }
 
-/** Asks the agent of a node, or says in words why it cannot be asked. */
+/** Queries the agent of a node. `why` says why there is no answer. */
 export type AskSwitch = (node: string) => Promise<{ readonly answer: SwitchPicture } | { readonly why: string }>;

@@ -4,7 +4,7 @@ export type Answer<T> = { readonly found: T } | { readonly failed: string } | un
 
 const TRIES = 5;
 
-/** Asks the console's server; a server that is busy with the same question for another page is asked again. */
+/** Sends a query to the console's server; retries if the server is busy with a query of another page. */
 export async function askServer<T>(url: string, signal: AbortSignal): Promise<Answer<T>> {
   try {
     for (let tries = 1; ; tries++) {
@@ -18,7 +18,7 @@ export async function askServer<T>(url: string, signal: AbortSignal): Promise<An
   }
 }
 
-/** An answer of the server that is asked for again every so many milliseconds while the page is looked at. */
+/** A response of the server, refreshed at an interval in milliseconds while the page is visible. */
 export function useAnswer<T>(url: string, refresh: number): Answer<T> {
   const [answer, setAnswer] = useState<Answer<T>>(undefined);
   useEffect(() => {

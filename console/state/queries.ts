@@ -11,7 +11,7 @@ const VMS: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all
 const VM_SORTS: readonly VmSort[] = ['name', 'node', 'cpus', 'verdict'];
 const VM_FILTERS: readonly VmFilter[] = ['all', 'attention', 'mask'];
 
-/** What the lists are searched, filtered and sorted by; the address has it too, so that a link shows the same. */
+/** Search, filter and order of the lists; also in the address, so that a link shows the same. */
 export const nodeQuery = signal<NodeQuery>(NODES);
 export const vmQuery = signal<VmQuery>(VMS);
 
@@ -23,7 +23,7 @@ export function parametersOf(list: ListName): string {
   return list === 'vms' ? queryText(vmQuery.value, VMS) : '';
 }
 
-/** Takes over the parameters of an address. */
+/** Sets a list's query from the parameters of an address. */
 export function takeParameters(list: ListName, text: string): void {
   if (text !== parametersOf(list)) {
     if (list === 'nodes') nodeQuery.value = parseQuery(text, NODES, NODE_SORTS, NODE_FILTERS);

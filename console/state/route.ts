@@ -1,10 +1,10 @@
 import { effect, signal } from '@preact/signals';
 import { type ListName, parametersOf, takeParameters } from './queries.ts';
 
-/** What is looked at: kept in the address, so that a picture can be linked to and the browser's Back works. */
+/** The current selection. It is in the address, so that users can link to a view and the browser's Back works. */
 export interface Route {
   readonly list: ListName;
-  /** Name of a node; namespace/name of a VM, or of a pod that waits. */
+  /** Name of a node; namespace/name of a VM or of a waiting pod. */
   readonly chosen?: string;
 }
 
@@ -12,7 +12,7 @@ const LISTS: readonly ListName[] = ['nodes', 'vms', 'waiting'];
 
 export const route = signal<Route>(parse(location.hash));
 
-/** With what the list is searched and sorted by, so that it is the same behind what was chosen. */
+/** Includes the list's query, so that the list behind a selection stays the same. */
 export function hashOf({ list, chosen }: Route): string {
   const path = chosen === undefined ? '' : `/${chosen.split('/').map(encodeURIComponent).join('/')}`;
   return `#/${list}${path}${parametersOf(list)}`;
@@ -43,7 +43,7 @@ export function followAddress(): void {
   addEventListener('hashchange', () => {
     route.value = parse(location.hash);
   });
-  // A search is part of the address, and no step of the browser's Back.
+  // A search changes the address without adding a step to the browser's history.
   effect(() => {
     const hash = hashOf(route.value);
     if (location.hash !== '' || parametersOf(route.value.list) !== '') {

@@ -7,19 +7,19 @@ import { findVms, needsAttention, vmsOf } from '../data/vm-list.ts';
 import type { Status } from '../data/wire.ts';
 import { nodeQuery, vmQuery } from './queries.ts';
 
-/** The cluster; what follows are the signals by which the page hears of its changes. */
+/** The cluster. The signals below announce its changes to the page. */
 export const store = new Store();
 
 export const line = signal<LineState>('connecting');
-/** Milliseconds of the monotonic clock since when there has been no line. */
+/** Milliseconds of the monotonic clock since which there is no connection. */
 export const brokenSince = signal<number | undefined>(undefined);
-/** Everything has come in once. */
+/** Whether the first snapshot is complete. */
 export const ready = signal(false);
 export const status = signal<Status | undefined>(undefined);
 
-/** Changes of nodes, at most once a frame. */
+/** Changes of nodes, at most once per frame. */
 export const nodeChanges = signal(0);
-/** The same for what is worked out of all nodes, where twice a second is enough for a reader. */
+/** The same for results that depend on all nodes, for which twice a second is enough. */
 export const nodeChangesSlow = signal(0);
 export const podChanges = signal(0);
 
@@ -29,7 +29,7 @@ const names = computed(() => {
 });
 const namings = signal(0);
 
-/** The numbers of the nodes to be listed, in order. */
+/** The indexes of the nodes to list, in order. */
 export const order = computed(() => {
   nodeChangesSlow.value;
   const nodes = names.value.flatMap((id) => store.nodes.get(id) ?? []);
@@ -41,13 +41,13 @@ export const totals = computed(() => {
   return totalsOf(store.nodes.values());
 });
 
-/** Every VM that runs, and those that the list's query finds. */
+/** All running VMs, and those that match the list's query. */
 export const vms = computed(() => {
   nodeChangesSlow.value;
   return vmsOf(store.nodes.values(), store.running.values());
 });
 export const foundVms = computed(() => findVms(vms.value, vmQuery.value));
-/** VMs that run and are not as they were promised: of these there are records, so that the others need not be looked at. */
+/** Running VMs that are not as promised. They have records, so that the others need not be checked. */
 export const vmsToLookAt = computed(() => {
   nodeChangesSlow.value;
   let count = 0;
@@ -55,7 +55,7 @@ export const vmsToLookAt = computed(() => {
   return count;
 });
 
-/** Pods that wait, the longest first. */
+/** Waiting pods, longest waiting first. */
 export const waiting = computed((): readonly PodItem[] => {
   podChanges.value;
   const oldest = (pod: PodItem) => pod.since ?? '~';
@@ -69,7 +69,7 @@ let frame = 0;
 let slow: ReturnType<typeof setTimeout> | undefined;
 let slowLast = Number.NEGATIVE_INFINITY;
 
-/** Signals changes with the next frame; a hidden page draws nothing. */
+/** Signals changes in the next frame; a hidden page renders nothing. */
 function schedule(): void {
   if (frame === 0) frame = requestAnimationFrame(tell);
   slow ??= setTimeout(tellSlow, Math.max(0, slowLast + SLOW - performance.now()));
@@ -89,7 +89,7 @@ function tellSlow(): void {
   nodeChangesSlow.value = store.changes;
 }
 
-/** Opens the line; from now on the signals follow the cluster. */
+/** Opens the connection; from now on the signals follow the cluster. */
 export function follow(): void {
   connect({
     onRecords(records) {

@@ -7,7 +7,7 @@ const KEY = 'plumbline-theme';
 
 export const theme = signal<Theme>(remembered());
 
-/** The style sheet follows the system where the attribute is absent. */
+/** Without the attribute the style sheet follows the system. */
 export function applyTheme(to: Theme): void {
   theme.value = to;
   if (to === 'auto') delete document.documentElement.dataset['theme'];
@@ -15,7 +15,7 @@ export function applyTheme(to: Theme): void {
   try {
     localStorage.setItem(KEY, to);
   } catch {
-    // A browser that keeps nothing follows the system with the next page.
+    // Without storage, the next page follows the system.
   }
 }
 

@@ -5,7 +5,7 @@ export type Zone = (typeof ZONES)[number];
 
 const KEY = 'plumbline-time-zone';
 
-/** In which zone times are written. */
+/** The time zone of displayed times. */
 export const zone = signal<Zone>(remembered());
 
 export function applyZone(to: Zone): void {
@@ -13,11 +13,11 @@ export function applyZone(to: Zone): void {
   try {
     localStorage.setItem(KEY, to);
   } catch {
-    // A browser that keeps nothing shows local times with the next page.
+    // Without storage, the next page shows local times.
   }
 }
 
-/** `2026-05-04 10:00:00`, with `UTC` or the distance from it; as it is if it is no time. */
+/** `2026-05-04 10:00:00`, with `UTC` or the offset; unchanged if the text is not a time. */
 export function timeText(
   time: string,
   { withZone = true, in: at = zone.value }: { withZone?: boolean; in?: Zone } = {},

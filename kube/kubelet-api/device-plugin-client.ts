@@ -11,18 +11,18 @@ import {
 } from './gen/device-plugin.ts';
 import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transport.ts';
 
-/** The only version of the API there is. */
+/** The only version of the device plugin API. */
 export const DEVICE_PLUGIN_VERSION = 'v1beta1';
 /** The kubelet's registration socket, inside its device-plugins directory. */
 export const KUBELET_SOCKET = 'kubelet.sock';
 export const HEALTHY = 'Healthy';
 export const UNHEALTHY = 'Unhealthy';
 
-/** The kubelet's own limit for PreStartContainer. */
+/** The kubelet's own timeout of PreStartContainer. */
 export const PRE_START_DEADLINE_SECONDS = 30;
 
 /**
- * Announces a plugin to the kubelet behind `socketPath`.
+ * Registers a plugin with the kubelet that serves `socketPath`.
  * @throws KubeletApiError
  */
 export async function registerPlugin(
@@ -46,7 +46,7 @@ export async function registerPlugin(
 /** The kubelet's side of a device plugin. */
 export interface DevicePluginClient {
   options(limits?: CallLimits): Promise<DevicePluginOptions>;
-  /** Each whole list as the plugin sends it, until the signal aborts (ends) or the plugin goes (throws). */
+  /** Each complete list that the plugin sends. Ends when the signal aborts; throws when the plugin stops. */
   listAndWatch(signal: AbortSignal): AsyncIterable<readonly Device[]>;
   allocate(
     containers: readonly (readonly string[])[],
@@ -56,7 +56,7 @@ export interface DevicePluginClient {
   close(): void;
 }
 
-/** A client of one plugin's socket, as a kubelet uses it. Every call throws KubeletApiError. */
+/** Creates a client of one plugin's socket, as a kubelet uses it. Every call throws KubeletApiError. */
 export function createDevicePluginClient(socketPath: string): DevicePluginClient {
   const client = new GeneratedClient(unixAddress(socketPath), credentials.createInsecure(), CHANNEL_OPTIONS);
   const call = (method: string) => ({ method, socketPath });

@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { PlumblineError } from '../../model/errors.ts';
 
-/** Why a call to the kubelet (or from it to a plugin) failed, in words that can label a metric. */
+/** Why a call to the kubelet, or from it to a plugin, failed. The values are metric labels. */
 export type KubeletApiCode =
   | 'unavailable'
   | 'deadline'
@@ -22,7 +22,7 @@ const CODES: Readonly<Partial<Record<number, KubeletApiCode>>> = {
   [status.FAILED_PRECONDITION]: 'refused',
 };
 
-/** A failed call over one of the kubelet's sockets: which call, on which socket, what the other side said. */
+/** A failed call over one of the kubelet's sockets, with the method, the socket and the message of the other side. */
 export class KubeletApiError extends PlumblineError {
   declare readonly code: KubeletApiCode;
 

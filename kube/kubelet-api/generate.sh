@@ -14,8 +14,8 @@ if [ ! -x "$plugin" ]; then
   exit 1
 fi
 
-# The source's own types: no JSON forms (nothing reads them), 64-bit ids as numbers (they are CPU and NUMA node
-# ids; a number beyond 2^53 throws), ESM imports that end in .ts.
+# Options: no JSON conversion (unused), 64-bit ids as numbers (they are CPU and NUMA node ids; a number above 2^53
+# throws), ESM imports with the extension .ts.
 options=env=node,esModuleInterop=true,importSuffix=.ts,outputServices=grpc-js,outputJsonMethods=false
 options=$options,useExactTypes=false,forceLong=number,useDate=false,unrecognizedEnum=false
 options=$options,removeComments=true,exportCommonSymbols=false

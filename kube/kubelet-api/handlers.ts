@@ -6,7 +6,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 
-/** An error that a handler throws on purpose: the gRPC status and the text the other side will see. */
+/** An error that a handler throws on purpose, with the gRPC status and the text for the caller. */
 export class RpcError extends Error {
   readonly status: number;
 
@@ -17,7 +17,9 @@ export class RpcError extends Error {
   }
 }
 
-/** A unary gRPC handler from an async function; RpcError keeps its status, any other error is INTERNAL. */
+/**
+ * Makes a unary gRPC handler from an async function. An RpcError keeps its status; any other error becomes INTERNAL.
+ */
 export function unaryHandler<Request, Response>(
   answer: (request: Request, signal: AbortSignal) => Response | Promise<Response>,
 ): handleUnaryCall<Request, Response> {
@@ -31,7 +33,7 @@ export function unaryHandler<Request, Response>(
   };
 }
 
-/** The signal that aborts when the caller cancels, its deadline passes or its connection breaks. */
+/** A signal that aborts when the caller cancels, its deadline passes or its connection breaks. */
 export function abortSignalOf(
   call: ServerUnaryCall<never, never> | ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>,
 ): AbortSignal {

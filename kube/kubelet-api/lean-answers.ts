@@ -7,12 +7,12 @@ import {
   PodResources,
 } from './gen/pod-resources.ts';
 
-/** Whether devices of a resource are wanted, by the resource's name. */
+/** Whether to decode the devices of a resource, by the resource's name. */
 export type DeviceFilter = (resourceName: string) => boolean;
 
 /**
- * Decodes a List to the pods' and containers' names, their CPUs, and the devices that are wanted. The rest is stepped
- * over undecoded: an answer may be 16 MiB of other vendors' devices, and as objects several times that.
+ * Decodes the response of List: names of pods and containers, their CPUs, and the wanted devices. It skips the rest
+ * without decoding: a response may contain 16 MiB of other vendors' devices, which need several times that as objects.
  */
 export function decodeLeanList(bytes: Uint8Array, wanted: DeviceFilter): ListPodResourcesResponse {
   const podResources: PodResources[] = [];
@@ -24,7 +24,7 @@ export function decodeLeanList(bytes: Uint8Array, wanted: DeviceFilter): ListPod
   return { podResources };
 }
 
-/** The same of GetAllocatableResources: the CPUs, and the devices that are wanted. */
+/** Decodes the response of GetAllocatableResources: the CPUs and the wanted devices. */
 export function decodeLeanAllocatable(bytes: Uint8Array, wanted: DeviceFilter): AllocatableResourcesResponse {
   const answer = AllocatableResourcesResponse.create();
   eachField(bytes, (field, reader, wireType) => {
@@ -78,7 +78,9 @@ function readIds(reader: BinaryReader, wireType: number, into: number[]): void {
   while (reader.pos < end) into.push(Number(reader.int64()));
 }
 
-/** Calls `visit` with each field's number; what it does not read (and so answers false for) is skipped. */
+/**
+ * Calls `visit` with each field's number. If `visit` returns false, it has not read the field, which is then skipped.
+ */
 function eachField(bytes: Uint8Array, visit: (field: number, reader: BinaryReader, wireType: number) => boolean): void {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {

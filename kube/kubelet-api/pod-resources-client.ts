@@ -10,35 +10,40 @@ import {
 import { type DeviceFilter, decodeLeanAllocatable, decodeLeanList } from './lean-answers.ts';
 import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transport.ts';
 
-/** The kubelet's PodResources socket below its root directory. */
+/** Path of the kubelet's PodResources socket below its root directory. */
 export const POD_RESOURCES_SOCKET = 'pod-resources/kubelet.sock';
 
-/** What the kubelet says about who holds which resources. */
+/** The kubelet's PodResources API: which container has which CPUs and devices. */
 export interface PodResourcesClient {
   /**
-   * Every pod, by name, with each container's devices and exclusive CPUs. Empty for a while after a kubelet start.
+   * Every pod by name, with the devices and exclusive CPUs of each container. Empty for some time after the kubelet
+   * starts.
    * @throws KubeletApiError
    */
   list(limits?: CallLimits): Promise<readonly PodResources[]>;
   /**
-   * What may be given exclusively; `cpuIds` is empty until the CPU manager has started and under policy none.
+   * CPUs and devices that the kubelet can assign. `cpuIds` is empty before the CPU manager starts and under policy
+   * none.
    * @throws KubeletApiError
    */
   allocatable(limits?: CallLimits): Promise<AllocatableResourcesResponse>;
   /**
-   * One pod.
-   * @throws KubeletApiError with code `not-found` if there is none
+   * One pod; undefined if the response has none.
+   * @throws KubeletApiError with code `not-found` if the kubelet does not have the pod
    */
   get(name: string, namespace: string, limits?: CallLimits): Promise<PodResources | undefined>;
   close(): void;
 }
 
 export interface PodResourcesOptions {
-  /** Devices of which resources are wanted; the others, memory and dynamic resources are not even decoded. Default: all. */
+  /**
+   * Resources whose devices to decode. The client never decodes other devices, memory or dynamic resources. Default:
+   * all.
+   */
   readonly devices?: DeviceFilter;
 }
 
-/** A client of the PodResources socket. Connects at the first call and again after each loss. */
+/** Creates a client of the PodResources socket. It connects at the first call and reconnects after each loss. */
 export function createPodResourcesClient(
   socketPath: string,
   { devices }: PodResourcesOptions = {},

@@ -8,18 +8,18 @@ import {
 } from '@grpc/grpc-js';
 import { KubeletApiError } from './errors.ts';
 
-/** A List of 250 pods with many devices exceeds gRPC's default of 4 MiB. In bytes. */
+/** Bytes. The response of List for 250 pods with many devices exceeds gRPC's default of 4 MiB. */
 export const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** Seconds after which a unary call over a local socket is given up. */
+/** Timeout of a unary call over a local socket, in seconds. */
 export const DEFAULT_DEADLINE_SECONDS = 5;
 
-/** A local socket costs nothing to try again, so the backoff ends at one second instead of gRPC's two minutes. */
+/** Connecting to a local socket is cheap, so the backoff is at most one second instead of gRPC's two minutes. */
 export const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1000,
-  // A proxy in the environment is for other hosts; a service config would be looked up in DNS.
+  // A proxy from the environment must not apply to local sockets, and a service config would need DNS.
   'grpc.enable_http_proxy': 0,
   'grpc.service_config_disable_resolution': 1,
   'grpc.enable_channelz': 0,
@@ -27,24 +27,24 @@ export const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.use_local_subchannel_pool': 1,
 };
 
-/** Channelz stays on: without it grpc-js 1.14 forgets its sessions, and forceShutdown leaves them open. */
+/** Channelz stays enabled: without it grpc-js 1.14 loses track of its sessions, and forceShutdown leaves them open. */
 export const SERVER_OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
 };
 
-/** How long one call may take and who may end it earlier. */
+/** The deadline of one call and the signal that cancels it. */
 export interface CallLimits {
   readonly signal?: AbortSignal | undefined;
   /** Default 5. */
   readonly deadlineSeconds?: number | undefined;
 }
 
-/** The gRPC address of a unix socket given by its absolute path. */
+/** The gRPC address of a Unix socket with an absolute path. */
 export function unixAddress(socketPath: string): string {
   return `unix:${socketPath}`;
 }
 
-/** What an error should name: the method as the kubelet calls it, and the socket. */
+/** The method and the socket of a call, for error messages. The method has the kubelet's name. */
 export interface CallSite {
   readonly method: string;
   readonly socketPath: string;
@@ -52,8 +52,8 @@ export interface CallSite {
 
 /**
  * Makes one unary call.
- * @throws KubeletApiError with code `cancelled` when the signal aborts, `deadline` when time is up, or what the other
- *   side answered
+ * @throws KubeletApiError with code `cancelled` when the signal aborts, `deadline` when the deadline passes, otherwise
+ * with the status from the other side
  */
 export function unary<Response>(
   site: CallSite,
@@ -79,7 +79,10 @@ export function unary<Response>(
 
 const CANCELLED = { code: 1, details: 'the caller gave up' };
 
-/** Binds a server to a unix socket path that must be free; the kubelet's sockets need no TLS, the directory guards them. */
+/**
+ * Binds a server to a Unix socket path that must be free. The kubelet's sockets need no TLS: the permissions of their
+ * directory protect them.
+ */
 export function bindUnix(server: Server, socketPath: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.bindAsync(unixAddress(socketPath), ServerCredentials.createInsecure(), (error) => {
@@ -89,7 +92,7 @@ export function bindUnix(server: Server, socketPath: string): Promise<void> {
   });
 }
 
-/** Ends a server: running calls get `graceSeconds`, then they are cut. */
+/** Stops a server. Running calls get `graceSeconds` to finish; then their connections are closed. */
 export function closeServer(server: Server, graceSeconds = 1): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.forceShutdown(), graceSeconds * 1000);

@@ -5,11 +5,11 @@ import { cut } from '../brief.ts';
 export interface PatchOperation {
   readonly op: 'add' | 'replace' | 'remove';
   readonly path: string;
-  /** Absent where `op` is remove. */
+  /** Absent if `op` is remove. */
   readonly value?: unknown;
 }
 
-/** What a review came to. Without a patch the object is admitted as it is. */
+/** The result of a review. Without a patch the object is admitted unchanged. */
 export type AdmissionAnswer =
   | { readonly allowed: true; readonly patch?: readonly PatchOperation[]; readonly warnings?: readonly string[] }
   | RefusedAnswer;
@@ -22,18 +22,18 @@ export interface RefusedAnswer {
   readonly warnings?: readonly string[];
 }
 
-/** Characters of a message, of a place where something is wrong, and of one key in it. Reviews come before validation. */
+/** Characters of a message, of a path and of one key in a path. A review is not validated yet when these apply. */
 const LONGEST_MESSAGE = 1024;
 const LONGEST_ISSUES = 300;
 const LONGEST_KEY = 80;
 
-/** An answer that refuses. `code` is an HTTP status, and the message is cut to 1024 characters. */
+/** A refusal. `code` is an HTTP status; the message is cut to 1024 characters. */
 export function refused(code: number, message: string, warnings: readonly string[] = []): RefusedAnswer {
   const text = cut(`plumbline: ${message}`, LONGEST_MESSAGE);
   return { allowed: false, code, message: text, ...(warnings.length === 0 ? {} : { warnings }) };
 }
 
-/** The first few places where a value did not fit its schema, on one line. Keys in a path are the caller's. */
+/** The first few places where a value does not match its schema, on one line. The caller chooses the keys in a path. */
 export function issuesText(error: z.ZodError): string {
   const issues = error.issues.slice(0, 3).map(({ path, message }) => {
     const where = path.map((part) => cut(String(part), LONGEST_KEY)).join('.');

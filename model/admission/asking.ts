@@ -4,8 +4,9 @@ import { CPU_MASK_ANNOTATION, FULL_PCPUS_ANNOTATION, NUMA_AFFINITY_ANNOTATION } 
 import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
 
 /**
- * Without any of these a launcher is aligned only if all are, has no network that it is held to, and no mask. The webhook
- * configurations name them too, so that no other launcher waits for this webhook.
+ * The annotations that opt in. A launcher without any of them changes only if the policy aligns all launchers, if it
+ * has a required network or if it has a mask. The webhook configurations list the same names, so that no other launcher
+ * waits for this webhook.
  */
 export const ASKING: readonly string[] = [
   FULL_PCPUS_ANNOTATION,

@@ -11,32 +11,32 @@ import { PLACED_RESOURCE } from '../names.ts';
 import type { Done, Place } from './decision.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts } from './facts.ts';
 
-/** What happens to the CPUs of a pod, whether it is a launcher or asked for whole cores by itself. */
+/** The CPU changes of a pod: of a launcher, or of an ordinary pod that asks for whole cores. */
 export interface PodCpus {
-  /** Whether the kubelet gives it CPUs of its own. */
+  /** Whether the kubelet gives the pod exclusive CPUs. */
   readonly exclusive: boolean;
-  /** Whether Plumbline answers for whole cores: then it keeps the pod from nodes that would reject them. */
+  /** Whether Plumbline is responsible for whole cores: it then keeps the pod from nodes that would reject it. */
   readonly answered: boolean;
   readonly threadsPerCore: number | undefined;
-  /** The containers with CPUs of their own, by what they end up with. */
+  /** The containers with exclusive CPUs, with the CPUs that they get. */
   readonly amounts: readonly Pick<IntegralContainer, 'list' | 'cpus'>[];
-  /** The containers that may change; `cpus` is undefined for one that keeps its CPUs. */
+  /** The containers that may change; `cpus` is undefined for a container that keeps its CPUs. */
   readonly containers: readonly (Place & { readonly cpus: number | undefined })[];
-  /** The container that takes the devices. */
+  /** The container that requests the device resources. */
   readonly bearer: Place | undefined;
-  /** Plumbline's resources that the bearer takes besides those of its networks. */
+  /** Plumbline's resources that this container requests in addition to those of its networks. */
   readonly own: readonly string[];
-  /** For the decision annotation: CPUs by container, and how many of them were added to what the VMI needs. */
+  /** For the decision annotation: CPUs by container, and the number of CPUs added to those that the VMI needs. */
   readonly stated: Readonly<Record<string, number>>;
   readonly padding: number;
-  /** For the same: why a launcher that asks for whole cores is left as it is. */
+  /** For the decision annotation: why a launcher that asks for whole cores is not padded. */
   readonly unpadded?: string | undefined;
   readonly done: readonly Done[];
   readonly findings: readonly Finding[];
 }
 
 /**
- * The CPUs of a launcher: `compute` alone is padded, and has the devices.
+ * The CPUs of a launcher. Only `compute` is padded and requests device resources.
  * @throws ParseError if an amount is malformed
  */
 export function cpusOfLauncher(
@@ -69,9 +69,10 @@ export function cpusOfLauncher(
 }
 
 /**
- * The CPUs of an ordinary pod that asks for whole cores: every container with CPUs of its own is rounded up. The first
- * of them that runs on has the devices, and among them the one that has the extender look at the pod: an init container
- * is gone when the networks are in use. Only its annotation records the change, since it has no VMI.
+ * The CPUs of an ordinary pod that asks for whole cores: every container with exclusive CPUs is rounded up. The first
+ * of them that keeps running requests the device resources, including the one that makes the scheduler call the
+ * extender. Init containers do not qualify, because they have ended when the networks are in use. Only the decision
+ * annotation records the change, since there is no VMI.
  * @throws ParseError if an amount is malformed
  */
 export function cpusOfOrdinary({ pod, cluster, settings }: OrdinaryFacts): PodCpus {
@@ -95,7 +96,10 @@ export function cpusOfOrdinary({ pod, cluster, settings }: OrdinaryFacts): PodCp
   };
 }
 
-/** Of a launcher that has asked; the other reasons are not about one, or leave it with whole cores. */
+/**
+ * Reasons for not padding a launcher that asks for whole cores. The other reasons apply to other pods, or to launchers
+ * that have whole cores.
+ */
 const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'gate-off': 'the webhook runs with --full-pcpus-only false',
   'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
@@ -104,7 +108,9 @@ const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'no-exclusive-cpus': 'compute does not ask for a whole number of CPUs, request and limit alike',
 };
 
-/** The CPUs that a pod has while it runs, at the least: sidecars, which are init containers, are left out. */
+/**
+ * CPUs that a pod has at least while it runs: those of its containers, without init containers. Sidecars do not count.
+ */
 export function lastingCpus({ amounts }: Pick<PodCpus, 'amounts'>): number {
   return amounts.reduce((sum, { list, cpus }) => (list === 'containers' ? sum + cpus : sum), 0);
 }
@@ -121,5 +127,5 @@ function paddingDone(alignment: Alignment): readonly Done[] {
   return [{ reason: PADDED, message }];
 }
 
-/** True of a launcher that was not created as well: its padding counts against a quota. */
+/** Event reason. It also applies to a launcher that a quota then refuses: the quota counts the padding. */
 export const PADDED = 'PaddedToWholeCores';

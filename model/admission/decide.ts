@@ -17,18 +17,17 @@ import { schedulingOf } from './scheduling.ts';
 import { decisionText, NOTHING_TO_DO, placementText } from './texts.ts';
 
 /**
- * Decides about one pod, at whichever point of its admission. A pod that is neither a launcher nor asks for whole cores
- * is admitted unchanged. A launcher for which its VMI can change nothing is admitted unchanged, too. For any other
- * launcher:
+ * Decides about one pod, on each of its admission passes. It admits a pod unchanged if the pod is neither a launcher
+ * nor asks for whole cores, and a launcher if its VMI cannot change anything. For any other launcher:
  *
- * | its VMI | outcome | |---|---| | found | padded and given its devices, as its annotations and networks ask | |
- * absent (404) | admitted unchanged, with a warning: the pod's owner is gone and the pod will be collected | | another
- * uid | the same: the pod belongs to a VMI that was deleted and re-created | | unreadable (timeout, no permission) |
- * refused with 503: virt-controller creates the launcher again in a moment, and a launcher admitted unpadded would
- * never be scheduled |
+ * - VMI found: the launcher is padded and requests device resources, as annotations and networks require.
+ * - VMI absent (404): admitted unchanged, with a warning. The owner is gone and the pod will be garbage-collected.
+ * - VMI with another uid: the same. The pod belongs to a VMI that was deleted and created again.
+ * - VMI unreadable (timeout, no permission): refused with 503. virt-controller creates the launcher again soon, and an
+ *   unpadded launcher would never be scheduled.
  *
- * Annotations that cannot be read refuse the pod (400) with the reason. A pod that nothing was decided for and that has
- * Plumbline's resources or decision is refused (403).
+ * Annotations that cannot be parsed refuse the pod (400) with the reason. A pod without a decision that has Plumbline's
+ * resources or decision annotation is refused (403).
  */
 export function decide(facts: PodFacts): Decision {
   try {
@@ -82,7 +81,10 @@ interface Parts {
   readonly vmi?: (VmiShape & NetworkedVmi) | undefined;
 }
 
-/** CPUs, devices, nodes and scheduler of a pod, and what refuses it. @throws ParseError if an annotation is malformed */
+/**
+ * Decides CPUs, devices, nodes and scheduler of a pod, and whether to refuse it.
+ * @throws ParseError if an annotation is malformed
+ */
 function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi }: Parts): Decision {
   const { pod, namespace, settings } = facts;
   const { exclusive, bearer } = cpus;
@@ -134,7 +136,7 @@ interface Conclusion extends Pick<Extract<Decision, { outcome: 'changed' }>, 'te
   readonly found: readonly AdmissionFinding[];
 }
 
-/** An error among what was found refuses the pod; the first is the reason. */
+/** Builds the decision. If the findings contain errors, it refuses the pod and the first one is the reason. */
 function conclude(facts: LauncherFacts | OrdinaryFacts, { changes, text, done = [], found }: Conclusion): Decision {
   const { set: scheduler, findings } = schedulingOf(facts.pod.spec.schedulerName, facts.scheduler);
   const of = (severity: AdmissionFinding['severity']) => found.filter((one) => one.severity === severity);
@@ -147,14 +149,14 @@ function conclude(facts: LauncherFacts | OrdinaryFacts, { changes, text, done = 
   return { outcome: 'changed', changes: { ...changes, scheduler }, text, done, findings: said };
 }
 
-/** Says that the webhook has seen the launcher, and takes away what only Plumbline may put there. */
+/** Marks the launcher as reviewed and removes annotations that only Plumbline may set. */
 const ONLY_SEEN: PodChange = {
   containers: [],
   annotations: { [DECISION_ANNOTATION]: NOTHING_TO_DO, [PLACEMENT_ANNOTATION]: undefined },
   nodes: undefined,
 };
 
-/** Of a pod for which nothing is decided. A launcher's owner reads why, if the launcher asked for something. */
+/** The decision for a pod without changes. If a launcher asked for something, its owner gets the reason. */
 function unchanged(pod: PodShape, why?: string): Decision {
   const text = forbiddenUse(pod);
   if (text !== undefined) return turnedAway(403, 'reserved', text);
@@ -165,7 +167,7 @@ function unchanged(pod: PodShape, why?: string): Decision {
   };
 }
 
-/** Refused for a reason that leaves nothing else to be judged. */
+/** A refusal that makes all other checks unnecessary. */
 function turnedAway(status: number, code: string, reason: string): Decision {
   const finding: AdmissionFinding = { severity: 'error', code, message: reason, status };
   return { outcome: 'refused', code: status, reason, text: undefined, done: [], findings: [finding] };
@@ -177,8 +179,9 @@ function foreignRequests(pod: PodShape, bearer: Place | undefined, mayHave: read
 }
 
 /**
- * The mask is the pod's, which the node's agent uses; the vCPUs are the VMI's. KubeVirt may have plugged vCPUs into a
- * VM that migrates. That changes the VMI without its mask, so the number of vCPUs is not checked then.
+ * Checks the mask. The mask comes from the pod, as on the node; the number of vCPUs comes from the VMI. KubeVirt may
+ * have hotplugged vCPUs into a VM that migrates. That changes the VMI without its mask, so the number of vCPUs is not
+ * checked then.
  */
 function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclusive: boolean): AdmissionFinding[] {
   const { metadata } = pod;

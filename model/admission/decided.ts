@@ -1,25 +1,25 @@
 import type { MetaShape } from '../launcher/shapes.ts';
 import { DECISION_ANNOTATION } from '../names.ts';
 
-/** What the webhook did about the CPUs of a pod, by its decision annotation. */
+/** The webhook's CPU decision about a pod, from the decision annotation. */
 export type Decided =
-  /** CPUs were added to fill whole cores. */
+  /** The webhook added CPUs to fill whole cores. */
   | { readonly kind: 'padded'; readonly padding: number; readonly cpus: boolean }
-  /** The webhook looked at the pod, and there was nothing to pad. */
+  /** The webhook reviewed the pod; it needed no padding. */
   | { readonly kind: 'nothing-to-pad'; readonly padding: 0; readonly cpus: boolean }
-  /** The pod asks for whole cores, and the webhook left it as it is. */
+  /** The pod asks for whole cores, and the webhook did not pad it. */
   | { readonly kind: 'not-padded'; readonly padding: 0; readonly cpus: false; readonly why: string };
 
 export type DecidedKind = Decided['kind'];
 
-/** CPUs of the largest host: more is no padding that the webhook would write. */
+/** CPUs of the largest host. A larger padding cannot come from the webhook. */
 const MOST = 4096;
-/** Characters of a decision that is read; the names of networks in it are a tenant's. */
+/** Characters of a decision. It contains names of networks, which tenants choose. */
 const LONGEST = 100_000;
 
 /**
- * Reads the decision annotation (`decisionText` writes it). Undefined: the webhook has not decided about the pod, since the
- * annotation is absent or is no decision. `cpus` says whether it names the CPUs that the containers end up with.
+ * Parses the decision annotation, which `decisionText` writes. Undefined if the annotation is absent or malformed: the
+ * webhook has not decided about the pod. `cpus` is true if the decision lists the final CPUs of the containers.
  */
 export function decidedOf({ annotations }: Pick<MetaShape, 'annotations'>): Decided | undefined {
   const text = annotations?.[DECISION_ANNOTATION];
@@ -35,7 +35,7 @@ export function decidedOf({ annotations }: Pick<MetaShape, 'annotations'>): Deci
   return { kind: 'nothing-to-pad', padding: 0, cpus };
 }
 
-/** CPUs that the webhook added to a pod to fill whole cores. */
+/** Number of CPUs that the webhook added to a pod to fill whole cores. */
 export function paddingOf(metadata: Pick<MetaShape, 'annotations'>): number {
   return decidedOf(metadata)?.padding ?? 0;
 }

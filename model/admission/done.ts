@@ -7,7 +7,7 @@ import type { Done, Place } from './decision.ts';
 import type { AdmittedPod } from './facts.ts';
 import { inWords } from './texts.ts';
 
-/** What is done to a launcher: its CPUs, its devices, its nodes; nothing on a pass that finds it done. */
+/** The changes to a launcher's CPUs, devices and nodes; empty on a pass that finds them already made. */
 export function doneTo(
   pod: AdmittedPod,
   { done, bearer }: Pick<PodCpus, 'done' | 'bearer'>,

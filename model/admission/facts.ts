@@ -8,69 +8,71 @@ import type { NetworkedVmi, PrimaryNetwork } from '../networks/interfaces.ts';
 import type { NadFacts } from '../networks/nad.ts';
 import type { ReportedNetworks } from '../networks/resources.ts';
 
-/** A pod as it comes under review. */
+/** A pod under review. */
 export interface AdmittedPod extends PodShape {
   readonly spec: PodShape['spec'] & SelectingSpec & { readonly schedulerName?: string | undefined };
 }
 
-/** How this webhook was configured. */
+/** Settings of this webhook. */
 export interface Settings {
   /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;
   readonly policy: AlignmentPolicy;
   readonly oversized: OversizedPolicy;
-  /** Whether a preferred network is made a hint for the kubelet. */
+  /** Whether a preferred network becomes a hint for the kubelet. */
   readonly preferredHints: boolean;
 }
 
-/** The scheduler that launchers, and pods that opt in, are given. */
+/** The scheduler for launchers and for pods that opt in. */
 export interface SchedulerFacts {
-  /** `plumbline-scheduler`; empty: every pod keeps its own. */
+  /** `plumbline-scheduler`. Empty: every pod keeps its own scheduler. */
   readonly schedulerName: string;
-  /** Why that scheduler schedules nothing at present; undefined while it works. */
+  /** Why that scheduler does not work at present; undefined while it works. */
   readonly away: string | undefined;
 }
 
-/** What decides where a pod's networks leave the host. */
+/** Facts that decide through which network of the host each interface of a pod goes. */
 export interface NetworkFacts {
-  /** The primary user-defined network that stands in for the pod network of the pod's namespace. */
+  /** The primary user-defined network, if it replaces the pod network in the pod's namespace. */
   readonly primary: PrimaryNetwork;
-  /** The networks that nodes report. */
+  /** The networks in node reports. */
   readonly reported: ReportedNetworks;
   readonly context: NetworkContext;
-  /** The definitions of the pod's networks by `namespace/name`; one that is missing is not to be had. */
+  /** The definitions of the pod's networks by `namespace/name`. An absent one could not be found. */
   readonly definitions: ReadonlyMap<string, NadFacts>;
 }
 
-/** The facts about the cluster that the decision about one pod can need. */
+/** Facts about the cluster for the decision about one pod. */
 export interface ClusterFacts {
-  /** The kinds of the reporting nodes that the pod can go to: see beforeSmtAffinity. */
+  /** The kinds of the reporting nodes that the pod can run on: see beforeSmtAffinity. */
   readonly candidates: readonly NodeKind[];
-  /** Whether all nodes that it can go to report. False also where no network could hold the pod: then it is not asked. */
+  /**
+   * Whether all nodes that the pod can run on have a report. Also false, without a check, if no network is required.
+   */
   readonly allReport: boolean;
   /** The kinds of all reporting nodes. */
   readonly nodeKinds: readonly NodeKind[];
   readonly networks: NetworkFacts;
 }
 
-/** What came of looking for a launcher's VMI. */
+/** Result of the lookup of a launcher's VMI. */
 export type OwnerFacts =
-  /** It was not looked up: nothing could follow from it. */
+  /** Not looked up: the VMI cannot change the decision. */
   | { readonly kind: 'not-asked' }
   | { readonly kind: 'found'; readonly vmi: VmiShape & NetworkedVmi; readonly cluster: ClusterFacts }
-  /** No VMI of that name: the pod's owner is gone, so the pod will be collected. */
+  /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
   | { readonly kind: 'absent' }
-  /** A VMI of that name with another uid: it was re-created, and the pod belongs to its predecessor. */
+  /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */
   | { readonly kind: 'replaced'; readonly uid: string }
   | { readonly kind: 'unreadable'; readonly why: string }
-  /** The launcher itself has an amount or annotation that cannot be read, so it cannot be held against its VMI. */
+  /** An amount or annotation of the launcher is malformed, so it cannot be compared with its VMI. */
   | { readonly kind: 'malformed'; readonly why: string };
 
 export interface LauncherFacts {
   readonly kind: 'launcher';
   readonly pod: AdmittedPod;
   readonly namespace: string;
-  /** As its owner reference says. */
+  /** From the owner reference. */
   readonly vmi: VmiReference;
   /** Index of `compute` in spec.containers. */
   readonly compute: number;
@@ -80,7 +82,7 @@ export interface LauncherFacts {
   readonly scheduler: SchedulerFacts;
 }
 
-/** Of a pod that asks for whole cores by annotation. */
+/** Facts about an ordinary pod that asks for whole cores by annotation. */
 export interface OrdinaryFacts {
   readonly kind: 'ordinary';
   readonly pod: AdmittedPod;
@@ -90,10 +92,10 @@ export interface OrdinaryFacts {
   readonly scheduler: SchedulerFacts;
 }
 
-/** Everything that the decision about one pod depends on: read before it, and not a thing while it is made. */
+/** All input of the decision about one pod. It is read before the decision; the decision itself reads nothing. */
 export type PodFacts =
   | LauncherFacts
   | OrdinaryFacts
-  /** Neither of them: nothing is read for it. */
+  /** Neither of these: nothing is read for it. */
   | { readonly kind: 'other'; readonly pod: AdmittedPod }
   | { readonly kind: 'unreadable'; readonly why: string };

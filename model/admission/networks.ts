@@ -10,7 +10,7 @@ import { EVERY_NETWORK, interfaceResources, preferredResources, requiredResource
 import { interfacesBy } from '../placement/preferences.ts';
 import type { NetworkFacts } from './facts.ts';
 
-/** The owner of the networks to resolve: a launcher, an ordinary pod, or a VM that has no pod yet. */
+/** The pod or VM whose networks to resolve: a launcher, an ordinary pod, or a VM without a pod. */
 export interface NetworkOwner {
   readonly namespace: string;
   readonly pod?: PodShape | undefined;
@@ -21,23 +21,23 @@ export interface NetworkOwner {
 
 export interface OwnerNetworks {
   readonly networks: readonly ResolvedNetwork[];
-  /** Those that it is held to: required, and reported by some node. */
+  /** Networks that are required and that some node reports. */
   readonly held: readonly ResolvedNetwork[];
   /** Their device resources to request, each once. */
   readonly resources: readonly string[];
   /**
-   * These, and the devices of required networks that no node reports at the moment: a pod that has them may keep them.
+   * These, and the resources of required networks that no node reports at present: a pod that has them may keep them.
    */
   readonly mayHave: readonly string[];
-  /** Resources of the networks that it would rather be near, for the extender to score by. */
+  /** Resources of preferred networks, for the extender's score. */
   readonly preferred: readonly string[];
-  /** The names of the interfaces by such a resource, for the extender's messages. */
+  /** Interface names by such a resource, for the extender's messages. */
   readonly interfaces: Readonly<Record<string, string>>;
   readonly findings: readonly Finding[];
 }
 
 /**
- * Resolves networks to the device resources that hold a pod to their NUMA nodes.
+ * Resolves networks to the device resources that keep a pod on their NUMA nodes.
  * @throws ParseError if an annotation is malformed
  */
 export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetworks {
@@ -63,9 +63,9 @@ export function networksOf(owner: NetworkOwner, facts: NetworkFacts): OwnerNetwo
 }
 
 /**
- * The networks whose definitions deserve one fresh look before they count, each once: one that was not found, or that leads
- * to a physnet which no node reports, may have been written a moment ago.
- * @param findNad asked for the definition of each network that has one
+ * The networks whose definitions to read again from the API server before they count, each once. A definition that is
+ * missing from the cache, or that refers to a physnet without a report, may be very recent.
+ * @param findNad called for the definition of each network that has one
  * @throws ParseError if an annotation is malformed
  */
 export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findNad: FindNad): NetworkRef[] {
@@ -81,7 +81,7 @@ export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findN
   return [...new Map(refs.map((ref) => [refText(ref), ref])).values()];
 }
 
-/** Whether the definition is there and leads to no physnet that no node reports: what is most often so. */
+/** Whether the definition exists and does not refer to an unreported physnet, which is the common case. */
 function leadsSomewhereKnown(nad: NadFacts | undefined, { reported, context }: NetworkFacts): boolean {
   const found = nad && classifyNad(nad, context);
   return found !== undefined && (found.kind !== 'physnet' || reported.physnets.has(found.physnet));

@@ -14,10 +14,10 @@ export interface Preference {
 }
 
 /**
- * The resource by which a pod has the kubelet prefer its network, or undefined. It is one hint among others, and where
- * hints contradict each other the kubelet gives CPUs anywhere: so a pod has it only where nothing else draws it to a NUMA
- * node (a required network, a second preferred one, a device of another plugin, memory of the guest's own NUMA nodes) and
- * one container alone has CPUs of its own.
+ * The resource with which a pod makes the kubelet prefer its network, or undefined. The kubelet merges hints, and
+ * contradicting hints make it assign CPUs anywhere. A pod therefore has the resource only if nothing else draws it to a
+ * NUMA node (a required network, a second preferred one, a device of another plugin, memory of the guest's own NUMA
+ * nodes) and only one container has exclusive CPUs.
  */
 export function preferenceOf({ pod, cpus, networks, spansCells }: Preference): string | undefined {
   const [network, second] = networks.preferred;
@@ -27,8 +27,8 @@ export function preferenceOf({ pod, cpus, networks, spansCells }: Preference): s
 }
 
 /**
- * Whether the pod's scheduler ignores the resource. Plumbline's own does, by its configuration; another would find no
- * node for the pod where a node lacks the resource.
+ * Whether the pod's scheduler ignores the resource. Plumbline's scheduler is configured to ignore it. Another scheduler
+ * would reject every node that lacks the resource.
  */
 export function isIgnoredByScheduler(
   { spec }: Pick<AdmittedPod, 'spec'>,
@@ -38,7 +38,10 @@ export function isIgnoredByScheduler(
   return preferredHints && facts.schedulerName !== '' && schedulerOf(spec.schedulerName, facts) === facts.schedulerName;
 }
 
-/** KubeVirt's devices are on every NUMA node, and Plumbline's own are counted elsewhere. */
+/**
+ * Whether the pod requests devices of other plugins. KubeVirt's devices are on every NUMA node, and Plumbline's own are
+ * counted elsewhere.
+ */
 function hasForeignDevices({ spec }: PodShape): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
     Object.keys(resources?.limits ?? {}).some(

@@ -6,8 +6,8 @@ import type { ResolvedNetwork } from '../networks/resolve.ts';
 import type { ClusterFacts } from './facts.ts';
 
 /**
- * What to say where no node could ever bring a guest near its required networks. A guest that is too large is refused only
- * where every node that it can go to has reported: of others it is not known how large they are.
+ * Findings for a guest that no node could ever place near its required networks. A guest that is too large is refused
+ * only if every node that it can run on has a report: the size of other nodes is unknown.
  */
 export function reachFindings(
   networks: readonly ResolvedNetwork[],

@@ -12,10 +12,10 @@ import type { Place } from './decision.ts';
 const NOT_YOURS = ', which only Plumbline may set; remove it';
 
 /**
- * The first of Plumbline's own resources that a pod has and should not have, as a sentence, or undefined. They stand for
- * slots that every node has a number of: only what was decided may take one, or a tenant could drain them.
- * @param bearer the container that may have resources
- * @param mayHave the resources that it may have one of each
+ * Describes the first of Plumbline's own resources that a pod requests without permission; undefined if there is none.
+ * Every node has a limited number of each: without this check a tenant could use them up.
+ * @param bearer the container that may request resources
+ * @param mayHave resources of which that container may request one each
  */
 export function reservedRequest(pod: PodShape, bearer?: Place, mayHave: readonly string[] = []): string | undefined {
   for (const list of ['containers', 'initContainers'] as const) {
@@ -39,7 +39,7 @@ function reservedAmounts({ resources }: ContainerShape): [string, string][] {
   return found;
 }
 
-/** The same for a pod that nothing was decided for, whose decision annotation Plumbline has not written. */
+/** The same check for a pod without a decision, including its decision annotation, which Plumbline did not write. */
 export function forbiddenUse(pod: PodShape): string | undefined {
   const annotations = pod.metadata.annotations ?? {};
   const used = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);

@@ -6,8 +6,8 @@ import type { PodShape } from '../launcher/shapes.ts';
 import type { Settings } from './facts.ts';
 
 /**
- * Why a pod cannot be resized in place; undefined: it can. The kubelet's static policy cannot resize a pod with exclusive
- * CPUs, and nothing rounds the new amount to whole cores: such a pod has to be replaced.
+ * Why a pod cannot be resized in place; undefined if it can. The kubelet's static policy cannot resize a pod with
+ * exclusive CPUs, and the new amount would not be rounded to whole cores. Such a pod must be replaced.
  * @throws ParseError if an amount is malformed
  */
 export function resizeRefusal(

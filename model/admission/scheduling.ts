@@ -2,17 +2,17 @@ import { quote } from '../errors.ts';
 import type { Finding } from '../finding.ts';
 import type { SchedulerFacts } from './facts.ts';
 
-/** What the API server fills in where a pod names no scheduler. */
+/** The API server's default for a pod without a scheduler. */
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
 /** The scheduler of a pod, and the findings about it for its owner. */
 export interface Scheduling {
-  /** The scheduler to set; undefined leaves the pod's own. */
+  /** The scheduler to set; undefined leaves the pod's own scheduler. */
   readonly set: string | undefined;
   readonly findings: readonly Finding[];
 }
 
-/** @param own the pod's schedulerName as it is now */
+/** Decides the scheduler of a pod. @param own the pod's current schedulerName */
 export function schedulingOf(own: string | undefined, { schedulerName, away }: SchedulerFacts): Scheduling {
   if (schedulerName === '') return { set: undefined, findings: [] };
   if (isOther(own, schedulerName)) {
@@ -26,18 +26,18 @@ export function schedulingOf(own: string | undefined, { schedulerName, away }: S
   };
 }
 
-/** The scheduler that a pod ends up with; undefined: the cluster's own. */
+/** The scheduler of the pod after admission; undefined: the cluster's default. */
 export function schedulerOf(own: string | undefined, facts: SchedulerFacts): string | undefined {
   return schedulingOf(own, facts).set ?? own;
 }
 
-/** What the owner of a VM should know about the scheduler that its template names. */
+/** Warnings for the owner of a VM about the scheduler in its template. */
 export function schedulerWarnings(own: string | undefined, schedulerName: string): string[] {
   if (schedulerName === '' || !isOther(own, schedulerName)) return [];
   return [`spec.schedulerName: ${otherText(own, schedulerName)}`];
 }
 
-/** Whether a pod names a scheduler of its user's choice. */
+/** Whether a user chose the scheduler of a pod. */
 function isOther(own: string | undefined, schedulerName: string): own is string {
   return own !== undefined && own !== '' && own !== DEFAULT_SCHEDULER && own !== schedulerName;
 }

@@ -3,23 +3,23 @@ import type { ResolvedNetwork } from '../networks/resolve.ts';
 import { formatPreferences, type PlacementPreferences } from '../placement/preferences.ts';
 
 export interface DecisionText {
-  /** CPUs by container, as they end up; empty where Plumbline answers for none. */
+  /** Final CPUs by container; empty if Plumbline is responsible for none. */
   readonly cpus: Readonly<Record<string, number>>;
   readonly threadsPerCore: number | undefined;
   readonly padding: number;
-  /** Why the pod keeps its CPUs although it asks for whole cores; undefined where it does not, or has them. */
+  /** Why a pod that asks for whole cores keeps its CPUs; undefined if it does not ask, or if it has whole cores. */
   readonly unpadded?: string | undefined;
-  /** The networks that the pod is held to, and their device resources. */
+  /** The required networks of the pod and their device resources. */
   readonly networks: readonly ResolvedNetwork[];
   readonly resources: readonly string[];
   readonly nodes: readonly NodeRequirement[] | undefined;
 }
 
 /**
- * The text of the decision annotation, for people who look at the pod. It describes the pod as it ends up, never the
- * change: so a second pass writes the same. Every launcher that the webhook decides about has one, with `padding` 0 where there
- * was nothing to pad: so a launcher that asks for something and has none was not seen by the webhook. It replaces what a
- * tenant put there. The admission policy that checks the outcome looks in it for `"<container>":<CPUs>`.
+ * Text of the decision annotation, for people who read the pod. It describes the final pod, not the change, so a second
+ * pass writes the same text. Every launcher that the webhook reviews has one, with `padding` 0 if it needs no padding.
+ * A launcher that opts in and has no decision was therefore not seen by the webhook. The text replaces anything that a
+ * tenant wrote. The admission policy that checks the result searches it for `"<container>":<CPUs>`.
  */
 export function decisionText(text: DecisionText): string {
   const { cpus, threadsPerCore, padding, unpadded, networks, resources, nodes } = text;
@@ -32,12 +32,12 @@ export function decisionText(text: DecisionText): string {
   });
 }
 
-/** The decision about a launcher that asks for nothing. */
+/** The decision about a launcher that does not opt in to anything. */
 export const NOTHING_TO_DO: string = JSON.stringify({ padding: 0 });
 
 /**
- * The text of the placement annotation, which the extender reads; undefined where no network matters.
- * @param required device resources of the networks that the pod is held to
+ * Text of the placement annotation, which the extender reads; undefined if no network matters.
+ * @param required device resources of the required networks
  */
 export function placementText(preferences: PlacementPreferences, required: readonly string[]): string | undefined {
   return preferences.preferred.length > 0 || required.length > 0 ? formatPreferences(preferences) : undefined;

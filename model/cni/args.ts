@@ -1,4 +1,4 @@
-/** A pod as the kubelet's runtime names it to CNI plugins. */
+/** A pod, as container runtimes pass it to CNI plugins. */
 export interface CniPod {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
@@ -6,8 +6,8 @@ export interface CniPod {
 }
 
 /**
- * Reads CNI_ARGS: `KEY=value` pairs with semicolons between them. What is no pair is ignored. Of two with one key the first
- * counts, which is the runtime's own: what a meta-plugin adds comes after it.
+ * Parses CNI_ARGS: `KEY=value` pairs separated by semicolons. It ignores anything else. Of two pairs with the same key
+ * the first one applies: it comes from the runtime, while meta-plugins append theirs.
  */
 export function parseCniArgs(text: string | undefined): ReadonlyMap<string, string> {
   const pairs = (text ?? '').split(';').flatMap((pair): [string, string][] => {
@@ -17,7 +17,7 @@ export function parseCniArgs(text: string | undefined): ReadonlyMap<string, stri
   return new Map(pairs.reverse());
 }
 
-/** The pod that a call is for; a runtime that is no kubelet's names none. */
+/** The pod of a call; empty if the runtime does not serve a kubelet and names no pod. */
 export function podOf(args: ReadonlyMap<string, string>): CniPod {
   const value = (key: string) => args.get(key) || undefined;
   return { namespace: value('K8S_POD_NAMESPACE'), name: value('K8S_POD_NAME'), uid: value('K8S_POD_UID') };

@@ -1,14 +1,15 @@
 import { PlumblineError, quote } from '../errors.ts';
 
-/** The plugin's name: the shim's file and the `type` that calls it. */
+/** The plugin's name: the file name of the shim, and the `type` that calls it. */
 export const GATE_PLUGIN = 'plumbline-gate';
 
 /**
- * The file of the gate's own configuration, for a primary that is a lone plugin and for one that is a list of several.
+ * File names of the gate's own configuration: one for a primary that is a single plugin and one for a list of plugins.
  *
- * Both sort before `00-multus.conf`. A lone plugin, which multus is, goes into a `.json` file: runtimes read it, multus
- * does not, which looks for the network that it is to wrap in every `.conf` and `.conflist` of the directory. It would
- * take the gate's, which is made from multus's own. The prefix says the same to those of its versions that go by names.
+ * Both sort before `00-multus.conf`. The configuration for a single plugin, such as multus, goes into a `.json` file,
+ * which runtimes read and multus ignores: multus looks for the network to wrap in every `.conf` and `.conflist` file of
+ * the directory, and would choose the gate's file, which is derived from its own. The prefix has the same effect for
+ * versions of multus that filter by name.
  */
 export const GATE_FILES = {
   plugin: '00-multus-plumbline-gate.json',
@@ -17,37 +18,37 @@ export const GATE_FILES = {
 
 export type GateFile = (typeof GATE_FILES)[keyof typeof GATE_FILES];
 
-/** Characters of the longest configuration that is read; the gate itself takes a MiB. */
+/** Largest configuration that is read, in characters. The gate itself accepts 1 MiB. */
 export const MOST_CONF = 1024 * 1024;
 
-/** CNI versions that the gate speaks, the oldest first. */
+/** CNI versions that the gate supports, oldest first. */
 export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
 
-/** How the gate stands in a list. Around a lone plugin it is always a wrapper. */
+/** How the gate appears in a list. Around a single plugin it is always a wrapper. */
 export type GateForm = 'chained' | 'wrapper';
 
 export interface ConflistOptions {
   readonly form: GateForm;
 }
 
-/** The gate's settings file, in the directory of the program: a network configuration cannot set any of this. */
+/** The gate's settings file, in the directory of the program. A network configuration cannot set these values. */
 export const GATE_SETTINGS = `${GATE_PLUGIN}.conf`;
 
-/** What the node's administrator sets. native/cni/settings.h is the other side of it. */
+/** Settings of the node's administrator. native/cni/settings.h parses them. */
 export interface GateSettings {
   readonly socket: string;
   readonly stateFile: string;
   readonly whenAbsent: 'open' | 'closed';
 }
 
-/** The text of the settings file. The gate takes the paths out as they stand: nothing in them may need an escape. */
+/** The text of the settings file. The gate reads the paths verbatim: they must not need escapes. */
 export function formatGateSettings({ socket, stateFile, whenAbsent }: GateSettings): string {
   return print({ socket, stateFile, whenAbsent });
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A configuration that cannot be gated; the message says what about it. */
+/** A configuration that cannot be gated; the message states the reason. */
 export class ConflistError extends PlumblineError {
   constructor(file: string, why: string) {
     super('conflist', `${file}: ${why}`);
@@ -55,13 +56,13 @@ export class ConflistError extends PlumblineError {
 }
 
 /**
- * Makes the gate's configuration from the runtime's primary: the same name and version (plugins keep what they know of
- * a pod under the network's name), the same plugins, and the gate before them or around the first of them. A gate that
- * is in there already is taken out: one sandbox asks once.
+ * Makes the gate's configuration from the runtime's primary. It keeps the name and version (plugins store their state
+ * of a pod under the network's name) and the plugins, and puts the gate before them or around the first of them. It
+ * removes an existing gate, so that each sandbox makes one request.
  *
  * @param text the primary: a list, or a single plugin's configuration
- * @returns the content of the file
- * @throws ConflistError
+ * @returns the name and content of the file
+ * @throws ConflistError if the primary is malformed or has an unsupported version
  */
 export function gateConflist(file: string, text: string, options: ConflistOptions): { name: GateFile; text: string } {
   const primary = parse(file, text);
@@ -86,7 +87,7 @@ function print(value: Json): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** A single plugin's configuration as a list of one; name and version are the list's. */
+/** Converts the configuration of a single plugin into a list of one; name and version move to the list. */
 function asList(plugin: Json): Json {
   const { cniVersion, name, ...rest } = plugin;
   return { cniVersion, name, plugins: [rest] };
@@ -94,7 +95,7 @@ function asList(plugin: Json): Json {
 
 const ENTRY: Json = { type: GATE_PLUGIN };
 
-/** Capabilities move outwards: the runtime gives what they ask for to the plugin that it calls. */
+/** Moves capabilities to the wrapper: the runtime passes their arguments to the plugin that it calls. */
 function wrap({ capabilities, ...delegate }: Json): Json {
   return { ...ENTRY, ...(capabilities === undefined ? {} : { capabilities }), delegate };
 }
@@ -111,7 +112,7 @@ function asPlugin(file: string, plugin: unknown): Json {
   throw new ConflistError(file, 'a plugin in it has no type');
 }
 
-/** A value of the configuration in a message. */
+/** A value of the configuration, for a message. */
 function shown(value: unknown): string {
   return typeof value === 'string' ? quote(value) : typeof value === 'object' ? 'no text' : String(value);
 }

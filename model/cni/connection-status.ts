@@ -3,24 +3,25 @@ import { cut } from '../brief.ts';
 const DETAILS = 'k8s.ovn.org/dpu.connection-details';
 const STATUS = 'k8s.ovn.org/dpu.connection-status';
 
-/** Characters of an annotation that is read, networks of a pod, and characters of a name or reason that is handed on. */
+/** Characters of an annotation, number of networks of a pod, and characters of a name or reason in the result. */
 const LONGEST = 64 * 1024;
 const MOST_NETWORKS = 64;
 const LONGEST_TEXT = 120;
 
-/** How far the DPU has got with one network of a pod; absent: it has not answered. */
+/** Progress of the DPU with one network of a pod; absent: the DPU has not responded. */
 export interface DpuConnection {
   /** `default`, or the network attachment's name. */
   readonly network: string;
   readonly state: 'Ready' | 'not ready' | 'absent';
-  /** What the DPU says besides; empty if nothing. */
+  /** Further text from the DPU; may be empty. */
   readonly reason: string;
 }
 
 /**
- * The networks of a pod that OVN-Kubernetes' host side has asked the DPU to connect, and what the DPU said. Both
- * annotations are objects by network; older releases wrote the one network's fields without a key. Annotations that
- * are no JSON name no network, nor do those of more than 64 KiB: their author may be a tenant.
+ * The networks of a pod that OVN-Kubernetes' host side asked the DPU to connect, with the response of the DPU. Both
+ * annotations are objects by network; older releases wrote the fields of a single network without a key. Annotations
+ * that are not JSON or larger than 64 KiB count as empty: a tenant may have written them.
+ *
  * Source: ovn-kubernetes go-controller/pkg/util/dpu_annotations.go.
  */
 export function dpuConnections(annotations: Readonly<Record<string, string>>): DpuConnection[] {
@@ -37,7 +38,10 @@ export function dpuConnections(annotations: Readonly<Record<string, string>>): D
   });
 }
 
-/** @param fields of which one of the older form has at least one at its top */
+/**
+ * Normalizes an annotation to the form by network.
+ * @param fields the older form has at least one of these at its top level
+ */
 function byNetwork(text: string | undefined, fields: readonly string[]): Record<string, Record<string, unknown>> {
   let value: unknown;
   if (text !== undefined && text.length > LONGEST) return {};

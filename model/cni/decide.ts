@@ -1,42 +1,42 @@
 import { CNI_CODES, type CniError, DPU_NOT_READY } from './errors.ts';
 
-/** The state of the DPU when a call comes in. */
+/** State of the DPU at the time of a call. */
 export interface DpuWord {
   readonly ready: boolean;
-  /** Why it is or is not, in words. */
+  /** The reason for the state, as text. */
   readonly reason: string;
 }
 
-/** Which ADDs need the DPU: every one, or those of pods that hold a device of it. */
+/** Which ADDs need the DPU: all, or those of pods that use one of its devices. */
 export type GateScope = 'all' | 'device';
 
 export interface AddQuestion {
-  /** Undefined where the node has no DPU. */
+  /** Undefined if the node has no DPU. */
   readonly dpu: DpuWord | undefined;
   readonly scope: GateScope;
   readonly namespace: string | undefined;
   /**
-   * Namespaces of the cluster's own pods, which are never held: some of them may be what repairs the DPU. One that ends
-   * with `*` stands for all that begin so.
+   * Namespaces that are exempt: the cluster's own pods, some of which may repair the DPU. A name that ends with `*`
+   * matches all namespaces with that prefix.
    */
   readonly exempt: readonly string[];
-  /** Whether the attachment has a device; undefined if that is unknown. */
+  /** Whether the attachment has a device; undefined if unknown. */
   readonly hasDevice: boolean | undefined;
 }
 
-/** Whether an ADD depends on the DPU. An ADD whose devices are unknown does. */
+/** Whether an ADD depends on the DPU. It does if its devices are unknown. */
 export function dependsOnDpu({ dpu, scope, namespace, exempt, hasDevice }: AddQuestion): boolean {
   if (dpu === undefined) return false;
   if (namespace !== undefined && isExempt(namespace, exempt)) return false;
   return scope === 'all' || hasDevice !== false;
 }
 
-/** Whether a namespace is one of those named; a name that ends with `*` stands for all that begin so. */
+/** Whether a namespace is exempt. A name in the list that ends with `*` matches all namespaces with that prefix. */
 export function isExempt(namespace: string, exempt: readonly string[]): boolean {
   return exempt.some((one) => (one.endsWith('*') ? namespace.startsWith(one.slice(0, -1)) : namespace === one));
 }
 
-/** Why an ADD must not continue, or undefined. */
+/** Why an ADD must fail, or undefined. */
 export function decideAdd(question: AddQuestion): CniError | undefined {
   const { dpu } = question;
   if (dpu === undefined || dpu.ready || !dependsOnDpu(question)) return undefined;
@@ -44,18 +44,21 @@ export function decideAdd(question: AddQuestion): CniError | undefined {
 }
 
 /**
- * Why STATUS reports the network as unavailable, or undefined. Off unless asked for: the kubelet turns the node
- * NotReady for it, and after five minutes its pods are evicted, though their traffic may still flow.
+ * Why STATUS reports the network as unavailable, or undefined. Disabled by default: the kubelet sets the node to
+ * NotReady, and after five minutes its pods are evicted, although their traffic may still flow.
  */
 export function decideStatus(dpu: DpuWord | undefined, enabled: boolean): CniError | undefined {
   if (!enabled || dpu === undefined || dpu.ready) return undefined;
   return { code: CNI_CODES.unavailable, message: `${DPU_NOT_READY}: ${dpu.reason}` };
 }
 
-/** Plumbline's own resources mark where a network is; they are no device of a DPU. */
+/** Plumbline's own resources, which mark the place of a network and are not devices of a DPU. */
 const MARKERS = /^(?:physnet\.)?plumbline\.dev\//;
 
-/** Whether any of a pod's resources is a device of the DPU: one of those named, or with none named any but markers. */
+/**
+ * Whether a pod requests a device of the DPU: one of the given resources or, if none are given, any resource but
+ * markers.
+ */
 export function hasDpuDevice(resources: readonly string[], named: ReadonlySet<string>): boolean {
   return resources.some((resource) => (named.size > 0 ? named.has(resource) : !MARKERS.test(resource)));
 }

@@ -5,17 +5,17 @@ export const CNI_CODES = {
   ioFailure: 5,
   decodeFailure: 6,
   invalidConfig: 7,
-  /** Nothing is wrong with the call: the runtime should try again later. */
+  /** The call is valid: the runtime should retry later. */
   tryAgainLater: 11,
-  /** STATUS: new attachments cannot be made. */
+  /** STATUS: the plugin cannot create new attachments. */
   unavailable: 50,
 } as const;
 
-/** Why a call is not let through, as the runtime shows it to people. */
+/** Why a call fails, as the runtime shows it to users. */
 export interface CniError {
   readonly code: number;
   readonly message: string;
 }
 
-/** What every refusal for a dead DPU begins with. */
+/** Prefix of every refusal because of a dead DPU. */
 export const DPU_NOT_READY = 'DPU Not Ready';

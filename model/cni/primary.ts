@@ -3,7 +3,7 @@ import { ConflistError, type ConflistOptions, GATE_FILES, type GateFile, gateCon
 /** A file of the runtime's configuration directory. */
 export interface ConfFile {
   readonly name: string;
-  /** Undefined if it could not be read. */
+  /** Undefined if the file could not be read. */
   readonly text: string | undefined;
 }
 
@@ -16,17 +16,17 @@ export type ConflistPlan =
       readonly primary: string;
       remove: GateFile[];
     }
-  /** There is no primary: the network provider has not written one, so the network is not ready. */
+  /** No primary exists: the network provider has not written one, so the network is not ready. */
   | { readonly kind: 'remove'; readonly remove: GateFile[] }
-  /** All is as it should be, or nothing can be said now. */
+  /** The files are correct, or the state is unknown at present. */
   | { readonly kind: 'keep'; readonly problem: string | undefined };
 
 const EXTENSIONS = ['.conf', '.conflist', '.json'];
 const OWN: readonly string[] = Object.values(GATE_FILES);
-/** The last of the gate's own names: a primary before it would be taken in the gate's place. */
+/** The last of the gate's own names: the runtime would choose a primary that sorts before it instead of the gate. */
 const LAST_OWN = GATE_FILES.plugin;
 
-/** The file that a runtime would take, were it not for the gate's: the first in the order of their names' bytes. */
+/** The file that a runtime would choose without the gate: the first name in byte order. */
 export function choosePrimary(files: readonly ConfFile[]): ConfFile | undefined {
   return files
     .filter(({ name }) => !OWN.includes(name) && EXTENSIONS.some((extension) => name.endsWith(extension)))
@@ -34,8 +34,8 @@ export function choosePrimary(files: readonly ConfFile[]): ConfFile | undefined 
 }
 
 /**
- * What to do for the files that are there. A primary that cannot be read or gated keeps the gate's as it is: files are
- * not everywhere replaced in one step, and a configuration that is taken away makes the node NotReady.
+ * Plans the changes for the files in the directory. If the primary cannot be read or gated, the gate's file stays: some
+ * tools do not replace files atomically, and removing a configuration makes the node NotReady.
  */
 export function planConflist(files: readonly ConfFile[], options: ConflistOptions): ConflistPlan {
   const primary = choosePrimary(files);

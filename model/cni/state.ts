@@ -1,8 +1,8 @@
 import type { GateScope } from './decide.ts';
 
 /**
- * The state that the agent saves for the shim, which uses it while the agent does not answer, and for its own restart.
- * native/cni/state.h is the other side of it.
+ * The state that the agent saves for its own restart, and for the shim to use while the agent does not respond.
+ * native/cni/state.h parses it.
  */
 export interface GateState {
   /** `none`: this node has no DPU. */
@@ -12,31 +12,31 @@ export interface GateState {
   readonly status: boolean;
   readonly scope: GateScope;
   readonly exempt: readonly string[];
-  /** Milliseconds of CLOCK_MONOTONIC, whole. */
+  /** Whole milliseconds of CLOCK_MONOTONIC. */
   readonly at: number;
-  /** Milliseconds after which it is stale, whole. */
+  /** Whole milliseconds after which the state is stale. */
   readonly staleAfter: number;
   readonly whenStale: 'last-known' | 'open' | 'closed';
-  /** What was last seen of the lease; undefined where none is watched. */
+  /** The last observation of the lease; undefined if the agent watches none. */
   readonly lease?: ObservedLease | undefined;
 }
 
-/** The last renewal that was seen, by a clock that all processes share until the machine is started again. */
+/** The last observed renewal, by a clock that all processes share until the machine reboots. */
 export interface ObservedLease {
-  /** Tells one run of the machine from the next. */
+  /** Identifies the current boot of the machine. */
   readonly bootId: string;
   readonly renewTime: string;
-  /** Milliseconds of CLOCK_MONOTONIC when this renewal was first seen, and when the lease was last read. */
+  /** Milliseconds of CLOCK_MONOTONIC of the first observation of this renewal and of the last read of the lease. */
   readonly changedAt: number;
   readonly readAt: number;
   readonly changes: number;
 }
 
-/** Characters of a reason, and of a renewTime that is kept: the shim reads files of less than 16 KiB. */
+/** Characters of a reason and of a renewTime: the shim reads files of less than 16 KiB. */
 const LONGEST_REASON = 512;
 const LONGEST_TIME = 64;
 
-/** The shim takes the reason out as it stands: nothing in it may need an escape. */
+/** The text of the state file. The shim reads the reason verbatim: it must not need escapes. */
 export function formatGateState({ lease, ...state }: GateState): string {
   const plain = state.reason.slice(0, LONGEST_REASON).replaceAll(/["\\\p{Cc}]/gu, ' ');
   const kept = lease !== undefined && lease.renewTime.length <= LONGEST_TIME ? { lease } : {};

@@ -1,15 +1,14 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { ALL, briefMask, type CpuMask, summaryOf } from './mask.ts';
 
-/** Why a mask does not fit a VM or a host. */
+/** Why a mask does not match a VM or a host. */
 export interface MaskFault {
   readonly code: 'count' | 'host-cpus';
   readonly message: string;
 }
 
 /**
- * Checks that a mask has an entry for every vCPU: one for all of them, or just as many as there are. To be asked when
- * either the mask or the number of vCPUs changes.
+ * Checks that a mask has one entry for all vCPUs or one for each. Call it when the mask or the number of vCPUs changes.
  */
 export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined {
   const { length } = mask.entries;
@@ -21,8 +20,8 @@ export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined 
 }
 
 /**
- * Checks that a host has every CPU that a mask names, by the ids that are online: a host of four CPUs may lack CPU 2
- * and have CPU 7. To be asked at each start and for each target of a migration.
+ * Checks that a host has every CPU of a mask, by the ids of its online CPUs: a host with four CPUs may lack CPU 2 and
+ * have CPU 7. Call it at each start and for each migration target.
  */
 export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined {
   if (cpusOf(mask).isSubsetOf(online)) return undefined;
@@ -33,14 +32,14 @@ export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined 
   };
 }
 
-/** All host CPUs that the mask names; `all` names none. */
+/** All host CPUs in the mask; `all` adds none. */
 export function cpusOf(mask: CpuMask): CpuSet {
   return summaryOf(mask).cpus;
 }
 
 /**
- * The mask to use on a host: itself if the host has its CPUs, otherwise `all` if the caller fixes a mismatch instead of
- * refusing it.
+ * The mask to use on a host: the given mask if the host has its CPUs, otherwise `all` if the caller replaces a mismatch
+ * instead of refusing it.
  */
 export function maskForHost(
   mask: CpuMask,

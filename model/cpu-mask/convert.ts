@@ -4,7 +4,7 @@ import { checkCount } from './check.ts';
 import { briefMask, type CpuMask, entryOf, type MaskEntry, pinsNothing } from './mask.ts';
 import { within } from './plan.ts';
 
-/** A mask that a format has no way to say. */
+/** A mask that a format cannot express. */
 export class MaskFormError extends PlumblineError {
   constructor(message: string) {
     super('cpu-mask-form', message);
@@ -12,9 +12,9 @@ export class MaskFormError extends PlumblineError {
 }
 
 /**
- * One affinity mask for each vCPU, as taskset and sched_setaffinity(2) know them: CPUs 1 and 3 are 0x0000000A. Of any
- * length, in whole groups of eight digits.
- * @param online what `all` stands for
+ * One affinity mask for each vCPU, in the form of taskset and sched_setaffinity(2): CPUs 1 and 3 are 0x0000000A. Masks
+ * have any number of groups of eight digits.
+ * @param online replaces `all`
  * @throws MaskFormError if the mask does not have entries for that many vCPUs
  */
 export function toTaskset(mask: CpuMask, vcpus: number, online: CpuSet): readonly string[] {
@@ -30,9 +30,9 @@ export function hexMask(cpus: CpuSet): string {
 }
 
 /**
- * The `cpus` line of a Xen domain's configuration, or undefined where there must be none because nothing is pinned.
- * Ganeti writes `cpu =` for a single entry, which Xen does not know, and 0-63 for `all` within a list, which on a
- * larger host is a restriction; here `all` stays `all` (xl.cfg(5)), unless the host's CPUs are given.
+ * The `cpus` line of a Xen domain's configuration, or undefined if the mask pins nothing and the line must be absent.
+ * Ganeti writes `cpu =` for a single entry, which Xen does not support, and 0-63 for `all` in a list, which restricts a
+ * vCPU on a larger host. Here `all` stays `all` (xl.cfg(5)), unless the host's CPUs are given.
  * @param online the CPUs that replace `all`
  */
 export function toXen(mask: CpuMask, online?: CpuSet): string | undefined {
@@ -42,9 +42,9 @@ export function toXen(mask: CpuMask, online?: CpuSet): string | undefined {
 }
 
 /**
- * The cpuset of an LXC container, which has no vCPUs: one list with just as many CPUs as the instance has vCPUs.
- * Undefined if nothing is pinned.
- * @throws MaskFormError if there are several entries or another number of CPUs
+ * The cpuset of an LXC container, which has no vCPUs: one list with as many CPUs as the instance has vCPUs. Undefined
+ * if the mask pins nothing.
+ * @throws MaskFormError if there are several entries or a different number of CPUs
  */
 export function toLxc(mask: CpuMask, vcpus: number): string | undefined {
   if (pinsNothing(mask)) return undefined;

@@ -3,28 +3,32 @@ import { maskForHost } from './check.ts';
 import { briefMask, type CpuMask, isForWholeVm, maskForVcpus } from './mask.ts';
 import { planPins, type VcpuPin } from './plan.ts';
 
-/** A running VM as its host sees it. */
+/** A running VM, as observed on its host. */
 export interface VmOnHost {
   readonly mask: CpuMask;
-  /** Use `all` instead of a mask with CPUs that the host does not have. */
+  /** Use `all` instead of a mask with CPUs that the host lacks. */
   readonly fixMismatch: boolean;
   /** The vCPU indexes of the threads found, in any order. */
   readonly indexes: readonly number[];
   readonly online: CpuSet;
   /** The cpuset of the container. */
   readonly container: CpuSet;
-  /** CPUs that are not the VM's although its cpuset may still hold them: reserved ones, and other containers' own. */
+  /**
+   * CPUs that the VM must not use although its cpuset may contain them: reserved CPUs and exclusive CPUs of other
+   * containers.
+   */
   readonly withheld: CpuSet;
   /**
-   * Its launcher is the target of a migration. KubeVirt plugs vCPUs in there, and changes the VMI's vCPUs without its mask:
-   * so entries are for the first vCPUs, any further vCPU runs anywhere, and any further entry waits for its vCPU.
+   * Whether its launcher is the target of a migration. KubeVirt hotplugs vCPUs there and changes the VMI's vCPUs
+   * without its mask: entries apply to the first vCPUs, additional vCPUs run anywhere, and additional entries wait for
+   * their vCPUs.
    */
   readonly mayBePlugged: boolean;
 }
 
-/** A mask with entries for more or fewer vCPUs than there are. */
+/** A mask whose number of entries differs from the number of vCPUs. */
 export interface OtherCount {
-  /** There are fewer vCPUs than entries, which is also so for a moment while a guest starts its vCPU threads. */
+  /** There are fewer vCPUs than entries. This is also the case for a moment while a guest starts its vCPU threads. */
   readonly waits: boolean;
   readonly message: string;
 }
@@ -32,11 +36,14 @@ export interface OtherCount {
 export type HostPins =
   | {
       readonly kind: 'pin';
-      /** Each vCPU's CPUs, in their order, never beyond `container` without `withheld`; none where `all` was taken for the mask. */
+      /**
+       * CPUs of each vCPU, in the order of the vCPUs, always within `container` minus `withheld`; empty if `all`
+       * replaced the mask.
+       */
       readonly pins: readonly VcpuPin[];
-      /** Where all other threads belong, with a mask for the whole VM. */
+      /** CPUs for all other threads, if the mask applies to the whole VM. */
       readonly whole: CpuSet | undefined;
-      /** `all` was taken for the mask. */
+      /** `all` replaced the mask. */
       readonly fellBack: boolean;
       readonly otherCount: OtherCount | undefined;
     }
@@ -45,8 +52,8 @@ export type HostPins =
 const REASONS = { threads: 'Threads', count: 'Threads', empty: 'Empty' } as const;
 
 /**
- * Where the vCPU threads of a VM belong on its host, or why none of them may be pinned. How many vCPUs there should be
- * follows from the mask, unless it has one entry for all of them or the VM may have had vCPUs plugged in.
+ * The CPUs for the vCPU threads of a VM on its host, or why no thread may be pinned. The mask determines the expected
+ * number of vCPUs, unless it has a single entry or vCPUs may have been hotplugged.
  */
 export function hostPins(vm: VmOnHost): HostPins {
   const { mask, fixMismatch, indexes, online, container, withheld, mayBePlugged } = vm;
@@ -60,7 +67,7 @@ export function hostPins(vm: VmOnHost): HostPins {
     const message = plan.code === 'threads' ? `the CPU mask ${briefMask(mask)}: ${plan.message}` : plan.message;
     return { kind: 'refused', reason: REASONS[plan.code], message };
   }
-  // A list of entries that is cut to a single vCPU is still for that vCPU alone.
+  // A list of entries that is cut to a single vCPU still applies to that vCPU only.
   const whole = isForWholeVm(chosen.mask) ? plan.whole : undefined;
   return { kind: 'pin', pins: plan.pins, whole, fellBack: chosen.fellBack, otherCount: otherCount(mask, vcpus) };
 }

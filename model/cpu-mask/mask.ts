@@ -2,20 +2,21 @@ import { CpuSet, unionOf } from '../cpu-set.ts';
 import { ParseError } from '../errors.ts';
 
 /**
- * Ganeti's cpu_mask: which host CPUs each vCPU may run on.
+ * Ganeti's cpu_mask: on which host CPUs each vCPU may run.
  *
- * Entries stand between colons, the first for vCPU 0; a single entry is for the VM as a whole: every vCPU, and QEMU's other
- * threads. An entry is `all`, or CPU ids and ranges between commas. No entry at all, and the single entry `all`, pin nothing.
+ * Colons separate entries, the first of which is for vCPU 0. A single entry applies to the whole VM: every vCPU and
+ * QEMU's other threads. An entry is `all`, or CPU ids and ranges separated by commas. A mask without entries and the
+ * single entry `all` pin nothing.
  * Source: Ganeti, doc/design-cpu-pinning.rst.
  *
- * Stricter than Ganeti's own parser, each time because what it accepts results in CPUs that the user did not ask for:
- * - An empty entry (`1:`, `:`, `1::2`) is refused; Ganeti reads no CPUs there and fails later, or pins to all.
- * - Digits only: no sign (`+1`), no blank (`1, 2`), no underscore (`1_0` is ten in Python), no other scripts' digits.
- * - CPU ids end at 65535, far above any kernel's; Ganeti expands `0-999999999` in memory.
- * - At most 4096 entries, the most vCPUs a QEMU machine has.
- * - An entry is a set: `1,1` is one CPU. Ganeti counts it as two where LXC wants as many CPUs as vCPUs.
- * Wider in one point: one entry is applied to every thread of the VM, where Ganeti sets the main thread alone, which leaves
- * threads that exist already as they were.
+ * This parser is stricter than Ganeti's where Ganeti would use CPUs that the user did not ask for:
+ * - It refuses an empty entry (`1:`, `:`, `1::2`). Ganeti reads no CPUs there and fails later, or pins to all.
+ * - It accepts only ASCII digits: no sign (`+1`), blank (`1, 2`) or underscore (`1_0` is ten in Python).
+ * - CPU ids end at 65535, above the limit of any kernel; Ganeti expands `0-999999999` in memory.
+ * - At most 4096 entries, the largest number of vCPUs of a QEMU machine.
+ * - An entry is a set: `1,1` is one CPU. Ganeti counts it as two where LXC needs as many CPUs as vCPUs.
+ * It is wider in one point: a single entry applies to every thread of the VM. Ganeti sets only the main thread, which
+ * does not change existing threads.
  */
 export interface CpuMask {
   readonly entries: readonly MaskEntry[];
@@ -27,20 +28,20 @@ export type MaskEntry = 'all' | CpuSet;
 export const ALL: CpuMask = Object.freeze({ entries: Object.freeze(['all' as const]) });
 
 const WHAT = 'CPU mask';
-/** Characters. The admission policies on the annotation hold it to the same. */
+/** Characters of a mask. The admission policies on the annotation enforce the same limit. */
 export const LONGEST_MASK = 16_384;
 const MOST_ENTRIES = 4096;
 /**
- * CPU ids up to the highest, added up over the different entries: what a mask takes in memory. A thousand vCPUs on a host of
- * a thousand CPUs take that much.
+ * Sum over the distinct entries of their highest CPU id, the memory that a mask needs. A thousand vCPUs on a host with
+ * a thousand CPUs need that much.
  */
 const MOST_SPAN = 1_048_576;
-/** Characters of a mask that a message shows. */
+/** Characters of a mask in a message. */
 const BRIEF = 80;
 
 /**
- * Reads a mask. Empty text is a mask without entries.
- * @throws ParseError naming the entry that is wrong, before anything is expanded
+ * Parses a mask. Empty text is a mask without entries.
+ * @throws ParseError naming the wrong entry, before any entry is expanded
  */
 export function parseMask(text: string): CpuMask {
   if (text === '') return { entries: [] };
@@ -61,19 +62,19 @@ export function parseMask(text: string): CpuMask {
   return { entries };
 }
 
-/** The canonical text: ids ascending, ranges joined, entries as many as there were. parseMask reads it back. */
+/** The canonical text: ids ascending, ranges joined, one entry for each original entry. parseMask parses it. */
 export function formatMask({ entries }: CpuMask): string {
   const texts = new Map([...new Set(entries)].map((entry) => [entry, `${entry}`]));
   return entries.map((entry) => texts.get(entry)).join(':');
 }
 
-/** What follows from a mask on any host, worked out once for each mask. */
+/** Properties of a mask that do not depend on a host, computed once for each mask. */
 export interface MaskSummary {
-  /** Every host CPU that it names. */
+  /** Every host CPU in the mask. */
   readonly cpus: CpuSet;
-  /** Its entries, each once. */
+  /** Its distinct entries. */
   readonly distinct: readonly MaskEntry[];
-  /** The canonical text for messages: whole if it is short, else its beginning and the number of entries. */
+  /** The canonical text for messages: complete if it is short, else its beginning and the number of entries. */
   readonly brief: string;
 }
 
@@ -91,7 +92,7 @@ export function summaryOf(mask: CpuMask): MaskSummary {
   return summary;
 }
 
-/** The mask as a message shows it. */
+/** The mask, for a message. */
 export function briefMask(mask: CpuMask): string {
   return summaryOf(mask).brief;
 }
@@ -116,19 +117,22 @@ export function pinsNothing({ entries }: CpuMask): boolean {
 }
 
 /**
- * Whether the mask is for the VM as a whole, all threads of its process, rather than for its vCPUs one by one. Ganeti: "pin
+ * Whether the mask applies to the whole VM, all threads of its process, instead of to individual vCPUs. Ganeti: "pin
  * the entire VM", "turn off CPU pinning".
  */
 export function isForWholeVm({ entries }: CpuMask): boolean {
   return entries.length <= 1;
 }
 
-/** The entry of a vCPU: the only one, or the one at its index. Undefined beyond the last of several. */
+/**
+ * The entry of a vCPU: the single one, or the one at its index. Undefined if the mask has several entries and none for
+ * this vCPU.
+ */
 export function entryOf({ entries }: CpuMask, vcpu: number): MaskEntry | undefined {
   return entries.length === 0 ? 'all' : entries.length === 1 ? entries[0] : entries[vcpu];
 }
 
-/** A mask of several entries with just as many as there are vCPUs: further ones run anywhere. */
+/** The mask with exactly one entry for each vCPU, if it has several: additional vCPUs run anywhere. */
 export function maskForVcpus(mask: CpuMask, vcpus: number): CpuMask {
   const { entries } = mask;
   if (entries.length <= 1 || entries.length === vcpus) return mask;

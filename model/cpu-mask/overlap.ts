@@ -8,7 +8,8 @@ export interface Overlap<T> {
 }
 
 /**
- * The overlaps among VMs, each pair once. The caller leaves out VMs that are not pinned: they overlap with all others.
+ * The overlaps among VMs, each pair once. The caller leaves out VMs that are not pinned, because they overlap with all
+ * others.
  */
 export function overlaps<T>(vms: readonly { readonly vm: T; readonly cpus: CpuSet }[]): readonly Overlap<T>[] {
   return vms.flatMap((a, i) =>

@@ -2,7 +2,7 @@ import type { CpuSet } from '../cpu-set.ts';
 import { checkCount } from './check.ts';
 import { briefMask, type CpuMask, entryOf, isForWholeVm, type MaskEntry, pinsNothing } from './mask.ts';
 
-/** A vCPU's host CPUs as they are on a host. */
+/** The host CPUs of one vCPU on a host. */
 export interface VcpuPin {
   readonly vcpu: number;
   readonly cpus: CpuSet;
@@ -10,18 +10,18 @@ export interface VcpuPin {
 
 export type PinPlan =
   /**
-   * Each vCPU thread's CPUs, in the order of the vCPUs; empty if the mask pins nothing, and the agent releases pinned
-   * threads. `whole`: where all other threads of the VM belong; undefined where the mask leaves them alone.
+   * CPUs of each vCPU thread, in the order of the vCPUs; empty if the mask pins nothing, and the agent then unpins
+   * threads. `whole`: CPUs for all other threads of the VM; undefined if the mask does not apply to them.
    */
   | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[]; readonly whole: CpuSet | undefined }
-  /** Nothing may be pinned, and the VM is not to be resumed. */
+  /** No thread may be pinned, and the VM must not resume. */
   | { readonly kind: 'refused'; readonly code: 'threads' | 'count' | 'empty'; readonly message: string };
 
 /**
- * Works out where each vCPU thread goes, or why none may be touched: so that a VM is never half pinned.
+ * Computes the CPUs of each vCPU thread, or why no thread may be pinned, so that a VM is never partly pinned.
  *
  * @param indexes the vCPU indexes of the threads found, in any order; they must be 0 to vcpus-1
- * @param allowed what the VM may use at all (its container's cpuset without reserved CPUs); masks never reach beyond it
+ * @param allowed CPUs that the VM may use (its container's cpuset without reserved CPUs); masks never exceed it
  */
 export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: number, allowed: CpuSet): PinPlan {
   const found = [...indexes].sort((a, b) => a - b);
@@ -44,7 +44,7 @@ export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: numbe
   );
 }
 
-/** The part of an entry that a VM may use; `all` is all of it. */
+/** The CPUs of an entry that a VM may use; for `all`, all allowed CPUs. */
 export function within(entry: MaskEntry, allowed: CpuSet): CpuSet {
   return entry === 'all' ? allowed : entry.intersect(allowed);
 }

@@ -1,19 +1,22 @@
 import type { CpuSet } from '../cpu-set.ts';
 import { type CpuTopology, cpusAt, flagsOf, type Level } from './topology.ts';
 
-/** Whether single threads are taken core by core (`packed`) or in order of their ids within a socket (`spread`). */
+/** Whether single threads are taken core by core (`packed`) or by ascending id within a socket (`spread`). */
 export type Sorting = 'packed' | 'spread';
 
-/** Groups stay below this and counts too, so that `count * RANK + group` fits 31 bits and sorts by count, then group. */
+/**
+ * Groups and counts are below this value, so that `count * RANK + group` fits 31 bits and sorts by count, then by
+ * group.
+ */
 const RANK = 32_768;
 
 /**
- * Collects CPUs out of a free set, level by level, in the kubelet's order: at every level groups with fewer free CPUs
+ * Takes CPUs out of a free set, level by level, in the kubelet's order: at every level, groups with fewer free CPUs
  * come first, then lower ids.
  *
- * Two invariants are the kubelet's and look odd: taking a group adds *all* its CPUs, free or not, and lowers what is
- * still needed by their number even if some were taken before. On regular hosts neither shows; on hybrid parts and
- * where a cache spans NUMA nodes they do, and a prediction must show it too.
+ * Two invariants copy the kubelet and look wrong: taking a group adds *all* its CPUs, free or not, and reduces the
+ * number still needed by all of them, even if some were taken before. Neither shows on regular hosts. Both show on
+ * hybrid processors and where a cache spans NUMA nodes, and a prediction must reproduce them.
  *
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, cpuAccumulator.
  */
@@ -23,7 +26,7 @@ export class Accumulator {
   readonly #free: Uint8Array;
   readonly #taken: Uint8Array;
   readonly #sorting: Sorting;
-  /** Free CPUs by group, for the levels that were asked for. */
+  /** Free CPUs by group, for each level used so far. */
   readonly #levels: Level[] = [];
   readonly #counts: Int32Array[] = [];
   #available = 0;
@@ -61,7 +64,7 @@ export class Accumulator {
     return this.#countsOf(level)[group]!;
   }
 
-  /** Takes CPUs by position. */
+  /** Takes the CPUs at the given positions. */
   take(positions: ArrayLike<number>): void {
     for (let i = 0; i < positions.length; i++) {
       const position = positions[i]!;
@@ -82,7 +85,7 @@ export class Accumulator {
     return this.#cellsFirst ? this.#sortedGroups(cells) : this.#within(this.sortedSockets(), sockets, cells);
   }
 
-  /** Sockets with a free CPU. One that spans NUMA nodes appears once for each of them. */
+  /** Sockets with a free CPU. A socket that spans NUMA nodes appears once for each of them. */
   sortedSockets(): number[] {
     const { cells, sockets } = this.#topology;
     return this.#cellsFirst ? this.#within(this.sortedCells(), cells, sockets) : this.#sortedGroups(sockets);
@@ -99,7 +102,7 @@ export class Accumulator {
       : this.#within(this.sortedCells(), cells, cores);
   }
 
-  /** Positions of the free CPUs in the order in which single threads are taken. */
+  /** Positions of the free CPUs, in the order in which single threads are taken. */
   sortedCpus(): number[] {
     const packed = this.#sorting === 'packed';
     const level = packed ? this.#topology.cores : this.#topology.sockets;
@@ -127,7 +130,7 @@ export class Accumulator {
     return this.sortedCores().filter((core) => this.freeCount(cores, core) === cpusPerCore);
   }
 
-  /** Whole groups of the higher of the two levels, NUMA nodes or sockets. */
+  /** Takes whole groups of the higher level, which is NUMA nodes or sockets. */
   takeFirstLevel(): void {
     if (this.#cellsFirst) this.#takeFullCells();
     else this.#takeFullSockets();
@@ -142,7 +145,7 @@ export class Accumulator {
     this.#takeFull(this.#topology.cores, () => this.freeCores());
   }
 
-  /** Whole uncore caches while enough is needed, else what is left out of a single cache. */
+  /** Takes whole uncore caches while enough CPUs are needed, then the rest from a single cache. */
   takeUncores(): void {
     for (const uncore of this.sortedUncores()) {
       if (this.needed >= this.#topology.cpusPerUncore) {
@@ -161,7 +164,10 @@ export class Accumulator {
     }
   }
 
-  /** The kubelet asks whether there are as many sockets as NUMA nodes; if so a NUMA node holds one or more sockets. */
+  /**
+   * Whether NUMA nodes are the higher level. As the kubelet does, it checks for at least as many sockets as NUMA nodes;
+   * a NUMA node then contains one or more sockets.
+   */
   get #cellsFirst(): boolean {
     return this.#topology.counts.sockets >= this.#topology.counts.cells;
   }
@@ -174,7 +180,7 @@ export class Accumulator {
     this.#takeFull(this.#topology.sockets, () => this.freeSockets());
   }
 
-  /** Most requests are smaller than any socket or NUMA node, and then there is nothing to sort. */
+  /** Takes whole groups. Most requests are smaller than any socket or NUMA node, and then nothing is sorted. */
   #takeFull(level: Level, freeGroups: () => readonly number[]): void {
     if (this.needed < level.smallest) return;
     for (const group of freeGroups()) {
@@ -189,7 +195,7 @@ export class Accumulator {
     const inCache = new Set(this.#freePositions(uncores, uncore).map((position) => cores.of[position]!));
     const chosen = [...inCache].sort((a, b) => a - b).slice(0, wanted);
     let positions = chosen.flatMap((core) => this.#freePositions(cores, core)).sort((a, b) => a - b);
-    // An odd request leaves one thread of its last core behind.
+    // An odd request leaves one thread of its last core free.
     if (this.needed % 2 !== 0 && cpusPerCore > 1 && positions.length > this.needed) positions = positions.slice(0, -1);
     if (positions.length === this.needed) this.take(positions);
   }
@@ -219,7 +225,7 @@ export class Accumulator {
     return ranked(groups, counts);
   }
 
-  /** For each outer group in turn, the inner groups that have a free CPU in it, sorted. */
+  /** For each outer group in turn, the sorted inner groups that have a free CPU in it. */
   #within(outer: readonly number[], outerLevel: Level, inner: Level): number[] {
     const counts = this.#countsOf(inner);
     const seen = new Int32Array(inner.ids.length).fill(-1);

@@ -13,15 +13,15 @@ import type { StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, numaNodes } from './topology.ts';
 import type { Behaviour } from './versions.ts';
 
-/** What one container would be given. */
+/** The predicted resources of one container. */
 export interface ContainerPlacement {
   readonly name: string;
   readonly kind: ContainerKind;
-  /** Empty: it runs on the shared pool. */
+  /** Exclusive CPUs; empty if the container runs on the shared pool. */
   readonly cpus: CpuSet;
-  /** Device ids by resource. Which of several like devices it would be is not predicted, only how many and where. */
+  /** Device ids by resource. The number and the NUMA nodes are predicted, but not which of several equal devices. */
   readonly devices: ReadonlyMap<string, ReadonlySet<string>>;
-  /** The NUMA nodes that the topology manager settled on, or null for no affinity. */
+  /** The NUMA nodes that the topology manager selected; null for no affinity. */
   readonly hint: readonly number[] | null;
 }
 
@@ -30,7 +30,7 @@ export type Admission =
       readonly admitted: true;
       readonly state: KubeletState;
       readonly containers: readonly ContainerPlacement[];
-      /** The NUMA nodes settled on for the first app container with exclusive CPUs, or for the first app container. */
+      /** The selected NUMA nodes of the first app container with exclusive CPUs, or else of the first app container. */
       readonly hint: readonly number[] | null;
     }
   | {
@@ -38,17 +38,18 @@ export type Admission =
       readonly reason: RejectionReason;
       readonly message: string;
       /**
-       * Once the kubelet has cleared away what the refused pod's first containers were given. Under the static memory
-       * manager that is not quite the state before: bytes may have moved between nodes, and a group may be another.
+       * The state after the kubelet has released what the first containers of the refused pod got. Under the static
+       * memory manager it can differ from the state before: bytes may have moved between nodes, and groups may have
+       * changed.
        */
       readonly state: KubeletState;
     };
 
-/** What admission depends on and a running kubelet never changes. */
+/** Rules of admission that do not change while a kubelet runs. */
 export interface AdmissionRules {
   readonly topology: CpuTopology;
   readonly behaviour: Behaviour;
-  /** Absent under the `none` CPU manager policy. */
+  /** Absent under the CPU manager policy `none`. */
   readonly cpu: StaticPolicy | undefined;
   readonly policy: TopologyPolicy;
   readonly scope: 'container' | 'pod';
@@ -56,11 +57,11 @@ export interface AdmissionRules {
 }
 
 /**
- * Admits a pod as the kubelet would, or says why it would not.
+ * Predicts whether the kubelet admits a pod, and with which resources or which error.
  *
- * Containers are admitted one by one, init containers first; every manager is asked in the order device, CPU, memory.
- * In container scope each container's hints see what the ones before it took; in pod scope one hint, made before
- * anything is taken, serves all.
+ * The kubelet admits containers one by one, init containers first, and calls the managers in the order device, CPU,
+ * memory. In container scope the hints of each container take into account the resources of the containers before it.
+ * In pod scope a single hint, computed before anything is taken, serves all containers.
  *
  * Source: pkg/kubelet/cm/topologymanager/scope_container.go, scope_pod.go, scope.go; the order of the managers is from
  * pkg/kubelet/cm/container_manager_linux.go.

@@ -4,11 +4,11 @@ import type { CpuOptions } from './options.ts';
 import { type CpuTopology, countByCell } from './topology.ts';
 
 /**
- * The NUMA node sets that could give a container its CPUs. Preferred are those as narrow as the *total* CPUs allow,
- * used or reserved ones included: so a pod may be refused though free CPUs would do.
+ * The sets of NUMA nodes that could provide the CPUs of a container. A set is preferred if it is as narrow as the
+ * *total* CPUs allow, including used and reserved ones. A pod may therefore be refused although enough CPUs are free.
  *
  * @param available CPUs that may be taken
- * @param reusable CPUs of this pod's init containers, which every hint must cover
+ * @param reusable CPUs of this pod's init containers, which every hint must include
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, generateCPUTopologyHints.
  */
 export function cpuHints(
@@ -42,7 +42,7 @@ export function cpuHints(
   }));
 }
 
-/** The sockets under a mask are no more than `narrowest` cells need. */
+/** Whether a mask has just as many sockets as `narrowest` cells need. */
 function isSocketAligned(topology: CpuTopology, mask: number, narrowest: number): boolean {
   const cellsPerSocket = Math.floor(topology.counts.cells / topology.counts.sockets);
   if (!(cellsPerSocket > 0)) return false;
@@ -53,7 +53,7 @@ function isSocketAligned(topology: CpuTopology, mask: number, narrowest: number)
   return sockets.size === Math.floor((narrowest + cellsPerSocket - 1) / cellsPerSocket);
 }
 
-/** The dense cells of a mask over dense cells. */
+/** The dense cell numbers of a mask over dense cells. */
 export function cellsIn(mask: number): number[] {
   const cells: number[] = [];
   for (let rest = mask; rest !== 0; rest &= rest - 1) cells.push(31 - Math.clz32(rest & -rest));

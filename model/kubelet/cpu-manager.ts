@@ -7,10 +7,11 @@ import { type KubeletState, withEntry } from './state.ts';
 import { allocateCpus, availableCpus, enforceWholeCores, type StaticPolicy } from './static-policy.ts';
 
 /**
- * The static CPU manager admitting one pod.
+ * The static CPU manager, for the admission of one pod.
  *
- * A container that the state knows already (the kubelet was restarted and re-checks its pods) keeps its CPUs; but
- * full-pcpus-only is held against what is free now, so a running pod larger than that is refused (kubernetes #129078).
+ * A container that is already in the state keeps its CPUs: the kubelet has restarted and checks its pods again. But
+ * full-pcpus-only then compares the request with the CPUs that are free now, so the kubelet refuses a larger pod that
+ * is running (kubernetes #129078).
  *
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, Allocate, GetTopologyHints, GetPodTopologyHints.
  */
@@ -19,7 +20,7 @@ export class CpuManager implements Provider {
   readonly #pod: PodRequest;
   readonly #assigned: Map<string, CpuSet>;
   #pool: CpuSet;
-  /** CPUs of init containers that the pod's next containers may have. */
+  /** CPUs of init containers that later containers of the pod may reuse. */
   #reusable = CpuSet.EMPTY;
 
   constructor(policy: StaticPolicy, state: KubeletState, pod: PodRequest) {
@@ -60,7 +61,8 @@ export class CpuManager implements Provider {
       this.#pool = this.#pool.minus(cpus);
       this.#assigned.set(container.name, cpus);
     }
-    // A sidecar runs alongside the containers after it, so it takes from the reusable CPUs and hands none on.
+    // A sidecar runs alongside the containers after it: it takes reusable CPUs, and later containers cannot reuse its
+    // own.
     this.#reusable = container.kind === 'init' ? this.#reusable.union(cpus) : this.#reusable.minus(cpus);
   }
 
@@ -69,7 +71,7 @@ export class CpuManager implements Provider {
     return { ...state, defaultSet: this.#pool, assignments };
   }
 
-  /** The CPUs given to a container, none for the shared pool. */
+  /** The exclusive CPUs of a container; empty for the shared pool. */
   assigned(container: string): CpuSet {
     return this.#assigned.get(container) ?? CpuSet.EMPTY;
   }

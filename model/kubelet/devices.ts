@@ -6,7 +6,7 @@ import type { Behaviour } from './versions.ts';
 export interface Device {
   readonly id: string;
   readonly healthy: boolean;
-  /** The NUMA nodes of its TopologyInfo; absent when the plugin sent none. */
+  /** The NUMA nodes in its TopologyInfo; absent if the plugin sent none. */
   readonly nodes?: readonly number[] | undefined;
 }
 
@@ -14,8 +14,8 @@ export interface Device {
 export interface DevicePool {
   readonly devices: readonly Device[];
   /**
-   * The devices are a name for a place and never used up, as those of a physnet: only their NUMA nodes matter and
-   * taking one leaves it free.
+   * Whether devices stay available when they are allocated, such as those of a physnet: they only stand for a place,
+   * and only their NUMA nodes matter.
    */
   readonly endless?: boolean | undefined;
 }
@@ -25,10 +25,10 @@ export type DevicePools = ReadonlyMap<string, DevicePool>;
 /** Device ids by pod uid, container name and resource. */
 export type DeviceAllocations = ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>>;
 
-/** A pool made ready for one host: devices as NUMA masks. Ids ascend, so that choices are repeatable. */
+/** A pool prepared for one host, with NUMA nodes as masks. Ids ascend, so that choices are repeatable. */
 export interface IndexedPool {
   readonly devices: readonly IndexedDevice[];
-  /** Some device names a NUMA node, so the resource cares for alignment. */
+  /** Whether some device names a NUMA node, which makes the resource part of alignment. */
   readonly aligned: boolean;
   readonly endless: boolean;
 }
@@ -37,14 +37,14 @@ export interface IndexedDevice {
   readonly id: string;
   readonly healthy: boolean;
   readonly hasTopology: boolean;
-  /** Whether TopologyInfo names any node, known to the host or not. */
+  /** Whether TopologyInfo names any node, including nodes that the host lacks. */
   readonly hasNodes: boolean;
   readonly mask: number;
 }
 
 const indexed = new WeakMap<CpuTopology, WeakMap<DevicePool, IndexedPool>>();
 
-/** Indexes a pool, once for each host: pools are as immutable as the states that hold them. */
+/** Prepares a pool, once for each host: pools are as immutable as the states that contain them. */
 export function indexPool(topology: CpuTopology, pool: DevicePool): IndexedPool {
   const ofHost = indexed.get(topology) ?? new WeakMap<DevicePool, IndexedPool>();
   indexed.set(topology, ofHost);
@@ -67,8 +67,8 @@ function makeIndex(topology: CpuTopology, pool: DevicePool): IndexedPool {
 }
 
 /**
- * The NUMA node sets that could give so many devices. A device counts for a set that touches any of its nodes.
- * @param reusable devices of this pod's init containers, which every hint must touch
+ * The sets of NUMA nodes that could provide so many devices. A device counts for a set that includes any of its nodes.
+ * @param reusable devices of this pod's init containers, which every hint must include
  * Source: pkg/kubelet/cm/devicemanager/topology_hints.go, generateDeviceTopologyHints.
  */
 export function deviceHints(
@@ -112,7 +112,7 @@ interface Group {
   reused: number;
 }
 
-/** Devices with the same NUMA nodes are alike; a physnet's are all alike. */
+/** Groups devices with equal NUMA nodes, which are interchangeable. All devices of a physnet are. */
 function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable: ReadonlySet<string>): Group[] {
   const groups = new Map<number, Group>();
   for (const device of pool.devices) {
@@ -129,9 +129,9 @@ function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable
 }
 
 /**
- * The order in which devices are handed out: those near the hint, then those elsewhere, then those of no known node.
- * The kubelet picks at random within each of the three (and a plugin's GetPreferredAllocation may steer it); here the
- * lowest ids come first.
+ * The order in which devices are allocated: devices near the hint, then devices elsewhere, then devices without a known
+ * node. The kubelet chooses at random within each of the three (and a plugin's GetPreferredAllocation may influence
+ * it); this model takes the lowest ids first.
  * Source: pkg/kubelet/cm/devicemanager/manager.go, filterByAffinity and devicesToAllocate.
  */
 export function handOutOrder(pool: IndexedPool, available: ReadonlySet<string>, mask: number | null): string[] {

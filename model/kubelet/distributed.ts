@@ -4,12 +4,14 @@ import { assertEnough, TakeError, takePacked } from './packed.ts';
 import { type CpuTopology, flagsOf } from './topology.ts';
 
 /**
- * Above this many NUMA nodes the kubelet's walk over combinations overwrites the combination it holds for the best one
- * (its slices share memory), so what it takes there follows from memory layout and is not predicted.
+ * Largest number of NUMA nodes that is predicted. With more, the kubelet's iteration over combinations overwrites the
+ * best combination found so far (its slices share memory), so that the result depends on memory layout.
  */
 export const MAX_DISTRIBUTED_CELLS = 4;
 
-/** How a request is spread: an even share for each cell of the combination, the rest in groups over `rest`. */
+/**
+ * Distribution of a request: an equal share for each cell of the combination, and the remainder in groups over `rest`.
+ */
 interface Spread {
   readonly balance: number;
   readonly combination: readonly number[];
@@ -19,13 +21,14 @@ interface Spread {
 interface Request {
   readonly count: number;
   readonly groupSize: number;
-  /** Free CPUs by cell, for every cell that has one, in the accumulator's order. */
+  /** Number of free CPUs by cell, for every cell that has one, in the accumulator's order. */
   readonly free: ReadonlyMap<number, number>;
 }
 
 /**
- * Takes CPUs evenly from as few NUMA nodes as can share the request, in groups of `groupSize`; packed if none can.
- * @throws TakeError if there are fewer CPUs than asked for
+ * Takes CPUs evenly from as few NUMA nodes as can share the request, in groups of `groupSize`. If none can, it takes
+ * them packed.
+ * @throws TakeError if there are fewer CPUs than requested
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, takeByTopologyNUMADistributed (KEP-2902).
  */
 export function takeDistributed(
@@ -51,7 +54,7 @@ export function takeDistributed(
   return takePacked(topology, available, count, sorting, false);
 }
 
-/** The fewest and most NUMA nodes worth trying. */
+/** The smallest and largest number of NUMA nodes to try. */
 function cellRange(topology: CpuTopology, { count, groupSize, free }: Request): [number, number] {
   const groups = Math.floor((topology.ids.length - 1) / groupSize) + 1;
   const groupsPerCell = Math.floor((groups - 1) / topology.cells.ids.length) + 1;
@@ -63,7 +66,7 @@ function share(count: number, cells: number, groupSize: number): number {
   return Math.floor(Math.floor(count / cells) / groupSize) * groupSize;
 }
 
-/** The first combination of `size` cells with the lowest balance score, if any combination can hold the request. */
+/** The first combination of `size` cells with the lowest balance score; undefined if no combination has enough CPUs. */
 function bestSpread(request: Request, size: number): Spread | undefined {
   let best: Spread | undefined;
   for (const combination of combinations([...request.free.keys()], size)) {
@@ -96,7 +99,7 @@ function spreadOver({ count, groupSize, free }: Request, combination: readonly n
   return best;
 }
 
-/** The balance score once the remainder is handed out in groups, turn by turn, to the cells of `rest`. */
+/** The balance score after the remainder is distributed in groups, in turn, to the cells of `rest`. */
 function balanceWith(
   after: ReadonlyMap<number, number>,
   rest: readonly number[],
@@ -115,7 +118,7 @@ function balanceWith(
       left.set(cell, cpus - groupSize);
       open -= groupSize;
     }
-    // Room that is no whole group: the kubelet would turn here for ever.
+    // No cell has room for another whole group. The kubelet would loop forever here.
     if (open === before) return undefined;
   }
   return standardDeviation([...left.values()]);
@@ -161,7 +164,7 @@ function* combinations(items: readonly number[], size: number, start = 0): Gener
   }
 }
 
-/** Rounded to thousandths at both steps, as the kubelet does: equal scores must come out equal. */
+/** Rounded to thousandths in both steps, as in the kubelet: equal scores must compare as equal. */
 function standardDeviation(values: readonly number[]): number {
   const mean = thousandths(values.reduce((sum, value) => sum + value, 0) / values.length);
   const squares = values.reduce((sum, value) => sum + (value - mean) * (value - mean), 0);

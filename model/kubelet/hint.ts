@@ -1,5 +1,5 @@
 /**
- * Where a resource could come from: a set of NUMA nodes, as bits over the topology's `numaIds`, or null for "anywhere".
+ * A possible origin of a resource: a set of NUMA nodes, as bits over the topology's `numaIds`, or null for any node.
  * Source: pkg/kubelet/cm/topologymanager/topology_manager.go, TopologyHint.
  */
 export interface Hint {
@@ -7,22 +7,20 @@ export interface Hint {
   readonly preferred: boolean;
 }
 
-/**
- * What one provider says of one resource: its hints, none at all (`[]`: impossible), or null (it does not care).
- */
+/** The hints of one provider for one resource: a list, an empty list (`[]`: impossible), or null (no preference). */
 export type ResourceHints = readonly Hint[] | null;
 
-/** What one hint provider says, by resource; null or empty when it has nothing to say. */
+/** The hints of one provider, by resource; null or empty if it has none. */
 export type ProviderHints = ReadonlyMap<string, ResourceHints> | null;
 
-/** The number of NUMA nodes in a bit mask of 32 bits at most. */
+/** The number of NUMA nodes in a mask of at most 32 bits. */
 export function bitCount(mask: number): number {
   let count = 0;
   for (let rest = mask; rest !== 0; rest &= rest - 1) count++;
   return count;
 }
 
-/** Fewer bits, or as many with more of the low ones. */
+/** Whether a mask has fewer bits than another, or as many but lower ones. */
 export function isNarrower(mask: number, other: number): boolean {
   const bits = bitCount(mask);
   const otherBits = bitCount(other);
@@ -31,7 +29,7 @@ export function isNarrower(mask: number, other: number): boolean {
 
 const masksOfWidth = new Map<number, readonly number[]>();
 
-/** Every non-empty subset of the bits of `mask`: by size, then by lowest bits first. */
+/** Every non-empty subset of the bits of `mask`, by size, then by lowest bits first. */
 export function subMasks(mask: number): readonly number[] {
   const bits: number[] = [];
   for (let rest = mask; rest !== 0; rest &= rest - 1) bits.push(rest & -rest);
@@ -42,7 +40,7 @@ export function subMasks(mask: number): readonly number[] {
   });
 }
 
-/** All masks over the first `width` bits in that order; kept, since every hint of every pod needs them. */
+/** All masks over the first `width` bits in that order. Cached, because every hint of every pod needs them. */
 function masksUpTo(width: number): readonly number[] {
   let masks = masksOfWidth.get(width);
   if (!masks) {

@@ -15,9 +15,9 @@ import { createStaticPolicy, initialPool, type StaticPolicy } from './static-pol
 import { type CpuTopology, topologyOfHost } from './topology.ts';
 import { type Behaviour, behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
 
-/** A node's kubelet as it is configured. Option values are strings, as in the kubelet's own configuration. */
+/** The configuration of a node's kubelet. Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
-  /** As the node reports it: `v1.36.2`. */
+  /** As in the Node's status: `v1.36.2`. */
   readonly version: string;
   readonly host: Host;
   readonly cpuManager: { readonly policy: string; readonly options?: Readonly<Record<string, string>> | undefined };
@@ -30,54 +30,54 @@ export interface KubeletConfig {
       }
     | undefined;
   /**
-   * Default: policy None. The static one cannot be predicted without the memory of each NUMA node, those without CPUs
-   * included.
+   * Default: policy None. Predicting the static policy requires the memory of each NUMA node, including nodes without
+   * CPUs.
    */
   readonly memoryManager?: { readonly policy: string; readonly cells?: readonly CellMemory[] | undefined } | undefined;
-  /** CPUs never given away; see deriveReserved where only their number is known. */
+  /** CPUs that are never assigned. If only their number is configured, deriveReserved computes them. */
   readonly reserved: CpuSet;
-  /** NUMA distances by node id (row) and position among the nodes (column); for prefer-closest-numa-nodes. */
+  /** NUMA distances by node id (row) and position among the nodes (column), for prefer-closest-numa-nodes. */
   readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
-  /** Known differences from others of its version: backports that a distribution carries. */
+  /** Known deviations from the version's behaviour, such as backports of a distribution. */
   readonly behaviour?: Partial<Behaviour> | undefined;
-  /** Feature gates that were set; only those that change admission matter. */
+  /** Configured feature gates; only those that affect admission matter. */
   readonly featureGates?: Readonly<Record<string, boolean>> | undefined;
 }
 
-/** A kubelet whose decisions are predicted. Pure: states go in and come out. */
+/** A kubelet whose decisions can be predicted. Its functions are pure: they take a state and return a new one. */
 export interface Kubelet {
   readonly topology: CpuTopology;
-  /** The static CPU manager's rules; absent under policy none. */
+  /** The rules of the static CPU manager; absent under policy none. */
   readonly cpu: StaticPolicy | undefined;
-  /** The state of a kubelet that runs no pod; or with these CPUs given away. */
+  /** The state of a kubelet without pods, or with these CPUs assigned. */
   initialState(pools?: DevicePools, assignments?: CpuAssignments): KubeletState;
-  /** Would the kubelet take this pod, and with what? The state passed in is not changed. */
+  /** Predicts whether the kubelet admits this pod, and with which resources. It does not change `state`. */
   admit(state: KubeletState, pod: PodRequest): Admission;
-  /** The state after a pod has gone. A uid that is not known changes nothing. */
+  /** The state after the removal of a pod. An unknown uid changes nothing. */
   remove(state: KubeletState, uid: string): KubeletState;
-  /** What would become of new amounts for a pod that runs? See resizePod. */
+  /** Predicts the result of new amounts for a running pod. See resizePod. */
   resize(state: KubeletState, before: Pod, after: Pod, uid?: string): Resize;
 }
 
-/** Why a kubelet's decisions cannot be predicted. */
+/** Why the decisions of a kubelet cannot be predicted. */
 export interface Unpredictable {
   readonly unpredictable: string;
 }
 
-/** Thrown inside `createKubelet` only. */
+/** Internal to `createKubelet`. */
 class UnpredictableError extends Error {}
 
 const POLICIES: readonly string[] = ['none', 'best-effort', 'restricted', 'single-numa-node'];
-/** Feature gates that change what is predicted, and what is not. All are alpha, and off by default. */
+/** Feature gates with effects that are not predicted. All are alpha and off by default. */
 const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
   PodLevelResourceManagers: 'pod-level managers are',
   InPlacePodVerticalScalingExclusiveCPUs: 'resizes of exclusive CPUs are',
   InPlacePodVerticalScalingExclusiveMemory: 'resizes of memory that the static manager gave out are',
 };
-/** The managers' masks and the kubelet's own default stop here. */
+/** Limit of the managers' masks and of the kubelet's own default. */
 const MAX_CELLS = 8;
 
-/** A kubelet that can be predicted, or the reason why this one cannot. Never throws on a configuration. */
+/** Creates the model of a kubelet, or returns why it cannot be predicted. Never throws because of a configuration. */
 export function createKubelet(config: KubeletConfig): Kubelet | Unpredictable {
   try {
     return predictor(config);
@@ -132,7 +132,7 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
     behaviour,
     cpu: cpuPolicyOf(config, topology, policy, behaviour),
     policy,
-    // Under policy none the kubelet does not look at the scope: containers are admitted one by one.
+    // Under policy none the kubelet ignores the scope and admits containers one by one.
     scope: policy === 'none' ? 'container' : scope,
     numa: numaInfoOf(config, topology, policy),
   };
@@ -158,7 +158,10 @@ function cpuPolicyOf(
   return createStaticPolicy(topology, options, config.reserved);
 }
 
-/** Source: pkg/kubelet/cm/cpumanager/policy_options.go, ValidateStaticPolicyOptions. */
+/**
+ * Checks options against the hardware. Source: pkg/kubelet/cm/cpumanager/policy_options.go,
+ * ValidateStaticPolicyOptions.
+ */
 function checkHardware(options: CpuOptions, topology: CpuTopology, policy: TopologyPolicy): void {
   if (options.alignBySocket && policy === 'single-numa-node') {
     throw new UnpredictableError(
@@ -200,7 +203,10 @@ function initialMemoryOf({ memoryManager }: KubeletConfig, { numaIds }: CpuTopol
   return initialMemory(numaIds, memoryManager.cells);
 }
 
-/** The kubelet subtracts without a sign: where more is reserved than there is, it sees more memory than any host has. */
+/**
+ * Checks that no more is reserved than exists. The kubelet's subtraction is unsigned: otherwise it would compute more
+ * memory than any host has.
+ */
 function checkReserved({ id, memory, hugePages = {}, reserved = {} }: CellMemory): void {
   const inPages = Object.values(hugePages).reduce((sum, bytes) => sum + bytes, 0);
   const sizes: Readonly<Record<string, number>> = { ...hugePages, memory: memory - inPages };

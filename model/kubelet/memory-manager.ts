@@ -15,14 +15,14 @@ import { unexpected } from './rejection.ts';
 import { type KubeletState, withEntry } from './state.ts';
 
 /**
- * The static memory manager admitting one pod.
+ * The static memory manager, for the admission of one pod.
  * Source: pkg/kubelet/cm/memorymanager/policy_static.go.
  */
 export class MemoryManager implements Provider {
   readonly #pod: PodRequest;
   #memory: MemoryState;
   readonly #blocks: Map<string, readonly MemoryBlock[]>;
-  /** Bytes that init containers hand on, by mask and kind. */
+  /** Bytes of init containers that later containers may reuse, by mask and kind. */
   readonly #reusable = new Map<string, number>();
 
   constructor(memory: MemoryState, pod: PodRequest) {
@@ -70,7 +70,7 @@ export class MemoryManager implements Provider {
     return { ...state, memory: { ...this.#memory, blocks } };
   }
 
-  /** The merged mask, or where it cannot hold the request the best one that includes it. */
+  /** The merged mask. If it cannot provide the request, the best mask that includes it. */
   #choose(request: ReadonlyMap<string, number>, mask: number | null, preferred: boolean): number {
     const hints = () => memoryHints(this.#memory, request, this.#reusableUnder);
     let chosen = mask;
@@ -95,7 +95,7 @@ export class MemoryManager implements Provider {
     return chosen;
   }
 
-  /** No hint at all leaves the resource out, which the topology manager reads as "no preference". */
+  /** Hints by resource. A resource without hints is left out, which the topology manager reads as "no preference". */
   #hints(request: ReadonlyMap<string, number>): ProviderHints {
     const hints = memoryHints(this.#memory, request, this.#reusableUnder);
     if (hints.length === 0) return null;
@@ -112,7 +112,10 @@ export class MemoryManager implements Provider {
     }
   }
 
-  /** What a container takes over from init containers is booked on it alone, so that removing both frees it once. */
+  /**
+   * Reduces the blocks of init containers by the bytes that a container reuses, so that each byte is released only
+   * once.
+   */
   #shrinkInitBlocks(container: ContainerRequest, blocks: readonly MemoryBlock[]): void {
     for (const block of blocks) {
       let open = block.size;
@@ -132,14 +135,14 @@ export class MemoryManager implements Provider {
   }
 }
 
-/** The memory state after a pod has gone. */
+/** The memory state after the removal of a pod. */
 export function withoutMemory(memory: MemoryState, uid: string): MemoryState {
   let cells = memory.cells;
   for (const block of [...(memory.blocks.get(uid)?.values() ?? [])].flat()) cells = releaseMemory(cells, block);
   return { cells, blocks: withEntry(memory.blocks, uid, new Map()) };
 }
 
-/** Hints for a container that holds its memory already; none if its blocks are not what it asks for. */
+/** Hints for a container that already has its memory; none if its blocks differ from its request. */
 function regenerated(blocks: readonly MemoryBlock[], request: ReadonlyMap<string, number>): ProviderHints {
   if (blocks.length !== request.size || blocks.some(({ type, size }) => request.get(type) !== size)) return null;
   return new Map(blocks.map(({ type, mask }): [string, ResourceHints] => [type, [{ mask, preferred: true }]]));

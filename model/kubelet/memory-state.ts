@@ -7,42 +7,46 @@ export interface MemoryTable {
 }
 
 export interface MemoryCell {
-  /** How many blocks touch the node. */
+  /** Number of blocks that include the node. */
   readonly blocks: number;
-  /** The NUMA nodes that this one is grouped with, as bits, itself included. */
+  /** The NUMA nodes in the same group as bits, including this one. */
   readonly group: number;
   readonly tables: ReadonlyMap<string, MemoryTable>;
 }
 
-/** Memory of one kind that a container holds under a NUMA mask. */
+/** Memory of one kind that a container has under a NUMA mask. */
 export interface MemoryBlock {
   readonly mask: number;
   readonly type: string;
-  /** Bytes; less than was asked for where a later container has taken over an init container's. */
+  /** Bytes; less than requested if a later container reuses part of an init container's block. */
   readonly size: number;
 }
 
 /** Blocks by container name. */
 export type PodBlocks = ReadonlyMap<string, readonly MemoryBlock[]>;
 
-/** What the static memory manager remembers. Cells by NUMA bit. */
+/** State of the static memory manager. Cells are indexed by NUMA bit. */
 export interface MemoryState {
   readonly cells: readonly MemoryCell[];
   readonly blocks: ReadonlyMap<string, PodBlocks>;
 }
 
-/** Memory of one NUMA node in bytes, as cAdvisor and the kubelet's reservedMemory tell it. */
+/** Memory of one NUMA node in bytes, from cAdvisor and the kubelet's reservedMemory. */
 export interface CellMemory {
   readonly id: number;
-  /** All memory of the node, huge pages included. */
+  /** Total memory of the node, including huge pages. */
   readonly memory: number;
-  /** Bytes in huge pages by resource name, `hugepages-1Gi`. */
+  /** Bytes in huge pages, by resource name: `hugepages-1Gi`. */
   readonly hugePages?: Readonly<Record<string, number>> | undefined;
-  /** Bytes reserved for the system by resource name. */
+  /** Bytes reserved for the system, by resource name. */
   readonly reserved?: Readonly<Record<string, number>> | undefined;
 }
 
-/** Source: pkg/kubelet/cm/memorymanager/policy_static.go, getDefaultMachineState. */
+/**
+ * The memory state of a kubelet without pods.
+ * @param described memory of each NUMA node, in bytes
+ * Source: pkg/kubelet/cm/memorymanager/policy_static.go, getDefaultMachineState.
+ */
 export function initialMemory(numaIds: readonly number[], described: readonly CellMemory[]): MemoryState {
   const cells = numaIds.map((id, bit): MemoryCell => {
     const cell = described.find((entry) => entry.id === id);
@@ -59,8 +63,9 @@ export function initialMemory(numaIds: readonly number[], described: readonly Ce
 }
 
 /**
- * The NUMA node sets that could hold the memory: enough free, and no node in two different groups at once.
- * @param reusable bytes of a kind that this pod's init containers hand on under exactly that mask
+ * The sets of NUMA nodes that could provide the memory: enough bytes are free, and no node would be in two different
+ * groups.
+ * @param reusable bytes of a kind that this pod's init containers have under exactly that mask
  * Source: pkg/kubelet/cm/memorymanager/policy_static.go, calculateHints.
  */
 export function memoryHints(
@@ -82,24 +87,33 @@ export function memoryHints(
   return masks.map((mask) => ({ mask, preferred: bitCount(mask) === narrowest }));
 }
 
-/** A node in a group takes no single-node block; a node with blocks joins no other group. */
+/**
+ * Whether the nodes of a mask may form a group: a node in a group accepts no single-node block, and a node with blocks
+ * joins no other group.
+ */
 function mayGroup(cells: readonly MemoryCell[], mask: number): boolean {
   if (bitCount(mask) === 1) return bitCount(cells[31 - Math.clz32(mask)]!.group) === 1;
   return !splitsGroup(cells, mask);
 }
 
-/** Source: pkg/kubelet/cm/memorymanager/policy_static.go, isAffinityViolatingNUMAAllocations. */
+/**
+ * Whether a mask of several nodes includes one whose blocks belong to a different group. Source:
+ * pkg/kubelet/cm/memorymanager/policy_static.go, isAffinityViolatingNUMAAllocations.
+ */
 export function splitsGroup(cells: readonly MemoryCell[], mask: number): boolean {
   if (bitCount(mask) === 1) return false;
   return cells.some((cell, bit) => (mask & (1 << bit)) !== 0 && cell.blocks > 0 && cell.group !== mask);
 }
 
-/** Whether the NUMA nodes of a bit mask have the requested free bytes of every memory type together. */
+/** Whether the NUMA nodes of a mask together have the requested free bytes of every memory kind. */
 export function satisfies({ cells }: MemoryState, mask: number, request: ReadonlyMap<string, number>): boolean {
   return [...request].every(([type, bytes]) => sum(cells, mask, type, 'free') >= bytes);
 }
 
-/** The preferred hint with the fewest nodes. Source: the same file, findBestHint. */
+/**
+ * The preferred hint with the fewest nodes; undefined without hints. Source:
+ * pkg/kubelet/cm/memorymanager/policy_static.go, findBestHint.
+ */
 export function bestHint(hints: readonly Hint[]): Hint | undefined {
   let best: Hint | undefined;
   for (const hint of hints) {
@@ -110,7 +124,10 @@ export function bestHint(hints: readonly Hint[]): Hint | undefined {
   return best;
 }
 
-/** Takes bytes from the nodes of a mask in ascending order. Source: the same file, updateMachineState. */
+/**
+ * Takes bytes from the nodes of a mask in ascending order. Source: pkg/kubelet/cm/memorymanager/policy_static.go,
+ * updateMachineState.
+ */
 export function takeMemory(cells: readonly MemoryCell[], { mask, type, size }: MemoryBlock): MemoryCell[] {
   let open = size;
   return cells.map((cell, bit) => {
@@ -122,7 +139,7 @@ export function takeMemory(cells: readonly MemoryCell[], { mask, type, size }: M
   });
 }
 
-/** Gives a block's bytes back in the same order. Source: the same file, releaseMemory. */
+/** Returns a block's bytes in the same order. Source: pkg/kubelet/cm/memorymanager/policy_static.go, releaseMemory. */
 export function releaseMemory(cells: readonly MemoryCell[], { mask, type, size }: MemoryBlock): MemoryCell[] {
   let open = size;
   return cells.map((cell, bit) => {

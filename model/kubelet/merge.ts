@@ -2,11 +2,11 @@ import { bitCount, type Hint, isNarrower, type ProviderHints } from './hint.ts';
 
 export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
 
-/** What the topology manager needs to know of a host. */
+/** Facts about a host that the topology manager uses. */
 export interface NumaInfo {
   /** All NUMA nodes, as bits. */
   readonly all: number;
-  /** The kernel's distance table by bit; given when `prefer-closest-numa-nodes` is set, except for single-numa-node. */
+  /** The kernel's distance table by bit. Set if `prefer-closest-numa-nodes` is on, except under single-numa-node. */
   readonly distances?: readonly (readonly number[])[];
 }
 
@@ -16,12 +16,12 @@ export interface Merged {
 }
 
 /**
- * Merges the hints of all providers into one and decides whether the pod may stay.
+ * Merges the hints of all providers into one and decides whether the pod is admitted.
  *
- * The kubelet walks every combination of one hint of each resource. Its order of candidates is total (preferred before
- * not, then as near as may be to the width that the most demanding resource needs, then closest or narrowest), so which
- * one wins does not depend on the walk: it is enough to keep the distinct results, at most two for each mask, instead
- * of a product of up to 255 hints for each resource.
+ * The kubelet iterates over every combination of one hint for each resource. Its order of candidates is total:
+ * preferred first, then closest to the width that the most demanding resource needs, then closest or narrowest. The
+ * winner therefore does not depend on the iteration, and it is enough to keep the distinct results, at most two for
+ * each mask, instead of a product of up to 255 hints for each resource.
  *
  * Source: pkg/kubelet/cm/topologymanager/policy.go and policy_*.go.
  */
@@ -42,7 +42,7 @@ export function mergeHints(policy: TopologyPolicy, numa: NumaInfo, providers: re
   return { hint, admit: policy === 'best-effort' || hint.preferred };
 }
 
-/** One list for each resource; a provider or resource without a preference is one preferred hint for anywhere. */
+/** One list for each resource. A provider or resource without a preference becomes one preferred hint for any node. */
 function listsOf(provider: ProviderHints): (readonly Hint[])[] {
   if (!provider || provider.size === 0) return [[{ mask: null, preferred: true }]];
   return [...provider.values()].map((hints) => {
@@ -66,11 +66,14 @@ function narrowestWidth(list: readonly Hint[]): number {
 interface Combined {
   readonly mask: number;
   readonly preferred: boolean;
-  /** The affinity that all hints so far share, while they share one; null while none named any. */
+  /** The affinity of all hints so far, if they agree; null if none has an affinity. */
   readonly shared: number | null;
 }
 
-/** The distinct results of combining one hint of every list: masks intersected, preferred if all are and agree. */
+/**
+ * The distinct results of combining one hint of every list: the intersection of masks, preferred if all are preferred
+ * and agree.
+ */
 function combinedHints(all: number, lists: readonly (readonly Hint[])[]): Iterable<Combined> {
   let states: Iterable<Combined> = [{ mask: all, preferred: true, shared: null }];
   for (const list of lists) {

@@ -1,4 +1,4 @@
-/** The static CPU manager's policy options, read. */
+/** The policy options of the static CPU manager, parsed. */
 export interface CpuOptions {
   readonly fullPcpusOnly: boolean;
   readonly distributeAcrossNuma: boolean;
@@ -8,7 +8,7 @@ export interface CpuOptions {
   readonly preferAlignByUncore: boolean;
 }
 
-/** The topology manager's policy options, read. */
+/** The policy options of the topology manager, parsed. */
 export interface TopologyOptions {
   readonly preferClosest: boolean;
   readonly maxCells: number;
@@ -41,12 +41,12 @@ export const NO_CPU_OPTIONS: CpuOptions = Object.freeze({
   preferAlignByUncore: false,
 });
 
-/** Options with which no kubelet starts. */
+/** Options with which the kubelet refuses to start. */
 export class OptionError extends Error {}
 
 /**
- * Reads the static CPU manager's options.
- * @throws OptionError if one is unknown, is no boolean, or excludes another
+ * Parses the options of the static CPU manager.
+ * @throws OptionError if one is unknown, is not a boolean, or excludes another
  * Source: pkg/kubelet/cm/cpumanager/policy_options.go, NewStaticPolicyOptions.
  */
 export function readCpuOptions(given: Readonly<Record<string, string>> = {}): CpuOptions {
@@ -64,8 +64,8 @@ export function readCpuOptions(given: Readonly<Record<string, string>> = {}): Cp
 }
 
 /**
- * Reads the topology manager's options.
- * @throws OptionError if one is unknown or has no such value
+ * Parses the options of the topology manager.
+ * @throws OptionError if one is unknown or has an invalid value
  * Source: pkg/kubelet/cm/topologymanager/policy_options.go.
  */
 export function readTopologyOptions(given: Readonly<Record<string, string>> = {}): TopologyOptions {
@@ -89,7 +89,7 @@ function readMaxCells(value: string): number {
   return cells;
 }
 
-/** The forms that Go's strconv.ParseBool reads. */
+/** Parses a boolean in the forms of Go's strconv.ParseBool. */
 function readBoolean(name: string, value: string): boolean {
   if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(value)) return true;
   if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(value)) return false;

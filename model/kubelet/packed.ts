@@ -6,8 +6,9 @@ import type { CpuTopology } from './topology.ts';
 export class TakeError extends Error {}
 
 /**
- * Takes CPUs best fit by topology: whole NUMA nodes and sockets, whole caches if preferred, whole cores, then threads.
- * @throws TakeError if there are fewer CPUs than asked for
+ * Takes CPUs by topology, best fit first: whole NUMA nodes and sockets, whole caches if preferred, whole cores, then
+ * threads.
+ * @throws TakeError if there are fewer CPUs than requested
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, takeByTopologyNUMAPacked.
  */
 export function takePacked(
@@ -35,7 +36,7 @@ export function takePacked(
 }
 
 /**
- * Ends an allocation that needs more CPUs than are available, with the kubelet's own message.
+ * Stops an allocation that needs more CPUs than are available, with the kubelet's own message.
  *
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go.
  *

@@ -2,21 +2,24 @@ import { integralCpus, parseQuantity, wholeValue } from '../quantity.ts';
 import type { Pod, PodContainer } from './pod-shape.ts';
 import { isGuaranteed } from './qos.ts';
 
-/** `init` runs before the others and hands its CPUs on; `sidecar` is a restartable init container and keeps them. */
+/**
+ * `init` runs before the others, which may reuse its CPUs. `sidecar` is a restartable init container and keeps its
+ * CPUs.
+ */
 export type ContainerKind = 'init' | 'sidecar' | 'app';
 
 export interface ContainerRequest {
   readonly name: string;
   readonly kind: ContainerKind;
-  /** Exclusive CPUs; 0 for the shared pool. */
+  /** Number of exclusive CPUs; 0 for the shared pool. */
   readonly cpus: number;
-  /** Extended resources by name, those of device plugins among them. */
+  /** Number of each extended resource by name, including those of device plugins. */
   readonly devices: ReadonlyMap<string, number>;
   /** `memory` and `hugepages-*` in bytes; empty unless the pod is Guaranteed. */
   readonly memory: ReadonlyMap<string, number>;
 }
 
-/** What a pod asks of the kubelet's resource managers. Containers stand in the order of admission: init, then app. */
+/** Requests of a pod to the kubelet's resource managers. Containers are in the order of admission: init, then app. */
 export interface PodRequest {
   readonly uid: string;
   readonly guaranteed: boolean;
@@ -24,14 +27,14 @@ export interface PodRequest {
 }
 
 /**
- * Reads what a pod asks for.
+ * Extracts the requests of a pod.
  *
- * With pod-level resources the static CPU and memory managers pass the pod by (unless PodLevelResourceManagers is on),
- * so its containers ask for no exclusive CPUs; a request that a container leaves out is its limit, as the API server
- * would have filled in.
+ * With pod-level resources the static CPU and memory managers ignore the pod (unless PodLevelResourceManagers is on),
+ * so its containers request no exclusive CPUs. A missing request of a container equals its limit, as the API server
+ * would set it.
  *
- * @param uid overrides the pod's own; needed for a pod that the API server has not stored yet
- * @throws ParseError if an amount is no quantity
+ * @param uid overrides the pod's own; required for a pod that the API server has not stored yet
+ * @throws ParseError if an amount is not a quantity
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, guaranteedCPUs; devicemanager/topology_hints.go.
  */
 export function podRequestOf(pod: Pod, uid = pod.metadata?.uid ?? ''): PodRequest {
@@ -55,12 +58,13 @@ export function podRequestOf(pod: Pod, uid = pod.metadata?.uid ?? ''): PodReques
   };
 }
 
-/** Containers of a pod that are counted one by one. Real pods have a few; a tenant may make one of thousands. */
+/** Largest number of containers in a stored request. Real pods have a few; a tenant may create one with thousands. */
 export const MAX_CONTAINERS = 128;
 
 /**
- * The same request with a bounded number of containers, to be kept: without exclusive CPUs none is needed, since nothing
- * is predicted for it; of too many, the rest is one container of each kind that asks for all of theirs.
+ * The same request with a limited number of containers, for storage. Without exclusive CPUs it has none, because
+ * nothing is predicted for it. Otherwise the containers beyond the limit become one container of each kind, with the
+ * sum of their requests.
  */
 export function reducedRequest(request: PodRequest): PodRequest {
   const { containers } = request;
@@ -76,7 +80,7 @@ export function reducedRequest(request: PodRequest): PodRequest {
   return { ...request, containers: [...kept, ...sums] };
 }
 
-/** Init containers run one after the other: of them the largest counts. */
+/** Combines containers. Init containers run one after the other, so the largest counts instead of the sum. */
 function sumOf(kind: ContainerKind, containers: readonly ContainerRequest[]): ContainerRequest {
   const add = kind === 'init' ? Math.max : (a: number, b: number) => a + b;
   const amounts = (of: (container: ContainerRequest) => ReadonlyMap<string, number>) => {
@@ -96,27 +100,31 @@ function sumOf(kind: ContainerKind, containers: readonly ContainerRequest[]): Co
 }
 
 /**
- * The exclusive CPUs of a whole pod at its busiest: pod scope asks for one hint for so many.
+ * The largest number of exclusive CPUs that a pod has at a time. In pod scope a single hint covers so many.
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, podGuaranteedCPUs.
  */
 export function podCpus(pod: PodRequest): number {
   return peakOf(pod, (container) => container.cpus);
 }
 
-/** The exclusive CPUs that a pod holds while it runs: init containers have ended then. */
+/** Number of exclusive CPUs of a pod while it runs, after its init containers have ended. */
 export function lastingCpus(pod: PodRequest): number {
   return pod.containers.reduce((sum, { kind, cpus }) => (kind === 'init' ? sum : sum + cpus), 0);
 }
 
-/** The devices of a whole pod at its busiest, by resource. Source: pkg/kubelet/cm/devicemanager/topology_hints.go. */
+/**
+ * The largest number of devices that a pod has at a time, by resource. Source:
+ * pkg/kubelet/cm/devicemanager/topology_hints.go.
+ */
 export function podDevices(pod: PodRequest): Map<string, number> {
   const names = new Set(pod.containers.flatMap((container) => [...container.devices.keys()]));
   return new Map([...names].map((name) => [name, peakOf(pod, (container) => container.devices.get(name) ?? 0)]));
 }
 
 /**
- * The memory of a whole pod at its busiest. A resource that only init containers ask for is left out, as the kubelet
- * leaves it out. Source: pkg/kubelet/cm/memorymanager/policy_static.go, getPodRequestedResources.
+ * The largest memory of a pod at a time, in bytes by resource. A resource that only init containers request is left
+ * out, as in the kubelet.
+ * Source: pkg/kubelet/cm/memorymanager/policy_static.go, getPodRequestedResources.
  */
 export function podMemory(pod: PodRequest): Map<string, number> {
   const apps = pod.containers.filter((container) => container.kind === 'app');
@@ -125,7 +133,7 @@ export function podMemory(pod: PodRequest): Map<string, number> {
 }
 
 /**
- * The larger of the sum of containers that keep running, and each init container together with the sidecars started
+ * The larger of: the sum of the containers that keep running; each init container together with the sidecars started
  * before it.
  */
 function peakOf(pod: PodRequest, amount: (container: ContainerRequest) => number): number {
@@ -140,7 +148,7 @@ function peakOf(pod: PodRequest, amount: (container: ContainerRequest) => number
   return Math.max(peak, apps + sidecars);
 }
 
-/** Whether a pod sets CPU, memory or huge pages for itself as a whole (KEP-2837, PodLevelResources). */
+/** Whether a pod sets CPU, memory or huge pages at pod level (KEP-2837, PodLevelResources). */
 export function hasPodLevelResources(pod: Pod): boolean {
   const { requests, limits } = pod.spec?.resources ?? {};
   const counted = (name: string) => name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');
@@ -161,7 +169,7 @@ function memoryOf({ resources }: PodContainer): Map<string, number> {
   );
 }
 
-/** Requests of extended resources equal their limits, and the kubelet reads the limits. */
+/** The kubelet reads the limits; requests of extended resources equal them. */
 function devicesOf({ resources }: PodContainer): Map<string, number> {
   return new Map(
     Object.entries(resources?.limits ?? {})

@@ -4,9 +4,9 @@ import type { Pod, PodResources, ResourceList } from './pod-shape.ts';
 const COUNTED = ['cpu', 'memory'] as const;
 
 /**
- * Whether the pod's QoS class is Guaranteed: by its status, else computed as the API server would. One container whose
- * limits of CPU and memory are missing or differ from its requests makes the whole pod Burstable.
- * @throws ParseError if an amount is no quantity
+ * Whether the pod's QoS class is Guaranteed: from its status, else computed as in the API server. A single container
+ * whose limits of CPU and memory are missing or differ from its requests makes the whole pod Burstable.
+ * @throws ParseError if an amount is not a quantity
  * Source: pkg/apis/core/v1/helper/qos/qos.go, GetPodQOS.
  */
 export function isGuaranteed(pod: Pod): boolean {
@@ -18,7 +18,7 @@ export function isGuaranteed(pod: Pod): boolean {
   return containers.length > 0 && matches(containers.map((container) => withDefaults(container.resources)));
 }
 
-/** Every part has limits of CPU and memory, and the sums of requests and limits are equal. */
+/** Whether every part has limits of CPU and memory, and the sums of requests and limits are equal. */
 function matches(parts: readonly Required<PodResources>[]): boolean {
   return COUNTED.every((name) => {
     if (parts.some(({ limits }) => amount(limits, name) <= 0n)) return false;
@@ -28,7 +28,7 @@ function matches(parts: readonly Required<PodResources>[]): boolean {
   });
 }
 
-/** A request left out is the limit: the API server fills it in before it computes the class. */
+/** Sets missing requests to the limits, as the API server does before it computes the class. */
 function withDefaults(resources: PodResources | undefined): Required<PodResources> {
   return { requests: { ...resources?.limits, ...resources?.requests }, limits: resources?.limits ?? {} };
 }

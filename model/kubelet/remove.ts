@@ -3,7 +3,7 @@ import { type KubeletState, withEntry } from './state.ts';
 import { releaseCpus } from './static-policy.ts';
 
 /**
- * The state after all of a pod's containers have gone. A uid that is not known changes nothing.
+ * The state after all containers of a pod are removed. An unknown uid changes nothing.
  * Source: RemoveContainer of the CPU and memory managers, UpdateAllocatedDevices of the device manager.
  */
 export function removePod(state: KubeletState, uid: string): KubeletState {

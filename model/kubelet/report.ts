@@ -13,7 +13,7 @@ interface CpuGroup {
 
 type Options = Readonly<Record<string, string>>;
 
-/** What an agent reports of its node; the status of a NodeTopology has this form. */
+/** An agent's report about its node, in the form of a NodeTopology's status. */
 export interface HostReport {
   readonly kubeletVersion?: string | undefined;
   readonly cells: readonly CpuGroup[];
@@ -30,9 +30,9 @@ export interface HostReport {
   readonly assignments: readonly { readonly podUID: string; readonly container: string; readonly cpus: string }[];
   readonly physnets?: readonly { readonly name: string; readonly cells: string }[] | undefined;
   readonly tunnel?: { readonly cells: string } | undefined;
-  /** CPUs that poll-mode driver threads of the virtual switch keep busy. */
+  /** CPU list of the virtual switch's poll mode driver threads, which use these CPUs all the time. */
   readonly pmdCPUs?: string | undefined;
-  /** Whether the agent serves the devices by which pods prefer a network. Default: false. */
+  /** Whether the agent serves the devices with which pods prefer a network. Default: false. */
   readonly hintsNetworks?: boolean | undefined;
   /** Whether the agent sets CPU masks. Default: true. */
   readonly pinsVMs?: boolean | undefined;
@@ -40,7 +40,8 @@ export interface HostReport {
 
 /**
  * The host of a report.
- * @throws HostError if it contradicts itself; ParseError if a list is no CPU list
+ * @throws HostError if it contradicts itself
+ * @throws ParseError if a list is not a CPU list
  */
 export function hostOfReport(report: HostReport): Host {
   const { cells, cores, sockets, uncores } = report;
@@ -48,12 +49,13 @@ export function hostOfReport(report: HostReport): Host {
 }
 
 /**
- * The kubelet of a report, if it can be predicted.
- * @throws HostError if the report's topology contradicts itself; ParseError if a list is no CPU list
+ * The model of the kubelet of a report, or why it cannot be predicted.
+ * @throws HostError if the report's topology contradicts itself
+ * @throws ParseError if a list is not a CPU list
  */
 export function kubeletOfReport(report: HostReport, host = hostOfReport(report)): Kubelet | Unpredictable {
   if (!report.kubeletVersion) return { unpredictable: 'the kubelet version is not reported' };
-  // An agent that could read the kubelet's configuration reports a policy, if only `none`.
+  // An agent that could read the kubelet's configuration reports a policy, even if it is `none`.
   if (!report.topologyManager) return { unpredictable: "the kubelet's configuration is not reported" };
   return createKubelet({
     version: report.kubeletVersion,
@@ -67,20 +69,23 @@ export function kubeletOfReport(report: HostReport, host = hostOfReport(report))
 }
 
 /**
- * What a reported kubelet has given away. Memory blocks and devices are not in a report: devices of physnets are never
- * used up, and of other plugins the scheduler has counted the room.
- * @throws ParseError if a list is no CPU list
+ * The CPUs that a reported kubelet has assigned. Memory blocks and devices are not in a report: allocating devices of
+ * physnets does not use them up, and the scheduler counts those of other plugins.
+ * @throws ParseError if a list is not a CPU list
  */
 export function stateOfReport(kubelet: Kubelet, report: HostReport): KubeletState {
   return kubelet.initialState(networkPools(report), assignmentsOf(report.assignments));
 }
 
-/** Characters of all assignments' CPU lists: several times what the largest host needs with each CPU named by itself. */
+/**
+ * Characters of the CPU lists of all assignments: several times the length that the largest host needs without ranges.
+ */
 const MOST_ASSIGNED = 65_536;
 
 /**
  * The CPUs of each assignment.
- * @throws HostError if the lists together are too long; ParseError if one is no CPU list
+ * @throws HostError if the lists together are too long
+ * @throws ParseError if one is not a CPU list
  */
 export function assignedCpus(assignments: readonly { readonly cpus: string }[]): CpuSet[] {
   const characters = assignments.reduce((sum, { cpus }) => sum + cpus.length, 0);
@@ -90,7 +95,7 @@ export function assignedCpus(assignments: readonly { readonly cpus: string }[]):
   return assignments.map(({ cpus }) => CpuSet.parse(cpus, MAX_CPU_ID));
 }
 
-/** By pod and container. @throws as assignedCpus */
+/** The assigned CPUs by pod uid and container name. @throws HostError and ParseError, as assignedCpus */
 export function assignmentsOf(assignments: HostReport['assignments']): Map<string, Map<string, CpuSet>> {
   const byPod = new Map<string, Map<string, CpuSet>>();
   const sets = assignedCpus(assignments);
@@ -101,7 +106,10 @@ export function assignmentsOf(assignments: HostReport['assignments']): Map<strin
   return byPod;
 }
 
-/** The device resources that stand for the node's networks. One device each: it is a place, and never used up. */
+/**
+ * The device resources that stand for the node's networks. Each has one device, which stays available when it is
+ * allocated.
+ */
 export function networkPools({
   physnets = [],
   tunnel,
@@ -110,7 +118,7 @@ export function networkPools({
   const pools = new Map<string, DevicePool>();
   const ids = CpuSet.of(known.map(({ id }) => id));
   const add = (resource: string, cells: string) => {
-    // A NUMA node that the host does not have is none that the kubelet could align to.
+    // The kubelet cannot align to a NUMA node that the host lacks.
     const nodes = CpuSet.parse(cells, MAX_CELL_ID).intersect(ids).toArray();
     const device = nodes.length === 0 ? { id: '0', healthy: true } : { id: '0', healthy: true, nodes };
     pools.set(resource, { devices: [device], endless: true });

@@ -6,11 +6,11 @@ import { isGuaranteed } from './qos.ts';
 import type { KubeletState } from './state.ts';
 
 /**
- * What a kubelet makes of new amounts for a running pod. The CPUs and the memory that its containers own stay what they are
- * in any case.
+ * The kubelet's reaction to new amounts for a running pod. The exclusive CPUs and the memory of its containers never
+ * change.
  */
 export type Resize =
-  /** The kubelet does not look at it. */
+  /** The kubelet ignores the request. */
   | { readonly outcome: 'ignored' }
   /** The new amounts are allocated. */
   | { readonly outcome: 'allocated' }
@@ -18,16 +18,17 @@ export type Resize =
   | { readonly outcome: 'pending'; readonly reason: string; readonly message: string };
 
 /**
- * An in-place resize of a Guaranteed pod's containers under the static managers: with the feature gates
- * InPlacePodVerticalScalingExclusiveCPUs and InPlacePodVerticalScalingExclusiveMemory off, as in every release, what a static
- * manager gave out is not changed. Where something else is changed, the pod is judged once more with what it has.
+ * Predicts an in-place resize of a Guaranteed pod's containers under the static managers. The feature gates
+ * InPlacePodVerticalScalingExclusiveCPUs and InPlacePodVerticalScalingExclusiveMemory are off, as in every release, so
+ * the kubelet does not change what a static manager assigned. For other changes it checks the pod again with its
+ * current resources.
  *
- * Whether the node has room for the new amounts at all is the scheduler's count, and not predicted here; nor are amounts of
- * init containers that end.
+ * Not predicted: whether the node has room for the new amounts, which the scheduler checks, and amounts of init
+ * containers that end.
  *
- * @param before the pod with the amounts that are allocated
- * @param after the pod with the amounts that are wanted
- * @throws ParseError if an amount is no quantity
+ * @param before the pod with its current amounts
+ * @param after the pod with the requested amounts
+ * @throws ParseError if an amount is not a quantity
  * Source: pkg/kubelet/kubelet.go canResizePod (1.33), pkg/kubelet/allocation/allocation_manager.go (1.34, 1.35),
  * pkg/kubelet/allocation/handlers.go (1.36).
  */
@@ -54,7 +55,7 @@ function infeasible(manager: string): Resize {
   return { outcome: 'pending', reason: 'Infeasible', message };
 }
 
-/** Whether a container that lasts asks for another amount. */
+/** Whether a container that keeps running requests a different amount. */
 function changes(before: Pod, after: Pod, resource: string): boolean {
   const known = new Map(lasting(before).map((container) => [container.name, amountOf(container, resource)]));
   return lasting(after).some((container) => amountOf(container, resource) !== known.get(container.name));

@@ -6,8 +6,8 @@ import { initialPool, type StaticPolicy } from './static-policy.ts';
 export type CheckedState = { readonly defaultSet: CpuSet } | { readonly error: string };
 
 /**
- * Checks remembered CPU state as a kubelet does when it starts. One that is refused there (a torn checkpoint, a CPU
- * gone offline) is nothing to predict from either.
+ * Checks a stored CPU state as a kubelet does when it starts. A state that the kubelet refuses (a torn checkpoint, a
+ * CPU that went offline) cannot be used for a prediction either.
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, validateState.
  */
 export function checkState(policy: StaticPolicy, defaultSet: CpuSet, assignments: CpuAssignments): CheckedState {

@@ -5,23 +5,23 @@ import type { MemoryState } from './memory-state.ts';
 /** Exclusive CPUs by pod uid and container name. */
 export type CpuAssignments = ReadonlyMap<string, ReadonlyMap<string, CpuSet>>;
 
-/** Everything that one node's kubelet remembers and decides by. Immutable: admitting and removing make a new one. */
+/** The complete state of one node's kubelet. Immutable: admitting or removing a pod creates a new state. */
 export interface KubeletState {
-  /** The shared pool; reserved CPUs are in it unless strict-cpu-reservation keeps them out. */
+  /** The shared pool. It contains the reserved CPUs unless strict-cpu-reservation is on. */
   readonly defaultSet: CpuSet;
   readonly assignments: CpuAssignments;
   readonly pools: DevicePools;
   readonly devices: DeviceAllocations;
-  /** There only under the static memory manager. */
+  /** Present only under the static memory manager. */
   readonly memory?: MemoryState | undefined;
 }
 
-/** All CPUs that some container owns. */
+/** All CPUs that have an owner. */
 export function ownedCpus(state: KubeletState): CpuSet {
   return unionOf([...state.assignments.values()].flatMap((containers) => [...containers.values()]));
 }
 
-/** A map with one entry set, or removed where the value is empty. */
+/** A map with one entry set, or removed if the value is empty. */
 export function withEntry<V extends { readonly size: number }>(
   map: ReadonlyMap<string, V>,
   key: string,

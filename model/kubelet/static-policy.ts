@@ -5,7 +5,7 @@ import { misalignedText, noPhysicalCpusText, Rejection, unexpected } from './rej
 import { takeByTopology } from './take.ts';
 import { type CpuTopology, withSiblings } from './topology.ts';
 
-/** The static CPU manager of one node: fixed while its kubelet runs. */
+/** The static CPU manager of one node; does not change while the kubelet runs. */
 export interface StaticPolicy {
   readonly topology: CpuTopology;
   readonly options: CpuOptions;
@@ -14,14 +14,15 @@ export interface StaticPolicy {
   readonly reservedCores: CpuSet;
 }
 
-/** The CPU manager's static policy on one node; it derives the cores of the reserved CPUs. */
+/** Creates the static CPU manager of one node and derives the cores of the reserved CPUs. */
 export function createStaticPolicy(topology: CpuTopology, options: CpuOptions, reserved: CpuSet): StaticPolicy {
   return Object.freeze({ topology, options, reserved, reservedCores: withSiblings(topology, reserved) });
 }
 
 /**
- * The CPUs that the kubelet reserves when its configuration says only how many (kubeReserved + systemReserved, rounded up).
- * @throws RangeError if the host has fewer
+ * The CPUs that the kubelet reserves if its configuration only has their number (kubeReserved + systemReserved, rounded
+ * up).
+ * @throws RangeError if the host has fewer CPUs
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, NewStaticPolicy.
  */
 export function deriveReserved(topology: CpuTopology, options: CpuOptions, count: number): CpuSet {
@@ -33,20 +34,20 @@ export function deriveReserved(topology: CpuTopology, options: CpuOptions, count
   }
 }
 
-/** The shared pool of a kubelet that has given nothing away yet. */
+/** The shared pool of a kubelet without assignments. */
 export function initialPool({ topology, options, reserved }: StaticPolicy): CpuSet {
   return options.strictReservation ? topology.cpus.minus(reserved) : topology.cpus;
 }
 
-/** What may be given away out of a shared pool. */
+/** The CPUs of a shared pool that may be assigned. */
 export function availableCpus(policy: StaticPolicy, pool: CpuSet): CpuSet {
   return pool.minus(policy.reserved);
 }
 
 /**
- * Refuses what full-pcpus-only forbids. CPUs that the pod's init containers could hand on do not count as available,
- * so an init container's cores are needed twice (kubernetes #112228 tells of the surplus).
- * @throws Rejection
+ * Rejects requests that full-pcpus-only forbids. CPUs that the pod could reuse from its init containers do not count as
+ * available, so an init container's cores are needed twice (kubernetes #112228 reports the surplus).
+ * @throws Rejection if the request is not whole cores or too few whole cores are free
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, enforceSMTAlignment.
  */
 export function enforceWholeCores(policy: StaticPolicy, pool: CpuSet, count: number): void {
@@ -60,10 +61,10 @@ export function enforceWholeCores(policy: StaticPolicy, pool: CpuSet, count: num
 }
 
 /**
- * Takes CPUs for a container: first those under the NUMA mask, then from anywhere.
- * @param mask NUMA nodes as bits, or null for anywhere
+ * Takes CPUs for a container: first CPUs under the NUMA mask, then any CPUs.
+ * @param mask NUMA nodes as bits; null for any
  * @param reusable CPUs of the pod's init containers
- * @throws Rejection
+ * @throws Rejection if there are too few CPUs
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, allocateCPUs.
  */
 export function allocateCpus(
@@ -88,7 +89,7 @@ export function allocateCpus(
   }
 }
 
-/** The CPUs of the NUMA nodes of a mask, or with align-by-socket of the sockets that these nodes touch. */
+/** The CPUs of the NUMA nodes of a mask; with align-by-socket, the CPUs of the sockets that these nodes are part of. */
 function cpusUnder({ topology, options }: StaticPolicy, mask: number): CpuSet {
   const { cells, sockets, bitOfCell } = topology;
   let cpus = CpuSet.EMPTY;
@@ -100,7 +101,7 @@ function cpusUnder({ topology, options }: StaticPolicy, mask: number): CpuSet {
 }
 
 /**
- * The shared pool after a container has gone: its CPUs return unless another container of its pod has them too.
+ * The shared pool after the removal of a container: its CPUs return unless another container of its pod has them too.
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, RemoveContainer.
  */
 export function releaseCpus(pool: CpuSet, released: CpuSet, siblings: Iterable<CpuSet>): CpuSet {

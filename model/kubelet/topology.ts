@@ -1,7 +1,7 @@
 import { CpuSet } from '../cpu-set.ts';
 import type { Host } from '../host.ts';
 
-/** One logical CPU and what it is part of. */
+/** One logical CPU and the groups that contain it. */
 export interface TopologyCpu {
   readonly id: number;
   readonly core: number;
@@ -11,8 +11,8 @@ export interface TopologyCpu {
 }
 
 /**
- * The counts that the kubelet keeps next to the CPUs. They are numbers of their own, not derived: its algorithms compare
- * them (sockets against NUMA nodes) and divide by them, whatever the CPUs say.
+ * The counts that the kubelet stores in addition to the CPUs. They are independent values: its algorithms compare them
+ * (sockets with NUMA nodes) and divide by them without looking at the CPUs.
  */
 export interface TopologyCounts {
   readonly cpus: number;
@@ -23,8 +23,8 @@ export interface TopologyCounts {
 }
 
 /**
- * One level of the hierarchy (cores, sockets, cells, uncore caches). Groups are numbered densely in ascending order of
- * their ids, so that comparing numbers compares ids.
+ * One level of the hierarchy (cores, sockets, cells, uncore caches). Groups have consecutive numbers in ascending order
+ * of their ids, so that comparing numbers compares ids.
  */
 export interface Level {
   /** The id of each group, ascending. */
@@ -33,14 +33,14 @@ export interface Level {
   readonly of: Int32Array;
   /** The positions of each group's CPUs, ascending. */
   readonly members: readonly Int32Array[];
-  /** The same as sets. */
+  /** The CPUs of each group as sets. */
   readonly sets: readonly CpuSet[];
-  /** CPUs of the smallest group. */
+  /** Number of CPUs of the smallest group. */
   readonly smallest: number;
 }
 
 /**
- * The CPU topology as the kubelet's CPU manager sees it, indexed: a CPU's *position* is its rank among the CPU ids.
+ * The CPU topology of the kubelet's CPU manager, indexed. The *position* of a CPU is its rank among the CPU ids.
  * Source: pkg/kubelet/cm/cpumanager/topology/topology.go.
  */
 export interface CpuTopology {
@@ -48,13 +48,15 @@ export interface CpuTopology {
   readonly cpus: CpuSet;
   /** CPU ids by position. */
   readonly ids: Int32Array;
-  /** Positions by CPU id, -1 where there is no such CPU. */
+  /** Positions by CPU id; -1 if there is no such CPU. */
   readonly positions: Int32Array;
   readonly cores: Level;
   readonly sockets: Level;
   readonly cells: Level;
   readonly uncores: Level;
-  /** Every NUMA node that cAdvisor knows, also one without CPUs, ascending. Bit i of a NUMA mask is entry i. */
+  /**
+   * Every NUMA node that cAdvisor reports, including nodes without CPUs, ascending. Bit i of a NUMA mask is entry i.
+   */
   readonly numaIds: readonly number[];
   /** The bit (index into `numaIds`) of each dense cell. */
   readonly bitOfCell: readonly number[];
@@ -64,7 +66,7 @@ export interface CpuTopology {
 }
 
 /**
- * Indexes CPUs and counts as given; nothing is checked, since fixtures of the kubelet contradict themselves on purpose.
+ * Indexes CPUs and counts without checks, because fixtures of the kubelet contradict themselves on purpose.
  * @param extraCells NUMA nodes without CPUs
  */
 export function createTopology(
@@ -111,7 +113,8 @@ export function createTopology(
 
 /**
  * The topology that the kubelet discovers on a host.
- * @param extraCells NUMA nodes without CPUs, which a host does not have: the kubelet's topology and memory managers count them
+ * @param extraCells NUMA nodes without CPUs, which a Host does not contain but which the kubelet's topology and memory
+ * managers count
  */
 export function topologyOfHost(host: Host, extraCells: readonly number[] = []): CpuTopology {
   const distinct = (key: 'socket' | 'uncore') => new Set(host.cpus.map((cpu) => cpu[key])).size;
@@ -147,7 +150,7 @@ export function flagsOf(topology: CpuTopology, cpus: CpuSet): Uint8Array {
   return flags;
 }
 
-/** How many CPUs of the set each cell has, by dense cell. */
+/** The number of CPUs of the set in each cell, by dense cell number. */
 export function countByCell(topology: CpuTopology, cpus: CpuSet): Int32Array {
   if (cpus.isEmpty) return new Int32Array(topology.cells.ids.length);
   const flags = flagsOf(topology, cpus);
@@ -156,7 +159,7 @@ export function countByCell(topology: CpuTopology, cpus: CpuSet): Int32Array {
   return counts;
 }
 
-/** The set with, for every CPU in it, all threads of that CPU's core. */
+/** The set with all threads of every core that has a CPU in it. */
 export function withSiblings(topology: CpuTopology, cpus: CpuSet): CpuSet {
   const flags = flagsOf(topology, cpus);
   const touched = new Set<number>();

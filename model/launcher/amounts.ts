@@ -1,13 +1,16 @@
 import { integralCpus, milliValue, parseQuantity } from '../quantity.ts';
 
-/** What the rules about containers ask of an amount. */
+/** Properties of an amount that the rules for containers use. */
 interface Amount {
-  /** The number of CPUs if it is whole, else undefined. */
+  /** The number of CPUs if it is a whole number, else undefined. */
   readonly whole: number | undefined;
   readonly isZero: boolean;
 }
 
-/** Pods are full of the same few amounts, and each is asked about several times; reading one costs big numbers. */
+/**
+ * Cache of parsed amounts. Pods repeat the same few amounts, each is used several times, and parsing needs big
+ * integers.
+ */
 const known = new Map<string, Amount>();
 const MOST_KNOWN = 1000;
 
@@ -20,12 +23,12 @@ function amountOf(text: string): Amount {
   return amount;
 }
 
-/** integralCpus, remembered. @throws ParseError if the text is no quantity */
+/** integralCpus with a cache. @throws ParseError if the text is not a quantity */
 export function wholeCpus(text: string): number | undefined {
   return amountOf(text).whole;
 }
 
-/** Whether an amount is zero to the precision that counts. @throws ParseError if the text is no quantity */
+/** Whether an amount is zero, rounded up to thousandths. @throws ParseError if the text is not a quantity */
 export function isZeroAmount(text: string): boolean {
   return amountOf(text).isZero;
 }

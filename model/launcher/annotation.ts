@@ -4,10 +4,10 @@ import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../names.ts';
 import { EVEN_PARITY_ANNOTATION } from './cpus.ts';
 import type { GuestCpu, MetaShape } from './shapes.ts';
 
-/** Something the user should hear about a launcher's CPUs. */
+/** Information for the user about a launcher's CPUs. */
 export interface LauncherFinding extends Finding {
   readonly code: LauncherFindingCode;
-  /** The container it is about. */
+  /** The container that the finding is about. */
   readonly container?: string;
 }
 
@@ -23,8 +23,8 @@ export type LauncherFindingCode =
   | 'pod-level-resources';
 
 /**
- * Whether a VM asks for whole cores: by the annotation, or by KubeVirt's own, which KubeVirt puts on every VMI with
- * isolateEmulatorThread where AlignCPUs is on. An even number is all that KubeVirt makes of that one.
+ * Whether a VM asks for whole cores: by Plumbline's annotation, or by KubeVirt's, which KubeVirt sets on every VMI with
+ * isolateEmulatorThread if AlignCPUs is on. For the latter KubeVirt itself only creates an even number of CPUs.
  */
 export function wantsWholeCores({ annotations }: MetaShape): boolean {
   return (
@@ -34,8 +34,8 @@ export function wantsWholeCores({ annotations }: MetaShape): boolean {
 
 /**
  * Findings about the annotation on a VM template, a VMI or a launcher, for its user. Empty if the annotation is absent
- * or has its full effect.
- * @param cpu undefined: not known, since an instancetype brings it
+ * or fully effective.
+ * @param cpu undefined: unknown, because an instancetype sets it
  */
 export function annotationFindings(
   meta: MetaShape,

@@ -3,7 +3,7 @@ import { parseQuantity } from '../quantity.ts';
 import { isZeroAmount, wholeCpus } from './amounts.ts';
 import type { ContainerShape, PodShape } from './shapes.ts';
 
-/** A container for which the static CPU manager takes CPUs out of the shared pool, if its pod is Guaranteed. */
+/** A container that gets CPUs of the shared pool exclusively from the static CPU manager if its pod is Guaranteed. */
 export interface IntegralContainer {
   readonly list: 'containers' | 'initContainers';
   readonly index: number;
@@ -12,20 +12,20 @@ export interface IntegralContainer {
   readonly cpus: number;
 }
 
-/** Why a pod would not be Guaranteed. `container` is undefined where the pod as a whole is the reason. */
+/** Why a pod is not Guaranteed. `container` is undefined if the reason is the pod itself. */
 export interface QosObstacle {
   readonly container: string | undefined;
   readonly why: string;
 }
 
-/** In the order in which the kubelet admits them. */
+/** In the order in which the kubelet admits containers. */
 const LISTS = ['initContainers', 'containers'] as const;
 
 /**
- * The containers with a whole number of CPUs, init containers first as the kubelet admits them. Each is checked by
- * itself for whole cores, an init container too although its CPUs are handed on afterwards. An amount that no host has
- * (65,536 CPUs or more) is left out: such a pod starts nowhere.
- * @throws ParseError if a CPU amount is no quantity
+ * The containers with a whole number of CPUs, init containers first, as the kubelet admits them. The kubelet checks
+ * each separately for whole cores, including init containers, although later containers reuse their CPUs. Amounts that
+ * no host has (65,536 CPUs or more) are left out: such a pod starts nowhere.
+ * @throws ParseError if a CPU amount is not a quantity
  */
 export function integralContainers(pod: PodShape): readonly IntegralContainer[] {
   const found: IntegralContainer[] = [];
@@ -41,10 +41,10 @@ export function integralContainers(pod: PodShape): readonly IntegralContainer[] 
 }
 
 /**
- * What keeps a pod from being Guaranteed, empty if nothing does: then CPUs are exclusive. Each container must limit CPU
- * and memory and request just that much; a missing request counts as the limit, which is what the API server makes of
- * it. (Kubernetes compares sums over the pod; but KubeVirt keeps a VMI waiting unless each container is equal.)
- * @throws ParseError if an amount is no quantity
+ * Why a pod is not Guaranteed; empty if it is, and its CPUs are exclusive. Each container needs limits of CPU and
+ * memory and equal requests; a missing request equals the limit, as the API server sets it. (Kubernetes compares sums
+ * over the pod, but KubeVirt keeps a VMI waiting unless each container is equal.)
+ * @throws ParseError if an amount is not a quantity
  */
 export function qosObstacles(pod: PodShape): readonly QosObstacle[] {
   if (hasPodLevelResources(pod)) {
@@ -65,23 +65,23 @@ export function qosObstacles(pod: PodShape): readonly QosObstacle[] {
   return found;
 }
 
-/** Whether the kubelet gives some container of the pod CPUs of its own. @throws ParseError as qosObstacles */
+/** Whether some container of the pod gets exclusive CPUs. @throws ParseError as qosObstacles */
 export function hasExclusiveCpus(pod: PodShape): boolean {
   return qosObstacles(pod).length === 0 && integralContainers(pod).length > 0;
 }
 
-/** Whether the pod sets resources for itself as a whole, which the static CPU manager ignores silently. */
+/** Whether the pod sets resources at pod level. The static CPU manager ignores such a pod silently. */
 export function hasPodLevelResources(pod: PodShape): boolean {
   const { requests, limits } = pod.spec.resources ?? {};
   return Object.keys(requests ?? {}).length + Object.keys(limits ?? {}).length > 0;
 }
 
-/** What a container requests, the limit standing in for a missing request. */
+/** A container's request of a resource; if it is missing, the limit. */
 export function requestOf(container: ContainerShape, resource: string): string | undefined {
   return container.resources?.requests?.[resource] ?? container.resources?.limits?.[resource];
 }
 
-/** Whether request and limit of a resource are the same amount, in whatever form either is written. */
+/** Whether request and limit of a resource are the same amount, in any notation. */
 export function isEqualRequestAndLimit(container: ContainerShape, resource: string): boolean {
   const limit = container.resources?.limits?.[resource];
   const request = requestOf(container, resource);

@@ -1,10 +1,10 @@
 import { milliValue, parseQuantity, wholeValue } from '../quantity.ts';
 import type { VmiShape } from './shapes.ts';
 
-/** KubeVirt's own later remedy: two CPUs for the emulator thread where one would leave an odd number. */
+/** KubeVirt's own later fix: two CPUs for the emulator thread if one would result in an odd number. */
 export const EVEN_PARITY_ANNOTATION = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
-/** CPUs of a launcher with dedicated CPUs, by what they are for. */
+/** CPUs of a launcher with dedicated CPUs, by purpose. */
 export interface LauncherCpus {
   readonly vcpus: number;
   readonly ioThreads: number;
@@ -12,7 +12,7 @@ export interface LauncherCpus {
   readonly total: number;
 }
 
-/** The guest's topology; the product of its parts is the number of vCPUs. */
+/** The guest's CPU topology; the product of its fields is the number of vCPUs. */
 export interface GuestTopology {
   readonly sockets: number;
   readonly cores: number;
@@ -20,9 +20,9 @@ export interface GuestTopology {
 }
 
 /**
- * The guest's topology, unset parts being 1 (maxSockets is for hotplug and does not count). With nothing set the CPU
- * limit, else the request, is the number of sockets.
- * @throws ParseError if that limit or request is no quantity
+ * The guest's CPU topology. Fields that are not set are 1; maxSockets is for hotplug and does not count. If none is
+ * set, the number of sockets is the CPU limit, else the request.
+ * @throws ParseError if that limit or request is not a quantity
  */
 export function guestTopology(vmi: VmiShape): GuestTopology {
   const { cores, sockets, threads } = vmi.spec.domain.cpu ?? {};
@@ -32,19 +32,19 @@ export function guestTopology(vmi: VmiShape): GuestTopology {
   return { sockets: cpu === undefined ? 1 : Math.max(1, wholeValue(parseQuantity(cpu))), cores: 1, threads: 1 };
 }
 
-/** The guest's virtual CPUs. @throws ParseError as guestTopology */
+/** The number of the guest's vCPUs. @throws ParseError as guestTopology */
 export function guestVcpus(vmi: VmiShape): number {
   const { sockets, cores, threads } = guestTopology(vmi);
   return sockets * cores * threads;
 }
 
 /**
- * The CPUs that KubeVirt requests, and limits to, for the launcher of a VMI with dedicatedCpuPlacement: guest CPUs, one
- * for each supplemental IO thread whatever the IO thread policy is, and the emulator's.
+ * The CPU request and limit that KubeVirt sets on the launcher of a VMI with dedicatedCpuPlacement: guest CPUs, one for
+ * each supplemental IO thread whatever the IO thread policy is, and those of the emulator thread.
  *
- * With the even-parity annotation the emulator gets 2 where the rest is even; but KubeVirt counts the IO threads of a
- * supplemental pool twice there, so that with an odd pool the annotated pod is always odd. Kept as it is: this says
- * what the pod has, `pinnedCpus` says what it will use.
+ * With the even-parity annotation the emulator thread gets 2 CPUs if the rest is even. KubeVirt counts the IO threads
+ * of a supplemental pool twice there, so that an annotated pod with an odd pool is always odd. This function reproduces
+ * that: it returns the CPUs that the pod has, and `pinnedCpus` returns those that it uses.
  * Source: KubeVirt 1.9, pkg/virt-controller/services/renderresources.go and template.go.
  * @throws ParseError as guestTopology
  */
@@ -57,8 +57,8 @@ export function launcherCpus(vmi: VmiShape): LauncherCpus {
 }
 
 /**
- * The CPUs that virt-launcher pins threads to when it starts the guest; with fewer than the total in its cpuset it
- * gives up. Here the IO threads count once, and only under the supplementalPool policy.
+ * The CPUs that virt-launcher pins threads to when it starts the guest. It fails if its cpuset has fewer than the
+ * total. IO threads count once here, and only under the supplementalPool policy.
  * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu.
  * @throws ParseError as guestTopology
  */
@@ -69,22 +69,22 @@ export function pinnedCpus(vmi: VmiShape): LauncherCpus {
   return { vcpus, ioThreads, emulator, total: vcpus + ioThreads + emulator };
 }
 
-/** How many CPUs virt-launcher needs in its cpuset. @throws ParseError as guestTopology */
+/** Number of CPUs that virt-launcher needs in its cpuset. @throws ParseError as guestTopology */
 export function launcherNeeds(vmi: VmiShape): number {
   return pinnedCpus(vmi).total;
 }
 
-/** How a cluster's KubeVirt configuration sizes the launchers of VMIs without dedicated CPUs. */
+/** Settings of a cluster's KubeVirt for launchers of VMIs without dedicated CPUs. */
 export interface SharedCpuSizing {
-  /** vCPUs for each requested CPU; KubeVirt's default is 10. */
+  /** Number of vCPUs for each requested CPU; KubeVirt's default is 10. */
   readonly allocationRatio: number;
-  /** Whether a CPU limit of one CPU for each vCPU is set (namespaces with a quota on limits). */
+  /** Whether KubeVirt sets a CPU limit of one CPU for each vCPU (in namespaces with a quota on limits). */
   readonly autoCpuLimits: boolean;
 }
 
 /**
- * CPU request and limit, in thousandths, of the launcher of a VMI without dedicatedCpuPlacement. What the VMI itself
- * asks for in domain.resources comes before this.
+ * CPU request and limit, in milli-CPUs, of the launcher of a VMI without dedicatedCpuPlacement. The VMI's own
+ * domain.resources take precedence.
  * @throws ParseError as guestTopology
  */
 export function sharedLauncherMilliCpus(

@@ -10,15 +10,15 @@ import { recognizeLauncher } from './recognize.ts';
 import type { ContainerShape, PodShape, VmiShape } from './shapes.ts';
 
 export interface AlignmentRequest {
-  /** As admitted. Its annotations are what the VMI's were when KubeVirt rendered it. */
+  /** The pod under review. Its annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */
   readonly pod: PodShape;
-  /** As the API server has it: what the pod says of itself is the tenant's word. */
+  /** From the API server, because tenants can write the pod's own description of its VMI. */
   readonly vmi: VmiShape;
-  /** What the kubelets of the nodes the pod can go to ask CPUs to be multiples of: see askedMultiples. */
+  /** The multiples of CPUs that the kubelets of the candidate nodes require: see askedMultiples. */
   readonly candidates: readonly number[];
   /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;
-  /** `annotated` if not given. */
+  /** Default: `annotated`. */
   readonly policy?: AlignmentPolicy;
 }
 
@@ -26,7 +26,7 @@ export interface AlignmentRequest {
 export type Alignment =
   | {
       readonly kind: 'pad';
-      /** The index of `compute` in spec.containers; only its resources.{requests,limits}.cpu change, to `to`. */
+      /** Index of `compute` in spec.containers. Only its resources.{requests,limits}.cpu change, to `to`. */
       readonly container: number;
       readonly from: number;
       readonly to: number;
@@ -36,7 +36,7 @@ export type Alignment =
   | {
       readonly kind: 'none';
       readonly why: NoPadding;
-      /** What the CPUs were found to be whole cores of; undefined if they were not looked at. */
+      /** Threads per core that the CPUs were compared with; undefined if they were not compared. */
       readonly threadsPerCore: number | undefined;
       readonly findings: readonly LauncherFinding[];
     };
@@ -54,9 +54,9 @@ export type NoPadding =
 /**
  * Decides whether to round a launcher's CPUs up to whole cores.
  *
- * Rounds what the pod asks for now, never what the VMI would ask for: so it is a no-op on its own result, it does not
- * double KubeVirt's even-parity padding, and it repairs that where it comes out odd.
- * @throws ParseError if an amount in the pod is no quantity
+ * It rounds the pod's current request, not the request that follows from the VMI. It therefore changes nothing in a
+ * second pass, does not double KubeVirt's even-parity padding, and corrects that padding where the result is odd.
+ * @throws ParseError if an amount in the pod is not a quantity
  */
 export function decideAlignment(request: AlignmentRequest): Alignment {
   const { pod, vmi, gate, policy = 'annotated' } = request;
@@ -79,14 +79,17 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   return { kind: 'pad', container: recognized.compute, from, to, threadsPerCore, findings };
 }
 
-/** `auto` follows the nodes; only where none has reported does an annotation's promise of an even number stand in. */
+/**
+ * Threads per core to round to. `auto` follows the nodes. Without any report it uses the annotation's promise of an
+ * even number.
+ */
 function targetThreadsPerCore(policy: AlignmentPolicy, wanted: boolean, candidates: readonly number[]): number {
   if (policy !== 'auto') return annotatedThreadsPerCore(candidates);
   if (candidates.length === 0) return wanted ? annotatedThreadsPerCore([]) : 1;
   return Math.max(1, ...new Set(candidates));
 }
 
-/** The whole CPUs that request and limit agree on, if the static CPU manager would give them out exclusively. */
+/** The whole number of CPUs of equal request and limit, if the static CPU manager would assign them exclusively. */
 function exclusiveCpus(compute: ContainerShape): number | undefined {
   if (!isEqualRequestAndLimit(compute, 'cpu')) return undefined;
   const cpus = wholeCpus(requestOf(compute, 'cpu') ?? '0');
@@ -94,9 +97,10 @@ function exclusiveCpus(compute: ContainerShape): number | undefined {
 }
 
 /**
- * KubeVirt's even parity counts a supplemental pool twice, so with an odd pool and odd vCPUs it renders one CPU fewer
- * than virt-launcher then pins to. Rounding to whole cores repairs that by itself; where SMT is off nothing is rounded.
- * Only a launcher that is just as KubeVirt rendered it is judged so: of any other its own amount is the word.
+ * The CPUs that the launcher needs. KubeVirt's even parity counts a supplemental pool twice: with an odd pool and odd
+ * vCPUs it renders one CPU fewer than virt-launcher later pins to. Rounding to whole cores corrects that, but without
+ * SMT nothing is rounded. The correction applies only to a launcher exactly as KubeVirt rendered it; any other keeps
+ * its own amount.
  */
 function neededCpus(vmi: VmiShape, from: number): number {
   return launcherCpus(vmi).total === from ? Math.max(from, launcherNeeds(vmi)) : from;

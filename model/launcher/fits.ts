@@ -7,17 +7,17 @@ import { requestOf } from './containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus } from './cpus.ts';
 import type { PodShape, VmiShape } from './shapes.ts';
 
-/** The annotations of a VMI that a decision about its launcher reads. */
+/** Annotations of a VMI that affect the decision about its launcher. */
 export const READ_ANNOTATIONS: readonly string[] = [NUMA_AFFINITY_ANNOTATION, EVEN_PARITY_ANNOTATION];
 
-/** What launchers are rounded up to: unpadded ones to 1. */
+/** Multiples to which a launcher may have been rounded; 1 is for an unpadded one. */
 const THREADS_PER_CORE = [1, 2, 4, 8];
 
 /**
- * Whether a launcher looks as if KubeVirt had rendered it from this state of its VMI: the annotations that are read are
- * the same, the CPUs are the VMI's or those padded, and every network attached is one of the VMI's. If not, the copy of
- * the VMI may be older than the pod and must be read again.
- * @param compute the index of the container in spec.containers
+ * Whether KubeVirt could have rendered a launcher from this state of its VMI: the relevant annotations are equal, the
+ * CPUs are the VMI's or a padded number of them, and every attached network belongs to the VMI. If not, the cached VMI
+ * may be older than the pod and must be read again.
+ * @param compute index of the container in spec.containers
  * @throws ParseError if an amount or the networks annotation is malformed
  */
 export function fitsLauncher(pod: PodShape, compute: number, namespace: string, vmi: VmiShape & NetworkedVmi): boolean {

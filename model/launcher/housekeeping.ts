@@ -1,7 +1,7 @@
 import type { CpuSet } from '../cpu-set.ts';
 
 export interface PinnedContainer {
-  /** The cpuset of the container, which nothing here changes. */
+  /** The cpuset of the container. This code does not change it. */
   readonly container: CpuSet;
   /** All CPUs that vCPUs are pinned to. */
   readonly vcpus: CpuSet;
@@ -10,21 +10,21 @@ export interface PinnedContainer {
 }
 
 export interface Housekeeping {
-  /** Where the emulator's threads belong. Never empty. */
+  /** CPUs for the emulator's threads; never empty. */
   readonly emulator: CpuSet;
   /**
-   * The cpuset of the housekeeping cgroup. virt-handler moves every thread that is no vCPU into it, so it must also
-   * hold the IO threads' CPUs, or their own pins could not be kept.
+   * The cpuset of the housekeeping cgroup. virt-handler moves every thread except vCPUs into it, so it must contain the
+   * CPUs of the IO threads, which otherwise could not keep their pins.
    */
   readonly cgroup: CpuSet;
 }
 
 /**
- * What the emulator's threads may use: all CPUs of the container that no vCPU and no IO thread is pinned to, so that
- * the CPU added for whole cores serves them instead of idling. Where only IO threads' CPUs are left (KubeVirt puts
- * shared IO threads on the emulator's own CPU) the two share them.
+ * CPUs for the emulator's threads: all CPUs of the container that no vCPU and no IO thread is pinned to, so that the
+ * threads use the CPU added for whole cores. If only CPUs of IO threads are left (KubeVirt puts shared IO threads on
+ * the emulator's own CPU), both share them.
  *
- * Undefined if vCPUs have every CPU of the container: then the emulator is not isolated and there is nothing to keep.
+ * Undefined if vCPUs have every CPU of the container: the emulator is then not isolated.
  */
 export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): Housekeeping | undefined {
   const free = container.minus(vcpus);
@@ -34,7 +34,7 @@ export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): 
   return { emulator, cgroup: emulator.union(ioThreads.intersect(container)) };
 }
 
-/** The emulator's CPUs alone, or undefined if no CPU of the container is free of vCPUs. */
+/** The emulator's CPUs, or undefined if vCPUs have every CPU of the container. */
 export function housekeepingSet(container: CpuSet, vcpus: CpuSet, ioThreads: CpuSet): CpuSet | undefined {
   return housekeeping({ container, vcpus, ioThreads })?.emulator;
 }

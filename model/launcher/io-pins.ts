@@ -3,24 +3,24 @@ import type { Host } from '../host.ts';
 import type { LauncherCells } from './pin-pool.ts';
 import { LauncherPinError, launcherPins } from './pins.ts';
 
-/** What is seen of a guest with dedicated CPUs whose IO threads have lost their pins. */
+/** Observations about a guest with dedicated CPUs whose IO threads have lost their pins. */
 export interface UnpinnedIo {
   readonly container: CpuSet;
   readonly host: Host;
-  /** The CPU of each vCPU, by index. */
+  /** CPU of each vCPU, by index. */
   readonly vcpus: readonly number[];
   readonly ioThreads: number;
-  /** The CPUs that virt-handler has put into its cgroup: those of the emulator's pin. */
+  /** CPUs of its housekeeping cgroup, which virt-handler sets to the emulator's pin. */
   readonly emulator: CpuSet;
 }
 
-/** KubeVirt's guests have at most two threads a core. */
+/** KubeVirt's guests have at most two threads per core. */
 const GUEST_THREADS = [1, 2];
 
 /**
  * The CPU of each thread of a supplemental IO thread pool, in the pool's order, by the launcher's own algorithm: some
- * guest topology must give just the vCPU pins and the emulator's that are seen. Undefined where none does, as with IO
- * threads that are no such pool, or where two disagree.
+ * guest topology must result in exactly the observed pins of vCPUs and emulator. Undefined if none does, as for IO
+ * threads without such a pool, or if two contradict each other.
  */
 export function ioThreadPins({
   container,
@@ -47,7 +47,9 @@ export function ioThreadPins({
   return answers.size === 1 ? [...answers.values()][0] : undefined;
 }
 
-/** A host as virt-handler describes it: cells in order, CPUs in each in order, with the threads of their cores. */
+/**
+ * A host in virt-handler's description: cells in order, and in each the CPUs in order, with the threads of their cores.
+ */
 export function launcherCells({ cells, cores }: Host): LauncherCells {
   const siblings = new Map(cores.flatMap((core) => [...core].map((cpu) => [cpu, core.toArray()] as const)));
   return cells.map(({ cpus }) => [...cpus].map((cpu) => ({ cpu, siblings: siblings.get(cpu) ?? [cpu] })));

@@ -9,11 +9,13 @@ import type { MetaShape, VmiShape } from './shapes.ts';
 export interface MaskedTemplate {
   readonly metadata: MetaShape;
   readonly spec: VmiShape['spec'];
-  /** Not known here: an instancetype brings the CPUs, or KubeVirt may have plugged some in. */
+  /**
+   * Whether the number of vCPUs is unknown, because an instancetype sets the CPUs or KubeVirt may have hotplugged some.
+   */
   readonly vcpusUnknown: boolean;
 }
 
-/** What refuses a VM, a VMI or its launcher for its CPU mask, by what they say themselves: no host is asked. */
+/** Why a VM, a VMI or its launcher is refused because of its CPU mask. Only the object itself is checked, no host. */
 export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): string[] {
   const text = metadata.annotations?.[CPU_MASK_ANNOTATION];
   if (text === undefined) return [];
@@ -32,9 +34,9 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
 }
 
 /**
- * A launcher on shared CPUs by its VM that the kubelet would give CPUs of its own, since all its containers are
- * Guaranteed and this one asks for whole CPUs: then the kubelet chooses the CPUs, and the mask could not.
- * @throws ParseError if the mask cannot be read
+ * Why a mask is refused on a launcher that would get exclusive CPUs although its VM has no dedicated CPUs: all its
+ * containers are Guaranteed and this one requests whole CPUs. The kubelet then chooses the CPUs, and the mask cannot.
+ * @throws ParseError if the mask cannot be parsed
  */
 export function maskWithOwnCpus(metadata: MetaShape): string[] {
   if (maskRequestOf(metadata) === undefined) return [];

@@ -2,17 +2,17 @@ import { type CpuMask, formatMask, parseMask, pinsNothing } from '../cpu-mask/ma
 import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../names.ts';
 import type { MetaShape } from './shapes.ts';
 
-/** What a VM, or the launcher that has its annotations, asks for as to pinning. */
+/** The pinning request of a VM, or of a launcher, which has the VM's annotations. */
 export interface MaskRequest {
   readonly mask: CpuMask;
-  /** On a host that lacks CPUs of the mask: `all` in its place. */
+  /** Whether to use `all` on a host that lacks CPUs of the mask. */
   readonly fixMismatch: boolean;
 }
 
 /**
- * The mask request of a template, a VMI or a launcher; undefined without a mask, and for one that pins nothing. It keeps the mask as
- * text, since thousands of VMs have one and a tenant chooses how large it is.
- * @throws ParseError if the mask cannot be read
+ * The mask request of a template, a VMI or a launcher; undefined without a mask and for a mask that pins nothing. It
+ * keeps the mask as text, because thousands of VMs may have one and tenants choose its size.
+ * @throws ParseError if the mask cannot be parsed
  */
 export function maskRequestOf({ annotations }: Pick<MetaShape, 'annotations'>): MaskRequest | undefined {
   const text = annotations?.[CPU_MASK_ANNOTATION];
@@ -28,13 +28,13 @@ export function maskRequestKey(maskRequest: MaskRequest): string {
   return maskRequest.fixMismatch ? `${text} or all` : text;
 }
 
-/** Masks that are kept as sets; the one that was not asked for longest goes first. */
+/** Number of cached masks; the least recently used one is dropped first. */
 const READ = 64;
 const read = new Map<string, CpuMask>();
 
 class CachedMaskRequest implements MaskRequest {
   readonly fixMismatch: boolean;
-  /** Canonical. */
+  /** The canonical text. */
   readonly text: string;
 
   constructor(text: string, fixMismatch: boolean) {

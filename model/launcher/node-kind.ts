@@ -1,17 +1,16 @@
 import type { NodeReach } from '../networks/common-cell.ts';
 
-/** What matters of a node before a pod is placed; nodes of one make are one kind. */
+/** Properties of a node that matter before a pod is placed. Nodes of the same model have the same kind. */
 export interface NodeKind extends NodeReach {
-  /** As its kubelet counts: CPUs by cores. */
+  /** CPUs divided by cores, as in its kubelet. */
   readonly threadsPerCore: number;
-  /** Its kubelet gives whole cores only. */
+  /** Whether its kubelet assigns whole cores only. */
   readonly fullPcpusOnly: boolean;
 }
 
 /**
- * What CPUs have to be a multiple of on some of the nodes, ascending: threads per core where the kubelet gives whole cores
- * only. Nodes whose kubelets do not ask for whole cores take any number, so they come to 1, and only where no other asks.
- * Empty: no node has reported.
+ * Multiples of CPUs that some of the nodes require, ascending: threads per core if the kubelet assigns whole cores
+ * only. If no kubelet requires whole cores, the result is 1. Empty if no node has a report.
  */
 export function askedMultiples(kinds: readonly NodeKind[]): readonly number[] {
   const asking = kinds.filter(({ fullPcpusOnly }) => fullPcpusOnly).map(({ threadsPerCore }) => threadsPerCore);

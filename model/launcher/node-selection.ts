@@ -1,6 +1,6 @@
 import type { Toleration } from './taints.ts';
 
-/** One requirement on a node's labels (matchExpressions) or on its name (matchFields). */
+/** One requirement on a node's labels (matchExpressions) or name (matchFields). */
 export interface NodeRequirement {
   readonly key: string;
   /** In, NotIn, Exists, DoesNotExist, Gt or Lt. */
@@ -14,7 +14,7 @@ export interface NodeTerm {
   readonly matchFields?: readonly NodeRequirement[] | null | undefined;
 }
 
-/** What is read of a pod's or a VMI's spec to tell which nodes it can go to. */
+/** Fields of a pod's or a VMI's spec that select nodes. */
 export interface SelectingSpec {
   readonly tolerations?: readonly Toleration[] | null | undefined;
   readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
@@ -34,21 +34,21 @@ export interface SelectingSpec {
     | undefined;
 }
 
-/** A node by what selectors look at. */
+/** Properties of a node that selectors match. */
 export interface SelectableNode {
   readonly name: string;
   label(key: string): string | undefined;
 }
 
-/** The terms of the required node affinity, one of which must hold; undefined if there is none. */
+/** Terms of the required node affinity, one of which must match; undefined if there is none. */
 export function requiredTerms(spec: SelectingSpec): readonly NodeTerm[] | undefined {
   const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return required ? (required.nodeSelectorTerms ?? []) : undefined;
 }
 
 /**
- * Whether a spec's nodeSelector and required node affinity let it go to a node. Taints (see taints.ts) and room are not
- * looked at.
+ * Whether a spec's nodeSelector and required node affinity match a node. It ignores taints (see taints.ts) and free
+ * resources.
  * Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity.
  */
 export function selectsNode(spec: SelectingSpec, node: SelectableNode): boolean {
@@ -56,7 +56,7 @@ export function selectsNode(spec: SelectingSpec, node: SelectableNode): boolean 
   return requiredTerms(spec)?.some((term) => matchesTerm(term, node)) ?? true;
 }
 
-/** Equal for specs that select the same nodes by the same words. */
+/** A key that is equal for specs with the same selectors. */
 export function selectionKey(spec: SelectingSpec): string {
   return JSON.stringify([spec.nodeSelector ?? {}, requiredTerms(spec), spec.tolerations ?? []]);
 }

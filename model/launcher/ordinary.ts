@@ -6,7 +6,7 @@ import { type IntegralContainer, integralContainers, isEqualRequestAndLimit, qos
 import type { AlignmentPolicy } from './policy.ts';
 import type { MetaShape, PodShape } from './shapes.ts';
 
-/** A container with exclusive CPUs, and the CPUs it ends up with. */
+/** A container with exclusive CPUs, and its final number of CPUs. */
 export interface AlignedContainer extends IntegralContainer {
   readonly to: number;
 }
@@ -15,24 +15,24 @@ export interface OrdinaryAlignment {
   /** Every container with exclusive CPUs; empty if the pod has none. */
   readonly containers: readonly AlignedContainer[];
   readonly threadsPerCore: number;
-  /** Errors are what keeps the pod from having what it asked for. */
+  /** Errors say why the pod cannot have what it asks for. */
   readonly findings: readonly LauncherFinding[];
 }
 
-/** Whether a pod of any runtime has the annotation that asks for whole cores, whatever its value. */
+/** Whether a pod has the annotation that asks for whole cores, with any value. */
 export function asksForAlignment(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] !== undefined;
 }
 
-/** Whether that annotation has the value that has an effect. */
+/** Whether the value of that annotation has an effect. */
 export function asksForWholeCores(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] === ALIGN_WHOLE_CORES;
 }
 
 /**
- * Decides the CPUs of an ordinary pod that asked for whole cores by annotation: every container with a whole number of
- * CPUs, init containers too, is rounded up, as the kubelet checks each by itself.
- * @throws ParseError if an amount in the pod is no quantity
+ * Decides the CPUs of an ordinary pod that asks for whole cores by annotation: every container with a whole number of
+ * CPUs is rounded up, including init containers, because the kubelet checks each separately.
+ * @throws ParseError if an amount in the pod is not a quantity
  */
 export function decideOrdinary(
   pod: PodShape,
@@ -71,8 +71,8 @@ export function decideOrdinary(
 }
 
 /**
- * What costs a pod its exclusive CPUs, with what to do about it: errors, since it would be promised whole cores and run on
- * shared ones.
+ * Why a pod does not get exclusive CPUs, with the next step. These are errors: the pod would have a promise of whole
+ * cores and run on shared CPUs.
  */
 export function obstacleFindings(pod: PodShape, what: string): readonly LauncherFinding[] {
   return qosObstacles(pod).map(({ container, why }) => ({
@@ -90,7 +90,7 @@ export function obstacleFindings(pod: PodShape, what: string): readonly Launcher
   }));
 }
 
-/** Where candidate nodes differ: worth knowing, and nothing to mend. */
+/** Information about differences between candidate nodes; it needs no correction. */
 export function mixedFinding(candidates: readonly number[], threadsPerCore: number): readonly LauncherFinding[] {
   const kinds = [...new Set(candidates)].sort((a, b) => a - b);
   if (kinds.length < 2) return [];

@@ -4,23 +4,23 @@ import { maskRequestOf } from './mask-request.ts';
 import type { MetaShape, VmiShape } from './shapes.ts';
 
 /**
- * Pinned before the guest runs: the webhook has a VMI with a CPU mask start paused and writes a record on it; the
- * extender ends that pause, and no other, once the node's agent reports that the vCPUs are pinned.
+ * Pinning before the guest runs. The webhook makes a VMI with a CPU mask start paused and records that on the VMI. The
+ * extender ends that pause, and no other, after the node's agent reports that the vCPUs are pinned.
  *
  *     waiting ──seen paused──> paused <since> ──pinned, unpaused──────────> resumed
- *                                   └──that pause is over by another's hand──┘
+ *                                   └──someone else ended that pause────────┘
  *
- * `since` is when the pause began, by KubeVirt's condition, and distinguishes it from a later pause by a user. A
- * replica that takes over in between neither forgets a VM nor ends a user's pause.
+ * `since` is the start of the pause in KubeVirt's condition, which distinguishes it from a later pause by a user. A
+ * replica that takes over in between neither loses a VM nor ends a user's pause.
  */
 export type PausedStart =
   | { readonly state: 'waiting' }
   | { readonly state: 'paused'; readonly since: string }
   | { readonly state: 'resumed' }
-  /** Another version of Plumbline wrote it. */
+  /** A different version of Plumbline wrote the record. */
   | { readonly state: 'unknown'; readonly text: string };
 
-/** The pause at start is KubeVirt's own pause "by user"; an I/O error and a migration pause for other reasons. */
+/** The pause at start is KubeVirt's pause "by user". Pauses for an I/O error or a migration have other reasons. */
 const OUR_PAUSE = 'PausedByUser';
 
 /** KubeVirt's condition Paused. */
@@ -30,24 +30,24 @@ export interface Pause {
   readonly since: string;
 }
 
-/** A VMI by what a pause depends on. */
+/** A VMI, with the fields that matter for a pause. */
 export interface StartingVmi {
   readonly record: PausedStart | undefined;
   readonly phase: string;
-  /** The pause it is in. */
+  /** The current pause. */
   readonly paused: Pause | undefined;
 }
 
 export interface PinningReport {
   readonly state: 'pinned' | 'unpinned' | 'refused';
-  /** CamelCase; '' where there is nothing to say. */
+  /** CamelCase; '' if there is nothing to report. */
   readonly reason: string;
   readonly message: string;
 }
 
 export type StartStep =
   | { readonly do: 'nothing' }
-  /** Until the agent says something. */
+  /** Until the agent reports. */
   | { readonly do: 'wait' }
   | { readonly do: 'record'; readonly record: PausedStart }
   | { readonly do: 'unpause' }
@@ -55,27 +55,27 @@ export type StartStep =
   | { readonly do: 'tell'; readonly reason: string; readonly message: string };
 
 /**
- * Whether the webhook has a VMI start paused: it has a mask that pins something, its user left the start to KubeVirt and did
- * not choose a start without a pause, and nothing forbids one (KubeVirt allows none with a liveness probe).
- * @throws ParseError if the mask cannot be read
+ * Whether the webhook makes a VMI start paused: it has a mask that pins something, its user left the start to KubeVirt
+ * and did not choose a start without a pause, and a pause is possible (KubeVirt refuses one with a liveness probe).
+ * @throws ParseError if the mask cannot be parsed
  */
 export function pausesAtStart({ metadata, spec }: { metadata: MetaShape; spec: VmiShape['spec'] }): boolean {
   if (spec.startStrategy || spec.livenessProbe != null || startsRunning(metadata)) return false;
   return spec.domain.cpu?.dedicatedCpuPlacement !== true && maskRequestOf(metadata) !== undefined;
 }
 
-/** Whether a pause is the one with which Plumbline had the VMI start. */
+/** Whether a pause is the one with which Plumbline made the VMI start. */
 export function isPausedAtStart(record: PausedStart | undefined, { reason, since }: Pause): boolean {
   if (reason !== OUR_PAUSE) return false;
   return record?.state === 'waiting' || (record?.state === 'paused' && record.since === since);
 }
 
-/** Whether its user has it start without a pause, and pinned once it runs. An unknown value is none. */
+/** Whether the user chose a start without a pause, with pinning while the VM runs. An unknown value does not count. */
 export function startsRunning({ annotations }: MetaShape): boolean {
   return annotations?.[CPU_MASK_START_ANNOTATION] === 'running';
 }
 
-/** The next step for a VMI. Its record contains only pauses of Plumbline's own. */
+/** The next step for a VMI. A record contains only pauses that Plumbline caused. */
 export function nextStep({ record, phase, paused }: StartingVmi, pinning: PinningReport | undefined): StartStep {
   if (record === undefined || record.state === 'resumed' || phase !== 'Running') return { do: 'nothing' };
   if (record.state === 'unknown') return paused?.reason === OUR_PAUSE ? unknownRecord(record.text) : { do: 'nothing' };
@@ -95,13 +95,15 @@ function unknownRecord(text: string): StartStep {
   return { do: 'tell', reason: 'UnknownRecord', message };
 }
 
-/** A record as its annotation's value. An unknown record stays as it was written. */
+/** A record as the annotation's value. An unknown record keeps its text. */
 export function formatPausedStart(record: PausedStart): string {
   if (record.state === 'unknown') return record.text;
   return record.state === 'paused' ? `paused ${record.since}` : record.state;
 }
 
-/** Undefined where there is none. Only the webhook and the extender can have written it, of this version or another. */
+/**
+ * Parses a record; undefined if there is none. Only the webhook and the extender write it, in this version or another.
+ */
 export function parsePausedStart(text: string | undefined): PausedStart | undefined {
   if (text === undefined) return undefined;
   if (text === 'waiting' || text === 'resumed') return { state: text };

@@ -1,15 +1,15 @@
-/** The host as virt-handler describes it to the launcher: cells in order, CPUs in each in order. */
+/** A host in virt-handler's description for the launcher: cells in order, and in each the CPUs in order. */
 export type LauncherCells = readonly (readonly LauncherHostCpu[])[];
 
 export interface LauncherHostCpu {
   readonly cpu: number;
-  /** All threads of its core, itself included, in the host's order. Empty: it is a core of its own. */
+  /** All threads of its core including itself, in the host's order. Empty: it is a core with one thread. */
   readonly siblings: readonly number[];
 }
 
-/** What is left of one NUMA cell. */
+/** The remaining CPUs of one NUMA node. */
 interface CellPool {
-  /** Free threads of one host core each, enough of them for a guest core. */
+  /** Free threads by host core, for cores with enough of them for a guest core. */
   readonly full: number[][];
   /** Free threads of cores with too few of them for a guest core. */
   readonly fragments: number[];
@@ -17,13 +17,13 @@ interface CellPool {
 
 /**
  * The container's CPUs in the order in which the launcher takes them: whole host cores first, then fragments of cores
- * within one cell, then fragments across cells. What is taken is gone.
+ * within one cell, then fragments across cells. Each CPU is taken once.
  */
 export class PinPool {
   readonly #cells: readonly CellPool[];
   readonly #threads: number;
 
-  /** @param threads the threads of a guest core, at least 1 */
+  /** @param threads threads of a guest core, at least 1 */
   constructor(cells: LauncherCells, cpuset: Iterable<number>, threads: number) {
     const given = new Set(cpuset);
     this.#threads = threads;
@@ -31,7 +31,7 @@ export class PinPool {
   }
 
   /**
-   * The threads of `cores` guest cores, one core after the other; fewer if the CPUs do not suffice.
+   * The threads of `cores` guest cores, one core after the other; fewer if there are not enough CPUs.
    * @param acrossCells whether a guest core may have threads in several cells
    */
   takeCores(cores: number, acrossCells: boolean): readonly number[] {
@@ -50,14 +50,17 @@ export class PinPool {
     return taken;
   }
 
-  /** One thread out of the first cell that has any, fragments before whole cores. */
+  /** One thread of the first cell that has any, fragments before whole cores. */
   takeThread(): number | undefined {
     const cell = this.#cells.find(({ full, fragments }) => full.length > 0 || fragments.length > 0);
     return cell && (takeFragments(cell, 1) ?? takeFull(cell, 1, this.#threads))?.[0];
   }
 }
 
-/** The next threads of the first whole core; what remains of it is a fragment once it is too small for a guest core. */
+/**
+ * The next threads of the first whole core. Its remaining threads become a fragment when they are too few for a guest
+ * core.
+ */
 function takeFull(cell: CellPool, count: number, threads: number): number[] | undefined {
   const core = cell.full[0];
   if (core === undefined) return undefined;

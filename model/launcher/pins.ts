@@ -4,11 +4,11 @@ import { type LauncherCells, PinPool } from './pin-pool.ts';
 import type { VmiShape } from './shapes.ts';
 
 /**
- * Which host CPU virt-launcher pins each vCPU, IO thread and the emulator thread to.
+ * The host CPUs that virt-launcher pins each vCPU, each IO thread and the emulator thread to.
  *
- * KubeVirt takes whole host cores first, then fragments of cores within one NUMA cell, then (unless the guest's NUMA
- * cells mirror the host's) fragments across cells; everything in the order in which the host lists its CPUs. It does
- * so again at each sync, so the layout can be worked out from the container's cpuset without asking libvirt.
+ * KubeVirt takes whole host cores first, then fragments of cores within one NUMA node, then (unless the guest's NUMA
+ * nodes mirror the host's) fragments across NUMA nodes, always in the order in which the host lists its CPUs. It
+ * repeats this at each sync, so the layout can be computed from the container's cpuset without libvirt.
  * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu.
  */
 
@@ -17,24 +17,24 @@ export interface LauncherPinRequest {
   readonly cpuset: Iterable<number>;
   readonly cells: LauncherCells;
   readonly guest: GuestTopology;
-  /** guestMappingPassthrough: no guest core may have threads in two host cells. */
+  /** guestMappingPassthrough: no guest core may have threads in two NUMA nodes of the host. */
   readonly strict: boolean;
-  /** IO threads of a supplemental pool; those of other policies share other threads' CPUs. */
+  /** Number of IO threads of a supplemental pool; those of other policies share CPUs with other threads. */
   readonly ioThreads?: number;
-  /** CPUs for the emulator: 0, 1, or 2 with KubeVirt's even-parity annotation. */
+  /** Number of CPUs for the emulator thread: 0, 1, or 2 with KubeVirt's even-parity annotation. */
   readonly emulator?: number;
 }
 
 export interface LauncherPins {
-  /** By vCPU index. */
+  /** CPU of each vCPU, by its index. */
   readonly vcpus: readonly number[];
   readonly ioThreads: readonly number[];
   readonly emulator: readonly number[];
-  /** CPUs of the container that nothing is pinned to, in the order in which they would be taken. */
+  /** CPUs of the container without a pinned thread, in the order in which they would be taken. */
   readonly spare: readonly number[];
 }
 
-/** A cpuset in which virt-launcher could not place its threads: the guest does not start. */
+/** A cpuset in which virt-launcher cannot place its threads: the guest does not start. */
 export class LauncherPinError extends PlumblineError {
   constructor(message: string) {
     super('launcher-pins', message);
@@ -42,8 +42,8 @@ export class LauncherPinError extends PlumblineError {
 }
 
 /**
- * What to pin for a VMI with dedicated CPUs.
- * @throws ParseError if the VMI's CPU amount is no quantity
+ * The threads to pin for a VMI with dedicated CPUs.
+ * @throws ParseError if the VMI's CPU amount is not a quantity
  */
 export function launcherPinRequest(vmi: VmiShape, cpuset: Iterable<number>, cells: LauncherCells): LauncherPinRequest {
   const { ioThreads, emulator } = pinnedCpus(vmi);

@@ -5,13 +5,13 @@ const LAUNCHER = 'virt-launcher';
 const MIGRATION_LABEL = 'kubevirt.io/migrationJobUID';
 const PROVISIONING_ANNOTATION = 'kubevirt.io/ephemeral-provisioning';
 
-/** The VMI a launcher belongs to. The caller compares its uid with the object of that name. */
+/** The VMI of a launcher. The caller compares its uid with the uid of the object with that name. */
 export interface VmiReference {
   readonly name: string;
   readonly uid: string;
 }
 
-/** A VMI as the object of an Event. */
+/** A VMI as the target of an Event. */
 export function vmiObject(namespace: string, { name, uid }: VmiReference) {
   return { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, name, uid };
 }
@@ -20,23 +20,26 @@ export type Recognition =
   | {
       readonly kind: 'launcher';
       readonly vmi: VmiReference;
-      /** Where `compute` is in spec.containers: KubeVirt puts it first, but injectors may come before it. */
+      /** Index of `compute` in spec.containers: KubeVirt puts it first, but injectors may insert others before it. */
       readonly compute: number;
-      /** KubeVirt renders these two with the resources of any other launcher; they only say what the pod is for. */
+      /** KubeVirt renders these two with the same resources as any other launcher. They only name the pod's purpose. */
       readonly purpose: 'run' | 'migration-target' | 'provisioning';
     }
   | { readonly kind: 'other'; readonly why: OtherPod };
 
 export type OtherPod = 'no-launcher-label' | 'hot-plug' | 'no-vmi-owner' | 'no-compute-container';
 
-/** Whether a pod says that it is a virt-launcher. Anybody may say so: enough where it can only harm the pod itself. */
+/**
+ * Whether a pod has the label of a virt-launcher. Anyone can set the label, so this is enough only if a wrong answer
+ * harms no one but the pod itself.
+ */
 export function isLauncher({ labels }: PodShape['metadata']): boolean {
   return labels?.[LAUNCHER_LABEL] === LAUNCHER;
 }
 
 /**
- * Tells whether a pod is a virt-launcher, by KubeVirt's label, its controller owner and its container. The VMI is taken
- * from the owner reference and never from a label: `vm.kubevirt.io/name` is the host name, which a user may set freely.
+ * Whether a pod is a virt-launcher, by KubeVirt's label, its controller owner and its container. The VMI comes from the
+ * owner reference and never from a label: `vm.kubevirt.io/name` is the host name, which users can set.
  */
 export function recognizeLauncher(pod: PodShape): Recognition {
   const label = pod.metadata.labels?.[LAUNCHER_LABEL];

@@ -8,9 +8,10 @@ import type { AlignmentPolicy } from './policy.ts';
 import type { VmTemplate } from './template.ts';
 
 /**
- * A warning for a VM whose launcher every full-pcpus-only node that it can go to would reject: its CPUs are no whole cores
- * there, and nothing pads them. Undefined where some such node takes it, none is known, or the CPUs are not known yet.
- * @param candidates the kinds of the reporting nodes that the VM can go to
+ * A warning for a VM whose launcher would be rejected by every full-pcpus-only node that it can run on: its CPUs are
+ * not whole cores there, and nothing pads them. Undefined if such a node accepts it, none is known, or the CPUs are not
+ * known yet.
+ * @param candidates the kinds of the reporting nodes that the VM can run on
  * @throws ParseError as launcherCpus
  */
 export function rejectionWarning(
@@ -24,7 +25,7 @@ export function rejectionWarning(
   const isolated = isolateEmulatorThread === true;
   if (gate && isolated && (policy !== 'annotated' || wantsWholeCores(metadata))) return undefined;
   const { total } = launcherCpus({ metadata, spec });
-  // KubeVirt's own webhook judges a size that no host has.
+  // KubeVirt's own webhook checks sizes that no host has.
   if (!(total >= 1 && total < MAX_CPUS)) return undefined;
   const asking = candidates.filter(({ fullPcpusOnly }) => fullPcpusOnly);
   if (asking.length === 0 || asking.some(({ threadsPerCore }) => isAligned(total, threadsPerCore))) return undefined;

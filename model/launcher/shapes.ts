@@ -1,6 +1,6 @@
 /**
- * What a decision about a launcher reads from a Pod and from a VirtualMachineInstance. The parsed objects of the
- * Kubernetes edge fit these shapes as they are; a test writes only the fields it is about.
+ * Fields of a Pod and a VirtualMachineInstance that affect the decision about a launcher. The objects parsed in kube/
+ * have these shapes; tests write only the fields that they need.
  */
 
 export type ResourceList = Readonly<Record<string, string>>;
@@ -12,7 +12,7 @@ export interface Resources {
 
 export interface ContainerShape {
   readonly name: string;
-  /** `Always` on an init container makes it a sidecar that runs alongside the others. */
+  /** `Always` on an init container makes it a sidecar, which runs alongside the other containers. */
   readonly restartPolicy?: string | undefined;
   readonly resources?: Resources | null | undefined;
 }
@@ -56,7 +56,7 @@ export interface GuestCpu {
 export interface VmiShape {
   readonly metadata: MetaShape;
   readonly spec: {
-    /** Paused, or none. */
+    /** `Paused`, or absent. */
     readonly startStrategy?: string | null | undefined;
     readonly livenessProbe?: object | null | undefined;
     readonly domain: {
@@ -69,5 +69,5 @@ export interface VmiShape {
   };
 }
 
-/** The name KubeVirt gives to the container that runs QEMU. */
+/** KubeVirt's name of the container that runs QEMU. */
 export const COMPUTE = 'compute';

@@ -4,21 +4,21 @@ import type { NodeKind } from './node-kind.ts';
 import { type NodeRequirement, type NodeTerm, requiredTerms, type SelectingSpec } from './node-selection.ts';
 
 export interface SmtAffinityRequest {
-  /** CPUs of each container with exclusive CPUs, as they end up. */
+  /** Final CPUs of each container with exclusive CPUs. */
   readonly cpus: readonly number[];
-  /** The kinds of nodes that the pod can go to. */
+  /** The kinds of nodes that the pod can run on. */
   readonly candidates: readonly NodeKind[];
-  /** The kinds of all nodes that have reported. */
+  /** The kinds of all nodes with a report. */
   readonly reported: readonly NodeKind[];
 }
 
 /**
- * The node affinity that follows from a pod's CPUs: away from full-pcpus-only nodes whose cores have a number of threads
- * that its CPUs are no multiple of, as their kubelets would reject it. Such nodes are dropped by kube-scheduler's own
- * filter then, which looks at labels and stops early on large clusters, before anybody has asked the extender.
+ * The node affinity that follows from a pod's CPUs: it excludes full-pcpus-only nodes with a number of threads per core
+ * that does not divide the CPUs, because their kubelets would reject the pod. kube-scheduler's own filter, which checks
+ * labels and stops early on large clusters, then drops such nodes before it calls the extender.
  *
- * The answer is two requirements of which one must hold, or undefined where none follows: where no reported node is
- * hopeless, and where every candidate is, since then the extender's refusal names the reason and a label would hide it.
+ * Returns two requirements of which one must match. Undefined if no reporting node would reject the pod, or if every
+ * candidate would: the extender's refusal then names the reason, which a label would hide.
  */
 export function smtAffinity({
   cpus,
@@ -36,9 +36,9 @@ export function smtAffinity({
 }
 
 /**
- * The terms of a required node affinity with one more condition: that one of two requirements holds. Terms are
- * alternatives, so each becomes two. A term that has either of them already is left alone, which makes a second pass
- * change nothing.
+ * The terms of a required node affinity with an additional condition: one of two requirements must match. Terms are
+ * alternatives, so each becomes two. Terms that have one of the requirements already stay unchanged, so a second pass
+ * changes nothing.
  */
 export function withAlternatives(
   terms: readonly NodeTerm[] | undefined,
@@ -47,7 +47,7 @@ export function withAlternatives(
   if (terms === undefined) return alternatives.map((one) => ({ matchExpressions: [one] }));
   return terms.flatMap((term) => {
     const has = (term.matchExpressions ?? []).some((one) => alternatives.some((other) => isSame(one, other)));
-    // A term without requirements matches nothing; with one more it would match something.
+    // A term without requirements matches nothing; with an additional one it could match.
     if (has || isEmpty(term)) return [term];
     return alternatives.map((one) => ({ ...term, matchExpressions: [...(term.matchExpressions ?? []), one] }));
   });
@@ -62,16 +62,16 @@ function isSame(a: NodeRequirement, b: NodeRequirement): boolean {
 }
 
 /**
- * The spec without such requirements: what the pod could go to before they were put in. Asking with it makes every pass
- * over a pod see the same candidates. A user's own requirement on these labels stays: ours always come in pairs of terms
- * that differ in nothing else.
+ * The spec without such requirements, as it was before they were added. With it every pass over a pod has the same
+ * candidates. A user's own requirement on these labels stays: Plumbline's always come in pairs of terms without other
+ * differences.
  */
 export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   const terms = requiredTerms(spec);
   const before = terms?.map((term) => withoutOwn(term, terms));
   if (terms === undefined || before === undefined || before.every((term, i) => term === terms[i])) return spec;
   const { nodeSelector, tolerations } = spec;
-  // A single term of Plumbline's stood for "anywhere"; a term that was empty before still matches nothing.
+  // A single term of Plumbline's stood for "any node"; a term that was empty before still matches nothing.
   const free = before.some((term, i) => isEmpty(term) && !isEmpty(terms[i]!));
   if (free) return { nodeSelector, tolerations };
   return {
@@ -81,14 +81,14 @@ export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   };
 }
 
-/** The term before one of the alternatives was put into it; itself where none was. */
+/** The term before one of the alternatives was added; the term itself if none was. */
 function withoutOwn(term: NodeTerm, terms: readonly NodeTerm[]): NodeTerm {
   const all = term.matchExpressions ?? [];
   const at = all.findIndex((one, i) => isOwn(one) && hasSibling(term, i, terms));
   return at < 0 ? term : { ...term, matchExpressions: without(all, at) };
 }
 
-/** Whether another term differs only in the other alternative of this requirement. */
+/** Whether another term differs only in that it has the other alternative of this requirement. */
 function hasSibling(term: NodeTerm, at: number, terms: readonly NodeTerm[]): boolean {
   const all = term.matchExpressions ?? [];
   const rest = termText({ ...term, matchExpressions: without(all, at) });

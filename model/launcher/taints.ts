@@ -1,4 +1,4 @@
-/** What keeps pods off a node. Source: k8s.io/api/core/v1, Taint. */
+/** A node's taint. Source: k8s.io/api/core/v1, Taint. */
 export interface Taint {
   readonly key: string;
   readonly value?: string | null | undefined;
@@ -12,17 +12,17 @@ export interface Toleration {
   /** Equal (also if absent) or Exists. */
   readonly operator?: string | null | undefined;
   readonly value?: string | null | undefined;
-  /** Absent: every effect. */
+  /** Absent: all effects. */
   readonly effect?: string | null | undefined;
 }
 
-/** kube-scheduler filters a cordoned node as if it had this taint. Source: plugins/nodeunschedulable. */
+/** kube-scheduler treats a cordoned node as if it had this taint. Source: plugins/nodeunschedulable. */
 const CORDON: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
-/** Taints of one node and tolerations of one pod that are looked at; beyond them a node counts as one without. */
+/** Largest number of a node's taints and of a pod's tolerations that are checked; further ones are ignored. */
 const MOST = 128;
 
-/** The taints that kube-scheduler filters by, a cordon among them. */
+/** The taints that kube-scheduler filters by, including a cordon. */
 export function filteringTaints(spec: {
   readonly unschedulable?: boolean | undefined;
   readonly taints?: readonly Taint[] | null | undefined;
@@ -32,7 +32,9 @@ export function filteringTaints(spec: {
   return [...(cordoned ? [CORDON] : []), ...taints].slice(0, MOST);
 }
 
-/** Whether a pod with these tolerations may be scheduled with these taints. Source: plugins/tainttoleration. */
+/**
+ * Whether a pod with these tolerations can be scheduled to a node with these taints. Source: plugins/tainttoleration.
+ */
 export function toleratesAll(tolerations: readonly Toleration[] | null | undefined, taints: readonly Taint[]): boolean {
   const some = (tolerations ?? []).slice(0, MOST);
   return taints.every((taint) => some.some((one) => tolerates(one, taint)));

@@ -13,19 +13,19 @@ import { maskRefusals } from './mask-check.ts';
 import { pausesAtStart } from './paused-start.ts';
 import type { MetaShape, VmiShape } from './shapes.ts';
 
-/** What VMIs are made of: a VMI itself, or the template in a VM, a replica set or a pool. */
+/** The description that VMIs are created from: a VMI itself, or the template in a VM, a replica set or a pool. */
 export interface VmTemplate {
-  /** The template's; for a VMI its own. Only these reach the launcher. */
+  /** Metadata of the template; for a VMI its own. Only these annotations and labels reach the launcher. */
   readonly metadata: MetaShape;
   readonly spec: VmiShape['spec'];
-  /** An instancetype brings the CPUs, so they are known only at the VMI. */
+  /** Whether an instancetype sets the CPUs, so that only the VMI has them. */
   readonly instancetype: boolean;
 }
 
-/** What a template was before an update. */
+/** The template before an update. */
 export interface TemplateUpdate {
   readonly previous: VmTemplate;
-  /** The object is a VMI, whose vCPUs KubeVirt alone changes once it is made: it plugs them in. */
+  /** Whether the object is a VMI. After its creation only KubeVirt changes its vCPUs, by hotplug. */
   readonly instance: boolean;
 }
 
@@ -36,12 +36,13 @@ export interface TemplateFindings {
 }
 
 /**
- * Checks the CPU side of a template and the form of Plumbline's annotations.
+ * Checks the CPU settings of a template and the format of Plumbline's annotations.
  *
- * A rule that refuses applies only when one of its inputs changes, as in Ganeti: an object that was stored unchecked
- * can still be labelled, lose its finalizers, and be corrected. vCPUs that KubeVirt plugs into a VMI are no reason to
- * ask: the VM was asked when its user wrote them, and KubeVirt writes nothing else to a VMI while this is refused.
- * @param update undefined for an object that is created
+ * As in Ganeti, a rule that refuses applies only when one of its inputs changes: users can still label, correct and
+ * delete objects that were stored without a check. vCPUs that KubeVirt hotplugs into a VMI do not trigger a rule: the
+ * VM was checked when its user changed them, and KubeVirt could write nothing else to a VMI while the webhook refuses
+ * it.
+ * @param update undefined if the object is new
  */
 export function checkTemplate(
   current: VmTemplate,
@@ -68,7 +69,9 @@ export function checkTemplate(
   return { refusals, warnings };
 }
 
-/** Of an annotation that goes with a mask and has one of a few values, the first of which is the default. */
+/**
+ * Warnings about an annotation that accompanies a mask and has a few valid values, the first of which is the default.
+ */
 function choiceWarnings({ annotations }: MetaShape, name: string, values: readonly string[]): string[] {
   const value = annotations?.[name];
   if (value === undefined) return [];
@@ -83,7 +86,10 @@ function choiceWarnings({ annotations }: MetaShape, name: string, values: readon
     : [];
 }
 
-/** A liveness probe keeps KubeVirt from starting a VM paused, which is how a mask is in force before the guest runs. */
+/**
+ * Warnings about the start of a VM with a mask. KubeVirt starts no VM with a liveness probe paused, so its mask is not
+ * in effect before the guest runs.
+ */
 function startWarnings(template: VmTemplate): string[] {
   if (template.spec.livenessProbe == null) return [];
   const without = { ...template, spec: { ...template.spec, livenessProbe: undefined } };
@@ -101,14 +107,14 @@ const TEMPLATE_ANNOTATIONS = [
   NUMA_AFFINITY_ANNOTATION,
 ];
 
-/** What to say of annotations on an object that hands on only those of its template. */
+/** Warnings about annotations on an object that passes on only those of its template. */
 export function misplacedAnnotations(outer: MetaShape, template: MetaShape, path: string): readonly string[] {
   return TEMPLATE_ANNOTATIONS.filter(
     (name) => outer.annotations?.[name] !== undefined && template.annotations?.[name] === undefined,
   ).map((name) => `annotation ${name} has no effect here: put it into ${path}.metadata.annotations`);
 }
 
-/** An annotation that cannot be read would have each launcher refused, so the VM is. */
+/** Refuses a VM with annotations that cannot be parsed, because every launcher of it would be refused. */
 function requestRefusals({ metadata }: VmTemplate): string[] {
   try {
     parseAffinities(metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? '');

@@ -1,19 +1,19 @@
 import { type LeaseObservation, NOTHING_OBSERVED, observeLease } from './observer.ts';
 import { leaseSeconds } from './timing.ts';
 
-/** The Lease by which a node's agent says that it lives is this and the node's name. */
+/** Prefix of the name of an agent's Lease; the node's name follows. */
 export const AGENT_LEASE_PREFIX = 'plumbline-agent-';
 
 export interface AgentLease {
   readonly node: string;
   readonly renewTime: string | undefined;
-  /** Seconds. */
+  /** Duration of a renewal in seconds, if the Lease has one. */
   readonly duration: number | undefined;
 }
 
 /**
- * Whether reports are still kept: by the lease of each node's agent, which has to change within its duration as seen
- * from here. A node whose agent never had a lease is not judged. Times are seconds of one monotonic clock.
+ * Whether the agents keep their reports current. An agent's Lease must change within its duration, as observed here.
+ * Nodes whose agent never had a Lease are not checked. Times are seconds of one monotonic clock.
  */
 export class AgentHealth {
   readonly #agents = new Map<string, { observation: LeaseObservation; duration: number; heard: number }>();
@@ -24,19 +24,22 @@ export class AgentHealth {
     const reading = { kind: 'read', renewTime } as const;
     const observation = observeLease(before?.observation ?? NOTHING_OBSERVED, reading, now, { duration: said });
     const isNews = before === undefined || observation.changedAt !== before.observation.changedAt;
-    // A renewal counts for as long as the lease said when it was made.
+    // A renewal counts for the duration that the Lease had at that time.
     const lasts = isNews ? said : Math.min(said, before.duration);
     this.#agents.set(node, { observation, duration: lasts, heard: isNews ? now : before.heard });
   }
 
-  /** Both the node and the lease of its agent are gone. A lease alone that is deleted is one that is not renewed. */
+  /**
+   * Forgets a node when both the node and its agent's Lease are deleted. A Lease that is deleted alone counts as not
+   * renewed.
+   */
   forget(node: string): void {
     this.#agents.delete(node);
   }
 
   /**
-   * The nodes whose report is old.
-   * @param heard when the watch last brought anything: its silence proves nothing of a single lease
+   * The nodes with an old report.
+   * @param heard when the watch last received anything: without news of the watch, a Lease without news proves nothing
    */
   stale(now: number, heard: number | undefined): Set<string> {
     const stale = new Set<string>();

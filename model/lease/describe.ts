@@ -1,6 +1,6 @@
 import type { LeaseVerdict } from './observer.ts';
 
-/** What a verdict on a DPU's lease means, for the person who reads an Event or a pod's message. */
+/** The meaning of a verdict about a DPU's lease, for an Event or a pod's message. */
 export function describeLease(
   { state, age }: LeaseVerdict,
   { lease, duration }: { readonly lease: string; readonly duration: number },

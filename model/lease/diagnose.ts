@@ -6,33 +6,33 @@ import { type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
 import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS } from './timing.ts';
 import { renewalWriters, type WriterSample } from './writers.ts';
 
-/** One look at a DPU's lease. */
+/** One reading of a DPU's lease. */
 export interface LeaseLook extends WriterSample {
-  /** Milliseconds since 1970 by the clock of the observer. */
+  /** Milliseconds since 1970 by the observer's clock. */
   readonly at: number;
   readonly lease: LeaseShape;
 }
 
-/** What was seen of one node whose network runs on a DPU, or for which there is a lease of one. */
+/** Observations of one node whose network runs on a DPU, or that has the lease of a DPU. */
 export interface DpuSighting {
   readonly node: string;
-  /** Undefined if there is no such node. */
+  /** Undefined if the node does not exist. */
   readonly uid: string | undefined;
   readonly dpuHost: boolean;
-  /** The first to the last; none if there is no lease. */
+  /** In order of time; empty if there is no lease. */
   readonly looks: readonly LeaseLook[];
-  /** Networks of the node's pods that the DPU has been asked to connect and has not. */
+  /** Networks of the node's pods that the DPU was asked to connect and has not connected. */
   readonly waiting: readonly (DpuConnection & { readonly pod: string })[];
 }
 
 export interface DpuDiagnosis {
   readonly node: string;
-  /** Changes of renewTime that were seen. */
+  /** Number of observed changes of renewTime. */
   readonly renewals: number;
   readonly writers: readonly string[];
-  /** What is wrong, each with what to do about it. */
+  /** Problems, each with the next step. */
   readonly problems: readonly string[];
-  /** What is worth knowing and does no harm. */
+  /** Information that needs no action. */
   readonly notes: readonly string[];
 }
 
@@ -43,14 +43,14 @@ const FAULTS: Readonly<Record<LeaseFault, string>> = {
   holder: 'names a foreign holder',
   duration: `has no duration of ${LEAST_LEASE_SECONDS} to ${MOST_LEASE_SECONDS} s`,
 };
-/** Seconds between two clocks that are worth a word. */
+/** Difference of two clocks, in seconds, that is worth a note. */
 const NOTABLE_SKEW = 60;
-/** Pods or writers that are named; the rest is counted. */
+/** Number of pods or writers that are named; the rest is counted. */
 const NAMED = 5;
 const LONGEST_WRITER = 80;
 
 /**
- * What can be said of a DPU's lease by looking at it for a while.
+ * Diagnoses a DPU's lease from observations over some time.
  * @param lease the lease's name
  */
 export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, waiting }: DpuSighting): DpuDiagnosis {

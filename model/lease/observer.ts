@@ -1,35 +1,36 @@
 /**
- * Tells from a lease whether the one who renews it is alive, without comparing clocks.
+ * Detects from a lease whether its holder is alive, without comparing clocks.
  *
- * What counts is not what renewTime says but that it keeps *changing*, and when this process saw it change by its own
- * monotonic clock. A renewTime that was there at the first look proves nothing: it may have been there for a week.
+ * The decision depends on whether renewTime *changes*, and on when this process observed the change by its own
+ * monotonic clock, but not on the value of renewTime. The value in the first reading proves nothing: it may be a week
+ * old.
  *
  * Invariants
- * - A read that fails changes nothing: alive lasts until the last seen change + duration, then it is unknown.
- * - dead needs an answer, at or after that moment, which brought no change. A lease that was watched for a whole duration
+ * - A failed read changes nothing: the state is alive until the last observed change + duration, then unknown.
+ * - dead requires a response, at or after that moment, without a change. A lease that was observed for a whole duration
  *   and never changed is dead as well.
- * - Only a change makes alive of anything.
+ * - Only a change leads to alive.
  */
 
-/** One look at the lease. */
+/** One reading of the lease. */
 export type LeaseReading =
-  /** undefined: the lease is there and was never renewed. */
+  /** undefined: the lease exists and was never renewed. */
   | { readonly kind: 'read'; readonly renewTime: string | undefined }
-  /** The API server answered that there is no such lease. */
+  /** The API server responded that the lease does not exist. */
   | { readonly kind: 'missing' }
-  /** The API server could not be asked. */
+  /** The API server did not respond. */
   | { readonly kind: 'failed' };
 
-/** What an observer remembers. Times are seconds of one monotonic clock. */
+/** The state of an observer. Times are seconds of one monotonic clock. */
 export interface LeaseObservation {
-  /** When the API server first answered; undefined if it has not. */
+  /** When the API server first responded; undefined if it has not. */
   readonly since: number | undefined;
   readonly renewTime: string | undefined;
-  /** When renewTime was last seen to have changed. */
+  /** When renewTime was last observed to change. */
   readonly changedAt: number | undefined;
-  /** Changes in a row, each within a duration of the one before. */
+  /** Number of consecutive changes, each within a duration of the previous one. */
   readonly changes: number;
-  /** When the API server last answered. */
+  /** When the API server last responded. */
   readonly answeredAt: number | undefined;
 }
 
@@ -37,8 +38,8 @@ export interface ObserverOptions {
   /** Seconds that one renewal counts. */
   readonly duration: number;
   /**
-   * Changes in a row before a lease counts as alive: 1 by default. 2 where another program's host side writes the lease
-   * once at its own start, which says nothing about the DPU.
+   * Number of consecutive changes before a lease counts as alive. Default 1. 2 if another program's host side writes
+   * the lease once at its own start, which proves nothing about the DPU.
    */
   readonly proof?: number;
 }
@@ -46,18 +47,18 @@ export interface ObserverOptions {
 export type LeaseState =
   /** renewTime has changed within the duration. */
   | 'alive'
-  /** Too few changes seen yet, and not watched for long enough to call it dead. */
+  /** Too few changes so far, and not observed for long enough to be dead. */
   | 'unproven'
-  /** An answer has shown no change for a whole duration. */
+  /** A response has shown no change for a whole duration. */
   | 'dead'
-  /** No change was seen for a whole duration, and no answer says that there was none. */
+  /** No change was observed for a whole duration, and no response proves that there was none. */
   | 'unknown';
 
 export interface LeaseVerdict {
   readonly state: LeaseState;
-  /** Seconds since the last change was seen; undefined if none was. */
+  /** Seconds since the last observed change; undefined if there was none. */
   readonly age: number | undefined;
-  /** Monotonic second at which the state turns by itself if nothing more is read; undefined if it does not. */
+  /** Monotonic second at which the state changes without another reading; undefined if it does not. */
   readonly until: number | undefined;
 }
 
@@ -70,8 +71,8 @@ export const NOTHING_OBSERVED: LeaseObservation = Object.freeze({
 });
 
 /**
- * Takes one look into account.
- * @param now seconds of the monotonic clock, not before any earlier look
+ * Adds one reading to an observation.
+ * @param now seconds of the monotonic clock, not before any earlier reading
  */
 export function observeLease(
   before: LeaseObservation,
@@ -81,7 +82,7 @@ export function observeLease(
 ): LeaseObservation {
   if (reading.kind === 'failed') return before;
   const answered = { ...before, since: before.since ?? now, answeredAt: now };
-  // A lease that is gone for a moment and comes back unrenewed has not been renewed.
+  // A lease that disappears for a moment and returns without a renewal has not been renewed.
   if (reading.kind === 'missing' || reading.renewTime === undefined) return answered;
   if (reading.renewTime === before.renewTime) return answered;
   if (before.since === undefined) return { ...answered, renewTime: reading.renewTime };
@@ -95,8 +96,8 @@ export function observeLease(
 }
 
 /**
- * Judges an observation at a moment.
- * @param now seconds of the monotonic clock, not before any look
+ * The verdict about an observation at a moment.
+ * @param now seconds of the monotonic clock, not before any reading
  */
 export function judgeLease(
   seen: LeaseObservation,
@@ -114,7 +115,7 @@ export function judgeLease(
   return { state: confirmed ? 'dead' : proven ? 'unknown' : 'unproven', age, until: undefined };
 }
 
-/** Whether pods may go where the lease says so; a policy decides about unknown. */
+/** Whether pods may use a DPU in this state; a policy decides about unknown. */
 export function isReady(state: LeaseState, whenUnknown: 'ready' | 'not-ready'): boolean {
   return state === 'alive' || (state === 'unknown' && whenUnknown === 'ready');
 }

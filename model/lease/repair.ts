@@ -1,6 +1,6 @@
 import { DPU_LEASE_HOLDER } from '../names.ts';
 
-/** What is read of a Lease to see whether it is in order. */
+/** Fields of a Lease that a repair checks. */
 export interface LeaseShape {
   readonly metadata: { readonly ownerReferences?: readonly LeaseOwner[] | null | undefined };
   readonly spec?:
@@ -21,7 +21,7 @@ export interface LeaseOwner {
   readonly blockOwnerDeletion?: boolean | undefined;
 }
 
-/** The parts of a DPU's lease that the host keeps in order. renewTime is none of them: only the DPU may renew. */
+/** The parts of a DPU's lease that the host maintains. renewTime is not among them: only the DPU renews. */
 export interface LeaseForm {
   readonly ownerReferences: readonly [LeaseOwner];
   readonly holderIdentity: string;
@@ -32,22 +32,23 @@ export type LeaseFault = 'no-owner' | 'foreign-owner' | 'owner-fields' | 'holder
 
 export type LeaseRepair =
   | { readonly kind: 'none' }
-  /** There is none: to be created in this form, without a renewTime. */
+  /** The lease does not exist. Create it in this form, without a renewTime. */
   | { readonly kind: 'create'; readonly form: LeaseForm }
-  /** To be given this form, its renewTime untouched. */
+  /** Change the lease to this form and keep its renewTime. */
   | { readonly kind: 'repair'; readonly form: LeaseForm; readonly faults: readonly LeaseFault[] };
 
 export interface LeaseSubject {
   readonly nodeName: string;
-  /** The Node object's current uid: a node created again under its name has another. */
+  /** Current uid of the Node object; a node that is created again with the same name has a different one. */
   readonly nodeUid: string;
-  /** Whole seconds. */
+  /** Duration of the lease in whole seconds. */
   readonly duration: number;
 }
 
 /**
- * What the host must do to the lease of its DPU: see that it exists, is owned by this very Node object and by nothing
- * else (so that it goes when the node goes, and does not hold the node's deletion up), and bears the DPU as holder.
+ * The change that the host must make to the lease of its DPU. The lease must exist, must have this Node object as its
+ * only owner (so that it is deleted with the node and does not block the node's deletion), and must name the DPU as
+ * holder.
  */
 export function repairLease(lease: LeaseShape | undefined, subject: LeaseSubject): LeaseRepair {
   const form = leaseForm(subject);
@@ -56,7 +57,7 @@ export function repairLease(lease: LeaseShape | undefined, subject: LeaseSubject
   return faults.length === 0 ? { kind: 'none' } : { kind: 'repair', form, faults };
 }
 
-/** The form of a node's DPU lease. */
+/** The form of the lease for a node's DPU. */
 export function leaseForm({ nodeName, nodeUid, duration }: LeaseSubject): LeaseForm {
   const owner: LeaseOwner = {
     apiVersion: 'v1',
@@ -82,7 +83,7 @@ function faultsOf(lease: LeaseShape, form: LeaseForm): LeaseFault[] {
   return faults;
 }
 
-/** The API leaves out booleans that are false. */
+/** Compares two owners. The API omits booleans that are false. */
 function sameOwner(a: LeaseOwner, b: LeaseOwner): boolean {
   return (
     a.apiVersion === b.apiVersion &&

@@ -2,20 +2,23 @@ import { PlumblineError } from '../errors.ts';
 
 /** How often a DPU renews its lease and how long a renewal counts, in seconds. */
 export interface LeaseTiming {
-  /** 0: the feature is off. */
+  /** 0 disables the feature. */
   readonly renewInterval: number;
   readonly duration: number;
 }
 
-/** Seconds that a renewal counts where a Lease does not say; the default of --dpu-node-lease-duration. */
+/** Default duration of a renewal in seconds, for a Lease without one; the default of --dpu-node-lease-duration. */
 export const DEFAULT_LEASE_SECONDS = 40;
-/** Bounds of what a Lease may say, in seconds. Above them a dead DPU would pass for alive, and a timer would overflow. */
+/**
+ * Limits of the duration in a Lease, in seconds. Above the upper one, a dead DPU would count as alive for too long, and
+ * a timer would overflow.
+ */
 export const LEAST_LEASE_SECONDS = 1;
 export const MOST_LEASE_SECONDS = 600;
 
 /**
- * The seconds that one renewal of a Lease counts, whatever its writer put into leaseDurationSeconds.
- * @param value as it stands in the object; no number: the default
+ * Seconds that one renewal of a Lease counts, within the limits whatever leaseDurationSeconds contains.
+ * @param value from the object; the default applies if it is not a number
  */
 export function leaseSeconds(value: number | null | undefined): number {
   if (typeof value !== 'number' || Number.isNaN(value)) return DEFAULT_LEASE_SECONDS;
@@ -31,7 +34,8 @@ export class LeaseTimingError extends PlumblineError {
 
 /**
  * Checks the two flags.
- * @throws LeaseTimingError if the interval is negative, the duration not positive, above what a Lease counts, or no longer than the interval
+ * @throws LeaseTimingError if the interval is negative, or if the duration is not positive, above the limit, or not
+ * longer than the interval
  */
 export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void {
   if (!Number.isFinite(renewInterval) || renewInterval < 0) {
@@ -54,12 +58,12 @@ export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void
   }
 }
 
-/** Whether leases are in use at all. */
+/** Whether leases are enabled. */
 export function isLeaseEnabled({ renewInterval }: LeaseTiming): boolean {
   return renewInterval > 0;
 }
 
-/** Seconds between two looks at a lease: at least once in each renewal, and four times within its duration. */
+/** Seconds between two readings of a lease: at least one for each renewal interval and four for each duration. */
 export function observationPeriod({ renewInterval, duration }: LeaseTiming): number {
   return renewInterval > 0 ? Math.min(renewInterval, duration / 4) : duration / 4;
 }

@@ -1,23 +1,23 @@
-/** Who wrote which fields of an object, as the API server records it. */
+/** The writers of an object's fields, as recorded by the API server. */
 export interface ManagedFields {
   readonly manager?: string | undefined;
   readonly fieldsV1?: unknown;
 }
 
-/** One look at a lease. */
+/** One reading of a lease. */
 export interface WriterSample {
   readonly renewTime: string | undefined;
   readonly managedFields: readonly ManagedFields[];
 }
 
-/** The manager that wrote renewTime last; undefined if the API server has not recorded it. */
+/** The manager that last wrote renewTime; undefined if the API server has not recorded it. */
 export function renewalWriter({ managedFields }: WriterSample): string | undefined {
   return managedFields.find(({ fieldsV1 }) => hasPath(fieldsV1, ['f:spec', 'f:renewTime']))?.manager;
 }
 
 /**
- * Everybody who has renewed a lease in a series of looks at it. Two of them mean that two agents, or an agent next to
- * OVN-Kubernetes, keep one lease: then a DPU that dies may be hidden by the other's renewals.
+ * All managers that renewed a lease in a series of readings. Two mean that two agents, or an agent and OVN-Kubernetes,
+ * maintain the same lease: renewals by one may then hide that the DPU is dead.
  */
 export function renewalWriters(samples: readonly WriterSample[]): string[] {
   const writers = samples.map(renewalWriter).filter((writer) => writer !== undefined);

@@ -3,17 +3,17 @@ import { ParseError, quote } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 
 /**
- * How much a VM minds on which NUMA node it is relative to a network's NIC. `required`: on no other, checked at
- * scheduling and claimed on the node. `preferred`: better there, never refused elsewhere. `none`: no matter.
+ * Whether a VM must run on the NUMA node of a network's NIC. `required`: only there, checked at scheduling and claimed
+ * on the node. `preferred`: better there, never refused elsewhere. `none`: anywhere.
  */
 export const AFFINITIES = ['required', 'preferred', 'none'] as const;
 export type Affinity = (typeof AFFINITIES)[number];
 
-/** Characters of the annotation, and names in it: a tenant writes it, and each name may be spoken of. */
+/** Characters of the annotation, and number of names in it: tenants write it, and messages may contain each name. */
 const LONGEST = 16 * 1024;
 const MOST_WISHES = 256;
 
-/** By interface or network name, in the order written. */
+/** Affinity by interface or network name, in the order of the annotation. */
 export type AffinityByInterface = ReadonlyMap<string, Affinity>;
 
 const WHAT = `annotation ${NUMA_AFFINITY_ANNOTATION}`;
@@ -21,8 +21,8 @@ const EXAMPLE = 'expected an object of names and affinities, as in {"dpdk-east":
 const preferences = z.record(z.string(), z.unknown());
 
 /**
- * Reads `{"<interface or network name>": "required" | "preferred" | "none"}`. Empty text asks for nothing.
- * @throws ParseError if it is not JSON of that form, naming the entry that is wrong
+ * Parses `{"<interface or network name>": "required" | "preferred" | "none"}`. Empty text has no entries.
+ * @throws ParseError if it is not JSON of that form, naming the wrong entry
  */
 export function parseAffinities(text: string): AffinityByInterface {
   if (text.length > LONGEST) throw new ParseError(WHAT, text, `it has more than ${LONGEST} characters`);

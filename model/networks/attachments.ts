@@ -1,37 +1,42 @@
 import * as z from 'zod';
 import { ParseError, quote } from '../errors.ts';
 
-/** Read by multus: the networks to attach besides the pod network. */
+/** Annotation for multus: the networks to attach in addition to the pod network. */
 export const NETWORKS_ANNOTATION = 'k8s.v1.cni.cncf.io/networks';
-/** Read by multus: the network to use instead of the cluster's own pod network. */
+/** Annotation for multus: the network to use instead of the cluster's pod network. */
 export const DEFAULT_NETWORK_ANNOTATION = 'v1.multus-cni.io/default-network';
 
-/** Names a NetworkAttachmentDefinition. */
+/** Name of a NetworkAttachmentDefinition. */
 export interface NetworkRef {
   readonly namespace: string;
   readonly name: string;
 }
 
 export interface Attachment extends NetworkRef {
-  /** The interface's name inside the pod, if the annotation gives one. */
+  /** Name of the interface in the pod, if the annotation has one. */
   readonly interface?: string;
 }
 
-/** Characters of an annotation, and attachments in it: a tenant writes it, and each is looked up and spoken of. */
+/**
+ * Characters of an annotation, and number of attachments in it: tenants write it, and each attachment costs a lookup
+ * and may appear in messages.
+ */
 const LONGEST = 64 * 1024;
 export const MOST_ATTACHMENTS = 128;
-/** Characters of names as the API server has them. */
+/** Characters of a name, as in the API server. */
 const LONGEST_NAME = 253;
 const LONGEST_NAMESPACE = 63;
-/** Linux's IFNAMSIZ without the terminating zero. */
+/** Linux's IFNAMSIZ without the terminating NUL. */
 const LONGEST_INTERFACE = 15;
 const SHORT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const WHAT = `annotation ${NETWORKS_ANNOTATION}`;
 
-/** Six, eight or twenty bytes, as Go's net.ParseMAC takes them; multus refuses the whole annotation for another. */
+/**
+ * Six, eight or twenty bytes, as in Go's net.ParseMAC. Multus refuses the whole annotation if an address is invalid.
+ */
 const MAC =
   /^(?:[\da-f]{2}([:-])[\da-f]{2}(?:\1[\da-f]{2}){4}(?:(?:\1[\da-f]{2}){2}|(?:\1[\da-f]{2}){14})?|[\da-f]{4}(?:\.[\da-f]{4}){2}(?:\.[\da-f]{4}|(?:\.[\da-f]{4}){7})?)$/i;
-/** Empty counts as none. */
+/** An empty address counts as absent. */
 const address = z.string().refine((text) => text === '' || MAC.test(text), 'it is not a MAC address');
 
 const jsonForm = z.array(
@@ -45,13 +50,13 @@ const jsonForm = z.array(
 );
 
 /**
- * Reads multus's networks annotation in either form: `net1,other/net2@eth5`, or a JSON list of objects. As multus does,
- * text with any of `[ { "` counts as JSON, and the character rule for names holds in the short form alone.
+ * Parses multus's networks annotation in both forms: `net1,other/net2@eth5`, or a JSON list of objects. As in multus,
+ * text that contains any of `[ { "` is JSON, and only the short form restricts the characters of names.
  *
- * An item without a name is kept (`net1,` ends with one): multus will look for it and fail, so it must be seen.
- * @param namespace the pod's, for items that name none
- * @throws ParseError naming the item; also for more items, or characters, than a pod can have networks Source: Network
- * Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
+ * An item without a name (`net1,` ends with one) is kept: multus looks it up and fails, so the result must show it.
+ * @param namespace the pod's namespace, for items without one
+ * @throws ParseError naming the item; also for more items or characters than the annotation of a pod may have
+ * Source: Network Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
  */
 export function parseAttachments(text: string, namespace: string): readonly Attachment[] {
   if (text === last.text && namespace === last.namespace) return last.found;
@@ -60,7 +65,7 @@ export function parseAttachments(text: string, namespace: string): readonly Atta
   return found;
 }
 
-/** What was read last: an admission reads the annotation of its pod three times in a row. */
+/** The last result: an admission parses the annotation of its pod three times in a row. */
 let last: { readonly text: string; readonly namespace: string; readonly found: readonly Attachment[] } = {
   text: '',
   namespace: '',
@@ -76,12 +81,12 @@ function parse(text: string, namespace: string): readonly Attachment[] {
   return items.map((item) => parseItem(item, text, namespace));
 }
 
-/** The reference as people write it: `namespace/name`. */
+/** The reference for messages: `namespace/name`. */
 export function refText(ref: NetworkRef): string {
   return `${ref.namespace}/${ref.name}`;
 }
 
-/** Reads `name` or `namespace/name`, as KubeVirt's multus networkName has it. */
+/** Parses `name` or `namespace/name`, the form of KubeVirt's multus networkName. */
 export function parseRef(text: string, namespace: string): NetworkRef {
   const slash = text.indexOf('/');
   return slash < 0 ? { namespace, name: text } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };

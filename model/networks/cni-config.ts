@@ -1,13 +1,13 @@
 import * as z from 'zod';
 
-/** Plugins that work on an interface that another plugin of the list has made. */
+/** Plugins that modify an interface which another plugin of the list has created. */
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
 
-/** Characters of a configuration that is read; multus and the API server take more. */
+/** Characters of a configuration that is parsed; multus and the API server accept more. */
 const LONGEST = 256 * 1024;
-/** Plugins of a list that is read; real lists have up to five. */
+/** Plugins of a list that is parsed; real lists have up to five. */
 const MOST_PLUGINS = 64;
-/** Characters of a field that is kept: no name of a network, bridge or interface has more. */
+/** Characters of a field; names of networks, bridges and interfaces are not longer. */
 const LONGEST_FIELD = 253;
 
 const text = z.string().max(LONGEST_FIELD).optional().catch(undefined);
@@ -24,19 +24,19 @@ const plugin = z.object({
   linkInContainer: z.boolean().optional().catch(undefined),
   provider: text,
 });
-/** A gate that wraps another plugin carries that plugin's configuration. */
+/** A gate that wraps another plugin contains that plugin's configuration. */
 const wrapping = plugin.extend({ delegate: z.unknown().optional() });
 const config = wrapping.extend({ plugins: z.array(wrapping).optional().catch(undefined) });
 
-/** What is read of one plugin's configuration; fields of another type or length than expected count as absent. */
+/** The parsed fields of one plugin's configuration. Fields with an unexpected type or length count as absent. */
 export type Plugin = z.infer<typeof plugin> & {
-  /** It stands in a list with others. */
+  /** Whether it is in a list with others. */
   readonly isChained?: boolean;
 };
 
 /**
- * The plugin of a CNI configuration (single or list) that makes the interface, under the network's name; or why none
- * can be named.
+ * The plugin of a CNI configuration (single or list) that creates the interface, with the network's name; or why there
+ * is none.
  */
 export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' {
   if (json.length > LONGEST) return 'invalid-json';
@@ -57,13 +57,13 @@ export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' 
   return { ...main, name: single.name ?? main.name, ...(plugins.length > 1 && { isChained: true }) };
 }
 
-/** Before anything of them is read. */
+/** Counts the plugins before they are parsed. */
 function pluginsIn(data: unknown): number {
   const plugins = (data as { readonly plugins?: unknown } | null)?.plugins;
   return Array.isArray(plugins) ? plugins.length : 0;
 }
 
-/** A wrapping gate's delegate in its place, keeping the name of the whole if the delegate has none. */
+/** The delegate of a wrapping gate, with the name of the whole configuration if the delegate has none. */
 function unwrapped({ delegate, ...conf }: z.infer<typeof wrapping>): Plugin {
   if (conf.type === undefined || !CHAINED.has(conf.type)) return conf;
   const inner = plugin.safeParse(delegate);

@@ -3,30 +3,30 @@ import type { CpuSet } from '../cpu-set.ts';
 import { type Guest, type NodeRooms, type OutOfReach, outOfReach } from './reach.ts';
 import type { ResolvedNetwork } from './resolve.ts';
 
-/** NUMA nodes by network, as one node reports them. An empty set: the NIC is there, its NUMA node is not known. */
+/** NUMA nodes of each network, as reported by one node. An empty set: the NIC exists and its NUMA node is unknown. */
 export interface NodeNetworks {
   readonly physnets: ReadonlyMap<string, CpuSet>;
   readonly tunnel: CpuSet | undefined;
 }
 
-/** What of a node decides whether it can bring a guest near its networks. */
+/** Properties of a node that decide whether it can place a guest near its networks. */
 export interface NodeReach extends NodeRooms {
   readonly networks: NodeNetworks;
 }
 
 export interface ReachFinding {
   readonly message: string;
-  /** Nodes have all the networks, but the guest is too large for every one of them. */
+  /** Whether some nodes have all the networks, but the guest is too large for each of them. */
   readonly isTooLarge: boolean;
 }
 
-/** Networks that are named in the finding, and characters of each. */
+/** Number of networks in a finding, and characters of each name. */
 const NAMED = 8;
 const LONGEST_NAME = 200;
 
 /**
- * What to say where none of the nodes could ever bring a guest near all its required networks; else undefined. Without
- * nodes there is no finding.
+ * Why none of the nodes could ever place a guest near all its required networks; undefined if one could. Without nodes
+ * there is no finding.
  */
 export function reachFinding(
   networks: readonly ResolvedNetwork[],
@@ -43,7 +43,7 @@ export function reachFinding(
     );
     if (cells.some((set) => set === undefined)) continue;
     const located = required.map((one, i) => ({ text: `interface ${textOf(one)}`, cells: cells[i]! }));
-    // Unknown NUMA nodes constrain nothing.
+    // An unknown NUMA node does not constrain anything.
     const reason = outOfReach(
       guest,
       located.filter((one) => !one.cells.isEmpty),
@@ -57,7 +57,7 @@ export function reachFinding(
   return { message: messageOf(nearest(reasons), names), isTooLarge };
 }
 
-/** The reason that takes least to be mended. */
+/** The reason that needs the smallest correction. */
 function nearest(reasons: readonly OutOfReach[]): OutOfReach | undefined {
   const [first] = [...reasons].sort((a, b) => effort(a) - effort(b));
   return first;

@@ -3,7 +3,7 @@ import { cut } from '../brief.ts';
 import { PlumblineError } from '../errors.ts';
 import { type NetworkContext, parseBridgeMappings, physnetsByBridge } from './context.ts';
 
-/** The part of the context that no object of the cluster says. */
+/** The part of the context that is in no object of the cluster. */
 export type ConfiguredContext = Pick<NetworkContext, 'bridgePhysnets' | 'interfacePhysnets'>;
 
 export class NetworkContextError extends PlumblineError {
@@ -12,18 +12,18 @@ export class NetworkContextError extends PlumblineError {
   }
 }
 
-/** Characters of a place, and of what is wrong there. */
+/** Characters of a path, and of the error there. */
 const LONGEST = 200;
 
 const schema = z.strictObject({
-  /** As in `ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings`. */
+  /** In the format of `ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings`. */
   bridgeMappings: z.string().optional(),
   /** Host interface to physnet, for macvlan, ipvlan and vlan networks. */
   interfacePhysnets: z.record(z.string(), z.string().min(1)).optional(),
 });
 
 /**
- * Checks an operator's word on which bridges and host interfaces belong to which physnets:
+ * Checks an administrator's configuration of the physnets of bridges and host interfaces:
  *
  * ```yaml
  * bridgeMappings: physnet:br-ex,tenant-a:br-data

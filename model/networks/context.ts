@@ -1,15 +1,15 @@
 /**
- * What a cluster's nodes and its network operators say, beyond a NetworkAttachmentDefinition itself, about where a
- * network's traffic goes. With it, classifying a network is a pure function.
+ * Data of a cluster's nodes and network operators, in addition to a NetworkAttachmentDefinition, that determines the
+ * path of a network's traffic. With it, the classification of a network is a pure function.
  */
 export interface NetworkContext {
-  /** OVS bridge to physnet: ovn-bridge-mappings, read backwards. */
+  /** Physnet of each OVS bridge: the inverse of ovn-bridge-mappings. */
   readonly bridgePhysnets: ReadonlyMap<string, string>;
-  /** Host interface to physnet, for plugins that name a master. */
+  /** Physnet of each host interface, for plugins with a master interface. */
   readonly interfacePhysnets: ReadonlyMap<string, string>;
   /** Kube-OVN's Subnets. */
   readonly kubeOvnSubnets: readonly KubeOvnSubnet[];
-  /** Kube-OVN's Vlans; `provider` is the ProviderNetwork, which is what OVN calls a physnet. */
+  /** Kube-OVN's Vlans; `provider` is the ProviderNetwork, which corresponds to a physnet in OVN. */
   readonly kubeOvnVlans: readonly KubeOvnVlan[];
 }
 
@@ -17,7 +17,7 @@ export interface KubeOvnSubnet {
   readonly name: string;
   /** `<nad>.<namespace>.ovn` for a subnet of an attached network. */
   readonly provider: string;
-  /** Empty or absent: the subnet is an overlay. */
+  /** Empty or absent: the subnet is an overlay network. */
   readonly vlan?: string | undefined;
 }
 
@@ -40,10 +40,11 @@ export interface BridgeMapping {
 }
 
 /**
- * Reads `physnet:br-ex,tenant-a:br-data`. Pairs that lack a side are ignored, as ovn-controller does, and of two pairs
- * for one physnet the first holds.
+ * Parses `physnet:br-ex,tenant-a:br-data`. As in ovn-controller, pairs with an empty side are ignored, and the first of
+ * two pairs for one physnet applies.
+ *
  * Source: ovn-controller(8), ovn-bridge-mappings.
- * @param ignored called with each pair that does not count, and why
+ * @param ignored called with each ignored pair and the reason
  */
 export function parseBridgeMappings(
   text: string,
@@ -65,7 +66,7 @@ export function parseBridgeMappings(
   });
 }
 
-/** The mappings backwards. Where physnets share a bridge the first stands for all: they share its uplinks. */
+/** The inverse of the mappings. If physnets share a bridge, the first one stands for all: they share its uplinks. */
 export function physnetsByBridge(mappings: readonly BridgeMapping[]): ReadonlyMap<string, string> {
   const physnets = new Map<string, string>();
   for (const { physnet, bridge } of mappings) if (!physnets.has(bridge)) physnets.set(bridge, physnet);

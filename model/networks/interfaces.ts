@@ -10,7 +10,7 @@ import {
   refText,
 } from './attachments.ts';
 
-/** What is read of a pod and of a VMI to tell their network interfaces. */
+/** Fields of a pod and of a VMI that determine their network interfaces. */
 export interface NetworkedPod {
   readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | null | undefined };
   readonly spec: { readonly hostNetwork?: boolean | undefined };
@@ -23,30 +23,30 @@ export interface NetworkedVmi {
 }
 
 interface VmiNetwork {
-  /** Also the name of the guest's interface on it. */
+  /** Also the name of the guest's interface on this network. */
   readonly name: string;
   readonly pod?: unknown;
   readonly multus?: { readonly networkName: string; readonly default?: boolean | undefined } | null | undefined;
 }
 
-/** An interface of a pod or VM, and the network it is on. */
+/** An interface of a pod or VM, and its network. */
 export interface NetworkInterface {
-  /** The name its user knows: the VMI's network name, else the interface's name in the pod. */
+  /** The name for the user: the VMI's network name, else the interface's name in the pod. */
   readonly name: string;
-  /** `pod` is the interface that every pod has; `secondary` are those that multus adds. */
+  /** `pod` is the interface that every pod has; multus adds the `secondary` ones. */
   readonly role: 'pod' | 'secondary';
-  /** Undefined: the cluster's own pod network, which no definition describes. */
+  /** Undefined: the cluster's pod network, which has no definition. */
   readonly ref: NetworkRef | undefined;
 }
 
 export interface InterfaceSources {
-  /** Of the pod or VMI. */
+  /** Namespace of the pod or VMI. */
   readonly namespace: string;
-  /** Absent before there is one, at the admission of a VM or VMI. */
+  /** Absent at the admission of a VM or VMI, which has no pod yet. */
   readonly pod?: NetworkedPod | undefined;
-  /** Absent for a pod that is no launcher. */
+  /** Absent for a pod that is not a launcher. */
   readonly vmi?: NetworkedVmi | undefined;
-  /** The namespace's primary user-defined network, which stands in for the pod network. */
+  /** The namespace's primary user-defined network, which replaces the pod network. */
   readonly primary?: NetworkRef | undefined;
 }
 
@@ -54,24 +54,25 @@ export interface InterfaceSources {
 export const PRIMARY_NETWORK_LABEL = 'k8s.ovn.org/primary-user-defined-network';
 
 /**
- * What a namespace's label and definitions say about its primary user-defined network. A pod on it bears no annotation
- * that would say so: what tells is the label (its presence, not its value) together with a definition of role primary.
+ * The primary user-defined network of a namespace, from its label and definitions. A pod on it has no annotation for
+ * it. It exists if the namespace has the label (with any value) and a definition with the role primary.
+ *
  * Source: OVN-Kubernetes, okep-5193-user-defined-networks.
  */
 export type PrimaryNetwork =
-  /** Pods are on the cluster's own pod network. */
+  /** Pods use the cluster's pod network. */
   | { readonly kind: 'none' }
   | { readonly kind: 'primary'; readonly ref: NetworkRef }
-  /** The namespace is labelled and has no such definition yet: OVN-Kubernetes will not start pods in it. */
+  /** The namespace has the label and no such definition yet: OVN-Kubernetes does not start pods in it. */
   | { readonly kind: 'missing' };
 
 /**
  * The interfaces of a pod or VMI: the pod network first, then the others in their order.
  *
- * The pod's annotation is what multus will attach, so it decides where there is a pod (an interface that was unplugged
- * from the VMI is not in it). KubeVirt writes the attachments in the order of the VMI's networks but under hashed
- * interface names; so the n-th attachment of a definition is the n-th VMI network on it. What others have injected
- * keeps its name in the pod.
+ * If there is a pod, its annotation decides, because multus attaches exactly those networks (an interface that was
+ * unplugged from the VMI is not among them). KubeVirt writes the attachments in the order of the VMI's networks but
+ * with hashed interface names, so the n-th attachment of a definition is the n-th VMI network on it. Attachments that
+ * others injected keep their names in the pod.
  * @throws ParseError if the networks annotation is malformed, or there are more networks than a VM can have
  */
 export function interfacesOf(sources: InterfaceSources): readonly NetworkInterface[] {
@@ -93,7 +94,7 @@ export function interfacesOf(sources: InterfaceSources): readonly NetworkInterfa
   return first === undefined ? attached : [first, ...attached];
 }
 
-/** The interface on the pod network; undefined for a VMI that has none (its launcher has one, the guest does not). */
+/** The interface on the pod network; undefined for a VMI without one (its launcher has one, the guest does not). */
 function podInterface(sources: InterfaceSources, defaultNetwork: string | undefined): NetworkInterface | undefined {
   const { namespace, vmi, primary } = sources;
   const guest = vmi?.spec.networks?.find(({ pod, multus }) => Boolean(pod) || multus?.default === true);
@@ -122,7 +123,7 @@ function named(
   }
   return attachments.map((attachment, index): NetworkInterface => {
     const ref = { namespace: attachment.namespace, name: attachment.name };
-    // Multus names what the annotation does not: net1, net2, by position in the list.
+    // Multus assigns names that the annotation does not have: net1, net2, by position in the list.
     const name = waiting.get(refText(ref))?.shift() ?? attachment.interface ?? `net${index + 1}`;
     return { name, role: 'secondary', ref };
   });

@@ -2,7 +2,7 @@ import { NAD_PHYSNET_ANNOTATION } from '../names.ts';
 import { mainPlugin, type Plugin } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
 
-/** What is read of a NetworkAttachmentDefinition. */
+/** Fields of a NetworkAttachmentDefinition. */
 export interface NadShape {
   readonly metadata: {
     readonly name?: string | undefined;
@@ -12,34 +12,34 @@ export interface NadShape {
   readonly spec?: { readonly config?: string | undefined } | null | undefined;
 }
 
-/** Characters of an annotation's value that is kept, as those of a qualified name. */
+/** Characters of an annotation's value, the same as of a qualified name. */
 const LONGEST_VALUE = 253 + 1 + 63;
 const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
 
-/** What classifying needs of a definition: small, so that ten thousand of them can be kept. */
+/** Facts about a definition that its classification needs: small, so that ten thousand definitions fit in memory. */
 export interface NadFacts {
-  /** The physnet that the definition's own annotation names. */
+  /** The physnet in the definition's own annotation. */
   readonly physnet: string | undefined;
   readonly resourceName: string | undefined;
   readonly main: Plugin | 'invalid-json' | 'no-config';
 }
 
-/** Where a network's traffic leaves the host. */
+/** The way in which a network's traffic leaves the host. */
 export type NetworkClass =
   /** Through the uplinks of a physical network, without encapsulation. */
   | { readonly kind: 'physnet'; readonly physnet: string; readonly warning?: 'ovn-chained' }
   /** Through the tunnel endpoint. */
   | { readonly kind: 'tunnel'; readonly warning?: 'ovn-chained' }
-  /** Through a device of its own, whose device plugin tells the kubelet its NUMA node. */
+  /** Through its own device, whose device plugin reports the NUMA node to the kubelet. */
   | { readonly kind: 'device'; readonly resourceName?: string }
-  /** Nowhere that Plumbline knows a NUMA node of: a Linux bridge, an interface that belongs to no physnet. */
+  /** Through nothing with a known NUMA node: a Linux bridge, or an interface without a physnet. */
   | { readonly kind: 'none'; readonly bridge?: string; readonly interface?: string; readonly warning?: NadWarning }
-  /** Unknown: the definition, or what it refers to, is not there. */
+  /** Unknown: the definition, or an object that it refers to, does not exist. */
   | { readonly kind: 'unknown'; readonly warning: 'not-found' | 'no-subnet' };
 
 export type NadWarning = 'invalid-json' | 'no-config' | 'unknown-topology';
 
-/** Reads a definition down to what decides its class. Never throws. */
+/** Extracts the facts that determine a definition's class. Never throws. */
 export function nadFacts(nad: NadShape): NadFacts {
   const annotations = nad.metadata.annotations ?? {};
   return {
@@ -49,14 +49,14 @@ export function nadFacts(nad: NadShape): NadFacts {
   };
 }
 
-/** Undefined for what is longer than any name. */
+/** Undefined if the text is longer than any name. */
 function bounded(value: string | undefined): string | undefined {
   return value === undefined || value.length > LONGEST_VALUE ? undefined : value;
 }
 
 /**
- * Tells where the traffic of an attached network leaves the host, from the definition and the context alone.
- * Never throws: a configuration that cannot be read is `none` with a warning, because multus will refuse it anyway.
+ * Classifies the network of a definition by the way its traffic leaves the host, from the definition and the context
+ * only. Never throws: a configuration that cannot be parsed is `none` with a warning, because multus refuses it anyway.
  */
 export function classifyNad(nad: NadShape | NadFacts, context: NetworkContext): NetworkClass {
   const { physnet, resourceName, main } = 'main' in nad ? nad : nadFacts(nad);
@@ -65,7 +65,7 @@ export function classifyNad(nad: NadShape | NadFacts, context: NetworkContext): 
   return classifyPlugin(main, resourceName, context);
 }
 
-/** Whether the definition is of a primary user-defined network, which takes the place of the pod network. */
+/** Whether the definition is for a primary user-defined network, which replaces the pod network. */
 export function isPrimaryNetwork(nad: NadShape | NadFacts): boolean {
   const { main } = 'main' in nad ? nad : nadFacts(nad);
   return typeof main !== 'string' && main.type === 'ovn-k8s-cni-overlay' && main.role === 'primary';
@@ -78,7 +78,7 @@ function classifyPlugin(conf: Plugin, resourceName: string | undefined, context:
     case 'kube-ovn':
       return classifyKubeOvn(conf, context);
     case 'ovs': {
-      // Without a bridge the plugin finds one from the virtual function it is given.
+      // Without a bridge the plugin derives one from its virtual function.
       if (conf.bridge === undefined)
         return resourceName === undefined ? { kind: 'none' } : { kind: 'device', resourceName };
       const physnet = context.bridgePhysnets.get(conf.bridge);
@@ -87,7 +87,7 @@ function classifyPlugin(conf: Plugin, resourceName: string | undefined, context:
     case 'macvlan':
     case 'ipvlan':
     case 'vlan': {
-      // A master inside the pod is no host interface; without a master the plugin takes the default route's.
+      // A master inside the pod is not a host interface; without a master the plugin uses that of the default route.
       if (conf.master === undefined || conf.linkInContainer === true) return { kind: 'none' };
       const physnet = context.interfacePhysnets.get(conf.master);
       return physnet === undefined ? { kind: 'none', interface: conf.master } : { kind: 'physnet', physnet };
@@ -98,18 +98,21 @@ function classifyPlugin(conf: Plugin, resourceName: string | undefined, context:
     case 'host-device':
       return resourceName === undefined ? { kind: 'device' } : { kind: 'device', resourceName };
     default:
-      // A Linux bridge may bear an OVS bridge's name and is still another bridge: no look-up here.
+      // A Linux bridge with the name of an OVS bridge is a different bridge: no lookup here.
       return conf.bridge === undefined ? { kind: 'none' } : { kind: 'none', bridge: conf.bridge };
   }
 }
 
-/** Source: OVN-Kubernetes, go-controller/pkg/util/multi_network.go, ParseNetConf: chaining is not supported. */
+/**
+ * Adds a warning to a chained plugin. OVN-Kubernetes does not support chaining. Source: OVN-Kubernetes,
+ * go-controller/pkg/util/multi_network.go, ParseNetConf.
+ */
 function withoutChain({ isChained }: Plugin, found: NetworkClass): NetworkClass {
   const isLocated = found.kind === 'physnet' || found.kind === 'tunnel';
   return isChained && isLocated ? { ...found, warning: 'ovn-chained' } : found;
 }
 
-/** The mapping that OVN-Kubernetes keeps for its gateway bridge. */
+/** The mapping of OVN-Kubernetes' gateway bridge. */
 const GATEWAY_PHYSNET = 'physnet';
 
 function classifyOvnKubernetes(conf: Plugin): NetworkClass {
@@ -122,11 +125,12 @@ function classifyOvnKubernetes(conf: Plugin): NetworkClass {
     case 'layer2':
     case 'layer3':
       if (conf.transport !== 'no-overlay') return { kind: 'tunnel' };
-      // Not encapsulated: it leaves through the gateway bridge, or through an uplink mapped under the network's name.
+      // Not encapsulated: traffic leaves through the gateway bridge, or through an uplink that is mapped with the
+      // network's name.
       return { kind: 'physnet', physnet: conf.uplink && name ? name : GATEWAY_PHYSNET };
     case undefined:
     case '':
-      // No topology: this is the default network, by another door (accelerated default interfaces).
+      // No topology: this definition is for the default network (accelerated default interfaces).
       return { kind: 'tunnel' };
     default:
       return { kind: 'none', warning: 'unknown-topology' };

@@ -5,20 +5,22 @@ import { PlumblineError } from '../errors.ts';
 import type { NodeNetworks } from './common-cell.ts';
 
 /**
- * An operator's map of networks to NUMA nodes, which overrides discovery: for NICs whose firmware reports no NUMA node,
- * for hosts whose switch runs on a DPU, and for corrections.
+ * An administrator's map of networks to NUMA nodes, which overrides discovery: for NICs whose firmware reports no NUMA
+ * node, for hosts whose switch runs on a DPU, and for corrections.
  *
  * ```yaml
- * - nodeSelector: { rack: a } # absent: every node physnets: { physnet0: { numaNodes: [0] } } tunnel: { numaNodes: [1]
- *   } ```
+ * - nodeSelector: { rack: a } # absent: every node
+ *   physnets: { physnet0: { numaNodes: [0] } }
+ *   tunnel: { numaNodes: [1] }
+ * ```
  */
 export type NetworkMap = readonly NetworkMapEntry[];
 export type NetworkMapEntry = z.infer<typeof entry>;
 
-/** Characters of a name or a place in a message. */
+/** Characters of a name or a path in a message. */
 const LONGEST = 200;
 
-/** A map that cannot be used: as a whole, or on one node. */
+/** A map that is invalid as a whole or on one node. */
 export class NetworkMapError extends PlumblineError {
   constructor(message: string, options?: ErrorOptions) {
     super('network-map', message, options);
@@ -26,7 +28,7 @@ export class NetworkMapError extends PlumblineError {
 }
 
 const located = z.strictObject({
-  /** NUMA node ids; an empty list says that the network has no affinity. */
+  /** NUMA node ids; an empty list means that the network has no affinity. */
   numaNodes: z.array(z.number().int().nonnegative('a NUMA node is 0 or more (-1 means unknown: leave it out)')),
 });
 const entry = z.strictObject({
@@ -37,7 +39,7 @@ const entry = z.strictObject({
 
 /**
  * Checks a network map: a list of entries, or one entry for all nodes.
- * @throws NetworkMapError naming the place
+ * @throws NetworkMapError naming the path
  */
 export function parseNetworkMap(data: unknown): NetworkMap {
   const parsed = z.array(entry).safeParse(Array.isArray(data) ? data : data == null ? [] : [data]);
@@ -46,9 +48,9 @@ export function parseNetworkMap(data: unknown): NetworkMap {
 }
 
 /**
- * What the map says about one node, or undefined if no entry selects it.
- * @param numaNodes the NUMA nodes the host has
- * @throws NetworkMapError if an entry names a NUMA node that the host lacks, or two entries speak of one network
+ * The part of the map for one node, or undefined if no entry selects it.
+ * @param numaNodes the NUMA nodes of the host
+ * @throws NetworkMapError if an entry names a NUMA node that the host lacks, or two entries are about the same network
  */
 export function networkMapFor(
   map: NetworkMap,
@@ -74,16 +76,19 @@ export function networkMapFor(
   return { physnets, tunnel };
 }
 
-/** A network that the map puts elsewhere than the node found it. */
+/** A network whose NUMA nodes in the map differ from those that the node discovered. */
 export interface Drift {
-  /** A physnet's name, or undefined for the tunnel. */
+  /** Name of a physnet, or undefined for the tunnel. */
   readonly physnet: string | undefined;
   readonly mapped: CpuSet;
-  /** Undefined: the node did not find the network at all. */
+  /** Undefined: the node did not discover the network. */
   readonly discovered: CpuSet | undefined;
 }
 
-/** Lays the map over what was discovered: the map wins network by network, and says where the two differ. */
+/**
+ * Applies the map to the discovered networks. The map takes precedence for each network; the result includes the
+ * differences.
+ */
 export function overlayNetworkMap(
   discovered: NodeNetworks,
   map: NodeNetworks | undefined,

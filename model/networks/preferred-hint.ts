@@ -2,29 +2,30 @@ import { CpuSet } from '../cpu-set.ts';
 import type { Host } from '../host.ts';
 import { isWholeCores } from '../host-cores.ts';
 
-/** What the kubelet and its CPUs are like at the moment. */
+/** Current state of the kubelet and its CPUs. */
 export interface HintingNode {
   readonly host: Host;
-  /** Of the topology manager, as the kubelet's configuration has it. */
+  /** Policy of the topology manager, from the kubelet's configuration. */
   readonly topologyPolicy: string;
-  /** Whether the memory manager gives memory of NUMA nodes (policy Static). */
+  /** Whether the memory manager assigns memory of NUMA nodes (policy Static). */
   readonly givesMemory: boolean;
   readonly reserved: CpuSet;
-  /** CPUs that some container owns. */
+  /** CPUs that have an owner. */
   readonly owned: CpuSet;
-  /** CPUs that the virtual switch polls on. */
+  /** CPUs of the virtual switch's poll mode drivers. */
   readonly polled: CpuSet;
 }
 
 /**
- * The NUMA nodes that the devices of a preferred network name, so that the kubelet gives CPUs there. Empty: none, and the
- * kubelet decides as it would without the preference.
+ * The NUMA nodes that the devices of a preferred network report, so that the kubelet assigns CPUs there. Empty: the
+ * kubelet decides as without the preference.
  *
- * No hint of the kubelet only prefers: one that cannot be met refuses the pod under `restricted` and `single-numa-node`,
- * and under `best-effort` splits it over NUMA nodes. So a NUMA node is named only where every pod that fits on one NUMA
- * node fits on this one, and where a pod that fits on none is split over the same two: on a host of two, under `best-effort`,
- * while this one has the most free CPUs, all of them whole cores that nothing polls on. Free memory of a NUMA node is
- * not known, so nothing is named where the kubelet gives memory as well.
+ * The kubelet has no hints that are only preferred: if a hint cannot be met, the kubelet refuses the pod under
+ * `restricted` and `single-numa-node`, and splits it over NUMA nodes under `best-effort`. The devices therefore report
+ * a NUMA node only if every pod that fits on one NUMA node fits on this one, and if a pod that fits on none is split
+ * over the same two: on a host with two NUMA nodes, under `best-effort`, while this one has the most free CPUs, all of
+ * them whole cores without a poll mode driver. Free memory of a NUMA node is unknown, so the devices report none if the
+ * kubelet assigns memory as well.
  *
  * @param cells the NUMA nodes of the network
  */

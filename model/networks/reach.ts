@@ -1,44 +1,44 @@
 import type { CpuSet } from '../cpu-set.ts';
 
-/** What of a node decides where its kubelet can put CPUs, whatever runs there. */
+/** Properties of a node that limit where its kubelet can assign CPUs, whatever runs there. */
 export interface NodeRooms {
-  /** By NUMA node: the CPUs that pods can have there, in whole cores where only those are given. */
+  /** By NUMA node: number of CPUs that pods can have there, in whole cores if the kubelet assigns only those. */
   readonly rooms: ReadonlyMap<number, number>;
-  /** The topology manager's policy; '' where it is not known. */
+  /** Policy of the topology manager; '' if unknown. */
   readonly alignment: string;
 }
 
-/** A required network, and where it is on the node. */
+/** A required network and its place on the node. */
 export interface Located {
-  /** As messages name it. */
+  /** Text for messages. */
   readonly text: string;
   /** NUMA nodes; never empty. */
   readonly cells: CpuSet;
 }
 
-/** The CPUs that a pod asks for, and whether its guest sees the NUMA nodes that they span. */
+/** Number of CPUs that a pod requests, and whether its guest sees the NUMA nodes that they span. */
 export interface Guest {
   readonly cpus: number;
   readonly spansCells: boolean;
 }
 
-/** Why no free CPU on the node could bring the guest near all its networks. */
+/** Why even an empty node could not place the guest near all its networks. */
 export interface OutOfReach {
   readonly reason: 'cannot-split' | 'may-not-span' | 'larger-than-cells';
   readonly text: string;
-  /** CPUs that are too many; undefined where fewer would not help. */
+  /** Number of CPUs above the limit; undefined if fewer CPUs would not help. */
   readonly excess?: number;
 }
 
 /**
- * Whether a node can ever bring a guest near all its required networks. It depends on the node's make alone, so the answer
- * is the same on an empty and on a full node.
+ * Whether a node can ever place a guest near all its required networks. It depends only on the node's hardware and
+ * configuration, so the result is the same for an empty and a full node.
  *
- * A guest of one cell has all its CPUs near every network: on NUMA nodes that they share, and that are large enough. A
- * guest that sees its NUMA nodes has some of its CPUs near each. Where the networks share a NUMA node the kubelet is led
- * there by their devices. Where they do not the devices contradict each other: `restricted` and `single-numa-node` refuse
- * the pod, and other policies choose freely. Then a guest is near all its networks for certain only if it is too large to
- * fit anywhere without touching each of them.
+ * A guest with one cell needs all its CPUs near every network: on NUMA nodes that the networks share and that are large
+ * enough. A guest that sees its NUMA nodes needs some of its CPUs near each network. If the networks share a NUMA node,
+ * their devices make the kubelet choose it. If not, the devices contradict each other: `restricted` and
+ * `single-numa-node` refuse the pod, and other policies choose any CPUs. Then a guest is certain to be near all its
+ * networks only if it is so large that any placement includes each of them.
  */
 export function outOfReach(guest: Guest, located: readonly Located[], node: NodeRooms): OutOfReach | undefined {
   const [first, ...rest] = located;

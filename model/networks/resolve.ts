@@ -8,29 +8,29 @@ import type { NetworkContext } from './context.ts';
 import type { NetworkInterface } from './interfaces.ts';
 import { classifyNad, type NadFacts, type NadShape, type NetworkClass } from './nad.ts';
 
-/** An interface, where its traffic leaves the host, and how much its VM minds. */
+/** An interface, the way its traffic leaves the host, and its VM's affinity to that place. */
 export type ResolvedNetwork = NetworkClass & {
-  /** As its user knows it. */
+  /** The name for the user. */
   readonly name: string;
   readonly role: 'pod' | 'secondary';
   /** `namespace/name` of the definition, or POD_NETWORK. */
   readonly network: string;
   readonly affinity: Affinity;
-  /** The affinity is the user's own word, not the default. */
+  /** Whether the user set the affinity; otherwise it is the default. */
   readonly explicit?: boolean;
 };
 
-/** Names in one finding, unknown names of entries that have a finding each, and characters of a name in it. */
+/** Number of names in one finding, number of unknown names with a separate finding, and characters of a name in it. */
 const NAMED = 8;
 const LONGEST_NAME = 100;
 
-/** What stands in `network` for the cluster's own pod network. */
+/** The value of `network` for the cluster's pod network. */
 export const POD_NETWORK = 'pod';
 
-/** Something the user should hear about a VM's networks. */
+/** Information for the user about a VM's networks. */
 export interface NetworkFinding extends Finding {
   readonly code: NetworkFindingCode;
-  /** The interface it is about. */
+  /** The interface that the finding is about. */
   readonly interface?: string | undefined;
 }
 
@@ -45,7 +45,7 @@ export type NetworkFindingCode =
   | 'unknown-tunnel'
   | 'physnet-name-too-long';
 
-/** @param name the interface it is about */
+/** A warning about a network. @param name the interface that it is about */
 export function networkWarning(code: NetworkFindingCode, message: string, name?: string): NetworkFinding {
   return { severity: 'warning', code, message, interface: name };
 }
@@ -55,24 +55,27 @@ export interface ResolveRequest {
   readonly preferences: AffinityByInterface;
   readonly findNad: (ref: NetworkRef) => NadShape | NadFacts | undefined;
   readonly context: NetworkContext;
-  /** Whether the pod gets exclusive CPUs: only then is a network required by default. */
+  /** Whether the pod gets exclusive CPUs. Only then is a network required by default. */
   readonly exclusive: boolean;
-  /** Where the cluster's own pod network leaves the host; `tunnel` if not given. */
+  /** The way in which the cluster's pod network leaves the host. Default `tunnel`. */
   readonly podNetwork?: NetworkClass;
 }
 
 export interface Resolution {
   readonly networks: readonly ResolvedNetwork[];
-  /** Definitions that were not found: each deserves one fresh look-up, then another resolve, before it is unknown. */
+  /**
+   * Definitions that were not found. Look each of them up in the API server, then resolve again, before they count as
+   * unknown.
+   */
   readonly missing: readonly NetworkRef[];
   readonly findings: readonly NetworkFinding[];
 }
 
 /**
- * Finds out for each interface where its traffic leaves the host and how much its VM minds.
+ * Determines for each interface how its traffic leaves the host and its VM's affinity to that place.
  *
- * An entry names an interface, or else a network, which then means every interface on it. Without an entry a secondary
- * network on a physnet or the tunnel is required of a pod with exclusive CPUs, and nothing else is.
+ * An entry of the annotation names an interface, or else a network and thereby all interfaces on it. Without an entry,
+ * a secondary network on a physnet or the tunnel is required for a pod with exclusive CPUs, and nothing else is.
  */
 export function resolveNetworks(request: ResolveRequest): Resolution {
   const { interfaces, preferences, exclusive } = request;
@@ -129,7 +132,7 @@ function unknownAffinities(
   return [...found, networkWarning('unknown-interface', message)];
 }
 
-/** As it stands in messages: a tenant chooses the names. */
+/** The network with shortened names for messages, because tenants choose them. */
 function shown<One extends ResolvedNetwork>(one: One): One {
   return { ...one, name: cut(one.name, LONGEST_NAME), network: cut(one.network, LONGEST_NAME) };
 }

@@ -2,28 +2,31 @@ import { cut } from '../brief.ts';
 import { NUMA_AFFINITY_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import { type NetworkFinding, networkWarning, type ResolvedNetwork } from './resolve.ts';
 
-/** The networks that nodes report. Only these have devices to ask for. */
+/** The networks in node reports. Only these have devices that pods can request. */
 export interface ReportedNetworks {
   readonly physnets: Pick<ReadonlySet<string>, 'has'>;
   readonly tunnel: boolean;
 }
 
-/** As if nodes reported every network: what a pod may ask for, whether a node has it at the moment or not. */
+/**
+ * Stands for nodes that report every network: for checking which resources a pod may request, independent of the
+ * current reports.
+ */
 export const EVERY_NETWORK: ReportedNetworks = Object.freeze({ physnets: { has: () => true }, tunnel: true });
 
 export interface RequiredResources {
-  /** Resource names, each to be requested once, in the order of the interfaces. */
+  /** Resource names to request, each once, in the order of the interfaces. */
   readonly resources: readonly string[];
-  /** The networks that they are for. */
+  /** The networks of these resources. */
   readonly held: readonly ResolvedNetwork[];
   readonly findings: readonly NetworkFinding[];
 }
 
 /**
- * The device resources that hold a pod to the NUMA nodes of its required networks: one for each physnet or tunnel,
- * however many interfaces are on it. A network that no node reports has no device. Where it is required by default it is
- * left out, since the pod would wait for what may never come; where the user requires it the pod waits. A finding names
- * either. Without exclusive CPUs there is nothing to hold.
+ * The device resources that keep a pod on the NUMA nodes of its required networks: one for each physnet or tunnel,
+ * however many interfaces use it. A network that no node reports has no device. If it is required by default it is left
+ * out, because the pod might wait forever; if the user requires it, the pod waits. A finding reports both cases.
+ * Without exclusive CPUs the result is empty.
  */
 export function requiredResources(
   networks: readonly ResolvedNetwork[],
@@ -47,13 +50,13 @@ export function requiredResources(
   return { resources: [...resources], held, findings };
 }
 
-/** The resources of networks that a pod would rather be near: no device is requested for them, they only count at scheduling. */
+/** The resources of networks that a pod prefers. No device is requested for them; they only affect the score. */
 export function preferredResources(networks: readonly ResolvedNetwork[]): readonly string[] {
   const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
   return [...new Set(preferred.map((one) => resourceOf(one)).filter((one) => typeof one === 'string'))];
 }
 
-/** The resource of each network that its pod minds, with the interface on it. */
+/** The resource of each network with an affinity, with its interface. */
 export function interfaceResources(
   networks: readonly ResolvedNetwork[],
 ): readonly (readonly [resource: string, name: string])[] {
@@ -63,7 +66,7 @@ export function interfaceResources(
   });
 }
 
-/** Characters of a name in a finding, and of why it is none. */
+/** Characters of a name in a finding, and of the reason why it is invalid. */
 const LONGEST_NAME = 100;
 const LONGEST_WHY = 300;
 

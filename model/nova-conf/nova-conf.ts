@@ -3,17 +3,17 @@ import { ParseError, quote } from '../errors.ts';
 import type { NetworkMapEntry } from '../networks/network-map.ts';
 import { type OsloConfig, optionOf, sectionKey } from './oslo-config.ts';
 
-/** What of a Nova compute host's configuration means something here. */
+/** The parts of a Nova compute host's configuration that have a counterpart. */
 export interface NovaHost {
-  /** Where its networks are, as the agent's network map says it. */
+  /** The places of its networks, as an entry of the agent's network map. */
   readonly networks: NetworkMapEntry;
   readonly cpus: NovaCpus;
-  /** What has no counterpart, or would have kept Nova from starting. */
+  /** Settings without a counterpart, and settings with which Nova would not start. */
   readonly warnings: readonly string[];
 }
 
 export interface NovaCpus {
-  /** CPUs for pinned guests: `[compute] cpu_dedicated_set`, or `vcpu_pin_set` of Nova before 20.0. */
+  /** CPUs for pinned guests: `[compute] cpu_dedicated_set`, or `vcpu_pin_set` before Nova 20.0. */
   readonly dedicated: CpuSet | undefined;
   /** CPUs for all other guests. */
   readonly shared: CpuSet | undefined;
@@ -23,15 +23,15 @@ const PHYSNET_SECTION = 'neutron_physnet_';
 const HIGHEST_NUMA_NODE = 1023;
 
 /**
- * Reads the sections of a nova.conf that say where networks are (`[neutron] physnets`, `[neutron_physnet_NAME]
- * numa_nodes`, `[neutron_tunnel] numa_nodes`) and which CPUs guests get.
+ * Extracts from a nova.conf the places of networks (`[neutron] physnets`, `[neutron_physnet_NAME] numa_nodes`,
+ * `[neutron_tunnel] numa_nodes`) and the CPUs for guests.
  *
- * A physnet that is listed and has no `numa_nodes` keeps Nova from starting; here it has no affinity, as its
- * specification says, and is warned about.
+ * Nova does not start with a listed physnet that has no `numa_nodes`; here that physnet has no affinity, as Nova's
+ * specification defines, and a warning.
  *
  * Sources: the blueprint numa-aware-vswitches; nova/conf/neutron.py, nova/conf/compute.py, libvirt driver.
  *
- * @throws ParseError if a value is none
+ * @throws ParseError if a value is malformed
  */
 export function readNovaConf(config: OsloConfig): NovaHost {
   const warnings: string[] = [];
@@ -66,8 +66,8 @@ export function readNovaConf(config: OsloConfig): NovaHost {
 }
 
 /**
- * The kubelet's `reservedSystemCPUs` under which it gives pinned VMs the CPUs that Nova gave them.
- * @param online the host's CPUs
+ * The value of `reservedSystemCPUs` with which the kubelet assigns the same CPUs to pinned VMs as Nova did.
+ * @param online the host's online CPUs
  */
 export function reservedCpusFor({ dedicated }: NovaCpus, online: CpuSet): CpuSet | undefined {
   return dedicated && online.minus(dedicated);
@@ -97,7 +97,7 @@ function numaNodesOf(config: OsloConfig, section: string): number[] {
   return [...new Set(nodes)].sort((a, b) => a - b);
 }
 
-/** Items between commas; blank ones do not count. */
+/** Items of a comma-separated list, without empty ones. */
 function listOf(text: string): string[] {
   return text
     .split(',')
@@ -105,7 +105,7 @@ function listOf(text: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** Nova's CPU lists: ids and ranges, of which `^` takes some away again. */
+/** Parses Nova's CPU lists: ids and ranges; `^` excludes. */
 function cpuSpec(config: OsloConfig, section: string, option: string): CpuSet | undefined {
   const text = optionOf(config, section, option);
   if (text === undefined || text.trim() === '') return undefined;

@@ -1,24 +1,24 @@
 import { ParseError } from '../errors.ts';
 
-/** The value of each option by section, as the last file that has it says. */
+/** The value of each option by section, from the last file that sets it. */
 export type OsloConfig = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
 export interface ConfigFile {
-  /** For messages. */
+  /** Name of the file, for messages. */
   readonly name: string;
   readonly text: string;
 }
 
 /**
- * Reads configuration files as oslo.config does: sections, `name = value` or `name: value`, comments on lines of their
- * own with `#` or `;`, values that continue on lines which begin with a blank. Later files win, option by option.
+ * Parses configuration files as oslo.config does: sections, `name = value` or `name: value`, comments on separate lines
+ * with `#` or `;`, and values that continue on lines with a leading blank. Later files take precedence for each option.
  *
- * A section is found whatever the case of its name, except DEFAULT. References to other options (`$name`) are left as
- * they are: only the reader of an option knows whether it may have one.
+ * Section names are case-insensitive, except DEFAULT. References to other options (`$name`) stay unchanged: only the
+ * reader of an option knows whether it may contain one.
  *
  * Source: oslo.config 9.0, iniparser.py and cfg.py.
  *
- * @throws ParseError with file, line and what was expected there
+ * @throws ParseError with the file, the line and the expected syntax
  */
 export function parseOsloConfig(files: readonly ConfigFile[]): OsloConfig {
   const sections = new Map<string, Map<string, string>>();
@@ -29,17 +29,17 @@ export function parseOsloConfig(files: readonly ConfigFile[]): OsloConfig {
   return sections;
 }
 
-/** The value that counts; undefined where no file has the option. */
+/** The effective value of an option; undefined if no file sets it. */
 export function optionOf(config: OsloConfig, section: string, option: string): string | undefined {
   return config.get(sectionKey(section))?.get(option);
 }
 
-/** How a section is called in `OsloConfig`. */
+/** The key of a section in `OsloConfig`. */
 export function sectionKey(name: string): string {
   return name === 'DEFAULT' ? name : name.toLowerCase();
 }
 
-/** Reads one file, line by line, into sections that other files may have begun. */
+/** Parses a file line by line; sections accumulate over all files. */
 class Reader {
   readonly #file: string;
   readonly #sections: Map<string, Map<string, string>>;
@@ -90,10 +90,10 @@ class Reader {
   }
 }
 
-/** What is wrong with a line, before it is known which. */
+/** A syntax error in a line whose number the caller adds. */
 class Unexpected extends Error {}
 
-/** One pair of quotes around a value's first line is taken away. */
+/** Removes one pair of quotes around the first line of a value. */
 function unquoted(value: string): string {
   const quote = value[0];
   return (quote === '"' || quote === "'") && value.endsWith(quote) ? value.slice(1, -1) : value;

@@ -4,21 +4,21 @@ import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
 import { type CoreLayout, layoutOf, NUMBERS_OF_CELL, writeRoom } from './core-layout.ts';
 import type { NetworkNeed, PlacementHost, PlacementNeeds } from './needs.ts';
 
-/** What a pod needs at the least, in the terms of a coarse fit. */
+/** The least that a pod needs, for a coarse fit. */
 export interface CoarseNeed {
-  /** Exclusive CPUs. */
+  /** Number of exclusive CPUs. */
   readonly cpus: number;
-  /** They have to be whole cores. */
+  /** Whether they must be whole cores. */
   readonly wholeCores: boolean;
-  /** Required networks by the key they were set under. All the CPUs have to be near each of them. */
+  /** Keys of required networks, as in setNetwork. All CPUs must be near each of them. */
   readonly networks: readonly string[];
-  /** CPUs of the largest container: where the kubelet aligns, they have to be in one cell. Default 0. */
+  /** Number of CPUs of the largest container. If the kubelet aligns, they must be in one cell. Default 0. */
   readonly largest?: number;
 }
 
 /**
- * The least that a pod needs wherever it is placed. A guest that spans NUMA nodes has to touch its networks only, so
- * these say nothing of where its CPUs are; and init containers may run anywhere and on broken cores.
+ * The least that a pod needs on any node. A guest that spans NUMA nodes needs only some CPUs near each network, so its
+ * networks do not limit where its CPUs are. Init containers may run anywhere and on partial cores.
  */
 export function coarseNeedOf({
   request,
@@ -32,29 +32,30 @@ export function coarseNeedOf({
   return { cpus, wholeCores, networks: required.map(networkKey), largest };
 }
 
-/** Does not fit. */
+/** The pod does not fit. */
 export const NO_FIT = -1;
 
-/** All cells, where nothing narrows them. */
+/** All cells: no network restricts them. */
 const EVERYWHERE = 0xffffffff;
 
 /**
- * Free CPUs of many hosts by cell in one typed array, to tell in microseconds which hosts are worth an exact prediction.
+ * Free CPUs of many hosts by cell in one typed array. It finds in microseconds the hosts for which an exact prediction
+ * is worthwhile.
  *
- * They are counted when a host changes (see CoreLayout), so that all a fit does is add and compare. A coarse fit is
- * necessary, never sufficient: a host that it rules out would be refused by the exact prediction too.
+ * It counts CPUs when a host changes (see CoreLayout), so a fit only adds and compares. A coarse fit is necessary but
+ * not sufficient: the exact prediction would also refuse a host that it excludes.
  */
 export class CoarseFit {
-  /** By cell of each host: free CPUs in whole free cores, and free CPUs. */
+  /** For each cell of each host: free CPUs in whole free cores, and all free CPUs. */
   #rooms = new Uint16Array(0);
   readonly #layouts: (CoreLayout | undefined)[] = [];
-  /** By host: where its cells begin. */
+  /** For each host, the index of its first cell. */
   readonly #start: number[] = [];
-  /** By host: a container that could be in one cell is in one cell, or is refused. */
+  /** For each host, whether a container that fits into one cell is either placed in one cell or refused. */
   readonly #aligns: boolean[] = [];
-  /** By host: CPUs that are promised and not yet taken out of its free ones. */
+  /** For each host, CPUs that are reserved and still among its free ones. */
   readonly #assumed: number[] = [];
-  /** Cells of a network by host. Undefined or 0: nothing is known there, so it constrains nothing. */
+  /** For each network and host, the cells of the network. Undefined or 0: unknown, so there is no constraint. */
   readonly #networks = new Map<string, number[]>();
   #used = 0;
 
@@ -62,7 +63,7 @@ export class CoarseFit {
     return this.#start.length;
   }
 
-  /** All that a fit may read of the hosts, for benchmarks. */
+  /** The array that a fit reads, for benchmarks. */
   get rooms(): Uint16Array {
     return this.#rooms.subarray(0, this.#used);
   }
@@ -77,7 +78,7 @@ export class CoarseFit {
     return index;
   }
 
-  /** Adds a node as it is prepared for placing, with its networks, and returns its index. */
+  /** Adds a node that is prepared for placement, with its networks, and returns its index. */
   addNode(node: PlacementHost): number {
     const index = this.size;
     this.putNode(index, node);
@@ -85,7 +86,7 @@ export class CoarseFit {
   }
 
   /**
-   * Replaces the node of an index, or sets one that was not there; those before it that are not set fit nothing.
+   * Sets the node of an index. Lower indexes that are not set fit nothing.
    * @throws RangeError if it has more than 32 NUMA nodes
    */
   putNode(index: number, node: PlacementHost): void {
@@ -100,24 +101,24 @@ export class CoarseFit {
     }
   }
 
-  /** The host of an index is no more: it fits nothing until another takes its place. */
+  /** Removes the host of an index, which then fits nothing until it is set again. */
   clear(index: number): void {
     if (index < this.size) this.#layouts[index] = undefined;
   }
 
-  /** Replaces a host's free CPUs: unowned and not reserved. */
+  /** Replaces a host's free CPUs, which have no owner and are not reserved for the system. */
   setFree(index: number, free: CpuSet): void {
     const layout = this.#layouts[index];
     if (layout) writeRoom(layout, this.#rooms, this.#start[index] ?? 0, free);
   }
 
-  /** Says how many CPUs pods in flight will take on a host. */
+  /** Sets the number of CPUs that pods in flight will take on a host. */
   setAssumed(index: number, cpus: number): void {
     while (this.size <= index) this.#reserveIndex();
     this.#assumed[index] = cpus;
   }
 
-  /** Says in which cells of a host a network is, as bits by the position of the cell; 0 for unknown. */
+  /** Sets the cells of a network on a host, as bits by the position of the cell; 0 for unknown. */
   setNetwork(index: number, network: string, cells: number): void {
     const hosts = this.#networks.get(network) ?? [];
     while (hosts.length < index) hosts.push(0);
@@ -126,8 +127,9 @@ export class CoarseFit {
   }
 
   /**
-   * Writes for every host how many CPUs would be left where the pod could go, or NO_FIT, and returns how many fit.
-   * @param out at least as long as there are hosts
+   * Writes for every host the number of CPUs that would be left in the cells where the pod fits, or NO_FIT. Returns the
+   * number of hosts that fit.
+   * @param out has at least one entry for each host
    */
   fit(need: CoarseNeed, out: Int16Array): number {
     const fitOne = this.fitter(need);
@@ -140,7 +142,10 @@ export class CoarseFit {
     return fitting;
   }
 
-  /** For one pod: how many CPUs would be left on the host of an index where the pod could go, or NO_FIT. */
+  /**
+   * For one pod, a function of a host's index: the number of CPUs that would be left in the cells where the pod fits,
+   * or NO_FIT.
+   */
   fitter(need: CoarseNeed): (index: number) => number {
     const networks = need.networks.map((network) => this.#networks.get(network) ?? []);
     return (index) => {
@@ -158,12 +163,15 @@ export class CoarseFit {
     if (left < 0) return NO_FIT;
     const assumed = this.#assumed[index]!;
     if (assumed === 0) return left;
-    // Pods in flight may take halves of cores where the kubelet allows it, so there only the threads are counted.
+    // Pods in flight may take partial cores if the kubelet allows it, so only threads are counted there.
     const all = this.#room(index, layout, EVERYWHERE, false, 0);
     return all - assumed < cpus ? NO_FIT : Math.min(left, all - assumed - cpus);
   }
 
-  /** CPUs that are free in the given cells, in whole cores or at all; none if no cell has the room for `oneCell`. */
+  /**
+   * Number of free CPUs in the given cells, in whole cores or in total; 0 if no single cell has room for `oneCell`
+   * CPUs.
+   */
   #room(index: number, layout: CoreLayout, cells: number, whole: boolean, oneCell: number): number {
     const rooms = this.#rooms;
     let room = 0;
@@ -206,7 +214,7 @@ export class CoarseFit {
   }
 }
 
-/** Under these policies a container whose CPUs one NUMA node could hold by its make gets them from one, or is refused. */
+/** Whether the policy places a container in one NUMA node, if one is large enough for it, or refuses it. */
 function alignsContainers({ alignment }: PlacementHost): boolean {
   return alignment === 'single-numa-node' || alignment === 'restricted';
 }

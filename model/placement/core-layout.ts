@@ -4,28 +4,28 @@ import type { Host } from '../host.ts';
 const MAX_CELLS = 32;
 
 /**
- * Where the bits of a host's CPUs stand: ordered by cell, then by thread of the core. Bit c of the word of thread t is
- * thread t of the c-th core, and each cell starts on a word of its own, so the whole free cores of a cell are the AND of
- * its threads' words.
+ * Bit positions of a host's CPUs, ordered by cell, then by thread of the core. Bit c of the word of thread t is thread
+ * t of the c-th core. Each cell starts at a new word, so the whole free cores of a cell are the AND of the words of its
+ * threads.
  */
 export interface CoreLayout {
   readonly cells: number;
-  /** Threads of the largest core. */
+  /** Number of threads of the largest core. */
   readonly threads: number;
-  /** Words of one thread of one cell. */
+  /** Number of words for one thread of one cell. */
   readonly span: number;
-  /** Words of the whole host. */
+  /** Number of words for the host. */
   readonly words: number;
-  /** Bit position by CPU; -1 for an id that the host has not. */
+  /** Bit position by CPU id; -1 for an id that the host lacks. */
   readonly bits: Int32Array;
-  /** CPUs of the largest cell. */
+  /** Number of CPUs of the largest cell. */
   readonly largestCell: number;
 }
 
 const layouts = new WeakMap<Host, CoreLayout>();
 
 /**
- * The layout of a host, made once for each host.
+ * Computes the layout of a host, once for each host.
  * @throws RangeError if it has more than 32 NUMA nodes
  */
 export function layoutOf(host: Host): CoreLayout {
@@ -52,12 +52,12 @@ function makeLayout(host: Host): CoreLayout {
   return Object.freeze({ cells, threads, span, words: cells * threads * span, bits, largestCell });
 }
 
-/** Numbers that `writeRoom` writes for each cell. */
+/** Number of values that `writeRoom` writes for each cell. */
 export const NUMBERS_OF_CELL = 2;
 
 let scratch = new Uint32Array(16);
 
-/** Writes for each cell how many free CPUs are in whole free cores, and how many there are at all. */
+/** Writes for each cell the number of free CPUs in whole free cores and the number of all free CPUs. */
 export function writeRoom(layout: CoreLayout, into: Uint16Array, start: number, free: CpuSet): void {
   const { bits, words, cells, threads, span } = layout;
   if (words > scratch.length) scratch = new Uint32Array(words * 2);

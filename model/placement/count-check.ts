@@ -6,10 +6,11 @@ import { cpusOfCells } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
 
 /**
- * What can still be said of a node whose kubelet cannot be predicted: that there are too few CPUs, on the node or near a
- * required network. Passing is no promise. CPUs of pods in flight are counted off, wherever they may come to be.
+ * Checks a node whose kubelet cannot be predicted only by counting: whether there are too few CPUs, on the node or near
+ * a required network. Passing is not a promise. CPUs of pods in flight are subtracted from the node's free CPUs,
+ * whatever NUMA nodes they will be on.
  *
- * @param assumed what the node has been promised and its report does not show yet
+ * @param assumed pods in flight on the node, which its report does not contain yet
  */
 export function countCheck(
   needs: PlacementNeeds,

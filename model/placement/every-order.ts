@@ -1,22 +1,25 @@
-/** Admissions tried before the search gives up: about a millisecond. Pods alike count once, so few ever need as many. */
+/**
+ * Admissions to try before the search gives up, which take about a millisecond. Equal pods count once, so few searches
+ * need as many.
+ */
 const MOST_TRIES = 400;
 
 export interface EveryOrder<T, S> {
   readonly items: readonly T[];
-  /** Items with the same key are interchangeable. */
+  /** Items with equal keys are interchangeable. */
   readonly keyOf: (item: T) => string;
   readonly start: S;
-  /** The state after an item, or undefined where it is refused. */
+  /** The state after an item, or undefined if it is refused. */
   readonly admit: (item: T, state: S) => S | undefined;
-  /** States with the same text have the same future; undefined where that is unknown. */
+  /** States with equal texts have the same future; undefined if unknown. */
   readonly textOf: (state: S) => string | undefined;
 }
 
 /**
- * Whether every item is admitted whichever order they come in.
+ * Whether every item is admitted in every order.
  *
- * Orders that differ only by items alike, or that reach the same state with the same items left, are tried once. If
- * that is still too much, the answer is no: a promise that cannot be checked is not given.
+ * It tries orders only once that differ by equal items, or that reach the same state with the same remaining items. If
+ * the number of tries is still too high, the result is false: there is no promise without a check.
  */
 export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: EveryOrder<T, S>): boolean {
   const groups = new Map<string, T[]>();

@@ -1,41 +1,41 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
 
-/** What one NUMA node of a host has left. */
+/** The remaining CPUs of one NUMA node of a host. */
 export interface CellRoom {
   readonly id: number;
   readonly free: CpuSet;
-  /** The node's cores, each with all its threads, free or not. */
+  /** All cores of the NUMA node, each with all its threads, free or not. */
   readonly cores: readonly CpuSet[];
 }
 
-/** One guest cell's place. */
+/** The place of one guest cell. */
 export interface GuestCellPlace {
   readonly cell: number;
   readonly pins: CpuSet;
 }
 
-/** What an arrangement of guest cells is asked for. Guests and rooms are named by their index. */
+/** The input for an arrangement of guest cells. Guests and rooms are identified by index. */
 export interface Arrangement {
   readonly guests: number;
   readonly rooms: number;
   readonly fits: (guest: number, room: number) => boolean;
-  /** For each network the rooms where it is, as their indices; a network that is in no room is left out. */
+  /** For each network, the indexes of its rooms. A network without a room is left out. */
   readonly networks: readonly ReadonlySet<number>[];
-  /** What it costs to use a room; lower is better. Default: nothing. */
+  /** Cost of using a room; lower is better. Default 0. */
   readonly cost?: (room: number) => number;
 }
 
 interface Partial {
   readonly cost: number;
-  /** The room taken by each guest so far. */
+  /** The room of each guest that is placed so far. */
   readonly rooms: ReadonlyMap<number, number>;
 }
 
 /**
- * Gives each guest cell a room of its own such that every network is in one of the rooms chosen, at the lowest cost.
+ * Assigns a separate room to each guest cell so that every network is in one of the chosen rooms, at the lowest cost.
  *
- * Room by room, it keeps for each pair of (guests placed, networks reached) the cheapest way there: time grows linearly
- * with the rooms and with 2^(guests + networks), where trying every arrangement grows with rooms! / (rooms - guests)!.
+ * Room by room, it keeps the cheapest way to each pair of (placed guests, reached networks). Time grows linearly with
+ * the rooms and with 2^(guests + networks), instead of rooms! / (rooms - guests)! for every arrangement.
  *
  * @returns the room of each guest, or undefined if there is no arrangement
  */
@@ -71,7 +71,7 @@ export function arrangeGuestCells({
 }
 
 /**
- * The lowest free whole cores that hold so many CPUs; what is over stays with the guest. Never shares a core.
+ * The lowest free whole cores with enough CPUs. The guest keeps surplus threads: it never shares a core.
  * @returns undefined if there are too few
  */
 export function pinWholeCores({ free, cores }: CellRoom, cpus: number): CpuSet | undefined {
@@ -87,10 +87,10 @@ export function pinWholeCores({ free, cores }: CellRoom, cpus: number): CpuSet |
 }
 
 /**
- * Places guest cells on whole cores of a host's NUMA nodes, each on a node of its own, so that every network is reached.
- * The order of `rooms` decides between equals.
- * @param demands CPUs of each guest cell
- * @returns undefined if it cannot be done
+ * Places guest cells on whole cores of a host's NUMA nodes, each on a separate NUMA node, so that every network is
+ * reached. The order of `rooms` breaks ties.
+ * @param demands number of CPUs of each guest cell
+ * @returns undefined if it is impossible
  */
 export function placeGuestCells(
   demands: readonly number[],

@@ -8,7 +8,7 @@ import { hintCells } from '../networks/preferred-hint.ts';
 import type { PlacementHost, PlacementNeeds } from './needs.ts';
 import { cellsTouched } from './networks.ts';
 
-/** Whether a pod asks the kubelet for the NUMA node of a network that it prefers. */
+/** Whether a pod asks the kubelet for the NUMA node of a preferred network. */
 export function asksForHint({ request }: PlacementNeeds): boolean {
   return nearResources({ request }).length > 0;
 }
@@ -18,8 +18,8 @@ function nearResources({ request }: Pick<PlacementNeeds, 'request'>): string[] {
 }
 
 /**
- * The state with the devices of preferred networks as the node's agent advertises them once it knows who owns what. A
- * resource whose devices name no NUMA node is left out: it draws a pod nowhere, as one that the kubelet does not know.
+ * The state with the devices of preferred networks, as the node's agent advertises them for the current owners.
+ * Resources whose devices have no NUMA node are left out: like unknown resources, they do not affect the placement.
  */
 export function withHints(node: PlacementHost, state: KubeletState): KubeletState {
   if (!node.hints) return state;
@@ -36,7 +36,7 @@ export function withHints(node: PlacementHost, state: KubeletState): KubeletStat
   return { ...state, pools };
 }
 
-/** One device: it is a place, and never used up. */
+/** A pool with one device, which stays available when it is allocated. */
 function poolOn(nodes: readonly number[]): DevicePool {
   return { devices: [{ id: '0', healthy: true, nodes }], endless: true };
 }
@@ -46,9 +46,9 @@ function withoutHints(state: KubeletState): KubeletState {
 }
 
 /**
- * Whether a pod would be split over NUMA nodes by a hint that comes too late: the agent advertises another place once it
- * sees who owns what, and the kubelet may admit pods faster than that. So whatever was right before any of the pods in
- * flight may hold after all of them.
+ * Whether an outdated hint would split a pod over NUMA nodes. The agent advertises another place when it sees new
+ * owners, and the kubelet may admit pods faster than that. Each place that was advertised before or after any of the
+ * pods in flight may therefore apply to this pod.
  */
 export function isSplitByLateHint(
   needs: PlacementNeeds,

@@ -4,16 +4,16 @@ import { alignsOrRefuses, type PlacementHost, type PlacementNeeds, withoutPods }
 import { judge } from './place.ts';
 
 /**
- * Of pods that are bound to a node and that its report does not show yet: those that its kubelet would refuse now, or
- * give unsuitable CPUs, if it admits them in the order in which they were bound.
+ * Pods bound to a node, and not yet in its report, that its kubelet would now refuse or place on unsuitable CPUs if it
+ * admits them in the order of their binding.
  *
- * All of them fitted in every order when they were promised their places. Where the kubelet aligns (restricted,
- * single-numa-node), a pod that ends can move the place of one in flight, and another no longer fits. Only the order of
- * binding counts here, since an eviction costs the pod its start: an order that may not come about is no reason for one.
+ * All of them fitted in every order when their room was reserved. If the kubelet aligns (restricted, single-numa-node),
+ * a pod that ends can change the place of a pod in flight, so that another no longer fits. Only the order of binding
+ * counts here: an eviction delays the pod's start, and an order that may not happen does not justify that.
  *
  * @param pods in the order of their binding
- * @param gone of the pods that the report shows: those that have ended since, as far as is known. A place counts as lost
- * only if it is lost with and without them.
+ * @param gone pods in the report that have ended since, as far as is known. A place counts as lost only if it is lost
+ * with and without them.
  */
 export function lostPlaces(
   node: PlacementHost,
@@ -30,9 +30,12 @@ export function lostPlaces(
 }
 
 const NONE: ReadonlySet<string> = new Set();
-/** Pods that are predicted: on the largest hosts (512 CPUs, 8 NUMA nodes) each takes milliseconds. Later ones have their turn once the report shows the first. */
+/**
+ * Number of pods to predict: on the largest hosts (512 CPUs, 8 NUMA nodes) each takes milliseconds. Further ones follow
+ * when the report contains the first.
+ */
 const MOST = 8;
-/** The same on a host of more NUMA nodes than FEW: predicting tries their combinations. */
+/** The same for a host with more than FEW NUMA nodes, because a prediction tries their combinations. */
 const MOST_OF_MANY = 2;
 const FEW = 4;
 

@@ -4,25 +4,27 @@ import { CpuSet } from '../cpu-set.ts';
 import type { MaskRequest } from '../launcher/mask-request.ts';
 import type { PlacementHost } from './needs.ts';
 
-/** A host by the CPUs that a mask can choose among. */
+/** A host, with the CPUs that a mask can select. */
 export interface MaskHost {
-  /** Ids, with whatever gaps there are. */
+  /** Ids of the online CPUs, which may have gaps. */
   readonly online: CpuSet;
-  /** CPUs that containers without CPUs of their own run on, less the reserved ones. */
+  /** CPUs of the shared pool, on which containers without exclusive CPUs run, without the reserved ones. */
   readonly usable: CpuSet;
   /** Whether its agent sets masks. Default: true. */
   readonly pinsVMs?: boolean | undefined;
 }
 
 export type MaskFit =
-  /** `mask` is the one that counts there: the request's own, or `all` where the host is too small and that was asked for. */
+  /**
+   * `mask` is the effective mask: the one in the request, or `all` if the host lacks CPUs and the request allows that.
+   */
   | { readonly fits: true; readonly mask: CpuMask; readonly fellBack: boolean }
   | {
       readonly fits: false;
       readonly reason: 'not-applied' | 'host-cpus' | 'no-usable-cpus';
-      /** Of few distinct values: kube-scheduler counts nodes by it. */
+      /** Text with few distinct values: kube-scheduler counts nodes by it. */
       readonly short: string;
-      /** For people. */
+      /** Text for people. */
       readonly text: string;
     };
 
@@ -34,8 +36,9 @@ const NOT_APPLIED: MaskFit = Object.freeze({
 });
 
 /**
- * Whether a host can keep a mask now: its agent sets masks, it has every CPU that is named, by id, and leaves each vCPU one that is neither
- * reserved nor some container's own. What the node's agent would say at start, before anything is started.
+ * Whether a host can apply a mask now: its agent sets masks, it has every CPU of the mask, by id, and each vCPU has one
+ * that is neither reserved nor exclusive to another container. It predicts the check of the node's agent at the start
+ * of the VM.
  */
 export function fitMask({ mask, fixMismatch }: MaskRequest, { online, usable, pinsVMs }: MaskHost): MaskFit {
   if (pinsVMs === false) return NOT_APPLIED;
@@ -56,7 +59,7 @@ export function fitMask({ mask, fixMismatch }: MaskRequest, { online, usable, pi
   };
 }
 
-/** A node as its report has it. */
+/** The host of a report, for masks. */
 export function maskHostOf({
   host,
   reserved,

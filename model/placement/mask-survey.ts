@@ -3,17 +3,17 @@ import { type MaskRequest, maskRequestOf } from '../launcher/mask-request.ts';
 import { type SelectableNode, type SelectingSpec, selectsNode } from '../launcher/node-selection.ts';
 import { fitMask, type MaskFit, type MaskHost } from './mask-fit.ts';
 
-/** A VM that wants its vCPUs on certain CPUs. */
+/** A VM with a mask. */
 export interface MaskedVm {
-  /** Undefined: what it says cannot be. */
+  /** Undefined if the mask is invalid. */
   readonly maskRequest: MaskRequest | undefined;
-  /** Why no node is asked: the mask cannot be read, or does not go with the VM. */
+  /** Why no node is checked: the mask cannot be parsed or does not match the VM. */
   readonly fault: string | undefined;
-  /** Where it may go. */
+  /** The nodes that it may run on. */
   readonly selection: SelectingSpec;
 }
 
-/** A VM or VMI with a mask that pins something, or one that cannot be; undefined for any other. */
+/** A VM or VMI with a mask that pins something or that is invalid; undefined for any other. */
 export function maskedVmOf(template: MaskedTemplate & { readonly spec: SelectingSpec }): MaskedVm | undefined {
   const { nodeSelector, affinity } = template.spec;
   const selection = { nodeSelector, affinity };
@@ -24,16 +24,16 @@ export function maskedVmOf(template: MaskedTemplate & { readonly spec: Selecting
 }
 
 export interface SurveyedNode extends SelectableNode {
-  /** Undefined: it has not reported. */
+  /** Undefined without a report. */
   readonly host: MaskHost | undefined;
 }
 
-/** What happens to a VM's mask on a node that the VM may go to. */
+/** The result for a VM's mask on a node that the VM may run on. */
 export type MaskVerdict =
   | MaskFit
   | { readonly fits: false; readonly reason: 'no-report' | 'fault'; readonly short: string; readonly text: string };
 
-/** The verdict of every node that a VM may go to; a node that its selectors rule out is none of them. */
+/** The verdicts of all nodes that a VM's selectors match. */
 export function surveyMask<N extends SurveyedNode>(
   { maskRequest, fault = '', selection }: MaskedVm,
   nodes: readonly N[],
@@ -43,7 +43,7 @@ export function surveyMask<N extends SurveyedNode>(
     .map((node) => ({ node, verdict: verdictOn(maskRequest, fault, node) }));
 }
 
-/** Whether some node that a VM may go to can keep its mask. */
+/** Whether some node that a VM may run on can apply its mask. */
 export function hasMaskHost({ maskRequest, selection }: MaskedVm, nodes: Iterable<SurveyedNode>): boolean {
   if (maskRequest === undefined) return false;
   for (const node of nodes) {

@@ -15,33 +15,41 @@ import {
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 
-/** A network interface whose place matters, and how much. */
+/** A network interface with an affinity. */
 export interface NetworkNeed {
-  /** Its interfaces, as their user knows them; '' where they are not known. */
+  /** Names of its interfaces for the user; '' if unknown. */
   readonly name: string;
   readonly kind: 'physnet' | 'tunnel';
-  /** There when the kind is physnet. */
+  /** Set if the kind is physnet. */
   readonly physnet?: string | undefined;
   readonly affinity: 'required' | 'preferred' | 'none';
 }
 
-/** What a pod needs of a node, beyond what kube-scheduler itself looks at. */
+/** Needs of a pod in addition to those that kube-scheduler checks itself. */
 export interface PlacementNeeds {
   readonly request: PodRequest;
   readonly networks: readonly NetworkNeed[];
-  /** The pod was promised whole cores (the full-pcpus-only annotation), whatever the node's kubelet promises. */
+  /**
+   * Whether the pod has the promise of whole cores (the full-pcpus-only annotation), whether or not the node's kubelet
+   * enforces it.
+   */
   readonly wholeCores?: boolean | undefined;
-  /** The guest sees the NUMA nodes that its CPUs span (guestMappingPassthrough); otherwise it is one guest cell. */
+  /**
+   * Whether the guest sees the NUMA nodes that its CPUs span (guestMappingPassthrough); otherwise it is one guest cell.
+   */
   readonly spansCells?: boolean | undefined;
-  /** On which of the node's CPUs the VM wants its vCPUs; only without CPUs of its own. */
+  /** The CPU mask for the VM's vCPUs; only without exclusive CPUs. */
   readonly mask?: MaskRequest | undefined;
-  /** Whole CPUs that nothing asks to be exclusive: a kubelet that gives no exclusive CPUs runs the pod on shared ones. */
+  /**
+   * Whether the pod has whole CPUs without a reason to be exclusive: a kubelet without exclusive CPUs runs it on shared
+   * ones.
+   */
   readonly mayShare?: boolean | undefined;
-  /** What needsKey would make of them, where it is known. */
+  /** The result of needsKey, if it is already computed. */
   readonly key?: string | undefined;
 }
 
-/** NUMA nodes by network on one node. An empty set: the network is there, its NUMA node is not known. */
+/** NUMA nodes of each network on one node. An empty set: the network exists and its NUMA node is unknown. */
 export interface NetworkCells {
   readonly physnets: ReadonlyMap<string, CpuSet>;
   readonly tunnel: CpuSet | undefined;
@@ -49,7 +57,7 @@ export interface NetworkCells {
 
 const keys = new WeakMap<PlacementNeeds, string>();
 
-/** The same text for needs that differ in the pod's uid alone: what fits one of them fits all. */
+/** A key that is equal for needs that differ only in the pod's uid: a node that fits one of them fits all. */
 export function needsKey(needs: PlacementNeeds): string {
   let key = needs.key ?? keys.get(needs);
   if (key === undefined) {
@@ -74,35 +82,36 @@ export function needsKey(needs: PlacementNeeds): string {
   return key;
 }
 
-/** A node made ready for placing pods on it: once for each report, not for each pod. */
+/** A node prepared for placement, once for each report instead of once for each pod. */
 export interface PlacementHost {
   readonly host: Host;
   readonly kubelet: Kubelet | Unpredictable;
-  /** Absent where the kubelet cannot be predicted. */
+  /** Absent if the kubelet cannot be predicted. */
   readonly state: KubeletState | undefined;
   readonly reserved: CpuSet;
-  /** CPUs that some container owns. */
+  /** CPUs that have an owner. */
   readonly owned: CpuSet;
-  /** Uids of the pods that own them. */
+  /** Uids of the pods that own CPUs. */
   readonly shown: ReadonlySet<string>;
-  /** The kubelet gives whole cores only (full-pcpus-only). */
+  /** Whether the kubelet assigns whole cores only (full-pcpus-only). */
   readonly wholeCoresOnly: boolean;
-  /** The kubelet gives no exclusive CPUs (CPU manager policy `none`). */
+  /** Whether the kubelet assigns no exclusive CPUs (CPU manager policy `none`). */
   readonly sharedOnly: boolean;
-  /** The topology manager's policy; '' where it is not reported. */
+  /** Policy of the topology manager; '' if it is not reported. */
   readonly alignment: string;
-  /** CPUs that the virtual switch polls on. */
+  /** CPUs of the virtual switch's poll mode drivers. */
   readonly polled: CpuSet;
-  /** The node's agent serves the devices by which pods prefer a network. */
+  /** Whether the node's agent serves the devices with which pods prefer a network. */
   readonly hints: boolean;
-  /** The node's agent sets the CPU masks of VMs. */
+  /** Whether the node's agent sets the CPU masks of VMs. */
   readonly pinsVMs: boolean;
   readonly networks: NetworkCells;
 }
 
 /**
- * Makes a node ready from its report.
- * @throws HostError if the report contradicts itself; ParseError if a list is no CPU list
+ * Prepares a node from its report.
+ * @throws HostError if the report contradicts itself
+ * @throws ParseError if a list is not a CPU list
  */
 export function preparedHost(report: HostReport): PlacementHost {
   const host = hostOfReport(report);
@@ -130,21 +139,21 @@ export function preparedHost(report: HostReport): PlacementHost {
 }
 
 /**
- * Whether the kubelet refuses a pod that it cannot align (restricted, single-numa-node). With any other policy, room that
- * comes free never costs a pod its place.
+ * Whether the kubelet refuses a pod that it cannot align (restricted, single-numa-node). With any other policy,
+ * additional free CPUs never cost a pod its place.
  */
 export function alignsOrRefuses({ alignment }: PlacementHost): boolean {
   return alignment === 'restricted' || alignment === 'single-numa-node';
 }
 
-/** Whether the pod would run on the node's shared CPUs, so that it takes none from anybody there. */
+/** Whether the pod would run on the node's shared CPUs and so take none exclusively. */
 export function sharesOn({ mayShare }: PlacementNeeds, { sharedOnly }: PlacementHost): boolean {
   return mayShare === true && sharedOnly;
 }
 
 /**
- * Whether the promise of whole cores holds on a node. It is for cores of two threads, and for larger ones only where the
- * pod was padded to them, as for kubelets that ask for it: other nodes with larger cores give the pod threads.
+ * Whether a node keeps the promise of whole cores. The promise covers cores with two threads, and larger cores only if
+ * the pod was padded to them because kubelets require it. Other nodes with larger cores may assign single threads.
  */
 export function keepsWholeCores({ wholeCores, request }: PlacementNeeds, { host }: PlacementHost): boolean {
   if (wholeCores !== true) return false;
@@ -152,12 +161,12 @@ export function keepsWholeCores({ wholeCores, request }: PlacementNeeds, { host 
   return request.containers.every(({ kind, cpus }) => kind === 'init' || cpus % host.threadsPerCore === 0);
 }
 
-/** Who owns which CPUs of a node, as a report has it. */
+/** The owners of a node's CPUs, in the form of a report. */
 export type ReportedAssignments = HostReport['assignments'];
 
 /**
- * The same node with other pods on it: much cheaper than to prepare it again.
- * @throws ParseError if a list is no CPU list
+ * The same node with different pods on it; much cheaper than preparing it again.
+ * @throws ParseError if a list is not a CPU list
  */
 export function withAssignments(node: PlacementHost, assignments: ReportedAssignments): PlacementHost {
   const { kubelet, state } = node;
@@ -170,7 +179,7 @@ export function withAssignments(node: PlacementHost, assignments: ReportedAssign
   });
 }
 
-/** The same node after some pods have left it; uids that are not on it change nothing. */
+/** The same node after the removal of some pods. Uids that are not on it change nothing. */
 export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): PlacementHost {
   const { kubelet, state } = node;
   if ('unpredictable' in kubelet || !state) return node;
@@ -178,12 +187,12 @@ export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): Pla
   return Object.freeze({ ...node, state: after, owned: ownedCpus(after), shown: new Set(after.assignments.keys()) });
 }
 
-/** The NUMA nodes where a network is; undefined where the node does not have it at all. */
+/** The NUMA nodes of a network; undefined if the node does not have the network. */
 export function cellsOfNetwork({ physnets, tunnel }: NetworkCells, need: NetworkNeed): CpuSet | undefined {
   return need.kind === 'tunnel' ? tunnel : physnets.get(need.physnet ?? '');
 }
 
-/** The network as messages name it. */
+/** The network, for messages. */
 export function networkText({ name, kind, physnet }: NetworkNeed): string {
   const network = kind === 'tunnel' ? 'the tunnel' : `physnet ${physnet}`;
   return name === '' ? network : `interface ${name} (${network})`;

@@ -5,7 +5,7 @@ import { type NodeRooms, outOfReach } from '../networks/reach.ts';
 import { cellsOfNetwork, networkText, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { type Refusal, refusal } from './refusal.ts';
 
-/** Why nothing that comes free on the node could bring the pod near all its required networks. */
+/** Why no CPU that becomes free on the node could place the pod near all its required networks. */
 export function unfitForNetworks(needs: PlacementNeeds, node: PlacementHost): Refusal | undefined {
   const located = needs.networks.flatMap((need) => {
     const cells = need.affinity === 'required' ? cellsOfNetwork(node.networks, need) : undefined;
@@ -22,7 +22,7 @@ export function unfitForNetworks(needs: PlacementNeeds, node: PlacementHost): Re
   return refusal(reason, text, { resource: 'network', ...counts });
 }
 
-/** By NUMA node: the CPUs that pods can have there if the node is empty. */
+/** By NUMA node: number of CPUs that pods can have there on an empty node. */
 export function roomsOf(host: Host, reserved: CpuSet, wholeCores: boolean): NodeRooms['rooms'] {
   const free = host.online.minus(reserved);
   const usable = wholeCores ? wholeCoresWithin(host, free) : free;

@@ -5,7 +5,7 @@ import { cellsOfNetwork, type NetworkNeed, networkText, type PlacementHost, type
 import { type Refusal, refusal } from './refusal.ts';
 import { freeCores } from './whole-cores.ts';
 
-/** The NUMA nodes that some of the CPUs are on, ascending. */
+/** The ids of the NUMA nodes of the CPUs, ascending. */
 export function cellsTouched(host: Host, cpus: CpuSet): number[] {
   return host.cells.filter((cell) => cell.cpus.intersects(cpus)).map((cell) => cell.id);
 }
@@ -17,11 +17,11 @@ interface Located {
 }
 
 /**
- * Whether CPUs are where the required networks are, of a pod that the node can bring near them (see unfitForNetworks).
+ * Whether CPUs are near the required networks of a pod, on a node that can place the pod there (see unfitForNetworks).
  *
- * As in Nova, a network that the node does not have, or of which it does not know the NUMA node, constrains nothing
- * (it is warned about), and one that is on several nodes is satisfied by any of them. A guest of one cell has to have
- * all its CPUs there for every network; a guest that sees the nodes its CPUs span must have touched one for each.
+ * As in Nova, a network that the node lacks, or whose NUMA node is unknown, does not constrain the CPUs (there is a
+ * warning), and a network on several NUMA nodes is satisfied by any of them. A guest with one cell needs all its CPUs
+ * near every network. A guest that sees the NUMA nodes of its CPUs needs one of them for each network.
  *
  * Source: nova/virt/hardware.py, _numa_cells_support_network_metadata.
  */
@@ -52,7 +52,7 @@ export function networkVerdict(
   return elsewhere(needs, node, state, missed, cpus);
 }
 
-/** Names the interface, where it is, and what is short there. */
+/** Names the interface, its place, and the shortage there. */
 function elsewhere(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -71,7 +71,7 @@ function elsewhere(
   return refusal('network-elsewhere', text, details);
 }
 
-/** The online CPUs of the given NUMA nodes; NUMA nodes that the host does not have add none. */
+/** The online CPUs of the given NUMA nodes; unknown NUMA nodes add none. */
 export function cpusOfCells(host: Host, cells: CpuSet): CpuSet {
   return host.cells.reduce((all, cell) => (cells.has(cell.id) ? all.union(cell.cpus) : all), CpuSet.EMPTY);
 }

@@ -16,27 +16,27 @@ import { unfitForWholeCores } from './whole-cores.ts';
 export type Placement =
   | {
       readonly outcome: 'admitted';
-      /** What the kubelet would give, if it admits the pods in flight first. */
+      /** The resources that the kubelet would assign if it admits the pods in flight first. */
       readonly containers: readonly ContainerPlacement[];
-      /** The NUMA nodes that the exclusive CPUs are on. */
+      /** The NUMA nodes of the exclusive CPUs. */
       readonly cells: readonly number[];
       /** 0 to 1, higher is better. */
       readonly score: number;
-      /** What the user should hear, as of a physnet that this node does not know. */
+      /** Information for the user, for example about a physnet that this node does not have. */
       readonly warnings: readonly string[];
     }
   | { readonly outcome: 'refused'; readonly refusal: Refusal }
-  /** Whether the kubelet would take the pod is unpredictable; a policy decides. */
+  /** It is unpredictable whether the kubelet would admit the pod; a policy decides. */
   | { readonly outcome: 'unpredictable'; readonly reason: string };
 
 /**
- * Would this node's kubelet take the pod, on which CPUs, and are they where its networks are?
+ * Predicts whether this node's kubelet would admit the pod, with which CPUs, and whether these are near its networks.
  *
- * Pods in flight (`held`) are taken: the pod must fit whichever of them the kubelet admits first, since the order is unpredictable.
- * Where not even they fit by the report, it is behind the kubelet, and nothing more is reserved.
- * Those that the report shows already are skipped. Pure: nothing passed in is changed.
+ * Pods in flight are included, except those that the report already contains. The pod must fit in whatever order the
+ * kubelet admits them, because the order is unpredictable. If the report does not even have room for the pods in
+ * flight, it is behind the kubelet, and the pod is refused. Pure: the function does not change its arguments.
  *
- * @param assumed what the node has been promised and its report does not show yet, oldest first
+ * @param assumed pods in flight on the node, which its report does not contain yet, oldest first
  */
 export function place(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[] = []): Placement {
   const { kubelet, state } = node;
@@ -73,7 +73,7 @@ export function place(needs: PlacementNeeds, node: PlacementHost, assumed: reado
   };
 }
 
-/** The CPUs of the containers that stay, without those of init containers that have handed theirs on. */
+/** The CPUs of the containers that keep running, without those of init containers, which later containers reuse. */
 export function exclusiveCpus(containers: readonly ContainerPlacement[]): CpuSet {
   return unionOf(containers.filter(({ kind }) => kind !== 'init').map(({ cpus }) => cpus));
 }
@@ -83,7 +83,7 @@ interface Judged {
   readonly warnings: readonly string[];
 }
 
-/** Predicts, then holds what would be given against what was promised. */
+/** Predicts the admission of a pod and compares the result with its promises. */
 export function judge(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -112,7 +112,7 @@ export function judge(
   return 'reason' in networks ? networks : { admission, warnings: networks.warnings };
 }
 
-/** What no free CPU could mend. */
+/** Why no free CPU could help. */
 function unfitNode(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet): Refusal | undefined {
   if (sharesOn(needs, node) || !needs.request.containers.some(({ cpus }) => cpus > 0)) return undefined;
   if (!kubelet.cpu) {
@@ -133,7 +133,7 @@ function admitAll(kubelet: Kubelet, state: KubeletState, pods: readonly Placemen
   return { state: after, refused };
 }
 
-/** Every pod is admitted, on CPUs that suit it, whichever of them the kubelet admits first. */
+/** Whether the kubelet admits every pod, on suitable CPUs, in every order. */
 function anyOrder(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -150,7 +150,7 @@ function anyOrder(
       const verdict = judge(pod, node, kubelet, before);
       return 'reason' in verdict ? undefined : verdict.admission.state;
     },
-    // What memory is left depends on who took it, so there states are not compared.
+    // The remaining memory depends on the owners, so states with memory are not compared.
     textOf: (after) => (after.memory ? undefined : after.defaultSet.toString()),
   });
 }

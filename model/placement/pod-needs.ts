@@ -10,7 +10,7 @@ import { PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { PlacementNeeds } from './needs.ts';
 import { neededNetworks, parsePreferences } from './preferences.ts';
 
-/** The part of a pod that says what it needs of a node. */
+/** Fields of a pod that determine its needs. */
 export interface NeedyPod extends KubeletPod {
   readonly metadata: {
     readonly uid?: string | undefined;
@@ -20,12 +20,12 @@ export interface NeedyPod extends KubeletPod {
   readonly spec?: KubeletPod['spec'] & { readonly nodeSelector?: Readonly<Record<string, string>> | undefined };
 }
 
-/** KubeVirt selects nodes by one of these for VMs with dedicatedCpuPlacement, by its release, and for no others. */
+/** KubeVirt selects nodes by one of these labels, depending on its release, for VMs with dedicatedCpuPlacement only. */
 const DEDICATED_SELECTORS = ['kubevirt.io/cpumanager', 'cpumanager'];
 
 /**
- * What a pod needs of its node, read from the pod alone: the webhook has put it there.
- * @throws ParseError if an amount is no quantity, or a CPU mask cannot be read
+ * The needs of a pod, from the pod alone: the webhook has written them there.
+ * @throws ParseError if an amount is not a quantity, or a CPU mask cannot be parsed
  */
 export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
   const request = podRequestOf(pod);
@@ -44,7 +44,7 @@ export function placementNeedsOf(pod: NeedyPod): PlacementNeeds {
   };
 }
 
-/** The same; undefined for a pod with an amount or mask that cannot be read: nothing that depends on them is judged then. */
+/** The same, but undefined for a pod with a malformed amount or mask: its needs are then not checked. */
 export function readableNeedsOf(pod: NeedyPod): PlacementNeeds | undefined {
   try {
     return placementNeedsOf(pod);
@@ -55,22 +55,22 @@ export function readableNeedsOf(pod: NeedyPod): PlacementNeeds | undefined {
 }
 
 /**
- * Whether a pod with whole CPUs is of no use on shared ones: the launcher of a VM with dedicatedCpuPlacement, and a pod
- * that asks for whole cores. Any other with whole CPUs is Guaranteed for other reasons, and most nodes share CPUs.
+ * Whether a pod with whole CPUs is useless on shared ones: the launcher of a VM with dedicatedCpuPlacement, or a pod
+ * that asks for whole cores. Any other pod with whole CPUs is Guaranteed for other reasons, and most nodes share CPUs.
  */
 function asksForOwnCpus({ metadata, spec }: NeedyPod): boolean {
   const dedicated = DEDICATED_SELECTORS.some((label) => spec?.nodeSelector?.[label] === 'true');
   return (isLauncher(metadata) && dedicated) || wantsWholeCores(metadata) || asksForAlignment(metadata);
 }
 
-/** Some container gets CPUs of its own. */
+/** Whether some container gets exclusive CPUs. */
 export function isExclusive({ request }: Pick<PlacementNeeds, 'request'>): boolean {
   return request.containers.some(({ cpus }) => cpus > 0);
 }
 
 /**
- * Whether the webhook has kept the annotation's promise. A launcher that it missed has an odd number of CPUs, which no
- * node can give as whole cores: it goes to any node that takes threads.
+ * Whether the webhook has padded the pod. A launcher that the webhook did not see has an odd number of CPUs, which no
+ * node can assign as whole cores: it may run on any node that assigns threads.
  */
 function isPadded({ containers }: PodRequest): boolean {
   return containers.every(({ kind, cpus }) => kind === 'init' || isAligned(cpus, ANNOTATED_THREADS_PER_CORE));

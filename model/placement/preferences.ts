@@ -4,21 +4,21 @@ import { physnetOfResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { NetworkNeed } from './needs.ts';
 
 /**
- * What decides about a pod's place and is no request: networks that it would rather be near, and whether its guest sees
- * the NUMA nodes that its CPUs span. The webhook writes it as an annotation, over whatever stands there. Nothing in it
- * concerns any pod but itself, so a forged one harms no other pod.
+ * Data that affects a pod's placement and is not a request: preferred networks, and whether its guest sees the NUMA
+ * nodes that its CPUs span. The webhook writes it as an annotation and overwrites any existing value. It only affects
+ * its own pod, so a forged one harms no other pod.
  */
 export interface PlacementPreferences {
-  /** Device resources that stand for networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
+  /** Device resources of networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
   readonly preferred: readonly string[];
   readonly spansCells: boolean;
-  /** By such a resource: the interfaces on its network, for messages. */
+  /** For each such resource, the interfaces on its network, for messages. */
   readonly interfaces: Readonly<Record<string, string>>;
 }
 
 export const NO_PREFERENCES: PlacementPreferences = Object.freeze({ preferred: [], spansCells: false, interfaces: {} });
 
-/** Networks, and characters of the names of one's interfaces. */
+/** Number of networks, and characters of the interface names of one network. */
 const MOST = 64;
 const LONGEST_NAMES = 200;
 
@@ -31,7 +31,7 @@ const preferences = z.object({
     .catch({}),
 });
 
-/** Preferences as the value of the pod's annotation: JSON without members that have their default. */
+/** The preferences as the annotation's value: JSON without fields that have their default. */
 export function formatPreferences({ preferred, spansCells, interfaces }: PlacementPreferences): string {
   return JSON.stringify({
     ...(preferred.length > 0 && { preferred }),
@@ -40,7 +40,7 @@ export function formatPreferences({ preferred, spansCells, interfaces }: Placeme
   });
 }
 
-/** The names of interfaces by the resource of their network, as a placement has them. */
+/** Interface names by the resource of their network, in the form of PlacementPreferences. */
 export function interfacesBy(
   resources: readonly (readonly [resource: string, name: string])[],
 ): Record<string, string> {
@@ -50,13 +50,13 @@ export function interfacesBy(
   return Object.fromEntries([...names].slice(0, MOST).map(([resource, list]) => [resource, some(list)]));
 }
 
-/** Interfaces of one network that are named, and characters of a name. */
+/** Number of interfaces of one network in a message, and characters of a name. */
 const NAMED = 4;
 const LONGEST_NAME = 63;
 
 /**
- * What is not of that form expresses no preference: a preference never keeps a pod from being placed. Each field stands for
- * itself, since a webhook of another version may have written one differently.
+ * Parses the annotation. Malformed text has no preferences: a preference never prevents a placement. Each field is
+ * checked separately, because a webhook of another version may write one differently.
  */
 export function parsePreferences(text: string | undefined): PlacementPreferences {
   if (text === undefined) return NO_PREFERENCES;
@@ -67,7 +67,7 @@ export function parsePreferences(text: string | undefined): PlacementPreferences
   }
 }
 
-/** The network that a device resource stands for, or undefined if it stands for none. */
+/** The network of a device resource, or undefined if the resource does not stand for one. */
 export function networkOfResource(
   resource: string,
   affinity: NetworkNeed['affinity'],
@@ -78,7 +78,7 @@ export function networkOfResource(
   return physnet === undefined ? undefined : { name, kind: 'physnet', physnet, affinity };
 }
 
-/** The networks whose devices a pod requests, and those that it would rather be near. */
+/** The networks whose devices a pod requests, and its preferred networks. */
 export function neededNetworks(
   devices: Iterable<string>,
   { preferred, interfaces }: PlacementPreferences,

@@ -1,31 +1,33 @@
-/** Why a node cannot take a pod. Few and stable: they label metrics and steer what is tried next. */
+/**
+ * Why a node cannot run a pod. There are few and stable values: they label metrics and determine what is tried next.
+ */
 export type RefusalReason =
-  /** The node's CPU manager gives no container CPUs of its own. */
+  /** The node's CPU manager assigns no exclusive CPUs. */
   | 'no-exclusive-cpus'
-  /** The request is no whole number of cores. */
+  /** The request is not a whole number of cores. */
   | 'misaligned'
   | 'too-few-whole-cores'
   | 'too-few-cpus'
-  /** Whole cores cannot be had on this node by its make or by its reserved CPUs. */
+  /** The node's hardware or its reserved CPUs prevent whole cores. */
   | 'no-whole-cores'
-  /** The kubelet would give CPUs that the virtual switch's poll-mode threads keep busy. */
+  /** The kubelet would assign CPUs of the virtual switch's poll mode drivers. */
   | 'polled-cpus'
-  /** The topology manager would refuse: no NUMA nodes fit all that the pod asks for. */
+  /** The topology manager would refuse: no set of NUMA nodes satisfies all requests of the pod. */
   | 'no-common-node'
   /** The CPUs would not be on the NUMA nodes of a required network. */
   | 'network-elsewhere'
-  /** Required networks have no NUMA node in common, and the kubelet gives no container CPUs near each of them. */
+  /** Required networks have no NUMA node in common, and the kubelet assigns no container CPUs near each of them. */
   | 'cannot-split'
-  /** The same of a guest with NUMA nodes of its own, which the kubelet may put away from one of them. */
+  /** The same for a guest that sees its NUMA nodes: the kubelet may place it away from one of the networks. */
   | 'may-not-span'
-  /** The NUMA nodes of a required network could not hold the pod if they were empty. */
+  /** The NUMA nodes of a required network could not hold the pod even if they were empty. */
   | 'larger-than-cells'
-  /** It fits only if the kubelet admits it before or after pods that are on their way. */
+  /** The pod fits only if the kubelet admits it before or after pods in flight. */
   | 'in-flight'
-  /** Something else the kubelet hands out (memory, devices) is short. */
+  /** Other resources of the kubelet (memory, devices) are insufficient. */
   | 'resources';
 
-/** What kube-scheduler counts by text: no number and no name in them. */
+/** Texts that kube-scheduler counts: without numbers and names. */
 const TEXTS: Readonly<Record<RefusalReason, string>> = {
   'no-exclusive-cpus': 'node gives no exclusive CPUs',
   misaligned: 'CPU request is not whole cores',
@@ -42,16 +44,16 @@ const TEXTS: Readonly<Record<RefusalReason, string>> = {
   resources: 'resources short on the node',
 };
 
-/** A refusal: what is short, where, how much was wanted and how much there is. */
+/** A refusal: the resource, its place, the requested and the available amount. */
 export interface Refusal {
   readonly reason: RefusalReason;
-  /** For kube-scheduler, which counts nodes by this text. */
+  /** Text for kube-scheduler, which counts nodes by it. */
   readonly text: string;
-  /** For people. */
+  /** Text for people. */
   readonly detail: string;
-  /** The resource that blocks. */
+  /** The resource that prevents the placement. */
   readonly resource: 'cpus' | 'cores' | 'numa' | 'network' | 'other';
-  /** NUMA nodes it is about, if it is about some. */
+  /** The affected NUMA nodes, if any. */
   readonly where?: readonly number[] | undefined;
   readonly wanted?: number | undefined;
   readonly available?: number | undefined;

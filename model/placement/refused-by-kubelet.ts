@@ -9,7 +9,9 @@ import { freeCores } from './whole-cores.ts';
 
 type Rejected = Extract<Admission, { admitted: false }>;
 
-/** Says of a kubelet's rejection what is short, where, how much was wanted and how much there is. */
+/**
+ * Converts a kubelet's rejection into a refusal with the resource, its place, the requested and the available amount.
+ */
 export function refusedByKubelet(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -41,7 +43,7 @@ export function refusedByKubelet(
   return refusal('resources', text('the kubelet has too little of a resource'), { resource: 'other' });
 }
 
-/** Whether it is a network, or the CPUs alone, that no NUMA node can serve. */
+/** Whether no NUMA node suits a network, or no NUMA node has enough CPUs. */
 function noCommonNode(
   needs: PlacementNeeds,
   node: PlacementHost,

@@ -3,22 +3,26 @@ import type { KubeletState } from '../kubelet/state.ts';
 import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cellsTouched, cpusOfCells } from './networks.ts';
 
-/** What counts how much of what is only housekeeping. They sum to 1. */
+/** Weights of the three parts of housekeeping. They sum to 1. */
 const WEIGHTS = { keepsNicCells: 3 / 6, packs: 2 / 6, keepsCores: 1 / 6 } as const;
 /**
- * The part of the score that housekeeping decides where no network is preferred. The extender's score counts five times
- * as much as one of kube-scheduler's: at more than this, packing outweighs a soft spread or anti-affinity of the user's.
+ * Largest score that housekeeping contributes if no network is preferred. The extender's score counts five times as
+ * much as one of kube-scheduler's: with a larger value, packing would outweigh a soft spread constraint or
+ * anti-affinity of the user.
  */
 const HOUSEKEEPING = 0.6;
-/** What nearness counts where a network is preferred: a node that is better by this is better whatever else is. */
+/** Weight of nearness if a network is preferred: a node that is better by this much wins whatever the rest is. */
 const NEARNESS = 0.8;
-/** A network that is on the node, away from the CPUs: farther than it could be, and better than no such network at all. */
+/**
+ * Nearness of a network that is on the node but away from the CPUs: worse than near, and better than a node without the
+ * network.
+ */
 const ON_NODE = 0.5;
 
 /**
- * How good a placement is, from 0 to 1: it is near the networks that are preferred, or at least on a node that has them;
- * then it leaves the NUMA nodes of NICs to those who need them, packs full nodes fuller so that large VMs find empty ones,
- * and breaks no whole core.
+ * The score of a placement, from 0 to 1. It is high if the CPUs are near the preferred networks, or at least on a node
+ * that has them. Then it is higher if the placement avoids the NUMA nodes of other NICs, fills nodes that are already
+ * full so that large VMs find empty ones, and breaks no whole core.
  */
 export function scoreOf(needs: PlacementNeeds, node: PlacementHost, state: KubeletState, cpus: CpuSet): number {
   const parts = {
@@ -33,7 +37,7 @@ export function scoreOf(needs: PlacementNeeds, node: PlacementHost, state: Kubel
   return NEARNESS * near + (1 - NEARNESS) * housekeeping;
 }
 
-/** How near the preferred networks are on the average, from 0 (the node has none) to 1; undefined if none is preferred. */
+/** Average nearness of the preferred networks, from 0 (the node has none) to 1; undefined if none is preferred. */
 function nearness(needs: PlacementNeeds, node: PlacementHost, cpus: CpuSet): number | undefined {
   const preferred = needs.networks.filter(({ affinity }) => affinity === 'preferred');
   if (preferred.length === 0) return undefined;
@@ -46,10 +50,10 @@ function nearness(needs: PlacementNeeds, node: PlacementHost, cpus: CpuSet): num
   return sum / preferred.length;
 }
 
-/** CPUs on NUMA nodes that have a NIC of some network and of none that this pod minds. */
+/** CPUs on NUMA nodes that have the NIC of some network and of none that this pod has an affinity to. */
 function nicCpus(needs: PlacementNeeds, { host, networks }: PlacementHost): CpuSet {
   const all = [...networks.physnets.values(), networks.tunnel ?? CpuSet.EMPTY];
-  // A network on every NUMA node keeps none of them apart.
+  // A network on every NUMA node distinguishes none of them.
   const telling = all.filter((cells) => cells.size < host.cells.length);
   const nicCells = telling.reduce((sum, cells) => sum.union(cells), CpuSet.EMPTY);
   const own = needs.networks
@@ -58,7 +62,7 @@ function nicCpus(needs: PlacementNeeds, { host, networks }: PlacementHost): CpuS
   return cpusOfCells(host, nicCells.minus(own));
 }
 
-/** Cores that were wholly free and of which only a part would be taken. */
+/** Number of cores that were completely free and would be taken only in part. */
 function brokenCores({ host }: PlacementHost, state: KubeletState, cpus: CpuSet): number {
   return host.cores.filter(
     (core) => core.isSubsetOf(state.defaultSet) && core.intersects(cpus) && !core.isSubsetOf(cpus),

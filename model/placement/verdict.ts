@@ -7,7 +7,7 @@ import { exclusiveCpus, place } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
 import { unfitForWholeCores } from './whole-cores.ts';
 
-/** Why a node is refused; labels a metric. */
+/** Why a node is refused; a metric label. */
 export type RefusalKind =
   | RefusalReason
   | 'unknown-node'
@@ -30,43 +30,47 @@ export type NodeVerdict =
       readonly fits: true;
       /** A whole number from 0 to 10. */
       readonly score: number;
-      /** What the kubelet would give; undefined where that is not predicted. */
+      /** CPUs that the kubelet would assign; undefined if that is not predicted. */
       readonly cpus: CpuSet | undefined;
-      /** The NUMA nodes they are on. */
+      /** The NUMA nodes of these CPUs. */
       readonly cells: readonly number[];
       readonly warnings: readonly string[];
     }
   | {
       readonly fits: false;
       readonly kind: RefusalKind;
-      /** Of few distinct values, since the scheduler counts nodes by it. */
+      /** Text with few distinct values, because the scheduler counts nodes by it. */
       readonly text: string;
-      /** For people: what is short, where, how much was wanted and how much there is. */
+      /** Text for people: the resource, its place, the requested and the available amount. */
       readonly detail: string;
-      /** CPUs or whole cores, as the detail says, that are too few; undefined where no number would help. */
+      /** Missing CPUs or whole cores, as in the detail; undefined if no number would help. */
       readonly missing?: number | undefined;
     };
 
 export type Refused = Extract<NodeVerdict, { fits: false }>;
 
-/** How each refusal for a DPU begins: what the scheduler has written into a pod's condition is recognized by it. */
+/**
+ * Prefix of each refusal because of a DPU; identifies it in the text that the scheduler writes into a pod's condition.
+ */
 export const DPU_REFUSAL = 'DPU not ready';
 
 /**
- * What happens to nodes that cannot be predicted: refused, or passed with the lowest score if the CPUs suffice by
- * count.
+ * How to treat nodes that cannot be predicted: refuse them, or pass them with the lowest score if they have enough CPUs
+ * by count.
  */
 export type UnpredictablePolicy = 'refuse' | 'count-check';
 
 export const LOWEST = 0;
 const HIGHEST = 10;
 
-/** A verdict that a node does not take a pod. `text` has few distinct values, `detail` names the node's own. */
+/**
+ * The verdict of a node that cannot run a pod. `text` has few distinct values, `detail` contains the node's own values.
+ */
 export function refuse(kind: RefusalKind, text: string, detail = text): Refused {
   return { fits: false, kind, text, detail };
 }
 
-/** Nodes of which nothing is known, or nothing new. */
+/** The verdict of a node without a current report. */
 export const NO_REPORT = refuse('no-report', 'node does not report its topology');
 export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
 
@@ -77,7 +81,7 @@ export const HINTS_UNSERVED = refuse(
   'the kubelet has near.plumbline.dev devices at 0, and refuses pods that request one, until the agent serves them again',
 );
 
-/** A node that passes although nothing is predicted of it. */
+/** The verdict of a node that passes without a prediction. */
 export const UNCHECKED: NodeVerdict = Object.freeze({
   fits: true,
   score: LOWEST,
@@ -87,8 +91,8 @@ export const UNCHECKED: NodeVerdict = Object.freeze({
 });
 
 /**
- * Would this node's kubelet take the pod, on CPUs near its networks?
- * @param assumed pods that the node has been promised and that its report does not show yet, oldest first
+ * The verdict of a node: whether its kubelet would admit the pod, on CPUs near its networks.
+ * @param assumed pods in flight on the node, which its report does not contain yet, oldest first
  */
 export function judgeHost(
   needs: PlacementNeeds,
@@ -111,7 +115,7 @@ export function judgeHost(
   };
 }
 
-/** All that can be said of a node whose kubelet is not predicted or whose report is old. */
+/** The verdict of a node whose kubelet is not predicted or whose report is old. */
 export function judgeByCount(
   needs: PlacementNeeds,
   host: PlacementHost,
@@ -122,7 +126,7 @@ export function judgeByCount(
   return shortage ? refusedFor(shortage) : UNCHECKED;
 }
 
-/** What rules out every node of a shape, whatever runs there. */
+/** Why every node with this hardware and configuration is refused, whatever runs there. */
 export function unfitShape(
   needs: PlacementNeeds,
   host: PlacementHost,
@@ -149,13 +153,16 @@ export function unfitShape(
   return refuse('misaligned', text, `container ${odd.name}: ${text}`);
 }
 
-/** The verdict for a refusal of the predicted kubelet. `missing` is in the unit of the resource. */
+/** The verdict for a predicted refusal by the kubelet. `missing` is in the unit of the resource. */
 export function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
   const refused = refuse(reason, text, detail);
   return wanted === undefined || available === undefined ? refused : { ...refused, missing: wanted - available };
 }
 
-/** The kubelet starts a pod even where no plugin advertises a resource that it asks for, so this must refuse it. */
+/**
+ * Why the node is refused because of an absent network. The kubelet starts a pod even if no plugin advertises a
+ * resource that it requests, so this check must refuse it.
+ */
 function absentNetwork(needs: PlacementNeeds, { networks }: PlacementHost): string | undefined {
   const absent = needs.networks.find(
     (need) => need.affinity === 'required' && cellsOfNetwork(networks, need) === undefined,

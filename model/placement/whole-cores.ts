@@ -5,8 +5,8 @@ import type { PlacementHost } from './needs.ts';
 import { type Refusal, refusal } from './refusal.ts';
 
 /**
- * Why a node can never promise whole cores: the kubelet divides CPUs by cores and so takes a hybrid part for one
- * without SMT, and reserved CPUs that split a core leave its other thread to be given away alone.
+ * Why a node can never promise whole cores. The kubelet divides CPUs by cores, and so treats a hybrid processor as one
+ * without SMT. If reserved CPUs split a core, its other thread may be assigned separately.
  */
 export function unfitForWholeCores({ host, reserved }: PlacementHost): Refusal | undefined {
   const uneven = unevenCore(host);

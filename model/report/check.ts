@@ -3,34 +3,34 @@ import { PlumblineError } from '../errors.ts';
 import type { Host } from '../host.ts';
 
 /**
- * A node's report decides for others as well: how far a VM is padded that may go there, and which networks a cluster
- * has. So it is held against what the API server knows of that node from another source, its Node object. A report that
- * contradicts it, or cannot be read, is quarantined: it counts as if the node did not report, until it is corrected.
+ * A node's report affects others as well: the padding of a VM that may run there, and the networks of the cluster. It
+ * is therefore compared with another source about the node, its Node object. A report that contradicts it, or that
+ * cannot be parsed, is in quarantine: the node counts as one without a report until the report is corrected.
  */
 export interface ReportFault {
-  /** Stable; labels a metric. */
+  /** Stable; a metric label. */
   readonly code: 'contradiction' | 'unknown-format' | 'more-cpus' | 'threads-per-core';
-  /** For people; bounded, whatever the report says. */
+  /** Text for people, with limited length whatever the report contains. */
   readonly message: string;
 }
 
-/** What a Node object says of the machine. */
+/** Facts about the machine from a Node object. */
 export interface NodeFacts {
-  /** status.capacity.cpu: CPUs that the kubelet counts. Undefined: not known. */
+  /** status.capacity.cpu: number of CPUs that the kubelet counts. Undefined: unknown. */
   readonly cpus?: number | undefined;
   /** The label kubernetes.io/arch. */
   readonly arch?: string | undefined;
 }
 
-/** Hardware threads of one core that processors of an architecture have at most. */
+/** Largest number of hardware threads per core, by architecture. */
 const MOST_THREADS: Readonly<Record<string, number>> = { amd64: 2, arm64: 4, ppc64le: 8, riscv64: 4, s390x: 2 };
-/** What processors commonly have; more is looked at closer where the architecture is not known. */
+/** Common number of threads per core. Larger numbers are compared among nodes if the architecture is unknown. */
 const COMMON_THREADS = 2;
 const LONGEST_MESSAGE = 256;
-/** Nodes that have to agree before another stands alone. */
+/** Number of nodes that must agree before another one counts as an outlier. */
 const LEAST_OTHERS = 2;
 
-/** What a report that cannot be read is quarantined for. @param error what reading it ended with */
+/** Why a report that cannot be parsed is in quarantine. @param error the error of the parser */
 export function faultOfError(error: unknown): ReportFault {
   const format = error instanceof z.ZodError ? error.issues.find(({ path }) => path[0] === 'format') : undefined;
   if (format !== undefined) {
@@ -41,7 +41,7 @@ export function faultOfError(error: unknown): ReportFault {
   return { code: 'contradiction', message: `the report contradicts itself: ${said}`.slice(0, LONGEST_MESSAGE) };
 }
 
-/** Why a report cannot be true of its node, or undefined. Fewer CPUs than the node has harm the node alone. */
+/** Why a report cannot be true for its node, or undefined. Fewer CPUs than the node has only affect the node itself. */
 export function checkReport(
   { online, threadsPerCore }: Pick<Host, 'online' | 'threadsPerCore'>,
   node: NodeFacts | undefined,
@@ -61,15 +61,15 @@ export function checkReport(
   };
 }
 
-/** A report by what is compared among nodes. */
+/** Values of a report that are compared among nodes. */
 export interface ComparedReport {
   readonly threadsPerCore: number;
   readonly arch?: string | undefined;
 }
 
 /**
- * Reports that no architecture vouches for and that stand alone: more than two threads per core, where all other nodes,
- * and there are several, agree on a smaller number.
+ * Reports that stand alone and whose architecture has no known limit: more than two threads per core, while all other
+ * nodes, at least LEAST_OTHERS, agree on a smaller number.
  */
 export function outliers<K>(reports: ReadonlyMap<K, ComparedReport>): Map<K, ReportFault> {
   const counts = new Map<number, number>();

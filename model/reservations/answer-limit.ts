@@ -1,16 +1,16 @@
-/** Where others are in flight, so much of what looks free is left to each of them. */
+/** While others are in flight, a pod gets one SHAREth of its even part of the candidate nodes. */
 const SHARE = 4;
 
 /**
- * How many nodes to answer, and so to reserve, for one pod.
+ * The number of nodes to return, and therefore to reserve, for one pod.
  *
- * Every node answered is held until it is known which one it will be, so while others are in flight a pod gets no more
- * than a small share of the nodes that could take it. In a small or crowded cluster that comes to one node a pod, and
- * then what is promised is exactly what fits; alone, a pod leaves the scheduler the whole choice.
+ * Every returned node is reserved until the scheduler has chosen one. While other pods are in flight, a pod therefore
+ * gets only a small share of the nodes that could run it. In a small or full cluster that is one node for each pod, and
+ * the reservations then match the available room exactly. A pod that is alone leaves the whole choice to the scheduler.
  *
- * @param most where no other pod is in flight
- * @param candidates nodes that look as if they could take the pod
- * @param others pods with open reservations, and calls that wait
+ * @param most limit if no other pod is in flight
+ * @param candidates nodes that seem able to run the pod
+ * @param others pods with open reservations, and waiting calls
  */
 export function answerLimit(most: number, candidates: number, others: number): number {
   if (others === 0) return most;

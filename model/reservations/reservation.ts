@@ -1,34 +1,34 @@
 import type { CpuSet } from '../cpu-set.ts';
 
-/** What was predicted for a pod on one node when its room was reserved. */
+/** The prediction for a pod on one node at the time of its reservation. */
 export interface Place {
-  /** Undefined where the node's kubelet cannot be predicted. */
+  /** Undefined if the node's kubelet cannot be predicted. */
   readonly cpus: CpuSet | undefined;
   /** A whole number from 0 to 10. */
   readonly score: number;
 }
 
 /**
- * Room that is spoken for on one or several nodes by a pod that no report shows yet.
- * - promised: the pod may come to any of the nodes, or to none; it ends by itself after a time.
- * - nominated: the scheduler has named one node and not bound the pod to it yet.
- * - bound: the pod is that node's.
+ * Reserved room on one or several nodes for a pod that is in no report yet.
+ * - promised: the pod may be bound to any of the nodes, or to none. The reservation expires after a time.
+ * - nominated: the scheduler has nominated one node and not yet bound the pod.
+ * - bound: the pod is bound to that node.
  */
 export interface Reservation<P> {
-  /** Counts up: a pod that is filtered again gets another reservation. */
+  /** Ascending: a pod that is filtered again gets another reservation. */
   readonly id: number;
   readonly uid: string;
   readonly kind: 'tentative' | 'nominated' | 'bound';
   readonly pod: P;
-  /** By node name. Nothing is predicted for a reservation that was found and not made. */
+  /** By node name. Undefined for a reservation that was observed and not created by a filter call. */
   readonly places: ReadonlyMap<string, Place | undefined>;
-  /** The pod's resourceVersion that was known when the reservation was made. */
+  /** The pod's resourceVersion at the time of the reservation. */
   readonly version: string;
-  /** Seconds of the monotonic clock; undefined: no end by itself. */
+  /** Seconds of the monotonic clock; undefined: it does not expire. */
   readonly expires: number | undefined;
 }
 
-/** Why a reservation ended. Each ends exactly once. */
+/** Why a reservation ended. Each one ends exactly once. */
 export type ReservationEnd =
   | 'shown'
   | 'terminal'
@@ -39,23 +39,26 @@ export type ReservationEnd =
   | 'filtered-again'
   | 'expired';
 
-/** A pod as the API server shows it. */
+/** A pod as observed in the API server. */
 export interface ObservedPod<P> {
   readonly uid: string;
   readonly version: string;
   readonly node: string | undefined;
   /** status.nominatedNodeName. */
   readonly nominated: string | undefined;
-  /** The scheduler has given up the node that it had chosen, as where volumes or a Permit plugin refuse it. */
+  /**
+   * Whether the scheduler has dropped the node that it had chosen, for example because volumes or a Permit plugin
+   * refuse it.
+   */
   readonly dropped: boolean;
-  /** It has ended: its CPUs are free again, or were never taken. */
+  /** Whether the pod has ended: its CPUs are free again, or were never taken. */
   readonly terminal: boolean;
   readonly pod: P;
 }
 
 /**
- * Whether one resourceVersion of an object is later than another. They are numbers, comparable since Kubernetes 1.35
- * says so; of two that are not, only that they differ is known.
+ * Whether one resourceVersion of an object is later than another. Numeric versions are comparable: Kubernetes documents
+ * that since 1.35. Any others are only compared for equality.
  */
 export function isLater(version: string, than: string): boolean {
   const numeric = /^[0-9]+$/;

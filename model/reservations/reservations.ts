@@ -1,53 +1,55 @@
 import { isLater, type ObservedPod, type Place, type Reservation, type ReservationEnd } from './reservation.ts';
 
 export interface ReservationsOptions<P> {
-  /** Whether nothing has to be held for the pod on its node: the report shows its CPUs, or it takes none there. */
+  /**
+   * Whether the node needs no reservation for the pod: its report contains the pod's CPUs, or the pod takes none there.
+   */
   readonly isShown: (node: string, uid: string, pod: P) => boolean;
-  /** What is held on a node has changed. */
+  /** Called when the reservations on a node have changed. */
   readonly onAssumed?: (node: string) => void;
   readonly onEnd?: (reservation: Reservation<P>, end: ReservationEnd) => void;
 }
 
-/** What a filter call has answered. */
+/** The result of a filter call. */
 export interface NewReservation<P> {
   readonly uid: string;
   readonly pod: P;
   /** Empty: every node refused the pod. */
   readonly places: ReadonlyMap<string, Place>;
-  /** The pod's resourceVersion as the scheduler knows it. */
+  /** The pod's resourceVersion in the scheduler's request. */
   readonly version: string;
-  /** When the reservation ends by itself: not before the scheduler has bound the pod or given up on it. */
+  /** When the reservation expires: not before the scheduler has bound the pod or given up. */
   readonly expires: number;
 }
 
 /**
- * Which pods have been promised room that no report shows yet.
+ * Tracks which pods have reserved room that is in no report yet.
  *
- * Filter calls make reservations; watch events narrow and end them, in whatever order the watches of different kinds come
- * in. Only events of one and the same object are taken to come in order.
+ * Filter calls create reservations. Watch events narrow and end them; the watches of different kinds may arrive in any
+ * order. Only the events of one object are assumed to be in order.
  *
  * Invariants
  * - A pod has at most one reservation, and each reservation ends exactly once.
- * - A bound pod that is not terminal and that its node's report has never shown holds a reservation there.
- * - A report speaks for its own node alone: it ends what is held there and nothing that is held elsewhere. A reservation ends
- *   as a whole only once the API server says that the pod is bound to the node whose report shows it.
- * - What the report of a pod's own node has shown once is that report's to say from then on.
- * - News older than a reservation never ends it: what was written before the filter call is of an earlier try.
+ * - A pod that is bound, has not ended and was never in its node's report has a reservation on that node.
+ * - A report only ends reservations on its own node. A reservation ends as a whole only after the API server reports
+ *   that the pod is bound to the node whose report contains it.
+ * - After the report of a pod's own node has contained the pod once, only that report counts for the pod.
+ * - Events older than a reservation never end it: they belong to an earlier attempt.
  *
  * No clock and no I/O: times are seconds of the caller's monotonic clock.
  */
 export class Reservations<P> {
   readonly #options: ReservationsOptions<P>;
   readonly #reservations = new Map<string, Reservation<P>>();
-  /** Reservations that end by themselves, oldest first. */
+  /** Reservations that expire, oldest first. */
   readonly #tentative = new Map<string, Reservation<P>>();
-  /** No reservation ends before; the reservation that it was taken from may be gone. */
+  /** No reservation expires before this time. The reservation that set it may have ended. */
   #firstEnd = Number.POSITIVE_INFINITY;
-  /** By node, oldest first. */
+  /** Reservations by node, oldest first. */
   readonly #assumed = new Map<string, readonly Reservation<P>[]>();
-  /** By bound pod. */
+  /** Node by bound pod. */
   readonly #nodeOf = new Map<string, string>();
-  /** Bound pods that a report has shown. */
+  /** Bound pods that were in a report of their node. */
   readonly #settled = new Set<string>();
   #lastId = 0;
 
@@ -55,7 +57,7 @@ export class Reservations<P> {
     this.#options = options;
   }
 
-  /** Tentative reservations that may still come to any of several nodes, or to none. */
+  /** Number of reservations of pods that may still be bound to any of several nodes, or to none. */
   get unbound(): number {
     return this.#tentative.size;
   }
@@ -64,7 +66,7 @@ export class Reservations<P> {
     return this.#reservations.size;
   }
 
-  /** Reservations of pods that may still come to any of several nodes, or to none. */
+  /** Reservations of pods that may still be bound to any of several nodes, or to none. */
   tentative(): Iterable<Reservation<P>> {
     return this.#tentative.values();
   }
@@ -73,23 +75,23 @@ export class Reservations<P> {
     return this.#reservations.get(uid);
   }
 
-  /** Whether the API server says that the pod is bound to the node and has not ended. */
+  /** Whether the API server reports that the pod is bound to the node and has not ended. */
   isBoundTo(uid: string, node: string): boolean {
     return this.#nodeOf.get(uid) === node;
   }
 
-  /** What is held on a node, oldest first, without the reservation of one pod. */
+  /** Reservations on a node, oldest first, without the reservation of one pod. */
   assumedOn(node: string, except?: string): Reservation<P>[] {
     const reservations = this.#assumed.get(node);
     return reservations === undefined ? [] : reservations.filter(({ uid }) => uid !== except);
   }
 
   /**
-   * A filter call has answered: the pod may come to any of these nodes and to no other. It replaces whatever the pod was
-   * promised before.
+   * Records a filter result: the scheduler may bind the pod to any of these nodes and to no other. It replaces any
+   * earlier reservation of the pod.
    */
   reserve({ uid, ...made }: NewReservation<P>): void {
-    // The scheduler's cache is behind: nothing it decides about a pod that has a node can take effect.
+    // The scheduler's cache is outdated: no decision about a pod that already has a node can take effect.
     if (this.#reservations.get(uid)?.kind === 'bound' || this.#settled.has(uid)) return;
     this.withdraw(uid);
     if (made.places.size === 0) return;
@@ -97,13 +99,13 @@ export class Reservations<P> {
     this.#firstEnd = Math.min(this.#firstEnd, made.expires);
   }
 
-  /** The pod is asked about again, so what it was promised before is off: it must not stand in its own way. */
+  /** Ends the reservation of a pod that is filtered again, so that it does not block itself. */
   withdraw(uid: string): void {
     const reservation = this.#reservations.get(uid);
     if (reservation && reservation.kind !== 'bound') this.#end(reservation, 'filtered-again');
   }
 
-  /** The pod was seen on the watch, or in a list. */
+  /** Records a pod from the watch or from a list. */
   observe(sight: ObservedPod<P>): void {
     const { uid, node, nominated } = sight;
     if (sight.terminal) this.#gone(uid, 'terminal');
@@ -112,12 +114,12 @@ export class Reservations<P> {
     else this.#sawWaiting(sight);
   }
 
-  /** The pod is no more. */
+  /** Records that a pod was deleted. */
   deleted(uid: string): void {
     this.#gone(uid, 'deleted');
   }
 
-  /** A node's report has come in; `shown` are the pods in it. */
+  /** Records a node's report; `shown` are the pods in it. */
   reported(node: string, shown: Iterable<string>): void {
     for (const uid of shown) {
       const reservation = this.#reservations.get(uid);
@@ -129,7 +131,9 @@ export class Reservations<P> {
     }
   }
 
-  /** Ends reservations whose time is over. All are looked at only when one may be: filter calls ask each time. */
+  /**
+   * Ends expired reservations. It only checks them all when one may have expired, because every filter call calls this.
+   */
   expire(now: number): void {
     if (now < this.#firstEnd) return;
     this.#firstEnd = Number.POSITIVE_INFINITY;
@@ -187,21 +191,21 @@ export class Reservations<P> {
     this.#add({ ...reservation, id: ++this.#lastId });
   }
 
-  /** The same reservation, on one of its nodes alone. */
+  /** Limits a reservation to one of its nodes. */
   #narrow(reservation: Reservation<P>, node: string, kind: 'nominated' | 'bound'): void {
     this.#remove(reservation);
     this.#add({ ...reservation, kind, places: new Map([[node, reservation.places.get(node)]]), expires: undefined });
   }
 
   /**
-   * The same reservation without one of its nodes, whose report shows the pod: its CPUs are counted there. The report may be
-   * ahead of the pod's own watch, or it may be false: then only its own node is without the reservation.
+   * Removes one node, whose report contains the pod, from a reservation: the report counts its CPUs there. The report
+   * may be ahead of the pod's own watch, or it may be wrong: then only its own node is without the reservation.
    */
   #leave(reservation: Reservation<P>, node: string): void {
     const places = new Map(reservation.places);
     places.delete(node);
     const next = { ...reservation, places };
-    // Set in place: the order of reservations stays.
+    // Replaces the entry in place, which keeps the order of reservations.
     this.#reservations.set(reservation.uid, next);
     if (this.#tentative.has(reservation.uid)) this.#tentative.set(reservation.uid, next);
     for (const other of places.keys()) {

@@ -17,10 +17,10 @@ import { plumbline, remedy } from './remedy.ts';
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-/** The scheduler of a pod; Kubernetes' default if it names none. */
+/** The scheduler of a pod; Kubernetes' default if it has none. */
 export const schedulerOf = ({ spec }: StatePod): string => spec.schedulerName || DEFAULT_SCHEDULER;
 
-/** What shows that a part of Plumbline never saw the pod. */
+/** Signs that a component of Plumbline never saw the pod. */
 export function bypassesOf(facts: VmFacts, pod: StatePod, needs: PlacementNeeds): Cause[] {
   const exclusive = isExclusive(needs);
   const masked = needs.mask !== undefined;
@@ -43,7 +43,10 @@ const SHARED: Cause = {
   ],
 };
 
-/** A launcher that asks for something always has a decision; one with CPUs in it has them as the decision says. */
+/**
+ * Signs that the webhook did not see the pod. A launcher that opts in always has a decision; if the decision lists
+ * CPUs, the launcher has them.
+ */
 function unseen(named: Named, pod: StatePod, needs: PlacementNeeds): Cause[] {
   if (recognizeLauncher(pod).kind !== 'launcher') return [];
   const found = unpadded(pod, needs) ?? undecided(pod, needs);
@@ -56,7 +59,7 @@ function unseen(named: Named, pod: StatePod, needs: PlacementNeeds): Cause[] {
 
 type Unseen = readonly ['WebhookMissed' | 'NotDecided', string];
 
-/** It asks for whole cores, and was not given them. */
+/** The pod asks for whole cores and did not get them. */
 function unpadded(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
   if (!isExclusive(needs) || !wantsWholeCores(pod.metadata)) return undefined;
   const decided = decidedOf(pod.metadata);
@@ -67,7 +70,7 @@ function unpadded(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
   return ['WebhookMissed', what];
 }
 
-/** It asks for something else. What its agent reports of the mask of one that runs is worth more than a check of the mask. */
+/** The pod asks for networks or a mask and has no decision. For a running pod the agent's report about the mask counts instead. */
 function undecided(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
   if (decidedOf(pod.metadata) !== undefined) return undefined;
   const { annotations = {} } = pod.metadata;
@@ -80,8 +83,8 @@ function undecided(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
 }
 
 /**
- * The scheduler of the pod does not ask the extender. Where a scheduler of Plumbline's own runs, that one asks about each of
- * its pods; the cluster's own, where it is configured to ask, does so for pods that request a managed resource.
+ * Signs that the pod's scheduler does not call the extender. Plumbline's own scheduler calls it for each of its pods.
+ * The cluster's scheduler, if so configured, calls it for pods that request a managed resource.
  */
 function unasked(facts: VmFacts, pod: StatePod): Cause[] {
   const scheduler = schedulerOf(pod);

@@ -10,7 +10,7 @@ import {
 import type { VmFacts } from './facts.ts';
 import { type Command, kubectl, plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
 
-/** What commands about a VM name. */
+/** The name in commands about a VM. */
 export type Named = Pick<VmFacts, 'namespace' | 'name' | 'kind'>;
 
 const NODE_AGENT = 'app.kubernetes.io/name=plumbline-node-agent';
@@ -70,12 +70,15 @@ export const readEvents = ({ namespace }: Named, name: string, text: string): Re
     kubectl('-n', namespace, 'get', 'events', '--field-selector', `involvedObject.name=${name}`),
   );
 
-/** Of a VM alone: what no VM made is not started by a command, and of a pod its owner makes another. */
+/**
+ * Remedy: start the VM again. It has no command for an instance without a VM, or for a pod, whose owner creates another
+ * one.
+ */
 export function startAgain(named: Named, text: string, ...first: readonly Command[]): Remedy {
   return remedy('start-again', text, ...first, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
 }
 
-/** Remedy: migrate or restart; for a pod without a VM there is no command. */
+/** Remedy: migrate or restart. A pod without a VM has no command. */
 export const placeAgain = (named: Named): Remedy =>
   remedy(
     'place-again',
@@ -83,7 +86,7 @@ export const placeAgain = (named: Named): Remedy =>
     ...ofVm(named, virtctl('migrate', named.name, '-n', named.namespace)),
   );
 
-/** Remedy: request whole cores in the VM's template and restart; for a pod without a VM there is no command. */
+/** Remedy: request whole cores in the VM's template and restart. A pod without a VM has no command. */
 export function addAnnotation(text: string, named: Named): Remedy {
   const { namespace, name } = named;
   const annotations = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };

@@ -7,7 +7,7 @@ import type { Remedy } from './remedy.ts';
 
 type Maybe<T> = T | null | undefined;
 
-/** A launcher or another pod, as the API server has it. */
+/** A launcher or another pod, from the API server. */
 export interface StatePod extends NeedyPod {
   readonly metadata: NeedyPod['metadata'] & {
     readonly name?: string | undefined;
@@ -45,15 +45,15 @@ interface ContainerStatus {
 
 /** The VirtualMachine. */
 export interface MachineFacts {
-  /** Whether it is switched on. */
+  /** Whether it should run. */
   readonly wanted: boolean;
-  /** What KubeVirt shows of it; '' for nothing. */
+  /** The status that KubeVirt prints; '' if none. */
   readonly says: string;
   /** Why KubeVirt cannot start it. */
   readonly failure?: string | undefined;
-  /** Starts in a row that ended before the guest ran. */
+  /** Number of consecutive starts that ended before the guest ran. */
   readonly failures?: number | undefined;
-  /** Seconds until KubeVirt tries again. */
+  /** Seconds until KubeVirt's next attempt. */
   readonly retryIn?: number | undefined;
 }
 
@@ -61,13 +61,13 @@ export interface MachineFacts {
 export interface InstanceFacts {
   readonly phase: string;
   readonly reason?: string | undefined;
-  /** Why KubeVirt cannot make its launcher. */
+  /** Why KubeVirt cannot create its launcher. */
   readonly refusal?: string | undefined;
-  /** The pause it is in; `atStart`: the one that Plumbline has it start with. */
+  /** The current pause. `atStart`: Plumbline made the VMI start with it. */
   readonly pause?: { readonly atStart: boolean; readonly text: string } | undefined;
 }
 
-/** A launcher that a kubelet rejected and KubeVirt has deleted since, by its Event. */
+/** A launcher that a kubelet rejected and KubeVirt has deleted since, from its Event. */
 export interface RejectionFacts {
   readonly node?: string | undefined;
   readonly reason: string;
@@ -76,15 +76,15 @@ export interface RejectionFacts {
 
 /** The node that the pod is bound to. */
 export interface NodeStateFacts {
-  /** What the condition plumbline.dev/DPUReady says where it is False. */
+  /** Message of the condition plumbline.dev/DPUReady if it is False. */
   readonly deadDpu?: string | undefined;
-  /** Its agent has been silent for too long. */
+  /** Whether its agent's Lease has expired. */
   readonly silent: boolean;
-  /** By its report; undefined where it does not report, or what it reports is ignored. */
+  /** From its report; undefined if it has none or the report is ignored. */
   readonly host?: PlacementHost | undefined;
-  /** CPUs of the pod as a list, by container. */
+  /** CPUs of the pod as a CPU list, by container. */
   readonly assigned: readonly string[];
-  /** What the agent says of the pod's CPU mask. */
+  /** The agent's report about the pod's CPU mask. */
   readonly pinning?:
     | {
         readonly state: 'pinned' | 'unpinned' | 'refused';
@@ -92,38 +92,38 @@ export interface NodeStateFacts {
         readonly message?: string | undefined;
       }
     | undefined;
-  /** Why the agent keeps the pod from starting. */
+  /** Why the agent does not let the pod start. */
   readonly refusedStart?: string | undefined;
 }
 
 /** Plumbline's own scheduler. */
 export interface SchedulerFacts {
-  /** Whether a replica leads; undefined: not known. */
+  /** Whether a replica leads; undefined: unknown. */
   readonly leads?: boolean | undefined;
-  /** Why none leads. */
+  /** Why no replica leads. */
   readonly away?: string | undefined;
 }
 
-/** What would become of the pod on every node. */
+/** The verdict about the pod on every node. */
 export interface SearchFacts {
   readonly groups: readonly NodeGroup[];
   readonly nodes: number;
 }
 
 /**
- * All that the state of a VM or pod is judged by. What an output does not read is left out: then it says less, and nothing
- * else.
+ * All facts that determine the state of a VM or pod. An output omits facts that it does not read; the state then has
+ * fewer details and is otherwise the same.
  */
 export interface VmFacts {
   readonly namespace: string;
-  /** Of the VM, else of its instance, else of the pod. */
+  /** Name of the VM, else of its instance, else of the pod. */
   readonly name: string;
-  /** What it is, as far as commands that name it go; undefined: not known whether a VM made the instance. */
+  /** The kind of object for commands; undefined: unknown whether the instance has a VM. */
   readonly kind: 'vm' | 'vmi' | 'pod' | undefined;
   readonly machine?: MachineFacts | undefined;
   readonly instance?: InstanceFacts | undefined;
   readonly rejection?: RejectionFacts | undefined;
-  /** Annotations of the template or instance, where there is no launcher to read them of. */
+  /** Annotations of the template or instance, if there is no launcher. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
   readonly pod?: StatePod | undefined;
   readonly node?: NodeStateFacts | undefined;
@@ -135,13 +135,13 @@ export interface VmFacts {
         readonly sandbox?: string | undefined;
         readonly evicted?: string | undefined;
         readonly cannotEvict?: string | undefined;
-        /** Why the extender would evict it, were it not configured to hold such pods (`--eviction hold`). */
+        /** Why the extender would evict it without the setting that keeps such pods (`--eviction hold`). */
         readonly cannotStart?: string | undefined;
       }
     | undefined;
 }
 
-/** Something that is true of a VM. */
+/** A fact that explains the state of a VM. */
 export interface Cause {
   readonly reason: Reason;
   /** One line. */

@@ -4,7 +4,7 @@ import type { Reason } from './reasons.ts';
 import { rejectedBefore } from './rejected.ts';
 import { kubectl, type Remedy, remedy, virtctl } from './remedy.ts';
 
-/** A VM that has no launcher. */
+/** The state of a VM without a launcher. */
 export function withoutLauncher(facts: VmFacts): Cause {
   const { machine, instance } = facts;
   const rejected = rejectedBefore(facts);
@@ -35,7 +35,7 @@ function noWord(facts: VmFacts, phase: string, why: string | undefined): Cause {
   return { reason, text, remedies: [readEvents(facts, facts.name, 'see its Events')] };
 }
 
-/** What to do about a launcher that was refused, by who refused it. */
+/** Remedies for a refused launcher, by the component that refused it. */
 const DENIALS: readonly (readonly [RegExp, Reason, (facts: VmFacts) => Remedy])[] = [
   [/failed calling webhook .*plumbline/, 'WebhookUnavailable', bringWebhookBack],
   [/plumbline: /, 'WebhookDenied', () => remedy('correct-vm', 'change the VM as the webhook says')],

@@ -1,8 +1,8 @@
 import type { RefusalKind } from '../placement/verdict.ts';
 
 /**
- * Why a node is rejected whatever Plumbline's own verdict is: by kube-scheduler, or, `too-large`, since the node could
- * not hold the pod if it were empty.
+ * Why a node is rejected independently of Plumbline's verdict: by kube-scheduler, or, `too-large`, because the node
+ * could not hold the pod even if it were empty.
  */
 export type SchedulerRefusal =
   | 'cordoned'
@@ -13,18 +13,20 @@ export type SchedulerRefusal =
   | 'short-of'
   | 'too-large';
 
-/** Nodes of which the same is true. */
+/** Nodes with the same verdict. */
 export interface NodeGroup {
-  /** 'fits', or why not. */
+  /** 'fits', or the reason. */
   readonly kind: 'fits' | RefusalKind | SchedulerRefusal;
   readonly text: string;
   readonly count: number;
-  /** All of them; the one that needs least comes first. */
+  /** All nodes of the group; the one that needs the least comes first. */
   readonly nodes: readonly string[];
-  /** Of the first of them, with its numbers. */
+  /** The detail of the first node, with its numbers. */
   readonly detail: string;
   readonly missing?: number | undefined;
-  /** Of those that fit: CPUs that the first of them would give, and their NUMA nodes; absent where that is not predicted. */
+  /**
+   * If the pod fits: the CPUs that the first node would assign, and their NUMA nodes; absent if that is not predicted.
+   */
   readonly cpus?: readonly number[] | undefined;
   readonly numaNodes?: readonly number[] | undefined;
 }

@@ -14,7 +14,10 @@ const describe = (node: string) => kubectl('describe', 'node', node);
 const top = (node: string) => plumbline('top', node);
 const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`;
 
-/** What a user or operator can do so that nodes of a group take the pod. What is not listed has no remedy of its own. */
+/**
+ * What a user or administrator can do so that nodes of a group accept the pod. Groups that are not listed have no
+ * remedy of their own.
+ */
 const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'in-flight': () =>
     remedy('wait', 'wait: pods on their way to these nodes are about to start, or their promises run out'),
@@ -56,7 +59,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   },
   resources: (node) =>
     remedy('free-resources', `free what is short on ${node} (memory, huge pages or devices)`, describe(node)),
-  // The webhook missed a VM that asks for them already; another remedy covers that.
+  // The webhook missed a VM that already asks for whole cores; another remedy covers that.
   misaligned: (_, __, facts) =>
     facts.pod && wantsWholeCores(facts.pod.metadata)
       ? undefined
@@ -96,10 +99,10 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   tainted: (node) => remedy('tolerate', `tolerate the taint of ${node}, or remove it`, describe(node)),
 };
 
-/** At most so many pieces of advice: who gets a page of them reads none. */
+/** Number of remedies: a user does not read a page of them. */
 const MOST = 3;
 
-/** The remedies, the likeliest first. If no node was ever meant for the pod, a remedy says so. */
+/** The remedies, most likely first. If no node was meant for the pod at all, a remedy says so. */
 export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Remedy[] {
   const found = groups.flatMap((group) => REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? []);
   if (found.length > 0) {

@@ -2,7 +2,7 @@ import { isPausedAtStart, parsePausedStart } from '../launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../names.ts';
 import type { InstanceFacts } from './facts.ts';
 
-/** What of a VMI says whether its guest is paused. */
+/** Fields of a VMI that show whether its guest is paused. */
 export interface PausableInstance {
   readonly metadata: { readonly annotations?: Readonly<Record<string, string>> | undefined };
   readonly status?:
@@ -22,8 +22,8 @@ export interface PausableInstance {
 }
 
 /**
- * The pause that a guest is in, by KubeVirt's condition Paused; undefined while it is not paused. The text is the condition's
- * reason: its message is not bounded, and says the same.
+ * The current pause of a guest, from KubeVirt's condition Paused; undefined while it is not paused. The text is the
+ * condition's reason: its message has the same content and no length limit.
  */
 export function pauseOf({ metadata, status }: PausableInstance): InstanceFacts['pause'] {
   const found = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');

@@ -1,4 +1,4 @@
-/** How far a VM or pod has come. */
+/** Progress of a VM or pod. */
 export type Stage =
   | 'stopped'
   | 'no-launcher'
@@ -13,28 +13,28 @@ export type Stage =
   | 'running';
 
 /**
- * The state: `ok`: as promised; `stopped`: not running, as intended; `waiting`: continues without help, or once there
- * is room; `degraded`: runs, but not as promised, or may be placed badly; `broken`: does not run, or runs without what
- * it needs, until a user or operator acts.
+ * The state. `ok`: as promised; `stopped`: not running, as intended; `waiting`: continues without help, or once there
+ * is room; `degraded`: runs, but not as promised, or may be placed badly; `broken`: does not run, or runs without
+ * something it needs, until a user or administrator acts.
  */
 export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 
 interface Row {
   readonly verdict: Verdict;
-  /** What is true of one VM or of many, to follow their names. */
+  /** A sentence about one VM or many, to follow their names. */
   readonly about: string;
 }
 
 const row = (verdict: Verdict, about: string): Row => ({ verdict, about });
 
-/** The table of states: every reason that any output of Plumbline gives for how a VM or pod is. */
+/** The table of states: every reason in any output of Plumbline about a VM or pod. */
 export const REASONS = {
-  // It is not meant to run, or has ended.
+  // Not meant to run, or ended.
   SwitchedOff: row('stopped', 'switched off'),
   Ended: row('stopped', 'ended by itself'),
   Deleting: row('stopped', 'being deleted'),
 
-  // It has no launcher.
+  // Without a launcher.
   NoInstance: row('broken', 'without an instance of KubeVirt'),
   NoLauncher: row('broken', 'without a launcher of KubeVirt'),
   WebhookUnavailable: row('broken', 'without a launcher: the webhook does not answer'),
@@ -43,7 +43,7 @@ export const REASONS = {
   LimitRangeExceeded: row('broken', 'without a launcher: larger than the LimitRange of the namespace allows'),
   LauncherDenied: row('broken', 'without a launcher: it was denied'),
 
-  // A kubelet, or the extender, sent its launcher away.
+  // A kubelet or the extender refused its launcher.
   UnalignedRejected: row('broken', 'rejected by the kubelet: no whole cores, and none asked for'),
   UnpaddedRejected: row('broken', 'rejected by the kubelet: asks for whole cores, and was not padded'),
   CoresTaken: row('waiting', 'rejected by the kubelet: the cores went to another pod first'),
@@ -52,7 +52,7 @@ export const REASONS = {
   EvictedBeforeStart: row('waiting', 'evicted before the start'),
   Failed: row('broken', 'failed'),
 
-  // It waits for a node.
+  // Waiting for a node.
   Gated: row('waiting', 'held back by scheduling gates'),
   SchedulerAway: row('broken', 'waiting for plumbline-scheduler, of which no replica leads'),
   NotTried: row('waiting', 'not looked at by the scheduler yet'),
@@ -66,14 +66,14 @@ export const REASONS = {
   OtherScheduler: row('waiting', 'with a scheduler of its own'),
   SharedCpus: row('ok', 'without CPUs of its own'),
 
-  // It is on a node and has not started.
+  // On a node, not started.
   Starting: row('waiting', 'starting'),
   ContainerWaiting: row('broken', 'on a node where a container does not start'),
   AllocationRefused: row('waiting', 'refused by the agent of the node'),
   PlaceLost: row('waiting', 'bound to a node that has lost the CPUs they were promised'),
   CannotEvict: row('broken', 'unable to start, and not to be evicted'),
 
-  // Its guest is paused.
+  // The guest is paused.
   PinningNotReported: row('broken', 'paused until the agent of the node reports'),
   PinningRefused: row('broken', 'paused: the agent of the node cannot apply the CPU mask'),
   AboutToResume: row('waiting', 'pinned and about to be resumed'),
@@ -82,7 +82,7 @@ export const REASONS = {
   // On a node, running or not.
   DPUNotReady: row('broken', 'on a node whose DPU is not ready'),
 
-  // It runs.
+  // Running.
   Running: row('ok', 'running'),
   Aligned: row('ok', 'on CPUs of its own, as promised'),
   MaskApplied: row('ok', 'pinned by the CPU mask'),
@@ -101,7 +101,7 @@ export type Reason = keyof typeof REASONS;
 
 const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 
-/** The reason by which a VM is judged, of all that are true of it: the worst, of equals the first. */
+/** The most important of several facts: the worst verdict; the first of equal ones. */
 export function worst<T extends { readonly reason: Reason }>(found: readonly T[]): T | undefined {
   const badness = ({ reason }: T) => BADNESS.indexOf(REASONS[reason].verdict);
   return found.reduce<T | undefined>((a, b) => (a === undefined || badness(b) > badness(a) ? b : a), undefined);

@@ -3,7 +3,7 @@ import { addAnnotation, readEvents, startAgain } from './common-remedies.ts';
 import type { Cause, RejectionFacts, StatePod, VmFacts } from './facts.ts';
 import { plumbline, remedy } from './remedy.ts';
 
-/** The reasons with which kubelets refuse a pod permanently. Each has an Event of that reason. */
+/** Reasons with which kubelets permanently refuse a pod. Each has an Event with that reason. */
 export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
 
 const IF_AGAIN =
@@ -11,7 +11,7 @@ const IF_AGAIN =
 
 type Judged = Omit<Cause, 'text'>;
 
-/** What a kubelet's rejection comes from; undefined for a reason that is none. */
+/** The cause of a kubelet's rejection; undefined if the reason is not a rejection. */
 function judge(
   { reason, message }: Pick<RejectionFacts, 'reason' | 'message'>,
   annotations: VmFacts['annotations'],
@@ -49,7 +49,10 @@ function judge(
   }
 }
 
-/** KubeVirt deletes a rejected VMI with its launcher, waits, and starts another; its Event is all that is left. */
+/**
+ * The cause of an earlier rejection. KubeVirt deletes a rejected VMI with its launcher, waits, and starts another one,
+ * so only the Event is left.
+ */
 export function rejectedBefore(facts: VmFacts): Cause | undefined {
   const { rejection, machine, annotations } = facts;
   const judged = rejection && judge(rejection, annotations, facts);
@@ -62,7 +65,7 @@ export function rejectedBefore(facts: VmFacts): Cause | undefined {
   return { ...judged, text: `${why}; KubeVirt has deleted it${times}${next}` };
 }
 
-/** A pod in phase Failed. */
+/** The state of a pod in phase Failed. */
 export function failedPod(facts: VmFacts, pod: StatePod): Cause {
   const { reason = '', message = '' } = pod.status ?? {};
   const where = of(pod.spec.nodeName);

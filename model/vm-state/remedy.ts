@@ -1,16 +1,16 @@
-/** A command that a user can run as it stands. `virtctl` is KubeVirt's. */
+/** A command that a user can run unchanged. `virtctl` is KubeVirt's. */
 export interface Command {
   readonly program: 'kubectl' | 'plumbline' | 'virtctl';
   readonly args: readonly string[];
 }
 
-/** What to do about a state. */
+/** Advice about a state. */
 export interface Remedy {
   /** Stable, one for each kind of advice. */
   readonly id: RemedyId;
-  /** For people; without the commands. */
+  /** Text for people, without the commands. */
   readonly text: string;
-  /** What shows or does it, in the order to run them; empty where no command can. */
+  /** Commands that show or apply it, in the order to run them; empty if no command can. */
   readonly commands: readonly Command[];
 }
 
@@ -67,13 +67,13 @@ export const virtctl = (...args: readonly string[]): Command => ({ program: 'vir
 
 const PLAIN = /^[-\w./:=@,+%]+$/;
 
-/** The command as a user types it into a shell. */
+/** The command in shell syntax. */
 export function commandText({ program, args }: Command): string {
   const quoted = args.map((arg) => (PLAIN.test(arg) ? arg : `'${arg.replaceAll("'", String.raw`'\''`)}'`));
   return [program, ...quoted].join(' ');
 }
 
-/** The whole of it in a line. */
+/** The remedy with its commands in one line. */
 export function remedyText({ text, commands }: Pick<Remedy, 'text' | 'commands'>): string {
   if (commands.length === 0) return text;
   return `${text}: ${commands.map(commandText).join('; ')}`;

@@ -13,10 +13,13 @@ import { bringDpuBack, checkAgent, correctMask, type Named, placeAgain } from '.
 import type { Cause, InstanceFacts, NodeStateFacts, VmFacts } from './facts.ts';
 import { plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
 
-/** What of a pod's needs its state depends on while it runs. */
+/** Needs that affect the state of a running pod. */
 export type RunningNeeds = Pick<PlacementNeeds, 'request' | 'networks' | 'mask' | 'spansCells'>;
 
-/** Where a pod runs, whether it is as it was promised, and whether its network lives; what is in order comes last. */
+/**
+ * Facts about a running pod: whether it is as promised, whether its network works, and where it runs. Facts that need
+ * no action come last.
+ */
 export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   const dead = node?.deadDpu;
@@ -93,7 +96,7 @@ function farFrom(
   ];
 }
 
-/** A VM on shared CPUs with a mask: whether its agent has put its vCPUs there. */
+/** The state of a VM without dedicated CPUs and with a mask: whether its agent has pinned its vCPUs. */
 export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
   const { pinning } = facts.node ?? {};
   const about = pinning?.message === undefined ? '' : `: ${pinning.message}`;
@@ -107,7 +110,7 @@ export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Caus
   return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
 }
 
-/** A VM whose launcher runs and whose guest is paused, and what ends that. */
+/** The state of a VM whose launcher runs and whose guest is paused, and what ends the pause. */
 export function pausedVm(
   facts: Named & Pick<VmFacts, 'node'>,
   at: string,

@@ -2,11 +2,11 @@ import { bringDpuBack, readEvents } from './common-remedies.ts';
 import type { Cause, StatePod, VmFacts } from './facts.ts';
 import { kubectl, plumbline, type Remedy, remedy } from './remedy.ts';
 
-/** How the kubelet words the agent's refusal before a container starts. */
+/** The kubelet's message when the agent refuses a container before its start. */
 const BEFORE_START = 'PreStartContainer rpc failed';
 const REFUSED = 'code = FailedPrecondition desc = ';
 
-/** On a node, not running yet. */
+/** The state of a pod that has a node and does not run yet. */
 export function startingPod(facts: VmFacts, pod: StatePod): Cause {
   const at = pod.spec.nodeName ?? '';
   const { sandbox, cannotEvict, cannotStart } = facts.events ?? {};
@@ -43,7 +43,7 @@ export function startingPod(facts: VmFacts, pod: StatePod): Cause {
   return { reason: 'ContainerWaiting', text, remedies: [readEvents(facts, name, 'see its Events')] };
 }
 
-/** The agent keeps it from starting, since its CPUs are not those it was promised. */
+/** The agent does not let the pod start, because its CPUs differ from its reservation. */
 export function allocationRefused(at: string, why: string): Cause {
   const text = 'wait: the extender evicts it, so that its owner makes another one; if it stays, see why';
   return {
@@ -55,18 +55,21 @@ export function allocationRefused(at: string, why: string): Cause {
 
 const PROMISED = 'can no longer give the pod the CPUs it was promised';
 
-/** As the extender says it in the Events of a pod that its kubelet would refuse now. */
+/** The extender's text in the Events of a pod that its kubelet would refuse now. */
 export const placeLostText = (node: string): string => `node ${node} ${PROMISED}: its kubelet would refuse the pod`;
 
 const isPlaceLost = (message: string): boolean => message.includes(PROMISED);
 
-/** Whether its kubelet has not admitted it yet: one that it has admitted has CPUs, whatever was predicted. */
+/** Whether its kubelet has not admitted it yet. A pod that was admitted has CPUs, whatever the prediction was. */
 function isUntouched({ node }: VmFacts, { status }: StatePod): boolean {
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   return statuses.length === 0 && (node?.assigned ?? []).length === 0;
 }
 
-/** Of a pod that the extender holds where it cannot start: its owner makes another one, which goes elsewhere. */
+/**
+ * Remedy for a pod that the extender keeps although it cannot start there: its owner creates another one, which is
+ * placed elsewhere.
+ */
 const deletePod = ({ namespace }: VmFacts, name: string): Remedy =>
   remedy(
     'delete-pod',

@@ -9,17 +9,17 @@ import { pausedVm, type RunningNeeds, runningPod } from './running.ts';
 import { startingPod } from './starting.ts';
 import { waitingPod } from './waiting.ts';
 
-/** How a VM or pod is: what every output says of it. */
+/** The state of a VM or pod, the same in every output. */
 export interface VmState {
   readonly state: Stage;
   readonly verdict: Verdict;
-  /** The worst thing that is true of it. */
+  /** The most important reason. */
   readonly reason: Reason;
   /** One line. */
   readonly text: string;
-  /** What else is true of it. */
+  /** The other facts. */
   readonly causes: readonly Cause[];
-  /** What would help, the likeliest first; of the reason, then of the other causes. */
+  /** Remedies, most likely first: those of the reason, then those of the other causes. */
   readonly remedies: readonly Remedy[];
 }
 
@@ -49,9 +49,9 @@ export function vmState(facts: VmFacts): VmState {
 }
 
 /**
- * The state of a running pod, for callers that keep only the needs of a pod.
- * @param needs undefined where they cannot be read
- * @param bypasses what `bypassesOf` made of the whole pod
+ * The state of a running pod, for callers that keep only the needs of pods.
+ * @param needs undefined if they cannot be parsed
+ * @param bypasses the result of `bypassesOf` for the whole pod
  */
 export function runningState(
   facts: VmFacts,

@@ -5,8 +5,9 @@ import { judgeHost, type RefusalKind, type Refused } from '../placement/verdict.
 export const FOR_ROOM: readonly RefusalKind[] = ['too-few-whole-cores', 'too-few-cpus', 'resources', 'no-common-node'];
 
 /**
- * Why a node could not hold a pod if it were empty; undefined: it could, or it is something else than room that it lacks.
- * @throws ParseError if a list of the report is no CPU list
+ * Why a node could not hold a pod even if it were empty. Undefined if it could, or if it lacks something other than
+ * room.
+ * @throws ParseError if a list of the report is not a CPU list
  */
 export function tooLargeFor(needs: PlacementNeeds, host: PlacementHost): Refused | undefined {
   const verdict = judgeHost(needs, withAssignments(host, []), [], 'count-check');

@@ -6,7 +6,7 @@ import type { NodeGroup } from './node-groups.ts';
 import { nodeRemedies } from './node-remedies.ts';
 import { kubectl, type Remedy, remedy } from './remedy.ts';
 
-/** A pod that waits for a node: why. */
+/** Why a pod waits for a node. */
 export function waitingPod(facts: VmFacts, pod: StatePod): Cause {
   const gates = (pod.spec.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) {
@@ -43,11 +43,11 @@ function searched(facts: VmFacts, search: SearchFacts): Cause {
   return { reason: isTooLarge(groups) ? 'TooLarge' : 'NoNodeFits', text, remedies };
 }
 
-/** Nodes that were never meant for the pod do not make it any smaller. */
+/** Groups of nodes that were never meant for the pod; they say nothing about its size. */
 const NEVER_MEANT: readonly NodeGroup['kind'][] = ['not-selected', 'no-such-network', 'tainted'];
 const TOO_LARGE: readonly NodeGroup['kind'][] = ['too-large', 'larger-than-cells'];
 
-/** Whether no VM that ends, and nothing that is repaired, would give it a node. */
+/** Whether the pod would have no node even if VMs end or nodes are repaired. */
 function isTooLarge(groups: readonly NodeGroup[]): boolean {
   const meant = groups.filter(({ kind }) => !NEVER_MEANT.includes(kind));
   return meant.length > 0 && meant.every(({ kind }) => TOO_LARGE.includes(kind));

@@ -1,10 +1,10 @@
 import { isObject, type Json, type JsonObject, type KubeObject } from '../objects.ts';
 import { ApiError } from './errors.ts';
 
-/** What a webhook decided, its answer checked for form. */
+/** A webhook's decision; the form of its response is checked. */
 export interface Verdict {
   readonly allowed: boolean;
-  /** The decoded operations, present when there is a patch. */
+  /** The decoded operations, if there is a patch. */
   readonly patch?: Json;
   readonly warnings: readonly string[];
   readonly status: JsonObject | undefined;
@@ -13,9 +13,9 @@ export interface Verdict {
 const REVIEW = 'admission.k8s.io/v1, Kind=AdmissionReview';
 
 /**
- * Reads an AdmissionReview v1 answer as strictly as the API server.
- * @param mutating false for validating webhooks, which may not patch
- * @throws Error if the uid is not echoed, the kind is wrong, or patch and patchType do not come together
+ * Parses an AdmissionReview v1 response as strictly as the API server.
+ * @param mutating false for validating webhooks, which must not patch
+ * @throws Error if the uid differs, the kind is wrong, or only one of patch and patchType is present
  */
 export function readVerdict(answer: Json, uid: string, mutating: boolean): Verdict {
   if (!isObject(answer) || !isObject(answer.response)) throw invalidAnswer('webhook response was absent');
@@ -48,7 +48,7 @@ function decodePatch(patch: string): Json {
   try {
     return JSON.parse(Buffer.from(patch, 'base64').toString('utf8')) as Json;
   } catch (error) {
-    // Not the webhook's call that failed but its patch: the API server answers 500 whatever the failure policy.
+    // The call succeeded but its patch failed: the API server responds with 500 whatever the failure policy is.
     throw new ApiError(500, 'InternalError', `Internal error occurred: ${(error as Error).message}`, undefined, {
       cause: error,
     });
@@ -59,7 +59,7 @@ function invalidAnswer(why: string): Error {
   return new Error(`received invalid webhook response: ${why}`);
 }
 
-/** The refusal that a webhook's `allowed: false` becomes; its code is at least 400. */
+/** The refusal for a webhook's `allowed: false`; its code is at least 400. */
 export function denial(webhook: string, status: JsonObject | undefined): ApiError {
   const by = `admission webhook "${webhook}" denied the request`;
   const said = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
@@ -68,15 +68,15 @@ export function denial(webhook: string, status: JsonObject | undefined): ApiErro
   return new ApiError(code, reason, said === undefined ? `${by} without explanation` : `${by}: ${String(said)}`);
 }
 
-/** Warnings longer than this are cut once all of them together pass the second bound (characters). */
+/** A warning longer than this is cut if all warnings together exceed the second limit, in characters. */
 const LONG_WARNING = 256;
 const MUCH_WARNING = 4096;
 
-/** The warnings that reach the client: all whole while they are short together, else each cut. */
+/** The warnings for the client: complete if they are short together, else each cut. */
 export function boundedWarnings(warnings: readonly string[]): string[] {
   const total = warnings.reduce((sum, text) => sum + text.length, 0);
   return total <= MUCH_WARNING ? [...warnings] : warnings.map((text) => text.slice(0, LONG_WARNING));
 }
 
-/** A webhook's view of an object: no fields that are undefined. */
+/** The form of an object for a webhook: without undefined fields. */
 export const reviewed = (object: KubeObject | undefined): Json => (object ? structuredClone(object) : null);

@@ -15,7 +15,7 @@ import { type Webhook, webhooksOf } from './webhook-configuration.ts';
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
-/** One request on its way to storage. */
+/** One write request. */
 export interface Attributes {
   readonly operation: Operation;
   readonly type: ResourceType;
@@ -30,14 +30,14 @@ export interface Attributes {
 
 export interface Admission {
   /**
-   * The object after every mutating webhook that its configurations name, once all validating ones agree.
-   * @throws ApiError the refusal; 500 where a webhook cannot be called and its failurePolicy is Fail, or where a patch
-   *   does not apply
+   * The object after all mutating webhooks of its configurations, if all validating ones accept it.
+   * @throws ApiError the refusal; 500 if a webhook with failurePolicy Fail cannot be called, or if a patch does not
+   * apply
    */
   admit(attributes: Attributes): Promise<KubeObject | undefined>;
 }
 
-/** Calls admission webhooks the way the API server does, from the configurations in the store. */
+/** Creates admission that calls webhooks as the API server does, from the configurations in the store. */
 export function createAdmission(store: Store, client: WebhookClient): Admission {
   const webhooks = (type: ResourceType) =>
     (store.list(collectionOf(type)) ?? []).flatMap(([, configuration]) => webhooksOf(configuration));
@@ -55,7 +55,7 @@ export function createAdmission(store: Store, client: WebhookClient): Admission 
     }
   };
 
-  /** Runs one webhook; the object it leaves behind. */
+  /** Calls one webhook and returns the resulting object. */
   const mutate = async (webhook: Webhook, attributes: Attributes): Promise<KubeObject | undefined> => {
     const verdict = await review(webhook, attributes, true);
     if (!verdict) return attributes.object;
@@ -78,7 +78,7 @@ export function createAdmission(store: Store, client: WebhookClient): Admission 
       object = await mutate(webhook, { ...attributes, object });
       seen.set(webhook, object);
     }
-    // Once more for those that asked for it and whose object a later webhook has changed.
+    // Reinvokes webhooks that requested it if a later webhook has changed their object.
     for (const webhook of all) {
       if (webhook.reinvocationPolicy !== 'IfNeeded') continue;
       if (!seen.has(webhook) || sameJson(seen.get(webhook), object)) continue;
@@ -91,7 +91,7 @@ export function createAdmission(store: Store, client: WebhookClient): Admission 
   return {
     async admit(attributes) {
       const { type } = attributes;
-      // The webhooks' own configurations are never sent to webhooks: a broken one could not be repaired.
+      // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.
       if (type.group === MUTATING_WEBHOOKS.group) return attributes.object;
       const draft = attributes.object && draftOf(attributes.object);
       const object = await mutateAll({ ...attributes, object: draft });

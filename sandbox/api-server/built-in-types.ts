@@ -163,7 +163,7 @@ export const VIRTUAL_MACHINES = define({
   custom: true,
   columns: columns.VIRTUAL_MACHINE,
 });
-/** KubeVirt's definition of instances has no status subresource: virt-controller and virt-handler write whole objects. */
+/** KubeVirt's CRD of instances has no status subresource: virt-controller and virt-handler write whole objects. */
 export const VIRTUAL_MACHINE_INSTANCES = define<VirtualMachineInstance>({
   group: 'kubevirt.io',
   version: 'v1',

@@ -1,10 +1,10 @@
 import type { JsonObject } from '../objects.ts';
 
-/** As of the query parameter: refused, warned of, or accepted. */
+/** Values of the query parameter: unknown fields are refused, cause a warning, or are accepted. */
 export const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
 export type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
 
-/** Who asks: what a bearer token stands for, and what webhooks receive. */
+/** The caller: the user of a bearer token, as webhooks receive it. */
 export interface User {
   readonly username: string;
   readonly uid?: string;
@@ -12,26 +12,26 @@ export interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What surrounds one request, whatever its verb. */
+/** Properties of a request that do not depend on its verb. */
 export interface Call {
   readonly user: User;
   readonly dryRun: boolean;
-  /** What the client calls itself; needed for server-side apply. */
+  /** The client's name as field manager; required for server-side apply. */
   readonly fieldManager?: string;
-  /** What happens to fields that the type does not have; undefined: no check, which is faster. */
+  /** Treatment of fields that the type does not have; undefined: no check, which is faster. */
   readonly fieldValidation?: FieldValidation;
-  /** Adds a Warning header to the answer. */
+  /** Adds a Warning header to the response. */
   warn(text: string): void;
 }
 
-/** DeleteOptions, as far as they are heeded. */
+/** The supported fields of DeleteOptions. */
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number;
   readonly propagationPolicy?: string;
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
 
-/** The options object of a verb, as admission webhooks see it. */
+/** The options object of a verb, for admission webhooks. */
 export function optionsObject(kind: 'CreateOptions' | 'UpdateOptions' | 'DeleteOptions', call: Call): JsonObject {
   return {
     apiVersion: 'meta.k8s.io/v1',

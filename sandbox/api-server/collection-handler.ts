@@ -11,7 +11,7 @@ import { tableOf, wantsTable } from './table.ts';
 import { streamWatch } from './watch-stream.ts';
 
 /**
- * Answers a request on a collection. Lists and watches write their answer themselves and return undefined.
+ * Handles a request on a collection. Lists and watches write their own response and return undefined.
  * @throws ApiError
  */
 export async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Call): Promise<Answer | undefined> {

@@ -1,7 +1,7 @@
 import { at, type Json, type KubeObject } from '../objects.ts';
 import type { Column } from './resource-types.ts';
 
-/** What `kubectl get` prints for each resource: the columns of the real server, as far as the sandbox has the data. */
+/** Columns of `kubectl get` for each resource: those of the real server, as far as the sandbox has the data. */
 
 const show = (value: Json | undefined, absent = '<none>'): Json =>
   value === undefined || value === null || value === '' ? absent : value;
@@ -14,7 +14,7 @@ const path = (name: string, keys: string[], priority = 0, absent?: string): Colu
 
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 
-/** Time since then as kubectl writes it: 8s, 5m12s, 3h, 4d. */
+/** The age in kubectl's notation: 8s, 5m12s, 3h, 4d. */
 export function age(since: string | undefined, now: number): string {
   if (since === undefined) return '<unknown>';
   const seconds = Math.max(0, Math.floor((now - Date.parse(since)) / 1000));
@@ -144,7 +144,7 @@ const condition = (name: string, type: string): Column => ({
   },
 });
 
-/** As in Plumbline's own definition of the type. */
+/** As in Plumbline's own CRD. */
 export const NODE_TOPOLOGY: readonly Column[] = [
   NAME,
   path('Policy', ['status', 'cpuManager', 'policy']),

@@ -5,8 +5,9 @@ import { collectionOf } from './resource-types.ts';
 import type { Store } from './store.ts';
 
 /**
- * Serves what CustomResourceDefinitions define, for as long as they are there: names, scope, the status subresource
- * and printer columns of the storage version. Of schemas only the fields are checked, where a client asks for it; nothing is pruned.
+ * Serves the types of CustomResourceDefinitions while these exist: names, scope, the status subresource and printer
+ * columns of the storage version. Of their schemas only field names are checked, if a client requests it; nothing is
+ * pruned.
  */
 export function registerCustomResources(store: Store, catalogue: ResourceCatalogue, definitions: ResourceType): void {
   const collection = collectionOf(definitions);
@@ -56,7 +57,7 @@ function typeOf(definition: KubeObject): ResourceType | undefined {
   };
 }
 
-/** A printer column whose path is a plain walk of keys and indices, as `.spec.x` or `.status.conditions[0].type`. */
+/** A printer column whose path consists only of keys and indexes, such as `.spec.x` or `.status.conditions[0].type`. */
 function printerColumn({ name, type, jsonPath, priority }: JsonObject): Column {
   const path = String(jsonPath)
     .replace(/\[(\d+)\]/g, '.$1')

@@ -4,11 +4,11 @@ import { conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { ResourceType } from './resource-types.ts';
 
-/** What a DELETE does: mark the object and wait for its kubelet or its finalizers, remove it, or nothing new. */
+/** The effect of a DELETE: mark the object and wait for its kubelet or its finalizers, remove it, or change nothing. */
 export type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
 
 /**
- * Decides on a DELETE.
+ * Decides the effect of a DELETE.
  * @throws ApiError 409 if a precondition does not hold
  */
 export function deletionOf(type: ResourceType, object: KubeObject, options: DeleteOptions, now: number): Deletion {
@@ -17,7 +17,7 @@ export function deletionOf(type: ResourceType, object: KubeObject, options: Dele
   const { metadata } = object;
   const held = (metadata.finalizers?.length ?? 0) > 0;
   if (!held && grace === 0) return { kind: 'remove' };
-  // A second deletion may only shorten the wait.
+  // A second deletion can only shorten the grace period.
   const before = metadata.deletionGracePeriodSeconds;
   if (metadata.deletionTimestamp !== undefined && (before ?? 0) <= grace) return { kind: 'none' };
   const marked = draftOf(object);
@@ -26,7 +26,7 @@ export function deletionOf(type: ResourceType, object: KubeObject, options: Dele
   return { kind: 'mark', object: marked };
 }
 
-/** Whether an update took the last finalizer of an object whose time is up. */
+/** Whether an update removed the last finalizer of an object that is being deleted. */
 export function isFinished({ metadata }: KubeObject): boolean {
   return (
     metadata.deletionTimestamp !== undefined &&
@@ -35,7 +35,7 @@ export function isFinished({ metadata }: KubeObject): boolean {
   );
 }
 
-/** Only pods are deleted gracefully, and only those that some kubelet runs. */
+/** Seconds of grace. Only pods on a node are deleted gracefully. */
 function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: DeleteOptions): number {
   if (type.kind !== 'Pod') return 0;
   const phase = at(object, 'status', 'phase');

@@ -3,7 +3,7 @@ import type { ResourceCatalogue, ResourceType } from './resource-types.ts';
 
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
-/** Subresources that are objects of other groups. */
+/** Subresources whose objects belong to other groups. */
 const SUBRESOURCES: Readonly<
   Record<string, readonly { name: string; group?: string; version?: string; kind: string }[]>
 > = {
@@ -13,7 +13,7 @@ const SUBRESOURCES: Readonly<
   ],
 };
 
-/** What the server says about itself at `path`, or undefined if the path is none of discovery's. */
+/** The discovery document at `path`, or undefined if discovery has no such path. */
 export function discover(catalogue: ResourceCatalogue, path: string, serverAddress: string): JsonObject | undefined {
   const trimmed = path.replace(/\/+$/, '');
   if (trimmed === '/version') return VERSION;

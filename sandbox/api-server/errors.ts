@@ -1,7 +1,7 @@
 import { PlumblineError } from '../../model/errors.ts';
 import type { JsonObject } from '../objects.ts';
 
-/** One entry of a Status' details: which field, what is wrong with it. */
+/** One entry in the details of a Status: the field and its error. */
 export interface Cause {
   readonly reason: string;
   readonly field?: string;
@@ -17,7 +17,7 @@ interface Details {
   readonly retryAfterSeconds?: number;
 }
 
-/** A refusal of the API server, as the Status that goes out with it. `code` is the Status' reason. */
+/** An error of the API server, with the Status that the client receives. `code` is the reason of the Status. */
 export class ApiError extends PlumblineError {
   /** The HTTP status code. */
   readonly http: number;
@@ -43,7 +43,7 @@ export class ApiError extends PlumblineError {
   }
 }
 
-/** What an error names: the plural, and the group unless it is core. */
+/** The resource in an error: its plural, and its group unless it is core. */
 export interface Named {
   readonly plural: string;
   readonly kind: string;

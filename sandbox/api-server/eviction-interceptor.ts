@@ -4,10 +4,12 @@ import { ApiError } from './errors.ts';
 export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
 
 /**
- * Judges the eviction of a pod as virt-api's webhook for pods/eviction does: a launcher whose VM is to migrate on an eviction
- * stays, and so does one whose guest has never started, since it cannot migrate. The migration itself is not begun here.
+ * Decides about the eviction of a pod as virt-api's webhook for pods/eviction does. It denies the eviction of a
+ * launcher whose VM migrates on eviction, and of one whose guest has never started, because that cannot migrate. It
+ * does not start the migration.
+ *
  * Source: KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go
- * @param findVmi of the pod's namespace
+ * @param findVmi finds a VMI in the pod's namespace
  * @returns why the eviction is denied, with status 429; undefined if it is not
  */
 export function evictionDenial(
@@ -34,7 +36,7 @@ export function evictionDenial(
   return `Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`;
 }
 
-/** The same, as the API server's answer to an eviction. @throws ApiError 429 */
+/** The same decision as an error of the API server. @throws ApiError 429 */
 export function interceptEviction(pod: Pod, findVmi: (name: string) => VirtualMachineInstance | undefined): void {
   const why = evictionDenial(pod, findVmi);
   if (why === undefined) return;

@@ -19,8 +19,8 @@ const COLLECTOR: Call = {
 };
 
 /**
- * Deletes what a deleted object leaves behind: everything whose ownerReferences name its uid and no other object that
- * still lives. Background deletion only; foreground and orphan policies count as background.
+ * Deletes the dependents of a deleted object: everything whose ownerReferences contain its uid and no other existing
+ * object. Background deletion only; the policies foreground and orphan count as background.
  */
 export function collectGarbage({ store, registry, catalogue, onFault }: GarbageDeps): void {
   const isAlive = (uid: string) => [...store.all()].some(({ object }) => object.metadata.uid === uid);

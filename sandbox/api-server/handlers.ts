@@ -8,8 +8,8 @@ import { type Exchange, type HandlerDeps, includeOf, readDryRun, readFieldValida
 import { tableOf, wantsTable } from './table.ts';
 
 /**
- * Answers a request on a resource, with the warnings of the webhooks it passed.
- * @throws ApiError what the caller turns into a Status
+ * Handles a request on a resource and returns the warnings of its webhooks.
+ * @throws ApiError; the caller converts it into a Status
  */
 export async function handleResource(deps: HandlerDeps, exchange: Exchange): Promise<void> {
   const { request, response, route, user, query } = exchange;
@@ -36,7 +36,7 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
     setWarnings(exchange, warnings);
     throw error;
   } finally {
-    // Whatever was not read is in the way of the next request on this connection.
+    // An unread body would precede the next request on this connection.
     request.resume();
   }
 }
@@ -46,7 +46,7 @@ function setWarnings({ response }: Exchange, warnings: readonly string[]): void 
   response.setHeader('warning', boundedWarnings(warnings).map(warningHeader));
 }
 
-/** One object as the client wants it: itself, or a Table of one row. */
+/** One object in the form that the client requested: the object, or a Table with one row. */
 function shaped(deps: HandlerDeps, { request, route, query }: Exchange, { body }: Answer) {
   if (body.kind !== route.type.kind || !wantsTable(request.headers.accept)) return body;
   const object = body as KubeObject;

@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import type { Json, JsonObject } from '../objects.ts';
 import { badRequest, tooLarge, unsupportedMediaType } from './errors.ts';
 
-/** The API server's own bound on a request's body, in bytes. */
+/** Limit of a request's body in bytes, as in the API server. */
 const MOST_BYTES = 3 * 1024 * 1024;
 
 export const contentType = (request: IncomingMessage) =>
@@ -11,7 +11,7 @@ export const contentType = (request: IncomingMessage) =>
 
 /**
  * The decoded body, or undefined if there is none.
- * @throws ApiError 400 if it is no JSON (or YAML where the client says so), 413, 415 for protobuf
+ * @throws ApiError 400 if it is not JSON (or YAML, if the client declares that), 413, 415 for protobuf
  */
 export async function readBody(request: IncomingMessage): Promise<Json | undefined> {
   const chunks: Buffer[] = [];
@@ -34,7 +34,7 @@ export async function readBody(request: IncomingMessage): Promise<Json | undefin
   }
 }
 
-/** Answers with JSON. Content-Length is always set. */
+/** Responds with JSON. Content-Length is always set. */
 export function sendJson(response: ServerResponse, status: number, body: JsonObject): void {
   const bytes = Buffer.from(JSON.stringify(body));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length });

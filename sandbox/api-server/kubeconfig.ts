@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 
-/** What a client needs to reach the server as a user. */
+/** Data with which a client connects to the server as a user. */
 export interface Access {
   readonly server: string;
   /** The certificate authority, PEM. */
@@ -11,7 +11,7 @@ export interface Access {
   readonly namespace?: string;
 }
 
-/** A kubeconfig file's text, everything embedded. */
+/** The text of a kubeconfig file with embedded certificates and token. */
 export function kubeconfig({ server, ca, token, name = 'plumbline-sandbox', namespace }: Access): string {
   return stringify({
     apiVersion: 'v1',

@@ -7,23 +7,23 @@ import type { Store } from './store.ts';
 export interface ListOptions {
   readonly namespace?: string | undefined;
   readonly matches: Predicate;
-  /** At most so many objects; 0 for all. */
+  /** Largest number of objects; 0 for all. */
   readonly limit?: number;
-  /** What the page before gave. */
+  /** The continue token of the previous page. */
   readonly token?: string | undefined;
 }
 
 export interface Page {
   readonly items: readonly KubeObject[];
-  /** The version of the list, from which a watch continues. */
+  /** The version of the list; a watch can continue from it. */
   readonly version: number;
   readonly token?: string;
   readonly remaining?: number;
 }
 
 /**
- * Lists by key. Every page of one listing shows the state at the first page's version.
- * @throws ApiError 400 on a token that is none, 410 when the first page is too long ago
+ * Lists objects by key. Every page of a list has the state at the version of the first page.
+ * @throws ApiError 400 for an invalid token, 410 if the first page is too old
  */
 export function listPage(store: Store, type: ResourceType, options: ListOptions): Page {
   const { namespace, matches, limit = 0, token } = options;

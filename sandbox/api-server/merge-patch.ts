@@ -1,6 +1,9 @@
 import { isObject, type Json } from '../objects.ts';
 
-/** A JSON merge patch (RFC 7386): objects merge, null removes, everything else replaces. The target is not changed. */
+/**
+ * Applies a JSON merge patch (RFC 7386): objects merge, null removes, everything else replaces. Does not change the
+ * target.
+ */
 export function applyMergePatch(target: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;
   const merged = isObject(target) ? { ...target } : {};

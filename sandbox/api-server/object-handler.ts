@@ -24,7 +24,7 @@ export const success = (details?: JsonObject): JsonObject => ({
 });
 
 /**
- * Answers a request on one object or its subresource.
+ * Handles a request on one object or its subresource.
  * @throws ApiError
  */
 export async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
@@ -76,14 +76,14 @@ async function handleDelete(deps: HandlerDeps, exchange: Exchange, target: Targe
   const options = await readDeleteOptions(exchange);
   const { object, gone } = await deps.registry.delete(target, options, call);
   if (type.kind === NAMESPACES.kind && type.group === '' && gone && !call.dryRun) emptyNamespace(deps.store, name);
-  // The answer is the object for pods and for objects that are only marked for deletion.
+  // The response contains the object if it is a pod or only marked for deletion.
   if (!gone || type.kind === 'Pod') return { status: 200, body: object };
   const { uid = '' } = object.metadata;
   const details = { name, kind: type.plural, uid, ...(type.group !== '' && { group: type.group }) };
   return { status: 200, body: success(details) };
 }
 
-/** A namespace goes with everything in it. The real one takes its time over this; here it is done at once. */
+/** Deletes everything in a namespace. The real server does this over time; here it happens at once. */
 function emptyNamespace(store: Store, namespace: string): void {
   for (const { collection, key, object } of [...store.all()]) {
     if (object.metadata.namespace === namespace) store.remove(collection, key);

@@ -2,7 +2,7 @@ import type { JsonObject } from '../objects.ts';
 import { apiVersionOf, type ResourceType } from './resource-types.ts';
 import { referenceTo } from './unknown-fields.ts';
 
-/** What kubectl looks for before it leaves the validation of fields to the server. */
+/** kubectl leaves the validation of fields to the server only if it finds these. */
 const WRITE_PARAMETERS = ['dryRun', 'fieldManager', 'fieldValidation'].map((name) => ({
   name,
   in: 'query',
@@ -10,12 +10,12 @@ const WRITE_PARAMETERS = ['dryRun', 'fieldManager', 'fieldValidation'].map((name
 }));
 
 const PATCH_FORMATS = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml'];
-/** Not of custom resources. */
+/** Custom resources do not support it. */
 const STRATEGIC = 'application/strategic-merge-patch+json';
 
 const ANY: JsonObject = { type: 'object' };
 
-/** The paths of a type's collection and objects, as far as clients look at them. */
+/** The paths of a type's collection and objects, limited to the parts that clients use. */
 export function pathsOf(type: ResourceType, component: string): JsonObject {
   const { group, namespaced, plural } = type;
   const root = `/${group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;

@@ -5,12 +5,12 @@ import { pathsOf } from './openapi-paths.ts';
 import { apiVersionOf, type ResourceCatalogue, type ResourceType } from './resource-types.ts';
 import { referenceOf, referenceTo, unknownFields } from './unknown-fields.ts';
 
-/** Schemas by the names that they have in a real API server's documents. */
+/** Schemas with the names that they have in the documents of a real API server. */
 export type Components = Readonly<Record<string, JsonObject>>;
 
-/** The types that are served, as OpenAPI v3 describes them. */
+/** The served types as OpenAPI v3. */
 export interface OpenApi {
-  /** The index at /openapi/v3, or the document of one group and version below it; undefined for any other path. */
+  /** The index at /openapi/v3, or the document of a group and version below it; undefined for any other path. */
   document(path: string): JsonObject | undefined;
   /** Paths of the fields of an object that its type does not have. */
   unknownFields(type: ResourceType, object: KubeObject): string[];
@@ -20,16 +20,17 @@ const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const ROOT = '/openapi/v3';
 
 /**
- * Reads the components that test/sandbox/openapi/generate.ts took from a real API server.
- * @throws Error if the file is not there: `npm run build` copies it
+ * Reads the components that test/sandbox/openapi/generate.ts extracted from a real API server.
+ * @throws Error if the file is missing; `npm run build` copies it
  */
 export async function readComponents(path: string): Promise<Components> {
   return JSON.parse(await readFile(path, 'utf8')) as Components;
 }
 
 /**
- * @param published schemas of built-in types and of those of KubeVirt and Plumbline; a type without one takes any fields,
- * unless its CustomResourceDefinition has a schema
+ * Creates the OpenAPI documents.
+ * @param published schemas of built-in types and of the types of KubeVirt and Plumbline; a type without one accepts any
+ * fields, unless its CustomResourceDefinition has a schema
  */
 export function createOpenApi(catalogue: ResourceCatalogue, published: Components): OpenApi {
   const kinds = new Map<string, string>();
@@ -44,7 +45,7 @@ export function createOpenApi(catalogue: ResourceCatalogue, published: Component
     kinds.get(`${group}/${version}/${kind}`) ?? [...group.split('.').reverse(), version, kind].join('.');
   const schemaOf = (type: ResourceType): JsonObject => published[componentOf(type)] ?? ownSchema(type);
 
-  /** The schemas of types, with all that they refer to. */
+  /** The schemas of types, with all schemas that they refer to. */
   const withReferences = (types: readonly ResourceType[]): JsonObject => {
     const found: JsonObject = {};
     const add = (name: string, schema: JsonObject | undefined): void => {
@@ -87,10 +88,10 @@ export function createOpenApi(catalogue: ResourceCatalogue, published: Component
   };
 }
 
-/** Of `api/v1` or `apis/kubevirt.io/v1`. */
+/** The apiVersion in `api/v1` or `apis/kubevirt.io/v1`. */
 const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
 
-/** Of a type that a CustomResourceDefinition in the cluster makes, or that nothing is published of. */
+/** The schema of a type that comes from a CustomResourceDefinition in the cluster or that has no published schema. */
 function ownSchema({ schema, group, version, kind }: ResourceType): JsonObject {
   const properties = isObject(schema?.properties) ? schema.properties : {};
   return {

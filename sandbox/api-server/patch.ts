@@ -10,16 +10,16 @@ export const MERGE_PATCH = 'application/merge-patch+json';
 export const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 export const APPLY_PATCH = 'application/apply-patch+yaml';
 
-/** The API server's own bound on the operations of one JSON patch. */
+/** Limit of the operations in one JSON patch, as in the API server. */
 const MOST_OPERATIONS = 10_000;
 
 /**
- * The object that a patch makes out of another, which is not changed.
+ * Applies a patch and returns the new object; does not change the current one.
  *
- * Server-side apply is a merge here: no field ownership is kept, so an apply never conflicts, and a field left
- * out of a later apply stays.
- * @throws ApiError 400 if the body is no such patch, 415 for a format that the resource does not take, 422 if a JSON
- *   patch does not apply
+ * Server-side apply is a merge here. There is no field ownership, so an apply never conflicts, and a field that a later
+ * apply omits stays.
+ * @throws ApiError 400 if the body is not such a patch, 415 for a format that the resource does not support, 422 if a
+ * JSON patch does not apply
  */
 export function applyPatch(type: ResourceType, current: KubeObject, format: string, patch: Json): KubeObject {
   switch (format) {
@@ -38,7 +38,7 @@ export function applyPatch(type: ResourceType, current: KubeObject, format: stri
 }
 
 /**
- * Applies a JSON patch (RFC 6902), all of it or nothing.
+ * Applies a JSON patch (RFC 6902) completely or not at all.
  * @throws ApiError 400, 413 or 422
  */
 export function applyJsonPatch(current: KubeObject, patch: Json): KubeObject {

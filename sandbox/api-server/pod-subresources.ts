@@ -15,8 +15,8 @@ import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
 
 /**
- * POST pods/binding: gives a pod its node, once.
- * @throws ApiError 400 if the body names no node, 409 if the pod has one, is being deleted, or has another uid
+ * POST pods/binding: assigns a node to a pod, once.
+ * @throws ApiError 400 if the body has no node, 409 if the pod has one, is being deleted, or has another uid
  */
 export async function bindPod(registry: Registry, target: Target, body: Json, call: Call, now: number): Promise<void> {
   const to = isObject(body) && isObject(body.target) ? body.target : undefined;
@@ -49,8 +49,8 @@ export async function bindPod(registry: Registry, target: Target, body: Json, ca
 }
 
 /**
- * POST pods/eviction: deletes a pod with the preconditions of its deleteOptions, if KubeVirt has nothing against it. There are
- * no disruption budgets here.
+ * POST pods/eviction: deletes a pod with the preconditions of its deleteOptions, unless KubeVirt denies it. The sandbox
+ * has no disruption budgets.
  * @throws ApiError 404, 409, 429
  */
 export async function evictPod(registry: Registry, target: Target, body: Json, call: Call): Promise<void> {

@@ -5,7 +5,7 @@ import type { Cause } from './errors.ts';
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const cause = (reason: string, field: string, message: string): Cause => ({ reason, field, message });
 
-/** What is wrong with a pod by itself: containers, their names, and resources that a node could not account for. */
+/** Validation errors of a pod: containers, their names, and resources that a node cannot account for. */
 export function podCauses(object: KubeObject): Cause[] {
   const containers = at(object, 'spec', 'containers');
   if (!Array.isArray(containers) || containers.length === 0) {
@@ -38,7 +38,7 @@ export function podCauses(object: KubeObject): Cause[] {
   return causes;
 }
 
-/** A resource with a domain of its own is counted in whole devices, and cannot be promised to two. */
+/** Whether a resource is extended: it has its own domain, is counted in whole devices, and cannot be shared. */
 const isExtended = (name: string) => name.includes('/') && !name.includes('kubernetes.io/');
 
 function resourceCauses(field: string, { resources }: Container): Cause[] {
@@ -104,7 +104,10 @@ function resourceCauses(field: string, { resources }: Container): Cause[] {
   return causes;
 }
 
-/** A running pod's spec stands still but for images, deadlines and added tolerations; a node is given by binding only. */
+/**
+ * Validation errors of a pod update. Only images, deadlines and additional tolerations of a running pod may change;
+ * only a binding sets its node.
+ */
 export function podUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
   const fixed = (pod: KubeObject): Json => {
     const spec = structuredClone((pod as Pod).spec);

@@ -14,20 +14,21 @@ import { badRequest, conflict, MODIFIED } from './errors.ts';
 import { qosClass } from './qos.ts';
 import type { ResourceType } from './resource-types.ts';
 
-/** Seconds precision, as metav1.Time writes itself. */
+/** Time with a precision of one second, as in metav1.Time. */
 export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
 
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const LONGEST_BASE = 58;
 
-/** The base of a generated name and five characters that spell nothing. */
+/** A name with the given prefix and five random characters without vowels. */
 export function generateName(base: string): string {
   const suffix = [...randomBytes(5)].map((byte) => SUFFIX_ALPHABET[byte % SUFFIX_ALPHABET.length]).join('');
   return base.slice(0, LONGEST_BASE) + suffix;
 }
 
 /**
- * A new object as it will be stored: defaults and system fields set, a status that the client may not set dropped.
+ * A new object in the form that is stored: defaults and system fields are set, and a status that the client may not set
+ * is removed.
  * @throws ApiError 400 if the client sends a resourceVersion
  */
 export function prepareCreate(type: ResourceType, sent: KubeObject, now: number): KubeObject {
@@ -43,7 +44,7 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   metadata.uid = randomUUID();
   metadata.creationTimestamp = timestamp(now);
   if (object.spec !== undefined) metadata.generation = 1;
-  // A kubelet registers its Node with the status in it; no other status passes a create.
+  // A kubelet creates its Node with a status; the status of any other kind is dropped on create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;
   if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as Pod) };
   if (type.kind === 'CustomResourceDefinition') {
@@ -59,7 +60,7 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   return object;
 }
 
-/** Fills in what a client may leave out, before admission sees it. */
+/** Sets the defaults of optional fields, before admission. */
 export function applyDefaults(type: ResourceType, object: KubeObject): KubeObject {
   if (type.kind !== 'Pod' || !isObject(object.spec)) return object;
   const { spec } = object as Pod;
@@ -77,7 +78,7 @@ export function applyDefaults(type: ResourceType, object: KubeObject): KubeObjec
   return object;
 }
 
-/** JSON allows a bare number where a quantity belongs; it is stored as text. */
+/** JSON allows a bare number for a quantity; it is stored as a string. */
 function normaliseAmounts(amounts: Record<string, Json> | undefined): void {
   for (const [name, amount] of Object.entries(amounts ?? {})) {
     if (amounts && typeof amount === 'number') amounts[name] = String(amount);
@@ -87,9 +88,9 @@ function normaliseAmounts(amounts: Record<string, Json> | undefined): void {
 const listOf = (value: Json | undefined) => (Array.isArray(value) ? value : []) as Container[];
 
 /**
- * An update as it will be stored: system fields from the current object, spec and status each only through their own
- * path, the generation counted up when anything but metadata and status changed.
- * @throws ApiError 409 on another resourceVersion or uid than the current one, 400 on another name
+ * An update in the form that is stored: system fields come from the current object, spec and status only change through
+ * their own paths, and the generation increases if anything but metadata and status changed.
+ * @throws ApiError 409 if the resourceVersion or uid differs from the current one, 400 if the name differs
  */
 export function prepareUpdate(
   type: ResourceType,
@@ -139,7 +140,10 @@ const SYSTEM_FIELDS = [
   'deletionGracePeriodSeconds',
 ] as const;
 
-/** A custom resource's /status takes the status alone; a built-in one's takes labels and annotations too. */
+/**
+ * Merges a status update. /status of a custom resource only changes the status; that of a built-in one changes labels
+ * and annotations as well.
+ */
 function statusUpdate(type: ResourceType, current: KubeObject, wanted: KubeObject): KubeObject {
   const { status: _old, ...rest } = current;
   const metadata = type.custom

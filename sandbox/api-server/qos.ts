@@ -2,8 +2,8 @@ import { parseQuantity } from '../../model/quantity.ts';
 import type { Pod } from '../objects.ts';
 
 /**
- * The pod's quality of service class. Guaranteed: every container, init containers too, limits cpu and memory and
- * requests just that. Source: pkg/apis/core/v1/helper/qos/qos.go.
+ * The pod's QoS class. Guaranteed: every container, including init containers, has limits of cpu and memory and equal
+ * requests. Source: pkg/apis/core/v1/helper/qos/qos.go.
  */
 export function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
@@ -21,7 +21,7 @@ export function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffor
   return guaranteed ? 'Guaranteed' : 'Burstable';
 }
 
-/** Text that is no quantity counts for nothing here: validation refuses it right after. */
+/** Malformed quantities count as zero here: validation refuses them afterwards. */
 function amount(text: string | undefined): bigint {
   try {
     return text === undefined ? 0n : parseQuantity(text).nano;

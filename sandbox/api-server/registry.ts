@@ -11,7 +11,7 @@ import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.
 import type { Store } from './store.ts';
 import { checkForm, validate } from './validation.ts';
 
-/** An object's place: namespace undefined for cluster-scoped resources. */
+/** The identity of an object; namespace is undefined for cluster-scoped resources. */
 export interface Target {
   readonly type: ResourceType;
   readonly namespace: string | undefined;
@@ -20,7 +20,9 @@ export interface Target {
   readonly subresource?: string;
 }
 
-/** The verbs that write, with everything between the wire and the store: defaults, admission, validation, conflicts. */
+/**
+ * The verbs that write, with all steps between the request and the store: defaults, admission, validation, conflicts.
+ */
 export interface Registry {
   /** @throws ApiError 404 */
   get(target: Target): KubeObject;
@@ -30,7 +32,7 @@ export interface Registry {
   update(target: Target, body: Json, call: Call): Promise<KubeObject>;
   /** @throws ApiError 400, 404, 409, 415, 422, or a webhook's refusal */
   patch(target: Target, format: string, body: Json, call: Call): Promise<KubeObject>;
-  /** Applies a change until it meets no other; for subresources like binding. */
+  /** Applies a change and repeats it after conflicts; for subresources such as binding. */
   change(target: Target, call: Call, edit: (current: KubeObject) => KubeObject): Promise<KubeObject>;
   /** Marks or removes an object. Returns the result. @throws ApiError 404, 409, or a webhook's refusal */
   delete(target: Target, options: DeleteOptions, call: Call): Promise<{ object: KubeObject; gone: boolean }>;
@@ -44,7 +46,7 @@ export interface RegistryDeps {
   readonly now: () => number;
 }
 
-/** As often as the API server's own GuaranteedUpdate retries a change that carries no resourceVersion. */
+/** Number of retries of a change without a resourceVersion, as in the API server's GuaranteedUpdate. */
 const ATTEMPTS = 5;
 
 export const keyOf = (namespace: string | undefined, name: string) =>
@@ -63,7 +65,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     return admission.admit({ operation, type, namespace, name, subresource, object, oldObject, call: call! });
   };
 
-  /** @throws ApiError 400 on fields that the type does not have, if the client asked for that */
+  /** Checks for unknown fields, if the client requested it. @throws ApiError 400 */
   const checkFields = (type: ResourceType, object: KubeObject, { fieldValidation, warn }: Call): KubeObject => {
     if (fieldValidation === undefined || fieldValidation === 'Ignore') return object;
     const unknown = openApi.unknownFields(type, object).map((path) => `unknown field "${path}"`);

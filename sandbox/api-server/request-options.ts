@@ -14,7 +14,7 @@ export interface HandlerDeps {
   readonly registry: Registry;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Time between the bookmarks of a watch. */
+  /** Seconds between the bookmarks of a watch. */
   readonly bookmarkSeconds: number;
   /** Ends every watch when the server stops. */
   readonly stopping: AbortSignal;
@@ -29,7 +29,7 @@ export interface Exchange {
   readonly user: User;
 }
 
-/** @throws ApiError 400 on anything but `All` */
+/** @throws ApiError 400 for any value but `All` */
 export function readDryRun(query: URLSearchParams): boolean {
   const values = query.getAll('dryRun');
   const wrong = values.find((value) => value !== 'All');
@@ -39,7 +39,7 @@ export function readDryRun(query: URLSearchParams): boolean {
   return values.length > 0;
 }
 
-/** @throws ApiError 400 on a value that there is not */
+/** @throws ApiError 400 for an unknown value */
 export function readFieldValidation(query: URLSearchParams): FieldValidation | undefined {
   const value = query.get('fieldValidation') ?? '';
   const known = FIELD_VALIDATIONS.find((one) => one === value);
@@ -50,7 +50,7 @@ export function readFieldValidation(query: URLSearchParams): FieldValidation | u
   return known;
 }
 
-/** Label and field selector as one. @throws ApiError 400 on a selector that is none */
+/** Label selector and field selector as one predicate. @throws ApiError 400 for a malformed selector */
 export function readSelectors({ query, route }: Pick<Exchange, 'query' | 'route'>): Predicate {
   const labels = labelSelector(query.get('labelSelector') ?? '');
   const fields = fieldSelector(route.type, query.get('fieldSelector') ?? '');
@@ -70,7 +70,7 @@ export async function readDeleteOptions({
   };
 }
 
-/** How much of each object a Table row carries. */
+/** How much of each object a row of a Table contains. */
 export function includeOf(query: URLSearchParams): IncludeObject {
   const include = query.get('includeObject');
   return include === 'None' || include === 'Object' ? include : 'Metadata';

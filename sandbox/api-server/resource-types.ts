@@ -1,7 +1,7 @@
 import type { Json, JsonObject, KubeObject } from '../objects.ts';
 import { BUILT_IN_TYPES } from './built-in-types.ts';
 
-/** A column of `kubectl get`. `priority` 1 shows with `-o wide` only. */
+/** A column of `kubectl get`. Columns with `priority` 1 only appear with `-o wide`. */
 export interface Column {
   readonly name: string;
   readonly type?: string;
@@ -9,7 +9,7 @@ export interface Column {
   cell(object: KubeObject, now: number): Json;
 }
 
-/** One resource that the server serves, in one version. `T` is the view its objects are read through. */
+/** One served resource in one version. `T` is the typed view of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly group: string;
   readonly version: string;
@@ -18,34 +18,34 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly namespaced: boolean;
-  /** Whether status is written through /status only. */
+  /** Whether only /status can write the status. */
   readonly hasStatus: boolean;
-  /** Whether a CustomResourceDefinition stands behind it: such objects know no strategic merge patch. */
+  /** Whether it comes from a CustomResourceDefinition. Such objects do not support strategic merge patches. */
   readonly custom: boolean;
-  /** The rule that names must keep. */
+  /** The format of names. */
   readonly names: 'subdomain' | 'label';
-  /** What field selectors may ask for. */
+  /** The fields that field selectors support. */
   readonly fields: Readonly<Record<string, (object: KubeObject) => string>>;
   readonly columns: readonly Column[];
-  /** Of the CustomResourceDefinition in the cluster that makes it. */
+  /** Schema of its CustomResourceDefinition in the cluster. */
   readonly schema?: JsonObject;
-  /** Never there; carries the view's type. */
+  /** Never set; carries the type of the view. */
   readonly view?: T;
 }
 
 export const apiVersionOf = ({ group, version }: Pick<ResourceType, 'group' | 'version'>) =>
   group === '' ? version : `${group}/${version}`;
 
-/** The name of the store's collection that holds a resource. */
+/** Name of the collection in the store that contains a resource. */
 export const collectionOf = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>) => `${group}/${plural}`;
 
-/** The resources that are served: the built-in ones, and what CustomResourceDefinitions add. */
+/** The served resources: the built-in ones and those of CustomResourceDefinitions. */
 export interface ResourceCatalogue {
   all(): readonly ResourceType[];
   find(group: string, version: string, plural: string): ResourceType | undefined;
   findKind(apiVersion: string, kind: string): ResourceType | undefined;
   findCollection(collection: string): ResourceType | undefined;
-  /** Adds a resource, or replaces the one of the same group and plural. */
+  /** Adds a resource, or replaces the one with the same group and plural. */
   add(type: ResourceType): void;
   remove(group: string, plural: string): void;
 }

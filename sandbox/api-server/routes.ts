@@ -1,7 +1,7 @@
 import type { ResourceCatalogue, ResourceType } from './resource-types.ts';
 import { VMI_SUBRESOURCES_GROUP } from './vmi-subresources.ts';
 
-/** What a path under /api or /apis names. */
+/** The resource of a path under /api or /apis. */
 export interface Route {
   readonly type: ResourceType;
   /** Undefined for cluster-scoped resources and for lists over all namespaces. */
@@ -11,10 +11,10 @@ export interface Route {
   readonly subresource: string;
 }
 
-/** Parts of a namespace itself; any other third part is a collection inside it. */
+/** Subresources of a namespace; any other third part of a path is a collection in the namespace. */
 const OF_NAMESPACES = new Set(['status', 'finalize']);
 
-/** Finds the resource that a path names, or undefined if there is none such. */
+/** Finds the resource of a path, or undefined if there is none. */
 export function findRoute(catalogue: ResourceCatalogue, path: string): Route | undefined {
   const parts = path
     .split('/')

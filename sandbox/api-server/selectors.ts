@@ -7,8 +7,8 @@ export type Predicate = (object: KubeObject) => boolean;
 type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
 
 /**
- * Reads a label selector in its text form: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
- * @throws ApiError 400 if it is none
+ * Parses a label selector in text form: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+ * @throws ApiError 400 if it is malformed
  */
 export function labelSelector(text: string): Predicate {
   const tests = splitOutsideParentheses(text).map(labelTest);
@@ -16,8 +16,8 @@ export function labelSelector(text: string): Predicate {
 }
 
 /**
- * Reads a LabelSelector object (`matchLabels`, `matchExpressions`); an empty one takes everything.
- * @throws ApiError 400 on an operator that there is not
+ * Compiles a LabelSelector object (`matchLabels`, `matchExpressions`); an empty one matches everything.
+ * @throws ApiError 400 for an unknown operator
  */
 export function labelSelectorObject(selector: JsonObject | undefined): LabelTest {
   const tests: LabelTest[] = Object.entries((selector?.matchLabels ?? {}) as Record<string, string>).map(
@@ -36,8 +36,8 @@ export function labelSelectorObject(selector: JsonObject | undefined): LabelTest
 }
 
 /**
- * Reads a field selector (`metadata.name=x,status.phase!=Running`) over the fields that the resource offers.
- * @throws ApiError 400 on a field that the resource does not offer
+ * Parses a field selector (`metadata.name=x,status.phase!=Running`) over the fields that the resource supports.
+ * @throws ApiError 400 for a field that the resource does not support
  */
 export function fieldSelector(type: ResourceType, text: string): Predicate {
   const tests = text

@@ -21,36 +21,36 @@ import { createStore, type Store } from './store.ts';
 import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
 
 export interface ApiServerOptions {
-  /** Who each bearer token is. More may be added while the server runs. */
+  /** The user of each bearer token. More can be added while the server runs. */
   readonly tokens?: Readonly<Record<string, User>>;
-  /** Finds the address behind a webhook's Service reference. Default: nothing stands behind any. */
+  /** Finds the address of a webhook's Service. Default: no Service has one. */
   readonly resolveService?: ServiceResolver;
   /** The port on 127.0.0.1; 0 (the default) takes any free one. */
   readonly port?: number;
-  /** How many changes watches may lag behind before they get 410. Default 5,000. */
+  /** Number of changes that a watch may be behind before it gets 410. Default 5,000. */
   readonly history?: number;
-  /** Time between watch bookmarks. Default 10 s, minimum above 0. */
+  /** Seconds between watch bookmarks. Default 10, minimum above 0. */
   readonly bookmarkSeconds?: number;
-  /** Schemas that OpenAPI clients get, and by which unknown fields are refused. Default: none, and any field goes. */
+  /** Schemas for OpenAPI clients and for the check of unknown fields. Default: none, and any field is accepted. */
   readonly components?: Components;
-  /** The current time in ms since 1970. */
+  /** Returns the current time in ms since 1970. */
   readonly now?: () => number;
-  /** Called with every error that is the server's own fault. */
+  /** Called with every internal error of the server. */
   readonly onFault?: (error: unknown) => void;
 }
 
 export interface ApiServer {
-  /** `https://127.0.0.1:<port>`; known once started. */
+  /** `https://127.0.0.1:<port>`; available after the start. */
   readonly url: string;
   /** The certificate authority of the serving certificate, PEM. */
   readonly ca: string;
   readonly store: Store;
   readonly registry: Registry;
   readonly catalogue: ResourceCatalogue;
-  /** Lets a bearer token in. */
+  /** Adds a bearer token. */
   addToken(token: string, user: User): void;
   start(): Promise<void>;
-  /** Ends watches and connections. The store stays, so that a restart continues with it. */
+  /** Ends watches and connections. The store stays, and a restart continues with it. */
   stop(): Promise<void>;
 }
 
@@ -58,7 +58,10 @@ const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1']
 const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 const BEARER = /^Bearer (.+)$/i;
 
-/** An API server stand-in on loopback HTTPS. Everything is in memory; every caller is authenticated, and authorised for everything. */
+/**
+ * An API server stand-in on loopback HTTPS. It keeps everything in memory. It authenticates every caller and authorizes
+ * everything.
+ */
 export function createApiServer(options: ApiServerOptions = {}): ApiServer {
   const { now = Date.now, onFault = () => {} } = options;
   const store = createStore(options.history === undefined ? {} : { history: options.history });
@@ -107,7 +110,7 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
     });
   };
 
-  // Longer than any client keeps its end, so that no request meets a closing socket.
+  // Longer than the keep-alive time of any client, so that no request meets a closing socket.
   const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer);
   let server = createListener();
   for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name, now()));
@@ -125,7 +128,7 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
     addToken: (token, user) => void tokens.set(token, user),
     async start() {
       stopping = new AbortController();
-      // One for each watch.
+      // One listener for each watch.
       setMaxListeners(0, stopping.signal);
       server = createListener();
       const port = url === '' ? (options.port ?? 0) : Number(new URL(url).port);

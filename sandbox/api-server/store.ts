@@ -1,9 +1,9 @@
 import { deepFreeze, type KubeObject } from '../objects.ts';
 
-/** One change, as watchers receive it. `object` of a DELETED carries the version of the deletion. */
+/** One change for watchers. `object` of a DELETED change has the version of the deletion. */
 export interface Change {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** The collection that the object is in: `group/plural`. */
+  /** The collection of the object: `group/plural`. */
   readonly collection: string;
   readonly key: string;
   readonly object: KubeObject;
@@ -12,33 +12,38 @@ export interface Change {
 }
 
 export interface Store {
-  /** The version of the last change. One counter for everything, as in etcd. */
+  /** The version of the last change. There is one counter for all collections, as in etcd. */
   readonly version: number;
-  /** The newest version that has fallen out of the history: watches and lists from before it are refused. */
+  /** The newest version that is no longer in the history: watches and lists from earlier versions are refused. */
   readonly compacted: number;
   get(collection: string, key: string): KubeObject | undefined;
   /**
-   * All objects of a collection by ascending key, as they were at `version` (default: now); undefined if that version
-   * is no longer available.
+   * All objects of a collection by ascending key, at `version` (default: the current one); undefined if that version is
+   * no longer available.
    */
   list(collection: string, version?: number): [key: string, object: KubeObject][] | undefined;
-  /** Every object of every collection, in no stated order. */
+  /** Every object of every collection, in any order. */
   all(): Iterable<{ collection: string; key: string; object: KubeObject }>;
-  /** Stores an object under a new version and returns it, frozen. */
+  /** Stores an object with a new version and returns it, frozen. */
   put(collection: string, key: string, object: KubeObject): KubeObject;
   remove(collection: string, key: string): KubeObject | undefined;
-  /** The changes of a collection after `version`, or undefined if some of them are forgotten. */
+  /** The changes of a collection after `version`, or undefined if some of them are no longer in the history. */
   since(collection: string, version: number): Change[] | undefined;
-  /** Calls the listener on every later change, in order of versions. Returns what ends it. */
+  /**
+   * Calls the listener with every later change, in order of versions. Returns a function that ends the subscription.
+   */
   subscribe(listener: (change: Change) => void): () => void;
 }
 
 export interface StoreOptions {
-  /** How many changes are remembered for watches that start in the past. Default 5,000, minimum 0. */
+  /** Number of changes that are kept for watches that start in the past. Default 5,000, minimum 0. */
   readonly history?: number;
 }
 
-/** Objects by collection and key, one version counter, a bounded history. In memory; nothing in it ever changes. */
+/**
+ * Creates a store in memory: objects by collection and key, one version counter, a limited history. Stored objects
+ * never change.
+ */
 export function createStore({ history: limit = 5_000 }: StoreOptions = {}): Store {
   const collections = new Map<string, Map<string, KubeObject>>();
   const listeners = new Set<(change: Change) => void>();
@@ -52,7 +57,7 @@ export function createStore({ history: limit = 5_000 }: StoreOptions = {}): Stor
     history.push(change);
     while (history.length > limit) compacted = history.shift()!.version;
     undelivered.push(change);
-    // A listener may write: its change waits, so that every listener sees the same order.
+    // A listener may write. Its change waits, so that every listener receives the same order.
     if (delivering) return;
     delivering = true;
     try {

@@ -2,8 +2,9 @@ import { isObject, type Json, type JsonObject } from '../objects.ts';
 import { badRequest } from './errors.ts';
 
 /**
- * Strategic merge patch for the built-in resources: as a merge patch, but these lists are merged item by item instead
- * of replaced. Keys from the patchMergeKey tags of k8s.io/api; a field name means the same list in every type served.
+ * Lists that a strategic merge patch of the built-in resources merges item by item. All other fields are handled as in
+ * a merge patch. The keys are from the patchMergeKey tags of k8s.io/api; a field name refers to the same list in every
+ * served type.
  */
 const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   addresses: ['type'],
@@ -30,8 +31,8 @@ const ORDER = '$setElementOrder/';
 const DELETE_PRIMITIVES = '$deleteFromPrimitiveList/';
 
 /**
- * Merges `patch` into `target`, which is not changed.
- * @throws ApiError 400 on a `$patch` directive that there is not, or an item without its merge key
+ * Merges `patch` into `target` and returns the result; does not change `target`.
+ * @throws ApiError 400 for an unknown `$patch` directive or an item without its merge key
  */
 export function strategicMerge(target: JsonObject, patch: JsonObject): JsonObject {
   if (patch.$patch === 'replace') return without(patch, '$patch');
@@ -96,7 +97,7 @@ function keyOf(list: string, item: JsonObject): Json | undefined {
   return undefined;
 }
 
-/** The items in the order asked for; those it does not name come last, in the order they had. */
+/** The items in the given order; items that it does not contain follow in their previous order. */
 function ordered(list: string, items: Json[], order: Json[]): Json[] {
   const keys = order.map((entry) => (isObject(entry) ? keyOf(list, entry) : entry));
   const rank = (item: Json) => {

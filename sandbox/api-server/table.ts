@@ -1,10 +1,10 @@
 import type { JsonObject, KubeObject } from '../objects.ts';
 import type { ResourceType } from './resource-types.ts';
 
-/** What a client asks a Table to carry in addition to the cells. */
+/** The part of each object that a Table contains in addition to the cells. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
-/** Whether a client wants its answer as a Table: the first media type of its Accept header that is served decides. */
+/** Whether a client requests a Table: the first supported media type of its Accept header decides. */
 export function wantsTable(accept: string | undefined): boolean {
   for (const part of (accept ?? '').split(',')) {
     const [media, ...parameters] = part.split(';').map((text) => text.trim());
@@ -17,7 +17,7 @@ export function wantsTable(accept: string | undefined): boolean {
   return false;
 }
 
-/** Objects as the rows that kubectl prints. */
+/** Objects as a Table, for kubectl. */
 export function tableOf(
   type: ResourceType,
   objects: readonly KubeObject[],

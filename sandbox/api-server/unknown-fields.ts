@@ -2,7 +2,7 @@ import { isObject, type Json, type JsonObject } from '../objects.ts';
 
 const REFERENCE = '#/components/schemas/';
 
-/** The component that a schema refers to, by itself or by the only member of its allOf; undefined: it refers to none. */
+/** The component that a schema refers to, directly or through the only member of its allOf; undefined: none. */
 export function referenceOf(schema: JsonObject): string | undefined {
   const [only] = Array.isArray(schema.allOf) ? schema.allOf : [];
   const reference = schema.$ref ?? (isObject(only) ? only.$ref : undefined);
@@ -12,8 +12,8 @@ export function referenceOf(schema: JsonObject): string | undefined {
 export const referenceTo = (component: string): JsonObject => ({ $ref: `${REFERENCE}${component}` });
 
 /**
- * Paths of fields that a schema does not have, as the API server writes them: `spec.containers[0].imge`. A schema without
- * properties takes any content.
+ * Paths of fields that a schema does not have, in the API server's format: `spec.containers[0].imge`. A schema without
+ * properties accepts any content.
  */
 export function unknownFields(object: Json, schema: JsonObject, components: Components): string[] {
   return below(object, schema, '', components);
@@ -37,7 +37,7 @@ function below(value: Json | undefined, given: JsonObject, path: string, compone
   });
 }
 
-/** `any`: the schema takes any content there; `none`: there is no such field. */
+/** `any`: the schema accepts any content there; `none`: the field does not exist. */
 function schemaOfField({ properties, additionalProperties: others, ...schema }: JsonObject, key: string) {
   if (isObject(properties) && Object.hasOwn(properties, key)) {
     const own = properties[key];

@@ -19,7 +19,7 @@ const RULES = {
   },
 } as const;
 
-/** What Go's MicroTime reads: exactly six digits of fraction. JavaScript's toISOString() has three and is refused. */
+/** Format of Go's MicroTime: exactly six fractional digits. JavaScript's toISOString() has three and is refused. */
 const MICRO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$/;
 const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
   Lease: [
@@ -41,8 +41,8 @@ export const required = (field: string, why = ''): Cause => ({
 });
 
 /**
- * Refuses what cannot be decoded as an object of the type: wrong apiVersion or kind, labels that are no strings, times
- * that Go does not read.
+ * Refuses objects that cannot be decoded as their type: wrong apiVersion or kind, labels that are not strings, times
+ * that Go cannot parse.
  * @throws ApiError 400
  */
 export function checkForm(type: ResourceType, apiVersion: string, body: Json | undefined): KubeObject {
@@ -84,9 +84,9 @@ function checkMicroTimes(type: ResourceType, body: JsonObject): void {
 }
 
 /**
- * Refuses an object that breaks its type's rules.
- * @param old the object before, for updates
- * @throws ApiError 422 that names every field at fault
+ * Refuses an object that violates the rules of its type.
+ * @param old the object before an update
+ * @throws ApiError 422 naming every invalid field
  */
 export function validate(type: ResourceType, object: KubeObject, old?: KubeObject): void {
   const causes = [...nameCauses(type, object), ...kindCauses(type, object, old)];
@@ -145,7 +145,10 @@ function leaseCauses(object: KubeObject): Cause[] {
   return causes;
 }
 
-/** Events of objects without a namespace live in `default`; the others in their object's namespace. */
+/**
+ * Validation errors of an Event. Events of objects without a namespace are in `default`; others are in their object's
+ * namespace.
+ */
 function eventCauses(object: KubeObject): Cause[] {
   const causes: Cause[] = [];
   const involved = at(object, 'involvedObject', 'namespace') ?? '';

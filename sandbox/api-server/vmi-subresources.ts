@@ -4,11 +4,12 @@ import type { Call } from './calls.ts';
 import { conflict, notAcceptable } from './errors.ts';
 import type { Registry, Target } from './registry.ts';
 
-/** Where KubeVirt's own API server serves what is done to VMIs. */
+/** The group in which KubeVirt's own API server serves actions on VMIs. */
 export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
 
 /**
- * PUT virtualmachineinstances/unpause: KubeVirt's answers, and what its virt-handler writes once the guest runs again.
+ * PUT virtualmachineinstances/unpause: the responses of KubeVirt, and the status that virt-handler writes when the
+ * guest runs again.
  * Source: KubeVirt, pkg/virt-api/rest/lifecycle.go and pkg/virt-handler/vm.go.
  * @throws ApiError 404, 409 while the VMI is not running or not paused
  */
@@ -25,7 +26,7 @@ export async function unpauseInstance(registry: Registry, target: Target, call: 
 }
 
 /**
- * KubeVirt's route declares no type that it produces, so go-restful lets in only clients that accept any.
+ * KubeVirt's route declares no produced type, so go-restful only accepts clients that accept any type.
  * @throws ApiError 406
  */
 export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingMessage): void {

@@ -5,13 +5,13 @@ import type { Predicate } from './selectors.ts';
 import { tableOf, wantsTable } from './table.ts';
 import { startWatch, type WatchEvent } from './watch.ts';
 
-/** How long a watch lasts for clients that name no timeout. */
+/** Seconds of a watch without a timeout of the client. */
 const DEFAULT_SECONDS = 1_800;
 
 /**
- * Answers a watch: one JSON document a line, until the client, its timeout or the server ends it. A watch that ends by
+ * Serves a watch: one JSON document per line, until the client, its timeout or the server ends it. A watch that reaches
  * its timeout ends cleanly.
- * @throws ApiError 400 on a resourceVersion that is no number
+ * @throws ApiError 400 for a resourceVersion that is not a number
  */
 export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Predicate): void {
   const { request, response, query, route } = exchange;
@@ -47,7 +47,7 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
     },
     (event) => {
       if (event.type === 'ERROR') failed = true;
-      // Changes still arrive between the end of the watch and the close of its connection.
+      // Changes can still arrive between the end of the watch and the close of its connection.
       if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(encode(event))}\n`);
     },
   );

@@ -12,19 +12,19 @@ export interface WatchEvent {
 export interface WatchOptions {
   readonly namespace?: string | undefined;
   readonly matches: Predicate;
-  /** The version to continue from; undefined or 0 begins with the present objects. */
+  /** The version to continue from; undefined or 0 starts with the existing objects. */
   readonly version?: number | undefined;
   readonly allowBookmarks: boolean;
-  /** Begin with the present objects and mark their end with a bookmark (WatchList). */
+  /** Start with the existing objects and mark their end with a bookmark (WatchList). */
   readonly sendInitialEvents?: boolean;
-  /** Time between bookmarks. */
+  /** Seconds between bookmarks. */
   readonly bookmarkSeconds: number;
 }
 
 /**
- * Sends every change of a collection, as the selectors see it: what comes into their view is ADDED, what leaves it is
- * DELETED. A version that is forgotten, or not reached yet, is one ERROR event, after which nothing follows.
- * Returns what ends the watch.
+ * Sends every change of a collection as the selectors see it: an object that starts to match is ADDED, one that no
+ * longer matches is DELETED. A version that is too old or too new causes one ERROR event, and nothing follows. Returns
+ * a function that ends the watch.
  */
 export function startWatch(
   store: Store,
@@ -92,7 +92,7 @@ function asSeen(change: Change, isVisible: (object: KubeObject | undefined) => b
   const before = isVisible(change.previous);
   if (now) return { type: before ? 'MODIFIED' : 'ADDED', object: change.object };
   if (!before || !change.previous) return undefined;
-  // The last state that was in view, under the version of the change that ended it.
+  // The last state that matched, with the version of the change that ended the match.
   const { resourceVersion } = change.object.metadata;
   const metadata = { ...change.previous.metadata, ...(resourceVersion !== undefined && { resourceVersion }) };
   return { type: 'DELETED', object: { ...change.previous, metadata } };

@@ -3,20 +3,20 @@ import { isIP } from 'node:net';
 import type { Json } from '../objects.ts';
 import type { Webhook } from './webhook-configuration.ts';
 
-/** Where the sandbox reaches a Service: there is no kube-proxy. */
+/** The address of a Service in the sandbox, which has no kube-proxy. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;
 }
 
-/** Finds the endpoint of a Service's port, or undefined when nothing stands behind it. */
+/** Finds the endpoint of a Service's port, or undefined if it has none. */
 export type ServiceResolver = (namespace: string, name: string, port: number) => Endpoint | undefined;
 
 export interface WebhookClient {
   /**
-   * Posts a review to a webhook and returns the decoded answer.
-   * @throws Error if the webhook is not reached over verified TLS, takes longer than its timeoutSeconds, does not
-   *   answer with a 2xx, or answers with anything but JSON
+   * Posts a review to a webhook and returns the decoded response.
+   * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
+   * or not JSON
    */
   call(webhook: Webhook, review: Json): Promise<Json>;
   close(): void;
@@ -24,7 +24,7 @@ export interface WebhookClient {
 
 const MOST_BYTES = 8 * 1024 * 1024;
 
-/** Calls admission webhooks over HTTPS, trusting only each webhook's own caBundle. */
+/** Creates a client that calls admission webhooks over HTTPS and only trusts each webhook's own caBundle. */
 export function createWebhookClient(resolve: ServiceResolver): WebhookClient {
   const agent = new Agent({ keepAlive: true });
   return {
@@ -38,7 +38,7 @@ export function createWebhookClient(resolve: ServiceResolver): WebhookClient {
             agent,
             host,
             port,
-            // An address is checked as an address; SNI carries names only.
+            // TLS verifies an IP address as an address; SNI only supports names.
             ...(isIP(servername) === 0 && { servername }),
             path: `${path}${path.includes('?') ? '&' : '?'}timeout=${webhook.timeoutSeconds}s`,
             method: 'POST',
@@ -48,7 +48,7 @@ export function createWebhookClient(resolve: ServiceResolver): WebhookClient {
               accept: 'application/json, */*',
               'content-length': body.length,
             },
-            // Without a bundle the real server falls back to its own roots; here as there, no check is ever skipped.
+            // Without a bundle the real server uses the system's CAs; neither of them skips verification.
             ...(caBundle !== undefined && { ca: Buffer.from(caBundle, 'base64') }),
             signal: AbortSignal.timeout(webhook.timeoutSeconds * 1000),
           },

@@ -30,7 +30,7 @@ const clientConfig = z
     message: 'exactly one of url or service is required',
   });
 
-/** One webhook with the API server's own defaults filled in. */
+/** One webhook with the API server's defaults. */
 export const webhook = z.object({
   name: z.string().regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}$/, {
     message: 'should be a domain with at least three segments separated by dots',
@@ -57,7 +57,7 @@ export type Webhook = z.infer<typeof webhook>;
 
 const configuration = z.object({ webhooks: z.array(webhook).default([]) });
 
-/** What is wrong with a webhook configuration, field by field. */
+/** Validation errors of a webhook configuration, by field. */
 export function webhookConfigurationCauses(object: KubeObject): Cause[] {
   const result = configuration.safeParse(object);
   return (result.error?.issues ?? []).map(({ path, message }) => ({
@@ -67,7 +67,7 @@ export function webhookConfigurationCauses(object: KubeObject): Cause[] {
   }));
 }
 
-/** The webhooks of a stored configuration, defaults filled in. */
+/** The webhooks of a stored configuration, with defaults. */
 export function webhooksOf(object: KubeObject): Webhook[] {
   return configuration.parse(object).webhooks;
 }

@@ -7,14 +7,14 @@ import { apiVersionOf, collectionOf, type ResourceType } from '../api-server/res
 import type { ApiServer } from '../api-server/server.ts';
 import { draftOf, type Json, type KubeObject, type Pod } from '../objects.ts';
 
-/** A change of a collection, through the type's view. */
+/** A change in a collection, with the type's view. */
 export interface LocalChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: T;
   readonly previous: T | undefined;
 }
 
-/** What an Event says about an object. */
+/** The text of an Event about an object. */
 export interface Occurrence {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
@@ -22,35 +22,35 @@ export interface Occurrence {
 }
 
 /**
- * The sandbox's own way to its API server: the same registry, admission and validation as over HTTPS, without the
- * sockets. Objects come frozen.
+ * A client of the sandbox's API server in the same process, with the same registry, admission and validation as over
+ * HTTPS. Objects are frozen.
  */
 export interface LocalClient {
   get<T extends KubeObject>(type: ResourceType<T>, namespace: string | undefined, name: string): T | undefined;
   list<T extends KubeObject>(type: ResourceType<T>): T[];
-  /** @throws ApiError as the server would answer */
+  /** @throws ApiError as over HTTPS */
   create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<T>;
-  /** Changes a draft of the present object and writes it, again if another write comes between. @throws ApiError */
+  /** Changes a draft of the current object and writes it; retries after a conflict. @throws ApiError */
   edit<T extends KubeObject>(
     type: ResourceType<T>,
     object: KubeObject,
     change: (draft: T) => void,
     subresource?: 'status',
   ): Promise<T>;
-  /** @throws ApiError, but not when the object is gone already */
+  /** @throws ApiError, unless the object is already gone */
   delete(type: ResourceType, object: KubeObject, options?: DeleteOptions): Promise<void>;
   /** @throws ApiError 404, 409 */
   bind(pod: Pod, nodeName: string): Promise<void>;
-  /** Puts an Event on an object; a repeated one is counted up. Never throws: Events are best effort. */
+  /** Writes an Event about an object; increments the count of a repeated one. Never throws: Events are best effort. */
   record(component: string, involved: KubeObject, occurrence: Occurrence): Promise<void>;
-  /** Tells of present objects (as ADDED) and of every later change. Returns what ends it. */
+  /** Calls the listener with existing objects (as ADDED) and every later change. Returns a function that ends this. */
   follow<T extends KubeObject>(type: ResourceType<T>, listener: (change: LocalChange<T>) => void): () => void;
 }
 
 export function createLocalClient(server: ApiServer, user: User, now: () => number = Date.now): LocalClient {
   const { store, registry } = server;
   const call: Call = { user, dryRun: false, warn: () => {} };
-  // The one place where stored JSON becomes a typed view of itself.
+  // The only place that casts stored JSON to a typed view.
   const viewed = <T extends KubeObject>(object: KubeObject | undefined) => object as T;
   const targetOf = (type: ResourceType, { metadata }: KubeObject) => ({
     type,
@@ -109,7 +109,7 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
   return client;
 }
 
-/** Puts an Event on an object, or counts up the one that says the same. */
+/** Writes an Event about an object, or increments the count of an equal one. */
 export async function recordEvent(
   client: Pick<LocalClient, 'list' | 'edit' | 'create'>,
   component: string,

@@ -7,8 +7,8 @@ import { deepFreeze, type Json, type KubeObject } from '../objects.ts';
 import type { LocalChange } from './local-client.ts';
 
 /**
- * The watched copy of one type's objects, with the owner's own writes in it from the moment they are answered: what was
- * written is never read in an older state afterwards.
+ * The watched copy of one type's objects. It includes the owner's own writes from the time of their response: after a
+ * write, no earlier state is read.
  */
 export interface Mirror {
   run(signal: AbortSignal): Promise<void>;
@@ -16,17 +16,18 @@ export interface Mirror {
   get(namespace: string | undefined, name: string): KubeObject | undefined;
   list(): KubeObject[];
   /**
-   * Waits for a state of the object that is newer than `known`, which an answer of 409 to a write of `known` promises.
-   * @returns undefined once the object is gone, or another has its name
+   * Waits for a state of the object that is newer than `known`. A 409 response to a write of `known` guarantees that
+   * one exists.
+   * @returns undefined after the object is deleted or replaced by another with its name
    */
   newerThan(known: KubeObject, signal: AbortSignal): Promise<KubeObject | undefined>;
-  /** Takes what a write was answered with. */
+  /** Adds the response of a write. */
   accept(object: KubeObject): void;
   follow(listener: (change: LocalChange<KubeObject>) => void): () => void;
 }
 
 const anyObject = z.looseObject({ metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }) });
-/** Objects known to be gone, so that a late answer does not bring them back. */
+/** Number of deleted objects that are remembered, so that a late response does not add them again. */
 const MOST_GONE = 20_000;
 
 export function createMirror(client: KubeClient, type: ResourceType, log: Logger): Mirror {
@@ -52,7 +53,7 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
     let before = items.get(key);
     if (gone.has(uid)) return;
     if (before && before.metadata.uid !== uid) {
-      // The name was taken again before its deletion arrived; an older holder's state comes too late.
+      // The name was reused before the deletion arrived: the state of the older object is outdated.
       if (versionOf(given) < versionOf(before)) return;
       remove(key, before.metadata.uid);
       before = undefined;
@@ -68,7 +69,7 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
     client,
     path: `${root}/${type.plural}`,
     schema: anyObject,
-    // Lists of built-in types leave out what their items are.
+    // Items in lists of built-in types have no apiVersion and kind.
     project: (object) => ({ apiVersion: apiVersionOf(type), kind: type.kind, ...object }) as KubeObject,
     onChange: ({ key, before, after }) => {
       if (after) accept(after);
@@ -112,5 +113,8 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
   };
 }
 
-/** Kubernetes has versions of one resource compared as whole numbers (since 1.35; etcd's revisions always were). */
+/**
+ * resourceVersions of one resource are comparable integers (documented since Kubernetes 1.35; etcd's revisions always
+ * were).
+ */
 const versionOf = ({ metadata }: KubeObject) => BigInt(metadata.resourceVersion ?? '0');

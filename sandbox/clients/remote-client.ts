@@ -12,12 +12,12 @@ import { type LocalClient, recordEvent } from './local-client.ts';
 import { createMirror, type Mirror } from './mirror.ts';
 
 /**
- * What LocalClient is, on any API server: so that the sandbox's kubelets and KubeVirt controller work against a real
- * one. What is read comes from watched copies, in which this client's own writes are seen at once.
+ * A LocalClient for any API server, so that the sandbox's kubelets and KubeVirt controller work with a real one. It
+ * reads from watched copies, which include its own writes at once.
  *
- * Like a real component it treats an unavailable API server as temporary: reads and writes of named objects are tried
- * again until `close`. Only the creation of an object whose name the server chooses is not, since it would be unknown
- * whether it had been done.
+ * Like a real component it treats an unavailable API server as temporary: it retries reads and writes of named objects
+ * until `close`. It does not retry the creation of an object with a generated name, because it cannot tell whether the
+ * first attempt succeeded.
  */
 export interface RemoteClient extends LocalClient {
   /** Resolves when every copy is complete. */
@@ -27,18 +27,18 @@ export interface RemoteClient extends LocalClient {
 
 export interface RemoteClientOptions {
   readonly client: KubeClient;
-  /** The types that are read; others can be created and deleted only. */
+  /** The types to read; others can only be created and deleted. */
   readonly types: readonly ResourceType[];
   readonly log: Logger;
 }
 
-/** Answers, or the lack of one, that say nothing about the request itself. */
+/** Statuses, or 0 for no response, that say nothing about the request itself. */
 const PASSING = new Set([0, 429, 500, 502, 503, 504]);
 const RETRY_MILLISECONDS = 250;
 
 export function createRemoteClient({ client, types, log }: RemoteClientOptions): RemoteClient {
   const ended = new AbortController();
-  // Every call that is waiting to be tried again listens to it.
+  // Every call that waits for a retry listens to it.
   setMaxListeners(0, ended.signal);
   const mirrors = new Map(types.map((type) => [collectionOf(type), createMirror(client, type, log)]));
   const mirrorOf = (type: ResourceType): Mirror => {
@@ -46,7 +46,7 @@ export function createRemoteClient({ client, types, log }: RemoteClientOptions):
     if (!mirror) throw new RangeError(`${type.plural} are not watched`);
     return mirror;
   };
-  // The one place where JSON becomes a typed view of itself.
+  // The only place that casts JSON to a typed view.
   const viewed = <T extends KubeObject>(object: KubeObject | undefined) => object as T;
   const taken = <T extends KubeObject>(type: ResourceType<T>, answer: unknown): T => {
     const object = viewed<T>(answer as KubeObject);
@@ -96,7 +96,7 @@ export function createRemoteClient({ client, types, log }: RemoteClientOptions):
           }),
         );
       } catch (error) {
-        // The answer to an earlier try was lost.
+        // The response to an earlier attempt was lost.
         if (tries > 1 && error instanceof ApiError && error.code === 'AlreadyExists') return read(type, object);
         throw error;
       }
@@ -113,7 +113,8 @@ export function createRemoteClient({ client, types, log }: RemoteClientOptions):
           return taken(type, await persist(() => client.replace(path, draft)));
         } catch (error) {
           if (!(error instanceof ApiError && error.http === 409)) throw error;
-          // Not by a GET: a part that may only watch, as virt-handler, is refused one.
+          // From the watch, not by a GET: a component that may only watch, such as virt-handler, has no permission for
+          // GET.
           const newer = await mirrorOf(type).newerThan(current, ended.signal);
           if (newer === undefined) throw new ApiError(404, 'NotFound', `${type.plural} "${name}" not found`);
           current = viewed<typeof object>(newer);

@@ -14,39 +14,39 @@ import { createEmulatedNode, type EmulatedNode, type NodeDescription } from './e
 import { type Identity, nameOf, userOf } from './identities.ts';
 
 export interface SandboxOptions {
-  /** An empty directory for everything that is written. Short: unix sockets below it end at 107 bytes. */
+  /** An empty directory for all files. Keep the path short: Unix socket paths are limited to 107 bytes. */
   readonly directory: string;
   readonly nodes: readonly NodeDescription[];
   /** The API server's port on 127.0.0.1. Default: any free one. */
   readonly port?: number;
-  /** A KubeSchedulerConfiguration to begin with, YAML or object. Default: one without extenders. */
+  /** The initial KubeSchedulerConfiguration, YAML or object. Default: one without extenders. */
   readonly schedulerConfiguration?: unknown;
   /** Schemas of the API server's types: see ApiServerOptions. */
   readonly components?: Components;
-  /** Called with errors that no answer of the API carries. */
+  /** Called with errors that no API response contains. */
   readonly onFault?: (error: unknown) => void;
 }
 
 /** An embedded cluster: API server, scheduler, KubeVirt's controller and one kubelet for each emulated node. */
 export interface Sandbox {
   readonly server: ApiServer;
-  /** The administrator's way in, without sockets. */
+  /** The administrator's client, in the same process. */
   readonly client: LocalClient;
-  /** Issues serving certificates for daemons; its certificate goes into caBundle and caData. */
+  /** Issues serving certificates for daemons; its own certificate is for caBundle and caData. */
   readonly authority: CertificateAuthority;
   readonly nodes: readonly EmulatedNode[];
-  /** The node of that name. @throws RangeError if there is none */
+  /** The node with that name. @throws RangeError if there is none */
   node(name: string): EmulatedNode;
   /** Writes a kubeconfig file and returns its path. */
   kubeconfig(identity: Identity): Promise<string>;
-  /** Says what stands behind a Service, for webhooks and extenders that are addressed by it. Undefined takes it away. */
+  /** Sets the endpoint of a Service, for webhooks and extenders that use it. Undefined removes it. */
   route(namespace: string, service: string, endpoint: Endpoint | undefined): void;
   /**
-   * Replaces the configuration of the cluster's own scheduler: how extenders that start later get in.
+   * Replaces the configuration of the cluster's scheduler, for example to add extenders that start later.
    * @throws SchedulerConfigurationError
    */
   reconfigureScheduler(configuration: unknown): Promise<void>;
-  /** Starts one more scheduler, for pods that name it. @throws SchedulerConfigurationError */
+  /** Starts another scheduler, for pods with its name. @throws SchedulerConfigurationError */
   addScheduler(configuration: unknown): Promise<void>;
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -54,7 +54,7 @@ export interface Sandbox {
 
 /**
  * Creates an embedded cluster; nothing runs before start().
- * @throws HostError, ParseError, SchedulerConfigurationError on descriptions that cannot be
+ * @throws HostError, ParseError, SchedulerConfigurationError for invalid descriptions
  */
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { directory, onFault = () => {} } = options;

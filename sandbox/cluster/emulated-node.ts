@@ -7,37 +7,37 @@ import type { KubeletSettings } from '../kubelet/settings.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
 import { createGuests } from '../qemu/guests.ts';
 
-/** A node as the user of the sandbox describes it. */
+/** A user's description of a node. */
 export interface NodeDescription {
   readonly name: string;
   readonly host: HostDescription;
-  /** CPUs that no container gets exclusively, as a list. Default: the first core. */
+  /** CPU list of the CPUs that no container gets exclusively. Default: the first core. */
   readonly reserved?: string;
   readonly kubeletVersion?: string;
-  /** Default static. */
+  /** Default: static. */
   readonly cpuManagerPolicy?: KubeletSettings['cpuManagerPolicy'];
-  /** Default full-pcpus-only, with the static policy. */
+  /** Default: full-pcpus-only, with the static policy. */
   readonly cpuManagerPolicyOptions?: Readonly<Record<string, string>>;
-  /** Default best-effort. */
+  /** Default: best-effort. */
   readonly topologyManagerPolicy?: KubeletSettings['topologyManagerPolicy'];
-  /** Default container. */
+  /** Default: container. */
   readonly topologyManagerScope?: KubeletSettings['topologyManagerScope'];
   readonly labels?: Readonly<Record<string, string>>;
   readonly resources?: Readonly<Record<string, string>>;
-  /** The stand-in for QEMU that runs in launchers (a JavaScript file). Default: they run nothing. */
+  /** The QEMU stand-in for launchers (a JavaScript file). Default: launchers run nothing. */
   readonly guestProgram?: string;
 }
 
 export interface EmulatedNode {
   readonly name: string;
   readonly host: Host;
-  /** What stands for /var/lib/kubelet: config.yaml, cpu_manager_state, the two socket directories. */
+  /** Replaces /var/lib/kubelet: config.yaml, cpu_manager_state, the two socket directories. */
   readonly kubeletDirectory: string;
-  /** What stands for /sys. */
+  /** Replaces /sys. */
   readonly sysfsRoot: string;
-  /** What stands for /sys/fs/cgroup: the cgroups of launchers that run a guest. */
+  /** Replaces /sys/fs/cgroup: the cgroups of launchers that run a guest. */
   readonly cgroupRoot: string;
-  /** Processes of a launcher's QEMU, on this machine. */
+  /** Process ids of a launcher's QEMU, on this machine. */
   guestPids(podUID: string): readonly number[];
   readonly kubelet: Kubelet;
   start(): Promise<void>;
@@ -52,7 +52,7 @@ export interface EmulatedNodeDeps {
 }
 
 /**
- * A node that is emulated: a sysfs tree, a kubelet stand-in, and processes for the guests of its launchers.
+ * Creates an emulated node: a sysfs tree, a kubelet stand-in, and processes for the guests of its launchers.
  * @throws HostError, ParseError if the description contradicts itself
  */
 export function createEmulatedNode(description: NodeDescription, deps: EmulatedNodeDeps): EmulatedNode {

@@ -1,17 +1,17 @@
 import { NAMESPACE } from '../../model/names.ts';
 import type { User } from '../api-server/calls.ts';
 
-/** Who may be: the administrator, each daemon, and each node's agent and DPU with an identity of its own. */
+/** The possible identities: the administrator, each daemon, and the agent and the DPU of each node. */
 export type Identity =
   | { readonly kind: 'admin' | 'webhook' | 'scheduler-plugin' }
   | { readonly kind: 'node-agent' | 'dpu'; readonly node: string };
 
-/** Where each DPU has a service account named like its host's node. */
+/** The namespace in which each DPU has a service account with the name of its host's node. */
 const DPU_NAMESPACE = 'plumbline-dpu';
-/** What the token of a pod's service account says about the node that the pod runs on. */
+/** Attribute of a service account's token with the node of its pod. */
 const NODE_NAME = 'authentication.kubernetes.io/node-name';
 
-/** The user that an identity's token stands for. */
+/** The user of an identity's token. */
 export function userOf(identity: Identity): User {
   switch (identity.kind) {
     case 'admin':

@@ -1,5 +1,6 @@
 /**
- * The checksum that the kubelet writes into cpu_manager_state: FNV-1a over a Go dump of the struct, checksum zero.
+ * The checksum in the kubelet's cpu_manager_state: FNV-1a over a Go dump of the struct with checksum zero.
+ *
  * Source: pkg/kubelet/checkpointmanager/checksum; k8s.io/apimachinery/pkg/util/dump.
  */
 

@@ -1,8 +1,8 @@
 import type { Pod } from '../objects.ts';
 
-/** What runs in the containers of a node's pods. */
+/** Runs the containers of a node's pods. */
 export interface Containers {
-  /** Starts what the pod's containers run; the pod is Running once it resolves. */
+  /** Starts the pod's containers. The pod is Running once the promise resolves. */
   start(pod: Pod): Promise<void>;
   stop(podUID: string): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import * as z from 'zod';
 import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
 
-/** The device manager's memory over a restart, next to the plugins' sockets. */
+/** The device manager's checkpoint, next to the plugins' sockets. */
 export const CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
 
 const form = z.object({
@@ -13,7 +13,7 @@ const form = z.object({
           PodUID: z.string(),
           ContainerName: z.string(),
           ResourceName: z.string(),
-          /** Device ids by NUMA node; -1 where the plugin named none. The sandbox enters all under -1. */
+          /** Device ids by NUMA node; -1 if the plugin reported none. The sandbox stores all under -1. */
           DeviceIDs: z.record(z.string(), z.array(z.string())),
         }),
       )
@@ -21,7 +21,7 @@ const form = z.object({
   }),
 });
 
-/** What pods held before the restart; nothing if there is no such file. */
+/** The devices of pods before the restart; empty without such a file. */
 export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocations> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();

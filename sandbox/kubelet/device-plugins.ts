@@ -21,19 +21,22 @@ import { CHECKPOINT_FILE } from './device-checkpoint.ts';
 
 /** The device plugins of one node. */
 export interface DevicePlugins {
-  /** Empties the directory of old sockets and opens the registration socket, which makes plugins register again. */
+  /** Removes old sockets from the directory and opens the registration socket, so that plugins register again. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Tells a plugin which devices a container gets. As in the kubelet there is no deadline. @throws KubeletApiError */
+  /** Calls Allocate of a plugin for a container. As in the kubelet there is no deadline. @throws KubeletApiError */
   allocate(resource: string, deviceIds: readonly string[]): Promise<void>;
-  /** Asks a plugin that wants to be asked; 30 s at most. @throws KubeletApiError */
+  /** Calls PreStartContainer of a plugin that requires it, for at most 30 s. @throws KubeletApiError */
   preStart(resource: string, deviceIds: readonly string[]): Promise<void>;
 }
 
 export interface DevicePluginsDeps {
   /** The kubelet's device-plugins directory. */
   readonly directory: string;
-  /** Called with a resource's devices each time its plugin lists them; of none of them healthy when it goes. */
+  /**
+   * Called with a resource's devices each time its plugin lists them, and with all devices unhealthy when the plugin
+   * stops.
+   */
   readonly onDevices: (resource: string, devices: readonly Device[]) => void;
 }
 
@@ -43,7 +46,7 @@ interface Plugin {
   readonly ended: AbortController;
 }
 
-/** A call must name a deadline; none waits longer. */
+/** A call requires a deadline; no call takes this long. */
 const NO_DEADLINE_SECONDS = 24 * 3600;
 const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
@@ -63,7 +66,7 @@ export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps)
         onDevices(resource, devices);
       }
     } catch {
-      // The plugin is gone. Its devices stay known and count as unhealthy until it registers again.
+      // The plugin has stopped. Its devices stay registered and count as unhealthy until it registers again.
     }
     if (!ended.signal.aborted)
       onDevices(

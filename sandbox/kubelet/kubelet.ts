@@ -18,16 +18,16 @@ import { type KubeletSettings, kubeletConfiguration } from './settings.ts';
 export interface KubeletOptions {
   readonly name: string;
   readonly settings: KubeletSettings;
-  /** The kubelet's root directory. Keep it short: unix socket paths end at 107 bytes. */
+  /** The kubelet's root directory. Keep the path short: Unix socket paths are limited to 107 bytes. */
   readonly directory: string;
   readonly client: LocalClient;
-  /** Labels of the Node in addition to those every emulated node has. */
+  /** Labels of the Node in addition to those of every emulated node. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Amounts other than CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
+  /** Resources other than CPUs and plugins' devices. Default: 64Gi of memory, KubeVirt's kvm and tun. */
   readonly resources?: Readonly<Record<string, string>>;
   /** Default: containers run nothing. */
   readonly containers?: Containers;
-  /** Time between two tries of a container that could not be created. Default 2 s. */
+  /** Seconds between attempts to create a container. Default 2. */
   readonly retrySeconds?: number;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
@@ -36,11 +36,11 @@ export interface KubeletOptions {
 
 export interface Kubelet {
   readonly directory: string;
-  /** @throws StateFileError if what an earlier kubelet left behind does not fit these settings */
+  /** @throws StateFileError if the state of an earlier kubelet does not match these settings */
   start(): Promise<void>;
-  /** As when every container of a pod on this node exits with 0. A pod that holds nothing here is left alone. */
+  /** Simulates that all containers of a pod on this node exit with 0. Ignores pods without resources here. */
   exit(podUID: string): Promise<void>;
-  /** Stops as a killed kubelet does: pods, Node and files stay as they are, the sockets go. */
+  /** Stops as a killed kubelet does: pods, Node and files stay, and the sockets close. */
   stop(): Promise<void>;
 }
 
@@ -53,8 +53,8 @@ const DEFAULT_RESOURCES = {
 };
 
 /**
- * A kubelet stand-in for one emulated node. It admits the pods bound to it by the real rules (model/kubelet), writes
- * what the real one writes, speaks the same two gRPC APIs, and has `containers` run what is in its pods.
+ * A kubelet stand-in for one emulated node. It admits its pods by the real rules (model/kubelet), writes the same files
+ * as the real kubelet, serves the same two gRPC APIs, and runs its pods in `containers`.
  */
 export function createKubelet(options: KubeletOptions): Kubelet {
   const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;
@@ -70,7 +70,7 @@ export function createKubelet(options: KubeletOptions): Kubelet {
   let end = () => {};
   let line: Promise<unknown> = Promise.resolve();
 
-  /** One thing at a time, in order: admissions, releases, device lists. */
+  /** Runs tasks one at a time, in order: admissions, releases, device lists. */
   const inLine = (task: () => unknown) => {
     line = line.then(task).catch(onFault);
     return line;

@@ -18,13 +18,13 @@ export type Outcome =
   | { readonly admitted: false; readonly reason: RejectionReason; readonly message: string };
 
 /**
- * The kubelet's container managers: the decisions are the model's, writing and notifying is done here. Calls
- * must not overlap, as in the kubelet, where one hung plugin holds up every pod.
+ * The kubelet's container managers. The model decides; this code writes and notifies. Calls must not overlap, as in the
+ * kubelet, where one hung plugin blocks every pod.
  */
 export interface Managers {
   readonly state: KubeletState;
   setDevices(resource: string, devices: readonly Device[]): void;
-  /** Admits a pod and gives it its CPUs and devices. A pod that is known already is checked again and keeps its own. */
+  /** Admits a pod and assigns its CPUs and devices. A known pod is checked again and keeps its resources. */
   admit(pod: Pod): Promise<Outcome>;
   release(uid: string): Promise<void>;
 }
@@ -37,8 +37,8 @@ export interface ManagersDeps {
 }
 
 /**
- * Opens the managers on what they remember.
- * @throws StateFileError if a kubelet would not start on the state file
+ * Opens the managers with their stored state.
+ * @throws StateFileError if a kubelet would not start with the state file
  */
 export async function openManagers({ settings, directory, allocate }: ManagersDeps): Promise<Managers> {
   const rules = rulesOf(settings);
@@ -53,7 +53,7 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
     if ('error' in checked) throw new StateFileError(statePath, checked.error);
     state = { ...state, defaultSet: checked.defaultSet };
   }
-  // Under policy none nothing is tracked, and the file says so.
+  // Under policy none nothing is tracked, and the file records that policy.
   const file: StateFile = await createStateFile(statePath, settings.cpuManagerPolicy, {
     defaultSet: rules.cpu ? state.defaultSet : CpuSet.EMPTY,
     assignments: state.assignments,
@@ -89,7 +89,7 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
           message: `Allocate failed due to ${rpcText(error)}, which is unexpected`,
         };
       }
-      // Plugins may have spoken while the pod was admitted: their newest lists stay.
+      // Plugins may have sent lists during the admission: their newest lists stay.
       state = { ...admission.state, pools: state.pools };
       await writeDeviceCheckpoint(devicePath, state.devices);
       return { admitted: true, containers: admission.containers };

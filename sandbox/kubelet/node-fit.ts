@@ -1,7 +1,7 @@
 import type { Node, Pod } from '../objects.ts';
 import { type Amounts, amountsOf, plus, podRequests } from '../pod-requests.ts';
 
-/** Why a node cannot take one more pod: the first resource that runs short. */
+/** The first resource that a node has too little of for another pod. */
 export interface Shortage {
   /** The pod's status.reason: `OutOfcpu`. */
   readonly reason: string;
@@ -9,10 +9,10 @@ export interface Shortage {
 }
 
 /**
- * The kubelet's own check of what the scheduler should have checked, run after the resource managers. Extended
- * resources that the node does not have are ignored, as the kubelet ignores them.
- * @param devices what the pod's containers have been given, by resource: of these there were enough, whatever the Node
- *   says by now
+ * The kubelet's own check of the scheduler's conditions, after the resource managers. Like the kubelet it ignores
+ * extended resources that the node does not have.
+ * @param devices the devices that the pod's containers got, by resource: there were enough of these, whatever the Node
+ * has now
  * Source: pkg/kubelet/lifecycle/predicate.go.
  */
 export function shortage(

@@ -4,13 +4,13 @@ import { apiVersionOf } from '../api-server/resource-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeObject } from '../objects.ts';
 
-/** A kubelet's sign of life, without which the node lifecycle controller takes its node for lost. */
+/** A kubelet's Lease, without which the node lifecycle controller considers the node lost. */
 export interface NodeLease {
   start(): Promise<void>;
   stop(): void;
 }
 
-/** As the kubelet has them by default, in seconds. */
+/** The kubelet's defaults, in seconds. */
 const DURATION = 40;
 const INTERVAL = 10;
 const NAMESPACE = 'kube-node-lease';

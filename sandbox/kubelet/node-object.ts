@@ -6,14 +6,16 @@ export interface NodeFacts {
   readonly name: string;
   readonly settings: KubeletSettings;
   readonly labels: Readonly<Record<string, string>>;
-  /** Amounts other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated. */
+  /**
+   * Resources other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated.
+   */
   readonly resources: Readonly<Record<string, string>>;
   readonly unschedulable?: boolean;
 }
 
 type Amounts = Record<string, string>;
 
-/** The labels that KubeVirt's node labeller and the kubelet itself put on a node that can run virtual machines. */
+/** The labels that KubeVirt's node labeller and the kubelet set on a node that can run VMs. */
 export function nodeLabels({ name, settings, labels }: NodeFacts): Record<string, string> {
   return {
     'kubernetes.io/hostname': name,
@@ -26,7 +28,7 @@ export function nodeLabels({ name, settings, labels }: NodeFacts): Record<string
   };
 }
 
-/** What the node offers. Reserved CPUs are capacity but not allocatable; nor are devices that are not healthy. */
+/** The node's resources. Reserved CPUs and unhealthy devices are capacity but not allocatable. */
 export function nodeAmounts(
   { settings, resources }: NodeFacts,
   devices: ReadonlyMap<string, readonly Device[]>,
@@ -41,7 +43,7 @@ export function nodeAmounts(
   return { capacity, allocatable };
 }
 
-/** The Node as its kubelet registers it. */
+/** The Node as its kubelet creates it. */
 export function nodeObject(facts: NodeFacts, devices: ReadonlyMap<string, readonly Device[]>, now: string): Node {
   return {
     apiVersion: 'v1',

@@ -6,8 +6,8 @@ import type { Node } from '../objects.ts';
 import { type NodeFacts, nodeLabels, nodeObject } from './node-object.ts';
 
 /**
- * Registers the Node, or brings the one that is there up to date. Device resources that no plugin stands behind (the
- * kubelet was restarted and the plugin has not come back yet) offer nothing.
+ * Creates the Node, or updates the existing one. Device resources without a plugin (the kubelet has restarted and the
+ * plugin has not registered again) have no allocatable devices.
  * @param now ms since 1970
  */
 export async function publishNode(

@@ -6,19 +6,19 @@ import type { Managers } from './managers.ts';
 import { shortage } from './node-fit.ts';
 import type { PodWorker } from './pod-worker.ts';
 
-/** The pods of one node: who was admitted, who was refused. Calls that change it must not overlap. */
+/** The admitted and refused pods of one node. Calls that change it must not overlap. */
 export interface PodLedger {
-  /** Those that hold resources. */
+  /** The pods that have resources. */
   readonly pods: Iterable<Pod>;
   has(uid: string): boolean;
-  /** Remembers a pod's newest form. */
+  /** Stores the newest state of a pod. */
   note(pod: Pod): void;
-  /** Admits a pod or fails it. One that ran before a restart is checked again but not started again. */
+  /** Admits a pod or fails it. A pod that ran before a restart is checked again but not started again. */
   admit(pod: Pod): Promise<void>;
   release(uid: string): Promise<void>;
-  /** Frees what pods held that went while no kubelet was there. */
+  /** Releases the resources of pods that were deleted while no kubelet was running. */
   releaseStale(): Promise<void>;
-  /** Lets go of every start under way; what pods hold stays. */
+  /** Aborts all starts in progress; pods keep their resources. */
   abandon(): void;
 }
 
@@ -33,9 +33,9 @@ export interface PodLedgerDeps {
 
 export function createPodLedger(deps: PodLedgerDeps): PodLedger {
   const { nodeName, client, managers, worker, containers, onFault } = deps;
-  /** Each with what ends its start. */
+  /** Each with the controller that aborts its start. */
   const admitted = new Map<string, { pod: Pod; ending: AbortController }>();
-  /** Remembered so that their later updates are no admissions. */
+  /** Kept so that later updates do not lead to another admission. */
   const refused = new Set<string>();
 
   const pods = () => [...admitted.values()].map(({ pod }) => pod);

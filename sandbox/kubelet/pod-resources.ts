@@ -17,18 +17,18 @@ import type { Pod } from '../objects.ts';
 export interface PodResourcesDeps {
   /** The kubelet's pod-resources directory. */
   readonly directory: string;
-  /** The pods that the kubelet has admitted. */
+  /** The admitted pods. */
   readonly pods: () => Iterable<Pod>;
   readonly state: () => KubeletState;
-  /** What the CPU manager may give away; empty under policy none. */
+  /** The CPUs that the CPU manager can assign; empty under policy none. */
   readonly allocatableCpus: CpuSet;
 }
 
-/** Calls a second, and how many at once, before callers get ResourceExhausted. As in the kubelet. */
+/** Calls per second, and burst, before callers get ResourceExhausted; as in the kubelet. */
 const QPS = 100;
 const BURST = 10;
 
-/** Serves PodResources v1: who holds which CPUs and devices. */
+/** Serves PodResources v1: the CPUs and devices of each container. */
 export function createPodResources({ directory, pods, state, allocatableCpus }: PodResourcesDeps) {
   const socket = join(directory, 'kubelet.sock');
   const admit = createRateLimit();
@@ -71,7 +71,7 @@ export function createPodResources({ directory, pods, state, allocatableCpus }: 
   };
 }
 
-/** Init containers that end are not listed, only restartable ones. */
+/** Init containers that end are not listed; restartable ones are. */
 function describePod(pod: Pod, state: KubeletState): PodResources {
   const { uid = '', name, namespace = '' } = pod.metadata;
   const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');

@@ -1,8 +1,10 @@
 import { type Condition, type JsonObject, type Pod, setCondition } from '../objects.ts';
 
-/** The status that a kubelet writes, as changes to a draft of the pod. Times are RFC 3339, to the second. */
+/**
+ * A kubelet's changes to the status, applied to a draft of the pod. Times are RFC 3339 with a precision of one second.
+ */
 
-/** Refused at admission, permanently: a pod never leaves Failed. */
+/** Refused at admission. This is permanent: a pod never leaves Failed. */
 export function setRejected(pod: Pod, reason: string, message: string, now: string): void {
   pod.status = {
     ...pod.status,
@@ -29,7 +31,7 @@ export function setWaiting(pod: Pod, container: string, reason: string, message:
   }));
 }
 
-/** Every container runs. Ready waits for the pod's readiness gates. */
+/** Every container is running. Ready also depends on the pod's readiness gates. */
 export function setRunning(pod: Pod, now: string): void {
   pod.status = { ...pod.status, phase: 'Running', startTime: pod.status?.startTime ?? now };
   const conditions = conditionsOf(pod);
@@ -50,7 +52,7 @@ export function setRunning(pod: Pod, now: string): void {
   if (sidecars.length > 0) pod.status.initContainerStatuses = sidecars.map(running);
 }
 
-/** Every container has ended with exit code 0, and none is started again. */
+/** Every container has ended with exit code 0 and will not restart. */
 export function setSucceeded(pod: Pod, now: string): void {
   pod.status = { ...pod.status, phase: 'Succeeded' };
   const conditions = conditionsOf(pod);
@@ -61,12 +63,12 @@ export function setSucceeded(pod: Pod, now: string): void {
   }
 }
 
-/** It names a directory of cgroups, so it is a plain name. */
+/** The id of a container. It is also the name of a cgroup directory, so it has no special characters. */
 export function containerIdOf(podUID: string, container: string): string {
   return `${podUID}-${container}`;
 }
 
-/** Whether a running pod's Ready condition is not what its gates say. */
+/** Whether a running pod's Ready condition contradicts its readiness gates. */
 export function isReadinessStale(pod: Pod): boolean {
   const ready = pod.status?.conditions?.find(({ type }) => type === 'Ready');
   return pod.status?.phase === 'Running' && (ready?.status === 'True') !== gatesOpen(pod);

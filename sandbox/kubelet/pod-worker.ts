@@ -8,31 +8,31 @@ import type { Containers } from './containers.ts';
 import { isReadinessStale, setReady, setRejected, setRunning, setSucceeded, setWaiting } from './pod-status.ts';
 import { rpcText } from './rpc-text.ts';
 
-/** What a pod's way from admission to its end needs of the rest of the kubelet. */
+/** The parts of the kubelet that a pod's lifecycle needs. */
 export interface PodWorkerDeps {
   readonly client: LocalClient;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Time between two tries of a container that could not be created. */
+  /** Seconds between attempts to create a container. */
   readonly retrySeconds: number;
-  /** Asks the plugin of a resource whether the container may start. @throws KubeletApiError */
+  /** Calls PreStartContainer of a resource's plugin. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
   readonly containers: Pick<Containers, 'start'>;
   /** The devices of a container, by resource. */
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** The steps of a pod on its node. Each writes what the user sees: the status, and Events for what went wrong. */
+/** The steps of a pod on its node. Each writes what the user sees: the status, and Events about failures. */
 export interface PodWorker {
-  /** Fails the pod permanently, with the text that its owner looks for. */
+  /** Fails the pod permanently, with a message for its owner. */
   reject(pod: Pod, reason: string, message: string): Promise<void>;
-  /** Starts an admitted pod's containers, trying again for as long as a plugin says no. */
+  /** Starts the containers of an admitted pod; retries while a plugin refuses. */
   start(pod: Pod, signal: AbortSignal): Promise<void>;
-  /** Keeps Ready what the readiness gates say. */
+  /** Updates the Ready condition according to the readiness gates. */
   refresh(pod: Pod): Promise<void>;
-  /** Says that the pod's containers have ended by themselves, without a fault. */
+  /** Reports that the pod's containers have ended without an error. */
   complete(pod: Pod): Promise<void>;
-  /** Takes the object of a pod that has ended on this node out of the API. */
+  /** Deletes the object of a pod that has ended on this node. */
   finish(pod: Pod): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export function createPodWorker(deps: PodWorkerDeps): PodWorker {
   const time = () => timestamp(now());
   const tell = (pod: Pod, occurrence: Occurrence) => client.record(COMPONENT, pod, occurrence);
 
-  /** A pod that has gone meanwhile needs no status. */
+  /** A pod that was deleted in the meantime needs no status. */
   const setStatus = async (pod: Pod, change: (draft: Pod) => void) => {
     try {
       await client.edit(PODS, pod, (draft) => draft.metadata.uid === pod.metadata.uid && change(draft), 'status');
@@ -52,7 +52,7 @@ export function createPodWorker(deps: PodWorkerDeps): PodWorker {
     }
   };
 
-  /** Every container in order, as far as plugins let it; what stopped it, if anything did. */
+  /** Starts every container in order until a plugin refuses one; returns that refusal. */
   const tryStart = async (pod: Pod): Promise<{ container: string; message: string } | undefined> => {
     for (const { name } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
       for (const [resource, ids] of devicesOf(pod.metadata.uid ?? '', name)) {

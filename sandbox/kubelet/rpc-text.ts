@@ -1,6 +1,6 @@
 import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
 
-/** gRPC status codes by number, as Go names them: what the real kubelet's messages show. */
+/** Names of gRPC status codes in Go, by number, as in the messages of the real kubelet. */
 const GO_CODES = [
   'OK',
   'Canceled',
@@ -21,7 +21,7 @@ const GO_CODES = [
   'Unauthenticated',
 ] as const;
 
-/** A failed call as Go prints it: `rpc error: code = FailedPrecondition desc = …`. */
+/** A failed call in Go's format: `rpc error: code = FailedPrecondition desc = …`. */
 export function rpcText(error: unknown): string {
   const cause: { code?: unknown; details?: unknown } =
     error instanceof KubeletApiError ? Object(error.cause) : { code: 2, details: (error as Error).message };

@@ -4,9 +4,9 @@ import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { createKubelet, type Kubelet } from '../../model/kubelet/kubelet.ts';
 
-/** How an emulated node's kubelet is configured. */
+/** Configuration of an emulated node's kubelet. */
 export interface KubeletSettings {
-  /** As the node reports it. Default v1.36.0. */
+  /** As in the Node's status. Default v1.36.0. */
   readonly version: string;
   readonly host: Host;
   readonly reserved: CpuSet;
@@ -16,14 +16,14 @@ export interface KubeletSettings {
   readonly topologyManagerScope: 'container' | 'pod';
 }
 
-/** Settings with which no kubelet starts. */
+/** Settings with which a kubelet does not start. */
 export class KubeletSettingsError extends PlumblineError {
   constructor(message: string) {
     super('kubelet-settings', message);
   }
 }
 
-/** The file that a kubelet of these settings is started with. */
+/** The configuration file for a kubelet with these settings. */
 export function kubeletConfiguration(settings: KubeletSettings): string {
   return stringify({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
@@ -39,8 +39,8 @@ export function kubeletConfiguration(settings: KubeletSettings): string {
 }
 
 /**
- * The rules of a kubelet of these settings.
- * @throws KubeletSettingsError if the model knows no such kubelet
+ * The model of a kubelet with these settings.
+ * @throws KubeletSettingsError if the model does not support it
  */
 export function rulesOf(settings: KubeletSettings): Kubelet {
   const rules = createKubelet({

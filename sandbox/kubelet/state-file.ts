@@ -5,22 +5,22 @@ import { PlumblineError } from '../../model/errors.ts';
 import type { CpuAssignments } from '../../model/kubelet/state.ts';
 import { checkpointChecksum } from './checksum.ts';
 
-/** What a kubelet remembers of its CPUs over a restart. */
+/** The CPU state that a kubelet keeps across a restart. */
 export interface CpuState {
   readonly defaultSet: CpuSet;
   readonly assignments: CpuAssignments;
 }
 
-/** cpu_manager_state, written step by step as the kubelet writes it. */
+/** cpu_manager_state, written in the same steps as by the kubelet. */
 export interface StateFile {
-  /** Takes CPUs out of the shared pool, then enters them under the container: two writes. */
+  /** Removes CPUs from the shared pool, then adds them to the container: two writes. */
   assign(uid: string, container: string, cpus: CpuSet): Promise<void>;
-  /** For each container of the pod: its entry goes, then the pool grows by what no other container holds. */
+  /** For each container of the pod: removes its entry, then adds the CPUs that no other container has to the pool. */
   release(uid: string): Promise<void>;
   readonly state: CpuState;
 }
 
-/** A state file that a kubelet does not start with. */
+/** A state file with which a kubelet does not start. */
 export class StateFileError extends PlumblineError {
   constructor(path: string, why: string, options?: ErrorOptions) {
     super('cpu-manager-state', `${path}: ${why}; drain the node and remove the file`, options);
@@ -36,7 +36,7 @@ const form = z.object({
 
 /**
  * Reads a state file, or undefined if there is none yet.
- * @throws StateFileError if it is torn, its checksum is wrong, or another policy wrote it
+ * @throws StateFileError if it is torn, has a wrong checksum, or was written by another policy
  */
 export async function readStateFile(path: string, policyName: string): Promise<CpuState | undefined> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -66,7 +66,7 @@ export async function readStateFile(path: string, policyName: string): Promise<C
   return { defaultSet: CpuSet.parse(defaultCpuSet), assignments };
 }
 
-/** Writes the file in its present state and keeps it from there. Calls must not overlap. */
+/** Writes the initial state and keeps the file up to date from there. Calls must not overlap. */
 export async function createStateFile(path: string, policyName: string, initial: CpuState): Promise<StateFile> {
   let { defaultSet } = initial;
   const assignments = new Map([...initial.assignments].map(([uid, containers]) => [uid, new Map(containers)]));
@@ -113,7 +113,7 @@ export async function createStateFile(path: string, policyName: string, initial:
   };
 }
 
-/** Written next to it, synced, renamed: readers see one state or the next, never a part. */
+/** Writes a temporary file, syncs and renames it: readers see the old or the new state, never a part. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.tmp`;
   const file = await open(temporary, 'w', 0o600);

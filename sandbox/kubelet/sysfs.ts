@@ -4,9 +4,9 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Host, HostCpu } from '../../model/host.ts';
 
 /**
- * Writes the part of sysfs that tells what a host's CPUs are: everything that hwloc, the kubelet and the node agent
- * read about cores, sockets, NUMA nodes and last-level caches.
- * @param root the directory that stands for /sys
+ * Writes the part of sysfs about a host's CPUs: everything that hwloc, the kubelet and the node agent read about cores,
+ * sockets, NUMA nodes and last-level caches.
+ * @param root the directory that replaces /sys
  * @throws Error if a file cannot be written
  */
 export async function writeSysfs(root: string, host: Host): Promise<void> {
@@ -35,7 +35,7 @@ function* cpuFiles(host: Host, cpu: HostCpu): Iterable<[string, string]> {
   const sharing = (key: 'socket' | 'uncore') =>
     CpuSet.of(host.cpus.filter((other) => other[key] === cpu[key]).map(({ id }) => id)).toString();
   yield ['online', '1'];
-  // The kernel numbers cores inside each package; only equality within one package means anything.
+  // The kernel numbers cores within each package; ids are only comparable within one package.
   yield ['topology/core_id', String(coreNumber(host, cpu))];
   yield ['topology/physical_package_id', String(cpu.socket)];
   yield ['topology/thread_siblings_list', siblings.toString()];

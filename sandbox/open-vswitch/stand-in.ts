@@ -5,35 +5,35 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
- * A process that looks like an Open vSwitch daemon to a program that manages its threads or probes it: the name, the
- * pidfile, several threads, a socket that answers. It switches no packets, and its database has no rows but those of
- * the physnets that are named. For machines without Open vSwitch.
+ * A stand-in for an Open vSwitch daemon, for programs that manage its threads or probe it: the name, the pidfile,
+ * several threads, a socket that responds. It switches no packets, and its database only contains rows for the given
+ * physnets. For machines without Open vSwitch.
  */
 const { values } = parseArgs({
   options: {
     name: { type: 'string', default: 'ovs-vswitchd' },
     rundir: { type: 'string', default: '.' },
     threads: { type: 'string', default: '6' },
-    /** `name=NUMA node`: a bridge with one uplink there. */
+    /** `name=NUMA node`: a bridge with one uplink on that NUMA node. */
     physnet: { type: 'string', multiple: true, default: [] },
   },
 });
 
-// The kernel's name of the process (comm), which pidfile readers compare; it holds 15 characters.
+// The kernel's name of the process (comm), which readers of the pidfile compare; limited to 15 characters.
 process.title = values.name;
 for (let i = 0; i < Number(values.threads); i++) new Worker('setInterval(() => {}, 1000)', { eval: true });
 listen(values.name === 'ovsdb-server' ? 'db.sock' : `${values.name}.${process.pid}.ctl`);
 writeFileSync(join(values.rundir, `${values.name}.pid`), `${process.pid}\n`);
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => process.exit(0));
 
-/** Answers each JSON-RPC request, as the database and control sockets of the real daemons do. */
+/** Responds to each JSON-RPC request, as the database and control sockets of the real daemons do. */
 function listen(name: string): void {
   const path = join(values.rundir, name);
   rmSync(path, { force: true });
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
     socket.on('data', (chunk) => {
-      // Clients send a request at a time and wait for its answer; what does not parse is none.
+      // Clients send one request at a time and wait for the response. Text that cannot be parsed is ignored.
       try {
         const { id, method, params } = JSON.parse(chunk.toString()) as {
           id: unknown;

@@ -12,18 +12,18 @@ import { vcpusOf } from '../virt-controller/launcher-containers.ts';
 
 export interface GuestsDeps {
   readonly client: LocalClient;
-  /** What stands for /sys/fs/cgroup, of version 2. */
+  /** Replaces /sys/fs/cgroup, version 2. */
   readonly cgroupRoot: string;
   /** CPUs of the emulated node. */
   readonly online: CpuSet;
-  /** The JavaScript file of the stand-in for QEMU. Undefined: launchers run nothing. */
+  /** The JavaScript file of the QEMU stand-in. Undefined: launchers run nothing. */
   readonly program: string | undefined;
 }
 
 export interface Guests extends Containers {
-  /** Processes of a pod's QEMU. */
+  /** Process ids of a pod's QEMU. */
   pidsOf(podUID: string): readonly number[];
-  /** Makes the root of the cgroups. */
+  /** Creates the root of the cgroups. */
   open(): Promise<void>;
   stopAll(): Promise<void>;
 }
@@ -31,9 +31,9 @@ export interface Guests extends Containers {
 const COMPUTE = 'compute';
 
 /**
- * Runs a process for the QEMU of each launcher, with real threads, and says in files what a kernel would of its container:
- * which process it has, and which CPUs. Those are the CPUs of the emulated node that this machine has too, by their ids: of
- * the others its kernel knows nothing.
+ * Runs a process for the QEMU of each launcher, with real threads. It writes the same files as a kernel about its
+ * container: its processes and its CPUs. Those are the CPUs of the emulated node that this machine has as well, by
+ * their ids, because the kernel does not support others.
  */
 export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps): Guests {
   const running = new Map<string, ChildProcess>();
@@ -70,7 +70,7 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
       const child = spawn(process.execPath, [program, '--vcpus', String(vcpus)], { stdio: ['pipe', 'pipe', 'ignore'] });
       running.set(uid, child);
       await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
-      // Its pod has ended meanwhile.
+      // The pod has ended in the meantime.
       if (running.get(uid) !== child) return;
       if (child.exitCode !== null || child.pid === undefined) throw new Error(`${program} ended before it was ready`);
       const container = join(podDirectory(uid), containerIdOf(uid, COMPUTE));
@@ -87,7 +87,7 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
   };
 }
 
-/** The CPUs that this process, and so its children, may run on. */
+/** The CPUs that this process and its children may run on. */
 export async function machineCpus(): Promise<CpuSet> {
   const status = await readFile('/proc/self/status', 'utf8');
   return CpuSet.parse(/^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? '');

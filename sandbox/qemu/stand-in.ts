@@ -2,19 +2,21 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
- * A process that looks like a QEMU to a program that pins its threads: its name, and a thread for each vCPU under the
- * name that QEMU gives it. It runs no guest. It says `ready` once every thread has its name, and ends with its standard
- * input.
+ * A stand-in for QEMU, for programs that pin its threads: it has QEMU's name and a thread for each vCPU with QEMU's
+ * thread names. It runs no guest. It prints `ready` when every thread has its name, and ends with its standard input.
  */
 const { values } = parseArgs({ options: { vcpus: { type: 'string', default: '1' } } });
 
-// The kernel's name of the process (comm) holds 15 characters.
+// The kernel's name of the process (comm) is limited to 15 characters.
 process.title = 'qemu-system-x86';
 const names = Array.from({ length: Number(values.vcpus) }, (_, index) => `CPU ${index}/TCG`);
 void Promise.all(names.map(startThread)).then(() => process.stdout.write('ready\n'));
 process.stdin.on('end', () => process.exit(0)).resume();
 
-/** A thread names itself: /proc/thread-self is the one that asks, and synchronous calls are made by the worker's own. */
+/**
+ * Starts a thread that sets its own name: /proc/thread-self is the calling thread, and the worker's own thread makes
+ * synchronous calls.
+ */
 function startThread(name: string): Promise<void> {
   const program = `
     require('node:fs').writeFileSync('/proc/thread-self/comm', require('node:worker_threads').workerData);

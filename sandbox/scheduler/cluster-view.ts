@@ -3,14 +3,14 @@ import { plus, podRequests } from '../pod-requests.ts';
 import type { Snapshot } from './decision.ts';
 import type { Load } from './node-filters.ts';
 
-/** What the scheduler knows: nodes, pods that have not ended, and where it has decided to put pods that are not bound. */
+/** The scheduler's data: nodes, pods that have not ended, and the chosen nodes of pods that are not bound. */
 export interface ClusterView extends Snapshot {
   pod(uid: string): Pod | undefined;
   setPod(pod: Pod): void;
   removePod(uid: string): void;
   setNode(node: Node): void;
   removeNode(name: string): void;
-  /** Counts a pod on a node before the API server shows it there. */
+  /** Counts a pod on a node before the API server reports it there. */
   assume(uid: string, nodeName: string): void;
   forget(uid: string): void;
 }

@@ -2,7 +2,7 @@ import { parse } from 'yaml';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 
-/** Go's duration text (`5s`, `1m30s`, `500ms`) in milliseconds. */
+/** A duration in Go's notation (`5s`, `1m30s`, `500ms`), converted to milliseconds. */
 const duration = z.string().transform((text, context) => {
   const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
@@ -50,7 +50,7 @@ const leaderElection = z.strictObject({
   retryPeriod: duration.default(2000),
 });
 
-/** Of the plugins' arguments only what the sandbox has. */
+/** Only the arguments of plugins that the sandbox has. */
 const pluginConfig = z
   .array(
     z.strictObject({
@@ -60,7 +60,7 @@ const pluginConfig = z
   )
   .default([]);
 
-/** The real scheduler decodes strictly too: an unknown field in an extender is a configuration it does not start with. */
+/** Strict, like the real scheduler: it does not start with an unknown field in an extender. */
 const configuration = z.object({
   apiVersion: z.literal('kubescheduler.config.k8s.io/v1'),
   kind: z.literal('KubeSchedulerConfiguration'),
@@ -89,8 +89,8 @@ export class SchedulerConfigurationError extends PlumblineError {
 }
 
 /**
- * Reads a KubeSchedulerConfiguration, from YAML text or as an object.
- * @throws SchedulerConfigurationError that names every field the real scheduler would refuse
+ * Parses a KubeSchedulerConfiguration, from YAML text or an object.
+ * @throws SchedulerConfigurationError naming every field that the real scheduler would refuse
  */
 export function parseSchedulerConfiguration(source: unknown): SchedulerConfiguration {
   const result = configuration.safeParse(typeof source === 'string' ? parse(source) : source);
@@ -99,7 +99,7 @@ export function parseSchedulerConfiguration(source: unknown): SchedulerConfigura
   throw new SchedulerConfigurationError(`KubeSchedulerConfiguration: ${issues.join('; ')}`, { cause: result.error });
 }
 
-/** What a scheduler runs with by default. */
+/** The default configuration of a scheduler. */
 export const DEFAULT_CONFIGURATION: SchedulerConfiguration = parseSchedulerConfiguration({
   apiVersion: 'kubescheduler.config.k8s.io/v1',
   kind: 'KubeSchedulerConfiguration',

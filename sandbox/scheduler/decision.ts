@@ -3,7 +3,7 @@ import { podRequests } from '../pod-requests.ts';
 import type { Extender } from './extender.ts';
 import { filterNode, type Load, leastAllocated, type Misfit } from './node-filters.ts';
 
-/** What the scheduler sees while it decides on one pod. */
+/** Input of the scheduler's decision about one pod. */
 export interface Snapshot {
   readonly nodes: readonly Node[];
   loadOf(nodeName: string): Load;
@@ -13,9 +13,9 @@ export interface Snapshot {
 export type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
 
 /**
- * Chooses a node: in-tree filters, then each interested extender on what is left, then scores. Equal scores go to the
- * first name (the real scheduler draws lots).
- * @param ignored resources that extenders account for in the scheduler's stead, or that are not to be counted
+ * Chooses a node: in-tree filters, then each interested extender for the remaining nodes, then scores. Of equal scores
+ * the first name wins (the real scheduler chooses at random).
+ * @param ignored resources that extenders account for instead of the scheduler, or that do not count
  * @throws ExtenderError if an extender that is not ignorable fails
  */
 export async function decide(
@@ -56,13 +56,13 @@ async function filterBy(extender: Extender, pod: Pod, nodes: Node[], misfits: Ma
     const kept = new Set(names);
     return nodes.filter(({ metadata }) => kept.has(metadata.name));
   } catch (error) {
-    // An ignorable extender that fails lets everything through unchecked.
+    // If an ignorable extender fails, all nodes pass.
     if (extender.ignorable) return nodes;
     throw error;
   }
 }
 
-/** A failed prioritize call costs its scores and nothing else. */
+/** Adds the extenders' scores. A failed prioritize call only loses its scores. */
 async function addScores(
   extender: Extender,
   pod: Pod,

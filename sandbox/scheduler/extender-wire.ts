@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 
 /**
- * The scheduler extender's wire. The Go types carry no JSON tags, so keys are the Go names; what is embedded (Pod,
- * NodeList) has its ordinary lower-case keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
+ * The scheduler extender's wire format. The Go types have no JSON tags, so keys are the Go names; embedded objects
+ * (Pod, NodeList) have their usual lower-case keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
  */
 
 export class ExtenderError extends PlumblineError {
@@ -22,21 +22,22 @@ const filterResult = z.object({
   Error: z.string().nullish(),
 });
 
-/** Go decodes the score into an int64: a fraction fails the whole reply. */
+/** Go decodes the score into an int64: a fraction invalidates the whole response. */
 const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
 
 const bindingResult = z.object({ Error: z.string().nullish() });
 
 export interface FilterReply {
-  /** Those that stay, in the extender's order. */
+  /** The nodes that passed, in the extender's order. */
   readonly names: readonly string[];
   readonly failed: ReadonlyMap<string, string>;
   readonly unresolvable: ReadonlyMap<string, string>;
 }
 
 /**
- * Reads the reply to a filter call.
- * @throws ExtenderError if it is no ExtenderFilterResult, has an Error, or keeps a node that it was not offered
+ * Parses the response to a filter call.
+ * @throws ExtenderError if it is not an ExtenderFilterResult, has an Error, or contains a node that was not in the
+ * request
  */
 export function readFilterReply(
   extender: string,
@@ -62,8 +63,8 @@ export function readFilterReply(
 }
 
 /**
- * Reads the reply to a prioritize call: scores by node name.
- * @throws ExtenderError if it is no bare array of hosts with whole scores
+ * Parses the response to a prioritize call: scores by node name.
+ * @throws ExtenderError if it is not an array of hosts with integer scores
  */
 export function readPrioritizeReply(extender: string, reply: unknown): ReadonlyMap<string, number> {
   const result = priorities.safeParse(reply);
@@ -72,7 +73,7 @@ export function readPrioritizeReply(extender: string, reply: unknown): ReadonlyM
   return new Map((result.data ?? []).map(({ Host, Score }) => [Host, Score]));
 }
 
-/** @throws ExtenderError if it is no ExtenderBindingResult or has an Error */
+/** Parses the response to a bind call. @throws ExtenderError if it is not an ExtenderBindingResult or has an Error */
 export function readBindReply(extender: string, reply: unknown): void {
   const result = bindingResult.safeParse(reply);
   if (!result.success) throw new ExtenderError(extender, 'bind reply is no object', { cause: result.error });

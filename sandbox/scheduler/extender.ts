@@ -18,11 +18,11 @@ export interface Extender {
   readonly ignorable: boolean;
   readonly filters: boolean;
   readonly binds: boolean;
-  /** Whether the pod asks for one of the managed resources; with none managed, every pod is its. */
+  /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
   isInterested(pod: Pod): boolean;
-  /** Nodes that stay, and why others do not. @throws ExtenderError */
+  /** The nodes that pass, and why others do not. @throws ExtenderError */
   filter(pod: Pod, nodes: readonly Node[]): Promise<FilterReply>;
-  /** Scores, each already multiplied by weight x 10 and not clamped. Empty without a prioritizeVerb. @throws ExtenderError */
+  /** Scores, multiplied by weight x 10 and not clamped. Empty without a prioritizeVerb. @throws ExtenderError */
   prioritize(pod: Pod, nodes: readonly Node[]): Promise<ReadonlyMap<string, number>>;
   /** @throws ExtenderError */
   bind(pod: Pod, nodeName: string): Promise<void>;
@@ -34,8 +34,8 @@ const SCORE_SCALE = 10;
 const IDLE_SOCKET_MS = 90_000;
 
 /**
- * A client of one extender, as kube-scheduler's HTTPExtender is.
- * @param resolve finds what stands behind a Service name in urlPrefix, in place of cluster DNS and kube-proxy
+ * Creates a client of one extender, equivalent to kube-scheduler's HTTPExtender.
+ * @param resolve finds the endpoint of a Service name in urlPrefix, instead of cluster DNS and kube-proxy
  */
 export function createExtender(config: ExtenderConfiguration, resolve: ServiceResolver = () => undefined): Extender {
   const name = config.urlPrefix;
@@ -121,7 +121,7 @@ function createPoster(config: ExtenderConfiguration, resolveService: ServiceReso
   return { send, close: () => agent.destroy() };
 }
 
-/** Where a Service name leads; the certificate is still held against the name. */
+/** The address of a Service name; the certificate is still verified for the name. */
 function serviceAddress(url: URL, resolve: ServiceResolver) {
   const [, name, namespace] = /^([^.]+)\.([^.]+)\.svc(?:\.cluster\.local)?$/.exec(url.hostname) ?? [];
   if (name === undefined || namespace === undefined) return {};
@@ -140,7 +140,7 @@ function tlsOptions({ tlsConfig = {} }: ExtenderConfiguration) {
     ...(tlsConfig.serverName && { servername: tlsConfig.serverName }),
     ...(tlsConfig.certFile && { cert: readFileSync(tlsConfig.certFile) }),
     ...(tlsConfig.keyFile && { key: readFileSync(tlsConfig.keyFile) }),
-    // As kube-scheduler does: HTTPS without a CA to check against is HTTPS unchecked.
+    // As in kube-scheduler, HTTPS without a CA is not verified.
     rejectUnauthorized: ca !== undefined && !tlsConfig.insecure,
   };
 }

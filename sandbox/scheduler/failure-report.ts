@@ -4,12 +4,12 @@ import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import { type Pod, setCondition } from '../objects.ts';
 
-/** The name the scheduler's Events come under. */
+/** Component of the scheduler's Events. */
 export const COMPONENT = 'default-scheduler';
 
 /**
- * Tells the user why a pod waits: the PodScheduled condition and a FailedScheduling Event.
- * @param reason Unschedulable when it fits nowhere, SchedulerError when an attempt failed
+ * Reports to the user why a pod waits: the PodScheduled condition and a FailedScheduling Event.
+ * @param reason Unschedulable if no node fits, SchedulerError if an attempt failed
  * @param now ms since 1970
  */
 export async function reportFailure(

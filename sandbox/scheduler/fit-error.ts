@@ -1,9 +1,9 @@
 import type { Misfit } from './node-filters.ts';
 
 /**
- * The text that a pod which fits nowhere carries: reasons counted by text, sorted as text.
- * Source: pkg/scheduler/framework/types.go, FitError.Error; what the plugins that run after the filters say of it comes
- * first from the one for device claims, which there are none of here (as kube-scheduler 1.36 does).
+ * The message of a pod that fits no node: reasons with their counts, sorted as text.
+ * Source: pkg/scheduler/framework/types.go, FitError.Error. The text of the post-filter plugins starts with that of the
+ * plugin for device claims, which the sandbox does not have (as in kube-scheduler 1.36).
  */
 export function fitErrorMessage(nodes: number, misfits: ReadonlyMap<string, Misfit>): string {
   if (nodes === 0) return '0/0 nodes are available: no nodes available to schedule pods.';

@@ -7,10 +7,10 @@ import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeObject } from '../objects.ts';
 import type { LeaderElectionSettings } from './configuration.ts';
 
-/** The Lease that a scheduler holds while it schedules. There is one scheduler of each name here, so it is never contested. */
+/** The Lease that a scheduler holds while it runs. Each scheduler name is unique here, so there is no contention. */
 export interface LeaderLease {
   start(): Promise<void>;
-  /** Gives the Lease up, as kube-scheduler does when it ends. */
+  /** Releases the Lease, as kube-scheduler does when it exits. */
   stop(): Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export interface LeaderLeaseOptions {
 
 export function createLeaderLease({ client, settings, now, onFault }: LeaderLeaseOptions): LeaderLease {
   const { resourceNamespace: namespace, resourceName: name, leaseDuration, retryPeriod } = settings;
-  // As kube-scheduler calls itself: cmd/kube-scheduler/app/options.
+  // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
   const identity = `${hostname()}_${randomUUID()}`;
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();

@@ -7,7 +7,7 @@ export interface Misfit {
   readonly unresolvable: boolean;
 }
 
-/** What a node has promised already. */
+/** Requested amounts and number of the pods on a node. */
 export interface Load {
   readonly requested: Amounts;
   readonly pods: number;
@@ -16,8 +16,8 @@ export interface Load {
 const NOT_READY = 'node.kubernetes.io/not-ready';
 
 /**
- * Runs the filters of the default profile that matter here, in its order, up to the first that refuses.
- * @param ignored extended resources that an extender accounts for, or that are not to be counted
+ * Runs the relevant filters of the default profile, in its order, up to the first that refuses.
+ * @param ignored extended resources that an extender accounts for, or that do not count
  * @returns undefined if the node fits
  */
 export function filterNode(
@@ -44,7 +44,7 @@ export function filterNode(
   return resourceMisfit(wanted, node, load, ignored);
 }
 
-/** A node that is not Ready carries the taint that the node lifecycle controller would give it. */
+/** The taints of a node, including the one that the node lifecycle controller sets on a node that is not Ready. */
 function taintsOf({ spec, status }: Node) {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   const taints = spec?.taints ?? [];

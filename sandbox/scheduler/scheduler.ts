@@ -15,9 +15,9 @@ import { nodeWakes, podChangedItself, podWakes } from './signals.ts';
 export interface SchedulerOptions {
   readonly client: LocalClient;
   readonly configuration?: SchedulerConfiguration;
-  /** What stands behind Service names in the extenders' addresses. */
+  /** Finds the endpoints of Services in the extenders' addresses. */
   readonly resolveService?: ServiceResolver;
-  /** How long a rejected pod waits without any signal. Default 300 s, as in kube-scheduler. */
+  /** Seconds that a rejected pod waits without an event. Default 300, as in kube-scheduler. */
   readonly flushSeconds?: number;
   /** Milliseconds since 1970, for conditions. */
   readonly now?: () => number;
@@ -26,15 +26,15 @@ export interface SchedulerOptions {
 }
 
 export interface Scheduler {
-  /** Resolves once it leads, where it elects. */
+  /** Resolves when the scheduler leads, if it uses leader election. */
   start(): Promise<void>;
-  /** Waits for the attempt and the bindings under way. */
+  /** Waits for the current attempt and bindings. */
   stop(): Promise<void>;
 }
 
 /**
- * A scheduler loop: one pod at a time, bindings concurrently. A pod counts on its node from the moment it is decided on
- * (assumed), so that two pods never share the last room; if binding fails, it is forgotten and tried again.
+ * A scheduler loop: one pod at a time, with concurrent bindings. A pod counts on its node from the time of the decision
+ * (assumed), so that two pods never share the last room. If its binding fails, it no longer counts and is retried.
  */
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { client, configuration = DEFAULT_CONFIGURATION, now = Date.now, onFault = () => {} } = options;
@@ -101,7 +101,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     for (let uid = queue.pop(); uid !== undefined; uid = running ? queue.pop() : undefined) await attempt(uid);
   };
 
-  /** Runs the loop until the queue has nothing to give, and again when something is due. */
+  /** Runs the loop until the queue is empty, and again when a pod is due. */
   const pump = () => {
     clearTimeout(timer);
     if (!running || loop !== undefined) return;
@@ -165,7 +165,7 @@ function ignoredResources({ extenders, profiles }: SchedulerConfiguration): Pick
   return { has: (name) => names.has(name) || groups.has(name.split('/', 1)[0] ?? '') };
 }
 
-/** As in the real scheduler's informer, a pod that has ended is a pod that is gone. */
+/** As in the real scheduler's informer, a pod that has ended counts as deleted. */
 const hasEnded = ({ status }: Pod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
 function isWaiting({ spec, metadata }: Pod, names: ReadonlySet<string>): boolean {

@@ -1,18 +1,18 @@
-/** Pods that wait, and what for. */
+/** Waiting pods and their states. */
 export interface SchedulingQueue {
-  /** A pod that is new, or has changed itself: it is tried at once. */
+  /** A pod that is new or has changed: it is tried at once. */
   add(uid: string): void;
-  /** A pod that is bound, deleted or another scheduler's. */
+  /** A pod that is bound, deleted or belongs to another scheduler. */
   remove(uid: string): void;
-  /** The next pod to try, counted as an attempt, or undefined. */
+  /** The next pod to try, which counts as an attempt, or undefined. */
   pop(): string | undefined;
-  /** The popped pod fits nowhere: it waits for a signal, or backs off if one came while it was tried. */
+  /** The popped pod fits no node: it waits for an event, or backs off if one arrived during the attempt. */
   unschedulable(uid: string): void;
-  /** The popped pod could not be judged: it is tried again after its backoff. */
+  /** The attempt with the popped pod failed: it is retried after its backoff. */
   failed(uid: string): void;
-  /** Something changed that may make room: every waiting pod is tried again. */
+  /** A change may have freed room: every waiting pod is retried. */
   wake(): void;
-  /** Milliseconds until pop() may give a pod without any signal, or undefined if never. */
+  /** Milliseconds until pop() may return a pod without an event, or undefined if never. */
   nextDue(): number | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface SchedulingQueueOptions {
   readonly now: () => number;
   readonly initialBackoffSeconds: number;
   readonly maxBackoffSeconds: number;
-  /** How long a pod waits without any signal. kube-scheduler's podMaxInUnschedulablePodsDuration: 300. */
+  /** Seconds that a pod waits without an event. kube-scheduler's podMaxInUnschedulablePodsDuration: 300. */
   readonly flushSeconds: number;
 }
 
@@ -30,13 +30,13 @@ interface Waiting {
   state: 'active' | 'backoff' | 'errorBackoff' | 'unschedulable' | 'inFlight';
   /** When it entered its state. */
   since: number;
-  /** How many signals had come when it was popped. */
+  /** Number of events at the time when it was popped. */
   seenSignals: number;
 }
 
 /**
- * kube-scheduler's queue: active pods first in, first out; a rejected pod waits for a signal or the flush; a pod whose
- * attempt failed backs off. A pod that backs off after a rejection is taken early when nothing else is active
+ * kube-scheduler's queue. Active pods are first in, first out; a rejected pod waits for an event or the flush; a pod
+ * whose attempt failed backs off. A pod that backs off after a rejection is taken early if no other pod is active
  * (SchedulerPopFromBackoffQ, on since 1.33); one that backs off after an error is not.
  */
 export function createSchedulingQueue(options: SchedulingQueueOptions): SchedulingQueue {
@@ -46,7 +46,7 @@ export function createSchedulingQueue(options: SchedulingQueueOptions): Scheduli
 
   const enter = (uid: string, state: Waiting['state']) => {
     const waiting = pods.get(uid) ?? { attempts: 0, state, since: 0, seenSignals: 0 };
-    // Re-inserting puts it at the end: the map's order is the queue's.
+    // Inserting again moves it to the end: the order of the map is the order of the queue.
     pods.delete(uid);
     pods.set(uid, { ...waiting, state, since: now() });
   };

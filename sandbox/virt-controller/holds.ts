@@ -5,21 +5,24 @@ import type { KubeObject } from '../objects.ts';
 
 type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;
 
-/** What KubeVirt has its objects outlive theirs by. An instance has its own from birth, which virt-api sees to. */
+/** KubeVirt's finalizers on its objects. virt-api sets that of an instance when it is created. */
 export const FINALIZERS = {
   VirtualMachine: 'kubevirt.io/virtualMachineControllerFinalize',
   VirtualMachineInstance: 'kubevirt.io/foregroundDeleteVirtualMachine',
 } as const;
 
 export interface Holds {
-  /** Has an object outlive what is made for it, until `release`. Resolves to whether it is there and to stay. */
+  /**
+   * Adds the finalizer, which keeps an object until `release`. Resolves to whether the object exists and is not being
+   * deleted.
+   */
   hold(type: Held, object: KubeObject): Promise<boolean>;
   release(type: Held, object: KubeObject): Promise<void>;
 }
 
 export function createHolds(client: LocalClient): Holds {
   const finalizerOf = ({ kind }: Held) => FINALIZERS[kind as keyof typeof FINALIZERS];
-  /** Resolves to what is there then. */
+  /** Resolves to the current object. */
   const edit = async (type: Held, object: KubeObject, change: (draft: KubeObject) => void) => {
     try {
       return await client.edit<KubeObject>(type, object, change);
@@ -32,7 +35,7 @@ export function createHolds(client: LocalClient): Holds {
     async hold(type, object) {
       const present = await edit(type, object, ({ metadata }) => {
         const { deletionTimestamp, finalizers = [] } = metadata;
-        // A real API server refuses to add one to an object that is being deleted.
+        // A real API server refuses to add a finalizer to an object that is being deleted.
         if (deletionTimestamp || finalizers.includes(finalizerOf(type))) return;
         metadata.finalizers = [...finalizers, finalizerOf(type)];
       });

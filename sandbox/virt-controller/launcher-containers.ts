@@ -2,8 +2,8 @@ import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import { at, type Container, isObject, type Json, type JsonObject, type VirtualMachineInstance } from '../objects.ts';
 
 /**
- * The containers of a launcher, as KubeVirt's renderer gives them (pkg/virt-controller/services): names and amounts, with the
- * side containers of features. Commands, environments and mounts are left out.
+ * The containers of a launcher, as in KubeVirt's renderer (pkg/virt-controller/services): names and amounts, with the
+ * sidecars of features. Commands, environments and mounts are left out.
  */
 
 const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
@@ -36,27 +36,28 @@ const side = (name: string, cpu: string, memory: string): Container => ({
   resources: both({ cpu, memory }),
 });
 
-/** It requests less than its limit where the pod need not be Guaranteed. */
+/** It requests less than its limit if the pod need not be Guaranteed. */
 function consoleLog(guaranteed: boolean): Container {
   const log = side('guest-console-log', '15m', '60M');
   return guaranteed ? log : { ...log, resources: { ...log.resources, requests: { cpu: '5m', memory: '35M' } } };
 }
 
-/** Hook sidecars of the annotation, and those of network bindings. */
+/** Hook sidecars from the annotation, and those of network bindings. */
 function hookSidecars({ metadata, spec }: VirtualMachineInstance): readonly Json[] {
   const asked = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as Json;
   const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((one) => isObject(at(one, 'binding')));
   return [...list(asked), ...bindings];
 }
 
-/** A directory of the launcher itself, which takes no container. */
+/** Whether a volume is a directory of the launcher itself, which needs no container. */
 function isContainerPath(vmi: VirtualMachineInstance, name: Json | undefined): boolean {
   return list(at(vmi, 'spec', 'volumes')).some((one) => at(one, 'name') === name && isObject(at(one, 'containerPath')));
 }
 
 /**
- * CPUs of a dedicated VMI: V + S + E, request and limit alike. V is the product of the non-zero values among cores,
- * sockets and threads, or what limits or requests say; S the supplemental IO threads; E one for the emulator.
+ * CPUs of a VMI with dedicated CPUs: V + S + E, request and limit equal. V is the product of the non-zero values of
+ * cores, sockets and threads, or the limits or requests; S is the number of supplemental IO threads; E is one for the
+ * emulator thread.
  */
 function computeResources(vmi: VirtualMachineInstance) {
   const memory = `${guestMemoryMib(vmi) + OVERHEAD_MIB}Mi`;
@@ -64,13 +65,13 @@ function computeResources(vmi: VirtualMachineInstance) {
     ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map((name) => [`devices.kubevirt.io/${name}`, '1']),
   );
   if (isDedicated(vmi)) return both({ cpu: String(dedicatedCpus(vmi)), memory, ...devices });
-  // Without pinning a vCPU asks for a tenth of a CPU (cpuAllocationRatio 10) and has no limit.
+  // Without pinning each vCPU requests a tenth of a CPU (cpuAllocationRatio 10) and has no limit.
   return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
 }
 
 const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: amounts });
 
-/** `sev`, `tdx`: the device, and the node's label. */
+/** `sev`, `tdx`: the device and the node's label. */
 export function launchSecurity(vmi: VirtualMachineInstance): string[] {
   const wanted = at(vmi, 'spec', 'domain', 'launchSecurity');
   return ['sev', 'tdx'].filter((kind) => isObject(at(wanted, kind)));
@@ -80,13 +81,13 @@ export function dedicatedCpus(vmi: VirtualMachineInstance): number {
   const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
   const asked = vcpusOf(vmi) + supplemental;
   if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return asked;
-  // With KubeVirt's own even parity the emulator gets two where one would leave an odd number: of a sum in which KubeVirt
-  // counts a supplemental pool twice.
+  // With KubeVirt's even parity the emulator thread gets two CPUs if one would result in an odd number. In that sum
+  // KubeVirt counts a supplemental pool twice.
   const isOdd = (asked + supplemental + 1) % 2 === 1;
   return asked + (vmi.metadata.annotations?.[EVEN_PARITY] !== undefined && isOdd ? 2 : 1);
 }
 
-/** The guest’s CPUs. */
+/** The number of the guest's vCPUs. */
 export function vcpusOf(vmi: VirtualMachineInstance): number {
   const given = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
   const set = given.filter((value) => value > 0);

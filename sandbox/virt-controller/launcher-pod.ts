@@ -2,8 +2,8 @@ import { at, isObject, type JsonObject, type Pod, type VirtualMachineInstance } 
 import { containersOf, initContainersOf, isDedicated, launchSecurity, text } from './launcher-containers.ts';
 
 /**
- * The virt-launcher pod of a VMI, in the form that KubeVirt's renderer gives it (pkg/virt-controller/services): as far
- * as scheduling, CPU placement and networks go. Images, commands and most volumes are left out.
+ * The virt-launcher pod of a VMI, as in KubeVirt's renderer (pkg/virt-controller/services), limited to scheduling, CPU
+ * placement and networks. Images, commands and most volumes are left out.
  */
 
 const NOT_COPIED = [
@@ -61,14 +61,14 @@ export function launcherPod(vmi: VirtualMachineInstance): Pod {
   };
 }
 
-/** Every annotation of the VMI but those that tools keep for themselves. */
+/** Annotations of the VMI, except those that tools use internally. */
 function copiedAnnotations({ metadata }: VirtualMachineInstance): Record<string, string> {
   const entries = Object.entries(metadata.annotations ?? {});
   return Object.fromEntries(entries.filter(([key]) => !NOT_COPIED.some((prefix) => key.startsWith(prefix))));
 }
 
 /**
- * The machine type, and what features need of a node.
+ * Node labels for the machine type and for features.
  * Source: pkg/virt-controller/services/nodeselectorrenderer.go
  */
 function nodeSelector(vmi: VirtualMachineInstance): Record<string, string> {
@@ -85,7 +85,10 @@ function nodeSelector(vmi: VirtualMachineInstance): Record<string, string> {
   };
 }
 
-/** A guest with the host's CPU model keeps off nodes whose model libvirt calls obsolete, in addition to the VMI's own terms. */
+/**
+ * Keeps a guest with the host's CPU model off nodes whose model libvirt considers obsolete, in addition to the VMI's
+ * own terms.
+ */
 function affinity(vmi: VirtualMachineInstance): Pick<Pod['spec'], 'affinity'> {
   const own = at(vmi, 'spec', 'affinity') as Pod['spec']['affinity'];
   const model = text(at(vmi, 'spec', 'domain', 'cpu', 'model')) ?? 'host-model';
@@ -101,7 +104,7 @@ function affinity(vmi: VirtualMachineInstance): Pick<Pod['spec'], 'affinity'> {
 
 const OBSOLETE = { key: 'node-labeller.kubevirt.io/obsolete-host-model', operator: 'DoesNotExist' };
 
-/** The networks that multus attaches, each under a name of its own; the pod network is not among them. */
+/** The networks that multus attaches, each with a unique interface name; the pod network is not among them. */
 function multusNetworks(vmi: VirtualMachineInstance): JsonObject[] {
   const networks = at(vmi, 'spec', 'networks');
   const home = vmi.metadata.namespace ?? 'default';
@@ -113,7 +116,7 @@ function multusNetworks(vmi: VirtualMachineInstance): JsonObject[] {
   });
 }
 
-/** `pod` and eleven digits that depend on the network's name alone, as KubeVirt's hashed interface names. */
+/** `pod` and eleven digits that only depend on the network's name, similar to KubeVirt's hashed interface names. */
 function interfaceName(network: string): string {
   let hash = 0xcbf29ce484222325n;
   for (const byte of Buffer.from(network)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);

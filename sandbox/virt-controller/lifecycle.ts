@@ -10,7 +10,7 @@ import {
 } from '../objects.ts';
 import { FINALIZERS } from './holds.ts';
 
-/** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it up. */
+/** Whether a VirtualMachine should run: `running: true`, or a run strategy that keeps it running. */
 export function isWanted(machine: KubeObject): boolean {
   const strategy = at(machine, 'spec', 'runStrategy');
   return (
@@ -21,7 +21,7 @@ export function isWanted(machine: KubeObject): boolean {
   );
 }
 
-/** Whether a machine whose instance has ended is to have another. */
+/** Whether a machine whose instance has ended gets another one. */
 export function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
   const strategy = at(machine, 'spec', 'runStrategy');
   const always = at(machine, 'spec', 'running') === true || strategy === 'Always';
@@ -32,17 +32,17 @@ const SHORTEST_PAUSE = 10;
 const LONGEST_PAUSE = 300;
 
 /**
- * Seconds until a machine whose instances have ended before they ran is started again: 10 n² and up to half as much again,
- * at most 300. Source: KubeVirt, calculateStartBackoffTime in pkg/virt-controller/watch/vm/vm.go.
- * @param failures in a row, one or more
- * @param random of 0 to 1
+ * Seconds until a machine whose instances ended before they ran is started again: 10 n² and up to half as much at
+ * random, at most 300. Source: KubeVirt, calculateStartBackoffTime in pkg/virt-controller/watch/vm/vm.go.
+ * @param failures number of consecutive failures, at least one
+ * @param random from 0 to 1
  */
 export function startPause(failures: number, random: number): number {
   const seconds = SHORTEST_PAUSE * failures ** 2;
   return Math.min(LONGEST_PAUSE, seconds + Math.floor(random * (seconds / 2 + 1)));
 }
 
-/** Of the status of a machine: that its instances end before they run. */
+/** The part of a machine's status about instances that end before they run. */
 export interface StartFailure {
   readonly consecutiveFailCount: number;
   readonly lastFailedVMIUID: string;
@@ -72,7 +72,9 @@ export const isFinal = (phase: string | undefined) => phase === 'Failed' || phas
 const hasRun = ({ status }: VirtualMachineInstance) =>
   ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
 
-/** The instance of a machine: its template, the template's labels and annotations, and none of the machine's own. */
+/**
+ * The instance of a machine: its template with the template's labels and annotations, and none of the machine's own.
+ */
 export function instanceOf(machine: KubeObject): VirtualMachineInstance {
   const template = at(machine, 'spec', 'template');
   const spec = at(template, 'spec');
@@ -94,7 +96,7 @@ export function instanceOf(machine: KubeObject): VirtualMachineInstance {
   };
 }
 
-/** The phase that a launcher pod's state gives its instance. An instance that has ended stays so. */
+/** The phase of an instance according to its launcher pod. An instance that has ended keeps its phase. */
 export function phaseOf(vmi: VirtualMachineInstance, pod: Pod | undefined): string {
   const before = vmi.status?.phase;
   if (before === 'Failed' || before === 'Succeeded') return before;
@@ -108,14 +110,16 @@ export function phaseOf(vmi: VirtualMachineInstance, pod: Pod | undefined): stri
     case 'Succeeded':
       return 'Succeeded';
     default:
-      // Scheduled is an instance whose launcher is ready; virt-handler has its guest run from there.
+      // The instance is Scheduled when its launcher is ready; virt-handler then runs the guest.
       return 'Scheduling';
   }
 }
 
 const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
 
-/** What virt-controller and virt-handler write of an instance. One that starts paused is so from when it first runs. */
+/**
+ * The status that virt-controller and virt-handler write. An instance that starts paused is paused from its first run.
+ */
 export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod: Pod | undefined, time: string) {
   const status: NonNullable<VirtualMachineInstance['status']> = { ...vmi.status, phase };
   const { nodeName } = pod?.spec ?? {};
@@ -125,7 +129,7 @@ export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod
     status['phaseTransitionTimestamps'] = [...before, { phase, phaseTransitionTimestamp: time }];
   }
   if (nodeName && pod?.metadata.uid) status.activePods = { [pod.metadata.uid]: nodeName };
-  // The condition reports a failed creation until it succeeds.
+  // The condition reports a failed creation until one succeeds.
   const conditions = (status.conditions ?? []).filter(({ type }) => pod === undefined || type !== 'Synchronized');
   setCondition(conditions, { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }, time);
   const begins = phase === 'Running' && vmi.status?.phase !== 'Running';
@@ -135,7 +139,7 @@ export function instanceStatusOf(vmi: VirtualMachineInstance, phase: string, pod
   return status;
 }
 
-/** What a machine says of itself while its instance is in that phase; undefined: there is no instance. */
+/** The status of a machine for a phase of its instance; undefined: there is no instance. */
 export function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonObject {
   const waits = startFailure !== undefined && (phase === undefined || isFinal(phase));
   const printableStatus = waits

@@ -13,7 +13,7 @@ export interface MachineSyncDeps {
   readonly holds: Holds;
 }
 
-/** One turn of a VirtualMachine: its instance is made, or deleted, and its status written. */
+/** Reconciles a VirtualMachine: creates or deletes its instance and writes its status. */
 export function createMachineSync({ client, turns, now, holds }: MachineSyncDeps) {
   const end = async (machine: KubeObject, vmi: VirtualMachineInstance | undefined) => {
     if (!vmi) await holds.release(VIRTUAL_MACHINES, machine);
@@ -37,7 +37,7 @@ export function createMachineSync({ client, turns, now, holds }: MachineSyncDeps
     const change = (draft: KubeObject) => {
       draft.status = machineStatusOf(present && (present.status?.phase ?? 'Pending'), startFailure);
     };
-    // Before the instance goes, so that none of its failures is counted twice or never.
+    // Before the deletion of the instance, so that each failure counts exactly once.
     await client.edit(VIRTUAL_MACHINES, machine, change, 'status');
     const isToGo = !isWanted(machine) || isStartedAgain(machine, vmi?.status?.phase);
     if (vmi && !vmi.metadata.deletionTimestamp && isToGo) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);

@@ -1,17 +1,16 @@
 /**
- * Work by key: never two turns of one key at once, and one more turn for whatever came up during the last. A turn that
- * failed is taken again after a while, which grows: an API server or a webhook that is down comes back without another
- * change.
+ * Work by key: one task at a time for each key, and one more for all requests during the last one. A task that failed
+ * is retried with a growing delay, because an API server or a webhook that was down recovers without another change.
  */
 export interface Turns {
   take(key: string, work: () => Promise<void>): void;
-  /** Takes a turn after a while, unless stopped before. */
+  /** Runs a task after a delay, unless stopped before. */
   takeLater(key: string, seconds: number, work: () => Promise<void>): void;
-  /** Waits for the turns under way; no more are taken. */
+  /** Waits for running tasks; no more are started. */
   stop(): Promise<void>;
 }
 
-/** Seconds before a turn that failed is taken again: at first, and at most. Source: client-go, default_rate_limiters.go. */
+/** First and longest delay before a retry in seconds. Source: client-go, default_rate_limiters.go. */
 const FIRST_RETRY = 0.005;
 const LAST_RETRY = 1000;
 

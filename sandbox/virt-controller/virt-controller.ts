@@ -22,16 +22,16 @@ export interface VirtController {
 }
 
 const COMPONENT = 'virtualmachine-controller';
-/** Seconds before a refused launcher is tried again: client-go's, which doubles them each time. */
+/** Seconds before the first retry of a refused launcher, doubled each time; as in client-go. */
 const FIRST_RETRY = 0.005;
 const LAST_RETRY = 1000;
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
 /**
- * A stand-in for KubeVirt's virt-controller and virt-handler: a wanted VirtualMachine gets an instance, an instance
- * gets a launcher pod, and the instance's phase follows the pod. What is deleted stays until what was made for it is
- * gone. An instance that has ended is deleted, with its launcher, and its machine gets another: at once if it had run, else
- * after a pause that grows. An instance without a machine stays as it is.
+ * A stand-in for KubeVirt's virt-controller and virt-handler. A VirtualMachine that should run gets an instance, an
+ * instance gets a launcher pod, and the instance's phase follows the pod. Deleted objects stay until their dependents
+ * are gone. An instance that has ended is deleted with its launcher, and its machine gets another one: at once if it
+ * had run, else after a growing delay. An instance without a machine stays.
  */
 export function createVirtController({
   client,
@@ -40,10 +40,10 @@ export function createVirtController({
 }: VirtControllerOptions): VirtController {
   const ends: (() => void)[] = [];
   const turns = createTurns(onFault);
-  /** Instances, by uid, that have had a launcher. */
+  /** Uids of instances that have had a launcher. */
   const launched = new Set<string>();
 
-  /** Refusals in a row of an instance's launcher, by uid. */
+  /** Number of consecutive refusals of an instance's launcher, by uid. */
   const refusals = new Map<string, number>();
 
   const { hold, release } = createHolds(client);
@@ -53,7 +53,7 @@ export function createVirtController({
 
   const syncMachine = createMachineSync({ client, turns, now, holds: { hold, release } });
 
-  /** An instance that is being deleted goes when its launcher has gone. */
+  /** Removes an instance that is being deleted after its launcher is gone. */
   const end = async (vmi: VirtualMachineInstance) => {
     const pod = podOf(vmi);
     if (!pod) await release(VIRTUAL_MACHINE_INSTANCES, vmi);
@@ -68,7 +68,7 @@ export function createVirtController({
     const { uid = '' } = vmi.metadata;
     if (!(await hold(VIRTUAL_MACHINE_INSTANCES, vmi))) return;
     const ended = isFinal(vmi.status?.phase);
-    // An instance whose launcher has gone gets no other. Its status may be older than its end.
+    // An instance whose launcher is gone gets no other. Its status may be older than the end of the launcher.
     const lost = !pod && launched.has(uid);
     if (!pod && !ended && !lost) pod = await createPod(vmi);
     if (pod) launched.add(uid);
@@ -94,7 +94,7 @@ export function createVirtController({
         setCondition(conditions, failed, timestamp(now()));
         draft.status = { ...draft.status, conditions };
       });
-      // The webhook may be back, or the quota raised, without anything here changing.
+      // The webhook may recover, or the quota may be raised, without any change here.
       const { namespace = 'default', name, uid = '' } = vmi.metadata;
       const times = refusals.get(uid) ?? 0;
       refusals.set(uid, times + 1);

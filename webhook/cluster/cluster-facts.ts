@@ -12,10 +12,12 @@ import type { Logger } from '../../runtime/log.ts';
 import type { ClusterView } from './cluster-view.ts';
 import { NAD_PATH } from './nad-cache.ts';
 
-/** Reads one definition from the API server, for one that may be newer than the watch. Undefined: not to be had. */
+/**
+ * Reads one definition from the API server, for one that may be newer than the watch. Undefined if it cannot be read.
+ */
 export type FetchNad = (ref: NetworkRef) => Promise<NadFacts | undefined>;
 
-/** @param timeout seconds */
+/** Creates a function that reads definitions. @param timeout in seconds */
 export function createNadFetch(client: KubeClient, timeout: number, log: Logger): FetchNad {
   return async ({ namespace, name }) => {
     if (namespace === '' || name === '') return undefined;
@@ -37,10 +39,10 @@ export interface ClusterFactsOptions extends Pick<Settings, 'oversized'> {
 }
 
 /**
- * Reads what a decision about one pod or VM needs of the cluster: from the watched copies, and its doubtful network
- * definitions from the API server, once each and all at a time.
- * @param owner `exclusive` is worked out where it is needed
- * @param spec which nodes it can go to
+ * Collects the facts about the cluster for the decision about one pod or VM: from the watched copies, and doubtful
+ * network definitions from the API server, each once and all in parallel.
+ * @param owner `exclusive` is computed here when it is needed
+ * @param spec selects the nodes that the owner can run on
  */
 export async function gatherCluster(
   owner: Omit<NetworkOwner, 'exclusive'>,
@@ -64,7 +66,7 @@ export async function gatherCluster(
     const doubtful = doubtfulNetworks(whole, networks, (ref) => keep(ref, view.findNad(ref)));
     await Promise.all(doubtful.map(async (ref) => keep(ref, await fetchNad(ref))));
   } catch (error) {
-    // An annotation or amount is malformed. The decision says which, and depends on no definition.
+    // An annotation or amount is malformed. The decision reports which one and needs no definition.
     if (!(error instanceof PlumblineError)) throw error;
   }
   // Only a network with a definition, or one that its owner names, can be required.

@@ -17,32 +17,32 @@ import { createNodeCache } from './node-cache.ts';
 import type { CacheOptions } from './options.ts';
 import { createVmiCache } from './vmi-cache.ts';
 
-/** What the webhook knows of the cluster without asking: kept by watching. */
+/** The watched copy of the cluster that the webhook decides by. */
 export interface ClusterView {
   run(signal: AbortSignal): Promise<void>;
-  /** Whether every list has come in once; a kind that is not installed counts as empty. */
+  /** Whether every list has arrived; a kind that is not installed counts as empty. */
   readonly synced: boolean;
   findVmi(namespace: string, name: string): VirtualMachineInstance | undefined;
   findNad(ref: NetworkRef): NadFacts | undefined;
-  /** The primary user-defined network that stands in for a namespace's pod network. */
+  /** The primary user-defined network of a namespace, which replaces the pod network there. */
   primaryNetwork(namespace: string): PrimaryNetwork;
   networkContext(): NetworkContext;
-  /** The kinds of the reporting nodes that a spec can go to, each once. */
+  /** The distinct kinds of the reporting nodes that a spec can run on. */
   candidates(spec: SelectingSpec): readonly NodeKind[];
-  /** Whether all of KubeVirt's nodes that a spec can go to report; what others are is not known. */
+  /** Whether all KubeVirt nodes that a spec can run on have a report; other nodes do not count. */
   allReport(spec: SelectingSpec): boolean;
   /** The kinds of all reporting nodes. */
   nodeKinds(): readonly NodeKind[];
   /** The physnets and tunnels that nodes report. */
   reportedNetworks(): ReportedNetworks;
-  /** The CPUs that a mask can choose among on the reporting nodes that a spec can go to. */
+  /** The CPUs that a mask can select, for the reporting nodes that a spec can run on. */
   maskHosts(spec: SelectingSpec): readonly MaskHost[];
 }
 
 const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
 
 export interface ClusterViewOptions extends CacheOptions {
-  /** Called with the node reports that do not count, by node, whenever that is worked out. */
+  /** Called with the quarantined reports, by node, whenever they are computed. */
   readonly onQuarantined?: (faults: ReadonlyMap<string, ReportFault>) => void;
 }
 
@@ -51,7 +51,7 @@ export function createClusterView(configured: ConfiguredContext, options: Cluste
   const nodes = createNodeCache({ ...options, onQuarantined: options.onQuarantined ?? (() => undefined) });
   const vmis = createVmiCache(options);
   const context = createNetworkContextCache(configured, options);
-  // OVN-Kubernetes has the label set when the namespace is created, so only those that have it are watched.
+  // OVN-Kubernetes requires the label when the namespace is created, so only labelled namespaces are watched.
   const labelled = createReflector({
     ...options,
     path: '/api/v1/namespaces',

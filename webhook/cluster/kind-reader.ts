@@ -9,7 +9,7 @@ import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import { roomsOf } from '../../model/placement/network-reach.ts';
 import { faultOfError, type ReportFault } from '../../model/report/check.ts';
 
-/** The part of a report that kinds are read from. Assignments, which are most of it, are not looked at. */
+/** The part of a report that determines the kind. Assignments, the largest part, are not parsed. */
 const kindStatus = nodeTopologyStatus.pick({
   format: true,
   cells: true,
@@ -23,28 +23,28 @@ const kindStatus = nodeTopologyStatus.pick({
 });
 type KindStatus = z.infer<typeof kindStatus>;
 
-/** What a report says, or why it cannot be true. */
+/** The content of a report, or why it cannot be true. */
 export type ReadReport =
   | {
-      /** Undefined for a node whose kubelet gives no exclusive CPUs: there is nothing to align to. */
+      /** Undefined for a node whose kubelet assigns no exclusive CPUs: there is nothing to align to. */
       readonly kind: NodeKind | undefined;
       readonly host: Pick<Host, 'online' | 'threadsPerCore'>;
-      /** The node with no pods on it. */
+      /** The node without pods. */
       readonly maskHost: MaskHost;
     }
   | ReportFault;
 
-/** Reads kinds, sharing them among nodes of one make. */
+/** Reads kinds and shares them among nodes of the same model. */
 export interface KindReader {
   readRaw(status: unknown): ReadReport;
   /**
    * The same kind without networks whose devices the node does not advertise.
-   * @param advertised network resources, separated by blanks; undefined: not known, so all are left
+   * @param advertised network resources, separated by blanks; undefined: unknown, so all remain
    */
   narrowed(kind: NodeKind, advertised: string | undefined): NodeKind;
 }
 
-/** Kinds that are shared; the oldest goes first, so that a node that reports ever new ones fills nothing. */
+/** Number of shared kinds; the oldest is dropped first, so a node with ever new reports does not fill memory. */
 const SHARED = 512;
 
 export function createKindReader(): KindReader {
@@ -77,7 +77,7 @@ export function createKindReader(): KindReader {
   };
 }
 
-/** Of bounded length whatever the report is. */
+/** Has a limited length whatever the report contains. */
 function digest(status: KindStatus): string {
   const { cells, cores, reserved, cpuManager, topologyManager, physnets, tunnel, pinsVMs } = status;
   const { policy, options } = cpuManager;

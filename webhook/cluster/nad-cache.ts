@@ -6,12 +6,12 @@ import type { Plugin } from '../../model/networks/cni-config.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
-/** Network attachment definitions, read down to what classifies them. */
+/** Network attachment definitions, reduced to the fields that classify them. */
 export interface NadCache {
   run(signal: AbortSignal): Promise<void>;
   readonly synced: boolean;
   find(ref: NetworkRef): NadFacts | undefined;
-  /** The definition of role primary in a namespace. */
+  /** The definition with the role primary in a namespace. */
   primaryIn(namespace: string): NetworkRef | undefined;
 }
 
@@ -51,7 +51,7 @@ export function createNadCache({ client, log, now }: CacheOptions): NadCache {
   };
 }
 
-/** The facts without absent fields, over shared strings. */
+/** The facts without absent fields, with shared strings. */
 function compact({ physnet, resourceName, main }: NadFacts, intern: (text: string) => string): NadFacts {
   if (typeof main === 'string') return { physnet, resourceName, main };
   const fields = Object.entries(main).filter(([, value]) => value !== undefined);

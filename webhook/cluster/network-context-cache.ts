@@ -5,7 +5,7 @@ import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/net
 import type { ConfiguredContext } from '../../model/networks/context-file.ts';
 import type { CacheOptions } from './options.ts';
 
-/** Where networks of plugins that name no physnet leave the host: from configuration and Kube-OVN's own objects. */
+/** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
 export interface NetworkContextCache {
   run(signal: AbortSignal): Promise<void>;
   readonly synced: boolean;
@@ -21,7 +21,7 @@ const vlan = z.object({
   spec: z.object({ provider: z.string().default('') }),
 });
 
-/** Kube-OVN's subnet of a cluster's own pod network; of no interest here. */
+/** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
 const OWN_PROVIDER = 'ovn';
 
 export function createNetworkContextCache(

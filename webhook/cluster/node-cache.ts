@@ -23,32 +23,31 @@ import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
-/** What the nodes are, from their labels and their agents' reports. */
+/** The nodes, from their labels and their agents' reports. */
 export interface NodeCache {
   run(signal: AbortSignal): Promise<void>;
   readonly synced: boolean;
-  /** The kinds of the reporting nodes that a spec can go to, each once: see candidateKinds. */
+  /** The distinct kinds of the reporting nodes that a spec can run on: see candidateKinds. */
   candidates(spec: SelectingSpec): readonly NodeKind[];
-  /** Whether all of KubeVirt's nodes that a spec can go to report. A quarantined report counts as none. */
+  /** Whether all KubeVirt nodes that a spec can run on have a report. A quarantined report does not count. */
   allReport(spec: SelectingSpec): boolean;
   /** The kinds of all reporting nodes. */
   kinds(): readonly NodeKind[];
   reportedNetworks(): ReportedNetworks;
-  /** The CPUs that a mask can choose among on the reporting nodes that a spec can go to; nodes of one make once. */
+  /** The CPUs that a mask can select, for the reporting nodes that a spec can run on; one entry for equal nodes. */
   maskHosts(spec: SelectingSpec): readonly MaskHost[];
 }
 
 export interface NodeCacheOptions extends CacheOptions {
-  /** Called with the reports that do not count, by node, whenever that is worked out. */
+  /** Called with the quarantined reports, by node, whenever they are computed. */
   readonly onQuarantined: (faults: ReadonlyMap<string, ReportFault>) => void;
 }
 
-/** KubeVirt's label of nodes that take VMs. */
-/** Selections remembered between two changes of the nodes, and characters of one: pods choose them. */
+/** Number of cached selections between two changes of the nodes, and characters of one: pods determine them. */
 const REMEMBERED = 500;
 const LONGEST_KEY = 4096;
 
-/** A report as it comes: it is read when it is taken up, since reading is most of what it costs. */
+/** A report as received. It is parsed later, because parsing is most of its cost. */
 const rawReport = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }), status: z.unknown() });
 const observedNode = z.object({
   metadata: nodeSchema.shape.metadata.pick({ name: true, namespace: true, labels: true }),
@@ -62,22 +61,22 @@ const observedNode = z.object({
   status: nodeSchema.shape.status,
 });
 
-/** What is kept of a Node: it says where pods can go, and its report is held against it. */
+/** The part of a Node that is kept: it determines which pods can run there, and its report is compared with it. */
 interface NodeView {
   readonly labels: PackedLabels;
   readonly facts: NodeFacts;
-  /** Plumbline's network resources that its kubelet advertises, ascending; undefined: not known. */
+  /** Plumbline's network resources that its kubelet advertises, ascending; undefined: unknown. */
   readonly networks: string | undefined;
-  /** Taints that kube-scheduler filters by, as JSON; '' for none. Nodes alike share the text. */
+  /** Taints that kube-scheduler filters by, as JSON; '' for none. Equal nodes share the text. */
   readonly taints: string;
 }
 
 /**
- * Keeps one view and one kind for each node. Nodes of one make share their kind, and what follows from them all is
- * worked out once between two changes: heartbeats change neither views nor kinds.
+ * Keeps one view and one kind for each node. Nodes of the same model share their kind. Results that depend on all nodes
+ * are computed once between two changes; heartbeats change neither views nor kinds.
  *
- * A report decides for other nodes as well, so one that contradicts its Node or stands alone with what it says counts as
- * none; and a network counts only where the Node's own kubelet advertises its device.
+ * A report affects other nodes as well. One that contradicts its Node or is an outlier therefore does not count, and a
+ * network only counts if the Node's own kubelet advertises its device.
  */
 export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions): NodeCache {
   const intern = createInterning();
@@ -112,7 +111,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     log,
     now,
   });
-  /** What each node reports, as it was read. */
+  /** The parsed report of each node. */
   const read = new Map<string, ReadReport>();
   const intake = createFairIntake<unknown>((node, raw) => {
     const report = raw === undefined ? undefined : reader.readRaw(raw);
@@ -177,10 +176,10 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   };
 }
 
-/** Keys of the specs that are being looked at: each is asked about more than once. */
+/** Cached keys of specs under review, because several queries use the same one. */
 const keys = new WeakMap<SelectingSpec, string>();
 
-/** What follows from a selection, worked out once between two changes of the nodes. */
+/** The result for a selection, computed once between two changes of the nodes. */
 function remembered<T>(known: Map<string, T>, spec: SelectingSpec, workOut: () => T): T {
   const key = keys.get(spec) ?? selectionKey(spec);
   keys.set(spec, key);
@@ -196,8 +195,8 @@ function sameView(a: NodeView, b: NodeView): boolean {
 }
 
 /**
- * The kinds of nodes that kube-scheduler would let a spec go to, by selector, affinity, cordon and taints. Where taints
- * and cordons leave none, they are not looked at: the pod waits for one of these nodes then, and must suit it.
+ * The kinds of nodes that kube-scheduler would accept for a spec, by selector, affinity, cordon and taints. If taints
+ * and cordons exclude all nodes they are ignored: the pod then waits for one of these nodes and must suit it.
  */
 function candidateKinds(
   kinds: ReadonlyMap<string, NodeKind>,
@@ -226,12 +225,12 @@ function taintsText(spec: Parameters<typeof filteringTaints>[0]): string {
   return taints.length === 0 ? '' : JSON.stringify(taints);
 }
 
-/** As text, since nodes of one make advertise the same. */
+/** Joins the resources into one text, which nodes of the same model share. */
 function networkResources(capacity: Readonly<Record<string, string>>): string {
   return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
 }
 
-/** What is true of each node whose report counts, and why the others' do not. */
+/** Results from each report that counts, and the faults of the others. */
 interface CountedReports {
   readonly kinds: ReadonlyMap<string, NodeKind>;
   readonly maskHosts: ReadonlyMap<string, MaskHost>;

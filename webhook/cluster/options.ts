@@ -1,7 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-/** What every cache of the webhook is given. */
+/** Options of every cache of the webhook. */
 export interface CacheOptions {
   readonly client: KubeClient;
   readonly log: Logger;
@@ -9,5 +9,7 @@ export interface CacheOptions {
   readonly now: () => number;
 }
 
-/** Objects of one page of a list. A large cluster's would leave more garbage than what is kept of them. */
+/**
+ * Objects in a page of a list. Larger pages of a large cluster would create more garbage than the data that is kept.
+ */
 export const LIST_PAGE = 100;

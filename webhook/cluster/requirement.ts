@@ -9,20 +9,21 @@ import { sleep } from '../../runtime/time.ts';
 import type { Review } from '../review/admission-review.ts';
 
 /**
- * Has the API server call this webhook, once that works (manifests/base/webhook/required.yaml). The conditions of all of its
- * entries ask whether its account may `require` admissions, which one RoleBinding says that has no subject at first. The
- * write that adds the subject is itself sent to the webhook, with failurePolicy Fail: so it succeeds only over a Service,
- * a certificate and a CA that work. Replicas may all do so, as all write the same; none ever takes the subject away.
+ * Makes the API server call this webhook once the webhook works (manifests/base/webhook/required.yaml). The match
+ * conditions of all its entries check whether its account may `require` admissions. One RoleBinding grants that and has
+ * no subject at first. The write that adds the subject is itself sent to the webhook, with failurePolicy Fail, so it
+ * succeeds only if Service, certificate and CA work. All replicas may do this, because they write the same; none
+ * removes the subject.
  */
 export interface Requirement {
   run(signal: AbortSignal): Promise<void>;
-  /** Looks, and adds the subject where it can. @returns why it is not there; undefined once it is */
+  /** Checks, and adds the subject if possible. @returns why the subject is absent; undefined if it is present */
   attempt(): Promise<string | undefined>;
 }
 
 const BINDING = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
-/** Under each of these the API server needs the CA. */
+/** The API server needs the CA in each of these. */
 const CONFIGURATIONS: readonly string[] = [
   `mutatingwebhookconfigurations/${WEBHOOK}`,
   'mutatingwebhookconfigurations/plumbline-opt-in',
@@ -39,13 +40,13 @@ const configuration = z.object({
   webhooks: z.array(z.object({ name: z.string(), clientConfig: z.object({ caBundle: z.string().optional() }) })),
 });
 
-/** Seconds between two looks: until the subject is there, and then, as an installer may take it away. */
+/** Seconds between two checks: before the subject is present, and afterwards, because an installer may remove it. */
 const [SOON, LATER] = [2, 30];
 
 export interface RequirementOptions {
   readonly client: KubeClient;
   readonly notReady: Readiness;
-  /** Called after each look. */
+  /** Called after each check. */
   readonly onChange: (required: boolean) => void;
   readonly log: Logger;
 }
@@ -84,7 +85,7 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
   };
 }
 
-/** Answers the review of that write. */
+/** The review of that write. */
 export function createRequirementReview(notReady: Readiness): Review {
   return async () => {
     const why = notReady();
@@ -96,7 +97,7 @@ function isAccount(kind: string, name: string, namespace: string | undefined): b
   return kind === ACCOUNT.kind && name === ACCOUNT.name && namespace === ACCOUNT.namespace;
 }
 
-/** What is wrong with the configurations. The write goes over one of them, and all others are to have the same CA. */
+/** Why the configurations are not complete. The write uses one of them, and all others must have the same CA. */
 async function faultOf(client: KubeClient): Promise<string | undefined> {
   const bundles = new Set<string>();
   for (const path of CONFIGURATIONS) {

@@ -3,17 +3,17 @@ import { lease as leaseSchema } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { CacheOptions } from './options.ts';
 
-/** Whether the scheduler that launchers are given works: its leader renews the Lease of its name every second. */
+/** Whether the scheduler of launchers works: its leader renews the Lease with its name every second. */
 export interface SchedulerLease {
   run(signal: AbortSignal): Promise<void>;
-  /** Why it schedules nothing at present; undefined while it works, or while the Lease cannot be read. */
+  /** Why it does not work at present; undefined while it works, or while the Lease cannot be read. */
   away(): string | undefined;
 }
 
-/** Seconds without a renewal: several times the duration of that Lease (base/scheduler/config.yaml). */
+/** Seconds without a renewal: several times the duration of the Lease (base/scheduler/config.yaml). */
 const SILENT = 30;
 
-/** @param name empty: there is no such scheduler, and nothing to watch */
+/** Watches the Lease. @param name empty: there is no such scheduler and nothing is watched */
 export function createSchedulerLease(name: string, { client, log, now }: CacheOptions): SchedulerLease {
   let renewed: number | undefined;
   let holder: string | undefined;

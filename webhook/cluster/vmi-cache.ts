@@ -3,7 +3,7 @@ import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/
 import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
-/** VMIs as the watch last brought them. */
+/** VMIs from the watch. */
 export interface VmiCache {
   run(signal: AbortSignal): Promise<void>;
   readonly synced: boolean;
@@ -32,7 +32,10 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
   };
 }
 
-/** What a decision about a launcher reads; the rest of the metadata is most of it. Where it can go the launcher says. */
+/**
+ * The fields that affect the decision about a launcher; other metadata is the largest part. The launcher itself has the
+ * node selectors.
+ */
 function reduced({ metadata, spec }: VirtualMachineInstance): VirtualMachineInstance {
   const kept = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
   return {

@@ -7,17 +7,18 @@ import { underSignals } from '../../runtime/signals.ts';
 import { sleep } from '../../runtime/time.ts';
 import { VMI_PATH } from './vmi-cache.ts';
 
-/** What came of looking for a launcher's VMI. Each has one documented outcome: see decide. */
+/** The result of the lookup of a launcher's VMI. Each has one documented outcome: see decide. */
 export type VmiLookup =
   | { readonly kind: 'found'; readonly vmi: VirtualMachineInstance }
-  /** No VMI of that name: the pod's owner is gone, so the pod will be collected. */
+  /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
   | { readonly kind: 'absent' }
-  /** A VMI of that name with another uid: it was re-created, and the pod belongs to its predecessor. */
+  /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */
   | { readonly kind: 'replaced'; readonly uid: string }
   | { readonly kind: 'unreadable'; readonly why: string };
 
 /**
- * @param fits whether a copy can be the state that the launcher was rendered from
+ * Finds the VMI of a launcher.
+ * @param fits whether KubeVirt can have rendered the launcher from a copy of the VMI
  */
 export type LookUpVmi = (
   namespace: string,
@@ -27,23 +28,23 @@ export type LookUpVmi = (
 
 export interface VmiLookupOptions {
   readonly client: KubeClient;
-  /** Seconds for all of it. */
+  /** Seconds for the whole lookup. */
   readonly timeout: number;
   /** Monotonic seconds. */
   readonly now: () => number;
-  /** The watched copy. */
+  /** Finds a VMI in the watched copy. */
   readonly find: (namespace: string, name: string) => VirtualMachineInstance | undefined;
 }
 
-/** Seconds between two looks at the watched copy while the API server is asked, and before it is asked again. */
+/** Seconds between two checks of the watched copy during a request, and before a request is retried. */
 const LOOK = 0.05;
 const AGAIN = 0.2;
 
 /**
- * Finds VMIs in the watched copy, and asks the API server where that has none of the uid or one that does not fit the
- * launcher: the copy may be a moment late, and a launcher must not be judged by the state before. Whichever is there first
- * decides, as a launcher without a readable VMI is refused: an API server that is slow to answer may have sent the VMI by the
- * watch, and one that was away for a moment (a connection that broke, 429, 5xx) is asked again while there is time.
+ * Finds VMIs in the watched copy. It also asks the API server if the copy has no VMI with the uid, or one that does not
+ * match the launcher: the copy may be late, and the decision must not use an old state. The first result counts,
+ * because a launcher without a readable VMI is refused: a slow API server may deliver the VMI through the watch first,
+ * and a request that failed temporarily (a broken connection, 429, 5xx) is retried while there is time.
  */
 export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions): LookUpVmi {
   return async (namespace, reference, fits) => {
@@ -70,14 +71,14 @@ export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions
           await sleep(AGAIN, signal);
         }
       })();
-      // The one that is not waited for ends with the signal.
+      // The signal ends the one that is slower.
       for (const one of [arrived, asked]) one.catch(() => undefined);
       return Promise.race([arrived, asked]);
     });
   };
 }
 
-/** Asks once. `again`: another answer may follow if it is asked again. */
+/** Makes one request. `again`: a retry may succeed. */
 async function ask(
   client: KubeClient,
   namespace: string,
@@ -102,7 +103,7 @@ async function ask(
   return { answer: { kind: 'replaced', uid: found }, again: false };
 }
 
-/** No answer, too many requests, or a fault of the server's own. */
+/** Whether an error is temporary: no response, too many requests, or a server error. */
 function isPassing(error: unknown): boolean {
   return error instanceof KubeError && (error.status === 0 || error.status === 429 || error.status >= 500);
 }

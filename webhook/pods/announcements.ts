@@ -10,13 +10,13 @@ import type { Logger } from '../../runtime/log.ts';
 import { VMI_PATH } from '../cluster/vmi-cache.ts';
 
 /**
- * Says on a VMI what was decided about its launcher. Without client certificates, any client that reaches the port
- * could send a review about any VMI, so the webhook writes nothing on a caller's claim. The webhook waits for the API
- * server's evidence: the launcher with that very decision, or KubeVirt's own word on the VMI that its launcher could
- * not be created.
+ * Reports the decision about a launcher in Events on its VMI. Without client certificates, any client that reaches the
+ * port could send a review about any VMI, so the webhook writes nothing because of a caller's claim. It waits for
+ * evidence from the API server: the launcher with exactly that decision, or KubeVirt's condition on the VMI that its
+ * launcher could not be created.
  */
 export interface Announcements {
-  /** @param decision the text of the decision annotation, as the launcher has it if it was admitted */
+  /** @param decision text of the decision annotation, which the launcher has if it was admitted */
   decided(target: EventTarget, decision: string | undefined, texts: readonly EventText[]): void;
   /** The launcher was refused. */
   refused(target: EventTarget, text: EventText): void;
@@ -26,24 +26,24 @@ export interface Announcements {
 export interface AnnouncementsOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly events: Pick<EventRecorder, 'record'>;
-  /** Whether only clients with a certificate are served. */
+  /** Whether only clients with a certificate may call. */
   readonly callersAreKnown: boolean;
   readonly log: Logger;
-  /** Milliseconds after a decision at which its launcher is looked for. Default 0.2, 1, 3 and 8 s. */
+  /** Milliseconds after a decision at which to look for its launcher. Default 0.2, 1, 3 and 8 s. */
   readonly looks?: readonly number[];
   /** Milliseconds since 1970. */
   readonly wallClock?: () => number;
 }
 
-/** Instead of a decision: there is none. No annotation has this text, since a decision is JSON. */
+/** Stands for a missing decision. No annotation has this text, because a decision is JSON. */
 const REFUSED = 'refused';
-/** Decisions whose launchers are looked for; the oldest goes first. */
+/** Number of decisions whose launchers are looked for; the oldest is dropped first. */
 const MOST_WAITING = 256;
 const MOST_ANNOUNCED = 1000;
 const LOOKS = [200, 1000, 3000, 8000];
-/** Launchers of one VMI: one, or two while it migrates, and those that have ended. */
+/** Number of launchers of one VMI: one, or two during a migration, and those that have ended. */
 const MOST_LAUNCHERS = 20;
-/** Milliseconds between a review and the making of its launcher, with room for clocks that differ. */
+/** Milliseconds between a review and the creation of its launcher, with a margin for different clocks. */
 const JUST_MADE = 60_000;
 
 const pods = z.object({
@@ -60,13 +60,13 @@ const failing = z.object({
 interface Waiting {
   readonly target: EventTarget;
   readonly decision: string | undefined;
-  /** By text, so that a second review of the same launcher adds only what is new. */
+  /** By text, so that a second review of the same launcher adds only new texts. */
   readonly texts: Map<string, EventText>;
 }
 
 export function createAnnouncements(options: AnnouncementsOptions): Announcements {
   const { client, events, callersAreKnown, log, looks = LOOKS, wallClock = Date.now } = options;
-  /** Decisions that were announced: a launcher has one. */
+  /** Decisions that were announced; a launcher has one. */
   const announced = new Set<string>();
   const waiting = new Map<string, Waiting>();
   const timers = new Set<NodeJS.Timeout>();
@@ -83,7 +83,7 @@ export function createAnnouncements(options: AnnouncementsOptions): Announcement
     );
   };
 
-  /** What KubeVirt says on the VMI of a launcher that could not be created; undefined where it says nothing. */
+  /** KubeVirt's message on the VMI about a launcher that could not be created; undefined without one. */
   const failureOf = async ({ target: { namespace = '', name, uid } }: Waiting): Promise<string | undefined> => {
     const path = `${VMI_PATH}/namespaces/${encodeURIComponent(namespace)}/virtualmachineinstances/${encodeURIComponent(name)}`;
     const { metadata, status } = failing.parse(await client.get(path, { timeout: 5 }));
@@ -94,7 +94,7 @@ export function createAnnouncements(options: AnnouncementsOptions): Announcement
     return failed && (failed.message ?? '');
   };
 
-  /** What there is evidence for. Of a launcher that is not there: its padding, and a refusal that KubeVirt quotes. */
+  /** The texts with evidence. For a launcher that does not exist: its padding, and a refusal that KubeVirt quotes. */
   const provenTexts = async (one: Waiting): Promise<EventText[]> => {
     if (await isThere(one)) return [...one.texts.values()];
     const failure = await failureOf(one);
@@ -149,7 +149,7 @@ export function createAnnouncements(options: AnnouncementsOptions): Announcement
   return {
     decided(target, decision, texts) {
       if (callersAreKnown) for (const text of texts) events.record(target, text);
-      // Of a text that is no uid nothing is asked.
+      // Text that cannot be a uid causes no request.
       else if (texts.length > 0 && UID.test(target.uid ?? '')) expect(target, decision, texts);
     },
     refused(target, text) {
@@ -163,7 +163,7 @@ export function createAnnouncements(options: AnnouncementsOptions): Announcement
   };
 }
 
-/** What may stand in a label selector as a value. */
+/** A valid value of a label selector. */
 const UID = /^[A-Za-z0-9][-A-Za-z0-9._]{0,62}$/;
 
 function idOf(key: string, decision = ''): string {

@@ -14,9 +14,9 @@ import { type ClusterFactsOptions, gatherCluster } from '../cluster/cluster-fact
 import type { LookUpVmi } from '../cluster/vmi-lookup.ts';
 import type { AdmissionRequest } from '../review/admission-review.ts';
 
-/** Which scheduler launchers, and pods that opt in, are given. */
+/** The scheduler for launchers and for pods that opt in. */
 export interface SchedulerRoute extends Pick<SchedulerFacts, 'schedulerName'> {
-  /** Why that scheduler schedules nothing at present; undefined while it works. */
+  /** Why that scheduler does not work at present; undefined while it works. */
   readonly schedulerAway: () => string | undefined;
 }
 
@@ -25,13 +25,13 @@ export interface GatherOptions extends Settings, ClusterFactsOptions {
   readonly route: SchedulerRoute;
 }
 
-/** A pod with what kube-scheduler will choose its nodes by. */
+/** A pod with the fields by which kube-scheduler selects its nodes. */
 const admittedPod = podSchema.extend({ spec: podSchema.shape.spec.extend({ tolerations }) });
 type AdmittedPod = z.infer<typeof admittedPod>;
-/** Nearly every pod is; it is not copied then. */
+/** True for nearly every pod, which then is not copied. */
 const isAdmittedPod = asIs(admittedPod);
 
-/** A pod under review, by what it is to Plumbline. */
+/** A pod under review, by its role. */
 export type ReadPod =
   | {
       readonly kind: 'launcher';
@@ -58,7 +58,7 @@ export function readPod({ object, namespace: inNamespace }: AdmissionRequest): R
   return asksForAlignment(pod.metadata) ? { kind: 'ordinary', pod, namespace } : { kind: 'other', pod };
 }
 
-/** Reads everything that the decision about a pod can depend on. For a pod that is none of Plumbline's nothing is read. */
+/** Reads all input of the decision about a pod. For a pod that needs no decision it reads nothing. */
 export async function gather(request: AdmissionRequest, options: GatherOptions): Promise<PodFacts> {
   const read = readPod(request);
   if (read.kind === 'other' || read.kind === 'unreadable') return read;
@@ -75,7 +75,10 @@ export function schedulerFacts({ schedulerName, schedulerAway }: SchedulerRoute)
   return { schedulerName, away: schedulerAway() };
 }
 
-/** A launcher that asks for nothing starts while no VMI can be read; and nothing more is read where there is no VMI. */
+/**
+ * Reads the VMI and the cluster. A launcher that does not opt in starts even if its VMI cannot be read. Without a VMI
+ * nothing else is read.
+ */
 async function gatherOwner(
   {
     pod,

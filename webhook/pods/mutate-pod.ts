@@ -13,7 +13,7 @@ export interface MutatePodOptions extends GatherOptions {
   readonly announcements: Pick<Announcements, 'decided' | 'refused'>;
 }
 
-/** Answers reviews of new pods with the patch to apply. A dry run writes no Event. */
+/** Reviews new pods and returns the patch to apply. A dry run writes no Event. */
 export function createPodMutation(options: MutatePodOptions): Review {
   return async (request) => {
     if (request.kind.kind !== 'Pod' || request.operation !== 'CREATE') return { allowed: true };
@@ -37,7 +37,7 @@ function answerTo({ object }: AdmissionRequest, decision: Decision): AdmissionAn
   }
 }
 
-/** On the VMI, if the pod is a launcher; a VMI that is gone is not written about. */
+/** Writes Events on the VMI if the pod is a launcher, but not if the VMI is gone. */
 function announce(announcements: MutatePodOptions['announcements'], facts: PodFacts, decision: Decision): void {
   if (facts.kind !== 'launcher' || decision.outcome === 'unchanged') return;
   const target = vmiObject(facts.namespace, facts.vmi);

@@ -6,15 +6,15 @@ import { withAlternatives } from '../../model/launcher/smt-affinity.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** An object as it came over the wire: patched as it is, so that nothing the schemas do not know is lost. */
+/** An object as received. It is patched in this form, so that fields outside the schemas are not lost. */
 export interface RawPod {
   readonly metadata: Json;
   readonly spec: Json;
 }
 
 /**
- * The JSON patch that makes the change: only differences, parents created where they are missing, nothing replaced
- * that holds more than the change. Empty if the pod is so already.
+ * The JSON patch for a change. It contains only differences, creates missing parents, and replaces nothing that
+ * contains more than the change. Empty if the pod already has the change.
  */
 export function patchFor(pod: RawPod, change: PodChange): readonly PatchOperation[] {
   return [
@@ -49,7 +49,7 @@ function annotationOperations(have: unknown, wanted: PodChange['annotations']): 
   return Object.keys(set).length === 0 ? [] : [add(path, set)];
 }
 
-/** Of the part that changes alone: comparing whole pods costs more than all the rest of a review. */
+/** Compares only the part that changes: comparing whole pods would cost more than the rest of a review. */
 function entries(path: string, have: Json, wanted: Readonly<Record<string, string | undefined>>): PatchOperation[] {
   const [before, after]: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
   for (const key in wanted) {
@@ -72,14 +72,14 @@ function affinityOperations(affinity: unknown, nodes: readonly NodeRequirement[]
   const required = nodeAffinity[REQUIRED];
   if (!isObject(required)) return [add(path + atNode + atRequired, { nodeSelectorTerms: terms })];
   const have = required['nodeSelectorTerms'];
-  // A required affinity without terms selects no node, and must keep selecting none.
+  // A required affinity without terms selects no node. It must continue to select none.
   if (!Array.isArray(have)) return [];
   const value = withAlternatives(have as NodeTerm[], nodes);
   if (value.length === have.length) return [];
   return [{ op: 'replace', path: `${path}${atNode}${atRequired}/nodeSelectorTerms`, value }];
 }
 
-/** `add` also replaces, so it is correct where a parent is null. */
+/** `add` also replaces, so it is correct if a parent is null. */
 function add(path: string, value: unknown): PatchOperation {
   return { op: 'add', path, value };
 }

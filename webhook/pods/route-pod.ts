@@ -13,8 +13,8 @@ export interface RoutePodOptions {
 }
 
 /**
- * Answers reviews of launchers about which nothing else is decided: they get Plumbline's scheduler and are never
- * refused. The API server admits them unchanged while this webhook is down (failurePolicy Ignore).
+ * Reviews launchers without any other decision: they get Plumbline's scheduler and are never refused. The API server
+ * admits them unchanged while this webhook is down (failurePolicy Ignore).
  */
 export function createPodRouting({ route, announcements }: RoutePodOptions): Review {
   return async (request) => {

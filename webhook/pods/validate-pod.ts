@@ -9,8 +9,8 @@ import { type GatherOptions, gather } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
 
 /**
- * Answers reviews of pods as they are about to be stored. A new pod is decided about once more, after all other
- * webhooks: what Plumbline would still have to change, another webhook reverted. And a pod that was aligned is not resized.
+ * Reviews pods before they are stored. A new pod is decided about again, after all mutating webhooks: any change that
+ * Plumbline would still make was reverted by another webhook. An aligned pod cannot be resized.
  */
 export function createPodValidation(options: GatherOptions): Review {
   return async (request) => {
@@ -20,7 +20,7 @@ export function createPodValidation(options: GatherOptions): Review {
   };
 }
 
-/** Its warnings were given when the pod was mutated. */
+/** Returns no warnings, because the mutation of the pod already did. */
 async function validateNew(request: AdmissionRequest, options: GatherOptions): Promise<AdmissionAnswer> {
   const decision = decide(await gather(request, options));
   if (decision.outcome === 'refused') return refused(decision.code, decision.reason);

@@ -7,7 +7,7 @@ import { ParseError, PlumblineError } from '../../model/errors.ts';
 import { assertBoundedJson } from '../../runtime/json-bounds.ts';
 
 /**
- * AdmissionReview v1, as far as it is read and written here.
+ * The fields of an AdmissionReview v1 that are read and written here.
  * Source: k8s.io/api/admission/v1/types.go.
  */
 const request = z.object({
@@ -33,32 +33,35 @@ const isReview = asIs(review);
 
 export type AdmissionRequest = z.infer<typeof request>;
 
-/** Decides one kind of request. What it throws is answered as a failure (500), never as half a patch. */
+/** Decides one kind of request. An exception becomes a failure (500), never part of a patch. */
 export type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 
-/** A request that is no AdmissionReview v1: answered with an HTTP error status, in the form of an AdmissionReview. */
+/**
+ * A request that is not an AdmissionReview v1. The response has an HTTP error status and the form of an
+ * AdmissionReview.
+ */
 export class ReviewError extends PlumblineError {
   readonly status: number;
 
-  /** @param status of the HTTP answer */
+  /** @param status HTTP status of the response */
   constructor(status: number, message: string, options?: ErrorOptions) {
     super('admission-review', message, options);
     this.status = status;
   }
 }
 
-/** An HTTP answer: every one, errors included, is an AdmissionReview. */
+/** An HTTP response. Its body is always an AdmissionReview, also for errors. */
 export interface HttpAnswer {
   readonly status: number;
   readonly body: string;
 }
 
-/** What a review that was answered ended in. */
+/** The outcome of a completed review. */
 export type ReviewOutcome = 'patched' | 'unchanged' | 'denied';
 
 /**
- * Answers one body: decodes, decides, encodes.
- * @throws ReviewError if the body is no AdmissionReview; whatever the review throws
+ * Decodes one body, decides, and encodes the response.
+ * @throws ReviewError if the body is not an AdmissionReview; any error of the review
  */
 export async function answerReview(body: Uint8Array, review: Review): Promise<HttpAnswer & { outcome: ReviewOutcome }> {
   const request = decodeReview(body);
@@ -72,6 +75,7 @@ function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {
 }
 
 /**
+ * Decodes an AdmissionReview.
  * @throws ReviewError (400) if the body is not JSON or not an AdmissionReview v1 with a request
  */
 export function decodeReview(body: unknown): AdmissionRequest {
@@ -83,11 +87,11 @@ export function decodeReview(body: unknown): AdmissionRequest {
   throw new ReviewError(400, `the body is not an admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
 }
 
-/** The API server cuts warnings off at 256 characters once they pass 4,096 in all: keep each within that. */
+/** The API server cuts warnings to 256 characters if they exceed 4,096 in total, so each is limited to that. */
 const LONGEST_WARNING = 256;
 const MOST_WARNINGS = 16;
 
-/** The reply, ready to be sent as JSON: `patch` and `patchType` both or neither. */
+/** The response, ready to be sent as JSON, with both `patch` and `patchType` or neither. */
 export function encodeReview(uid: string, answer: AdmissionAnswer): object {
   const warnings = [...new Set(answer.warnings)].slice(0, MOST_WARNINGS).map((text) => cut(text, LONGEST_WARNING));
   return {

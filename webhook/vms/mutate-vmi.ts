@@ -8,9 +8,9 @@ import type { Review } from '../review/admission-review.ts';
 const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replaceAll('/', '~1')}`;
 
 /**
- * Has new VMIs with a CPU mask start paused, and records that it did. A record that comes with a VMI is a client's
- * and is taken away, so that a record on a stored VMI is always the webhook's word: a policy keeps others from writing
- * it later. Called once for each VMI: a second call could not tell its own pause from a user's.
+ * Makes new VMIs with a CPU mask start paused and records that. It removes a record from the request, which a client
+ * wrote, so that a record on a stored VMI always comes from the webhook: a policy prevents others from writing it
+ * later. Called once for each VMI: a second call could not distinguish its own pause from a user's.
  */
 export function createVmiMutation(): Review {
   return async (request) => {
@@ -31,7 +31,7 @@ export function createVmiMutation(): Review {
 function patchFor(annotations: Readonly<Record<string, string>> | undefined, pauses: boolean): PatchOperation[] {
   const recorded = annotations?.[PAUSED_START_ANNOTATION] !== undefined;
   if (!pauses) return recorded ? [{ op: 'remove', path: ANNOTATION_PATH }] : [];
-  // A mask is an annotation, so there are annotations to add one to.
+  // The mask is an annotation, so the object has annotations.
   return [
     { op: 'add', path: '/spec/startStrategy', value: 'Paused' },
     { op: 'add', path: ANNOTATION_PATH, value: formatPausedStart({ state: 'waiting' }) },

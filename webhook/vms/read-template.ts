@@ -9,24 +9,26 @@ import {
 } from '../../kube/virtual-machines.ts';
 import { issuesText } from '../../model/admission/answer.ts';
 
-/** What a kind makes VMIs of. */
+/** The part of an object that VMIs are created from. */
 export interface ReadTemplate {
   /** The object's own metadata. */
   readonly outer: ObjectMeta;
-  /** The metadata that VMIs get; that of a VMI itself. */
+  /** The metadata of future VMIs; for a VMI its own. */
   readonly metadata: ObjectMeta;
   readonly spec: z.infer<typeof startingSpec>;
-  /** An instancetype brings the CPUs, so they are known only at the VMI. */
+  /** Whether an instancetype sets the CPUs, so that only the VMI has them. */
   readonly instancetype: boolean;
-  /** There is a VMI of it, which was made of what the template was then. */
+  /** Whether its VMI exists, which was created from an earlier state of the template. */
   readonly running: boolean;
-  /** Where the template is, for messages; undefined for a VMI. */
+  /** Path of the template, for messages; undefined for a VMI. */
   readonly path: string | undefined;
 }
 
 const NO_METADATA: ObjectMeta = { labels: undefined, annotations: undefined, ownerReferences: undefined };
 
-/** The template in an object of one of KubeVirt's kinds; text: why it cannot be read; undefined: another kind. */
+/**
+ * The template in an object of one of KubeVirt's kinds. A string says why it cannot be parsed; undefined: another kind.
+ */
 export function readTemplate(kind: string, object: unknown): ReadTemplate | string | undefined {
   switch (kind) {
     case 'VirtualMachineInstance':

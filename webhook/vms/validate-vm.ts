@@ -16,8 +16,8 @@ export interface VmValidationOptions extends Settings, ClusterFactsOptions {
 }
 
 /**
- * Answers reviews of VMs, VMIs, replica sets and pools: here a user reads the warnings, where those on a launcher reach
- * only virt-controller. An object that cannot be read is admitted with a warning: KubeVirt's own webhook judges it.
+ * Reviews VMs, VMIs, replica sets and pools. Users see the warnings here; only virt-controller sees those about a
+ * launcher. An object that cannot be parsed is admitted with a warning, because KubeVirt's own webhook validates it.
  */
 export function createVmValidation(options: VmValidationOptions): Review {
   return async (request) => {
@@ -28,7 +28,7 @@ export function createVmValidation(options: VmValidationOptions): Review {
     if (typeof current === 'string') {
       return { allowed: true, warnings: [`plumbline could not read this object and has not checked it: ${current}`] };
     }
-    // What is being deleted only has its finalizers taken away.
+    // An update of an object that is being deleted only removes finalizers.
     if (current.outer.deletionTimestamp !== undefined) return { allowed: true };
     try {
       return await validate(request, current, options);
@@ -46,7 +46,7 @@ async function validate(
 ): Promise<AdmissionAnswer> {
   const old = request.operation === 'UPDATE' ? readTemplate(request.kind.kind, request.oldObject) : undefined;
   const previous = typeof old === 'object' ? old : undefined;
-  // Controllers write VMIs all the time; what they leave alone was judged before.
+  // Controllers write VMIs all the time. Parts that they do not change were reviewed before.
   if (previous !== undefined && judged(previous) === judged(current)) return { allowed: true };
   const instance = current.path === undefined;
   const { refusals, warnings } = checkTemplate(current, previous && { previous, instance }, options.gate);
@@ -69,21 +69,22 @@ async function validate(
 }
 
 /**
- * KubeVirt's controller hands on to a running VMI what was written on its VM, part by part: for a moment the parts need
- * not go together, and after a refusal it hands on nothing more. Any user could give an account this name, and would
- * only leave their own VMI unchecked: the mask itself still requires its permission, and the agent uses what it finds.
+ * Whether the request comes from KubeVirt's controller. It copies changes of a VM to its running VMI part by part: the
+ * parts may contradict each other for a moment, and after a refusal it copies nothing more. Any user could create an
+ * account with this name, but would only leave their own VMI unchecked: the mask still requires its permission, and the
+ * agent uses the actual state.
  */
 function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
   return /^system:serviceaccount:[^:]+:kubevirt-controller$/.test(userInfo?.username ?? '');
 }
 
-/** Once, when the name is written, and only for VMs that ask Plumbline for something. */
+/** Warns once, when the name is written, and only about VMs that opt in. */
 function aboutSchedulerOf(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
   const [own, before] = [current, previous].map((one) => one?.spec.schedulerName ?? undefined);
   return own === before || !hasAsked(current.metadata) ? [] : schedulerWarnings(own, schedulerName);
 }
 
-/** The parts of a spec that a judgement depends on. */
+/** The fields of a spec that affect the review. */
 const JUDGED = [
   'domain',
   'networks',
@@ -94,7 +95,7 @@ const JUDGED = [
   'tolerations',
 ] as const;
 
-/** Everything that a judgement depends on, as text. */
+/** All fields that affect the review, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
   return JSON.stringify([outer.annotations, metadata.annotations, instancetype, JUDGED.map((part) => spec[part])]);
 }

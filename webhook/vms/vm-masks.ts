@@ -9,9 +9,9 @@ import type { ReadTemplate } from './read-template.ts';
 const ABOUT = `annotation ${CPU_MASK_ANNOTATION}:`;
 
 /**
- * Warnings about a CPU mask that a user writes: no node could apply it, or a running VM keeps its own.
+ * Warnings about a CPU mask that a user writes: no node could apply it, or a running VM keeps the old one.
  * @param previous before an update
- * @throws ParseError if the mask cannot be read
+ * @throws ParseError if the mask cannot be parsed
  */
 export function maskWarnings(
   current: ReadTemplate,
@@ -21,7 +21,7 @@ export function maskWarnings(
   return [...hostWarnings(current, previous, view), ...runningWarnings(current, previous)];
 }
 
-/** By the nodes' own reports, whatever pods run there now: those end. */
+/** Compares the mask with the nodes' reports, without the pods that run there now, because those end. */
 function hostWarnings(
   current: ReadTemplate,
   previous: ReadTemplate | undefined,
@@ -43,13 +43,13 @@ function hostWarnings(
   return [`${none}: it will not start (see plumbline verify)`];
 }
 
-/** What decides whether some node can keep the mask. */
+/** The fields that decide whether some node can apply the mask. */
 function questionOf({ metadata, spec }: ReadTemplate): string {
   const wish = maskRequestOf(metadata);
   return `${wish && maskRequestKey(wish)} ${selectionKey(spec)}`;
 }
 
-/** A VMI keeps the annotations with which it was made: KubeVirt copies no others to it. */
+/** A VMI keeps the annotations from its creation: KubeVirt does not copy others to it. */
 function runningWarnings(current: ReadTemplate, previous: ReadTemplate | undefined): string[] {
   if (previous === undefined || current.path === undefined || !current.running) return [];
   const [mask, before] = [current, previous].map(({ metadata }) => metadata.annotations?.[CPU_MASK_ANNOTATION]);

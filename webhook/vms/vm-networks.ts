@@ -7,20 +7,20 @@ import type { ReadTemplate } from './read-template.ts';
 export interface VmNetworksRequest {
   readonly namespace: string;
   readonly current: ReadTemplate;
-  /** Before an update. */
+  /** The template before an update. */
   readonly previous: ReadTemplate | undefined;
 }
 
 export interface VmNetworks {
   readonly warnings: readonly string[];
-  /** Why the VM is refused; it is among the warnings as well. */
+  /** Why the VM is refused; also among the warnings. */
   readonly refusal: string | undefined;
 }
 
 /**
  * Findings about a VM's networks before it has a launcher. With an instancetype it is unknown whether the VM has
- * exclusive CPUs, on which all depends: the warning then comes with the VMI. An existing object only gets warnings:
- * controllers write it as well and must not be stopped.
+ * exclusive CPUs, which all findings depend on: the VMI then gets the warning. An existing object only gets warnings,
+ * because controllers write it as well and must not be blocked.
  * @throws ParseError if an annotation is malformed
  */
 export async function reviewNetworks(

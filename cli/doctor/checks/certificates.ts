@@ -10,7 +10,7 @@ import { createNotebook, type Notebook } from './notebook.ts';
 const DAY = 86_400;
 /** cert-manager renews long before this; so close to expiry, renewal has failed. */
 const SOON = 7 * DAY;
-/** The CA is renewed years before its end, and callers have copies of it. */
+/** The CA is renewed years before it expires, and callers have copies of it. */
 const CA_SOON = 90 * DAY;
 
 /** Whether the certificates are valid, for the right names, and issued by the CA that callers use. */
@@ -44,13 +44,13 @@ export function checkCertificates(facts: Facts): AreaReport {
       );
     }
   }
-  // An extender in kube-scheduler's pod serves over loopback without TLS.
+  // An extender in kube-scheduler's pod serves on loopback without TLS.
   if (wayOf(facts) === 'own') checkSecret(notes, extenderSecret, SERVICE, now);
   return notes.report;
 }
 
 const CERTIFICATE = { cause: 'certificate' } as const;
-/** Only the webhook's certificate shows in other checks too. */
+/** Only the webhook's certificate affects other checks as well. */
 const of = (service: string) => (service === WEBHOOK ? CERTIFICATE : {});
 
 const RENEW = (name: string) =>
@@ -116,7 +116,7 @@ function isIssuedBy(cert: X509Certificate, ca: X509Certificate): boolean {
   return cert.fingerprint256 === ca.fingerprint256 || (cert.checkIssued(ca) && cert.verify(ca.publicKey));
 }
 
-/** The certificates of a base64 PEM bundle; none where it is none. */
+/** The certificates of a base64 PEM bundle; empty if it is malformed. */
 function certificatesOf(base64: string): X509Certificate[] {
   const pem = Buffer.from(base64, 'base64').toString('latin1');
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];

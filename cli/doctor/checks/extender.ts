@@ -7,7 +7,7 @@ import { checkOwnScheduler } from './own-scheduler.ts';
 import { checkRouting } from './routing.ts';
 import { checkSidecar } from './sidecar.ts';
 
-/** Whether the extender runs and a kube-scheduler calls it, for the way this cluster is set up. */
+/** Whether the extender runs and a kube-scheduler calls it, for the setup of this cluster. */
 export function checkExtender(facts: Facts): AreaReport {
   const notes = createNotebook('extender');
   const way = wayOf(facts);

@@ -20,19 +20,19 @@ export type Area = (typeof AREAS)[number];
 /** `error`: something does not work. `warning`: it works now, and may fail later. */
 export type Severity = 'error' | 'warning';
 
-/** Something that is not in order. */
+/** A fault. */
 export interface Finding {
   readonly area: Area;
   readonly severity: Severity;
-  /** What is wrong, naming the object. */
+  /** Description of the fault, naming the object. */
   readonly what: string;
   /** The effect. */
   readonly impact: string;
-  /** What to do about it. */
+  /** The next step. */
   readonly fix: Fix;
-  /** What helps until then. */
+  /** A workaround until then. */
   readonly meanwhile?: Fix | undefined;
-  /** The objects it is true of, if there are several: `node/worker-1`. */
+  /** The affected objects, if there are several: `node/worker-1`. */
   readonly objects?: readonly string[] | undefined;
   /** The cause that several findings may share; those are reported as one. */
   readonly cause?: Cause | undefined;
@@ -43,8 +43,8 @@ export interface Finding {
 }
 
 /**
- * Causes that show in several places. `webhook-away` is a consequence of `certificate` where both are found; the last two are
- * causes on nodes: what VMs suffer there is a consequence.
+ * Causes that affect several checks. `webhook-away` is a consequence of `certificate` if both are found. The last two
+ * are causes on nodes: states of VMs there are consequences.
  */
 export type Cause =
   | 'not-installed'
@@ -59,7 +59,7 @@ export type Cause =
 export interface StateFound {
   readonly reason: Reason;
   readonly remedies: readonly Remedy[];
-  /** Where the VMs are: `node/worker-1`. */
+  /** The nodes of the VMs: `node/worker-1`. */
   readonly nodes: readonly string[];
 }
 
@@ -70,13 +70,13 @@ export type FindingDetails = Pick<Finding, 'meanwhile' | 'objects' | 'cause' | '
 export interface AreaReport {
   readonly area: Area;
   readonly findings: readonly Finding[];
-  /** What was checked and is in order, for people. */
+  /** Checks without a fault, for people. */
   readonly seen: readonly string[];
-  /** What could not be checked, and why. */
+  /** Checks that were not possible, and why. */
   readonly unseen: readonly string[];
 }
 
-/** A few names, and how many more there are. */
+/** A few names, and the number of further ones. */
 export function some(names: readonly string[], most = 3): string {
   return names.slice(0, most).join(', ') + (names.length > most ? ` and ${names.length - most} more` : '');
 }

@@ -5,7 +5,7 @@ import { APPLY, fix, inSystem } from './fix.ts';
 import { createNotebook } from './notebook.ts';
 import { checkVersions } from './versions.ts';
 
-/** Whether all parts are installed, in versions that work together. */
+/** Whether all parts are installed, in compatible versions. */
 export function checkInstalled(facts: Facts): AreaReport {
   const { topologies, mutating, validating, nodes } = facts;
   const notes = createNotebook('installed');

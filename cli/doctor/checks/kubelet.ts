@@ -8,7 +8,7 @@ import { createNotebook } from './notebook.ts';
 const NO_DO = `remove the label ${SCHEDULABLE_LABEL} from these nodes, or`;
 
 interface Rule {
-  /** The fault of a node, in the same words for every node; undefined if there is none. */
+  /** The fault of a node, with the same text for every node; undefined if there is none. */
   readonly applies: (host: ReportedHost) => string | undefined;
   readonly severity: 'error' | 'warning';
   readonly why: string;
@@ -62,7 +62,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Whether the kubelets are set up for such VMs. Nodes with the same fault are one finding. */
+/** Whether the kubelets are configured for VMs with dedicated CPUs. Nodes with the same fault are one finding. */
 export function checkKubelets({ topologies, nodes }: Facts): AreaReport {
   const notes = createNotebook('kubelet');
   const { hosts, unusable } = hostsOf(notes.value(topologies, 'NodeTopologies') ?? []);

@@ -8,11 +8,11 @@ type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDeta
 export interface Notebook {
   readonly error: Note;
   readonly warning: Note;
-  /** Something that is in order. */
+  /** Records a check without a fault. */
   seen(text: string): void;
-  /** Something that was not checked, and why. */
+  /** Records a check that was not possible, and why. */
   unseen(text: string): void;
-  /** What was read, or undefined after a note that it could not be. */
+  /** The value, or undefined after a note that it could not be read. */
   value<T>(read: Read<T>, what: string): T | undefined;
   readonly report: AreaReport;
 }

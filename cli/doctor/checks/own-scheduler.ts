@@ -10,7 +10,7 @@ const WAITS = 'pods that request KVM or TUN stay pending: the extender does not 
 const CONFIGURE =
   'start kube-scheduler with --config and the extender in it: manifests/scheduler/kube-scheduler-config.yaml';
 
-/** The extender behind its Service, which the cluster's own kube-scheduler asks. */
+/** The extender behind its Service, which the cluster's own kube-scheduler calls. */
 export function checkOwnScheduler(notes: Notebook, facts: Facts): void {
   const deployment = facts.deployments.value?.find(({ metadata }) => metadata.name === SERVICE);
   if (deployment?.spec.replicas === 0) {
@@ -34,8 +34,8 @@ function checkReplicas(notes: Notebook, { endpoints, extenderElection, extender 
 }
 
 /**
- * No object has kube-scheduler's configuration: this check uses its command line and the calls to the extender. The
- * httpTimeout is not visible.
+ * No object contains kube-scheduler's configuration, so this check uses its command line and the calls to the extender.
+ * The httpTimeout is not visible.
  */
 function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: Facts): void {
   const pods = notes.value(schedulers, 'pods of kube-scheduler') ?? [];

@@ -13,7 +13,7 @@ import { type AreaReport, count, some } from './finding.ts';
 import { fix } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
-/** Launchers without what they asked for, grouped by state; and nodes that take none. */
+/** Launchers without the resources that they asked for, grouped by state; and nodes that accept none. */
 export function checkPods(facts: Facts): AreaReport {
   const { launchers, nodes, rejections } = facts;
   const notes = createNotebook('pods');
@@ -35,7 +35,7 @@ export function checkPods(facts: Facts): AreaReport {
   return notes.report;
 }
 
-/** Why a state of VMs matters, where its text does not say so. */
+/** The impact of a state of VMs, if its text does not include it. */
 const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
   WebhookMissed: 'the webhook did not pad them: full-pcpus-only nodes reject them',
   NotDecided: 'they may run far from their networks, or with a CPU mask that no node can satisfy',
@@ -51,7 +51,7 @@ const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
   TooLarge: 'no node can ever take them',
 };
 
-/** One finding for each state that is not in order, with the remedies of the first VM in it. */
+/** One finding for each state with a fault, with the remedies of its first VM. */
 function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>): void {
   const byReason = new Map<Reason, [ExplainedPod, VmState][]>();
   for (const [pod, state] of states) {
@@ -75,7 +75,7 @@ function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>)
 }
 
 /**
- * Whether a launcher's VM, or one of the same replica set or pool, still exists. A VM that its user deleted is no finding.
+ * Whether a launcher's VM, or one of the same replica set or pool, still exists. A VM that its user deleted is not a finding.
  * Without permission to read VMs, all launchers count.
  */
 function isOwned({ machines, instances }: Facts): (event: Occurrence) => boolean {
@@ -89,10 +89,10 @@ function isOwned({ machines, instances }: Facts): (event: Occurrence) => boolean
   return ({ involvedObject: { namespace, name } }) => owners.some((owner) => `${namespace}/${name}`.startsWith(owner));
 }
 
-/** The API server cuts names that it generates from to 58 characters. */
+/** The API server cuts the prefix of generated names to 58 characters. */
 const longest = (namespace = '') => namespace.length + 1 + 58;
 
-/** Launchers that their kubelet rejected, including deleted ones of which only an Event is left. */
+/** Launchers that their kubelet rejected, including deleted ones with only an Event left. */
 function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: readonly Occurrence[]): void {
   const failed = all.filter(({ status }) => status?.phase === 'Failed' && REJECTIONS.includes(status.reason ?? ''));
   const gone = events
@@ -113,10 +113,10 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   );
 }
 
-/** How KubeVirt begins their names. */
+/** Prefix of launchers' names in KubeVirt. */
 const LAUNCHER = '/virt-launcher-';
 
-/** VMs that ran for a moment before their mask was set, by their user's choice. */
+/** VMs that ran for a moment before their mask was set, as their users chose. */
 function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
   const late = live.filter(({ metadata }) => startsRunning(metadata) && readMask(metadata) !== undefined);
   if (late.length === 0) return;
@@ -134,7 +134,7 @@ function readMask(metadata: ExplainedPod['metadata']): MaskRequest | undefined {
   }
 }
 
-/** `vm NAMESPACE/NAME`, of the name of a launcher, whose last part is generated. */
+/** `vm NAMESPACE/NAME` from the name of a launcher, whose last part is generated. */
 function vmOf(launcher: string): string[] {
   const [namespace = '', name = ''] = launcher.split('/', 2);
   return ['vm', `${namespace}/${name.replace(/^virt-launcher-/, '').replace(/-[a-z0-9]{5}$/, '')}`];

@@ -3,7 +3,7 @@ import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
 import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
-/** Minor versions of Kubernetes 1 that this version is tried with: docs/reference/versions.md. */
+/** Minor versions of Kubernetes 1 that this version was tested with: docs/reference/versions.md. */
 export const KUBERNETES = { oldest: 33, newest: 36 } as const;
 
 interface Product {
@@ -14,7 +14,7 @@ interface Product {
   readonly todo: string;
 }
 
-/** Products that Plumbline works with. The manifests apply without any of them, and do no harm. */
+/** Products that Plumbline works with. The manifests can be applied without any of them. */
 export const PRODUCTS: readonly Product[] = [
   {
     name: 'cert-manager',
@@ -74,7 +74,7 @@ const SETTINGS: readonly {
   },
 ];
 
-/** Whether the cluster has everything that an installation needs. Reads no objects of Plumbline. */
+/** Whether the cluster has everything that an installation needs. Does not read objects of Plumbline. */
 export function checkPreflight(facts: PreflightFacts): AreaReport {
   const notes = createNotebook('preflight');
   checkVersion(notes, facts);

@@ -10,7 +10,7 @@ import type { Notebook } from './notebook.ts';
 const CONFIGURATION = WEBHOOK;
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-/** Whether the webhook assigns launchers to a scheduler that exists and asks the extender. */
+/** Whether the webhook assigns launchers to a scheduler that exists and calls the extender. */
 export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, way: Exclude<Way, 'unknown'>): void {
   const own = notes
     .value(mutating, 'MutatingWebhookConfigurations')

@@ -14,7 +14,7 @@ const LOGS = fix(
 const AWAY = { cause: 'scheduler-away' } as const;
 const WAITS = `new VMs stay pending; pods that do not name ${SCHEDULER} are not affected`;
 
-/** The Deployment whose pods are a kube-scheduler and, next to it, the extender. */
+/** The Deployment whose pods contain a kube-scheduler and the extender. */
 export function checkSidecar(notes: Notebook, facts: Facts): void {
   const { deployments, schedulerElection, extender } = facts;
   const deployment = notes
@@ -38,7 +38,7 @@ export function checkSidecar(notes: Notebook, facts: Facts): void {
   if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
 }
 
-/** The leader's pod, where one leads. */
+/** The leader's pod, if there is a leader. */
 function checkLeader(notes: Notebook, read: Facts['schedulerElection']): string | undefined {
   if (read.missing === 'forbidden') {
     notes.value(read, `the Lease ${SCHEDULER}`);

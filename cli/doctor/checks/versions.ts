@@ -6,7 +6,7 @@ import { type Fix, fix, inSystem } from './fix.ts';
 import { tagOf } from './image-version.ts';
 import type { Notebook } from './notebook.ts';
 
-/** Which part each container of plumbline-system is, by the name that the manifests give it. */
+/** The part of each container in plumbline-system, by its name in the manifests. */
 const PARTS: Readonly<Record<string, string>> = {
   webhook: 'webhook',
   extender: 'extender',
@@ -21,13 +21,13 @@ interface Running {
   readonly part: string;
   /** The image's tag: `0.1.0`. */
   readonly version: string;
-  /** Pods; 1 for the command. */
+  /** Number of pods; 1 for the command. */
   readonly pods: number;
 }
 
 /**
- * Whether webhook, extender, agents and this command are of one version. One minor version apart works (docs/reference/versions.md);
- * an upgrade in progress looks like that.
+ * Whether webhook, extender, agents and this command have the same version. A difference of one minor version is
+ * supported (docs/reference/versions.md); it occurs during an upgrade.
  */
 export function checkVersions(notes: Notebook, { systemPods, command }: Facts): void {
   const pods = notes.value(systemPods, `pods of ${NAMESPACE}`);
@@ -89,7 +89,7 @@ function runningParts(pods: readonly SystemPod[]) {
 
 const differ = (running: readonly Running[]): boolean => new Set(running.map(({ version }) => version)).size > 1;
 
-/** `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` where one part has several, `webhook 0.1.0` else. */
+/** `agents 0.1.0 (3 pods) and 0.2.0 (1 pod)` for a part with several versions, else `webhook 0.1.0`. */
 function inWords(all: readonly Running[]): string {
   const parts = [...new Set(all.map(({ part }) => part))];
   return parts
@@ -103,7 +103,10 @@ function inWords(all: readonly Running[]): string {
     .join(', ');
 }
 
-/** Between the oldest and the newest. Across a major version: infinite, as no two of those are supported together. */
+/**
+ * Number of minor versions between the oldest and the newest. Infinite across a major version, because these are never
+ * supported together.
+ */
 function minorsApart(all: readonly Running[]): number {
   const read = all.flatMap(({ version }) => parsed(version) ?? []);
   const minors = read.map(({ minor }) => minor);

@@ -8,11 +8,11 @@ import { APPLY, BREAK_GLASS, fix, inSystem } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const OURS = WEBHOOK;
-/** The match condition of entries that are called only once the webhook works: manifests/base/webhook/required.yaml. */
+/** The match condition of entries that become active when the webhook works: manifests/base/webhook/required.yaml. */
 const GATED = 'required';
 type Webhook = WebhookConfiguration['webhooks'][number];
 
-/** Whether the API server can call the webhook, and no later webhook undoes its changes. */
+/** Whether the API server can call the webhook, and no later webhook reverts its changes. */
 export function checkWebhook(facts: Facts): AreaReport {
   const { mutating, validating, endpoints } = facts;
   const notes = createNotebook('webhook');
@@ -89,7 +89,10 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
   }
 }
 
-/** Configurations are called in the order of their names; a later one may add a sidecar that costs the pod its CPUs. */
+/**
+ * The API server calls configurations in the order of their names; a later one may add a sidecar that costs the pod its
+ * exclusive CPUs.
+ */
 function checkOrder(
   notes: Notebook,
   mutators: readonly WebhookConfiguration[],

@@ -49,7 +49,7 @@ export type Read<T> =
   | { readonly value: T; readonly missing?: undefined }
   | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
 
-/** Everything that the checks use, read once. */
+/** All facts for the checks, read once. */
 export interface Facts {
   /** Milliseconds since 1970. */
   readonly now: number;
@@ -58,21 +58,21 @@ export interface Facts {
   readonly agents: Read<AgentLeases>;
   readonly mutating: Read<readonly WebhookConfiguration[]>;
   readonly validating: Read<readonly WebhookConfiguration[]>;
-  /** What switches the webhooks on. */
+  /** The RoleBinding that enables the webhooks. */
   readonly webhookRequired: Read<RoleBinding>;
-  /** Of plumbline-system. */
+  /** In plumbline-system. */
   readonly endpoints: Read<readonly EndpointSlice[]>;
   readonly webhookSecret: Read<TlsSecret>;
   readonly extenderSecret: Read<TlsSecret>;
-  /** Of plumbline-system. */
+  /** In plumbline-system. */
   readonly deployments: Read<readonly Deployment[]>;
-  /** Of plumbline-system. */
+  /** In plumbline-system. */
   readonly systemPods: Read<readonly SystemPod[]>;
   /** This command's version. */
   readonly command: string;
-  /** Of the extender's replicas behind their Service. */
+  /** The leader of the extender's replicas behind their Service. */
   readonly extenderElection: Read<Election>;
-  /** Of the kube-schedulers of the Deployment plumbline-scheduler. */
+  /** The leader of the kube-schedulers in the Deployment plumbline-scheduler. */
   readonly schedulerElection: Read<Election>;
   /** `v1.36.2` */
   readonly apiVersion: Read<string>;
@@ -81,15 +81,15 @@ export interface Facts {
     | Read<ExtenderState>
     | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };
   readonly schedulers: Read<readonly SchedulerPod[]>;
-  /** The objects that configure KubeVirt: one. */
+  /** The objects that configure KubeVirt; a cluster has one. */
   readonly kubevirts: Read<readonly KubeVirt[]>;
   readonly nads: Read<readonly NetworkAttachmentDefinition[]>;
   readonly launchers: Read<readonly ExplainedPod[]>;
   readonly machines: Read<readonly ExplainedVm[]>;
   readonly instances: Read<readonly ExplainedVmi[]>;
-  /** Events of pods that the extender cannot evict, of the last hour. */
+  /** Events of the last hour about pods that the extender cannot evict. */
   readonly cannotEvict: Read<readonly Occurrence[]>;
-  /** Events of pods that kubelets rejected, of the last hour. */
+  /** Events of the last hour about pods that kubelets rejected. */
   readonly rejections: Read<readonly Occurrence[]>;
 }
 
@@ -135,7 +135,7 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
   return { now, command: packageJson.version, ...(await settled(facts)) };
 }
 
-/** One list for each reason: a field selector takes no list of values. */
+/** One list for each reason, because a field selector does not support a list of values. */
 async function readAllRejections(client: KubeClient): Promise<Occurrence[]> {
   const lists = REJECTIONS.map((reason) =>
     readAll(client, '/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` }),
@@ -163,7 +163,7 @@ export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read
   }
 }
 
-/** The state that the extender reports, over the same path as `explain` uses. */
+/** The state that the extender reports, on the same path as for `explain`. */
 async function extenderSays(cluster: ClusterAccess): Promise<Facts['extender']> {
   const asked = await askInCluster(cluster, {});
   if ('missing' in asked) return asked;

@@ -30,7 +30,7 @@ export const webhookConfiguration = z.object({
 });
 export type WebhookConfiguration = z.infer<typeof webhookConfiguration>;
 
-/** The RoleBinding that switches the webhooks on. */
+/** The RoleBinding that enables the webhooks. */
 export const roleBinding = z.object({
   metadata: objectMeta,
   subjects: z
@@ -49,7 +49,7 @@ export const endpointSlice = z.object({
 });
 export type EndpointSlice = z.infer<typeof endpointSlice>;
 
-/** Of a secret nothing but its certificates is kept: the key is dropped as it is read. */
+/** Only the certificates of a Secret are kept: parsing drops the key. */
 export const tlsSecret = z.object({
   metadata: objectMeta,
   data: z
@@ -67,7 +67,7 @@ export const schedulerPod = z.object({
 });
 export type SchedulerPod = z.infer<typeof schedulerPod>;
 
-/** Of plumbline-system. */
+/** In plumbline-system. */
 export const deployment = z.object({
   metadata: objectMeta,
   spec: z.object({
@@ -78,14 +78,14 @@ export const deployment = z.object({
 });
 export type Deployment = z.infer<typeof deployment>;
 
-/** Of plumbline-system, with the images that run. */
+/** In plumbline-system, with the running images. */
 export const systemPod = z.object({
   metadata: objectMeta,
   spec: z.object({ initContainers: imageContainers.nullish(), containers: imageContainers }),
 });
 export type SystemPod = z.infer<typeof systemPod>;
 
-/** What /version answers. */
+/** The response of /version. */
 export const apiVersion = z.object({ gitVersion: z.string() });
 
 export const extenderState = z.object({

@@ -14,7 +14,7 @@ export interface PreflightFacts {
   /** API groups that are served: `cert-manager.io`. */
   readonly groups: ReadonlySet<string>;
   readonly nodes: Read<readonly PreflightNode[]>;
-  /** By node, for a part of them in large clusters. */
+  /** By node; in large clusters only for some of the nodes. */
   readonly kubelets: ReadonlyMap<string, Read<KubeletSettings>>;
   /** Deployments that put CA bundles into webhook configurations. */
   readonly injectors: Read<readonly Deployment[]>;
@@ -38,7 +38,7 @@ const kubeletSettings = z
   .transform(({ kubeletconfig }) => kubeletconfig);
 export type KubeletSettings = z.infer<typeof kubeletSettings>;
 
-/** How many kubelets are queried in total and at a time, and the timeout of each in seconds. */
+/** Number of kubelets to query in total and at a time, and the timeout of each in seconds. */
 const [MOST_KUBELETS, AT_ONCE, KUBELET_TIMEOUT] = [50, 8, 5];
 
 interface Action {
@@ -47,7 +47,7 @@ interface Action {
   readonly namespace?: string;
 }
 
-/** Kinds of the manifests. Server-side apply takes `create` and `patch`. */
+/** Kinds in the manifests. Server-side apply needs `create` and `patch`. */
 const ACTIONS: readonly Action[] = [
   { group: '', resources: ['namespaces'] },
   { group: 'apiextensions.k8s.io', resources: ['customresourcedefinitions'] },
@@ -97,7 +97,7 @@ export async function readPreflight(client: KubeClient): Promise<PreflightFacts>
   return { version, groups, nodes, kubelets, injectors, dpuNamespace, denied };
 }
 
-/** Only for groups that are served: a missing group is a finding of its own. */
+/** Only for served groups: a missing group is a separate finding. */
 async function deniedOf(client: KubeClient, groups: ReadonlySet<string>): Promise<string[]> {
   const reviews = ACTIONS.filter(({ group }) => group === '' || groups.has(group)).flatMap(
     ({ group, resources, namespace }) =>
@@ -129,7 +129,7 @@ async function readKubelets(client: KubeClient, names: readonly string[]): Promi
   return found;
 }
 
-/** A kubelet that does not answer counts as absent. */
+/** A kubelet that does not respond counts as absent. */
 async function readKubelet(client: KubeClient, name: string): Promise<Read<KubeletSettings>> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}/proxy/configz`;
   try {
