@@ -112,7 +112,7 @@ interface GateChoice {
   readonly cniConfDir?: string | undefined;
 }
 
-/** Rules between the gate's settings. @returns what is wrong */
+/** Checks the gate's settings against each other. @returns the problem, or undefined */
 export function checkGate({ gate, cniConfDir }: GateChoice): string | undefined {
   if (gate === 'remove' && cniConfDir === undefined)
     return '--gate remove needs --cni-conf-dir: name the directory where the gate is installed';

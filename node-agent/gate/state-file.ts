@@ -32,7 +32,7 @@ const stored = z.object({
 });
 
 /**
- * Reads what an earlier process of this agent observed of the Lease, unless the machine has been restarted since.
+ * Reads the observation of the Lease by an earlier process of this agent, unless the machine has been restarted since.
  * Without it, a restarted agent would report a live DPU as never seen alive.
  *
  * @param now seconds of CLOCK_MONOTONIC

@@ -66,7 +66,7 @@ function readLine(line: string, into: Reading): void {
   }
 }
 
-/** The digits after a name; a question mark means that the datapath does not know the number. */
+/** The digits after a name; a question mark means that the datapath does not report the number. */
 function numberIn(line: string, name: string): number | undefined {
   const at = line.indexOf(name);
   if (at < 0) return undefined;

@@ -43,7 +43,7 @@ export interface FilterOutcome {
 
 const MASK_ELSEWHERE = 'another node has the CPUs of the CPU mask';
 
-/** Maximum promising nodes that were not offered to predict in order to find one that fits. */
+/** Maximum predictions to find a node that fits among those that were not offered. */
 const MOST_MISSED = 32;
 
 /** The input of a filter call. */
