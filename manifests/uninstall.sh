@@ -1,12 +1,13 @@
 #!/bin/sh
-# Takes Plumbline out of a cluster: its objects, and what it wrote on others' objects. Run it again if it was interrupted.
+# Removes Plumbline from a cluster: its objects, and its labels, annotations, conditions and resources on nodes. Run it again
+# if it was interrupted.
 #
 #   uninstall.sh [--dpu-leases] [FOLDER]
 #
-# FOLDER is the kustomization that was applied (default: base, next to this script); after `helm uninstall` leave it out.
-# --dpu-leases also deletes the Leases ovn-dpu-* of the namespace ovn-kubernetes: only where OVN-Kubernetes does not keep
-# them itself. kubectl's current context names the cluster. Ends with 1 and a list if something is left.
-# docs/tasks/uninstall.md has what comes before, and what is left on the hosts.
+# FOLDER is the applied kustomization (default: base, next to this script); omit it after `helm uninstall`.
+# --dpu-leases also deletes the Leases ovn-dpu-* of the namespace ovn-kubernetes: use it only if OVN-Kubernetes does not
+# manage them itself. It uses kubectl's current context. If objects remain, it lists them and exits with 1.
+# docs/tasks/uninstall.md describes the preparation, and how to clean up the hosts.
 set -eu
 
 system=plumbline-system
@@ -39,7 +40,8 @@ echo "switching its webhooks off"
 kubectl -n "$system" delete rolebinding plumbline-webhook-required --ignore-not-found
 
 echo "deleting what $folder has"
-# Kinds of products that are not there make kubectl fail when it has deleted the rest; what is left is looked for below.
+# kubectl fails for kinds of products that are not installed, after deleting the rest. The check for remaining objects
+# follows.
 kubectl delete --ignore-not-found --timeout=300s -k "$folder" || true
 kubectl delete customresourcedefinition nodetopologies.plumbline.dev --ignore-not-found
 
@@ -49,7 +51,7 @@ for node in $(kubectl get nodes -o name); do
   kubectl annotate "$node" plumbline.dev/recheck- >/dev/null
   kubectl patch "$node" --subresource=status --type=strategic \
     -p '{"status":{"conditions":[{"type":"plumbline.dev/DPUReady","$patch":"delete"}]}}' >/dev/null
-  # Resources of device plugins that are gone stay as 0. The kubelet writes them again for five minutes.
+  # Resources of removed device plugins remain with the value 0. For five minutes, the kubelet writes them again.
   resources=$(kubectl get "$node" -o 'go-template={{range $name, $_ := .status.capacity}}{{$name}}{{"\n"}}{{end}}' |
     grep -E '^((physnet|near)\.)?plumbline\.dev/' | sed 's/.*/"&":null/' | paste -sd, -) || true
   if [ -n "$resources" ]; then

@@ -8,44 +8,45 @@ import { SyscallError } from './syscall-error.ts';
  */
 export interface Affinity {
   /**
-   * The CPUs that a thread may run on, as far as they are active, without the empty words at the end. Not to be changed: threads
-   * on the same CPUs get the same array.
-   * @throws SyscallError ESRCH if the thread is gone
+   * The CPUs that a thread may run on, as far as they are active, without trailing empty words. Do not change the
+   * array: threads on the same CPUs share it.
+   * @throws SyscallError ESRCH if the thread has ended
    */
   get(tid: number): Uint32Array;
   /**
-   * Confines a thread. The kernel keeps those of the CPUs that exist and that the thread's cpuset allows, silently.
-   * @throws SyscallError ESRCH if the thread is gone, EPERM without CAP_SYS_NICE, EINVAL if no CPU remains
+   * Confines a thread. The kernel silently drops CPUs that do not exist or that the thread's cpuset does not allow.
+   * @throws SyscallError ESRCH if the thread has ended, EPERM without CAP_SYS_NICE, EINVAL if no CPU remains
    */
   set(tid: number, words: Uint32Array): void;
 }
 
 /**
- * What confines a thread to nothing. The kernel keeps the CPUs that exist and that the thread's cpuset allows, and follows that
- * cpuset as it changes: a thread that is given just the CPUs of today stays on them when its cpuset grows (since Linux 6.2).
+ * A mask that does not confine a thread. The kernel keeps the CPUs that exist and that the thread's cpuset allows, and
+ * follows changes of the cpuset. With a mask of the present CPUs only, the thread would stay on them when its cpuset
+ * grows (since Linux 6.2).
  */
 export const EVERY_CPU: Uint32Array = new Uint32Array(2048).fill(0xffffffff);
 
 const EINVAL = 22;
 const BYTES_PER_WORD = 4;
-/** cpu_set_t is made of longs; a length that is no multiple of theirs is EINVAL. */
+/** cpu_set_t consists of longs; a length that is not a multiple of a long is EINVAL. */
 const WORDS_PER_LONG = 2;
-/** 1,024 CPUs, as glibc's cpu_set_t; the kernel says EINVAL if it may have more, and the buffer is doubled. */
+/** 1,024 CPUs, like glibc's cpu_set_t. If the kernel may have more, it returns EINVAL, and the buffer is doubled. */
 const FIRST_WORDS = 32;
 const MOST_WORDS = 32_768;
 const LARGEST_PID = 2 ** 22;
-/** Sets of CPUs that are kept: where threads are, where they are moved, a few odd ones. */
+/** Maximum cached sets of CPUs: the present ones of threads, their targets, a few exceptions. */
 const LATEST = 4;
 
 type SchedCall = (pid: number, bytes: number, mask: Uint32Array) => number;
 
 /**
- * Binds sched_setaffinity(2) and sched_getaffinity(2) of the C library that this process runs on, whichever that is.
+ * Binds sched_setaffinity(2) and sched_getaffinity(2) of the C library of this process, whichever that is.
  * @throws Error if the platform has no such calls
  */
 export function createAffinity(): Affinity {
   if (process.platform !== 'linux') throw new Error(`thread affinity needs Linux, this is ${process.platform}`);
-  // Longs on a big-endian machine hold their two words the other way round; koffi has no build for one.
+  // On a big-endian machine, a long contains its two words in reverse order; koffi has no build for one.
   if (endianness() !== 'LE') throw new Error('thread affinity is built for little-endian machines only');
   const libc = koffi.load(null);
   const getaffinity: SchedCall = libc.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
@@ -53,7 +54,9 @@ export function createAffinity(): Affinity {
   let buffer = new Uint32Array(FIRST_WORDS);
   const latest: Uint32Array[] = [];
 
-  /** Threads are on few different sets of CPUs, and one array for each of them spares thousands. */
+  /**
+   * Shares one array among threads on the same CPUs. There are few different sets, so this saves thousands of arrays.
+   */
   const shared = (): Uint32Array => {
     const length = usedLength(buffer);
     const known = latest.find((words) => words.length === length && startsWith(buffer, words));
@@ -66,7 +69,7 @@ export function createAffinity(): Affinity {
 
   const get = (tid: number): Uint32Array => {
     assertTid(tid);
-    // The library's wrapper clears what the kernel does not fill, so the buffer may be used again as it is.
+    // The library's wrapper clears the bytes that the kernel does not fill, so the buffer can be reused as it is.
     if (getaffinity(tid, buffer.length * BYTES_PER_WORD, buffer) >= 0) return shared();
     const errno = koffi.errno();
     if (errno !== EINVAL || buffer.length >= MOST_WORDS) throw new SyscallError('sched_getaffinity', tid, errno);
@@ -86,7 +89,7 @@ export function createAffinity(): Affinity {
   };
 }
 
-/** The FFI layer would cut a fraction off, and 0 means the calling thread: neither may pass for a thread's id. */
+/** The FFI layer would truncate a fraction, and 0 means the calling thread: neither is a thread's id. */
 function assertTid(tid: number): void {
   if (!Number.isInteger(tid) || tid < 1 || tid > LARGEST_PID) {
     throw new RangeError(`thread id ${tid}: expected a whole number from 1 to ${LARGEST_PID}`);
@@ -99,7 +102,7 @@ function assertWords(words: Uint32Array): void {
   }
 }
 
-/** Words without the empty ones at the end, but one. */
+/** The number of words without trailing empty ones, at least one. */
 function usedLength(words: Uint32Array): number {
   let length = words.length;
   while (length > 1 && words[length - 1] === 0) length--;

@@ -1,12 +1,12 @@
-/** Cuts a stream into lines, each of at most so many bytes. Each byte is looked at and copied once. */
+/** Splits a stream into lines of limited length. It reads and copies each byte once. */
 export interface LineReader {
-  /** @returns the lines that the chunk completes @throws RangeError if one is longer; the stream is of no use then */
+  /** @returns the lines that the chunk completes @throws RangeError if one is too long; the stream is then unusable */
   read(chunk: Buffer): string[];
 }
 
 const NEWLINE = 10;
 
-/** @param longest bytes */
+/** @param longest maximum bytes of a line */
 export function createLineReader(longest: number): LineReader {
   let held: Buffer = Buffer.alloc(0);
   let size = 0;

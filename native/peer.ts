@@ -10,8 +10,8 @@ const CREDENTIALS = 3;
 type SocketCall = (fd: number, level: number, option: number, value: Int32Array, length: Uint32Array) => number;
 
 /**
- * The process that listens at the other end of a Unix socket, as the kernel knows it: its id in this process's PID
- * namespace. Undefined if it is not in it, or the kernel does not say.
+ * The process that listens at the other end of a Unix socket, by its id in this process's PID namespace. Undefined if
+ * the process is outside that namespace, or the kernel does not report it.
  * Source: unix(7), SO_PEERCRED.
  */
 export function peerOf(socket: Socket): number | undefined {
@@ -27,7 +27,7 @@ export function peerOf(socket: Socket): number | undefined {
   return pid > 0 ? pid : undefined;
 }
 
-/** The threads of a process at this moment, the main thread first; none if it is gone. */
+/** The current threads of a process, the main thread first; empty if it has ended. */
 export function threadsOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).map(Number);

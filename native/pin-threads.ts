@@ -1,20 +1,20 @@
 import { type Affinity, EVERY_CPU } from './affinity.ts';
 import { SyscallError } from './syscall-error.ts';
 
-/** Where one thread is to run: 32-bit words as `Affinity` has them. */
+/** The CPUs for one thread: 32-bit words as in `Affinity`. */
 export interface ThreadPin {
   readonly tid: number;
   readonly words: Uint32Array;
-  /** Where it is now, for a caller that knows; otherwise the kernel is asked. */
+  /** Its current CPUs, if the caller knows them; otherwise they are read from the kernel. */
   readonly before?: Uint32Array;
-  /** Take what the kernel gives: for CPUs that restrict nothing, of which a cpuset may allow fewer. Default false. */
+  /** Accepts any resulting mask: for masks that restrict nothing, of which a cpuset may allow fewer. Default false. */
   readonly loose?: boolean;
 }
 
-/** A thread that the kernel put elsewhere than asked: its cpuset does not allow all of those CPUs. */
+/** The kernel put a thread on other CPUs than requested: its cpuset does not allow all of them. */
 export class PinError extends Error {
   readonly tid: number;
-  /** The CPUs that the thread was given, as words. */
+  /** The CPUs that the thread got, as words. */
   readonly got: Uint32Array;
 
   constructor(tid: number, got: Uint32Array) {
@@ -26,10 +26,10 @@ export class PinError extends Error {
 }
 
 /**
- * Confines threads and reads back that each of them is where it was put: all of them, or none. After a failure those
- * that were moved have the CPUs they had before.
- * @returns a function that gives them those CPUs back
- * @throws SyscallError if the kernel refuses, PinError if it gives other CPUs than asked for
+ * Confines all threads or none, and verifies the result. After a failure, threads that were already moved get their
+ * previous CPUs back.
+ * @returns a function that restores the previous CPUs
+ * @throws SyscallError if the kernel refuses, PinError if it sets other CPUs than requested
  */
 export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () => void {
   const before: Uint32Array[] = [];
@@ -56,15 +56,15 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
 
 /** The result of moving threads one by one. */
 export interface Moved {
-  /** Threads that are there now, by id. */
+  /** Ids of threads that are on the CPUs now. */
   readonly there: readonly number[];
-  /** Threads that the kernel left elsewhere, by id. Those that have ended are in neither. */
+  /** Ids of threads that the kernel left elsewhere. Ended threads are in neither list. */
   readonly left: readonly number[];
 }
 
 /**
- * Gives threads the same CPUs, each as far as it can be moved, and reads back where it is. The kernel pins some threads itself
- * (io_uring's workers), and others end meanwhile: none of them keeps the rest from being moved.
+ * Moves threads to the same CPUs, one by one, and verifies the result. The kernel pins some threads itself (io_uring's
+ * workers), and others end in the meantime: none of them prevents the others from being moved.
  */
 export function moveThreads(affinity: Affinity, tids: readonly number[], words: Uint32Array): Moved {
   const there: number[] = [];
@@ -81,7 +81,7 @@ export function moveThreads(affinity: Affinity, tids: readonly number[], words: 
   return { there, left };
 }
 
-/** A thread that ended meanwhile needs nothing; any other refusal is the one that is being reported already. */
+/** Restores a thread. One that has ended needs nothing; any other refusal is already being reported. */
 function putBack(affinity: Affinity, tid: number, words: Uint32Array): void {
   try {
     affinity.set(tid, words);
@@ -90,7 +90,7 @@ function putBack(affinity: Affinity, tid: number, words: Uint32Array): void {
   }
 }
 
-/** Whether two masks name the same CPUs; empty words at the end say nothing. */
+/** Whether two masks contain the same CPUs; trailing empty words do not matter. */
 function areEqual(a: Uint32Array, b: Uint32Array): boolean {
   if (a === b) return true;
   const length = Math.max(a.length, b.length);

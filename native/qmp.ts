@@ -3,7 +3,7 @@ import { createLineReader } from './lines.ts';
 import { peerOf, threadsOf } from './peer.ts';
 import { isThreadOf } from './thread-group.ts';
 
-/** QEMU's monitor could not be asked, or said no. */
+/** QEMU's monitor did not answer, or refused. */
 export class QmpError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -17,34 +17,36 @@ export interface QmpCpu {
   readonly tid: number;
 }
 
-/** A session with QEMU's monitor. A socket serves one at a time. */
+/** A session with QEMU's monitor. A socket serves one session at a time. */
 export interface Qmp {
-  /** @throws QmpError if QEMU refuses, the connection ends or the answer does not come in time */
+  /** @throws QmpError if QEMU refuses, the connection ends or the answer is late */
   execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown>;
-  /** What the guest is doing: `prelaunch` after -S, `inmigrate`, `running`, `paused`, … @throws QmpError */
+  /** The guest's state: `prelaunch` after -S, `inmigrate`, `running`, `paused`, … @throws QmpError */
   status(): Promise<string>;
   /**
-   * The vCPU threads in QEMU's order. Each is a thread of the process that listens at the monitor: a QEMU that its guest
-   * has taken over may name any thread of the machine.
+   * The vCPU threads in QEMU's order. It verifies that each is a thread of the process that listens at the monitor: a
+   * compromised QEMU may name any thread of the machine.
    * @throws QmpError
    */
   cpus(): Promise<readonly QmpCpu[]>;
-  /** Every thread of the process that listens at the monitor, at this moment; empty if it is not visible here. */
+  /**
+   * Every thread of the process that listens at the monitor, at this moment; empty if that process is not visible here.
+   */
   threads(): readonly number[];
   close(): void;
 }
 
 export interface QmpOptions {
-  /** Seconds for the greeting and for each answer. Default 5. */
+  /** Timeout in seconds for the greeting and for each answer. Default 5. */
   readonly deadline?: number;
 }
 
-/** Bytes of a line, and of all lines until an answer; QEMU's own lines have a few thousand. */
+/** Maximum bytes of a line, and of all lines until an answer; QEMU's own lines have a few thousand. */
 const LONGEST_LINE = 1024 * 1024;
 const MOST_BYTES = 8 * 1024 * 1024;
-/** Messages that are kept while none is waited for; the greeting is one. */
+/** Maximum messages to keep while no call waits for one; the greeting is one. */
 const MOST_KEPT = 64;
-/** vCPUs of a machine, and characters of what QEMU says in an error. */
+/** Maximum vCPUs of a machine, and characters of a QEMU error. */
 const MOST_CPUS = 8192;
 const LONGEST_TEXT = 200;
 
@@ -122,12 +124,12 @@ interface Lines {
   /** The process at the other end. */
   readonly peer: number | undefined;
   write(text: string): void;
-  /** The next message that is wanted; others are dropped. */
+  /** The next matching message; others are dropped. */
   next(isWanted: (message: Message) => boolean, what: string): Promise<Message>;
   close(): void;
 }
 
-/** Who waits for a message. */
+/** A call that waits for a message. */
 interface Waiting {
   readonly isWanted: (message: Message) => boolean;
   readonly settle: (answer: Message | QmpError) => void;
@@ -203,7 +205,7 @@ function open(path: string): Promise<Socket> {
   });
 }
 
-/** Undefined for what is no JSON object. */
+/** Undefined if the line is not a JSON object. */
 function parse(line: string): Message | undefined {
   if (line.trim() === '') return {};
   try {

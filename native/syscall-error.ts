@@ -1,4 +1,4 @@
-/** The errno values that the calls bound here document, by their numbers on every architecture of Linux. */
+/** The errno values that the calls bound here document, by their number on every architecture of Linux. */
 const NAMES: Readonly<Record<number, string>> = { 1: 'EPERM', 3: 'ESRCH', 14: 'EFAULT', 22: 'EINVAL', 38: 'ENOSYS' };
 
 const MEANINGS: Readonly<Record<string, string>> = {
@@ -8,12 +8,12 @@ const MEANINGS: Readonly<Record<string, string>> = {
   ENOSYS: 'this kernel does not know the call',
 };
 
-/** A system call that returned an error: which one, for which thread, errno by number and name. */
+/** A system call that returned an error: the call, the thread, and errno by number and name. */
 export class SyscallError extends Error {
   readonly call: string;
   readonly tid: number;
   readonly errno: number;
-  /** `ESRCH`, `EPERM`, `EINVAL`, …; `errno <number>` for one that the call does not document. */
+  /** `ESRCH`, `EPERM`, `EINVAL`, …; `errno <number>` for a value that the call does not document. */
   readonly code: string;
 
   constructor(call: string, tid: number, errno: number) {

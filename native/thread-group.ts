@@ -1,7 +1,7 @@
 import koffi from 'koffi';
 
 const ESRCH = 3;
-/** tgkill(2) by its number: not every C library has a function for it. Source: asm/unistd.h of each architecture. */
+/** The number of tgkill(2): not every C library has a function for it. Source: asm/unistd.h of each architecture. */
 const TGKILL: Readonly<Record<string, number>> = { x64: 234, arm64: 131, riscv64: 131, loong64: 131 };
 
 type Syscall = (number: number, tgid: number, tid: number, signal: number) => number;
@@ -9,10 +9,11 @@ type Syscall = (number: number, tgid: number, tid: number, signal: number) => nu
 let probe: ((pid: number, tid: number) => boolean) | undefined;
 
 /**
- * Whether a thread belongs to a process at this moment: ids are given out again when a thread ends. One system call that reads
- * no file, which a caller can afford for each thread right before it moves it.
- * Source: tgkill(2): signal 0 is never sent, and ESRCH says that the process has no such thread; a refusal (EPERM) that it has.
- * @throws Error on an architecture whose number of the call is not known
+ * Whether a thread belongs to a process at this moment: the kernel reuses the ids of ended threads. It is one system
+ * call that reads no file, cheap enough to use before each move of a thread.
+ * Source: tgkill(2): signal 0 is never sent; ESRCH means that the process has no such thread, and a refusal (EPERM)
+ * that it has.
+ * @throws Error on an architecture for which the number of the call is unknown
  */
 export function isThreadOf(pid: number, tid: number): boolean {
   probe ??= createProbe();

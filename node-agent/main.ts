@@ -2,7 +2,7 @@ import { runDaemon, runMain } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
 import { parseNodeAgentConfig } from './wiring/config.ts';
 
-/** Seconds that stopping may take; restoring the threads' CPU masks takes milliseconds. */
+/** Maximum seconds for stopping; restoring the threads' CPU masks takes milliseconds. */
 const STOP_DEADLINE = 10;
 
 void runMain('plumbline-node-agent', async () => {
@@ -12,7 +12,7 @@ void runMain('plumbline-node-agent', async () => {
     log.warn({ platform: process.platform }, 'node agent needs Linux; nothing to do');
     return;
   }
-  // Loaded only on Linux: the agent's system calls are native code, which other systems may lack.
+  // Imported only on Linux: the agent's system calls are native code, which other systems may lack.
   const { createAgent } = await import('./wiring/agent.ts');
   await runDaemon(createAgent(config, log, process.argv[1] ?? ''), { log, deadline: STOP_DEADLINE });
 });

@@ -2,10 +2,10 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
 
-/** Input that a script cannot work with; its message says what to do. */
+/** Unusable input of a script; the message describes the remedy. */
 export class UsageError extends Error {}
 
-/** The flags and words that a script was called with. @throws UsageError for flags that it does not have */
+/** The flags and words of a script's command line. @throws UsageError for unknown flags */
 export function readArguments<const T extends Options>(args: readonly string[], options: T) {
   try {
     return parseArgs({ args: [...args], allowPositionals: true, options });
@@ -14,14 +14,15 @@ export function readArguments<const T extends Options>(args: readonly string[], 
   }
 }
 
-/** A flag that must be given. @throws UsageError */
+/** A required flag. @throws UsageError */
 export function required(value: string | undefined, flag: string): string {
   if (value === undefined || value === '') throw new UsageError(`--${flag} is missing`);
   return value;
 }
 
 /**
- * Runs a script to its end: 0, 1 with one line of what went wrong, or 2 with the usage for wrong arguments.
+ * Runs a script. The exit status is 0, or 1 with one line that describes the failure, or 2 with the usage for wrong
+ * arguments.
  * @param usage one line for each form of the call
  */
 export async function runScript(usage: string, main: (args: readonly string[]) => unknown): Promise<void> {

@@ -12,7 +12,7 @@ export interface Lock {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 }
 
-/** What is shipped: every package of the lock file that is not for development alone. */
+/** The shipped packages: all packages of the lock file except those that are only for development. */
 export function billOfMaterials({ version, packages }: Lock): object {
   const shipped = Object.entries(packages).filter(
     ([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional,
@@ -21,10 +21,10 @@ export function billOfMaterials({ version, packages }: Lock): object {
 }
 
 /**
- * An SBOM of some packages of the lock file. The same lock file gives the same document, so it has no serial number and no
- * time. (`npm sbom --omit dev` leaves out packages that development uses as well.)
+ * An SBOM of some packages of the lock file. It has no serial number and no time, so the same lock file gives the same
+ * document. (`npm sbom --omit dev` leaves out packages that development uses as well.)
  * Source: CycloneDX 1.5, https://cyclonedx.org/docs/1.5/json/
- * @param name of what contains them
+ * @param name the name of the component that contains them
  */
 export function billOf(
   name: string,
@@ -32,7 +32,7 @@ export function billOf(
   packages: readonly (readonly [path: string, locked: LockedPackage])[],
 ): object {
   const components = packages.map(([path, locked]) => componentOf(packageName(path), locked));
-  // A package may be there twice, below two others.
+  // A package may occur twice, below two others.
   const unique = new Map(components.map((one) => [one['bom-ref'], one]));
   return {
     $schema: 'http://cyclonedx.org/schema/bom-1.5.schema.json',

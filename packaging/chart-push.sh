@@ -4,7 +4,7 @@
 # Needs helm and cosign, and a login to the registry.
 set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: packaging/chart-push.sh DIR REGISTRY" >&2; exit 2; }
-# Registries take lower case only.
+# Registries accept only lower case.
 charts="${2,,}/charts"
 for archive in "$1"/plumbline-*.tgz; do
   said=$(helm push "$archive" "oci://$charts" 2>&1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Helm chart as an archive in a folder: packaging/chart.sh OUT. Refuses a chart that is not what the manifests make it.
+# Packs the Helm chart into an archive in a folder: packaging/chart.sh OUT. Refuses a chart that differs from the manifests.
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: packaging/chart.sh OUT" >&2; exit 2; }
 out=$1

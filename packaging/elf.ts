@@ -1,12 +1,12 @@
 import { UsageError } from './arguments.ts';
 
-/** What Node.js calls the architectures that koffi and the images are made for, by e_machine. Source: elf(5). */
+/** The supported architectures by Node.js' names, by e_machine. Source: elf(5). */
 const ARCHITECTURES: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64' };
 const E_MACHINE = 18;
 const ELF_MAGIC = '\x7fELF';
 
 /**
- * The architecture that a program or a native module is for.
+ * The architecture of a program or native module.
  * @throws UsageError for a file that is not ELF, or of another architecture
  */
 export function architectureOf(file: string, bytes: Buffer): string {

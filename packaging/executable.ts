@@ -10,14 +10,14 @@ import { architectureOf } from './elf.ts';
 import { thirdPartyLicenses } from './third-party-licenses.ts';
 
 /**
- * Makes the command one executable file: Node.js with the bundle, the web page and koffi's native module in it. The
- * architecture is that of the Node.js given. `npm run build` must have run.
+ * Builds the command as one executable file: Node.js with the bundle, the web page and koffi's native module. Its
+ * architecture is that of the given Node.js. Run `npm run build` first.
  * Source: https://nodejs.org/api/single-executable-applications.html
  */
 const ROOT = join(import.meta.dirname, '..');
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
 
-/** In the executable there is no node_modules: koffi's part that is JavaScript is left out, its native module an asset. */
+/** The executable has no node_modules: koffi's JavaScript loader is left out, and its native module is an asset. */
 const nativeFromAsset: Plugin = {
   name: 'native-from-asset',
   setup(builder) {
@@ -35,7 +35,7 @@ async function readGiven(file: string): Promise<Buffer> {
   });
 }
 
-/** Node.js that can become the executable. @throws UsageError */
+/** Checks that this Node.js can become the executable. @throws UsageError */
 async function checkNode(file: string): Promise<string> {
   const bytes = await readGiven(file);
   const architecture = architectureOf(file, bytes);
@@ -52,7 +52,7 @@ async function checkNode(file: string): Promise<string> {
   return architecture;
 }
 
-/** koffi's native module for glibc. @throws UsageError where npm has not installed it */
+/** koffi's native module for glibc. @throws UsageError if npm has not installed it */
 async function nativeModule(architecture: string, given: string | undefined): Promise<string> {
   const installed = join(ROOT, `node_modules/@koromix/koffi-linux-${architecture}/linux_${architecture}/koffi.node`);
   const file = given ?? installed;
@@ -82,7 +82,7 @@ async function bundle(out: string): Promise<void> {
   });
 }
 
-/** The page's files as one asset, since Node.js 20 cannot list assets: their bytes in base64 by name. */
+/** The page's files as one asset: their bytes in base64, by name. Node.js 20 cannot list assets. */
 async function page(directory: string): Promise<string> {
   const names = (await readdir(directory)).sort();
   const files = names.map(async (name) => [name, (await readFile(join(directory, name))).toString('base64')]);
@@ -91,7 +91,7 @@ async function page(directory: string): Promise<string> {
 
 async function licenses(node: string): Promise<string> {
   const own = await readFile(join(ROOT, 'LICENSE'), 'utf8');
-  // In the archives of nodejs.org it is next to bin/.
+  // In the archives from nodejs.org it is next to bin/.
   const nodes = await readFile(join(dirname(node), '../LICENSE'), 'utf8').catch(
     () => 'Node.js: https://github.com/nodejs/node/blob/main/LICENSE\n',
   );
@@ -114,11 +114,11 @@ async function main(args: readonly string[]): Promise<void> {
     await bundle(file('main.cjs'));
     await writeFile(file('console'), await page(join(dist, 'console')));
     const config = {
-      // These names are in the blob: with their folder no two builds would be the same.
+      // The blob contains these names: with their folder, no two builds would be identical.
       main: 'main.cjs',
       output: 'blob',
       disableExperimentalSEAWarning: true,
-      // A cache of code would be of this machine's processor.
+      // A code cache would depend on this machine's processor.
       useCodeCache: false,
       assets: { 'koffi.node': native, console: file('console') },
     };

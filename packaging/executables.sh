@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The archives of a release: the command as one file, for amd64 and arm64, each with the licenses of what is in it.
+# Builds the archives of a release: the command as one file, for amd64 and arm64, each with the licenses of its contents.
 #   packaging/executables.sh VERSION OUT NODE-AMD64 NODE-ARM64
-# NODE-*: bin/node of nodejs.org's Linux archives, in the version of the node that runs this. `npm run build` must have run.
+# NODE-*: bin/node of nodejs.org's Linux archives, in the version of this machine's node. Run `npm run build` first.
 set -euo pipefail
 [ $# -eq 4 ] || { echo "usage: packaging/executables.sh VERSION OUT NODE-AMD64 NODE-ARM64" >&2; exit 2; }
 version=$1 out=$2
@@ -14,7 +14,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 for arch in amd64 arm64; do
   mkdir -p "$work/$arch"
-  # npm installs the native module of its own architecture only.
+  # npm installs only the native module of its own architecture.
   archive=$(npm pack --silent --pack-destination "$work" "@koromix/koffi-linux-${names[$arch]}@$koffi")
   tar -xzf "$work/$archive" -C "$work/$arch"
   npx tsx packaging/executable.ts --node "${nodes[$arch]}" --out "$work/$arch/plumbline" \

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# One image for amd64 and arm64 from its target of the Dockerfile, with provenance and SBOM attached:
+# Builds an image for amd64 and arm64 from a target of the Dockerfile, with provenance and SBOM attached:
 #   packaging/image.sh TARGET OUT                     into an OCI archive in the folder OUT
 #   packaging/image.sh TARGET --push REGISTRY         to REGISTRY/plumbline-TARGET, signed with cosign
-# Needs docker with buildx, and QEMU's handlers for the other architecture; to push also cosign and a login.
+# Needs docker with buildx, and QEMU's handlers for the other architecture; pushing also needs cosign and a login.
 set -euo pipefail
 usage="usage: packaging/image.sh TARGET OUT | TARGET --push REGISTRY"
 target=${1:?$usage}
@@ -13,7 +13,7 @@ case "${2:-}" in
 esac
 cd "$(dirname "$0")/.."
 version=$(node -p 'require("./package.json").version')
-# Times in the image are those of the commit, so that two builds of one commit are the same.
+# The image has the times of the commit, so that two builds of one commit are identical.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 build=(docker buildx build --platform linux/amd64,linux/arm64 --target "$target" --provenance mode=max --sbom true)
@@ -21,7 +21,7 @@ if [ -n "${out:-}" ]; then
   "${build[@]}" --output "type=oci,dest=$out/plumbline-$target-$version.tar,rewrite-timestamp=true" .
   exit
 fi
-# Registries take lower case only.
+# Registries accept only lower case.
 image="${registry,,}/plumbline-$target"
 metadata=$(mktemp)
 trap 'rm -f "$metadata"' EXIT

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs Plumbline into a kind cluster from images built of this checkout, and takes it away again:
+# Installs Plumbline into a kind cluster, with images built from this checkout, and uninstalls it again:
 #   packaging/kind-smoke.sh [KIND-NODE-IMAGE]
-# Needs docker, kind, kubectl and the network; cert-manager's manifest is read from CERT_MANAGER, a file or an address.
-# There is no KubeVirt in it: what is shown is that the manifests apply, every daemon becomes ready, an ordinary pod is
-# scheduled, and nothing is refused that never opted in.
+# Needs docker, kind, kubectl and network access; CERT_MANAGER is the file or URL of cert-manager's manifest.
+# Without KubeVirt, it verifies that the manifests apply, every daemon becomes ready, an ordinary pod is scheduled, and no
+# pod is refused that has not opted in.
 set -euo pipefail
 : "${CERT_MANAGER:?name cert-manager.yaml of a release, a file or an address}"
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ k() { kubectl --kubeconfig "$config" "$@"; }
 
 k apply --server-side -f "$CERT_MANAGER"
 k -n cert-manager rollout status deployment --timeout 180s
-# cert-manager's webhook serves a moment after its pod is ready.
+# cert-manager's webhook starts serving a moment after its pod is ready.
 minor=$(k version -o json | node -p 'JSON.parse(require("fs").readFileSync(0, "utf8")).serverVersion.minor.replace(/\D.*/, "")')
 cat >"$work/kustomization.yaml" <<KUSTOMIZATION
 resources: [../manifests/base]

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import { readArguments, required, runScript, UsageError } from './arguments.ts';
 
 /**
- * Prints the manifest by which `kubectl krew` installs the command: for each archive its address and checksum.
+ * Prints the manifest with which `kubectl krew` installs the command: the address and checksum of each archive.
  * Source: https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/
  */
 const USAGE = 'npm run build:krew -- --version VERSION --base-url URL FILE-linux-amd64.tar.gz FILE-linux-arm64.tar.gz';
@@ -13,7 +13,7 @@ const USAGE = 'npm run build:krew -- --version VERSION --base-url URL FILE-linux
 const ARCHITECTURES = ['amd64', 'arm64'];
 const VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/;
 
-/** Where krew finds an archive, and what of it it installs. */
+/** The address of an archive, and the files of it that krew installs. */
 async function platform(file: string, baseUrl: string): Promise<object> {
   const arch = ARCHITECTURES.find((one) => file.endsWith(`-linux-${one}.tar.gz`));
   if (arch === undefined)

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { getAsset } from 'node:sea';
 
 /**
- * Replaces koffi's own loader, which looks for its native module in node_modules: loads the one that the executable
- * carries. The dynamic linker wants a file, so it is one for a moment, in a folder that this user alone can enter; once
- * loaded it needs no name.
- * @throws Error that names the folder, where nothing may be written or run in it
+ * Replaces koffi's own loader, which searches node_modules for its native module, and loads the one in the executable
+ * instead. The dynamic linker needs a file, so the module is briefly written to a folder that only this user can enter;
+ * once loaded, the file can be removed.
+ * @throws Error that names the folder, if files cannot be written or executed there
  */
 export function loadNative(): unknown {
   const module: { exports: unknown } = { exports: {} };

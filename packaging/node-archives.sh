@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Node.js for amd64 and arm64, in the version of the node that runs this, from nodejs.org, checked against its list of sums:
+# Downloads Node.js for amd64 and arm64 from nodejs.org, in the version of this machine's node, and verifies the checksums:
 #   packaging/node-archives.sh OUT     makes OUT/x64/bin/node and OUT/arm64/bin/node
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: packaging/node-archives.sh OUT" >&2; exit 2; }

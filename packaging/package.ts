@@ -4,15 +4,15 @@ import { readArguments, required, runScript } from './arguments.ts';
 import { thirdPartyLicenses } from './third-party-licenses.ts';
 
 /**
- * Makes the folder that is published on npm. The repository's own package.json stays private: it lists what a build needs,
- * while nearly all of that is bundled. `npm run build` must have run.
+ * Creates the folder that is published on npm. The repository's own package.json stays private: it lists the build's
+ * dependencies, nearly all of which are bundled. Run `npm run build` first.
  */
 const ROOT = join(import.meta.dirname, '..');
 
-/** On npm `plumbline` is another project. A publisher of their own scope gives --name. */
+/** On npm, `plumbline` is another project. A publisher with another scope passes --name. */
 const NAME = '@plumbline-dev/plumbline';
 
-/** Files and folders of dist/. The daemons and the stand-ins are for `plumbline demo`, which starts them as processes. */
+/** Files and folders of dist/. The daemons and stand-ins are for `plumbline demo`, which starts them as processes. */
 const BUNDLES = [
   'plumbline.mjs',
   'cli',
@@ -26,14 +26,14 @@ const BUNDLES = [
   'api-schemas.json',
 ];
 
-/** What the demo reads out of manifests/. */
+/** The manifests that the demo reads. */
 const MANIFESTS = [
   'base/webhook/mutating-webhook.yaml',
   'base/webhook/validating-webhook.yaml',
   'base/scheduler/config.yaml',
 ];
 
-/** What is not in the bundles: a native module cannot be. */
+/** Dependencies that are not bundled: a native module cannot be. */
 const NOT_BUNDLED = ['koffi'];
 
 interface Manifest {
@@ -45,7 +45,7 @@ interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
 }
 
-/** package.json as it is published. */
+/** The published package.json. */
 function publishedManifest(own: Manifest, name: string): object {
   const { version, description, license, engines, bin, dependencies } = own;
   return {
@@ -55,7 +55,7 @@ function publishedManifest(own: Manifest, name: string): object {
     license,
     keywords: ['kubernetes', 'kubevirt', 'kubectl-plugin', 'numa', 'cpu-pinning', 'open-vswitch', 'dpu'],
     engines,
-    // What `plumbline ovs` and `plumbline qemu` read is Linux; all else runs on any system with Node.js.
+    // `plumbline ovs` and `plumbline qemu` need Linux; all else runs on any system with Node.js.
     bin,
     dependencies: Object.fromEntries(NOT_BUNDLED.map((one) => [one, dependencies[one]])),
     publishConfig: { access: 'public' },

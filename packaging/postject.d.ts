@@ -1,6 +1,6 @@
-/** The part that is used of postject, which has no types of its own. */
+/** The used part of postject, which has no types of its own. */
 declare module 'postject' {
-  /** Puts data as a note into an executable file, in place, and sets the fuse by which Node.js finds it. */
+  /** Adds data as a note to an executable file, in place, and sets the fuse by which Node.js finds it. */
   export function inject(
     file: string,
     resource: string,

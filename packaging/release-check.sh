@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Whether this checkout can be released under a tag: packaging/release-check.sh v1.2.3
-# The tag must be the version of package.json (test/manifests/version.test.ts holds chart and manifests to that), and the
-# changelog must have a section for it that is no longer marked as unreleased.
+# Checks whether this checkout can be released under a tag: packaging/release-check.sh v1.2.3
+# The tag must equal the version of package.json (test/manifests/version.test.ts checks chart and manifests against it),
+# and the changelog must have a section for it that is no longer marked as unreleased.
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: packaging/release-check.sh vVERSION" >&2; exit 2; }
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The files of a release: executables, npm package, krew manifest, SBOM of what is bundled, and their sums.
+# Creates the files of a release: executables, npm package, krew manifest, SBOM of the bundled packages, and checksums.
 #   packaging/release-files.sh OUT NODE-ARCHIVES BASE-URL
-# NODE-ARCHIVES is what packaging/node-archives.sh made; BASE-URL is where the files of OUT will be.
+# NODE-ARCHIVES is the output of packaging/node-archives.sh; BASE-URL is the future address of the files in OUT.
 set -euo pipefail
 [ $# -eq 3 ] || { echo "usage: packaging/release-files.sh OUT NODE-ARCHIVES BASE-URL" >&2; exit 2; }
 mkdir -p "$1"

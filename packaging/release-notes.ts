@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readArguments, runScript, UsageError } from './arguments.ts';
 
-/** Prints the section of CHANGELOG.md of one version, without its heading. */
+/** Prints the section of a version in CHANGELOG.md, without its heading. */
 async function main(args: readonly string[]): Promise<void> {
   const { positionals, values } = readArguments(args, {
     file: { type: 'string', default: join(import.meta.dirname, '../CHANGELOG.md') },

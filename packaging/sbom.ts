@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { runScript } from './arguments.ts';
 import { billOfMaterials, type Lock } from './bill-of-materials.ts';
 
-/** Prints the SBOM of what is shipped, by the lock file. */
+/** Prints the SBOM of the shipped packages, from the lock file. */
 async function main(): Promise<void> {
   const lock = JSON.parse(await readFile(join(import.meta.dirname, '../package-lock.json'), 'utf8')) as Lock;
   process.stdout.write(`${JSON.stringify(billOfMaterials(lock), undefined, 2)}\n`);

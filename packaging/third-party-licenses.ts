@@ -6,8 +6,8 @@ interface LockFile {
 }
 
 /**
- * The terms of every package that may be in a bundle.
- * @param root the repository's, with node_modules installed
+ * The licenses of every package that may be in a bundle.
+ * @param root the repository's root, with node_modules installed
  */
 export async function thirdPartyLicenses(root: string): Promise<string> {
   const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as LockFile;
@@ -21,9 +21,10 @@ export async function thirdPartyLicenses(root: string): Promise<string> {
 }
 
 /**
- * The terms of some packages, each text once, under the names of the packages that have it: they ask to be handed on.
- * @param paths of the packages, from `node_modules/` on
- * @param roots folders with a node_modules each; the first that has a package counts
+ * The licenses of some packages, each text once, under the names of its packages: the licenses require their texts to
+ * be distributed.
+ * @param paths of the packages, starting with `node_modules/`
+ * @param roots folders that contain node_modules; the first with a package is used
  */
 export async function licensesOf(paths: readonly string[], roots: readonly string[]): Promise<string> {
   const names = new Map<string, string[]>();

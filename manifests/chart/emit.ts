@@ -13,7 +13,7 @@ function lines(tree: Tree, indent: number): string[] {
   throw new Error('a manifest is a map');
 }
 
-/** The guards are at the line's begin, and take the line break before them away, so that nothing of them is left. */
+/** Guards begin at the start of a line and remove the line break before them, so that they leave no trace. */
 function guarded(when: string | undefined, inner: readonly string[]): string[] {
   return when === undefined ? [...inner] : [`{{- if ${when} }}`, ...inner, '{{- end }}'];
 }
@@ -36,7 +36,7 @@ function item(value: Tree, indent: number): string[] {
   const pad = ' '.repeat(indent);
   if (isRaw(value) && value.block) return block(value.text, indent);
   if (!isMap(value)) return entry('-', value, indent);
-  // The first entry is on the line of the dash; a map of a list begins with one that has no condition.
+  // The first entry is on the line of the dash: in a list, a map begins with an entry without a condition.
   const [first, ...rest] = value.entries.toSorted(
     (a, b) => Number(a.when !== undefined) - Number(b.when !== undefined),
   );
@@ -59,9 +59,9 @@ function leaf(value: Tree): string[] {
   return scalar(value as Scalar).split('\n');
 }
 
-/** As YAML has it, with what a template would take for its own marked as text. */
+/** YAML text in which template syntax is escaped. */
 function scalar(value: Scalar): string {
-  // Within a map, as the lines of a long text are indented there.
+  // Format it within a map, so that the lines of a long text are indented.
   const text = stringify({ k: value }, { lineWidth: 0 }).slice('k: '.length).trimEnd();
   return text.replace(/\{\{|\}\}/g, (mark) => `{{ "${mark}" }}`);
 }

@@ -9,15 +9,15 @@ import { applySettings, type Draft } from './settings.ts';
 import { type Condition, type Json, type MapNode, merge, not, or } from './tree.ts';
 
 /**
- * Makes the Helm chart of the manifests, so that there is one source of both: the base, with each component as what is
- * added under a condition, and the values of settings.ts put in. `npm run chart` writes it; Chart.yaml, values.yaml and
- * what begins with _ or is in capitals are written by hand.
+ * Generates the Helm chart from the manifests, so that both have one source: the base, the additions of each component under
+ * a condition, and the values of settings.ts. `npm run chart` writes it; Chart.yaml, values.yaml and files whose names begin
+ * with _ or are in capitals are written by hand.
  */
 const MANIFESTS = join(import.meta.dirname, '..');
 const CHART = join(import.meta.dirname, 'plumbline');
 const AGENT = 'base/node-agent/components';
 
-/** The components, and when the chart has what they add. */
+/** The components, and the conditions for their additions. */
 export const COMPONENTS: Readonly<Record<string, Condition>> = {
   [`${AGENT}/gate`]: '.Values.nodeAgent.gate',
   [`${AGENT}/dpu`]: 'eq .Values.dpu.lease "own"',
@@ -29,7 +29,7 @@ export const COMPONENTS: Readonly<Record<string, Condition>> = {
   'components/console': '.Values.console.enabled',
   'components/own-scheduler': 'eq .Values.scheduler.mode "own"',
   'components/fixed-cluster-ip': 'and (eq .Values.scheduler.mode "own") .Values.schedulerPlugin.clusterIP',
-  // Also where the flag is given by itself, as it would do nothing alone.
+  // Also if only the flag is set, since it would have no effect alone.
   'components/align-all':
     'or (ne .Values.webhook.alignment "annotated") (has (toString .Values.webhook.flags.alignment) (list "auto" "always"))',
 };
@@ -39,7 +39,7 @@ interface KubernetesObject {
   readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
-/** The generated files by their paths in the chart. */
+/** The generated files, by their paths in the chart. */
 export function generateChart(): ReadonlyMap<string, string> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-chart-'));
   try {
@@ -73,7 +73,7 @@ function build(directory: string, components: readonly string[]): Map<string, Ku
   return new Map(objects.map((one) => [`${one.kind}/${one.metadata.namespace ?? ''}/${one.metadata.name}`, one]));
 }
 
-/** Undefined for what a chart has elsewhere, or leaves to Helm. */
+/** Undefined for objects that a chart has elsewhere, or leaves to Helm. */
 function draftOf(
   base: KubernetesObject | undefined,
   variants: readonly { readonly when: Condition; readonly value: KubernetesObject | undefined }[],
@@ -82,7 +82,7 @@ function draftOf(
   const found = base ?? present[0]?.value;
   if (found === undefined) return undefined;
   const { kind, metadata } = found;
-  // Helm makes the release's namespace itself, and takes definitions from crds/.
+  // Helm creates the release's namespace itself, and reads definitions from crds/.
   if (kind === 'CustomResourceDefinition' || (kind === 'Namespace' && metadata.name === 'plumbline-system'))
     return undefined;
   const others = variants.map(({ when, value }) => ({ when, value: value as Json | undefined }));

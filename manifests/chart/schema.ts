@@ -1,6 +1,6 @@
 import type { Json } from './tree.ts';
 
-/** Values that are handed on as they are, so whatever Kubernetes takes. */
+/** Values that the templates pass on unchanged, so the schema accepts any object. */
 const HANDED_ON = ['resources', 'nodeSelector', 'affinity', 'updateStrategy'];
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   'scheduler.mode': ['sidecar', 'own'],
@@ -9,7 +9,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
   'images.pullPolicy': ['', 'Always', 'IfNotPresent', 'Never'],
 };
 
-/** A JSON schema of the values: their types, and no key but those there are, so that a mistyped one is found. */
+/** A JSON schema of the values: their types, and no other keys, so that a mistyped key is an error. */
 export function valuesSchema(values: Json): object {
   return { $schema: 'https://json-schema.org/draft-07/schema#', ...schemaOf(values, '') };
 }
@@ -33,7 +33,7 @@ function schemaOf(value: Json, path: string): object {
     name,
     schemaOf(one, path === '' ? name : `${path}.${name}`),
   ]);
-  // What Helm itself puts there.
+  // Helm itself adds this key.
   const shared = path === '' ? { global: { type: 'object' } } : {};
   return { type: 'object', additionalProperties: false, properties: { ...Object.fromEntries(properties), ...shared } };
 }

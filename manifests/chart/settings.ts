@@ -10,20 +10,20 @@ import {
   type Tree,
 } from './tree.ts';
 
-/** One object of the manifests, to be changed into a template. */
+/** An object of the manifests that becomes a template. */
 export interface Draft {
   readonly kind: string;
   readonly name: string;
   readonly tree: MapNode;
-  /** When the object is there at all. */
+  /** Conditions under which the object exists. */
   when: Condition[];
 }
 
 const raw = (text: string): Raw => ({ kind: 'raw', text });
-/** A value of values.yaml, with as many lines as it has. */
+/** A value of values.yaml, which may have several lines. */
 const yaml = (value: string): Raw => ({ kind: 'raw', block: true, text: `{{- toYaml ${value} | nindent ${INDENT} }}` });
 
-/** The daemons by their part of values.yaml. */
+/** The key of each daemon in values.yaml. */
 const DAEMONS: Readonly<Record<string, string>> = {
   'plumbline-webhook': 'webhook',
   'plumbline-scheduler': 'scheduler',
@@ -34,8 +34,8 @@ const DAEMONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The values that change the objects, apart from their presence; by default each renders to the content of the
- * manifests.
+ * Applies the values that change an object's content, not its presence. With the default values, each renders to the content
+ * of the manifests.
  */
 export function applySettings(draft: Draft): void {
   const { kind, name, tree, when } = draft;
@@ -54,7 +54,7 @@ export function applySettings(draft: Draft): void {
   ONE_OBJECT[`${kind}/${name}`]?.(tree);
 }
 
-/** When the objects of a kind, or one object, are there. */
+/** Conditions under which the objects of a kind, or one object, exist. */
 const CONDITIONS: Readonly<Record<string, Condition>> = {
   Certificate: '.Values.certManager.enabled',
   Issuer: '.Values.certManager.enabled',
@@ -65,7 +65,7 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
 
 const ADDRESS = raw('{{ .Values.schedulerPlugin.clusterIP }}');
 
-/** What is set in one object alone. */
+/** Settings of single objects. */
 const ONE_OBJECT: Readonly<Record<string, (tree: MapNode) => void>> = {
   'Deployment/plumbline-scheduler': (tree) => sidecar(tree),
   'Deployment/plumbline-webhook': (tree) =>
@@ -88,12 +88,12 @@ function workload(tree: MapNode, kind: string, part: string): void {
   const container = at(tree, CONTAINER) as MapNode;
   set(tree, [...CONTAINER, 'image'], raw(`{{ include "plumbline.image" (list . ${values}.image) }}`));
   set(tree, [...CONTAINER, 'resources'], yaml(`${values}.resources`));
-  // kube-scheduler is configured by its file.
+  // A file configures kube-scheduler, not flags.
   if (part !== 'scheduler') addArguments(container, `${values}.flags`);
   insert(container, 'imagePullPolicy', raw('{{ .Values.images.pullPolicy }}'), '.Values.images.pullPolicy');
   insert(pod, 'imagePullSecrets', yaml('.Values.images.pullSecrets'), '.Values.images.pullSecrets');
   if (kind === 'DaemonSet') {
-    // The agents run on every node that their DaemonSets select; a DaemonSet has labels for that.
+    // The agents run on every node that their DaemonSets select by labels.
     set(tree, ['spec', 'template', 'spec', 'tolerations'], yaml(`${values}.tolerations`));
     return;
   }
@@ -103,7 +103,7 @@ function workload(tree: MapNode, kind: string, part: string): void {
 
 const EXTENDER = ['spec', 'template', 'spec', 'initContainers', 0];
 
-/** The pod of a kube-scheduler, whose version follows the cluster, with the extender in it. */
+/** The pod of a kube-scheduler, whose version follows the cluster, including the extender. */
 function sidecar(tree: MapNode): void {
   set(tree, [...CONTAINER, 'image'], raw('{{ include "plumbline.kubeScheduler" . }}'));
   set(tree, [...EXTENDER, 'image'], raw('{{ include "plumbline.image" (list . .Values.schedulerPlugin.image) }}'));
@@ -113,7 +113,7 @@ function sidecar(tree: MapNode): void {
   insert(extender, 'imagePullPolicy', raw('{{ .Values.images.pullPolicy }}'), '.Values.images.pullPolicy');
 }
 
-/** Flags of values.yaml come last, so that they go over what the manifests have. */
+/** Appends the flags of values.yaml, so that they override those of the manifests. */
 function addArguments(container: MapNode, flags: string): void {
   const text = `{{- range $flag, $value := ${flags} }}\n${PAD}- {{ printf "--%s=%v" $flag $value | quote }}\n{{- end }}`;
   const given: SeqNode['items'][number] = { value: { kind: 'raw', block: true, text } };
@@ -123,7 +123,7 @@ function addArguments(container: MapNode, flags: string): void {
     return;
   }
   const { items } = found.value as SeqNode;
-  // There may be flags where there is nothing else.
+  // The flags may be the only arguments.
   if (found.when !== undefined) {
     for (const one of items) one.when ??= found.when;
     found.when = or([found.when, flags]);
@@ -131,7 +131,7 @@ function addArguments(container: MapNode, flags: string): void {
   items.push(given);
 }
 
-/** Whom cert-manager serves is not for others to say, and the other way round. */
+/** Either cert-manager sets the CA of the webhooks, or the values do. */
 function webhooks(tree: MapNode): void {
   const annotations = entryAt(tree, ['metadata', 'annotations']);
   annotations.when = '.Values.certManager.enabled';
@@ -160,7 +160,7 @@ function entryAt(tree: Tree, path: Path): { value: Tree; when?: Condition | unde
   return found;
 }
 
-/** A member of a list by its place, or by its name, which is its first entry. */
+/** A member of a list by its index, or by its name, which is its first entry. */
 function memberOf({ items }: SeqNode, step: string | number): SeqNode['items'][number] | undefined {
   if (typeof step === 'number') return items[step];
   const isNamed = ({ key, value }: Entry) => key === 'name' && value === step;

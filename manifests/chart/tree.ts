@@ -2,20 +2,20 @@
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
 /**
- * A manifest that is more than one: parts of it are there under a condition of Helm's templates only. A condition is
- * what stands after `if`.
+ * A manifest with variants: parts of it exist only under a condition of Helm's templates. A condition is the text after
+ * `if`.
  */
 export type Tree = Scalar | Choice | Raw | MapNode | SeqNode;
 export type Scalar = string | number | boolean | null;
 export type Condition = string;
 
-/** One value by default, others under conditions. */
+/** A default value, and other values under conditions. */
 export interface Choice {
   readonly kind: 'choice';
   readonly value: Scalar;
   readonly others: readonly { readonly when: Condition; readonly value: Scalar }[];
 }
-/** Template text. With `block` it brings its own lines, and indents each, by INDENT or PAD. */
+/** Template text. With `block` it contains its own lines, and indents each with INDENT or PAD. */
 export interface Raw {
   readonly kind: 'raw';
   readonly text: string;
@@ -35,12 +35,12 @@ export interface SeqNode {
   items: { value: Tree; when?: Condition | undefined }[];
 }
 
-/** In a block's text: how many spaces its lines are indented by, and those spaces themselves. */
+/** Placeholders in a block's text: the number of spaces of its indentation, and those spaces themselves. */
 export const [INDENT, PAD] = ['@indent@', '@pad@'];
 
 export interface Variant {
   readonly when: Condition;
-  /** Undefined: it has none. */
+  /** Undefined if the variant does not have it. */
   readonly value: Json | undefined;
 }
 
@@ -56,9 +56,9 @@ const isMap = (value: Json | undefined): value is { readonly [key: string]: Json
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * One tree of a value and of what it is under each condition. Conditions may hold together as long as they add different
- * things.
- * @throws Error where a value changes its type
+ * Merges a value and its variants under conditions into one tree. Several conditions may hold at once if they add different
+ * parts.
+ * @throws Error if a value changes its type
  */
 export function merge(value: Json, variants: readonly Variant[]): Tree {
   const present = variants.filter((one): one is Variant & { value: Json } => one.value !== undefined);
@@ -89,7 +89,8 @@ function mergeMap(
 }
 
 function mergeSeq(value: readonly Json[], variants: readonly (Variant & { value: readonly Json[] })[]): SeqNode {
-  // By what Kubernetes merges a list: mounts by their paths, as a volume may have several, others by their names.
+  // The keys by which Kubernetes merges a list: mounts by their paths, since a volume may have several, and others by their
+  // names.
   const idOf = (one: Json) => {
     const id = isMap(one) ? (one['mountPath'] ?? one['name']) : undefined;
     return typeof id === 'string' ? id : JSON.stringify(one);

@@ -29,7 +29,7 @@ static int open_socket(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    /* On a unix socket this is done at once, or fails: EAGAIN means that the agent has let its queue fill up. */
+    /* On a unix socket, connect succeeds or fails at once: EAGAIN means that the agent's queue is full. */
     if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
         return fd;
     close(fd);
@@ -83,7 +83,7 @@ static int send_question(const struct agent *agent, const struct call *call, lon
     for (char **entry = environ; entry && *entry; entry++)
         if (is_cni_variable(*entry))
             text_bytes(&head, (struct slice){*entry, strlen(*entry) + 1});
-    /* Variables of more than that are no runtime's: the state file decides. */
+    /* No runtime sets more variables than fit. The state file decides instead. */
     if (head.overflow)
         return -1;
     if (send_all(agent->fd, (struct slice){head.at, head.length}, deadline))
@@ -113,7 +113,9 @@ static void drop(struct agent *agent, size_t count)
     memmove(agent->held, agent->held + count, agent->length);
 }
 
-/* Digits and the byte that must follow them; returns the place after it, 0 if they are none or too many. */
+/*
+ * Reads digits and the byte that must follow them. Returns the position after it, or 0 if there are none or too many.
+ */
 static size_t read_number(const struct agent *agent, size_t at, char end, unsigned *number)
 {
     size_t start = at;
@@ -123,7 +125,7 @@ static size_t read_number(const struct agent *agent, size_t at, char end, unsign
     return at > start && at < agent->length && agent->held[at] == end ? at + 1 : 0;
 }
 
-/* Takes one frame off the front of what has come in. */
+/* Removes one frame from the front of the received bytes. */
 static enum frame take_frame(struct agent *agent, struct verdict *verdict)
 {
     const char *newline = memchr(agent->held, '\n', agent->length);
@@ -153,10 +155,10 @@ static enum frame take_frame(struct agent *agent, struct verdict *verdict)
     return FRAME_VERDICT;
 }
 
-/* `last`: the end of all waiting, however often the agent asks for more. */
+/* `last`: the end of all waiting, however often the agent requests more time. */
 static void await_verdict(struct agent *agent, long long deadline, long long last, struct verdict *verdict)
 {
-    /* Looked at in each turn: poll(2) does not say that the time is up while there is something to read. */
+    /* Check in each turn: poll(2) does not report a timeout while there is something to read. */
     while (left_ms(deadline) > 0) {
         enum frame frame = take_frame(agent, verdict);
         if (frame == FRAME_VERDICT || frame == FRAME_BAD)
@@ -192,7 +194,7 @@ void agent_heard(struct agent *agent, struct verdict *verdict)
     while (frame == FRAME_WAIT || (frame == FRAME_VERDICT && verdict->kind == ALLOW));
     if (frame == FRAME_VERDICT)
         return;
-    /* Without the agent the delegate goes on as it would without a gate. */
+    /* Without the agent the delegate continues as it would without a gate. */
     if (ended || frame == FRAME_BAD)
         agent_close(agent);
     verdict->kind = NO_VERDICT;

@@ -5,13 +5,14 @@
 #include "verdict.h"
 
 /*
- * The conversation with the agent, over its unix socket:
+ * The protocol with the agent, over its unix socket:
  *
  *   gate:  plumbline-gate/1 <verb> <form> <bytes of environment> <bytes of configuration>\n<environment><configuration>
  *   agent: allow\n | wait\n | deny <code> <bytes>\n<message>
  *
- * The environment is the CNI_ variables, each ended by NUL. After `wait` the agent takes longer, up to 2.5 s since the
- * question; another `wait` gives no more. After `allow` of an ADD the connection stays open while the delegate runs; a `deny` then means: abort it.
+ * The environment consists of the CNI_ variables, each followed by NUL. `wait` extends the agent's time to 2.5 s after the
+ * request; another `wait` does not extend it. After `allow` of an ADD the connection stays open while the delegate runs; a
+ * `deny` then aborts it.
  */
 struct agent {
     int fd;
@@ -20,13 +21,12 @@ struct agent {
 };
 
 /*
- * Asks the agent; without an answer in time the verdict is NO_VERDICT. `first_ms`: until its first word; `whole_ms`: until
- * its verdict, from the same moment. An open connection is left in agent->fd only
- * after ALLOW.
+ * Asks the agent. If it does not answer in time, the verdict is NO_VERDICT. `first_ms`: time until its first frame;
+ * `whole_ms`: time until its verdict, from the same moment. agent->fd is an open connection only after ALLOW.
  */
 void agent_ask(struct agent *agent, const struct call *call, int first_ms, int whole_ms, struct verdict *verdict);
 
-/* Reads what has come in while the delegate runs: DENY, or NO_VERDICT; closes the connection when it has ended. */
+/* Reads the frames that arrived while the delegate runs: DENY, or NO_VERDICT. Closes the connection if it has ended. */
 void agent_heard(struct agent *agent, struct verdict *verdict);
 
 void agent_close(struct agent *agent);

@@ -16,7 +16,7 @@ int version_reaches(struct slice version, const char *least)
     return place >= 0 && place >= version_place(slice_of(least));
 }
 
-/* A version that is none would make the error unreadable for the runtime: it gets the newest that is spoken. */
+/* The runtime could not parse an error with an invalid version, so that error has the newest supported version. */
 static void put_version(struct text *answer, struct slice version)
 {
     text_string(answer, "{\"cniVersion\":");

@@ -3,7 +3,7 @@
 
 #include "text.h"
 
-/* Error codes of the CNI specification, and 999 as libcni's own plugins have it for what is none of them. */
+/* Error codes of the CNI specification, and 999 for all other errors, as in libcni's own plugins. */
 enum code {
     CODE_VERSION = 1,
     CODE_ENV = 4,
@@ -15,19 +15,19 @@ enum code {
     CODE_INTERNAL = 999,
 };
 
-/* Bytes of the longest message; what is longer is cut. */
+/* Maximum bytes of a message; a longer one is truncated. */
 #define MESSAGE_MAX 2048
 
-/* The CNI versions that are spoken, from the oldest; ended by null. */
+/* The supported CNI versions, oldest first; ends with null. */
 extern const char *const SUPPORTED[];
 
-/* The place of a version in SUPPORTED, -1 if it is not there. */
+/* The index of a version in SUPPORTED, or -1. */
 int version_place(struct slice version);
 
-/* Whether a version is spoken and is at least that one. */
+/* Whether a version is supported and is at least `least`. */
 int version_reaches(struct slice version, const char *least);
 
-/* Replaces the answer by an error in the form of the specification. Returns the exit status, 1. */
+/* Replaces the answer with an error in the form of the specification. Returns the exit status, 1. */
 int answer_error(struct text *answer, struct slice version, unsigned code, struct slice message);
 
 /* `{"cniVersion":…}`: a result without interfaces, which lets the next plugin of the list run. */

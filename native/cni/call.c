@@ -8,13 +8,13 @@
 
 #define GATE_TYPE "plumbline-gate"
 
-/* Bytes of a wrong value that a message shows: it may be a tenant's, and as long as the whole configuration. */
+/* Maximum bytes of a wrong value in a message: it may come from a tenant and be as long as the whole configuration. */
 #define SHOWN 80
 
 const char *const VERBS[] = {"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION", 0};
 const char *const FORMS[] = {"chained", "wrapper", "interposer"};
 
-/* What each verb must be given besides CNI_COMMAND, as libcni's own plugins insist on. */
+/* The variables that each verb requires in addition to CNI_COMMAND, as in libcni's own plugins. */
 static const struct {
     const char *variable;
     unsigned verbs;
@@ -25,7 +25,7 @@ static const struct {
     {"CNI_PATH", 1 << ADD | 1 << DEL | 1 << CHECK | 1 << GC | 1 << STATUS},
 };
 
-/* Fails with a message of three parts; the middle one is the value that was wrong, cut if it is long. */
+/* Fails with a message of three parts; the middle one is the wrong value, truncated if it is long. */
 static int fail(const struct call *call, struct text *answer, unsigned code, const char *before, struct slice value,
                 const char *after)
 {
@@ -68,7 +68,7 @@ static int check_environment(const struct call *call, struct text *answer)
                 (struct slice){missing.at, missing.length}, "] missing");
 }
 
-/* Versions differ in which verbs there are; a delegate that is interposed says so itself. */
+/* Versions differ in their verbs. An interposed delegate reports that error itself. */
 static int check_version(const struct call *call, struct text *answer)
 {
     if (call->form == INTERPOSER || call->verb == VERSION)
@@ -84,7 +84,7 @@ static int check_version(const struct call *call, struct text *answer)
     return 0;
 }
 
-/* A file's name: what is anything else would let a configuration choose programs outside CNI_PATH. */
+/* Whether this is a plain file name. Otherwise, a configuration could choose programs outside CNI_PATH. */
 static int is_plugin_name(struct slice name)
 {
     for (size_t i = 0; i < name.length; i++)
@@ -99,7 +99,7 @@ static struct slice base_name(const char *program)
     return slice_of(slash ? slash + 1 : program);
 }
 
-/* The form, and the plugin that is to be executed. */
+/* Determines the form and the plugin to execute. */
 static int find_form(struct call *call, struct slice type, const char *program, struct text *answer)
 {
     struct slice own = base_name(program);
@@ -160,7 +160,7 @@ int call_read(struct call *call, const char *program, struct slice conf, struct 
     settings_read(&call->settings);
     if ((status = read_verb(call, answer)))
         return status;
-    /* A runtime may ask for the versions with nothing on stdin. */
+    /* A runtime may request the versions without any input on stdin. */
     if (call->verb == VERSION && conf.length == 0)
         call->conf = SLICE("{}");
     if ((status = read_conf(call, program, answer)))

@@ -7,14 +7,15 @@
 enum verb { ADD, DEL, CHECK, GC, STATUS, VERSION };
 
 /*
- * How the gate stands to the plugin that does the work, as the configuration says:
- * - chained: `"type": "plumbline-gate"` in a list, before the others; the runtime calls those itself.
+ * The relation of the gate to the plugin that does the work, from the configuration:
+ * - chained: `"type": "plumbline-gate"` in a list, before the others, which the runtime calls itself.
  * - wrapper: the same with a `"delegate": {…}`, which the gate executes.
- * - interposer: any other type; the gate was found under that name on CNI_PATH and executes the next of the name.
+ * - interposer: any other type; the runtime found the gate under that name on CNI_PATH, and the gate executes the next
+ * plugin of the name.
  */
 enum form { CHAINED, WRAPPER, INTERPOSER };
 
-/* One call of a runtime: environment and configuration, read but not copied. */
+/* One call of a runtime: environment and configuration, parsed but not copied. */
 struct call {
     enum verb verb;
     enum form form;
@@ -25,11 +26,11 @@ struct call {
     struct slice runtime_config;
     struct slice args;
     struct slice valid_attachments;
-    /* The delegate's object, in the form of a wrapper. */
+    /* The delegate's object, in the wrapper form. */
     struct slice delegate;
-    /* The delegate's plugin; none when chained. */
+    /* The delegate's plugin; empty when chained. */
     struct slice plugin;
-    /* Whether the attachment says that it has a device of its own. */
+    /* Whether the attachment has a device of its own. */
     int has_device;
     struct settings settings;
 };
@@ -38,14 +39,14 @@ extern const char *const VERBS[];
 extern const char *const FORMS[];
 
 /*
- * Reads a call from the environment and the configuration. `program` is the name this program was called by.
+ * Reads a call from the environment and the configuration. `program` is the name by which this program was called.
  * Returns 0, or the exit status with the error in `answer`.
  */
 int call_read(struct call *call, const char *program, struct slice conf, struct text *answer);
 
 /*
- * The pod's namespace, from CNI_ARGS; no bytes if it is not there. Of two the first counts, which is the runtime's own:
- * what a meta-plugin adds comes after it.
+ * The pod's namespace from CNI_ARGS; empty if it is missing. Of two, the first counts: the runtime writes its own
+ * first, and a meta-plugin appends another.
  */
 struct slice call_namespace(void);
 

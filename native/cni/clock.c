@@ -6,7 +6,7 @@
 long long now_ms(void)
 {
     struct timespec now;
-    /* Cannot fail: the clock exists and the pointer is good. */
+    /* Cannot fail: the clock exists and the pointer is valid. */
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }

@@ -1,7 +1,7 @@
 #include "delegate.h"
 #include "json.h"
 
-/* Members of the delegate's object whose value is the runtime's to say, as libcni puts them in. */
+/* Whether the runtime determines the value of a member of the delegate's object; libcni inserts the same ones. */
 static int is_injected(const struct call *call, struct slice name)
 {
     return slice_is(name, "cniVersion") || slice_is(name, "prevResult") ||

@@ -13,11 +13,11 @@
 
 #include "clock.h"
 
-/* Milliseconds between asking a delegate to end and ending it, and after that until it is left behind. */
+/* Milliseconds from SIGTERM to SIGKILL, and then until the delegate is abandoned. */
 #define GRACE 100
 #define LAST_WAIT 200
 #define ENVIRONMENT_MAX 4096
-/* How many gates a call has come through, as one digit. */
+/* Number of gates that a call has passed, as one digit. */
 #define DEPTH "PLUMBLINE_GATE_DEPTH"
 
 extern char **environ;
@@ -57,16 +57,16 @@ static int open_pipe(int ends[2], int ours)
 {
     if (pipe2(ends, O_CLOEXEC))
         return -1;
-    /* Only our end: a delegate does not expect a pipe that says EAGAIN. */
+    /* Only this program's end: a delegate does not expect EAGAIN from a pipe. */
     return fcntl(ends[ours], F_SETFL, O_NONBLOCK);
 }
 
-/* In the child; never returns. Between fork and exec, so nothing here may need more than system calls. */
+/* Runs in the child and never returns. Between fork and exec, only system calls are safe. */
 static void become(const char *path, char **environment, int in, int out, int quiet, pid_t parent)
 {
     char *arguments[] = {(char *)path, 0};
     int nowhere = quiet ? open("/dev/null", O_WRONLY | O_CLOEXEC) : 2;
-    /* A runtime that gives up kills this program, and that has to end the delegate as it would without a gate. */
+    /* A runtime that gives up kills this program. That must end the delegate, too, as it would without a gate. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(127);
@@ -90,7 +90,9 @@ int delegate_depth(void)
     return depth && *depth ? *depth - '0' : 0;
 }
 
-/* Ours with one more level and, if a verb is given, another CNI_COMMAND. Null if it has too many variables. */
+/*
+ * This program's environment with one more level and, if a verb is given, another CNI_COMMAND. Null if it is too large.
+ */
 static char **environment_for(const char *verb)
 {
     static char *variables[ENVIRONMENT_MAX];
@@ -150,7 +152,7 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-/* Waits for the child until the deadline (0: for ever). Returns whether it has ended, and how. */
+/* Waits for the child until the deadline (0: without a limit). Returns whether it has ended; `status` is how. */
 static int reap(pid_t pid, long long deadline, int *status)
 {
     for (;;) {
@@ -166,7 +168,7 @@ static int reap(pid_t pid, long long deadline, int *status)
     }
 }
 
-/* Ends the delegate and what it started: asked first, then killed. One that not even that ends is left behind. */
+/* Ends the delegate and its children: first SIGTERM, then SIGKILL. Abandons a delegate that survives both. */
 static void end_now(struct running *child)
 {
     int status;
@@ -179,7 +181,7 @@ static void end_now(struct running *child)
     reap(child->pid, now_ms() + LAST_WAIT, &status);
 }
 
-/* Hands on as much of the configuration as the pipe takes. A delegate may well end without reading all of it. */
+/* Writes as much of the configuration as the pipe accepts. A delegate may end without reading all of it. */
 static void feed(struct running *child, struct slice *conf)
 {
     ssize_t count = write(child->in, conf->at, conf->length);
@@ -206,7 +208,7 @@ static int collect(struct running *child, struct text *output)
     return 0;
 }
 
-/* One turn of the exchange. Returns 0 to go on, 1 when the delegate has closed its output, -1 with `outcome` set. */
+/* One turn of the exchange. Returns 0 to continue, 1 when the delegate has closed its output, -1 with `outcome` set. */
 static int turn(struct running *child, struct slice *conf, long long deadline, struct agent *agent,
                 struct verdict *verdict, struct text *output, struct outcome *outcome)
 {
@@ -216,7 +218,7 @@ static int turn(struct running *child, struct slice *conf, long long deadline, s
         {.fd = agent ? agent->fd : -1, .events = POLLIN},
     };
     int ready = poll(polled, 3, left_ms(deadline));
-    /* A delegate that prints all the time is always ready. */
+    /* A delegate that prints continuously is always ready. */
     if (ready == 0 || left_ms(deadline) == 0) {
         outcome->how = TIMED_OUT;
         return -1;
@@ -253,7 +255,7 @@ struct outcome delegate_run(const char *path, const char *verb, struct slice con
     struct outcome outcome = {NOT_RUN, 0};
     int status = 0, done = 0;
     text_clear(output);
-    /* What came in right behind the first answer wakes no poll. */
+    /* poll(2) does not report a frame that arrived together with the first answer. */
     if (agent && agent->length > 0)
         agent_heard(agent, verdict);
     if (agent && verdict->kind == DENY)

@@ -3,15 +3,15 @@
 
 #include "agent.h"
 
-/* How a delegate's run came out. */
+/* The result of a delegate's run. */
 struct outcome {
     enum {
-        EXITED,     /* by itself; `status` is its exit code */
-        KILLED,     /* by a signal that was not ours; `status` is its number */
-        ABORTED,    /* by us, as the agent asked: the verdict says why */
-        TIMED_OUT,  /* by us, at the deadline */
-        NOT_RUN,    /* errno in `status` */
-        TOO_LONG,   /* by us: its answer is longer than the buffer */
+        EXITED,     /* it exited; `status` is its exit code */
+        KILLED,     /* by a signal of another process; `status` is the number */
+        ABORTED,    /* ended by this program at the agent's request: the verdict has the reason */
+        TIMED_OUT,  /* ended by this program at the deadline */
+        NOT_RUN,    /* `status` is errno */
+        TOO_LONG,   /* ended by this program: its answer is longer than the buffer */
     } how;
     int status;
 };
@@ -22,16 +22,16 @@ struct outcome {
  */
 int delegate_find(struct slice plugin, char *path, size_t size);
 
-/* The configuration that a wrapped delegate gets. What does not fit sets `overflow` of the text. */
+/* The configuration for a wrapped delegate. If it does not fit, `overflow` of the text is set. */
 void delegate_conf(const struct call *call, struct text *conf);
 
-/* How many gates this call has come through before this one. */
+/* Number of gates that this call has passed before this one. */
 int delegate_depth(void);
 
 /*
- * Runs the delegate with this configuration and collects what it prints. Its standard error is ours.
- * `verb`: in the place of CNI_COMMAND, and its standard error goes nowhere; null: the call as it came. `deadline`: of the monotonic clock in ms; 0: none.
- * `agent`: whose word may abort it; null: none.
+ * Runs the delegate with this configuration and collects its output. It inherits standard error.
+ * `verb`: replaces CNI_COMMAND and discards standard error; null: the call is unchanged. `deadline`: milliseconds of
+ * the monotonic clock; 0: none. `agent`: may abort the run; null: none.
  */
 struct outcome delegate_run(const char *path, const char *verb, struct slice conf, long long deadline,
                             struct agent *agent, struct verdict *verdict, struct text *output);

@@ -16,7 +16,7 @@ static int is_trusted(int fd)
 struct slice read_file(const char *path, char *buffer, size_t size)
 {
     struct slice content = {buffer, 0};
-    /* Opening a pipe that nothing writes to would wait for ever. */
+    /* Without O_NONBLOCK, opening a pipe without a writer would block. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return content;

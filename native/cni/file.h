@@ -4,8 +4,9 @@
 #include "text.h"
 
 /*
- * Reads a regular file that is smaller than the buffer. A link, a pipe, a device, a larger file, or one that another
- * user than root and the caller's own may have written has no bytes: none of them may hold up the call or steer it.
+ * Reads a regular file that is smaller than the buffer. Returns no bytes for a link, a pipe, a device, a larger file,
+ * or a file that users other than root and the caller's own may have written: none of them may delay or control the
+ * call.
  */
 struct slice read_file(const char *path, char *buffer, size_t size);
 

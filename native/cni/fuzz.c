@@ -1,11 +1,11 @@
 /*
- * Feeds the gate random calls under the address and undefined-behaviour sanitizers. What it answers is printed for
- * the caller to judge: for each call a line `<exit status> <bytes>`, the bytes, and a newline.
+ * Feeds random calls to the gate under the address and undefined-behaviour sanitizers. It prints each answer for the
+ * caller to judge: a line `<exit status> <bytes>`, the bytes, and a newline.
  *
- * Usage: fuzz-gate <seed> <calls> <directory>. The directory is that of this program, since the settings file is
- * looked for there; it gets the agent's socket, the state file, the settings and bin/ with two delegates, the only ones
- * that a call can reach: names are random. An agent that says anything at all listens in a thread. The seed alone
- * decides what the calls are.
+ * Usage: fuzz-gate <seed> <calls> <directory>. The directory is that of this program, since the gate reads its settings
+ * file there. It also contains the agent's socket, the state file and bin/ with two delegates, the only ones that a
+ * call can reach, since names are random. A thread listens as an agent with random answers. The seed alone determines
+ * the calls.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -99,7 +99,7 @@ static size_t put_nested(char *to, size_t most)
     return length;
 }
 
-/* Cuts, repeats and replaces bytes of something that was good. */
+/* Cuts, repeats and replaces bytes of valid input. */
 static size_t mutate(char *bytes, size_t length, size_t most)
 {
     for (unsigned left = random_below(5); left > 0 && length > 0; left--) {
@@ -152,7 +152,7 @@ static void set_environment(const char *directory)
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         if (random_below(24) == 0)
             continue;
-        /* Mostly what a runtime would give, so that the call gets beyond the first checks. */
+        /* Mostly values that a runtime would set, so that the call passes the first checks. */
         setenv(NAMES[i], random_below(6) ? (strcmp(NAMES[i], "CNI_PATH") ? "x" : plugins) : ONE_OF(VALUES), 1);
     }
     snprintf(path, sizeof path, "%s/%s", directory, random_below(2) ? "agent" : "absent");
@@ -194,7 +194,7 @@ static void write_state(const char *directory)
     write_file(directory, "state", bytes, length);
 }
 
-/* Its own order of answers, so that the calls stay the seed's alone. */
+/* It has its own random sequence, so that only the seed determines the calls. */
 static void *be_agent(void *argument)
 {
     int server = *(int *)argument;
@@ -224,7 +224,7 @@ static int listen_at(const char *directory)
     return fd;
 }
 
-/* One that prints its configuration, one that says nothing. */
+/* One prints its configuration, the other prints nothing. */
 static void place_delegates(const char *directory)
 {
     static const char *const PLACES[] = {"/bin", "/bin/cat", "/bin/true"};
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
             write_settings(argv[3]);
         set_environment(argv[3]);
         size_t length = put_conf(conf);
-        /* Of exactly its size, so that a byte read past its end is seen. */
+        /* Allocate the exact size, so that the sanitizer detects a read past the end. */
         char *exact = malloc(length ? length : 1);
         memcpy(exact, conf, length);
         const char *program = ONE_OF(PROGRAMS);

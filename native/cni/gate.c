@@ -1,10 +1,10 @@
 /*
- * What the gate does with each verb:
+ * The gate's behaviour for each verb:
  *
- *   ADD      asks whether it may go on; else the error, and the delegate is not executed
- *   STATUS   the same
- *   DEL, CHECK, GC   never held back, and never asked about: they must work when the agent does not
- *   VERSION  its own, or the delegate's when interposed
+ *   ADD              asks the agent; after a refusal it returns the error and does not execute the delegate
+ *   STATUS           the same
+ *   DEL, CHECK, GC   always allowed without asking the agent: they must work even if the agent does not
+ *   VERSION          its own versions, or the delegate's when interposed
  */
 #include "gate.h"
 
@@ -14,15 +14,15 @@
 #include "delegate.h"
 #include "state.h"
 
-/* Milliseconds. An agent that works answers in one or two; one that vacates CPUs says `wait` and has 2 s for it. */
+/* Milliseconds. A working agent answers within one or two; one that vacates CPUs sends `wait` and has 2 s for it. */
 #define ADD_FIRST 1000
 #define ADD_WHOLE 2500
-/* All of STATUS stays below a second, which a runtime may wait for without a limit of its own. */
+/* STATUS takes less than a second in total: a runtime may wait for it without a limit. */
 #define STATUS_FIRST 250
 #define STATUS_WHOLE 600
-/* What a delegate may take to clean up after an ADD that failed; the runtime calls DEL again in any case. */
+/* Time for a delegate to clean up after a failed ADD; the runtime calls DEL again in any case. */
 #define CLEAN_UP 5000
-/* A wrapper around an interposed plugin is two; more than this are copies that find each other on CNI_PATH. */
+/* A wrapper around an interposed plugin makes two; more are copies that find each other on CNI_PATH. */
 #define DEEPEST_GATE 4
 
 static int refuse(const struct call *call, const struct verdict *verdict, struct text *answer)
@@ -50,7 +50,7 @@ static int fail_with(const struct call *call, struct text *answer, const char *t
     return fail(call, answer, CODE_INTERNAL, text_ended(&message));
 }
 
-/* Says why a delegate has no answer of its own to pass on. */
+/* Reports why a delegate has no answer to pass on. */
 static int explain(const struct call *call, struct outcome outcome, const struct verdict *verdict, struct text *answer)
 {
     switch (outcome.how) {
@@ -67,7 +67,7 @@ static int explain(const struct call *call, struct outcome outcome, const struct
     }
 }
 
-/* The delegate's DEL after its ADD; what it answers is of no interest any more. */
+/* The delegate's DEL after its ADD; the answer is ignored. */
 static void clean_up(const char *path, struct slice conf)
 {
     static char bytes[4096];
@@ -77,8 +77,9 @@ static void clean_up(const char *path, struct slice conf)
 }
 
 /*
- * Runs the delegate and passes on what it prints and how it exits. An ADD that is aborted is cleaned up after; so is
- * one that fails in a wrapper, as the specification asks of who delegates. An interposed one is the runtime's own.
+ * Runs the delegate and passes on its output and exit status. It cleans up after an aborted ADD, and after a failed one
+ * in a wrapper, as the specification requires of a plugin that delegates. After an interposed one, the runtime cleans
+ * up.
  */
 static int run_delegate(const struct call *call, long long deadline, struct agent *agent, struct verdict *verdict,
                         struct text *answer)
@@ -103,7 +104,7 @@ static int run_delegate(const struct call *call, long long deadline, struct agen
     return outcome.how == EXITED ? outcome.status : explain(call, outcome, verdict, answer);
 }
 
-/* What the chained form prints when it lets a call pass. */
+/* The output of the chained form for an allowed call. */
 static void pass(const struct call *call, struct text *answer)
 {
     if (call->verb != ADD)
@@ -114,7 +115,7 @@ static void pass(const struct call *call, struct text *answer)
         text_bytes(answer, call->prev_result);
 }
 
-/* A STATUS in a version that has none is the delegate's to refuse. */
+/* The delegate refuses STATUS in a version without that verb. */
 static int is_asked_about(const struct call *call)
 {
     return call->verb == ADD || (call->verb == STATUS && version_reaches(call->version, "1.1.0"));

@@ -3,12 +3,12 @@
 
 #include "text.h"
 
-/* Bytes of the largest configuration and of the largest answer of a delegate. */
+/* Maximum bytes of a configuration and of a delegate's answer. */
 #define LARGEST (1024 * 1024)
 
 /*
- * Answers one call of a container runtime, which is in the environment and in `conf`. `program` is the name this was
- * called by. Returns the exit status; what is to be printed is in `answer`.
+ * Answers one call of a container runtime, from the environment and `conf`. `program` is the name by which this program
+ * was called. Returns the exit status; `answer` is the output.
  */
 int gate_run(const char *program, struct slice conf, struct text *answer);
 

@@ -4,7 +4,7 @@
 
 #define DEEPEST 256
 
-/* What is left of the text. Each function below moves `at` past what it reads and returns 0, or returns -1. */
+/* The rest of the text. Each function below moves `at` past the part that it reads and returns 0, or returns -1. */
 struct cursor {
     const char *at;
     const char *end;
@@ -98,7 +98,7 @@ static int skip_word(struct cursor *c, const char *word)
     return 0;
 }
 
-/* One `"name": value`; both are handed back. */
+/* Reads one `"name": value` and returns both. */
 static int skip_member(struct cursor *c, int depth, struct slice *name, struct slice *value)
 {
     skip_space(c);

@@ -8,7 +8,7 @@
 static char input[LARGEST];
 static char output[LARGEST];
 
-/* Returns the number of bytes read, or -1 if there are too many or they cannot be read. */
+/* Returns the number of bytes read, or -1 if there are too many or reading fails. */
 static ssize_t read_input(void)
 {
     size_t length = 0;
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     struct text answer = TEXT(output);
     ssize_t length = read_input();
     int status;
-    /* A delegate or a runtime that has gone shows in the write that fails. */
+    /* If a delegate or a runtime has ended, the write fails with an error instead. */
     signal(SIGPIPE, SIG_IGN);
     if (length < 0)
         status = answer_error(&answer, SLICE(""), CODE_IO, SLICE("the configuration on stdin cannot be read or is larger than a MiB"));

@@ -16,7 +16,7 @@
 #define STATE_PATH "/run/plumbline/gate.state"
 #endif
 
-/* An absolute path that fits, ended by NUL; anything else leaves what is there. */
+/* Copies an absolute path that fits and adds NUL; ignores any other. */
 static void set_path(char *buffer, size_t size, struct slice path)
 {
     if (path.length == 0 || path.length >= size || path.at[0] != '/' || memchr(path.at, 0, path.length))
@@ -25,7 +25,7 @@ static void set_path(char *buffer, size_t size, struct slice path)
     buffer[path.length] = 0;
 }
 
-/* The settings file's path: the program may have been called by any name, so the kernel is asked where it is. */
+/* The path of the settings file. The program may have been called by any name, so the kernel supplies its location. */
 static int find_file(char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size);

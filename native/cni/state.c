@@ -4,7 +4,7 @@
 #include "file.h"
 #include "json.h"
 
-/* A whole number of at most fifteen digits; -1 if it is none. */
+/* An integer of at most fifteen digits; -1 if it is not one. */
 static long long number_of(struct slice value)
 {
     long long number = 0;

@@ -5,19 +5,19 @@
 #include "verdict.h"
 
 /*
- * Judges an ADD or a STATUS by what the agent last wrote into its state file, a JSON object:
+ * Judges an ADD or a STATUS by the agent's last state file, a JSON object:
  *
- *   dpu            "ready" or "not-ready"; anything else: there is no DPU to be gated
- *   reason         why not, for the message
+ *   dpu            "ready" or "not-ready"; any other value: no DPU to check
+ *   reason         the reason for "not-ready", for the message
  *   status         true: STATUS reports the DPU as well
- *   scope          "device": only attachments that have a device are gated
- *   exempt         array of namespaces whose pods always pass; `openshift-*` is all that begin so
- *   at             milliseconds of CLOCK_MONOTONIC when it was written; one from the future is from before a reboot
- *   staleAfter     milliseconds after which it counts as stale
- *   whenStale      "open" or "closed"; anything else: it still counts
+ *   scope          "device": only attachments with a device depend on the DPU
+ *   exempt         array of namespaces whose pods always pass; `openshift-*` matches all with that prefix
+ *   at             time of the write, in milliseconds of CLOCK_MONOTONIC; a future time is from before a reboot
+ *   staleAfter     milliseconds after which the state is stale
+ *   whenStale      "open" or "closed"; any other value: a stale state still counts
  *
- * Without a file everything passes, or no ADD does, as the settings say (whenAbsent). Never fails: what cannot
- * be read is absent.
+ * Without a file all calls pass, or no ADD does, depending on the settings (whenAbsent). Never fails: it treats an
+ * unreadable file as absent.
  */
 void state_judge(const struct call *call, struct verdict *verdict);
 

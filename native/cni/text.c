@@ -45,7 +45,7 @@ void text_number(struct text *text, unsigned long number)
     text_bytes(text, (struct slice){digits + at, sizeof digits - at});
 }
 
-/* Bytes of the UTF-8 character at the front, 0 if there is none. Overlong forms and surrogates are none. */
+/* Length of the UTF-8 character at the front in bytes, or 0 if it is not valid, overlong or a surrogate. */
 static size_t character(const unsigned char *at, size_t left)
 {
     static const unsigned char least[] = {0, 0, 0x80, 0xA0, 0x90};

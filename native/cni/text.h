@@ -3,15 +3,15 @@
 
 #include <stddef.h>
 
-/* Bytes somewhere else, not ended by NUL. `at` is null where there are none. */
+/* A reference to bytes elsewhere, without NUL. `at` is null if there are none. */
 struct slice {
     const char *at;
     size_t length;
 };
 
 /*
- * A buffer of fixed size that is appended to. What does not fit sets `overflow` and is dropped; whoever sends the text
- * on looks at it first. There is no allocation in this program.
+ * A buffer of fixed size. Text that does not fit is dropped and sets `overflow`, which every sender of the text checks
+ * first. This program allocates no memory.
  */
 struct text {
     char *at;
@@ -30,9 +30,9 @@ void text_clear(struct text *text);
 void text_bytes(struct text *text, struct slice bytes);
 void text_string(struct text *text, const char *string);
 void text_number(struct text *text, unsigned long number);
-/* A JSON string, quotes included; what is not UTF-8 becomes '?'. */
+/* Appends a JSON string with quotes; bytes that are not UTF-8 become '?'. */
 void text_json(struct text *text, struct slice bytes);
-/* The text as a string; the last byte of the buffer is given up for it if need be. */
+/* The text as a C string. If the buffer is full, NUL replaces its last byte. */
 const char *text_ended(struct text *text);
 
 #endif

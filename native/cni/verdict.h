@@ -3,10 +3,10 @@
 
 #include "answer.h"
 
-/* Whether a call may go on. */
+/* Whether a call may continue. */
 struct verdict {
     enum { NO_VERDICT, ALLOW, DENY } kind;
-    /* Of a refusal: the CNI error's code and text. */
+    /* Code and text of the CNI error, for a refusal. */
     unsigned code;
     char bytes[MESSAGE_MAX];
     size_t length;

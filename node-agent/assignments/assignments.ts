@@ -26,11 +26,13 @@ export interface AssignmentsDeps {
   readonly onFailure: (code: string) => void;
   /** The CPU manager policy of the kubelet's configuration, read where no checkpoint contains it. */
   readonly configuredPolicy?: () => Promise<string | undefined>;
-  /** Seconds, default 30, without a usable checkpoint after which the PodResources API alone says what is free. */
+  /**
+   * Seconds without a usable checkpoint after which the PodResources API alone decides which CPUs are free. Default 30.
+   */
   readonly checkpointGrace?: number;
 }
 
-/** A kubelet rewrites its checkpoint when it starts; a kubelet without saved state takes a few seconds for that. */
+/** A kubelet rewrites its checkpoint when it starts, which takes a few seconds if it has no saved state. */
 const CHECKPOINT_GRACE = 30;
 
 /** Tracks who owns which CPUs: the checkpoint is fast and has uids, PodResources has the names and is authoritative. */

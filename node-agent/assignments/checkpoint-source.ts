@@ -19,7 +19,7 @@ export interface CheckpointSourceDeps {
 
 /**
  * Follows cpu_manager_state until the signal aborts. It reads synchronously in the watch's own callback: the file is a
- * few kilobytes, and OVS stays on a CPU that has a new owner until it is read.
+ * few kilobytes, and OVS stays on a CPU that has a new owner until the agent has read it.
  */
 export function followCheckpoint({ directory, log, onReading }: CheckpointSourceDeps, signal: AbortSignal): void {
   const file = join(directory, CHECKPOINT_FILE);

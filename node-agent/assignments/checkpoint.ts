@@ -6,12 +6,12 @@ import { MAX_CPU_ID } from '../../model/host.ts';
 /** The kubelet's CPU manager state, a file in its root directory. */
 export const CHECKPOINT_FILE = 'cpu_manager_state';
 
-/** The largest file that is read, in bytes; a container with CPUs takes about a hundred. */
+/** The largest file that is read, in bytes. A container with CPUs takes about a hundred. */
 export const MOST_CHECKPOINT = 1024 * 1024;
-/** Containers with exclusive CPUs, at most: as many as a report can name. A node has a few hundred pods. */
+/** Maximum number of containers with exclusive CPUs: as many as a report can name. A node has a few hundred pods. */
 export const MOST_ENTRIES = 2048;
 
-/** Characters of a location in the file that a message shows. */
+/** Maximum length of a location in messages, in characters. */
 const LONGEST_PLACE = 120;
 
 /**
@@ -34,7 +34,7 @@ export interface CheckpointEntry {
 
 export interface Checkpoint {
   readonly policy: string;
-  /** The shared pool. It never holds a CPU that a container was promised. */
+  /** The shared pool. It never contains a CPU that a container was promised. */
   readonly defaultCpus: CpuSet;
   readonly entries: readonly CheckpointEntry[];
   /** The union of the entries. */
@@ -59,7 +59,7 @@ export function parseCheckpoint(text: string): Checkpoint {
     throw new CheckpointError(`unknown format at ${shown(issue?.path.join('.') || 'the top')}: ${issue?.message}`);
   }
   const { policyName, defaultCpuSet, entries, podEntries } = result.data;
-  // Collects all of them before it makes the first set: a set of few characters may take kilobytes.
+  // Collect all entries before creating the first set: a few characters can expand to a set of kilobytes.
   const written = [...containersOf(entries ?? {}), ...podsOf(podEntries ?? {})];
   if (written.length > MOST_ENTRIES) {
     throw new CheckpointError(`${written.length} containers with CPUs; the agent reads at most ${MOST_ENTRIES}`);
@@ -130,7 +130,7 @@ function parseCpus(text: string, where: string): CpuSet {
   }
 }
 
-/** A location consists of the file's own keys, which have no length limit. */
+/** Shortens a location, which consists of the file's own keys and has no length limit. */
 function shown(where: string): string {
   return where.length > LONGEST_PLACE ? `${where.slice(0, LONGEST_PLACE)}…` : where;
 }

@@ -30,7 +30,7 @@ export function listedContainers(pods: readonly ListedPod[], most: number): List
   const holders = pods.flatMap(({ namespace, name: podName, containers }) =>
     containers.filter(({ cpuIds }) => cpuIds.length > 0).map((container) => ({ namespace, podName, container })),
   );
-  // Before any set is made: a set of few bytes may take kilobytes.
+  // Check before creating any set: a few bytes can expand to a set of kilobytes.
   if (holders.length > most) {
     throw new RangeError(`the kubelet lists ${holders.length} containers with CPUs; the agent reads at most ${most}`);
   }

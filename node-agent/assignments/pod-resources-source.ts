@@ -10,14 +10,14 @@ import { MOST_ENTRIES } from './checkpoint.ts';
 import { listedContainers } from './names.ts';
 import type { PodResourcesAnswer, Reading } from './view.ts';
 
-/** Seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
+/** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const LEAST_INTERVAL = 0.05;
-/** Seconds until the next round after a usable answer that lacks something which may still come. */
+/** Seconds until the next round after a usable answer that is not complete yet. */
 const LATER = 60;
 /** Seconds until the next round where no other source reports changes. */
 const POLL = 1;
 const DEADLINE = 5;
-/** Characters of an error of the kubelet. */
+/** Maximum length of a kubelet error, in characters. */
 const LONGEST_PROBLEM = 300;
 
 /**

@@ -39,9 +39,9 @@ export interface Assignment extends CheckpointEntry {
   readonly name: PodName | undefined;
 }
 
-/** Who owns which CPUs of this node, from all sources together. */
+/** The owners of this node's CPUs, combined from all sources. */
 export interface AssignmentsView {
-  /** The kubelet's CPU manager policy; undefined until a checkpoint was read. */
+  /** The kubelet's CPU manager policy; undefined until a checkpoint has been read. */
   readonly policy: string | undefined;
   /**
    * CPUs that the kubelet never gives exclusively: online without allocatable; undefined until the kubelet has
@@ -118,7 +118,7 @@ export function nextView(
   };
 }
 
-/** @param givesCpus whether a kubelet that has started names allocatable CPUs: not under policy none */
+/** @param givesCpus whether a started kubelet reports allocatable CPUs: not under policy none */
 function problemsOf({ value, problem }: Reading<PodResourcesAnswer>, givesCpus: boolean): string[] {
   if (problem !== undefined) return [problem];
   if (!givesCpus || value?.allocatable.isEmpty !== true) return [];

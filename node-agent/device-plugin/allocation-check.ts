@@ -4,7 +4,7 @@ import type { Host } from '../../model/host.ts';
 import { isWholeCores } from '../../model/host-cores.ts';
 import { physnetOfResource } from '../../model/names.ts';
 
-/** Cores that a message names, and characters of one core. */
+/** Maximum number of cores in a message, and of characters for each core. */
 const NAMED = 8;
 const LONGEST_CORE = 64;
 
@@ -12,26 +12,28 @@ const LONGEST_CORE = 64;
 export interface Allocation {
   readonly host: Host;
   readonly resource: string;
-  /** NUMA nodes of the network; empty: unknown, so there is no rule. */
+  /** NUMA nodes of the network. Empty if unknown: the check then does not apply. */
   readonly cells: CpuSet;
   readonly cpus: CpuSet;
   /** Whether the webhook promised whole cores to the container. */
   readonly wholeCores: boolean;
-  /** Whether the guest sees the NUMA nodes that its CPUs span: then one of them must be the network's, not all. */
+  /**
+   * Whether the guest sees the NUMA nodes that its CPUs span. If so, one of them must be the network's, otherwise all.
+   */
   readonly spansCells: boolean;
 }
 
 export interface RefusedAllocation {
   /** A Kubernetes Event's reason. */
   readonly reason: 'NetworkElsewhere' | 'SplitCores';
-  /** Names the network, the NUMA nodes wanted and the CPUs given. */
+  /** Contains the network, its NUMA nodes and the assigned CPUs. */
   readonly message: string;
 }
 
 /**
- * The last check on the node, like Nova's second claim on the compute host. Whatever the extender predicted: are the
- * CPUs on the network's NUMA node, and are they whole cores? A container in the shared pool runs on all NUMA nodes and
- * has nothing to check.
+ * The last check on the node, like Nova's second claim on the compute host. Whatever the extender predicted, it checks
+ * that the CPUs are on the network's NUMA node and are whole cores. A container in the shared pool runs on all NUMA
+ * nodes, so nothing is checked.
  */
 export function checkAllocation({
   host,

@@ -14,11 +14,11 @@ import { type Allocation, checkAllocation, type RefusedAllocation } from './allo
 import type { DeviceHolder } from './holder.ts';
 import type { RefusedStarts } from './refused-starts.ts';
 
-/** What happens after a refused allocation: the container does not start, or only an Event reports it. */
+/** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
 export type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
 
-/** Seconds for the API server to return a pod; a start waits for it only when the pod makes a difference. */
+/** Seconds to wait for the API server to return a pod. A container waits only if the pod affects the result. */
 const ASK = 1;
 
 export interface AllocationCheckerDeps {
@@ -36,7 +36,7 @@ export interface AllocationRequest {
   readonly resource: string;
   readonly cells: CpuSet;
   readonly host: Host;
-  /** Whether this node's kubelet gives whole cores only. */
+  /** Whether this node's kubelet assigns whole cores only. */
   readonly wholeCoresOnly: boolean;
 }
 
@@ -48,7 +48,7 @@ export interface AllocationChecker {
   check(request: AllocationRequest, signal: AbortSignal): Promise<string | undefined>;
 }
 
-/** Creates the checker; it reads a pod from the API server only where the pod decides the check. */
+/** Creates the checker. It reads a pod from the API server only if the result depends on the pod. */
 export function createAllocationChecker({
   client,
   events,

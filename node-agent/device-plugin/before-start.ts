@@ -11,11 +11,13 @@ import type { FromPluginThread } from './messages.ts';
 import type { BeforeStart } from './plugin-server.ts';
 import type { AdvertisedResource } from './resources.ts';
 
-/** Seconds for the kubelet to name the owner of the devices, the number of queries, and the pause between them. */
+/**
+ * Deadline in seconds for the kubelet to return the owner of the devices, number of attempts, and seconds between them.
+ */
 const ASK_DEADLINE = 2;
 const ASK_TRIES = 3;
 const ASK_PAUSE = 0.1;
-/** Devices that a log line names, and characters of an id. */
+/** Maximum number of devices in a log line, and of characters for each id. */
 const NAMED = 8;
 const LONGEST_ID = 80;
 
@@ -32,9 +34,9 @@ export interface BeforeStartDeps {
 /** The device plugin's barrier before the kubelet creates a container with one of our devices. */
 export interface Barrier {
   readonly beforeStart: BeforeStart;
-  /** The advertised resources, and whether this node's kubelet gives whole cores only. */
+  /** Sets the advertised resources, and whether this node's kubelet assigns whole cores only. */
   know(resources: readonly AdvertisedResource[], wholeCoresOnly: boolean): void;
-  /** The main thread's answer. */
+  /** Delivers the main thread's answer. */
   answered(call: number, refusal: string | undefined): void;
 }
 

@@ -10,7 +10,7 @@ import { type AdvertisedResource, socketName } from './resources.ts';
 
 export interface DevicePluginDeps {
   readonly kubeletDir: string;
-  /** The first resources to advertise. */
+  /** The initial resources to advertise. */
   readonly resources: readonly AdvertisedResource[];
   readonly beforeStart: BeforeStart;
   readonly log: Logger;
@@ -21,7 +21,7 @@ export interface DevicePluginDeps {
 }
 
 export interface DevicePlugin {
-  /** Advertises these from now on; allocated devices stay allocated. */
+  /** Replaces the advertised resources; allocated devices stay allocated. */
   advertise(resources: readonly AdvertisedResource[]): void;
   /** Serves every resource and keeps it registered until the signal aborts, then removes the sockets. */
   run(signal: AbortSignal): Promise<void>;
@@ -38,7 +38,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const servers = new Map<string, PluginServer>();
   let wanted = deps.resources;
   let wake = () => {};
-  /** The instance of the kubelet that was served last. */
+  /** The generation of the kubelet that was served last. */
   let known: string | undefined;
 
   const register = async (resource: AdvertisedResource, signal: AbortSignal): Promise<void> => {
@@ -58,7 +58,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     await Promise.all(stopping);
   };
 
-  /** A new kubelet may have another configuration, so it gets no hint that was meant for the previous one. */
+  /** Drops the hints of the previous kubelet: a new one may have another configuration. */
   const meet = (generation: string): void => {
     const isAnother = known !== undefined && known !== generation;
     known = generation;

@@ -16,7 +16,7 @@ export function kubeletGeneration(directory: string): string {
 
 /** Distinguishes one kubelet's registration socket from the next one's. */
 export interface KubeletWatch {
-  /** The present socket, or ''. It is read now, since its event may still be pending. */
+  /** The generation of the current socket, or ''. It reads the directory, since the event may still be pending. */
   generation(): string;
   /** Resolves when the socket differs from that of `generation`, or the signal aborts. */
   changed(generation: string): Promise<void>;

@@ -9,14 +9,14 @@ export interface PluginThreadData {
   readonly host: HostDescription;
   readonly policy: AllocationCheckPolicy;
   readonly logLevel: LogLevel;
-  /** Seconds that a container's start waits for the agent's main thread, at most. */
+  /** Maximum seconds that a container's start waits for the agent's main thread. */
   readonly answerWithin: number;
 }
 
 export type ToPluginThread =
-  /** What to advertise from now on. */
+  /** The resources to advertise from now on. */
   | { readonly kind: 'resources'; readonly resources: readonly AdvertisedResource[]; readonly wholeCoresOnly: boolean }
-  /** The answer to `before-start`: the container may start, or why not. */
+  /** The answer to `before-start`: the container may start, or the reason why not. */
   | { readonly kind: 'answer'; readonly call: number; readonly refusal: string | undefined }
   | { readonly kind: 'stop' };
 

@@ -14,7 +14,7 @@ import { Backoff, sleep } from '../../runtime/time.ts';
 import type { Networks } from '../networks/networks.ts';
 import { checkAllocation, networkText } from './allocation-check.ts';
 
-/** Seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
+/** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
 const ASK = 2;
 
 export interface MovedNetworksDeps {
@@ -27,7 +27,7 @@ export interface MovedNetworksDeps {
   readonly log: Logger;
 }
 
-/** A network that moved; it is gone where it has no NUMA nodes. */
+/** A network that moved. Without NUMA nodes it has left the node. */
 interface Move {
   readonly resource: string;
   readonly from: CpuSet;
@@ -45,8 +45,8 @@ interface Holder {
 type Pod = z.infer<typeof podSchema>;
 
 /**
- * Reports on running pods and their VMIs that a network which they must be close to has moved away from their CPUs, or
- * has left the node. The CPUs of a running container cannot follow.
+ * Reports in Events of a running pod and its VMI that a network which the pod must be close to has moved away from its
+ * CPUs, or has left the node. The CPUs of a running container cannot follow.
  */
 export function createMovedNetworks(deps: MovedNetworksDeps) {
   const { networks, client, events, log } = deps;

@@ -3,28 +3,30 @@ import { isNearResource, nearResource, physnetResource, TUNNEL_RESOURCE } from '
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 import type { AdvertisedResource } from './resources.ts';
 
-/** Networks that a node once had and whose resources stay advertised. */
+/** Maximum number of former and present networks whose resources stay advertised. */
 const MOST_KEPT = 256;
 
 type Hint = (cells: CpuSet) => CpuSet;
 
 /**
- * The resources by which pods prefer the node's networks. A node that stops serving such a resource keeps it at zero
- * permanently, and its kubelet refuses pods that request it. So a resource that was served once stays advertised,
- * without a NUMA node.
+ * The resources by which pods prefer the node's networks. If a node stops serving such a resource, the resource stays
+ * at zero permanently and the kubelet refuses pods that request it. A resource that was served once therefore stays
+ * advertised, without a NUMA node.
  */
 export interface NearResources {
-  /** Whether the last advertisement names NUMA nodes where it may. */
+  /** Whether the last advertisement had a hint, so that devices may name NUMA nodes. */
   readonly hinting: boolean;
-  /** Calls the listener when that changes. @returns a function that ends the subscription */
+  /** Calls the listener when `hinting` changes. @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void;
   /** Takes over the resources that earlier agents left on the Node object. */
   remember(resources: Iterable<string>): void;
-  /** @param hint the NUMA nodes to name for a network that is on some: see hintCells; undefined where unknown */
+  /**
+   * @param hint returns the NUMA nodes to report for a network that is on some (see hintCells); undefined if unknown
+   */
   advertised(networks: NodeNetworks, slots: number, hint: Hint | undefined): AdvertisedResource[];
 }
 
-/** Starts without resources; each call of `advertise` adds to them. */
+/** Starts without resources; each call of `advertised` adds to them. */
 export function createNearResources(): NearResources {
   const served = new Set<string>();
   const remember = (resources: Iterable<string>) => {
@@ -59,7 +61,7 @@ export function createNearResources(): NearResources {
 }
 
 /**
- * The same resources without NUMA nodes: a kubelet that has just started may have another configuration than its
+ * Returns the resource without NUMA nodes: a kubelet that has just started may have another configuration than its
  * predecessor.
  */
 export function withoutHint(resource: AdvertisedResource): AdvertisedResource {

@@ -11,12 +11,12 @@ import { quote } from '../../model/errors.ts';
 import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
 
 /**
- * Must succeed before the kubelet creates a container with these devices. A rejection keeps the container from being
- * created; the message reaches the user as an Event of the pod, and the kubelet retries.
+ * Must succeed before the kubelet creates a container with these devices. A rejection keeps the kubelet from creating
+ * the container; the user sees the message in an Event of the pod, and the kubelet retries.
  */
 export type BeforeStart = (resource: string, deviceIds: readonly string[], signal: AbortSignal) => Promise<void>;
 
-/** Devices of one request, and connections that watch: a kubelet requests a few devices and has one watch. */
+/** Maximum devices of one request, and concurrent watches: a kubelet requests a few devices and has one watch. */
 const MOST_DEVICES = 1024;
 const MOST_WATCHERS = 16;
 
@@ -42,7 +42,7 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
   const { name } = first;
   let resource = first;
   const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
-  // Devices that were advertised once stay valid: the kubelet may have chosen one just before it learned of fewer.
+  // Devices stay valid once advertised: the kubelet may have chosen one just before it learned of fewer.
   let mostSlots = first.slots;
 
   const plugin: DevicePluginServer = {

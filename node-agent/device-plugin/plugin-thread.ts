@@ -12,13 +12,13 @@ import type { AdvertisedResource } from './resources.ts';
 /** Seconds that the thread may take to remove its sockets. */
 const STOP_DEADLINE = 3;
 
-/** Seconds between checks of values without notifications: the kubelet's maxPods and its options. */
+/** Seconds between reads of values without notifications: the kubelet's maxPods and its options. */
 const LOOK = 60;
 
-/** MiB. The thread holds devices and the pods of one List; without a limit its heap would grow before a collection. */
+/** MiB. The thread holds devices and the pods of one List. Without a limit, its heap would grow before a collection. */
 const LIMITS = { maxOldGenerationSizeMb: 24, maxYoungGenerationSizeMb: 2 };
 
-/** The advertised resources, and how the node's kubelet gives CPUs. */
+/** The advertised resources, and whether the node's kubelet assigns whole cores only. */
 export interface Advertisement {
   readonly resources: readonly AdvertisedResource[];
   readonly wholeCoresOnly: boolean;
@@ -28,7 +28,7 @@ export interface PluginThreadDeps {
   /** The thread's program. */
   readonly program: string;
   readonly data: () => Promise<PluginThreadData>;
-  /** Undefined: not known yet. */
+  /** Undefined if not known yet. */
   readonly advertisement: (signal: AbortSignal) => Promise<Advertisement | undefined>;
   /** Calls the listener when the advertisement may have changed. @returns a function that stops the calls */
   readonly subscribe: (listener: () => void) => () => void;
@@ -51,8 +51,8 @@ export function pluginProgram(agentProgram: string): string {
 }
 
 /**
- * The device plugin as the main thread sees it: a separate thread that receives what to advertise and asks before
- * container starts.
+ * The main thread's side of the device plugin: runs it in a separate thread, sends it the resources to advertise, and
+ * answers its requests before container starts.
  */
 export function createPluginThread(deps: PluginThreadDeps) {
   const { program, metrics, log } = deps;

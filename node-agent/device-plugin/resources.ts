@@ -6,7 +6,8 @@ import { PLACED_RESOURCE, physnetOfResource, physnetResource, TUNNEL_RESOURCE } 
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 
 /**
- * Slots of a resource, whatever number of pods a kubelet or a Node object reports: each slot is a device in every list.
+ * Maximum slots of a resource, whatever number of pods a kubelet or a Node object reports: every list has one device
+ * for each slot.
  */
 const MOST_SLOTS = 10_000;
 
@@ -52,7 +53,7 @@ export function slotsOf(wanted: number): number {
   return Math.min(MOST_SLOTS, Math.max(0, Math.floor(wanted) || 0));
 }
 
-/** Whether a resource is one of those above. */
+/** Whether a resource is one that `advertisedResources` returns. */
 export function isOwnResource(name: string): boolean {
   return name === PLACED_RESOURCE || name === TUNNEL_RESOURCE || physnetOfResource(name) !== undefined;
 }

@@ -17,8 +17,8 @@ export interface DpuHostDeps {
 }
 
 /**
- * The host's side of a DPU's Lease: keeps the Lease in place with the right holder and duration, owned by the present
- * Node. It never writes renewTime, not even when it creates the Lease: only the DPU can prove that the DPU is alive.
+ * Maintains the host's side of a DPU's Lease: the right holder and duration, owned by the current Node. It never writes
+ * renewTime, not even when it creates the Lease: only the DPU can prove that the DPU is alive.
  */
 export function createDpuHostLease({ client, nodeName, lease, timing, log }: DpuHostDeps) {
   const problems = createProblemLog(log);
@@ -57,7 +57,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
   };
 
   return {
-    /** The duty. It retries while the API server does not answer; no other part needs the Lease within that second. */
+    /** The duty. It retries while the API server does not answer; no other part needs the Lease within a second. */
     async run(signal: AbortSignal): Promise<void> {
       const period = observationPeriod(timing);
       while (!signal.aborted) {

@@ -36,7 +36,7 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
     await patchLease(client, lease, { spec: { renewTime: renewals.next() } }, signal);
   };
 
-  /** One round. @returns undefined if renewed, else why not */
+  /** One round. @returns undefined if renewed, else the reason why not */
   const round = async (signal: AbortSignal): Promise<string | undefined> => {
     const unwell = await probe(signal);
     if (unwell !== undefined) {

@@ -21,12 +21,13 @@ export interface DpuHealthDeps {
   readonly lease: LeaseName;
   readonly timing: LeaseTiming;
   /**
-   * Renewals in a row before the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the Lease too.
+   * Consecutive renewals before the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the Lease,
+   * too.
    */
   readonly proof: number;
   /** Whether the DPU counts as ready while the API server does not answer. */
   readonly whenUnknown: 'ready' | 'not-ready';
-  /** What an earlier process of this agent observed, on the same clock. */
+  /** The observation of an earlier process of this agent, on the same clock. */
   readonly before?: LeaseObservation | undefined;
   /** Seconds of a monotonic clock. */
   readonly now: () => number;
@@ -38,7 +39,7 @@ export interface DpuHealthReport extends DpuWord, LeaseVerdict {}
 export type HealthListener = (report: DpuHealthReport, flipped: boolean) => void;
 
 export interface DpuHealth {
-  /** The present verdict; correct at every moment, not only after a read. */
+  /** The verdict at the time of the call, not of the last read. */
   current(): DpuHealthReport;
   observation(): LeaseObservation;
   /** Calls the listener after each read of the Lease. @returns a function that stops the calls */
@@ -49,19 +50,18 @@ export interface DpuHealth {
   look(signal: AbortSignal): Promise<number>;
 }
 
-/** Seconds that one read may wait for the API server; a longer read counts as failed. */
+/** Timeout of a read, in seconds; a longer read counts as failed. */
 const READ_TIMEOUT = 5;
 /**
- * Interval of reads while the DPU is not alive, as a part of the duration, so that waiting pods continue soon after it
- * returns.
+ * While the DPU is not alive, the lease duration is divided by this number to get the interval between reads, so that
+ * waiting pods continue soon after the DPU returns.
  */
 const WAITING_SHARE = 20;
 const SHORTEST = 0.05;
 
 /**
- * Determines from the host whether the node's DPU is alive: it reads the DPU's Lease and watches it change. A read is
- * due once in each renewal interval, and at the very moment at which the Lease expires, so that the expiry is detected
- * then and not an interval later.
+ * Determines from the host whether the node's DPU is alive: it reads the DPU's Lease and watches it change. It reads
+ * once in each renewal interval, and when the Lease expires, so that it detects the expiry at once.
  */
 export function createDpuHealth(deps: DpuHealthDeps): DpuHealth {
   const { client, lease, timing, now, whenUnknown } = deps;

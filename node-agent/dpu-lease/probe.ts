@@ -2,10 +2,10 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { findDaemons, isMissing, readPid } from '../open-vswitch/daemons.ts';
 
-/** Whether the DPU is healthy: undefined, or why not. */
+/** Checks whether the DPU is healthy. Resolves to undefined, or to the reason why it is not. */
 export type Probe = (signal: AbortSignal) => Promise<string | undefined>;
 
-/** Seconds for a daemon to answer; its main loop runs many times a second. */
+/** Deadline in seconds for a daemon's answer; its main loop runs many times a second. */
 const ANSWER_WITHIN = 2;
 
 /**

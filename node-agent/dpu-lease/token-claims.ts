@@ -19,7 +19,7 @@ const claims = z.object({
 /**
  * Reads a JSON Web Token's payload.
  *
- * @throws PlumblineError, without any of the text, if it is not a token of a service account, or does not expire
+ * @throws PlumblineError, which contains none of the text, if it is not a token of a service account or does not expire
  */
 export function readTokenClaims(token: string): TokenClaims {
   const found = claims.safeParse(payloadOf(token));

@@ -9,11 +9,11 @@ import { readTokenClaims, type TokenClaims } from './token-claims.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 export const TOKEN_LIFETIME = 86_400;
-/** Seconds between two reads of the file, at most: an administrator may set the clock or replace the token. */
+/** Maximum seconds between two reads of the file: an administrator may set the clock or replace the token. */
 const LOOK = 60;
-/** Seconds that two clocks may differ. */
+/** Seconds by which two clocks may differ. */
 const CLOCK_SLACK = 300;
-/** Seconds before a failed renewal is retried, at first and at most. */
+/** Seconds before a failed renewal is retried: initially and at most. */
 const RETRY = { first: 5, most: 300 };
 
 export interface TokenRenewalDeps {
@@ -51,7 +51,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
   const backoff = new Backoff(RETRY);
   let obtained: Obtained | undefined;
 
-  /** Seconds that the token is valid for, and seconds left when it is replaced. */
+  /** Seconds until the token expires, and the remaining seconds at which it is replaced. */
   const validity = (token: string, { issued, expires }: TokenClaims) => {
     const own = obtained;
     if (own?.token === token) return { left: own.lifetime - (now() - own.at), least: own.lifetime / 2 };
@@ -60,7 +60,7 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     return { left: clock < issued - CLOCK_SLACK ? 0 : expires - clock, least: TOKEN_LIFETIME / 2 };
   };
 
-  /** @throws KubeError, PlumblineError, Error of the system */
+  /** @throws KubeError, PlumblineError or a system error */
   const renew = async ({ namespace, account }: TokenClaims, signal: AbortSignal): Promise<void> => {
     const at = now();
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
@@ -77,7 +77,10 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     log.info({ account, lifetime: obtained.lifetime }, 'DPU token renewed');
   };
 
-  /** One read of the file. @returns seconds until the next is due @throws the errors of a renewal */
+  /**
+   * Reads the file once and renews the token if due. @returns seconds until the next read @throws the errors of a
+   * renewal
+   */
   const look = async (signal: AbortSignal): Promise<number> => {
     const token = readFileSync(tokenFile, 'utf8').trim();
     const claims = readTokenClaims(token);
@@ -111,10 +114,10 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
 }
 
 /**
- * Replaces the file in one step, readable for its owner only: a reader sees the old token or the new one, also after a
+ * Replaces the file in one step, readable only by its owner: a reader sees the old token or the new one, also after a
  * power failure.
  *
- * @throws Error of the system
+ * @throws a system error
  */
 function replaceToken(path: string, token: string): void {
   const temporary = `${path}.${process.pid}.tmp`;

@@ -11,15 +11,15 @@ export class FileLimitError extends PlumblineError {
 
 /** Opening a pipe without a writer, or a device, must not block the process. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
-/** Bytes of a first read where the file does not report its length, as in /proc and sysfs. */
+/** Bytes of the first read of a file that does not report its length, as in /proc and sysfs. */
 const UNSIZED = 4096;
 
 /**
- * Reads a file that others write. It checks the size before it reads and again while it reads: the file may grow.
+ * Reads a file that other programs write. It checks the size before and while it reads, since the file may grow.
  *
  * @param most bytes
  * @throws FileLimitError if it is larger, or not a regular file
- * @throws the system's error
+ * @throws a system error
  */
 export function readBounded(path: string, most: number): string {
   return readBoundedBytes(path, most).toString('utf8');
@@ -43,9 +43,9 @@ export function readBoundedBytes(path: string, most: number): Buffer {
 }
 
 /**
- * The first bytes of a file, where the rest does not matter: a process chooses the length of its own entries in /proc.
+ * Reads the first bytes of a file whose rest does not matter: a process chooses the length of its own entries in /proc.
  *
- * @throws the system's error
+ * @throws a system error
  */
 export function readHead(path: string, most: number): string {
   const file = openSync(path, FLAGS);
@@ -61,14 +61,14 @@ export function readHead(path: string, most: number): string {
   }
 }
 
-/** Nothing here is asynchronous, so one buffer serves every call. */
+/** Shared by all calls, since they are synchronous. */
 const RECORD = Buffer.allocUnsafe(UNSIZED);
 
 /**
- * The first 4096 bytes of a file that the kernel returns as one record, such as comm and stat in /proc: one read
+ * Reads the first 4096 bytes of a file that the kernel returns as one record, such as comm and stat in /proc: one read
  * returns all of it.
  *
- * @throws the system's error
+ * @throws a system error
  */
 export function readRecord(path: string): string {
   const file = openSync(path, FLAGS);
@@ -97,7 +97,7 @@ export async function readBoundedAsync(path: string, most: number): Promise<stri
   }
 }
 
-/** One byte more than the file has, so that its end shows in the second read. */
+/** One byte more than the file has, so that the second read finds its end. */
 function sizeFor(path: string, stats: Stats, most: number): number {
   if (!stats.isFile()) throw new FileLimitError(path, 'not a regular file');
   if (stats.size > most) throw tooLarge(path, most);

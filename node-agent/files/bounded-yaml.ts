@@ -2,17 +2,17 @@ import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { cut } from '../../model/brief.ts';
 import { quote } from '../../model/errors.ts';
 
-/** The longest file that is read, in characters; those of a node's administrator have a few thousand. */
+/** The longest file that is read, in characters. Those of a node's administrator have a few thousand. */
 export const MOST_YAML = 64 * 1024;
 /**
- * Columns before the first word of a line, and brackets open at once: together they bound the nesting. The parser
- * recurses, and a stack overflow within a regular expression ends the process.
+ * Maximum columns before the first word of a line, and maximum open brackets: together they bound the nesting. The
+ * parser recurses, and a stack overflow within a regular expression ends the process.
  */
 const DEEPEST_COLUMN = 128;
 const DEEPEST_BRACKET = 64;
-/** Aliases that are resolved: each may stand for a whole tree. */
+/** Maximum number of aliases to resolve: each can expand to a whole tree. */
 const MOST_ALIASES = 100;
-/** Characters of an error, which may quote the text. */
+/** Maximum length of an error, which may quote the text, in characters. */
 const LONGEST_WHY = 200;
 
 /**

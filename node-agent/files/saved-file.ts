@@ -3,11 +3,11 @@ import { dirname } from 'node:path';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 
-/** The format of the agent's own files that this build writes and reads. An additional field does not change it. */
+/** The format of the agent's own files that this build writes and reads. Additional fields do not change it. */
 const FORMAT = 1;
 const formatted = z.object({ format: z.number().default(FORMAT) });
 
-/** A file that another version of the agent has written in an unknown format. */
+/** A file that another version of the agent wrote in an unknown format. */
 export class SavedFormatError extends PlumblineError {
   constructor(format: number) {
     super('saved-format', `it has format ${format}, this agent reads format ${FORMAT}: a later version has written it`);
@@ -15,10 +15,10 @@ export class SavedFormatError extends PlumblineError {
 }
 
 /**
- * Replaces a file of the agent's own in one step, and creates its directory if needed: a reader sees the old content or
- * the new one, never a part. It does not flush to the disk: the file must survive the process, not the machine.
+ * Replaces one of the agent's own files in one step, and creates its directory if needed: a reader sees the old content
+ * or the new one, never a part. It does not flush to disk: the file must survive the process, not the machine.
  *
- * @throws Error of the system
+ * @throws a system error
  */
 export function saveFile(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true });
@@ -27,7 +27,7 @@ export function saveFile(path: string, text: string): void {
 }
 
 /**
- * The content of a file of the agent's own.
+ * Parses the content of one of the agent's own files.
  *
  * @throws SavedFormatError
  * @throws Error if it is not such a file
@@ -39,7 +39,9 @@ export function parseSaved<S extends z.ZodType>(text: string, schema: S): z.outp
   return schema.parse(value);
 }
 
-/** Moves an unusable file out of the way and keeps it for inspection. @returns its new path, if that worked */
+/**
+ * Moves an unusable file out of the way and keeps it for inspection. @returns its new path, or undefined if that failed
+ */
 export function putAside(path: string): string | undefined {
   try {
     renameSync(path, `${path}.corrupt`);

@@ -11,8 +11,8 @@ const CHECK_ABSENT = 0.5;
 export interface DirectoryWatchOptions {
   readonly path: string;
   /**
-   * Called with the name of the entry that changed, or undefined when any may have: the directory appeared, was
-   * replaced, or the system lost events.
+   * Called with the name of the entry that changed, or undefined if any may have: the directory appeared, was replaced,
+   * or the system lost events.
    */
   readonly onChange: (name: string | undefined) => void;
   readonly signal: AbortSignal;

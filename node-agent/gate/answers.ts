@@ -38,15 +38,15 @@ interface InFlight {
 }
 
 /**
- * Answers the gate's requests. Nothing here waits for the API server: the DPU's health is the last observation, and the
- * CPUs are in the kubelet's own file. Only scope `device` queries the kubelet, for half a second at most.
+ * Answers the gate's requests. It never waits for the API server: the DPU's health is the last observation, and the
+ * CPUs come from the kubelet's own file. Only scope `device` queries the kubelet, for half a second at most.
  */
 export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
   const inFlight = new Set<InFlight>();
 
   const add = async (question: Question, asker: Asker): Promise<CniError | undefined> => {
     const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
-    // Up to a MiB of JSON: not parsed where the result does not matter.
+    // The configuration may be up to a MiB of JSON, so it is parsed only if the result matters.
     let known: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
     const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
     if (known === undefined && policy.scope === 'device' && dependsOnDpu({ ...common, hasDevice: known, dpu: dpu() })) {
@@ -66,14 +66,14 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
         };
       }
     }
-    // The DPU may have died while the CPUs were cleared.
+    // The DPU may have died in the meantime.
     const late = { ...asked, dpu: dpu() };
     const refusedLate = decideAdd(late);
     if (refusedLate === undefined && question.form !== 'chained' && dependsOnDpu(late)) follow(late, asker);
     return refusedLate;
   };
 
-  /** A delegate runs now; it is cancelled if the DPU dies before the shim disconnects. */
+  /** Tracks a running delegate, which is cancelled if the DPU dies before the shim disconnects. */
   const follow = (question: AddQuestion, asker: Asker) => {
     const one = { question, asker };
     inFlight.add(one);
@@ -101,7 +101,7 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
       metrics.gateSeconds.observe({ verb }, (performance.now() - begun) / 1000);
     },
 
-    /** Call it when the DPU's health has changed: cancels the ADDs that depend on the DPU. @returns how many */
+    /** Call it when the DPU's health has changed: cancels the ADDs that depend on the DPU. @returns their number */
     recheck(): number {
       let aborted = 0;
       for (const one of [...inFlight]) {
@@ -117,10 +117,10 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
   };
 }
 
-/** Milliseconds after which a shim is asked to wait; without an answer it waits for a second. */
+/** Milliseconds after which the agent asks the shim to wait. Without an answer the shim waits for one second. */
 const SOON = 200;
 
-/** Asks the shim to wait if the work takes longer. Most often it does not, and a message saved is a wake-up saved. */
+/** Asks the shim to wait if the work takes longer. Usually it does not, and each message saved is a wake-up saved. */
 async function patiently<T>(asker: Asker, work: Promise<T>): Promise<T> {
   const timer = setTimeout(() => asker.say(WAIT), SOON);
   try {
@@ -130,7 +130,7 @@ async function patiently<T>(asker: Asker, work: Promise<T>): Promise<T> {
   }
 }
 
-/** Meta-plugins pass a delegate its device as `deviceID`, in the configuration itself or in what the runtime adds. */
+/** Whether the configuration, or what the runtime adds to it, contains a device: meta-plugins pass it as `deviceID`. */
 function deviceInConf(text: string): boolean {
   try {
     const conf = JSON.parse(text) as Record<string, unknown> | null;
@@ -141,7 +141,7 @@ function deviceInConf(text: string): boolean {
     )[];
     return places.some((place) => typeof place?.['deviceID'] === 'string' && place['deviceID'] !== '');
   } catch {
-    // The shim has found it to be JSON. Text that only the shim's parser accepts carries no device.
+    // The shim has already accepted it as JSON. Text that only the shim's parser accepts contains no device.
     return false;
   }
 }

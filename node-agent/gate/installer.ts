@@ -19,11 +19,11 @@ import { contentOf, placeFile, removeFile } from './place-file.ts';
 /** Seconds between checks in case an event was lost. */
 const SAFETY = 5;
 /**
- * Seconds between two writes: if another program keeps removing the gate's file, the agent must not fight it at full
- * speed.
+ * Minimum seconds between two writes: if another program keeps removing the gate's file, the agent must not fight it at
+ * full speed.
  */
 const PACE = 1;
-/** Bytes; the shim has 40 kB. */
+/** Bytes. The shim has 40 kB. */
 const MOST_SHIM = 16 * 1024 * 1024;
 
 /** The directories of the gate's files. */
@@ -41,7 +41,7 @@ export interface InstallerDeps extends GatePlaces {
   readonly conflist: ConflistOptions;
   /** The shim's settings, in a file in its own directory. */
   readonly settings: GateSettings;
-  /** Whether the duty removes the configuration when it ends in order. */
+  /** Whether the duty removes the configuration when it ends normally. */
   readonly atEnd: 'remove' | 'keep';
   readonly log: Logger;
   readonly metrics: AgentMetrics;
@@ -50,13 +50,13 @@ export interface InstallerDeps extends GatePlaces {
 }
 
 /**
- * Puts the gate in front of the runtime's primary network and keeps it there. It installs the shim in the plugins'
- * directory and a configuration that sorts first. It writes the configuration again when the primary changes, and
+ * Installs the gate in front of the runtime's primary network and keeps it there. It installs the shim in the plugins'
+ * directory, and a configuration that sorts first. It writes the configuration again when the primary changes, and
  * removes it when the primary is removed. The shim reads its settings from a file in its own directory: anyone who can
  * write there can also replace the shim, and no author of a network configuration can.
  *
- * When the duty ends in order, it removes the configuration, unless the next agent keeps it, and the runtime uses its
- * primary again: an agent that is uninstalled leaves nothing that only the agent could undo. The shim stays, because
+ * When the duty ends normally, it removes the configuration, unless the next agent keeps it, and the runtime uses its
+ * primary again: an uninstalled agent leaves nothing behind that only the agent could undo. The shim stays, because
  * runtimes call a sandbox's plugins again to remove the sandbox; without its configuration nothing else calls it.
  */
 export function createInstaller(deps: InstallerDeps) {
@@ -69,7 +69,7 @@ export function createInstaller(deps: InstallerDeps) {
     const program = contentOf(shim, MOST_SHIM);
     if (program === undefined) throw new Error(`cannot read ${shim}: the agent's image has no shim; check --gate-shim`);
     const own = Buffer.from(formatGateSettings(settings));
-    // Before the program, which would use other settings until then.
+    // Write the settings before the program, which would otherwise run with other settings until then.
     for (const path of settingsFiles(places))
       if (placeFile(path, own, 0o644)) log.info({ path }, 'gate settings written');
     for (const path of [...programs(places), ...interposed(places)])
@@ -82,7 +82,7 @@ export function createInstaller(deps: InstallerDeps) {
     lastProblem = problem;
   };
 
-  /** One check of the directory. @returns seconds until the next, if it had to be postponed */
+  /** Checks the directory once. @returns seconds until the next check, if a write was postponed */
   const look = (now: number): number | undefined => {
     const plan = planConflist(readConfFiles(confDir), conflist);
     if (plan.kind === 'write') {
@@ -103,7 +103,7 @@ export function createInstaller(deps: InstallerDeps) {
   };
 
   return {
-    /** The duty. @throws Error of the system when it cannot write a file */
+    /** The duty. @throws a system error if it cannot write a file */
     async run(signal: AbortSignal): Promise<void> {
       const guard = createGuard();
       let putOff: NodeJS.Timeout | undefined;
@@ -131,7 +131,7 @@ export function createInstaller(deps: InstallerDeps) {
   };
 }
 
-/** Removes the files that an installer has written, including the shim. @returns the paths that existed */
+/** Removes all files that an installer wrote, including the shim. @returns the paths that existed */
 export function uninstall(places: GatePlaces): string[] {
   const paths = [...ownFiles(places.confDir), ...interposed(places), ...programs(places), ...settingsFiles(places)];
   return paths.filter((path) => removeFile(path));
@@ -149,12 +149,12 @@ function programs({ binDir }: GatePlaces): string[] {
   return [join(binDir, GATE_PLUGIN)];
 }
 
-/** One in each directory with the program, the runtime's own directory first. */
+/** The paths of the settings: one in each directory that contains the program, the runtime's own directory first. */
 function settingsFiles({ binDir, interpose: { dir, plugins } }: GatePlaces): string[] {
   return [binDir, ...(plugins.length > 0 ? [dir] : [])].map((directory) => join(directory, GATE_SETTINGS));
 }
 
-/** The primary and the gate's own files. Other files do not matter and are not read. */
+/** Reads the primary's and the gate's own files. Other files do not matter. */
 function readConfFiles(directory: string): ConfFile[] {
   let names: string[];
   try {

@@ -12,10 +12,10 @@ export function contentOf(path: string, most: number): Buffer | undefined {
 }
 
 /**
- * Writes a file in one step, and leaves an identical file alone: a runtime may be reading or executing it.
+ * Writes a file in one step, unless the existing one is identical: a runtime may be reading or executing it.
  *
  * @returns whether anything was written
- * @throws Error of the system
+ * @throws a system error
  */
 export function placeFile(path: string, content: Buffer, mode: number): boolean {
   if (contentOf(path, content.length)?.equals(content)) return false;
@@ -34,7 +34,7 @@ export function placeFile(path: string, content: Buffer, mode: number): boolean 
   return true;
 }
 
-/** Removes a file. @returns whether it existed @throws Error of the system */
+/** Removes a file. @returns whether it existed @throws a system error */
 export function removeFile(path: string): boolean {
   if (!existsSync(path)) return false;
   rmSync(path, { force: true });

@@ -6,16 +6,18 @@ import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { CHECKPOINT_FILE, type CheckpointEntry, MOST_CHECKPOINT, parseCheckpoint } from '../assignments/checkpoint.ts';
 import { readBounded } from '../files/bounded-file.ts';
 
-/** Seconds for the kubelet to list the devices of a pod. With the 2 s of a vacate the shim waits 2.5 s in all. */
+/**
+ * Deadline in seconds for the kubelet's list of a pod's devices. Including the 2 s of a vacate, the shim waits 2.5 s.
+ */
 const KUBELET_DEADLINE = 0.4;
 
-/** Concurrent queries to the kubelet: each answer lists every pod of the node and may have megabytes. */
+/** Maximum concurrent queries to the kubelet: each answer lists every pod of the node and may have megabytes. */
 const MOST_QUESTIONS = 16;
 
 /**
- * The CPUs that a pod owns exclusively. The kubelet writes them into its state file before it calls the runtime, so the
- * file is read again: the event of that write may still be pending. If the file cannot be read, the last known CPUs
- * count.
+ * Returns the CPUs that a pod owns exclusively. The kubelet writes them into its state file before it calls the
+ * runtime, so the file is read again: the event of that write may still be pending. If the file cannot be read, the
+ * last known CPUs are used.
  *
  * @param known the last known assignments
  */

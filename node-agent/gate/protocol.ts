@@ -14,7 +14,7 @@ export interface Question {
   readonly conf: string;
 }
 
-/** Bytes; the shim itself refuses longer ones. */
+/** Bytes. The shim itself refuses a longer environment. */
 const MOST_ENVIRONMENT = 64 * 1024;
 const MOST_CONF = 1024 * 1024;
 const LONGEST_HEAD = 128;
@@ -23,7 +23,7 @@ const HEAD = /^plumbline-gate\/1 ([A-Z]{1,8}) (chained|wrapper|interposer) (\d{1
 /** The bytes are not a request of this agent's shim. */
 export class ProtocolError extends Error {}
 
-/** The first line: the verb, and how many bytes follow. */
+/** The first line: the verb and the number of bytes that follow. */
 interface Head {
   readonly verb: Verb;
   readonly form: Question['form'];
@@ -47,7 +47,7 @@ export interface QuestionReader {
 export function createQuestionReader(): QuestionReader {
   let head: Head | undefined;
   let bytes: Buffer = Buffer.alloc(0);
-  /** The bytes of `bytes` that have arrived. */
+  /** Number of bytes in `bytes` that have arrived. */
   let length = 0;
 
   const take = (chunk: Buffer): void => {
@@ -107,7 +107,7 @@ export const ALLOW = 'allow\n';
 /** Announces that the answer takes longer, up to two and a half seconds after the request. */
 export const WAIT = 'wait\n';
 
-/** Bytes; the shim has a buffer of two kilobytes. */
+/** Bytes. The shim has a buffer of two kilobytes. */
 const LONGEST_MESSAGE = 1500;
 
 /** @returns a refusal in wire format; a message that is too long is cut at a character */

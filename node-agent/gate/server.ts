@@ -15,15 +15,15 @@ export interface Asker {
   readonly gone: AbortSignal;
 }
 
-/** Limits of the server. It closes the connection of a shim beyond them, which then uses the state file. */
+/** Limits of the server. It closes the connection of a shim that exceeds them; the shim then uses the state file. */
 export interface GateLimits {
   /** Connections, including ADDs whose delegate runs. */
   readonly connections: number;
   /** Requests in progress. */
   readonly questions: number;
-  /** Bytes of requests that are being read or answered. */
+  /** Bytes of all requests that are being read or answered. */
   readonly bytes: number;
-  /** Seconds within which a shim must have sent its request, from the connection on. */
+  /** Seconds from the connection within which a shim must have sent its request. */
   readonly questionWithin: number;
 }
 
@@ -38,7 +38,7 @@ export interface GateServerDeps {
   readonly limits?: Partial<GateLimits>;
 }
 
-/** One for all: creating it costs more than the rest of closing a connection. */
+/** Shared by all connections: creating an error costs more than the rest of closing a connection. */
 const GONE = new Error('the CNI plugin disconnected');
 
 /** The agent's side of the gate: a unix socket that only root may connect to. */
@@ -62,7 +62,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
     const gone = new AbortController();
     const reader = createQuestionReader();
     let own = 0;
-    /** The bytes of this connection; the count only grows until its release. */
+    /** Reserves bytes for this connection; the number only grows until its release. */
     const hold = (size: number) => {
       held += size - own;
       own = size;
@@ -80,7 +80,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
       problems.met(problem, 'closed a gate connection; the CNI plugin uses the state file');
       socket.destroy();
     };
-    // From the connection on, not from the last byte: sending one byte at a time gains no time.
+    // Counted from the connection, not from the last byte: sending one byte at a time gains no time.
     const deadline = setTimeout(() => socket.destroy(), questionWithin * 1000);
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
@@ -95,7 +95,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
         if (held > bytes) return refuse(`concurrent requests have more than ${bytes} bytes`);
         if (question === undefined) return;
         socket.off('data', read);
-        // The shim sends nothing more; the end of the connection shows that it has gone.
+        // The shim sends nothing more. Keep reading to detect its disconnection.
         socket.resume();
         clearTimeout(deadline);
         if (answering >= questions) return refuse(`more than ${questions} concurrent requests`);

@@ -7,7 +7,7 @@ const absolute = z.string().startsWith('/', 'expected an absolute path');
 /** A path that the CNI plugin reads from its settings without unescaping. */
 const plain = absolute.regex(/^[^"\\\p{Cc}]*$/u, 'remove the quote, backslash or control character');
 
-/** Members of a list, at most: the state file holds the namespaces, and the CNI plugin reads 16 KiB of it. */
+/** Maximum members of a list: the state file contains the namespaces, and the CNI plugin reads 16 KiB of it. */
 const MOST_MEMBERS = 128;
 
 /** A comma-separated list; empty text is an empty list. */
@@ -29,7 +29,7 @@ const plugins = list(
     .refine((name) => name !== GATE_PLUGIN),
 );
 
-/** The CNI plugin has the same values compiled in. */
+/** These defaults are compiled into the CNI plugin, too. */
 const SOCKET = '/run/plumbline/gate.sock';
 const STATE = '/run/plumbline/gate.state';
 
@@ -112,7 +112,7 @@ interface GateChoice {
   readonly cniConfDir?: string | undefined;
 }
 
-/** Rules between the gate's settings. @returns what is wrong */
+/** Checks the gate's settings against each other. @returns the problem, or undefined */
 export function checkGate({ gate, cniConfDir }: GateChoice): string | undefined {
   if (gate === 'remove' && cniConfDir === undefined)
     return '--gate remove needs --cni-conf-dir: name the directory where the gate is installed';

@@ -7,8 +7,9 @@ import { readBounded } from '../files/bounded-file.ts';
 import { machineSeconds } from '../processes/machine.ts';
 
 /**
- * Replaces the state file in one step: a reader sees the old content or the new one, never a part. @throws Error of the
- * system
+ * Replaces the state file in one step: a reader sees the old content or the new one, never a part.
+ *
+ * @throws a system error
  */
 export function writeGateState(path: string, state: GateState): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
@@ -17,7 +18,7 @@ export function writeGateState(path: string, state: GateState): void {
   renameSync(temporary, path);
 }
 
-/** Bytes; the shim reads less than 16 KiB of it. */
+/** Bytes. The shim reads less than 16 KiB of it. */
 const MOST_STATE = 64 * 1024;
 
 const stored = z.object({
@@ -31,8 +32,8 @@ const stored = z.object({
 });
 
 /**
- * What an earlier process of this agent observed of the lease, if the machine has not been restarted since. Without it
- * a restarted agent would consider a live DPU as never seen alive.
+ * Reads the observation of the Lease by an earlier process of this agent, unless the machine has been restarted since.
+ * Without it, a restarted agent would report a live DPU as never seen alive.
  *
  * @param now seconds of CLOCK_MONOTONIC
  */

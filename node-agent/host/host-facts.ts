@@ -13,7 +13,7 @@ export interface HostFacts {
   readonly isolated: CpuSet;
 }
 
-/** Reads the host once. It does not remember a failure, so a duty that runs again reads again. */
+/** Reads the host once. It does not cache a failure, so a restarted duty reads again. */
 export function createHostFacts(sysfsRoot: string, log: Logger) {
   let known: HostFacts | undefined;
   let reading: Promise<HostFacts> | undefined;

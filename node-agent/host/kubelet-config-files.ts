@@ -4,9 +4,9 @@ import { readBoundedAsync } from '../files/bounded-file.ts';
 import { MOST_YAML } from '../files/bounded-yaml.ts';
 import { isKubeconfig, type KubeletConfig, KubeletConfigError, kubeletConfigOf, parseYaml } from './kubelet-config.ts';
 
-/** Bytes of a file, equal to the limit of YAML in characters. */
+/** Maximum bytes of a file, equal to the limit of YAML in characters. */
 const MOST_CONFIG = MOST_YAML;
-/** Files and directories below the kubelet's --config-dir. */
+/** Maximum files and directories below the kubelet's --config-dir. */
 const MOST_ENTRIES = 256;
 
 /** The result for one candidate file. */
@@ -68,7 +68,9 @@ async function withDropIns(document: unknown, directory: string): Promise<{ merg
 }
 
 /**
- * Reads entries one by one, so that a directory of millions costs no more than the limit. @throws KubeletConfigError
+ * Reads entries one by one, so that a directory of millions costs no more than the limit.
+ *
+ * @throws KubeletConfigError
  */
 async function dropInNames(directory: string): Promise<string[]> {
   const names: string[] = [];
@@ -80,7 +82,7 @@ async function dropInNames(directory: string): Promise<string[]> {
   return names;
 }
 
-/** The order of Go's WalkDir: by the names of the directories on the path, then of the file. */
+/** The order of Go's WalkDir: by the names of the directories on the path, then by the name of the file. */
 function byWalk(a: string, b: string): number {
   const [one, other] = [a, b].map((path) => path.replaceAll('/', '\0')) as [string, string];
   return one < other ? -1 : Number(one > other);

@@ -10,17 +10,17 @@ export interface KubeletConfigReading {
 }
 
 export interface KubeletConfigSources {
-  /** Queries the running kubelet; undefined where that is off. @throws Error with the reason */
+  /** Queries the running kubelet; undefined if that is disabled. @throws Error with the reason */
   readonly configz?: (() => Promise<KubeletConfig>) | undefined;
   /** Identifies one run of the kubelet. */
   readonly generation?: (() => string) | undefined;
-  /** Candidate files; the first KubeletConfiguration among them counts. */
+  /** Candidate files; the first KubeletConfiguration among them is used. */
   readonly candidates: readonly string[];
   /** The kubelet's --config-dir. */
   readonly dropIns?: string | undefined;
 }
 
-/** Seconds until the next query after a kubelet refused or did not answer, at first and at most. */
+/** Seconds until the next query after a kubelet refused or did not answer: initially and at most. */
 const REFUSED_FOR = { first: 5, most: 60 };
 
 /**

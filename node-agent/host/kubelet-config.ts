@@ -19,9 +19,9 @@ const options = z
 const quantity = z.union([text, z.number().transform(String)]);
 const limits = z.record(text, quantity).refine((all) => Object.keys(all).length <= MOST_OPTIONS, few(MOST_OPTIONS));
 
-/** Characters of a CPU list. */
+/** Maximum characters of a CPU list. */
 const LONGEST_LIST = 32 * 1024;
-/** Pods of a node; each network has a device for each of them. */
+/** Maximum pods of a node; each network has a device for each of them. */
 const MOST_PODS = 10_000;
 
 /** The CPU and memory settings of a KubeletConfiguration, with the kubelet's own defaults for absent fields. */

@@ -8,7 +8,7 @@ import { PlumblineError } from '../../model/errors.ts';
 import { readBoundedAsync } from '../files/bounded-file.ts';
 import { type KubeletConfig, kubeletConfigOf } from './kubelet-config.ts';
 
-/** Reading the kubelet's /configz failed: it is forbidden, or another program or none answers there. */
+/** Reading the kubelet's /configz failed: access is forbidden, or another program or none answers there. */
 export class ConfigzError extends PlumblineError {
   constructor(endpoint: string, why: string, options?: ErrorOptions) {
     super('configz', `https://${endpoint}/configz: ${why}`, options);
@@ -19,9 +19,9 @@ export class ConfigzError extends PlumblineError {
 const CERTIFICATES = ['pki/kubelet-server-current.pem', 'pki/kubelet.crt'];
 /** Seconds. */
 const DEADLINE = 3;
-/** Characters of an error. */
+/** Maximum length of an error, in characters. */
 const LONGEST_WHY = 300;
-/** Bytes of the answer, and of a file with a certificate. */
+/** Maximum bytes of the answer, and of a file with a certificate. */
 const LARGEST = 256 * 1024;
 const LARGEST_PEM = 64 * 1024;
 
@@ -89,8 +89,8 @@ async function knownCertificates(kubeletDir: string): Promise<X509Certificate[]>
 function connectTo(endpoint: string, signal: AbortSignal): Promise<TLSSocket> {
   const { hostname: host, port } = new URL(`https://${endpoint}`);
   return new Promise((resolve, reject) => {
-    // The chain proves nothing here, because kubelets sign their own certificates; the caller compares the certificate
-    // itself.
+    // Verifying the chain proves nothing here, because kubelets sign their own certificates; the caller compares the
+    // certificate itself.
     const socket = connect({ host, port: Number(port || 443), rejectUnauthorized: false }, () => resolve(socket));
     socket.once('error', reject);
     signal.addEventListener('abort', () => socket.destroy(new Error(`no answer in ${DEADLINE} s`)), { once: true });

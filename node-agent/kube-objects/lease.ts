@@ -15,7 +15,7 @@ export interface LeaseName {
 export interface NewLease {
   readonly owner: LeaseOwner;
   readonly holder: string;
-  /** Seconds, as an integer, that a renewal is valid. */
+  /** Seconds that a renewal is valid, as an integer. */
   readonly duration: number;
   readonly renewTime?: string;
 }

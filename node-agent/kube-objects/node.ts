@@ -17,7 +17,7 @@ export interface NodeIdentity {
   readonly name: string;
   readonly uid: string;
   readonly kubeletVersion: string | undefined;
-  /** Pods that its kubelet accepts. */
+  /** Maximum pods of the kubelet. */
   readonly maxPods: number | undefined;
   /** Names of its present and former resources, including devices. */
   readonly resources: readonly string[];
@@ -41,7 +41,7 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
   };
 }
 
-/** Makes Kubernetes delete an object after the node. Deleting a node does not wait for what it owns. */
+/** Makes Kubernetes delete an object after the node. Deleting a node does not wait for the objects that it owns. */
 export function ownedBy({ name, uid }: Pick<NodeIdentity, 'name' | 'uid'>) {
   return { apiVersion: 'v1', kind: 'Node', name, uid, controller: true, blockOwnerDeletion: false };
 }

@@ -1,8 +1,8 @@
 import { nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
 
-/** Creates renewTimes that always increase, even if the clock was set back: observers detect changes. */
+/** Creates renewTimes that always increase, even if the clock is set back: observers detect changes. */
 export interface Renewals {
-  /** Continues after a renewal that was read, for a restarted process. */
+  /** Continues after a renewTime that was read, for a restarted process. */
   seen(renewTime: string | null | undefined): void;
   next(): string;
 }

@@ -1,4 +1,4 @@
-/** The duties that failed and wait for a restart, and the listeners. */
+/** The failed duties that wait for a restart, and the listeners. */
 export interface Failures {
   /** The duties' names. */
   readonly current: ReadonlySet<string>;

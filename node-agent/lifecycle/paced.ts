@@ -9,7 +9,7 @@ export interface Paced {
 
 export interface PacedOptions {
   readonly work: () => void;
-  /** Seconds from a request to the work, at least. */
+  /** Minimum seconds from a request to the work. */
   readonly settle: number;
   /** The pause after a run, as a multiple of the run's duration. */
   readonly rest: number;

@@ -28,7 +28,7 @@ export interface NetworksView {
 
 /** Physnets that a node can report: each is a resource of the kubelet with its own socket. */
 export const MOST_PHYSNETS = 256;
-/** Texts of one kind in a view, and characters of each: they contain names from the switch and the map. */
+/** Maximum texts of one kind in a view, and characters of each: they contain names from the switch and the map. */
 const MOST_TEXTS = 32;
 const LONGEST_TEXT = 400;
 
@@ -68,7 +68,7 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
   const { override, fault, isKept } = map;
   const problems: NetworksView['problems'][number][] = [];
   const mapFault = fault?.reason === 'InvalidMap' ? mapFaultText(fault.message, isKept) : undefined;
-  // It is unknown which of the discovered networks the map should correct.
+  // Without the map it is unknown which of the discovered networks to override.
   if (fault !== undefined && !isKept) {
     const problem = { reason: fault.reason, message: cut(fault.message, LONGEST_TEXT) };
     return { ...UNKNOWN_NETWORKS, pmdCpus, problems: [problem], mapFault };
@@ -119,9 +119,7 @@ function isMapped(map: NodeNetworks | undefined, network: NetworkName): boolean 
   return network === undefined ? map?.tunnel !== undefined : map?.physnets.has(network) === true;
 }
 
-/**
- * Leaves out a physnet whose name does not fit a resource, since no pod can request it, and physnets beyond the limit.
- */
+/** Removes a physnet whose name does not fit a resource, since no pod can request it, and physnets beyond the limit. */
 function withResourceNames(networks: NodeNetworks, problems: NetworksView['problems'][number][]): NodeNetworks {
   const physnets = new Map<string, CpuSet>();
   const leftOut: string[] = [];
@@ -149,7 +147,7 @@ function describeDrift({ physnet, mapped, discovered }: Drift): string {
   return `${what}: the map says ${place(mapped)}, it ${there}`;
 }
 
-/** Packets of a port whose NUMA node has no polling CPU cross NUMA nodes, wherever the VM's CPUs are. */
+/** Polled networks on a NUMA node without a polling CPU: their packets cross NUMA nodes, wherever the VM's CPUs are. */
 function unpolledNetworks(
   { physnets, tunnel }: NodeNetworks,
   polled: ReadonlySet<NetworkName>,

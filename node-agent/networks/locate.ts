@@ -7,7 +7,7 @@ import type { SwitchConfig, SwitchInterface } from './switch-config.ts';
 /** A physnet by its name; the tunnel is undefined. */
 export type NetworkName = string | undefined;
 
-/** Devices that a doubt names. */
+/** Maximum number of devices in a doubt. */
 const NAMED = 8;
 const LONGEST_NAME = 63;
 
@@ -18,7 +18,7 @@ export interface FoundNetworks {
   readonly down: ReadonlySet<NetworkName>;
   /** Physnets that a poll mode driver must poll. */
   readonly polled: ReadonlySet<NetworkName>;
-  /** What is unknown about a network, and why; for people. */
+  /** Unknown properties of networks, and the reasons; for display. */
   readonly doubts: readonly Doubt[];
 }
 
@@ -101,7 +101,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
   return { networks: { physnets, tunnel }, down, polled, doubts };
 }
 
-/** Leaves out ports of guests. If any uplink is hardware, it also leaves out uplinks that are not hardware. */
+/** Skips ports of guests. If any uplink is hardware, it also skips the uplinks that are not. */
 function bridgeUplinks(interfaces: readonly SwitchInterface[], parts: LocateParts): Uplink[] {
   const uplinks = interfaces.flatMap((one): Uplink[] => {
     if (one.kind === 'system') {
@@ -114,14 +114,16 @@ function bridgeUplinks(interfaces: readonly SwitchInterface[], parts: LocatePart
   return hardware.length > 0 ? hardware : uplinks;
 }
 
-/** The switch's link state is newer than the discovery; without it the kernel decides. */
+/** Uses the switch's link state, which is newer than the discovery, or else the kernel's. */
 function kernelUplink(name: string, linkUp: boolean | undefined, { sysfsRoot }: LocateParts): Uplink {
   return { name, place: placeOfNic(sysfsRoot, name), up: linkUp ?? hasCarrier(sysfsRoot, name), dpdk: false };
 }
 
 const PCI_ADDRESS = /^(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i;
 
-/** By PCI address, otherwise by what DPDK found. A representor is a guest's port: undefined. */
+/**
+ * Locates a DPDK port by its PCI address, or else by what DPDK reports. Undefined for a representor: a guest's port.
+ */
 function dpdkPlace({ name, devargs = '', numaId }: SwitchInterface, { sysfsRoot }: LocateParts): NicPlace | undefined {
   const [device = '', ...options] = devargs.split(',');
   if (options.some((option) => option.startsWith('representor='))) return undefined;

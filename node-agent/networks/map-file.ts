@@ -6,7 +6,7 @@ import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 
 /** Bytes; a ConfigMap has at most a MiB, and a map a line for each network. */
 const MOST_MAP = 256 * 1024;
-/** Characters of an error that may quote the file. */
+/** Maximum length of an error, which may quote the file, in characters. */
 const LONGEST_WHY = 300;
 
 /**

@@ -14,20 +14,20 @@ export interface LastMap {
 }
 
 export interface MapInUse {
-  /** The override of the discovered networks; undefined: none. */
+  /** The override of the discovered networks; undefined if there is none. */
   readonly override: NodeNetworks | undefined;
-  /** Why the present map is unusable. */
+  /** Why the current map is unusable. */
   readonly fault: { readonly reason: 'InvalidMap' | 'NodeUnknown'; readonly message: string } | undefined;
-  /** Whether the override comes from the present map, or from the last good one. */
+  /** Whether the override comes from the last good map instead of the current one. */
   readonly isKept: boolean;
-  /** What to remember: the map is good. */
+  /** The entry to remember, if the current map is good. */
   readonly good: LastMap | undefined;
 }
 
 export interface MapSources {
-  /** Undefined: no map is configured. */
+  /** Undefined if no map is configured. */
   readonly map: NetworkMap | Error | undefined;
-  /** Undefined: the map selects nodes by labels, and the node's labels are unknown. */
+  /** Undefined if the map selects nodes by labels and the node's labels are unknown. */
   readonly labels: Readonly<Record<string, string>> | undefined;
   /** NUMA nodes of this host. */
   readonly cells: CpuSet;
@@ -55,9 +55,9 @@ export function mapInUse({ map, labels, cells, last }: MapSources): MapInUse {
 }
 
 /**
- * Remembers the last good map, also in a file, and returns what is in use.
+ * Remembers the last good map, also in a file, and determines which one is in use.
  *
- * @returns a function to call with the present map
+ * @returns a function to call with the current map
  */
 export function createMapMemory(file: LastMapFile, log: Logger): (sources: Omit<MapSources, 'last'>) => MapInUse {
   let last: LastMap | undefined;
@@ -94,12 +94,12 @@ function lastMapText({ networks }: LastMap): string {
 /** Keeps the last good map across restarts of the agent: agents restart more often than people repair maps. */
 export interface LastMapFile {
   /**
-   * Undefined where nothing was saved, or the saved map does not fit this host.
+   * Undefined if nothing was saved, or the saved map does not fit this host.
    *
    * @param cells NUMA nodes of this host
    */
   load(cells: CpuSet): LastMap | undefined;
-  /** @throws the system's error */
+  /** @throws a system error */
   save(last: LastMap): void;
 }
 

@@ -20,7 +20,7 @@ import { type SwitchConfig, switchConfig } from './switch-config.ts';
 export const OVSDB_SOCKET = 'db.sock';
 
 /**
- * Seconds in which changes of the switch's configuration are collected into one read. Setting a bridge up takes
+ * Seconds in which changes of the switch's configuration are collected into one read: setting up a bridge takes
  * several.
  */
 const SETTLE = 0.05;
@@ -33,11 +33,11 @@ const LABELS = 60;
 
 export interface Networks {
   view(): NetworksView;
-  /** Whether every source was read once: until then, missing networks may still appear. */
+  /** Whether every source has been read once. Until then, missing networks may still appear. */
   readonly known: boolean;
   /** Calls the listener after each change. @returns a function that stops the calls */
   subscribe(listener: () => void): () => void;
-  /** The duty. A restart of the duty keeps what it has found. */
+  /** The duty. A restart of the duty keeps the networks that it found. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
   let view = UNKNOWN_NETWORKS;
   let shown = '';
   let known = false;
-  /** The present content of the database, and the result of the last read after a change. */
+  /** The current content of the database, and the result of the last read after a change. */
   let tables: Tables | undefined;
   let config: SwitchConfig | undefined;
   let found: FoundNetworks | undefined;
@@ -141,7 +141,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
       if (file !== undefined) {
         const path = dirname(file);
         const onChange = (name: string | undefined) => {
-          // A mounted ConfigMap changes by renaming the directory that the file's link leads through.
+          // A mounted ConfigMap changes when the directory that the file's link leads through is renamed.
           if (name !== undefined && name !== basename(file) && !name.startsWith('..')) return;
           readMap();
           looks.soon();
@@ -176,7 +176,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
   };
 }
 
-/** All parts of a view that its users may act on, as one text. */
+/** All parts of a view that its users may act on, as one text to compare. */
 function describe({ networks, down, pmdCpus, problems, mapFault, drift, unpolled }: NetworksView): string {
   const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
   const tunnel = networks.tunnel?.toString() ?? null;
@@ -196,7 +196,7 @@ function say(log: Logger, { networks, down, pmdCpus, problems, mapFault, drift, 
 function hostAddresses(): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (const [name, addresses] of Object.entries(networkInterfaces())) {
-    // A label, eth0:1, belongs to the interface before its colon.
+    // A label such as eth0:1 belongs to the interface before its colon.
     for (const { address } of addresses ?? []) names.set(address, name.split(':')[0] ?? name);
   }
   return names;

@@ -23,21 +23,21 @@ export interface SwitchBridge {
   readonly interfaces: readonly SwitchInterface[];
 }
 
-/** Limits of the part of a configuration that is read. The rest is left out, and a problem reports that. */
+/** Limits of the configuration that is read. The rest is skipped, and a problem reports that. */
 const MOST_BRIDGES = 1024;
-/** Ports of a bridge that may be uplinks: each needs a read of sysfs. */
+/** Maximum ports of a bridge that may be uplinks: each needs a read of sysfs. */
 const MOST_PORTS = 256;
 const MOST_PHYSNETS = 256;
 const MOST_ADDRESSES = 16;
-/** Characters of `ovn-bridge-mappings` and of `ovn-encap-ip`, and of the mask with the most possible CPUs. */
+/** Maximum characters of `ovn-bridge-mappings` and `ovn-encap-ip`, and of a mask with the highest possible CPU. */
 const LONGEST_LIST = 32 * 1024;
 const LONGEST_MASK = 20_000;
-/** Characters of a name (DPDK ports have longer names than the kernel's) and of a device's arguments. */
+/** Maximum characters of a name (DPDK ports have longer names than the kernel's) and of a device's arguments. */
 const LONGEST_NAME = 63;
 const LONGEST_DEVARGS = 1024;
 /** The highest id of a NUMA node that DPDK can report. */
 const HIGHEST_CELL = 1023;
-/** Faulty pairs that a problem names. */
+/** Maximum number of faulty pairs in a problem. */
 const NAMED = 4;
 
 /** The networks and polling threads in Open vSwitch's configuration. */

@@ -37,7 +37,7 @@ export interface FoundProcesses {
   readonly missing: readonly MissingDaemon[];
   /** Whether the processes changed since the last search. */
   readonly changed: boolean;
-  /** Whether it is still open that a parent is a monitor: that is decided soon, and no event reports it. */
+  /** Whether a parent may still turn out to be a monitor. That is decided soon, and no event reports it. */
   readonly isStarting: boolean;
 }
 
@@ -54,15 +54,15 @@ export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
 }
 
 export interface DaemonFinder {
-  /** A search that costs one call for each pidfile and process where neither has changed since the last. */
+  /** Finds the processes. If nothing changed, it costs one system call for each pidfile and process. */
   find(): FoundProcesses;
-  /** Whether the pidfiles are those of the last search: one call for each. It does not check the processes. */
+  /** Whether the pidfiles are unchanged since the last search, at one call each. It does not check the processes. */
   isAsFound(): boolean;
 }
 
 /**
- * The same for repeated searches. A monitor whose daemon is down stays known, because the next daemon will be its
- * child. A monitor first seen while its daemon is down is found by the process id in its command line.
+ * Finds the same in repeated searches. It remembers a monitor whose daemon is down, because the next daemon will be its
+ * child. It finds a monitor first seen while its daemon is down by the process id in its command line.
  */
 export function createDaemonFinder(rundir: string): DaemonFinder {
   const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name));
@@ -81,9 +81,9 @@ export function createDaemonFinder(rundir: string): DaemonFinder {
 }
 
 function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
-  /** The pidfile of the processes, or its absence; undefined where another search may find more. */
+  /** The pidfile of the last search, or its absence; undefined if another search may find more. */
   let before: { readonly pidfile: Stats | undefined } | undefined;
-  /** The process id of a daemon that is down and whose monitor was searched for. */
+  /** The process id of a daemon that is down and whose monitor has been searched for. */
   let searched: number | undefined;
   let identities: readonly (number | undefined)[] = [];
   let processes: readonly OvsProcess[] = [];
@@ -126,13 +126,13 @@ function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
   };
 }
 
-/** Bytes of a pidfile; its directory is writable for Open vSwitch's own user. */
+/** Maximum bytes of a pidfile. Open vSwitch's own user can write to its directory. */
 const MOST_PIDFILE = 64;
 
 /**
- * The process id in a pidfile.
+ * Reads the process id from a pidfile.
  *
- * @throws Error if it has none, or the system's error
+ * @throws Error if it contains none, or a system error
  */
 export function readPid(file: string): number {
   const text = readBounded(file, MOST_PIDFILE).trim();
@@ -182,8 +182,8 @@ function statOf(file: string): Stats | undefined {
 interface Parent {
   readonly monitor: OvsProcess | undefined;
   /**
-   * Whether that is final: a starting monitor or a detaching parent runs the same program and has not set its title
-   * yet.
+   * Whether the result is final. A starting monitor or a detaching parent runs the same program and has not set its
+   * title yet.
    */
   readonly isKnown: boolean;
 }
@@ -191,9 +191,9 @@ interface Parent {
 const titleOf = (name: OvsDaemonName): string => `${name}: monitoring pid `;
 
 /**
- * The parent that monitors a daemon started with --monitor. It shows its purpose in its command line, but only after
- * its daemon has written the pidfile; until then it has its program's name, then `monitor`. Source:
- * fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
+ * Finds the parent that monitors a daemon started with --monitor. The monitor shows its purpose in its command line,
+ * but only after its daemon has written the pidfile. Until then, the command line is the program's name, then
+ * `monitor`. Source: fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
  */
 function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   const parent = parentOf(pid);

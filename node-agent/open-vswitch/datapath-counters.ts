@@ -4,11 +4,11 @@ export interface DatapathCounters {
   readonly datapath: string;
   /** Packets that matched no flow and went to ovs-vswitchd. */
   readonly upcalls: number | undefined;
-  /** Packets for ovs-vswitchd that were dropped because no handler took them in time. */
+  /** Packets for ovs-vswitchd that were dropped because no handler received them in time. */
   readonly lost: number | undefined;
-  /** Flows at present. */
+  /** The current number of flows. */
   readonly flows: number | undefined;
-  /** Packets that its ports dropped, received and sent. */
+  /** Packets that the ports dropped, received and sent. */
   readonly dropped: { readonly rx: number; readonly tx: number };
 }
 
@@ -20,11 +20,9 @@ interface Reading {
   dropped: { rx: number; tx: number };
 }
 
-/**
- * Characters that are read: a node with a thousand ports has half a million. Of a longer text the beginning is read.
- */
+/** Maximum characters to parse; the rest is ignored. A node with a thousand ports has half a million. */
 const MOST_CHARACTERS = 4 * 1024 * 1024;
-/** Datapaths, each a label of metrics: a host has one or two. And characters of a name, and digits of a number. */
+/** Maximum datapaths, each a label of metrics (a host has one or two); characters of a name; digits of a number. */
 const MOST_DATAPATHS = 8;
 const LONGEST_NAME = 64;
 const MOST_DIGITS = 15;
@@ -68,7 +66,7 @@ function readLine(line: string, into: Reading): void {
   }
 }
 
-/** The digits after a name; a question mark means that the datapath does not know the number. */
+/** The digits after a name; a question mark means that the datapath does not report the number. */
 function numberIn(line: string, name: string): number | undefined {
   const at = line.indexOf(name);
   if (at < 0) return undefined;

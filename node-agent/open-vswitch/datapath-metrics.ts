@@ -27,7 +27,7 @@ export function registerDatapathMetrics(registry: Registry, deps: DatapathMetric
   const problems = createProblemLog(deps.log);
   const ask = cached(() => askDatapaths(deps.rundir));
   let filling: Promise<void> | undefined;
-  /** Fills all of them. Each gauge waits for it, since the registry collects them concurrently. */
+  /** Sets all metrics. Each gauge waits for it, since the registry collects them concurrently. */
   const collect = async (): Promise<void> => {
     filling ??= fill().finally(() => {
       filling = undefined;

@@ -1,12 +1,10 @@
 import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { cut } from '../../model/brief.ts';
 
-/**
- * Seconds in which the same message is sent once, whatever numbers are in it: a node in trouble must not overload etcd.
- */
+/** Seconds in which a message is sent only once, whatever its numbers: a node in trouble must not overload etcd. */
 const SAME_WITHIN = 600;
 
-/** Different Events that are remembered, and characters of one. The oldest is forgotten first. */
+/** Maximum number of remembered Events, and characters of each. The oldest is forgotten first. */
 const REMEMBERED = 128;
 const LONGEST = 1024;
 
@@ -14,13 +12,13 @@ const LONGEST = 1024;
 export interface AffinityEvents {
   enabled(enablerFile: string): void;
   disabled(): void;
-  /** Not every thread is on its CPUs. */
+  /** Some threads are not on their CPUs. */
   incomplete(problems: readonly string[]): void;
-  /** Another process sets the threads' CPUs too. */
+  /** Another process also sets the threads' CPUs. */
   contended(problem: string): void;
-  /** The CPUs stay as they are, since their owners are unknown. */
+  /** The CPUs stay as they are because their owners are unknown. */
   held(problems: readonly string[]): void;
-  /** A container's start was refused, since threads stayed on its CPUs. */
+  /** A container's start was refused because threads stayed on its CPUs. */
   notVacated(problem: string): void;
 }
 
@@ -34,7 +32,7 @@ export interface AffinityEventsDeps {
 /** Creates the reporter for one node. */
 export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps): AffinityEvents {
   const told = new Map<string, number>();
-  // Events on nodes use the node's name as the uid, as the kubelet's do: `kubectl describe node` looks for that.
+  // Events on nodes use the node's name as the uid, like the kubelet's: `kubectl describe node` searches for it.
   const node = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
 
   const warn = (reason: string, whole: string) => {

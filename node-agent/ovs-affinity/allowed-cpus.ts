@@ -5,21 +5,21 @@ import type { AssignmentsView } from '../assignments/view.ts';
 export interface LeftOut {
   /** CPUs of poll mode drivers, by their threads and by `pmd-cpu-mask`. */
   readonly pmd: CpuSet;
-  /** CPUs of isolcpus, if the setting leaves them out; no scheduler spreads threads over them. */
+  /** CPUs of isolcpus, if the setting excludes them; the kernel does not balance threads across them. */
   readonly isolated: CpuSet;
   /** CPUs promised to a container that is about to start, even before the view shows it. */
   readonly vacated: CpuSet;
 }
 
-/** The CPUs that Open vSwitch may use, or undefined where unknown; and the reasons, for people. */
+/** The CPUs that Open vSwitch may use, or undefined if unknown; and the reasons, for display. */
 export interface AllowedCpus {
   readonly cpus: CpuSet | undefined;
   readonly why: readonly string[];
 }
 
 /**
- * The free CPUs without those left out. It leaves out isolated CPUs and those of poll mode drivers only where others
- * remain: a switch without any CPU would be worse than one on CPUs that should be quiet.
+ * Returns the free CPUs except those left out. It leaves out isolated CPUs and those of poll mode drivers only if
+ * others remain: a switch without any CPU would be worse than one on CPUs that should be quiet.
  */
 export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): AllowedCpus {
   const why: string[] = [];
@@ -46,7 +46,7 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
 /** The CPUs to use now, and the CPUs to take later. */
 export interface Step {
   readonly now: CpuSet;
-  /** The set to grow to, when it is larger than `now`. */
+  /** The set to grow to, if it is larger than `now`. */
   readonly later: CpuSet | undefined;
 }
 

@@ -2,25 +2,25 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import type { ContainerCpus } from '../processes/cgroup-tree.ts';
 
-/** Seconds until the next check of CPUs that running containers hold although the kubelet calls them free. */
+/** Seconds until the next check of CPUs that running containers hold although the kubelet reports them as free. */
 const AGAIN = 10;
-/** Seconds that formerly owned CPUs are left alone where no cgroup shows whether the owner has ended. */
+/** Seconds that formerly owned CPUs stay unused if no cgroup shows whether their owner has ended. */
 const UNCONFIRMED_FOR = 60;
 
 /**
- * Checks with the kernel whether CPUs that the kubelet calls free are free. A kubelet that restarts, or that lost its
- * state, lists no pods for a while, or permanently, and writes a checkpoint in which all CPUs are shared; its
+ * Checks with the kernel whether CPUs that the kubelet reports as free are free. A kubelet that restarts or that lost
+ * its state lists no pods, for a while or permanently, and writes a checkpoint in which all CPUs are shared, while its
  * containers keep running.
  */
 export interface Confirmation {
-  /** Records who owns what. Call it with each view. */
+  /** Records the owners. Call it with each view. */
   see(view: AssignmentsView): void;
   /**
-   * Those of the CPUs that a running container is confined to, or, where that is not visible, that had an owner
-   * recently.
+   * Returns those of the CPUs that a running container is confined to. Where that is not visible, it returns those that
+   * had an owner recently.
    */
   held(cpus: CpuSet, view: AssignmentsView): CpuSet;
-  /** Whether CPUs that were held need another check. */
+  /** Whether held CPUs need another check. */
   isDue(): boolean;
 }
 
@@ -58,8 +58,9 @@ export function createConfirmation({ containers, now }: ConfirmationDeps): Confi
 }
 
 /**
- * The cpusets of containers with exclusive CPUs: they hold some of the CPUs in question, and beyond these only owned
- * CPUs. The kubelet's shared pool is not one of them; containers of pods other than Guaranteed ones always run there.
+ * The union of the cpusets of containers with exclusive CPUs: sets that hold some of the CPUs in question, and
+ * otherwise only owned CPUs. The kubelet's shared pool is not one of them; containers of pods that are not Guaranteed
+ * always run there.
  */
 function confinedTo(
   cpus: CpuSet,

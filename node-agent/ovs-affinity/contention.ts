@@ -1,22 +1,25 @@
 /** Seconds within which a second displacement means that another process keeps setting the threads' CPUs. */
 const TWICE_WITHIN = 60;
-/** Seconds without a displacement after which the exact set is enforced again: the first time, and at most. */
+/** Seconds without a displacement after which the exact set is enforced again: initially and at most. */
 const QUIET = { first: 60, most: 3600 };
 
-/** Detects whether another process also sets the CPUs of the threads. Enforcing an exact set would then be a fight. */
+/**
+ * Detects whether another process also sets the CPUs of the threads, since the two would keep undoing each other's
+ * work.
+ */
 export interface Contention {
-  /** Call it after each pass with the number of threads that were not where the last pass left them. */
+  /** Call it after each pass with the number of threads that another process had moved since the last pass. */
   note(displaced: number): void;
   /** While true, threads are only moved off owned CPUs; other settings of the other process stay. */
   readonly isContended: boolean;
-  /** Whether one displacement was seen and a second one may follow. */
+  /** Whether one displacement was seen recently and a second one may follow. */
   readonly isSuspected: boolean;
 }
 
 /**
  * States: clear; suspected, for a minute after one displacement (an operator ran taskset); contended, after a second
- * one, until nothing was displaced for the quiet time. The quiet time doubles each time the other process is still
- * active, and is a minute again after two hours without it.
+ * one, until no thread was displaced for the quiet time. The quiet time doubles each time the other process is still
+ * active. It is a minute again after two hours without displacement.
  *
  * @param now monotonic milliseconds
  */

@@ -2,10 +2,10 @@ import { statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { watchDirectory } from '../files/watch-directory.ts';
 
-/** What the system says of a file that is not there; any other error says nothing about it. */
+/** Error codes of a missing file. With any other error, the state of the file is unknown. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
 
-/** Whether the enabler file is there and not empty; undefined where that cannot be seen now (EIO, EACCES, …). */
+/** Whether the enabler file exists and is not empty; undefined if that cannot be determined now (EIO, EACCES, …). */
 export function isEnabled(file: string): boolean | undefined {
   try {
     const found = statSync(file);
@@ -16,7 +16,7 @@ export function isEnabled(file: string): boolean | undefined {
   }
 }
 
-/** Calls `onChange` whenever the file may have been made, filled, emptied, replaced or removed. */
+/** Calls `onChange` whenever the file may have been created, filled, emptied, replaced or removed. */
 export function watchEnabler(file: string, onChange: () => void, signal: AbortSignal): void {
   watchDirectory({
     path: dirname(file),

@@ -1,19 +1,19 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 
-/** A growth waits for so many delays at most, however often there is something new to wait for. */
+/** Maximum wait of a growth as a multiple of the delay, however often the set changes. */
 const MOST_DELAYS = 4;
 
-/** Waits until CPUs have stopped becoming free. */
+/** Delays a growth until the set of free CPUs has stopped growing. */
 export interface GrowDebounce {
-  /** There is this to grow to. A set other than the last restarts the wait. */
+  /** Requests a growth to this set. A set that differs from the last one restarts the wait. */
   want(cpus: CpuSet): void;
   cancel(): void;
-  /** What is waited for. */
+  /** The set that the growth waits for. */
   readonly pending: CpuSet | undefined;
 }
 
 export interface GrowDebounceDeps {
-  /** Seconds without anything new after which `onDue` is called. */
+  /** Seconds without a change after which `onDue` is called. */
   readonly delay: number;
   /** Monotonic milliseconds. */
   readonly now: () => number;

@@ -7,35 +7,35 @@ import { parseSaved, putAside, SavedFormatError, saveFile } from '../files/saved
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
 import type { OriginalMasks } from './original-masks.ts';
 
-/** Bytes; a thread that is not where its main thread was takes a hundred or so. */
+/** Maximum bytes. A thread whose mask differs from its main thread's takes about a hundred. */
 const MOST_MASKS = 4 * 1024 * 1024;
 
-/** Errors that say that there is no file, so that none was lost. */
+/** Error codes of a missing file: no masks were lost. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
 
-/** A file that holds no masks that could be written back. */
+/** The masks file cannot be read, parsed or written. */
 export class MasksFileError extends PlumblineError {
   constructor(file: string, why: string, options?: ErrorOptions) {
     super('masks-file', `${file}: ${why}`, options);
   }
 }
 
-/** A process and where its threads were. */
+/** A process and the original masks of its threads. */
 export interface SavedProcess extends OvsProcess {
   readonly originalMasks: OriginalMasks;
 }
 
-/**
- * Remembers the threads' own masks beyond this process, so that one that is killed leaves nothing behind that the next
- * could not undo.
- */
+/** Stores the threads' original masks on disk, so that the next agent can restore what a killed one changed. */
 export interface MasksFile {
   readonly path: string;
-  /** What was saved since the machine's start; empty if there is no file. @throws MasksFileError */
+  /** Reads the masks saved since the machine's start; empty without a file. @throws MasksFileError */
   load(): SavedProcess[];
-  /** Must be done before the first mask is changed. An empty list removes the file. @throws MasksFileError */
+  /** Call it before changing the first mask. An empty list removes the file. @throws MasksFileError */
   save(processes: readonly SavedProcess[]): void;
-  /** Keeps a file that cannot be used for people to look at, out of the way. @returns its new path, if that worked */
+  /**
+   * Moves an unusable file out of the way and keeps it for inspection. @returns its new path, or undefined if that
+   * failed
+   */
   putAside(): string | undefined;
 }
 
@@ -54,7 +54,7 @@ const schema = z.object({
   ),
 });
 
-/** @param bootId the machine's present boot: masks of processes before it are of no use */
+/** @param bootId the machine's current boot; masks from an earlier boot are ignored */
 export function createMasksFile(path: string, bootId: string): MasksFile {
   return {
     path,

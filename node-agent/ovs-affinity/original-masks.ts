@@ -1,6 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 
-/** Where one thread was that was not where its process's main thread was. */
+/** The original mask of a thread whose mask differed from its main thread's. */
 export interface OddThread {
   readonly tid: number;
   /** Clock ticks since the machine's start. */
@@ -9,15 +9,15 @@ export interface OddThread {
 }
 
 /**
- * Where a process's threads were before any was moved. A thread not named here was where the main thread was, or was
- * born since and would have been there.
+ * The masks of a process's threads before the agent moved any. A thread that is not listed had the main thread's mask,
+ * or started later and would have inherited it.
  */
 export interface OriginalMasks {
   readonly main: CpuSet;
   readonly odd: readonly OddThread[];
 }
 
-/** The CPUs that a thread is to have back. */
+/** Returns the original mask of a thread. */
 export function originalMaskOf(
   { main, odd }: OriginalMasks,
   tid: number,

@@ -13,34 +13,34 @@ import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
   readonly enablerFile: string;
-  /** Seconds between looks that nothing asked for. They change nothing, and call little, where nothing changed. */
+  /** Seconds between periodic checks. If nothing changed, a check changes nothing and makes few system calls. */
   readonly checkInterval: number;
-  /** What happens to the masks when the agent stops. Turning the feature off always restores them. */
+  /** Whether the agent restores the masks when it stops. Disabling the feature always restores them. */
   readonly masksAtEnd: 'restore' | 'leave';
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
-  /** Calls the listener when `pmdMask` may have changed. @returns a function that ends that */
+  /** Calls the listener when `pmdMask` may have changed. @returns a function that ends the subscription */
   readonly onPmdMask: (listener: () => void) => () => void;
 }
 
 export interface OvsAffinity {
-  /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU, disabling restores all masks. */
+  /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
   run(signal: AbortSignal): Promise<void>;
   /**
-   * Moves OVS off the CPUs and returns when no thread of it may run there. Does nothing while not enabled.
+   * Moves OVS off the CPUs and returns when none of its threads may run there. Does nothing while disabled.
    * @throws VacateError after 2 s
    */
   vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void>;
-  /** CPUs of OVS's poll mode driver threads, as of the last pass; empty while not enabled. */
+  /** CPUs of OVS's poll mode driver threads at the last pass; empty while disabled. */
   pmdCpus(): CpuSet;
-  /** What keeps threads from where they should be; empty while not enabled. */
+  /** The reasons why threads are not on their CPUs; empty while disabled. */
   problems(): readonly string[];
-  /** Calls the listener when `problems` has changed. @returns a function that ends that */
+  /** Calls the listener when `problems` has changed. @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void;
-  /** For people: every thread, where it may run, where it should and why. */
+  /** For display: every thread, its current and wanted CPUs, and the reasons. */
   status(): OvsStatus;
 }
 
-/** Calls `pass` for whatever changes where threads should be. @returns a function that ends that */
+/** Calls `pass` after each change that affects the threads' CPUs. @returns a function that ends the subscription */
 function followChanges(
   { assignments, onPmdMask, rundir }: OvsAffinityDeps,
   pass: (at: number) => void,
@@ -57,7 +57,7 @@ function followChanges(
   };
 }
 
-/** Gives all masks back, as the feature is off: also on CPUs that containers own. */
+/** Restores all masks because the feature was disabled, even to CPUs that containers own. */
 function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinityDeps): void {
   const { moved, problems } = ovsProcesses.restore();
   log.info({ enablerFile, restored: moved }, 'OVS CPU affinity pinning disabled');
@@ -65,7 +65,7 @@ function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinit
     log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
 }
 
-/** Containers own CPUs whether the agent runs or not, so its end never gives the threads one of those. */
+/** Keeps the threads off owned CPUs when the agent stops: containers own CPUs whether the agent runs or not. */
 function leaveAtEnd(
   ovsProcesses: OvsProcesses,
   targets: Targets,
@@ -78,37 +78,39 @@ function leaveAtEnd(
 }
 
 /**
- * Seconds until the check that distinguishes a single command from a program that continues, and finds a monitor that
- * has started.
+ * Seconds until the check that distinguishes a single command from a program that keeps changing masks, and that finds
+ * a monitor which has started.
  */
 const LOOK_AGAIN = 1;
 
 /**
- * States: off, until the enabler file is there and not empty; on, until it is not, or the duty ends. The first pass of
- * `on` remembers each thread's mask, disabling writes them back. The end of the duty leaves them: containers run on
- * while the agent is updated or crashes, or the node shuts down. While on, a change of the assignments or of the poll
- * mode drivers, a new pidfile or a due growth makes one pass over all threads, synchronously in the event's own
- * callback. The safety tick, which sees every thread in two turns, makes one only if something is not as it was left.
- * While another process keeps changing masks, passes only keep the threads off owned CPUs until it stops.
+ * States: off, until the enabler file exists and is not empty; on, until it does not, or the duty ends. The first pass
+ * of `on` saves each thread's mask, and disabling restores the masks. The end of the duty does not: containers keep
+ * running while the agent is updated or crashes, or while the node shuts down. While on, each of these events causes
+ * one pass over all threads, synchronously in its own callback: a change of the assignments or of the poll mode
+ * drivers, a new pidfile, and a due growth. The periodic check, which covers every thread in two turns, makes a pass
+ * only if a thread is not as the last pass left it. While another process keeps changing masks, passes only keep the
+ * threads off owned CPUs until it stops.
  *
- * Invariant: a pass never gives a thread a CPU that the view calls owned, nor one vacated for a container that starts.
+ * Invariant: a pass never gives a thread a CPU that the view reports as owned, nor one vacated for a starting
+ * container.
  */
 export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
   const { assignments, enablerFile, log, metrics, events } = deps;
   const ovsProcesses = createOvsProcesses(deps);
   const reporting = createReporting(deps);
-  /** The end of the grow debounce, under the guard of the run that is on. */
+  /** Applies a due growth, under the guard of the current run. */
   let grow = () => {};
   const targets = createTargets(deps, () => grow());
   const contention = createContention(deps.now);
   /** Whether the last pass left the exact set to another writer. */
   let yields = false;
-  /** A look, under the guard of the run that is on. */
+  /** Runs a check, under the guard of the current run. */
   let lookAgain = () => {};
   const again = createPaced({ work: () => lookAgain(), settle: LOOK_AGAIN, rest: 0 });
   let enabled = false;
 
-  /** `at`: when this process heard of what makes the pass necessary, in monotonic milliseconds. */
+  /** `at`: when this process learned of the reason for the pass, in monotonic milliseconds. */
   const pass = (at: number, mayGrow = false) => {
     if (!enabled) return;
     const view = assignments.view();
@@ -179,7 +181,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       grow = guard(() => pass(performance.now(), true));
       lookAgain = guard(tick);
       look();
-      // What an agent before this one did is undone here, should the feature have been turned off meanwhile.
+      // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
       if (isEnabled(enablerFile) === false) disable();
       watchEnabler(enablerFile, guard(look), signal);
       const unsubscribe = followChanges(deps, guard(pass), signal);

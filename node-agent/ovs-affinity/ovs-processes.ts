@@ -20,14 +20,14 @@ import {
 import { createSavedMasks } from './saved-masks.ts';
 import { createThreadMetrics, type ProcessResult, sumOf } from './thread-metrics.ts';
 
-/** Seconds that a container's start may wait for the threads to leave its CPUs. */
+/** Maximum seconds that a container's start waits for the threads to leave its CPUs. */
 const VACATE_DEADLINE = 2;
 const VACATE_PAUSE = 0.02;
 
-/** Threads that a message names. */
+/** Maximum number of threads in a message. */
 const NAMED = 8;
 
-/** Threads that stayed on CPUs they had to leave, for longer than a container's start may be held back. */
+/** Threads stayed on CPUs for longer than a container's start may be delayed. */
 export class VacateError extends PlumblineError {
   constructor(cpus: CpuSet, staying: readonly string[]) {
     super('vacate', `Open vSwitch does not leave CPUs ${cpus.brief}: ${staying.join(', ')}`);
@@ -35,18 +35,18 @@ export class VacateError extends PlumblineError {
 }
 
 export interface OvsProcessesDeps extends ProcessAffinityDeps {
-  /** Where the daemons put their pidfiles. */
+  /** The directory of the daemons' pidfiles. */
   readonly rundir: string;
   readonly masksFile: MasksFile;
   readonly metrics: AgentMetrics;
 }
 
 export interface OvsPassResult {
-  /** Threads whose mask was changed. */
+  /** Number of threads whose mask was changed. */
   readonly moved: number;
-  /** Threads that another process had moved since the last pass. */
+  /** Number of threads that another process had moved since the last pass. */
   readonly displaced: number;
-  /** What is not managed, held back or refused. */
+  /** Unmanaged daemons, lost masks, and threads that the kernel held back or refused to move. */
   readonly problems: readonly Problem[];
 }
 
@@ -64,36 +64,36 @@ export interface OvsSnapshot {
 /** The affinity of both daemons and their monitors; follows restarts. */
 export interface OvsProcesses {
   /**
-   * Reads which CPUs the machine has online. It is not part of every pass, which must be short: administrators change
-   * CPUs by hand, and the kernel then changes masks, which a check or the pass itself detects.
+   * Reads which CPUs are online. A pass must be short and does not include it: administrators change CPUs by hand, and
+   * the kernel then changes masks, which a check or the pass itself detects.
    * @returns whether they changed
    */
   seeMachine(): boolean;
-  /** What it saw last. */
+  /** The CPUs that `seeMachine` read last. */
   machine(): CpuSet;
   /** Finds the processes and lists their threads. */
   snapshot(): OvsSnapshot;
-  /** CPUs that poll mode driver threads may run on now; the threads are those last listed. */
+  /** CPUs that the poll mode driver threads of the last listing may run on now. */
   pmdCpus(): CpuSet;
-  /** One pass over every thread. The masks that the first one finds are saved before it changes any. */
+  /** One pass over every thread. The first one saves the masks before it changes any. */
   apply(target: CpuTarget, snapshot: OvsSnapshot): OvsPassResult;
-  /** Whether the daemons and every second thread, the others the next time, are as the last pass left them. */
+  /** Whether the daemons and every second thread (the others the next time) are as the last pass left them. */
   isAsLeft(): boolean;
-  /** Gives every thread its own mask back, also what an agent that was killed left, and forgets the masks. */
+  /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
   restore(): OvsPassResult;
-  /** Gives every thread as much of its own mask as is in `free`; the masks stay saved. */
+  /** Restores every thread's original mask as far as it is within `free`; the masks stay saved. */
   restoreWithin(free: CpuSet): OvsPassResult;
-  /** Ends the work and leaves the threads where they are; their own masks stay saved. */
+  /** Ends the work without moving threads; their original masks stay saved. */
   leave(): OvsPassResult;
   /**
-   * Returns when no thread may run on the CPUs. `otherwise`: where those go that may run on no other.
+   * Returns when no thread may run on the CPUs. `otherwise`: the CPUs for threads that may run on no others.
    * @throws VacateError after 2 s
    */
   vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal): Promise<void>;
   describe(): ProcessState[];
-  /** Whether a daemon is starting, so that its monitor may not be known yet. */
+  /** Whether a daemon is starting, so that its monitor may still be unknown. */
   isStarting(): boolean;
-  /** Daemons that are not managed now. */
+  /** Daemons that are not managed at present. */
   unmanaged(): Problem[];
 }
 
@@ -111,7 +111,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
   let processAffinities: readonly ProcessAffinity[] = [];
   let isStarting = false;
   let missing: readonly MissingDaemon[] = [];
-  /** The machine's CPUs at the last pass: the kernel itself changes masks as CPUs come and go. */
+  /** The online CPUs at the last pass: the kernel itself changes masks when CPUs go offline or online. */
   let passedOn = machine;
 
   const seeMachine = (): boolean => {
@@ -120,7 +120,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
     return !machine.equals(before);
   };
 
-  /** A daemon that was restarted is another process. */
+  /** Updates the processes; a daemon that was restarted is another process. */
   const refresh = (): boolean => {
     const found = finder.find();
     missing = found.missing;
@@ -153,7 +153,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
       if ('only' in target && !target.only.intersects(machine))
         return { moved: 0, displaced: 0, problems: [...problems, nowhereToGo(target.only)] };
       let results = pass(target, snapshot);
-      // A CPU that went offline since looks like one that the kernel withholds.
+      // A CPU that has gone offline since looks like one that the kernel withholds.
       if (results.some(isTroubled) && seeMachine()) results = pass(target);
       const isSameMachine = machine.equals(passedOn);
       passedOn = machine;
@@ -224,7 +224,7 @@ function isSame(a: OvsProcess, b: OvsProcess): boolean {
   return a.pid === b.pid && a.start === b.start && a.role === b.role;
 }
 
-/** The CPUs of the machine's first process, which services inherit that have no setting of their own. */
+/** The CPUs of the machine's first process, which services without their own setting inherit. */
 function unconfined(affinity: Affinity): CpuSet | undefined {
   try {
     return CpuSet.fromWords(affinity.get(1));
@@ -242,7 +242,7 @@ function totals(results: readonly PassResult[]): Pick<OvsPassResult, 'moved' | '
 const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
   clipped > 0 || errors.length > 0 || displaced > 0;
 
-/** Moves a process's threads off the CPUs; names those that are still there. */
+/** Moves a process's threads off the CPUs. @returns the threads that are still there, as text */
 function leave(processAffinity: ProcessAffinity, cpus: CpuSet, otherwise: CpuSet): string[] {
   if (processAffinity.threadsOn(cpus).length === 0) return [];
   processAffinity.apply({ avoid: cpus, otherwise });

@@ -1,10 +1,10 @@
 import type { Threads } from '../processes/threads.ts';
 
-/** Milliseconds after which a thread has the name it will keep: it is born with its parent's and sets its own at once. */
+/** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
 const NAMED_AFTER = 1000;
 
 /**
- * Tells the poll mode driver threads of one ovs-vswitchd, which OVS pins itself: named pmd-c<core>/id:<n>.
+ * Finds the poll mode driver threads of an ovs-vswitchd, which OVS pins itself, by their names: pmd-c<core>/id:<n>.
  * Source: dp_netdev_configure_pmd and reload in lib/dpif-netdev.c of Open vSwitch.
  */
 export function createPmdFinder(pid: number, threads: Threads, now: () => number) {

@@ -2,19 +2,19 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import type { MissingDaemon } from '../open-vswitch/daemons.ts';
 import type { PassResult } from './process-affinity.ts';
 
-/** Something that is not as it should be: for people, and by its cause for metrics. */
+/** A deviation from the wanted state: a text for display, and a cause for metrics. */
 export interface Problem {
-  /** `pidfile-absent`, `clipped`, `EINVAL`, …: one of few, the same for every node. */
+  /** `pidfile-absent`, `clipped`, `EINVAL`, …: one of a few values, the same for every node. */
   readonly cause: string;
   readonly text: string;
 }
 
-/** A daemon that was not found. */
+/** The problem of a daemon that was not found. */
 export function notManaged({ name, code, message }: MissingDaemon): Problem {
   return { cause: `pidfile-${code}`, text: `${name} is not managed: ${message}` };
 }
 
-/** What the kernel made of a pass over the processes of one daemon. */
+/** The problems of a pass over the processes of one daemon: refused and clipped threads. */
 export function refusals(name: string, results: readonly PassResult[]): Problem[] {
   const errors = results.flatMap((result) => result.errors);
   const clipped = results.reduce((sum, result) => sum + result.clipped, 0);
@@ -36,7 +36,7 @@ export function nowhereToGo(only: CpuSet): Problem {
   return { cause: 'no-cpu', text };
 }
 
-/** Two writers of the same masks: which process the other is, the kernel does not say. */
+/** Another process writes the same masks. The kernel does not report which one. */
 export function foreignWriter(enablerFile: string): Problem {
   const text =
     'another process sets the CPUs of Open vSwitch’s threads too: until it stops, threads are only moved off owned CPUs. ' +
@@ -45,7 +45,7 @@ export function foreignWriter(enablerFile: string): Problem {
 }
 export const FOREIGN_WRITER = 'foreign-writer';
 
-/** Poll mode drivers are where their mask puts them, whatever the kubelet gives away. */
+/** Poll mode drivers run where their mask puts them, even on CPUs that the kubelet assigns. */
 export function pollsOwned(cpus: CpuSet): Problem[] {
   if (cpus.isEmpty) return [];
   const text = `poll mode drivers run on CPUs ${cpus.brief}, which containers own: reserve the CPUs of pmd-cpu-mask (reservedSystemCPUs)`;

@@ -7,45 +7,45 @@ import { createPmdFinder } from './pmd-threads.ts';
 import { createThreadMover, type TargetOf } from './thread-mover.ts';
 
 /**
- * Where a process's threads should be: exactly on `only`; or where they are but on `avoid`, and a thread that would be
- * nowhere then, on `otherwise`.
+ * The CPUs of a process's threads: exactly `only`; or their current CPUs without `avoid`, and `otherwise` for threads
+ * without remaining CPUs.
  */
 export type CpuTarget = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };
 
-/** What one pass over a process's threads found and did. */
+/** The result of one pass over a process's threads. */
 export interface PassResult {
   readonly threads: number;
-  /** Threads whose mask was changed. */
+  /** Number of threads whose mask was changed. */
   readonly moved: number;
-  /** Threads that were elsewhere than the last pass had left them: another process sets their CPUs. */
+  /** Number of threads that were not where the last pass left them: another process sets their CPUs. */
   readonly displaced: number;
-  /** Threads that the kernel holds on fewer CPUs than they should have (their cpuset is smaller). */
+  /** Number of threads that the kernel confines to fewer CPUs than wanted (their cpuset is smaller). */
   readonly clipped: number;
-  /** errno names of refused changes. A thread that ended meanwhile is none. */
+  /** errno names of refused changes, without threads that have ended in the meantime. */
   readonly errors: readonly string[];
 }
 
-/** A thread as it is now, for people. */
+/** The current state of a thread, for display. */
 export interface ThreadState {
   readonly tid: number;
   readonly name: string;
   readonly allowed: CpuSet;
-  /** `pmd`: left alone; `clipped`: its cpuset holds it on fewer CPUs; or the errno's name with which it was refused. */
+  /** `pmd`: not managed; `clipped`: its cpuset confines it to fewer CPUs; or the errno name of a refused change. */
   readonly note: string | undefined;
 }
 
 export interface ProcessAffinityDeps {
   readonly affinity: Affinity;
   readonly threads: Threads;
-  /** The CPUs this machine has online: the kernel shows masks without the others. */
+  /** The online CPUs of this machine: the kernel shows masks without the others. */
   readonly machine: () => CpuSet;
   /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 
-/** Rounds in one pass for threads born while it runs; a round without news ends it. */
+/** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
 const MOST_ROUNDS = 5;
-/** Looks that it takes to see every thread. The main thread is part of each; one call for each thread is what it costs. */
+/** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
 const LOOKS_FOR_ALL = 2;
 
 const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
@@ -53,33 +53,37 @@ const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 
 /** The threads of a process at one moment. */
 export interface ThreadSnapshot {
   readonly tids: readonly number[];
-  /** Those of `tids` that are poll mode drivers. */
+  /** The poll mode drivers among `tids`. */
   readonly pmd: ReadonlySet<number>;
 }
 
-/** Keeps the threads of one process where they should be, and gives them back what they had. */
+/** Keeps the threads of one process on their CPUs, and restores their original masks. */
 export interface ProcessAffinity {
   readonly process: OvsProcess;
   /** Lists the threads. */
   snapshot(): ThreadSnapshot;
-  /** CPUs that poll mode driver threads, which are left alone, may run on now; the threads are those last listed. */
+  /** CPUs that the poll mode driver threads of the last listing, which are not managed, may run on now. */
   pmdCpus(): CpuSet;
   /**
-   * Brings every thread to the target. A thread that is there already costs one call that changes nothing.
-   * @param snapshot spares the first listing
+   * Moves every thread to the target. A thread that is already there costs one call, which changes nothing.
+   * @param snapshot replaces the first listing
    */
   apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult;
-  /** Whether the number of threads, the main thread and half of the others, in turns, are as the last pass left them. */
+  /**
+   * Whether the number of threads, the main thread and half of the others, in turns, are as the last pass left them.
+   */
   isAsLeft(): boolean;
-  /** Threads, poll mode drivers aside, that may run on one of the CPUs now. */
+  /** Threads that may run on one of the CPUs now, except poll mode drivers. */
   threadsOn(cpus: CpuSet): number[];
-  /** Where the threads were when `remember` was called, or as it was given. */
+  /** The masks that `remember` recorded or received. */
   readonly originalMasks: OriginalMasks | undefined;
-  /** Notes where the threads are now, or takes what is remembered from before; later calls of `apply` change masks. */
+  /** Records the current masks, or uses the given ones. Call it before `apply`, which changes masks. */
   remember(known?: OriginalMasks): void;
-  /** Gives each thread its original mask and forgets it. Does nothing where none was remembered. */
+  /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
   restore(): PassResult;
-  /** Gives each thread its original mask as far as it is in `free`; one that had none of that stays where it is. */
+  /**
+   * Restores each thread's original mask as far as it is within `free`; a thread without such CPUs stays where it is.
+   */
   restoreWithin(free: CpuSet): PassResult;
   describe(): ThreadState[];
 }
@@ -87,7 +91,7 @@ export interface ProcessAffinity {
 export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinityDeps): ProcessAffinity {
   const { threads } = deps;
   const { pid } = process;
-  // Only ovs-vswitchd has poll mode drivers; whatever ovsdb-server calls its threads, they are ordinary.
+  // Only ovs-vswitchd has poll mode drivers; threads of ovsdb-server are ordinary, whatever their names.
   const hasPmd = process.name === 'ovs-vswitchd' && process.role === 'daemon';
   const findPmd = hasPmd ? createPmdFinder(pid, threads, deps.now) : () => new Set<number>();
   const threadMover = createThreadMover(deps.affinity);
@@ -113,7 +117,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
         done.add(tid);
         if (threadMover.move(tid, targetOf)) moved++;
       }
-      // Where nothing was changed, nothing can have been born with the old mask in the middle of it.
+      // If no mask changed, no thread can have started with an old mask in between.
       if (fresh.length === 0 || moved === 0) break;
     }
     threadMover.forgetOthers(now.tids);

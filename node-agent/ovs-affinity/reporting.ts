@@ -6,18 +6,18 @@ import type { AffinityEvents } from './affinity-events.ts';
 import { FOREIGN_WRITER, type Problem } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
-/** Tells people what was done and what could not be: in the log, as metrics and as Events. */
+/** Reports the agent's actions and problems in the log, as metrics and as Events. */
 export interface Reporting {
-  /** @param heard when this process heard of what made it necessary, in monotonic milliseconds */
+  /** @param heard when this process learned of the reason for the pass, in monotonic milliseconds */
   moved(target: CpuTarget, threads: number, view: AssignmentsView, heard: number): void;
-  /** What the last pass could not do; reported when it changes. */
+  /** Sets the problems of the last pass; reports them when they change. */
   problems(problems: readonly Problem[]): void;
-  /** To be called now and then: who owns which CPUs has not been known for two calls is worth an Event. */
+  /** Call it periodically: if the owners of the CPUs are unknown in two calls, it sends an Event. */
   unknown(problems: readonly string[]): void;
   /** The kubelet's reserved CPUs, logged once for each set. */
   reserved(cpus: CpuSet | undefined): void;
   readonly current: readonly Problem[];
-  /** Calls the listener when `current` has changed. @returns a function that ends that */
+  /** Calls the listener when `current` has changed. @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void;
   reset(): void;
 }
@@ -26,7 +26,7 @@ export interface ReportingDeps {
   readonly log: Logger;
   readonly metrics: AgentMetrics;
   readonly events: AffinityEvents;
-  /** When the kubelet last wrote an assignment, in milliseconds since 1970; undefined where that is not known. */
+  /** When the kubelet last wrote an assignment, in milliseconds since 1970; undefined if unknown. */
   readonly assignedAt: () => number | undefined;
 }
 
@@ -38,8 +38,8 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
   let last: Pick<AssignmentsView, 'free' | 'owned'> | undefined;
 
   /**
-   * Seconds from the kubelet's write to now, if it was an assignment. The kubelet takes CPUs out of the shared pool in
-   * one write and names their owner in the next: the first of them is what makes the threads move.
+   * Seconds since the kubelet's write, if it was an assignment. The kubelet removes CPUs from the shared pool in one
+   * write and records their owner in the next; the first of them makes the threads move.
    */
   const sinceAssigned = ({ free, owned }: AssignmentsView): number | undefined => {
     const taken = last?.free !== undefined && free !== undefined && !last.free.isSubsetOf(free);

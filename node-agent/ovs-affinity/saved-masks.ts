@@ -6,30 +6,30 @@ import type { Problem } from './problems.ts';
 import type { ProcessAffinity } from './process-affinity.ts';
 
 /**
- * The original masks of each process's threads, in memory and on disk. If the saved masks are lost, the threads'
- * present masks may be those of an agent. The threads then get the default of a process without its own setting: the
- * CPUs of the machine's first process.
+ * The original masks of each process's threads, in memory and on disk. If the saved masks are lost, an earlier agent
+ * may have set the current ones. The threads then get the default of a process without its own setting: the CPUs of the
+ * machine's first process.
  */
 export interface SavedMasks {
-  /** Saves the masks of processes that have none saved yet. @returns what was lost, and why nothing can be saved */
+  /** Saves the masks of processes without saved ones. @returns masks that are lost, and the reason if saving failed */
   remember(processAffinities: readonly ProcessAffinity[]): readonly Problem[];
-  /** Loads what an earlier agent saved, and no more. @returns what was lost */
+  /** Only loads the masks that an earlier agent saved. @returns masks that are lost */
   recall(processAffinities: readonly ProcessAffinity[]): readonly Problem[];
   clear(): void;
 }
 
 export interface SavedMasksDeps {
   readonly file: MasksFile;
-  /** When the process with that id was started; undefined if there is none. */
+  /** When the process with that id started; undefined if there is none. */
   readonly startOf: (pid: number) => number | undefined;
   /** CPUs of a process that is not confined. */
   readonly unconfined: () => CpuSet;
 }
 
 export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps): SavedMasks {
-  /** Read once, when it is first needed; from then on what is in memory is newer. */
+  /** Loaded once, on first use; afterwards the masks in memory are newer. */
   let saved: readonly SavedProcess[] | undefined;
-  /** What was saved is lost; true until the masks have been given back. */
+  /** Set if the saved masks are lost, until the masks have been restored. */
   let lost: Problem | undefined;
   let unsaved: Problem | undefined;
   const failed = (text: string): Problem => ({ cause: 'masks-file', text });
@@ -61,7 +61,7 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
     }
   };
 
-  /** Whether there were processes to remember: one that is first seen later was started since, on CPUs of its own. */
+  /** Whether any process has been remembered. A process first seen later started in the meantime, on its own CPUs. */
   let hasMet = false;
   const assumed = (): OriginalMasks | undefined =>
     lost === undefined || hasMet ? undefined : { main: unconfined(), odd: [] };
@@ -77,7 +77,7 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
       const known = processAffinities.flatMap(({ process, originalMasks }) =>
         originalMasks === undefined ? [] : [{ ...process, originalMasks }],
       );
-      // A monitor is not found while its daemon is down, and what it had is what the next daemon is to have.
+      // A monitor is not found while its daemon is down. Keep its masks for the next daemon.
       const others = before.filter(({ pid, start }) => !known.some((one) => one.pid === pid) && startOf(pid) === start);
       save([...known, ...others]);
       hasMet = true;
@@ -99,8 +99,8 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
 }
 
 /**
- * What is remembered of a process from before. A daemon that its monitor has started again was born on the CPUs that the
- * monitor had been moved to: its own are the monitor's from before that.
+ * Returns the known original masks of a process. A daemon that its monitor restarted inherited the CPUs that the agent
+ * had moved the monitor to, so its original mask is the monitor's.
  */
 function knownOf(
   process: OvsProcess,
@@ -114,6 +114,6 @@ function knownOf(
   );
   if (monitor === undefined) return undefined;
   const before = saved.find(({ pid, start }) => pid === monitor.process.pid && start === monitor.process.start);
-  // Seen before us, it was moved before its child was born; else the two are seen for the first time together.
+  // A monitor with saved masks was moved before its child started. Otherwise both are seen for the first time.
   return before === undefined ? undefined : { main: before.originalMasks.main, odd: [] };
 }

@@ -3,26 +3,26 @@ import type { OvsProcesses } from './ovs-processes.ts';
 import type { Problem } from './problems.ts';
 import type { Targets } from './targets.ts';
 
-/** One thread, for people and for JSON. */
+/** One thread, for display and for JSON. */
 export interface ThreadStatus {
   readonly tid: number;
   readonly name: string;
-  /** CPUs that the kernel lets it run on, as a list. */
+  /** CPUs on which the kernel allows it to run, as a list. */
   readonly allowed: string;
-  /** CPUs of this machine that it should be on; null for one that is left alone, and while nothing is set. */
+  /** CPUs of this machine that it should use; null if it is not managed, and while no target is set. */
   readonly wanted: string | null;
-  /** `pmd` (left alone), `clipped` (by its cpuset), the errno it was refused with, or null. */
+  /** `pmd` (not managed), `clipped` (by its cpuset), the errno name of a refused change, or null. */
   readonly note: string | null;
 }
 
 export interface OvsStatus {
   readonly enabled: boolean;
   readonly enablerFile: string;
-  /** CPUs that the ordinary threads should be on; null while nothing is set. */
+  /** CPUs that the ordinary threads should use; null while no target is set. */
   readonly wanted: string | null;
   readonly why: readonly string[];
   readonly problems: readonly string[];
-  /** Where it is known from who owns which CPUs, and what is wrong with a source; null where nothing is. */
+  /** The sources of CPU ownership, and the problem of each; null if it has none. */
   readonly sources: readonly { readonly name: string; readonly problem: string | null }[];
   readonly processes: readonly {
     readonly name: string;
@@ -38,11 +38,11 @@ export interface StatusParts {
   readonly ovsProcesses: Pick<OvsProcesses, 'describe' | 'machine' | 'unmanaged'>;
   readonly targets: Pick<Targets, 'wanted' | 'why' | 'readsContainers'>;
   readonly sources: AssignmentsView['sources'];
-  /** Of the last pass. */
+  /** The problems of the last pass. */
   readonly problems: readonly Problem[];
 }
 
-/** What `plumbline ovs status` shows. Reads every thread's mask now; changes none. */
+/** Builds the output of `plumbline ovs status`. It reads every thread's current mask and changes none. */
 export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems }: StatusParts): OvsStatus {
   const processes = ovsProcesses.describe();
   // A daemon may have ended since the last pass.

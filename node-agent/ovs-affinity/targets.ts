@@ -5,11 +5,11 @@ import { type ConfirmationDeps, createConfirmation } from './confirmation.ts';
 import { createGrowDebounce } from './grow-debounce.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
-/** Seconds that vacated CPUs are kept clear while no source names their owner yet. */
+/** Seconds that vacated CPUs are kept clear while no source has reported their owner. */
 const VACATED_FOR = 10;
 
 export interface TargetsDeps extends ConfirmationDeps {
-  /** Seconds that newly free CPUs are left alone, so that many growths become one. 0 takes them at once. */
+  /** Seconds that newly free CPUs stay unused, so that several growths become one. 0 uses them at once. */
   readonly growthDelay: number;
   /** CPUs to leave out because they are isolated. */
   readonly isolated: () => CpuSet;
@@ -18,31 +18,31 @@ export interface TargetsDeps extends ConfirmationDeps {
   readonly machine: () => CpuSet;
 }
 
-/** Where the threads should be, from pass to pass. */
+/** Determines the CPUs for the threads, from pass to pass. */
 export interface Targets {
-  /** @param pmdThreads CPUs that poll mode driver threads are on */
+  /** @param pmdThreads CPUs of poll mode driver threads */
   target(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): CpuTarget;
-  /** Off the owned CPUs and no more: the rest is left to another writer. */
+  /** Only moves threads off owned CPUs, and leaves the rest to another writer. */
   ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget;
-  /** Keeps the CPUs clear from now on. They come back as any others do: late, and only if they have no owner. */
+  /** Keeps the CPUs clear from now on. They return like any others: after the delay, and only without an owner. */
   vacate(cpus: CpuSet): void;
-  /** Where a thread goes that must leave the CPUs and was on no other. */
+  /** The CPUs for a thread that must leave these CPUs and may run on no others. */
   otherwise(view: AssignmentsView, pmdThreads: CpuSet): CpuSet;
-  /** Whether time alone has changed the goal. */
+  /** Whether the target has changed merely because time has passed. */
   isDue(): boolean;
-  /** The set of the last goal, and why it is that one. */
+  /** The set of the last target, and the reasons for it. */
   readonly wanted: CpuSet | undefined;
   readonly why: readonly string[];
-  /** Why the last goal takes no further CPUs, or fewer than the kubelet calls free. */
+  /** Why the last target adds no CPUs, or has fewer than the kubelet reports as free. */
   readonly heldBack: readonly string[];
-  /** Whether containers' cgroups can be read, to confirm that free CPUs are free. Looks now. */
+  /** Whether the containers' cgroups can be read now, to confirm that free CPUs are free. */
   readonly readsContainers: boolean;
-  /** CPUs kept clear for containers that start. */
+  /** CPUs kept clear for starting containers. */
   readonly vacated: CpuSet;
   reset(): void;
 }
 
-/** @param onGrowth called when it is time for a goal that may grow */
+/** @param onGrowth called when a target that may grow is due */
 export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets {
   const growDebounce = createGrowDebounce({ delay: deps.growthDelay, now: deps.now, onDue: onGrowth });
   let wanted: CpuSet | undefined;
@@ -63,7 +63,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
     heldBack = view.holds;
   };
 
-  /** Off all CPUs that have or may have an owner. */
+  /** A target off all CPUs that have or may have an owner. */
   const avoiding = (view: AssignmentsView, out: LeftOut, held = CpuSet.EMPTY): CpuTarget => {
     const avoid = unionOf([view.owned, out.vacated, held]);
     return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };
@@ -89,7 +89,8 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
         if (now.isEmpty) return avoiding(view, out, held);
       }
       wanted = now;
-      // What became free before a source was lost may have been taken since: the wait starts again when all sources answer.
+      // CPUs that were free before a source was lost may have an owner by now. The delay restarts when all sources
+      // answer.
       if (later === undefined || !isKnown) growDebounce.cancel();
       else {
         growDebounce.want(later);

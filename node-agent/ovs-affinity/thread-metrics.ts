@@ -2,12 +2,12 @@ import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { PassResult } from './process-affinity.ts';
 
-/** What a pass found and did for one process. */
+/** The result of a pass for one process. */
 export interface ProcessResult extends PassResult {
   readonly process: OvsProcess;
 }
 
-/** Counts what passes found and did, by daemon: its monitor is part of it. */
+/** Records the results of passes for each daemon, including its monitor. */
 export function createThreadMetrics(metrics: AgentMetrics) {
   const record = (daemon: string, results: readonly PassResult[]) => {
     const { threads, clipped, errors, displaced, moved } = sumOf(results);
@@ -22,7 +22,7 @@ export function createThreadMetrics(metrics: AgentMetrics) {
 
   return {
     record,
-    /** No thread is managed any more. */
+    /** Resets the gauges when no thread is managed any more. */
     forget(): void {
       for (const metric of [metrics.ovsThreads, metrics.ovsClipped, metrics.ovsRefused]) metric.reset();
     },

@@ -3,18 +3,20 @@ import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
 import { createSets } from '../processes/cpu-sets.ts';
 
-/** What the kernel made of a target that it did not take as it was: so that it is not asked again and again. */
+/**
+ * The kernel's answer to a target that it did not apply as requested, so that the agent does not repeat the request.
+ */
 interface Settled {
   readonly target: CpuSet;
   readonly effective: CpuSet;
-  /** The errno's name, if it took nothing at all. */
+  /** The errno name, if the kernel refused the request. */
   readonly refused?: string;
 }
 
-/** What the kernel takes is made of longs; whole ones need no copy on the way. */
+/** The kernel's masks consist of longs; masks of whole longs need no copy. */
 const WORDS_PER_LONG = 2;
 
-/** Where a thread should be, by the mask it has. */
+/** Returns the CPUs of a thread, given its current mask. */
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 
 /** Moves single threads and keeps the results. */
@@ -25,7 +27,7 @@ export function createThreadMover(affinity: Affinity) {
   let displaced = 0;
   let asWords: { readonly target: CpuSet; readonly words: Uint32Array } | undefined;
 
-  /** Undefined if the thread ended meanwhile. */
+  /** The current mask; undefined if the thread has ended. */
   const current = (tid: number): CpuSet | undefined => {
     try {
       return setOf(affinity.get(tid));
@@ -46,7 +48,7 @@ export function createThreadMover(affinity: Affinity) {
     return mask;
   };
 
-  /** @returns where the thread is then: where it was, if the kernel refuses or is known to */
+  /** @returns the resulting mask: the old one if the kernel refuses the target or has refused it before */
   const put = (tid: number, mask: CpuSet, target: CpuSet): CpuSet => {
     const before = settled.get(tid);
     if (before?.target.equals(target) && before.effective.equals(mask)) return mask;
@@ -65,7 +67,7 @@ export function createThreadMover(affinity: Affinity) {
   return {
     current,
     see,
-    /** @returns whether the thread was changed */
+    /** @returns whether the thread's mask changed */
     move(tid: number, targetOf: TargetOf): boolean {
       const left = seen.get(tid);
       const mask = see(tid);
@@ -74,12 +76,12 @@ export function createThreadMover(affinity: Affinity) {
       const effective = mask.equals(target) ? mask : put(tid, mask, target);
       if (effective.equals(target)) {
         settled.delete(tid);
-        // Where the kernel does not take the target, it is a cpuset that has changed the mask.
+        // If the kernel does not accept the target, a cpuset changed the mask, not another process.
         if (left !== undefined && !mask.equals(left)) displaced++;
       }
       return !effective.equals(mask);
     },
-    /** Threads that were elsewhere than they had been left, since this was last asked. */
+    /** Number of threads that were displaced since the last call. */
     takeDisplaced(): number {
       const count = displaced;
       displaced = 0;

@@ -4,50 +4,51 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { readHead } from '../files/bounded-file.ts';
 
 /**
- * The cgroups of pods, of version 1 or 2, with either cgroup driver of the kubelet. Reads, and writes the cpuset of a
- * `housekeeping` cgroup that is there; makes none, moves nothing, and never writes a container's own.
+ * The cgroups of pods, of version 1 or 2, with either cgroup driver of the kubelet. It reads cgroups and writes the
+ * cpuset of an existing `housekeeping` cgroup. It creates no cgroup, moves no process, and never writes a container's
+ * own cgroup.
  */
 export interface CgroupTree {
   readonly version: 1 | 2;
-  /** The cgroup of a container's processes; undefined while there is none. */
+  /** The cgroup of a container's processes; undefined if there is none. */
   container(podUID: string, containerId: string): string | undefined;
-  /** Ids of the first processes in a container, in cgroups below it too; undefined if it is gone. */
+  /** Ids of the first processes in a container, including cgroups below it; undefined if it has ended. */
   processes(container: string): number[] | undefined;
-  /** The CPUs that a container may use now; undefined if it is gone. */
+  /** The CPUs that a container may use now; undefined if it has ended. */
   cpuset(container: string): CpuSet | undefined;
-  /** The CPUs of all running containers; undefined if there are no cgroups of a kubelet. */
+  /** The CPUs of all running containers; undefined if there are no kubelet cgroups. */
   containers(): ContainerCpus | undefined;
   /** The CPUs of virt-handler's cgroup below a container; undefined if there is none. */
   housekeeping(container: string): CpuSet | undefined;
-  /** Gives that cgroup other CPUs. @throws the system's error */
+  /** Sets the CPUs of that cgroup. @throws a system error */
   setHousekeeping(container: string, cpus: CpuSet): void;
 }
 
-/** The CPUs that the kubelet gave to running containers. One that it confines to none is left out. */
+/** The CPUs that the kubelet gave to running containers, except containers whose cpuset is empty. */
 export interface ContainerCpus {
-  /** Of Guaranteed pods, one set for each container: CPUs of its own, or the shared pool. */
+  /** One set for each container of Guaranteed pods: its own CPUs, or the shared pool. */
   readonly guaranteed: readonly CpuSet[];
-  /** Of all others, each set once: the shared pool, or what that was. */
+  /** The sets of all other containers, without duplicates: the current or a former shared pool. */
   readonly others: readonly CpuSet[];
 }
 
-/** Made by virt-handler where the emulator has a CPU of its own; on version 2 threaded. */
+/** virt-handler creates it if the emulator has its own CPU; threaded on version 2. */
 const HOUSEKEEPING = 'housekeeping';
 /** A level that crun adds below the container's cgroup. */
 const CRUN_LEVEL = 'container';
-/** Bytes of a file of a cgroup that are read, and processes of a container: a container starts as many as it likes. */
+/** Maximum bytes read of a cgroup file, and maximum processes of a container, which can start any number. */
 const MOST_BYTES = 32 * 1024;
 const MOST_PROCESSES = 256;
-/** Where pods of the other classes of service are; Guaranteed ones are next to these. */
+/** The cgroups of the other QoS classes; Guaranteed pods are next to these. */
 const CLASS = /(?:^|[-/])(?:burstable|besteffort)(?:\.slice)?$/;
 const POD = /(?:^|-)pod[0-9a-f][-_0-9a-f]+(?:\.slice)?$/;
 const KUBEPODS = /^(?:.+-)?kubepods(?:\.slice)?$/;
 
-/** @param root where cgroups are mounted: /sys/fs/cgroup of the host */
+/** @param root the mount point of cgroups: /sys/fs/cgroup of the host */
 export function createCgroupTree(root: string): CgroupTree {
   const version = existsSync(join(root, 'cgroup.controllers')) ? 2 : 1;
   const top = version === 2 ? root : join(root, 'cpuset');
-  // CPUs that were asked for may be offline; those in effect are in a file of their own.
+  // Requested CPUs may be offline; the effective ones are in a separate file.
   const effective = version === 2 ? ['cpuset.cpus.effective'] : ['cpuset.effective_cpus', 'cpuset.cpus'];
   let bases = findBases(top);
 
@@ -60,7 +61,7 @@ export function createCgroupTree(root: string): CgroupTree {
     container(podUID, containerId) {
       let pod = podDirectory(podUID);
       if (pod === undefined) {
-        // The kubelet makes its own cgroups when it starts, which may be after us.
+        // The kubelet creates its cgroups when it starts, possibly after the agent.
         bases = findBases(top);
         pod = podDirectory(podUID);
       }
@@ -73,13 +74,13 @@ export function createCgroupTree(root: string): CgroupTree {
     processes(container) {
       const own = ids(join(container, 'cgroup.procs'));
       if (own === undefined) return undefined;
-      // Version 1 lists a process where any of its threads is; version 2 has those of threaded cgroups above them.
+      // Version 1 lists a process wherever one of its threads is; version 2 lists it above the threaded cgroups.
       const below = version === 1 ? (ids(join(container, HOUSEKEEPING, 'cgroup.procs')) ?? []) : [];
       return [...new Set([...own.slice(0, MOST_PROCESSES), ...below.slice(0, MOST_PROCESSES)])];
     },
 
     cpuset(container) {
-      // Where the controller is not enabled for pods, those of the nearest cgroup above are in effect.
+      // If the controller is not enabled for pods, the CPUs of the nearest cgroup above are effective.
       for (let at = container; at.startsWith(top); at = dirname(at)) {
         for (const name of effective) {
           const found = cpus(join(at, name));
@@ -99,12 +100,12 @@ export function createCgroupTree(root: string): CgroupTree {
 
     housekeeping(container) {
       const file = join(container, HOUSEKEEPING, 'cpuset.cpus');
-      // Most containers have none, which an error says at ten times the cost.
+      // Most containers have none, and an error would cost ten times as much as this check.
       return existsSync(file) ? cpus(file) : undefined;
     },
 
     setHousekeeping(container, wanted) {
-      // Opened without creating: what is not there is not ours to make.
+      // Opens without creating: the agent creates no cgroup.
       const file = openSync(join(container, HOUSEKEEPING, 'cpuset.cpus'), 'r+');
       try {
         writeSync(file, wanted.toString());
@@ -115,7 +116,7 @@ export function createCgroupTree(root: string): CgroupTree {
   };
 }
 
-/** The kubelet's topmost cgroups: at the root, or one level down where --cgroup-root is set. */
+/** The kubelet's topmost cgroups: at the root, or one level down if --cgroup-root is set. */
 function findBases(top: string): string[] {
   const first = directories(top);
   const found = first.filter((name) => KUBEPODS.test(name)).map((name) => join(top, name));
@@ -139,13 +140,13 @@ function distinct(sets: readonly CpuSet[]): CpuSet[] {
   return [...new Map(sets.map((set) => [set.toString(), set])).values()];
 }
 
-/** With crun either level has what the kubelet asked for. */
+/** With crun, either level may contain the cpuset that the kubelet requested. */
 function givenTo(container: string): CpuSet | undefined {
   const sets = [join(container, CRUN_LEVEL), container].map((level) => cpus(join(level, 'cpuset.cpus')));
   return sets.find((set) => set?.isEmpty === false);
 }
 
-/** Whether there is any process in the cgroup or below it. */
+/** Whether the cgroup, or one below it, contains a process. */
 function isPopulated(container: string): boolean {
   const events = read(join(container, 'cgroup.events'));
   if (events !== undefined) return /^populated 1$/m.test(events);
@@ -157,7 +158,7 @@ function below(path: string): string[] {
   return directories(path).map((name) => join(path, name));
 }
 
-/** Where a pod of any class of service may be. The systemd driver repeats the parents' names and knows no dash in a name. */
+/** The possible paths of a pod in each QoS class. The systemd driver repeats the parents' names and replaces dashes. */
 function podPaths(base: string, uid: string): string[] {
   const name = basename(base);
   const classes = ['', 'burstable', 'besteffort'];
@@ -184,14 +185,14 @@ function directories(path: string): string[] {
   }
 }
 
-/** Where the file is longer, the last id may be a part of one. */
+/** If the file exceeds the limit, the last id may be incomplete and is dropped. */
 function ids(file: string): number[] | undefined {
   const text = read(file);
   const whole = text !== undefined && text.length >= MOST_BYTES ? text.slice(0, text.lastIndexOf('\n')) : text;
   return whole?.split('\n').filter(Boolean).map(Number);
 }
 
-/** A list that cannot be read whole is none. */
+/** Undefined for a list that exceeds the limit. */
 function cpus(file: string): CpuSet | undefined {
   const text = read(file);
   return text === undefined || text.length >= MOST_BYTES ? undefined : CpuSet.parse(text);

@@ -1,9 +1,9 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 
-/** Masks at a time among the threads of a process: the one before, the one after, a few odd ones. */
+/** Different masks among the threads of a process at a time: the previous one, the new one, a few exceptions. */
 const SETS_KEPT = 4;
 
-/** Makes CPU sets of masks; threads are on few different ones, so those made last do for most. */
+/** Creates CPU sets from masks. Threads share few different masks, so the last few sets are reused. */
 export function createSets(): (words: Uint32Array) => CpuSet {
   let made: { readonly words: Uint32Array; readonly set: CpuSet }[] = [];
   return (words) => {

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Seconds since the machine was started, by CLOCK_MONOTONIC: the same for all its processes, so that one can continue
- * from another's observation.
+ * Seconds of CLOCK_MONOTONIC since the machine started. All processes share it, so one can continue another's
+ * observation.
  */
 export function machineSeconds(): number {
   return Number(process.hrtime.bigint() / 1000n) / 1e6;
 }
 
-/** Tells one run of the machine from the next; empty where the kernel does not say. */
+/** Distinguishes one boot of the machine from the next; empty if the kernel does not report an id. */
 export function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

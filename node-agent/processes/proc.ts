@@ -1,12 +1,14 @@
 import { readdirSync, statSync } from 'node:fs';
 import { readHead, readRecord } from '../files/bounded-file.ts';
 
-/** Bytes of a command line that are read: it is as long as a process likes. */
+/** Maximum bytes of a command line to read: a process can make it as long as it likes. */
 const LONGEST_COMMAND_LINE = 2048;
 
-/** What /proc says of whole processes. Everything here is undefined for a process that is gone. */
+/** Facts about processes from /proc. All functions return undefined for a process that has ended. */
 
-/** The name of a process (of its main thread), which the process chose: blanks, brackets and line ends may be in it. */
+/**
+ * The name of a process (of its main thread). The process chooses it and may include blanks, brackets and line ends.
+ */
 export function commOf(pid: number): string | undefined {
   return nameIn(`/proc/${pid}/comm`);
 }
@@ -16,13 +18,13 @@ export function threadNameOf(pid: number, tid: number): string | undefined {
   return nameIn(`/proc/${pid}/task/${tid}/comm`);
 }
 
-/** The kernel ends a name with one line end, and what is before that is the name's own. */
+/** The kernel appends one line end; everything before it belongs to the name. */
 function nameIn(file: string): string | undefined {
   const text = unlessGone(() => readRecord(file));
   return text?.endsWith('\n') === true ? text.slice(0, -1) : text;
 }
 
-/** The beginning of the command line, as the process shows it now, its arguments separated by blanks. */
+/** The beginning of the current command line, with the arguments separated by blanks. */
 export function commandLineOf(pid: number): string | undefined {
   return unlessGone(() => readHead(`/proc/${pid}/cmdline`, LONGEST_COMMAND_LINE))
     ?.replaceAll('\0', ' ')
@@ -30,10 +32,11 @@ export function commandLineOf(pid: number): string | undefined {
 }
 
 /**
- * When a thread was started, in clock ticks since the machine's start. With its id it names one thread for ever, where
- * the id alone is given out again. `tid` is the main thread's, that is the process's, unless given.
+ * When a thread started, in clock ticks since the machine's start. Together with its id it identifies a thread
+ * permanently, since the kernel reuses ids. Without `tid`, it returns the start of the main thread, and so of the
+ * process.
  *
- * Source: proc_pid_stat(5), fields 4 and 22; the name in field 2 may hold blanks and brackets.
+ * Source: proc_pid_stat(5), fields 4 and 22; the name in field 2 may contain blanks and brackets.
  */
 export function startOf(pid: number, tid = pid): number | undefined {
   return statFields(`/proc/${pid}/task/${tid}/stat`)?.[19];
@@ -44,8 +47,8 @@ export function parentOf(pid: number): number | undefined {
 }
 
 /**
- * A number that differs between two processes that had the same id one after the other. It may change during a
- * process's life, so that two equal numbers say more than two different ones.
+ * A number that differs between two successive processes with the same id. It may change during a process's life: equal
+ * numbers prove that it is the same process, different ones prove nothing.
  */
 export function identityOf(pid: number): number | undefined {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.ino;
@@ -56,7 +59,7 @@ export function processIds(): number[] {
   return readdirSync('/proc').map(Number).filter(Number.isInteger);
 }
 
-/** The fields from the third (the state) on. */
+/** The fields starting with the third (the state). */
 function statFields(file: string): readonly number[] | undefined {
   const text = unlessGone(() => readRecord(file));
   return text

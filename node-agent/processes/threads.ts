@@ -3,32 +3,32 @@ import { isThreadOf } from '../../native/thread-group.ts';
 import { startOf, threadNameOf } from './proc.ts';
 
 /**
- * Threads of a process that are listed, the oldest first. A process starts as many as it likes, and each costs a few
- * calls at every look; QEMU has one for each vCPU and a few dozen more.
+ * Maximum threads of a process to list, oldest first. A process can start any number, and each costs a few calls at
+ * every check; QEMU has one for each vCPU and a few dozen more.
  */
 export const MOST_THREADS = 4096;
 
-/** The threads of processes, as far as those who keep them need to know. */
+/** The properties of threads that the duties need. */
 export interface Threads {
-  /** Thread ids of a process, the main thread's included, at most MOST_THREADS; empty if it is gone. */
+  /** Thread ids of a process, including the main thread, at most MOST_THREADS; empty if it has ended. */
   list(pid: number): number[];
-  /** Whether a thread is one of the process's at this moment. */
+  /** Whether the thread belongs to the process at this moment. */
   has(pid: number, tid: number): boolean;
-  /** How many there are, and a number that another process of the same id would not have. One call. */
+  /** The number of threads, and a number that differs for another process with the same id. One system call. */
   glance(pid: number): { readonly count: number; readonly identity: number };
-  /** A thread's name; undefined if it is gone. */
+  /** A thread's name; undefined if it has ended. */
   name(pid: number, tid: number): string | undefined;
-  /** When a thread was started, in clock ticks since the machine's start; undefined if it is gone. */
+  /** When a thread started, in clock ticks since the machine's start; undefined if it has ended. */
   start(pid: number, tid: number): number | undefined;
 }
 
-/** Links that a directory without entries has: its name and its own `.`. */
+/** Link count of a directory without entries: its name and its own `.`. */
 const LINKS_OF_NONE = 2;
 
-/** Threads as /proc shows them. */
+/** Reads threads from /proc. */
 export const procThreads: Threads = createProcThreads(MOST_THREADS);
 
-/** @param most threads of a process that are listed */
+/** @param most maximum threads of a process to list */
 export function createProcThreads(most: number): Threads {
   const glance = (pid: number) => {
     // The kernel adds the number of threads to the links of this directory (proc_task_getattr in fs/proc/base.c).

@@ -2,10 +2,10 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 
 export type Condition = NonNullable<NodeTopologyStatus['conditions']>[number];
 
-/** A condition as its duty states it, without the time. */
+/** A condition as its duty reports it, without the time. */
 export type ConditionState = Omit<Condition, 'lastTransitionTime'>;
 
-/** Whether all is well (`True`, reason `AsExpected`), or not and why. */
+/** A condition that is `True` with reason `AsExpected` without problems, and otherwise `False` with the reason. */
 export function conditionOf(type: string, reason: string, problems: readonly string[]): ConditionState {
   return problems.length === 0
     ? { type, status: 'True', reason: 'AsExpected', message: '' }
@@ -13,7 +13,7 @@ export function conditionOf(type: string, reason: string, problems: readonly str
 }
 
 /**
- * Gives states their times: a condition keeps its time for as long as its status stays the same.
+ * Adds transition times: a condition keeps its time while its status stays the same.
  * @param now RFC 3339
  */
 export function withTimes(states: readonly ConditionState[], before: readonly Condition[], now: string): Condition[] {

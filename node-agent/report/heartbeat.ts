@@ -10,7 +10,7 @@ import { createRenewals } from '../kube-objects/renewals.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
-/** Seconds between renewals, and for how long one counts. */
+/** Seconds between renewals, and seconds for which a renewal is valid. */
 const INTERVAL = 10;
 const DURATION = 40;
 
@@ -21,11 +21,11 @@ export interface HeartbeatDeps {
   readonly metrics: AgentMetrics;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
-  /** Called after the Lease was created: Kubernetes deletes it with the node, and the report, too. */
+  /** Called after creating the Lease: Kubernetes deletes it with the node, and the report, too. */
   readonly onCreated?: () => void;
 }
 
-/** Renews the agent's own Lease, so that its silence is not mistaken for a node where nothing changes. */
+/** Renews the agent's own Lease, so that a silent agent does not look like a node without changes. */
 export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onCreated }: HeartbeatDeps) {
   const name = AGENT_LEASE_PREFIX + nodeName;
   const lease: LeaseName = { namespace: NAMESPACE, name };

@@ -9,37 +9,37 @@ import { cut } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { type Condition, withTimes } from './conditions.ts';
 
-/** What the definition of NodeTopology has room for; the API server refuses a report with more as a whole. */
+/** Limits of the NodeTopology definition. The API server rejects a whole report that exceeds one. */
 export const LIMITS = {
   cells: 32,
   cores: 2048,
   coreText: 64,
   sockets: 64,
   uncores: 1024,
-  /** Characters of a CPU list. */
+  /** Maximum characters of a CPU list. */
   cpuList: 4096,
   assignments: 2048,
   physnets: 256,
-  /** Characters of a list of NUMA nodes. */
+  /** Maximum characters of a list of NUMA nodes. */
   cellList: 256,
   pinning: MAX_PINNING,
   pinningMessage: MAX_PINNING_MESSAGE,
   refusals: MAX_REFUSALS,
   refusalMessage: MAX_REFUSAL_MESSAGE,
-  /** Entries of a map, as of the kubelet's options or page sizes. */
+  /** Maximum entries of a map, such as the kubelet's options or page sizes. */
   entries: 32,
-  /** Characters of a policy, an option, a uid. */
+  /** Maximum characters of a policy, an option or a uid. */
   word: 64,
-  /** Characters of a namespace or a container, and of a pod. */
+  /** Maximum characters of a namespace or container name, and of a pod name. */
   label: 63,
   name: 253,
   conditionMessage: 4096,
 } as const;
 
-/** Characters of a whole report; the API server's store takes a MiB and a half. */
+/** Maximum characters of a whole report. The API server's store accepts a MiB and a half. */
 const MOST_CHARACTERS = 1024 * 1024;
 
-/** A host of which no report can be made: without these parts it would say something else than what is. */
+/** The host cannot be reported: without the parts that exceed a limit, the report would be false. */
 export class ReportLimitError extends PlumblineError {
   constructor(what: string, found: number, most: number) {
     super('report-limit', `cannot report the node: it has ${found} ${what}, and a report has room for ${most}`);
@@ -47,11 +47,11 @@ export class ReportLimitError extends PlumblineError {
 }
 
 /**
- * Makes a report fit the definition, whatever the node has. What can be left out is, and the condition ReportComplete says
- * so; it is there only then.
- * @param before conditions published last
+ * Makes a report fit the definition, whatever the node has. It leaves out optional parts that do not fit, and reports
+ * them in the condition ReportComplete, which exists only then.
+ * @param before conditions of the last published report
  * @param now RFC 3339
- * @throws ReportLimitError where the host itself, or who owns its CPUs, does not fit
+ * @throws ReportLimitError if the host itself, or the owners of its CPUs, do not fit
  */
 export function fitReport(
   status: NodeTopologyStatus,
@@ -86,7 +86,7 @@ function assertHostFits({ cells, cores, reserved, assignments }: NodeTopologySta
   }
 }
 
-/** The parts that a report can do without, each whole or not at all; lists of others as far as they fit. */
+/** Fits the optional parts: each completely or not at all, and lists up to their limit. */
 function fitParts(status: NodeTopologyStatus, leftOut: string[]): NodeTopologyStatus {
   const { sockets, uncores, distances, isolated, pmdCPUs, tunnel, memoryManager, ...rest } = status;
   const whole = <Value>(what: string, value: Value | undefined, fits: (value: Value) => boolean): Value | undefined => {
@@ -151,7 +151,7 @@ function fitParts(status: NodeTopologyStatus, leftOut: string[]): NodeTopologySt
 
 type Manager = NodeTopologyStatus['cpuManager'] & { readonly scope?: string | undefined };
 
-/** Options are the administrator's; one that is cut would be another, so they stay as they are or go. */
+/** Keeps or drops the administrator's options: a shortened one would be a different option. */
 function fitManager<One extends Manager>(what: string, manager: One, leftOut: string[]): One {
   const { options = {} } = manager;
   const entries = Object.entries(options);
@@ -173,7 +173,7 @@ interface Named {
   readonly container?: string | undefined;
 }
 
-/** Kubernetes lets none of these be longer; what a file says may be. */
+/** Shortens names to the limits of Kubernetes; names from a file may be longer. */
 function fitNames<One extends Named>(one: One): One {
   const { podUID, namespace, podName, container } = one;
   return {
@@ -189,7 +189,7 @@ function fitTexts<One extends { readonly message?: string | undefined }>(one: On
   return one.message === undefined ? one : { ...one, message: cut(one.message, most) };
 }
 
-/** The names of pods are for people: the uid says which pod it is. */
+/** Drops pod names, which are for display only: the uid identifies the pod. */
 function withoutLongNames(status: NodeTopologyStatus, leftOut: string[]): NodeTopologyStatus {
   if (JSON.stringify(status).length <= MOST_CHARACTERS) return status;
   leftOut.push('the names of pods');
@@ -199,7 +199,7 @@ function withoutLongNames(status: NodeTopologyStatus, leftOut: string[]): NodeTo
   };
 }
 
-/** Without the members that are undefined: the report is compared with what the API server has, which has none. */
+/** Removes undefined members: the object from the API server, which the report is compared with, has none. */
 function defined<One extends object>(one: { [Key in keyof One]: One[Key] | undefined }): One {
   return Object.fromEntries(Object.entries(one).filter(([, value]) => value !== undefined)) as One;
 }

@@ -1,9 +1,9 @@
-/** A JSON value, as far as a report holds any. */
+/** A JSON value that may occur in a report. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined };
 
 /**
- * The JSON merge patch (RFC 7386) that makes `from` into `to`, or undefined if they are equal. Lists are values: one
- * that differs is replaced whole. What `to` lacks is set to null, which is how a merge patch removes.
+ * The JSON merge patch (RFC 7386) that turns `from` into `to`, or undefined if they are equal. Lists are values: one
+ * that differs is replaced completely. Members that `to` lacks are set to null, which removes them.
  */
 export function createMergePatch(from: Json | undefined, to: Json): Json | undefined {
   if (!isObject(from) || !isObject(to)) return JSON.stringify(from) === JSON.stringify(to) ? undefined : to;

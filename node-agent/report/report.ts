@@ -10,36 +10,36 @@ import { fitReport } from './limits.ts';
 import { buildStatus, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
 
-/** Seconds between two writes, at least. */
+/** Minimum seconds between two writes. */
 const WINDOW = 0.2;
 /**
- * Seconds after a change before it is written: the kubelet writes its state twice for each pod and names the pod a moment
- * later, and each write of ours goes to every extender.
+ * Seconds from a change to its write: the kubelet writes its state twice for each pod and names the pod a moment later,
+ * and each write of the agent goes to every extender.
  */
 const SETTLE = 0.1;
 /**
- * Seconds between looks at what sends no notification, such as the kubelet's configuration; fewer while something is not known,
- * as that may come at any moment. A look costs no request while all is the same.
+ * Seconds between checks of state without notifications, such as the kubelet's configuration. They are fewer while a
+ * condition is not met, since that may change at any moment. A check costs no request if nothing changed.
  */
 const LOOK = 60;
 const LOOK_AGAIN = 10;
-/** Seconds, with up to half as many again, after which the object is read to see whether it is still as published. */
+/** Seconds, plus up to half as many, between reads of the object to verify that it is still as published. */
 const RESYNC = 600;
 
 export interface ReportDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
-  /** What there is to report now. */
+  /** The current content of the report. */
   readonly inputs: () => Promise<Omit<ReportInputs, 'kubeletVersion'>>;
-  /** Calls back when there may be something new to report. @returns a function that ends that */
+  /** Calls the listener when the content may have changed. @returns a function that ends the subscription */
   readonly subscribe: (listener: () => void) => () => void;
   readonly log: Logger;
   readonly metrics: AgentMetrics;
 }
 
 /**
- * Keeps the NodeTopology status true: written when something changed and at no other time, at most once in 200 ms. A
- * change that comes during a write or a failure is in the next one: each write takes what is true when it is made.
+ * Keeps the NodeTopology status current: writes it only when something changed, at most once in 200 ms. A change during
+ * a write or a failure is part of the next write, which reads the state at that time.
  */
 export function createReport({ client, nodeName, inputs, subscribe, log, metrics }: ReportDeps) {
   const store = createTopologyStore(client, nodeName);
@@ -76,7 +76,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     log.info({ reserved, assignments: assignments.length }, 'published node topology');
   };
 
-  /** The node and the object that goes with it, which is created where it is missing. @throws KubeError */
+  /** Reads the node and its NodeTopology, which it creates if missing. @throws KubeError */
   const meet = async (signal: AbortSignal): Promise<NodeIdentity> => {
     const node = await readNode(client, nodeName, signal);
     await store.sync(node, signal);
@@ -88,7 +88,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   let node: NodeIdentity | undefined;
   let resyncAt = 0;
 
-  /** One look at everything: written if it differs from what is published. @throws KubeError */
+  /** Checks everything once, and writes the status if it differs from the published one. @throws KubeError */
   const look = async (signal: AbortSignal): Promise<void> => {
     const now = performance.now() / 1000;
     if (gone || now >= resyncAt) node = undefined;
@@ -100,7 +100,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   };
 
   return {
-    /** The object may have been deleted: looks, and creates it again. */
+    /** Reads the object, which may have been deleted, and creates it again if needed. */
     resync(): void {
       gone = true;
       ring();
@@ -113,7 +113,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
       const backoff = new Backoff();
       while (!signal.aborted) {
         try {
-          // What is written is read after the wait, never before it.
+          // Read the content after the wait, never before it.
           await sleep(Math.max(0, wroteAt + WINDOW - performance.now() / 1000), signal);
           changes.clear();
           await look(signal);
@@ -125,7 +125,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });
           problems.met(err, 'publishing the node topology failed; retrying');
-          // The object may have been deleted; a node that is not registered yet has none.
+          // The object may have been deleted. A node that is not registered yet has none.
           if (isNotFound(err)) gone = true;
           await sleep(backoff.next(), signal).catch(() => undefined);
         }
@@ -135,7 +135,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   };
 }
 
-/** A bell that remembers having been rung. */
+/** A notification that stays pending until `clear`. */
 function createBell(signal: AbortSignal) {
   let rung = false;
   let wake = () => {};
@@ -147,7 +147,7 @@ function createBell(signal: AbortSignal) {
     clear: () => {
       rung = false;
     },
-    /** Resolves when the bell is or was rung, after `seconds`, or when the signal aborts. */
+    /** Resolves when `ring` is or was called, after `seconds`, or when the signal aborts. */
     async heard(seconds: number): Promise<void> {
       if (rung) return;
       const woken = new Promise<void>((resolve) => {

@@ -7,17 +7,17 @@ import type { KubeletConfig } from '../host/kubelet-config.ts';
 import type { NetworksView } from '../networks/combine.ts';
 import { type ConditionState, conditionOf, withTimes } from './conditions.ts';
 
-/** Everything a report is made of. */
+/** The inputs of a report. */
 export interface ReportInputs {
   readonly host: HostDescription;
   readonly kubeletVersion: string | undefined;
   readonly kubeletConfig: KubeletConfig | undefined;
-  /** Why there is no kubelet configuration, when there is none. */
+  /** Why the kubelet's configuration is missing, if it is. */
   readonly kubeletConfigProblems: readonly string[];
   readonly view: AssignmentsView;
   readonly memory: HostMemory;
   readonly isolated: CpuSet;
-  /** Undefined until the networks were read once after the agent's start. */
+  /** Undefined until the agent has read the networks once since its start. */
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
   readonly pmdCpus: CpuSet;
@@ -27,17 +27,17 @@ export interface ReportInputs {
   readonly pinsVms: boolean;
   /** The state of the VMs' CPU masks. */
   readonly pinning: readonly PinningState[];
-  /** Containers that were kept from starting. */
+  /** Containers that the agent refused to start. */
   readonly refusals: readonly RefusedStart[];
-  /** What keeps Open vSwitch's threads from where they should be. */
+  /** The reasons why threads of Open vSwitch are not on their CPUs. */
   readonly ovsProblems: readonly string[];
-  /** Duties of the agent that failed and wait to be run again. */
+  /** Duties of the agent that failed and wait for a restart. */
   readonly failedDuties: readonly string[];
 }
 
 /**
- * The status to publish, or undefined while the owners of the CPUs or the networks are not known: a report without
- * assignments would read as a node whose every CPU is free.
+ * The status to publish, or undefined while the owners of the CPUs or the networks are unknown: a report without
+ * assignments would look like a node with only free CPUs.
  * @param before the status published last
  * @param now RFC 3339, for conditions that changed
  */
@@ -77,7 +77,7 @@ export function buildStatus(
   };
 }
 
-/** What is known and what is not, one condition for each thing that an operator would have to fix. */
+/** One condition for each problem that an operator would have to solve. */
 function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionState[] {
   const { view, failedDuties } = inputs;
   const [problem] = networks.problems;
@@ -105,7 +105,7 @@ function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionSt
 const networkText = (name: string | undefined) =>
   `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
 
-/** The policy is the running kubelet's own word (its checkpoint); the options are only in its configuration. */
+/** The policy comes from the running kubelet (its checkpoint); the options are only in its configuration. */
 function kubeletPart(policy: string, config: KubeletConfig, memory: HostMemory) {
   const { cpuManager, topologyManager, memoryManager } = config;
   return {
@@ -115,7 +115,7 @@ function kubeletPart(policy: string, config: KubeletConfig, memory: HostMemory) 
   };
 }
 
-/** Of a configuration that cannot be read now, what was published stays, as long as the kubelet's policy is the same. */
+/** Keeps the published values while the configuration cannot be read, if the kubelet's policy is still the same. */
 function lastKnown(policy: string, before: NodeTopologyStatus | undefined) {
   if (before?.cpuManager.policy !== policy) return { cpuManager: { policy } };
   const { cpuManager, topologyManager, memoryManager } = before;
@@ -140,7 +140,7 @@ function byName(a: { readonly name: string }, b: { readonly name: string }): num
   return a.name < b.name ? -1 : Number(a.name > b.name);
 }
 
-/** The configuration file may be newer than the running kubelet, or another one's. */
+/** The configuration file may be newer than the running kubelet, or belong to another one. */
 function configProblems({ kubeletConfig, kubeletConfigProblems, view }: ReportInputs): readonly string[] {
   if (kubeletConfig === undefined) return kubeletConfigProblems;
   const { source, cpuManager, reserved } = kubeletConfig;

@@ -6,29 +6,29 @@ import { createMergePatch } from './merge-patch.ts';
 
 const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 
-/** The field manager of the status. It is the only writer, so it takes over what others wrote. */
+/** The field manager of the status. It is the only writer, so it takes over the fields of other managers. */
 const APPLY = { fieldManager: 'plumbline-node-agent', force: true };
 
 /** The node's NodeTopology object on the API server. */
 export interface TopologyStore {
-  /** What is published, as far as it was seen last; undefined before the first `sync`. */
+  /** The published status as last seen; undefined before the first `sync`. */
   readonly published: NodeTopologyStatus | undefined;
-  /** Reads the object and creates it where it is missing. @throws KubeError */
+  /** Reads the object, and creates it if missing. @throws KubeError */
   sync(node: NodeIdentity, signal: AbortSignal): Promise<void>;
-  /** Whether `write` would have anything to write. */
+  /** Whether the status differs from the last one. */
   differs(status: NodeTopologyStatus): boolean;
-  /** Fields of the status written last that the API server has dropped, since its definition does not have them. */
+  /** Fields of the last written status that the API server dropped because its definition lacks them. */
   readonly dropped: readonly string[];
-  /** Makes the status so, by server-side apply. @throws KubeError */
+  /** Applies the status by server-side apply. @throws KubeError */
   write(status: NodeTopologyStatus, signal: AbortSignal): Promise<void>;
 }
 
 export function createTopologyStore(client: KubeClient, nodeName: string): TopologyStore {
   const path = `${COLLECTION}/${nodeName}`;
   let published: NodeTopologyStatus | undefined;
-  /** What the server was sent last and what it made of that: less, where its schema is an older one. */
+  /** The last status sent, and what the server kept of it: less if its schema is older. */
   let last: { readonly sent: NodeTopologyStatus; readonly kept: NodeTopologyStatus | undefined } | undefined;
-  /** A difference that a write did not remove: the next write would not remove it either. */
+  /** A difference that a write did not remove, so the next write would not remove it either. */
   let futile = '';
 
   const take = (object: unknown) => {
@@ -71,7 +71,7 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
       const { apiVersion, kind } = NODE_TOPOLOGY_API;
       const object = { apiVersion, kind, metadata: { name: nodeName }, status };
       await send('application/apply-patch+yaml', object, signal, APPLY);
-      // An apply removes what this manager said before and says no more. What else is there, another writer put in.
+      // An apply removes the fields that this manager no longer sends. Remaining differences come from another writer.
       const foreign = JSON.stringify(createMergePatch(published, status) ?? {});
       if (foreign !== '{}' && foreign !== futile) {
         await send('application/merge-patch+json', { status: JSON.parse(foreign) }, signal);

@@ -1,8 +1,8 @@
-/** Values of one label, at most; what comes later is `other`. A series is kept for as long as the process runs. */
+/** Maximum values of one label; later ones become `other`. A series lives as long as the process. */
 const MOST_VALUES = 512;
 const LONGEST = 128;
 
-/** The value of a metric's label where others choose it, as the names of physnets. */
+/** Bounds the values of a metric's label that others choose, such as the names of physnets. */
 export function createBoundedLabel(most = MOST_VALUES): (value: string) => string {
   const known = new Set<string>();
   return (value) => {

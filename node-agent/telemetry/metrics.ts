@@ -2,12 +2,12 @@ import { collectDefaultMetrics } from 'prom-client';
 import { Counter, Gauge, Histogram, Registry } from '../../runtime/metrics.ts';
 import { createBoundedLabel } from './bounded-label.ts';
 
-/** Seconds; from a thousandth, which moving a few threads takes, to the two seconds a vacate may take. */
+/** Seconds: from about a millisecond, for moving a few threads, to the two seconds that a vacate may take. */
 const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
 
 /**
- * Milliseconds between two looks at the event loop's lag. The usual 10 would wake an idle agent a hundred times a second,
- * which is most of what it costs then; and whatever waits for the loop tells its own delay.
+ * Milliseconds between two measurements of the event loop's lag. The usual 10 would wake an idle agent a hundred times
+ * a second, which would be most of its cost. Work that waits for the loop measures its own delay.
  */
 const LAG_PRECISION = 5000;
 
@@ -18,13 +18,13 @@ export function createAgentRegistry(): Registry {
   return registry;
 }
 
-/** Takes the 0 away that a gauge begins with, where it would be an answer. */
+/** Removes a gauge's initial 0, which would look like a value. */
 function onceKnown(gauge: Gauge): Gauge {
   gauge.remove();
   return gauge;
 }
 
-/** Every metric of the agent except the process's own. */
+/** Every metric of the agent except those of the process itself. */
 export type AgentMetrics = ReturnType<typeof createAgentMetrics>;
 
 export function createAgentMetrics(registry: Registry) {
@@ -34,7 +34,7 @@ export function createAgentMetrics(registry: Registry) {
   const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Gauge({ name: `plumbline_${name}`, help, labelNames, registers });
   return {
-    /** The label `resource`, which is made of a physnet’s name. */
+    /** The label `resource`, derived from a physnet’s name. */
     resourceLabel: createBoundedLabel(),
     dutyRunning: gauge('duty_running', 'Whether a duty of the agent runs (1) or waits for a restart (0)', ['duty']),
     dutyFailures: counter('duty_failures_total', 'Failures of a duty', ['duty']),

@@ -1,14 +1,14 @@
 import { cut } from '../../model/brief.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-/** Characters of a problem: an API server, a switch or a kubelet may have written it. */
+/** Maximum characters of a problem, which may come from an API server, a switch or a kubelet. */
 const LONGEST = 500;
 
-/** Logs a problem that a loop meets in every round once: when it begins and when it changes. */
+/** Logs a problem that recurs in every round of a loop only once: when it begins or changes. */
 export interface ProblemLog {
-  /** Something went wrong; `text` says what is not done and what happens next. */
+  /** Reports a failure; `text` describes what is not done and what happens next. */
   met(err: unknown, text: string): void;
-  /** The round went well. */
+  /** Reports a round without a problem. */
   gone(): void;
 }
 

@@ -6,7 +6,7 @@ import { createSets } from '../processes/cpu-sets.ts';
 import { commOf, identityOf, startOf } from '../processes/proc.ts';
 import type { Threads } from '../processes/threads.ts';
 
-/** A thread of QEMU and where it may run. */
+/** A thread of QEMU and the CPUs that it may use. */
 export interface GuestThread {
   readonly tid: number;
   readonly name: string;
@@ -14,16 +14,16 @@ export interface GuestThread {
   readonly allowed: CpuSet;
 }
 
-/** What a guest is looked at with. */
+/** The access to processes and threads that a guest needs. */
 export interface GuestParts {
   readonly affinity: Affinity;
   readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
-  /** What /proc says of a process; undefined if it is gone. */
+  /** Facts about processes from /proc; undefined for one that has ended. */
   readonly processes: {
     name(pid: number): string | undefined;
-    /** When it was started. */
+    /** When it started. */
     start(pid: number): number | undefined;
-    /** Differs between two processes that had the same id, and may change while one lives. Cheaper than `start`. */
+    /** Differs between two processes with the same id, and may change during a process's life. Cheaper than `start`. */
     identity(pid: number): number | undefined;
   };
   /** Monotonic milliseconds. */
@@ -36,46 +36,46 @@ export const procProcesses: GuestParts['processes'] = {
   identity: identityOf,
 };
 
-/** Milliseconds after which a thread has the name it will keep: it is born with its parent's and sets its own at once. */
+/** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
 const NAMED_AFTER = 1000;
-/** Processes of a launcher that may be its QEMU: libvirt has one or two at a time. */
+/** Maximum processes of a launcher that may be its QEMU: libvirt has one or two at a time. */
 const MOST_GUESTS = 4;
-/** Milliseconds within which a name is not read twice: a guest that is found is looked at once more. */
+/** Milliseconds within which a name is not read again: a guest that was just found is read once more. */
 const JUST_NOW = 100;
 
 const ESRCH = 3;
 
-/** What is kept of a thread from look to look. */
+/** Facts about a thread that are kept between checks. */
 interface Known {
   readonly name: string;
   readonly role: QemuThreadRole;
-  /** Milliseconds at which it was found, and its name was read last. */
+  /** When it was found, and when its name was last read, in milliseconds. */
   readonly first: number;
   readonly read: number;
-  /** As it was at the last look. */
+  /** Its state at the last check. */
   seen: GuestThread | undefined;
 }
 
-/** One QEMU process; another one is another guest, even if it has the same id. */
+/** One QEMU process. Another process is another guest, even if it has the same id. */
 export interface Guest {
   readonly pid: number;
-  /** When it was started; with its id it names one process for ever. */
+  /** When it started; together with the id it identifies one process permanently. */
   readonly start: number;
   isAlive(): boolean;
   /**
-   * What changes the affinity of its own threads only: an id may have gone to another process since it was listed. For use at
-   * once: whether the process is still this guest is looked up before the first move, whether a thread is its own before each.
+   * Changes the affinity of this guest's own threads only, since an id may belong to another process by now. Use it at
+   * once: it verifies the process before the first move, and each thread before its move.
    */
   affinity(): Affinity;
-  /** Whether it had vCPU threads at the last look. */
+  /** Whether it had vCPU threads at the last check. */
   isReady(): boolean;
-  /** Its threads now, by id. */
+  /** Its current threads, by id. */
   look(): GuestThread[];
 }
 
 /**
- * The QEMU among the processes of a launcher. libvirt also starts QEMU for a moment to ask what it can do: that one has
- * no vCPU threads, so one that has any goes before it.
+ * Finds the QEMU among the processes of a launcher. libvirt also starts QEMU briefly to query its capabilities. That
+ * process has no vCPU threads, so a process with vCPU threads has precedence.
  */
 export function findGuest(pids: readonly number[], parts: GuestParts): Guest | undefined {
   const guests = pids
@@ -110,7 +110,7 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
     return thread;
   };
 
-  /** Threads that stay where they are stay the same object: a look at a guest at rest makes few. */
+  /** Reuses the object of a thread whose CPUs did not change, so that checking an idle guest allocates little. */
   const lookAt = (tid: number, at: number): GuestThread | undefined => {
     const thread = meet(tid, at);
     const allowed = thread && allowedOf(affinity, tid, setOf);
@@ -157,7 +157,7 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
   };
 }
 
-/** Where a thread may run; undefined if it has ended. */
+/** The CPUs that a thread may use; undefined if it has ended. */
 export function allowedOf(affinity: Affinity, tid: number, setOf = CpuSet.fromWords): CpuSet | undefined {
   try {
     return setOf(affinity.get(tid));

@@ -9,12 +9,12 @@ import type { Guest, GuestThread } from './guest.ts';
 
 /** The state of the emulator's CPUs. */
 export interface HousekeepingOutcome {
-  /** What virt-handler's cgroup should hold: all CPUs of the container that no vCPU is pinned to. */
+  /** The CPUs that virt-handler's cgroup should contain: those of the container without a pinned vCPU. */
   readonly cgroup: CpuSet;
-  /** Where threads that are no vCPUs belong, by thread id; an IO thread whose pin the kernel keeps is not here. */
+  /** The CPUs of threads other than vCPUs, by thread id, except IO threads whose pin the kernel keeps. */
   readonly wanted: ReadonlyMap<number, CpuSet>;
   readonly emulator: CpuSet;
-  /** Changes of the cgroup and of threads. */
+  /** Number of changes of the cgroup and of threads. */
   readonly repairs: number;
   readonly problems: readonly string[];
 }
@@ -24,38 +24,38 @@ export interface HousekeepingParts {
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
 
-/** One container at a look. */
+/** One container at a check. */
 export interface ContainerLook {
   /** Its cgroup. */
   readonly path: string;
   readonly cpuset: CpuSet;
   readonly guest: Pick<Guest, 'look'>;
   readonly threads: readonly GuestThread[];
-  /** Undefined while it is not known. */
+  /** Undefined while unknown. */
   readonly host: Host | undefined;
 }
 
 const WORDS_PER_LONG = 2;
 
 /**
- * Gives the emulator's threads all CPUs of the container that nothing is pinned to, both in virt-handler's cgroup and
- * as each thread's own affinity: since Linux 6.2 the latter outlives a change of the former.
+ * Gives the emulator's threads all CPUs of the container that no thread is pinned to, both in virt-handler's cgroup and
+ * as each thread's own affinity: since Linux 6.2, a change of the cgroup does not change the affinity.
  *
  * It widens the cgroup first, since the pin of an IO thread is not visible while its CPU is outside the cgroup. Since
  * 6.2 the kernel remembers the pin and shows it again in the wider cgroup; on older kernels the agent computes it as
  * the launcher did.
  *
- * Everything is taken from what is there now, so a container that was given other CPUs, or other vCPUs, needs no more
- * than the next look. Only two things are kept, and dropped with the CPUs they are about: what virt-handler wrote last,
- * and the IO threads' pins that were worked out from it.
+ * It derives everything from the current state, so a change of the container's CPUs or vCPUs is applied at the next
+ * check. It keeps only two values, and drops them when those CPUs change: the last value that virt-handler wrote, and
+ * the IO threads' pins computed from it.
  */
 export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
   let about = '';
-  /** What virt-handler put into the cgroup: the CPUs of its emulator pin. */
+  /** The CPUs that virt-handler put into the cgroup: those of its emulator pin. */
   let written: CpuSet | undefined;
   let ioPins: ReadonlyMap<number, CpuSet> = new Map();
 
-  /** @returns the problem, if it cannot be */
+  /** @returns the problem, if writing failed */
   const widen = (path: string, current: CpuSet, free: CpuSet): string | undefined => {
     written = current;
     try {
@@ -74,7 +74,7 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
     ioPins = new Map(pins.map((cpu, i) => [inOrder[i]?.tid ?? 0, CpuSet.of([cpu])]));
   };
 
-  /** @returns undefined where the emulator has no CPUs of its own, or vCPUs are not pinned to one CPU each (yet) */
+  /** @returns undefined if the emulator has no CPUs of its own, or not every vCPU is pinned to one CPU (yet) */
   return (look: ContainerLook): HousekeepingOutcome | undefined => {
     const { path, cpuset } = look;
     const current = tree.housekeeping(path);
@@ -114,7 +114,7 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
   };
 }
 
-/** @returns whether the thread is there now, or has ended */
+/** @returns whether the thread is on the CPUs now, or has ended */
 function moveTo(affinity: Affinity, tid: number, cpus: CpuSet): boolean {
   try {
     affinity.set(tid, cpus.toWords(WORDS_PER_LONG));
@@ -126,8 +126,8 @@ function moveTo(affinity: Affinity, tid: number, cpus: CpuSet): boolean {
 }
 
 /**
- * The vCPUs' CPUs by index. KubeVirt pins each dedicated vCPU to a CPU of its own; anything else is a guest that is not
- * set up yet, and is none.
+ * The CPUs of the vCPUs, by index. KubeVirt pins each dedicated vCPU to its own CPU; in any other state the guest is
+ * not set up yet, and the list is empty.
  */
 function pinnedVcpus(threads: readonly GuestThread[]): readonly number[] {
   const vcpus = threads.flatMap(({ role, allowed }) => (role.kind === 'vcpu' ? [{ index: role.index, allowed }] : []));
@@ -137,12 +137,12 @@ function pinnedVcpus(threads: readonly GuestThread[]): readonly number[] {
   return isPinned && new Set(cpus).size === cpus.length ? cpus : [];
 }
 
-/** The CPUs that an IO thread is pinned to: one that may run wherever the emulator may is not. */
+/** The CPUs that an IO thread is pinned to; empty if it may run wherever the emulator may. */
 function pinWithin(allowed: CpuSet, free: CpuSet): CpuSet {
   return allowed.isSubsetOf(free) && !allowed.equals(free) ? allowed : CpuSet.EMPTY;
 }
 
-/** IO iothread2 is the second. */
+/** The number at the end of an IO thread's name: 2 for `IO iothread2`. */
 function poolNumber({ name }: GuestThread): number {
   return Number(/(\d+)$/.exec(name)?.[1] ?? 0);
 }

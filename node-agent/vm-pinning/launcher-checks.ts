@@ -8,38 +8,37 @@ import {
 import type { Launcher } from './launchers.ts';
 
 /**
- * A look that takes longer than DEAR milliseconds is of a launcher that has far more processes or threads than a VM needs.
- * It is looked at again after REST times as long: what it takes is from its own share, and the others' threads are kept as
- * ever.
+ * A check that takes more than DEAR milliseconds is of a launcher with far more processes or threads than a VM needs.
+ * Its next check follows after REST times that duration, so that it delays only itself and not the other launchers.
  */
 const DEAR = 20;
 const REST = 50;
-/** Milliseconds from the first sight of its container within which a VM is expected to have its vCPU threads. */
+/** Milliseconds after the first sight of its container within which a VM should have its vCPU threads. */
 const MOST_STARTING = 60_000;
 
-/** A launcher's last look, and until when it must do (monotonic milliseconds). */
+/** A launcher's last check, and until when it is reused (monotonic milliseconds). */
 interface CheckedLauncher {
   readonly launcher: Launcher;
   readonly view: LauncherView;
   readonly until: number;
-  /** When its container was seen first. */
+  /** When its container was first seen. */
   readonly since: number | undefined;
 }
 
 /** The pinning of every launcher on this node. */
 export interface LauncherChecks {
   /**
-   * Looks at each of them, and releases all others that were looked at before.
-   * @param onlyStarting take the last look at those that are not about to start
+   * Checks each of them, and releases all others that were checked before.
+   * @param onlyStarting reuses the last check of launchers that are not about to start
    */
   at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean): readonly LauncherView[];
-  /** Whether a VM with a mask is about to get its threads: nothing says when they are there. */
+  /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
   hasStarting(): boolean;
-  /** @param release gives every thread that a mask had put somewhere its container's CPUs back */
+  /** @param release moves every thread that a mask had moved back to the CPUs of its container */
   end(release: boolean): void;
 }
 
-/** @param onForgotten called with the uid of each launcher that is no longer looked after */
+/** @param onForgotten called with the uid of each launcher that is no longer managed */
 export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (uid: string) => void): LauncherChecks {
   const pinnings = new Map<string, LauncherPinning>();
   const checked = new Map<string, CheckedLauncher>();
@@ -47,7 +46,7 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
   const forgetOthers = (uids: ReadonlySet<string>) => {
     for (const [uid, pinning] of pinnings) {
       if (uids.has(uid)) continue;
-      // A pod that is still there has lost its mask.
+      // A pod that still exists has lost its mask.
       pinning.release();
       pinnings.delete(uid);
       checked.delete(uid);
@@ -88,7 +87,7 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
   };
 }
 
-/** The view of a look that was not repeated: what it did is not done again. */
+/** The view of a check that was not repeated, without the changes that the check made. */
 function unchanged(view: LauncherView): LauncherView {
   const { mask, housekeeping } = view;
   return {

@@ -7,11 +7,11 @@ import type { Launcher } from './launchers.ts';
 import { createMaskPinning, type MaskOutcome } from './mask-pinning.ts';
 import type { PinRecord } from './pins-file.ts';
 
-/** What the node says about CPUs at the moment of a look. */
+/** The state of the node's CPUs at a check. */
 export interface NodeCpus {
-  /** Undefined while it is not known. */
+  /** Undefined while unknown. */
   readonly host: Host | undefined;
-  /** Undefined while the kubelet has not answered: then no mask is applied. */
+  /** Undefined while the kubelet has not answered; no mask is applied then. */
   readonly reserved: CpuSet | undefined;
   /** CPUs that containers own exclusively. */
   readonly owned: CpuSet;
@@ -19,14 +19,14 @@ export interface NodeCpus {
   readonly dedicated: ReadonlySet<string>;
 }
 
-/** A launcher at its last look. */
+/** A launcher at its last check. */
 export interface LauncherView {
   readonly launcher: Launcher;
   /** Undefined while QEMU does not run. */
   readonly pid: number | undefined;
   readonly container: CpuSet;
   readonly threads: readonly GuestThread[];
-  /** Undefined without a mask, and while there is nothing to say. */
+  /** Undefined without a mask, and while there is no result. */
   readonly mask: MaskOutcome | undefined;
   readonly housekeeping: HousekeepingOutcome | undefined;
 }
@@ -36,17 +36,17 @@ export interface LauncherPinningParts extends GuestParts {
   readonly record: PinRecord;
 }
 
-/** A guest, and what is kept of it for as long as it runs. */
+/** A guest and its state while it runs. */
 interface Running {
   readonly guest: Guest;
   readonly masks: ReturnType<typeof createMaskPinning>;
   readonly keepHouse: ReturnType<typeof createHousekeeping>;
 }
 
-/** Keeps the threads of one launcher's guest where they belong, from look to look. */
+/** Keeps the threads of one launcher's guest on their CPUs, from check to check. */
 export interface LauncherPinning {
   look(launcher: Launcher, node: NodeCpus): LauncherView;
-  /** Gives threads that a mask had put somewhere the CPUs of the container again. */
+  /** Moves threads that a mask had moved back to the CPUs of the container. */
   release(): void;
 }
 
@@ -76,7 +76,7 @@ export function createLauncherPinning(parts: LauncherPinningParts): LauncherPinn
     });
 
   const guestIn = (podUID: string, path: string) => {
-    // Without vCPU threads it may be the one that libvirt asks what it can do.
+    // A QEMU without vCPU threads may be the one that libvirt starts to query its capabilities.
     if (running?.guest.isAlive() === true && running.guest.isReady()) return running;
     const guest = findGuest(tree.processes(path) ?? [], parts);
     if (guest === undefined) running = undefined;

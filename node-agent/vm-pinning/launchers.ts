@@ -9,19 +9,19 @@ import { COMPUTE } from '../../model/launcher/shapes.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 
-/** A virt-launcher pod of this node, as far as pinning needs to know it. */
+/** A virt-launcher pod of this node, with the fields that pinning needs. */
 export interface Launcher {
   readonly uid: string;
   readonly namespace: string;
   readonly podName: string;
   readonly vmi: VmiReference;
-  /** It was made as the target of a migration. */
+  /** Whether it was created as the target of a migration. */
   readonly migrated: boolean;
-  /** Undefined without a mask, and with one that pins nothing or cannot be read. */
+  /** Undefined without a mask, and with one that pins nothing or cannot be parsed. */
   readonly maskRequest: MaskRequest | undefined;
-  /** Why its mask cannot be read. */
+  /** Why its mask cannot be parsed. */
   readonly problem: string | undefined;
-  /** Of the container that runs QEMU; undefined until the kubelet says. */
+  /** Id of the container that runs QEMU; undefined until the kubelet reports it. */
   readonly containerId: string | undefined;
 }
 
@@ -50,7 +50,7 @@ export function launcherOf(pod: z.infer<typeof launcherPod>): Launcher | undefin
   };
 }
 
-/** `containerd://<id>`, `cri-o://<id>`. It names a directory: what is no plain name is none. */
+/** `containerd://<id>`, `cri-o://<id>`. The id becomes the name of a directory, so only plain names are accepted. */
 const CONTAINER_ID = /^[a-z0-9-]{1,32}:\/\/([A-Za-z0-9][A-Za-z0-9_.-]{0,127})$/;
 
 function idOf(text: string): string | undefined {
@@ -73,7 +73,7 @@ export interface LauncherWatchDeps {
   readonly log: Logger;
 }
 
-/** Watches the launchers of the node and nothing else of it. */
+/** Watches the launchers of the node and no other pods. */
 export function watchLaunchers({
   client,
   nodeName,

@@ -13,39 +13,39 @@ export interface MaskOutcome {
   readonly state: 'pinned' | 'unpinned' | 'refused';
   readonly reason?: string;
   readonly message?: string;
-  /** Where threads belong, by thread id: vCPUs', and all others' with a mask for the whole VM. Empty unless pinned. */
+  /** The CPUs of threads by id: of vCPUs, and with a mask for the whole VM of all others. Empty unless pinned. */
   readonly wanted: ReadonlyMap<number, CpuSet>;
   readonly pins: readonly VcpuPin[];
-  /** Threads whose CPUs were changed. */
+  /** Number of threads whose CPUs were changed. */
   readonly moved: number;
 }
 
-/** Milliseconds that vCPU threads may be too few or too many: they appear one after the other. */
+/** Milliseconds in which the number of vCPU threads may be wrong: they appear one after the other. */
 const SETTLE = 2000;
-/** What the kernel takes is made of longs; whole ones need no copy on the way. */
+/** The kernel's masks consist of longs; masks of whole longs need no copy. */
 const WORDS_PER_LONG = 2;
 
 export interface MaskPinningParts extends Pick<WholeVmParts, 'tree'> {
-  /** Of the guest's own threads, at this moment. */
+  /** The affinity of the guest's own threads, at this moment. */
   readonly affinity: () => Affinity;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** The cgroup of the container. */
   readonly path: string;
-  /** What an agent before this one had put somewhere. */
+  /** The threads that an earlier agent had pinned. */
   readonly heldBefore: PinnedScope | undefined;
-  /** Called before threads are moved, and with undefined after they have been given back. */
+  /** Called before threads are moved, and with undefined after they have been moved back. */
   readonly remember: (held: PinnedScope | undefined) => void;
 }
 
 /**
- * Keeps the threads of one guest where its mask says: its vCPUs', and with a mask of a single entry all of them. The vCPUs
- * are pinned together or not at all.
+ * Keeps the threads of one guest on the CPUs of its mask: its vCPUs, or all threads if the mask has a single entry. It
+ * pins all vCPUs or none.
  */
 export function createMaskPinning({ affinity, tree, path, now, heldBefore, remember }: MaskPinningParts) {
   let held = heldBefore;
   let hasPinned = held !== undefined;
-  /** Whether threads have been given back since they were pinned last. */
+  /** Whether threads have been moved back since they were last pinned. */
   let isReleased = false;
   let unsettledSince: number | undefined;
 
@@ -58,8 +58,9 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
   const isHeld = (thread: GuestThread) => held === 'vm' || isVcpu(thread);
 
   /**
-   * Confines what was pinned to nothing but the container again. The first time that is every thread: one that was pinned to
-   * all CPUs of its container is where it belongs now, and would stay there when the container is given more.
+   * Confines pinned threads only to their container again. The first time it does so for every thread: a thread that
+   * was pinned to all CPUs of its container is in the right place, but would stay there when the container gets more
+   * CPUs.
    */
   const giveBack = (threads: readonly GuestThread[], container: CpuSet): number => {
     if (held === 'vm') openHousekeeping(tree, path, container);
@@ -76,14 +77,14 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
     threads: readonly GuestThread[],
     container: CpuSet,
   ): MaskOutcome => {
-    // What an agent that kept no record pinned is somewhere else than the container's other threads.
+    // An agent without a record pinned the threads whose CPUs differ from the container's.
     hasPinned ||= threads.some((thread) => isVcpu(thread) && !thread.allowed.equals(container));
     const state = hasPinned ? 'unpinned' : 'refused';
     const moved = hasPinned ? giveBack(threads, container) : 0;
     return { state, reason, message, wanted: new Map(), pins: [], moved };
   };
 
-  /** Pins nothing, for example where `all` replaced the mask: threads that are elsewhere get the container's CPUs. */
+  /** Pins nothing, for example if `all` replaced the mask: threads elsewhere get the CPUs of the container. */
   const unpin = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
     const moved = giveBack(threads, container);
     const wanted = new Map(threads.filter(isHeld).map(({ tid }) => [tid, container]));
@@ -98,7 +99,7 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
 
   /**
    * @param pins one for each vCPU, in their order
-   * @throws SyscallError, PinError with every thread where it was
+   * @throws SyscallError or PinError, after moving every thread back
    */
   const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
     const wanted = new Map<number, CpuSet>();
@@ -118,7 +119,7 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
   const pinAll = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
     const { pins, whole } = plan;
     const others = threads.filter((thread) => !isVcpu(thread));
-    // The mask was for the whole VM before.
+    // The previous mask was for the whole VM.
     if (held === 'vm' && whole === undefined) giveBack(others, container);
     hold(whole === undefined ? 'vcpus' : 'vm');
     const { moved, wanted } = pinVcpus(threads.filter(isVcpu), pins);
@@ -143,8 +144,8 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
 
   return {
     /**
-     * One look: pins what is not in place, and reads it back. Where it cannot be, what this one pinned has the CPUs
-     * of the whole container again.
+     * One check: pins threads that are not in place, and verifies the result. If it fails, the threads that it had
+     * pinned get all CPUs of the container again.
      * @returns undefined while the guest is about to get its vCPU threads
      */
     keep(vm: Omit<VmOnHost, 'indexes'>, threads: readonly GuestThread[]): MaskOutcome | undefined {
@@ -161,7 +162,7 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
       return pinOrGiveBack(plan, threads, vm.container);
     },
 
-    /** The mask is gone: threads that it had put somewhere have the CPUs of the container again. */
+    /** The mask was removed: moves the threads that it had moved back to the CPUs of the container. */
     release(threads: readonly GuestThread[], container: CpuSet): number {
       const moved = held === undefined ? 0 : giveBack(threads, container);
       held = undefined;
@@ -172,7 +173,7 @@ export function createMaskPinning({ affinity, tree, path, now, heldBefore, remem
   };
 }
 
-/** What the kernel takes, made once for each set: many threads share few. */
+/** Creates the kernel's form of each set once: many threads share few sets. */
 function createWords(): (cpus: CpuSet) => Uint32Array {
   const known = new Map<CpuSet, Uint32Array>();
   return (cpus) => {

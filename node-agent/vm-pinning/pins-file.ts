@@ -4,35 +4,35 @@ import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { parseSaved, putAside, saveFile } from '../files/saved-file.ts';
 
-/** Which threads of a guest a mask has put somewhere: its vCPUs', or all of them. */
+/** The threads of a guest that a mask has moved: its vCPUs, or all of them. */
 export type PinnedScope = 'vcpus' | 'vm';
 
-/** A QEMU process; its start tells it from a later one of the same id. */
+/** A QEMU process; its start distinguishes it from a later one with the same id. */
 export interface GuestIdentity {
   readonly pid: number;
   readonly start: number;
 }
 
-/** A guest whose threads a mask has put somewhere. */
+/** A guest whose threads a mask has moved. */
 export interface PinnedGuest extends GuestIdentity {
   readonly podUID: string;
   readonly held: PinnedScope;
 }
 
 /**
- * Which guests are pinned by a mask, by launcher. It outlives this process, so that a mask which is taken away while the
- * agent is replaced is undone by the next one, and what others than the agent have pinned never is.
+ * Records which guests are pinned by a mask, by launcher. It outlives this process. If a mask is removed while the
+ * agent is being replaced, the next agent undoes it, and no agent undoes pins that others set.
  */
 export interface PinRecord {
   has(podUID: string): boolean;
-  /** Undefined for another process than the one that was remembered. */
+  /** Undefined for a process other than the recorded one. */
   held(podUID: string, guest: GuestIdentity): PinnedScope | undefined;
-  /** To be called before the first thread is moved. */
+  /** Call it before moving the first thread. */
   remember(guest: PinnedGuest): void;
   forget(podUID: string): void;
 }
 
-/** Bytes; a guest takes about a hundred. */
+/** Maximum bytes. A guest takes about a hundred. */
 const MOST_BYTES = 1024 * 1024;
 
 const schema = z.object({
@@ -48,14 +48,16 @@ const schema = z.object({
 });
 
 export interface PinsFileDeps {
-  /** Pins do not outlive the machine's boot. */
+  /** Pins do not survive a reboot. */
   readonly bootId: string;
-  /** When a process was started; undefined if it is gone. */
+  /** When a process started; undefined if it has ended. */
   readonly startOf: (pid: number) => number | undefined;
   readonly log: Logger;
 }
 
-/** The record as a file. One that cannot be read or written is logged, and masks are kept without it. */
+/**
+ * Stores the record in a file. If the file cannot be read or written, a warning is logged, and masks work without it.
+ */
 export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileDeps): PinRecord {
   const guests = new Map(load(path, bootId, log).map((guest) => [guest.podUID, guest]));
   const save = () => {

@@ -15,9 +15,9 @@ export interface ReportingDeps {
 }
 
 const STATES = ['pinned', 'unpinned', 'refused'] as const;
-/** Characters of a message: it is kept, compared at each look, logged and sent. */
+/** Maximum characters of a message, which is stored, compared at each check, logged and sent. */
 const LONGEST = 1024;
-/** Overlaps that one Event names. */
+/** Maximum overlaps in one Event. */
 const NAMED = 8;
 
 const REASONS = {
@@ -26,7 +26,7 @@ const REASONS = {
   unpinned: 'CPUMaskNotApplied',
 } as const;
 
-/** Events of a mask that is applied, but not as it was written, by the reason. */
+/** The Event for each reason why a mask is applied, but not as written. */
 const REMARKS = new Map([
   ['FellBack', 'CPUMaskFellBack'],
   ['OtherVCPUs', 'CPUMaskOtherVCPUs'],
@@ -91,7 +91,7 @@ export function createReporting({ events, nodeName, log, metrics }: ReportingDep
       metrics.vmHousekeeping.set({ state: 'incomplete' }, failing);
     },
 
-    /** On the node, whose administrator is the one to see the VMs of all namespaces. */
+    /** Reports overlaps on the node, because only its administrator sees the VMs of all namespaces. */
     overlaps(found: readonly Overlap<LauncherView>[]): void {
       metrics.vmMaskOverlaps.set(found.length);
       const nameOf = ({ launcher: { namespace, vmi } }: LauncherView) => `${namespace}/${vmi.name}`;

@@ -4,7 +4,7 @@ import { type Overlap, overlaps } from '../../model/cpu-mask/overlap.ts';
 import { unionOf } from '../../model/cpu-set.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 
-/** What the report says of the VMs with a mask, by pod uid. */
+/** The report's entries for the VMs with a mask, sorted by pod uid. */
 export function pinningStates(views: readonly LauncherView[]): PinningState[] {
   return views.flatMap((view) => stateOf(view) ?? []).sort((a, b) => (a.podUID < b.podUID ? -1 : 1));
 }
@@ -24,7 +24,7 @@ function stateOf({ launcher, mask, threads }: LauncherView): PinningState | unde
   };
 }
 
-/** The VMs that are pinned to some of the same CPUs; a vCPU that may run anywhere shares its CPUs with everybody. */
+/** The VMs that are pinned to some of the same CPUs. It ignores vCPUs that may run anywhere: they overlap with all VMs. */
 export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<LauncherView>[] {
   return overlaps(
     views.flatMap((vm) => {
@@ -36,7 +36,7 @@ export function maskOverlaps(views: readonly LauncherView[]): readonly Overlap<L
   );
 }
 
-/** `vCPU 0 on 1-2, vCPU 1 on 3`, or `the whole VM on 1-2`, for people. */
+/** `vCPU 0 on 1-2, vCPU 1 on 3`, or `the whole VM on 1-2`, for display. */
 export function pinsText({ launcher, mask }: LauncherView): string {
   if (mask === undefined || launcher.maskRequest === undefined) return '';
   const text = `CPU mask ${briefMask(launcher.maskRequest.mask)}`;

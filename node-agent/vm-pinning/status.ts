@@ -4,7 +4,7 @@ import type { GuestThread } from './guest.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import { maskOverlaps } from './states.ts';
 
-/** What `plumbline vm status` prints, as of the last look. */
+/** The output of `plumbline vm status`, as of the last check. */
 export interface VmStatus {
   readonly vms: readonly OneVm[];
   /** Pairs of VMs, as `namespace/name`, that are pinned to some of the same CPUs. */
@@ -21,10 +21,10 @@ export interface OneVm {
   /** The cpuset of its container. */
   readonly container: string;
   readonly mask: string | null;
-  /** pinned, unpinned or refused; null where there is no mask, or nothing to say yet. */
+  /** pinned, unpinned or refused; null without a mask or a result. */
   readonly state: string | null;
   readonly message: string | null;
-  /** CPUs of the cgroup housekeeping; null where there is none. */
+  /** CPUs of the cgroup housekeeping; null if there is none. */
   readonly housekeeping: string | null;
   readonly problems: readonly string[];
   readonly threads: readonly {
@@ -32,12 +32,12 @@ export interface OneVm {
     readonly name: string;
     readonly role: string;
     readonly allowed: string;
-    /** Null for a thread that is not ours to place. */
+    /** Null for a thread that the agent does not place. */
     readonly wanted: string | null;
   }[];
 }
 
-/** @param allowedNow where a thread may run at this moment; undefined if it has ended */
+/** @param allowedNow the CPUs that a thread may use at this moment; undefined if it has ended */
 export function statusOf(views: readonly LauncherView[], allowedNow: (tid: number) => CpuSet | undefined): VmStatus {
   const nameOf = ({ launcher }: LauncherView) => `${launcher.namespace}/${launcher.vmi.name}`;
   return {

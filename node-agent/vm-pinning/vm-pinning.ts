@@ -12,9 +12,9 @@ import { createReporting, type ReportingDeps } from './reporting.ts';
 import { maskOverlaps, pinningStates } from './states.ts';
 import { statusOf, type VmStatus } from './status.ts';
 
-/** A pass is followed by this many times as long without one. */
+/** The pause after a pass, as a multiple of its duration. */
 const PASS_REST = 3;
-/** Milliseconds between passes while a VM with a mask is about to start: without a paused start the guest runs at once. */
+/** Milliseconds between passes while a VM with a mask is starting: without a paused start the guest runs at once. */
 const STARTING = 100;
 
 export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
@@ -25,30 +25,30 @@ export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
   };
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
   readonly host: () => Host | undefined;
-  /** Seconds between looks at the VMs that there is something to keep of. */
+  /** Seconds between checks of the VMs that need any. */
   readonly checkInterval: number;
-  /** What happens to threads that a mask has moved when the duty ends. */
+  /** Whether threads that a mask has moved are moved back when the duty ends. */
   readonly pinsAtEnd: 'restore' | 'leave';
 }
 
 export interface VmPinning {
   /** The duty: keeps masks and housekeeping of this node's launchers. */
   run(signal: AbortSignal): Promise<void>;
-  /** For the report: VMs with a mask. */
+  /** VMs with a mask, for the report. */
   pinning(): readonly PinningState[];
-  /** Calls back when `pinning` has changed. @returns a function that ends that */
+  /** Calls the listener when `pinning` has changed. @returns a function that ends the subscription */
   subscribe(listener: () => void): () => void;
-  /** For people: every thread, where it may run and where it should. */
+  /** For display: every thread, its current and its wanted CPUs. */
   status(): VmStatus;
 }
 
 /**
- * A pass looks at each launcher that has a mask, that a mask has been taken from, or that has CPUs of its own, and at no
- * other: its cgroup says which processes and CPUs it has, QEMU's names of threads what each is for. Passes follow the pods,
- * the assignments, and a clock, since nothing says when virt-handler or libvirt has moved a thread, or that QEMU has started;
- * the clock stands still while there is no such launcher.
+ * A pass checks only launchers that have a mask, have lost one, or have their own CPUs. A launcher's cgroup lists its
+ * processes and CPUs; the names of QEMU's threads show their roles. Changes of pods and assignments cause passes. A
+ * timer does, too, since no event reports that virt-handler or libvirt moved a thread, or that QEMU started; it stops
+ * while there is no such launcher.
  *
- * Invariant: a thread is given no CPU outside of its container's cpuset.
+ * Invariant: no thread gets a CPU outside its container's cpuset.
  */
 export function createVmPinning(deps: VmPinningDeps): VmPinning {
   const { assignments, checkInterval, pinsAtEnd } = deps;
@@ -87,8 +87,8 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
     maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || deps.record.has(uid);
 
   /**
-   * @param onlyStarting take the last look at all others
-   * @returns milliseconds until the next pass; undefined where there is nothing that needs looking at again
+   * @param onlyStarting reuses the last check of all others
+   * @returns milliseconds until the next pass; undefined if no launcher needs another check
    */
   const pass = (launchers: Iterable<Launcher | undefined>, onlyStarting: boolean): number | undefined => {
     const node = nodeCpus();
@@ -140,7 +140,7 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
         isFull = true;
         paced.soon();
       };
-      // A list of pods comes as one change for each of them.
+      // A list of pods arrives as one change for each pod.
       const paced = createPaced({ work, settle: 0, rest: PASS_REST });
       const watched = deps.watch(passForAll);
       const unsubscribe = assignments.subscribe(passForAll);

@@ -4,7 +4,7 @@ import { moveThreads } from '../../native/pin-threads.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { GuestThread } from './guest.ts';
 
-/** What keeps the threads of a VM that are no vCPUs. */
+/** The access to threads and cgroups that `keepOthers` needs. */
 export interface WholeVmParts {
   readonly affinity: Affinity;
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
@@ -13,19 +13,19 @@ export interface WholeVmParts {
 /** The state of a VM's threads other than vCPUs. */
 export interface OthersOutcome {
   readonly moved: number;
-  /** Those that the kernel leaves on other CPUs. */
+  /** Threads that the kernel leaves on other CPUs. */
   readonly left: readonly GuestThread[];
 }
 
 const WORDS_PER_LONG = 2;
 
 /**
- * Puts the emulator's and IO threads on the CPUs of a mask for the whole VM, each as far as the kernel moves it:
- * io_uring's workers, for one, are the kernel's to place.
+ * Moves the emulator's and IO threads to the CPUs of a mask for the whole VM, as far as the kernel allows: it places
+ * io_uring's workers itself, for example.
  *
- * KubeVirt makes its cgroup `housekeeping` for emulators with a CPU of their own only, which no VM with a mask has. If
- * there is one anyway, it gets the mask's CPUs first: virt-handler writes it again at each of its syncs, and the next
- * check corrects both.
+ * KubeVirt creates its cgroup `housekeeping` only for emulators with their own CPU, which no VM with a mask has. If it
+ * exists anyway, it gets the mask's CPUs first: virt-handler writes it again at each of its syncs, and the next check
+ * corrects both.
  * @param path the container's cgroup
  */
 export function keepOthers(
@@ -45,18 +45,18 @@ export function keepOthers(
   return { moved: there.length, left: astray.filter(({ tid }) => leftTids.has(tid)) };
 }
 
-/** Has the cgroup `housekeeping`, where there is one, hold just these CPUs. One that cannot be written confines as before. */
+/** Sets an existing cgroup `housekeeping` to these CPUs. If writing fails, it confines its threads as before. */
 export function openHousekeeping(tree: WholeVmParts['tree'], path: string, cpus: CpuSet): void {
   const current = tree.housekeeping(path);
   if (current === undefined || current.equals(cpus)) return;
   try {
     tree.setHousekeeping(path, cpus);
   } catch {
-    // Its threads are then among those that the kernel leaves elsewhere, which is reported.
+    // The kernel then leaves its threads on other CPUs, which is reported.
   }
 }
 
-/** For the VM's status: what of it is not where the mask says; undefined if all of it is. */
+/** The threads that are not on the mask's CPUs, for the VM's status; undefined if there are none. */
 export function leftText(left: readonly GuestThread[]): string | undefined {
   const [first] = left;
   if (first === undefined) return undefined;

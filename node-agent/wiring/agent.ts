@@ -14,14 +14,14 @@ import { createAgentMetrics, createAgentRegistry } from '../telemetry/metrics.ts
 import type { NodeAgentConfig } from './config.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
 
-/** To the API server: few, as there is an agent on every node. */
+/** Maximum connections to the API server: few, since every node runs an agent. */
 const CONNECTIONS = 4;
 /** Seconds that a failed duty must run before its failure counts as past. */
 const STEADY = 30;
 
 /**
- * Wires the agent together. Stopping it aborts every duty at once and waits for what each of them undoes.
- * @param program the file that this process was started with: the device plugin's thread has its own next to it
+ * Wires the agent together. Stopping it aborts every duty at once and waits until each has undone its changes.
+ * @param program the file that this process was started with; the program of the device plugin's thread is next to it
  * @throws ConfigError
  */
 export function createAgent(config: NodeAgentConfig, log: Logger, program: string): Daemon {
@@ -96,7 +96,7 @@ export function createAgent(config: NodeAgentConfig, log: Logger, program: strin
   };
 }
 
-/** Why the agent is not ready: duties that failed, or CPUs whose owners are not known yet. */
+/** Why the agent is not ready: failed duties, or CPUs whose owners are unknown. */
 function notReady(waiting: ReadonlySet<string>, { assignments }: AgentDuties): string | undefined {
   if (waiting.size > 0) return `waiting to restart failed duties: ${[...waiting].join(', ')}`;
   const view = assignments?.view();

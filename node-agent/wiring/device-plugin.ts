@@ -9,13 +9,13 @@ import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/node.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
-/** Seconds that a container's start waits for the main thread: the allocation check and a vacate take two at most. */
+/** Maximum seconds that a container's start waits for the main thread: the check and a vacate take two at most. */
 const ANSWER_WITHIN = 5;
 
-/** Seconds until a kubelet whose configuration is not known is asked again. */
+/** Seconds until the next attempt to read an unknown kubelet configuration. */
 const ASK_AGAIN = 5;
 
-/** The device plugin: what it advertises, and what a container with its devices waits for. */
+/** Creates the device plugin: the resources to advertise, and the checks before a container with its devices starts. */
 export function createDevicePluginDuty(
   { config, client, events, pluginProgram, log, metrics }: AgentParts,
   { facts, assignments, networks, ovs, kubeletConfig, refusals, near }: HostParts,
@@ -28,7 +28,7 @@ export function createDevicePluginDuty(
     return found?.cpuManager.policy === 'static' && found.cpuManager.options['full-pcpus-only'] === 'true';
   };
 
-  /** What the kubelet is configured with, or has reported to the API server. */
+  /** From the kubelet's configuration, or else from the Node on the API server. */
   const maxPods = async (signal: AbortSignal): Promise<number | undefined> => {
     const { config: found } = await kubeletConfig();
     if (found !== undefined) return found.maxPods;
@@ -38,7 +38,7 @@ export function createDevicePluginDuty(
 
   let isRemembered = false;
   let advertiseAgain = () => {};
-  /** What former agents served here: not waited for, since no network's device depends on it. */
+  /** Reads the resources of former agents, without waiting: no network's device depends on them. */
   const rememberNear = async (signal: AbortSignal): Promise<void> => {
     if (isRemembered) return;
     const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
@@ -49,7 +49,7 @@ export function createDevicePluginDuty(
   };
 
   let isWaiting = false;
-  /** Nothing tells when the kubelet's configuration can be read. */
+  /** No event reports that the kubelet's configuration has become readable. */
   const askLater = (signal: AbortSignal): void => {
     if (isWaiting) return;
     isWaiting = true;
@@ -60,7 +60,7 @@ export function createDevicePluginDuty(
     sleep(ASK_AGAIN, signal).then(again, () => undefined);
   };
 
-  /** By the networks' NUMA nodes: those that their preferred devices name at the moment; undefined where that is not known. */
+  /** Maps a network's NUMA nodes to those that its preferred devices report at present; undefined while unknown. */
   const hint = async (signal: AbortSignal): Promise<((cells: CpuSet) => CpuSet) | undefined> => {
     void rememberNear(signal);
     const { config: found } = await kubeletConfig();
@@ -75,7 +75,7 @@ export function createDevicePluginDuty(
     return (cells) => hintCells(node, cells);
   };
 
-  /** Checked first: a container that is refused does not start, and nothing has to make room for it. */
+  /** The check precedes the vacate: if it refuses the container, no CPUs need to be vacated. */
   const beforeStart = async (
     resource: string,
     holder: DeviceHolder | undefined,
@@ -89,7 +89,7 @@ export function createDevicePluginDuty(
       const refusal = await allocationChecker.check(request, signal);
       if (refusal !== undefined) return refusal;
     }
-    // While it is unknown which CPUs are this container's, they are among those that are known to be owned.
+    // While the container's CPUs are unknown, they are among the CPUs known to be owned.
     await ovs?.vacate(holder?.cpus ?? assignments.view().owned, signal);
     return undefined;
   };

@@ -16,15 +16,15 @@ import type { AgentParts } from './parts.ts';
 
 export interface DpuLeaseDuties {
   readonly duties: readonly Duty[];
-  /** What the host knows of its DPU; undefined where it has none, or does not check it. */
+  /** The health of this host's DPU; undefined without a DPU or without the check. */
   readonly health: DpuHealth | undefined;
 }
 
 /**
- * What a mode does with the DPU's lease: nothing (full), create it and watch it (dpu-host), renew it (dpu). With the check off
- * (interval 0) the host releases it. Where
- * OVN-Kubernetes keeps the lease (`--dpu-lease observe`) it is watched and nothing is ever written; its host side
- * renews it once at each start, so that a few renewals say nothing of the DPU.
+ * Each mode treats the DPU's Lease differently: `full` ignores it, `dpu-host` creates and watches it, and `dpu` renews
+ * it. With the check off (interval 0), the host releases it. If OVN-Kubernetes manages the Lease (`--dpu-lease
+ * observe`), the agent watches it and never writes it. The host side of OVN-Kubernetes renews it once at each start, so
+ * a few renewals prove nothing about the DPU.
  */
 export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   const { config, client, events, metrics, log } = parts;
@@ -59,7 +59,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   return { duties, health };
 }
 
-/** A DPU has no kubelet that would renew its token. */
+/** Renews the DPU's token, since a DPU has no kubelet that would do so. */
 function tokenDuties({ client, metrics, log, token, tokenFile }: AgentParts): readonly Duty[] {
   if (tokenFile === undefined) {
     if (token() !== undefined)

@@ -26,18 +26,18 @@ import type { AgentParts } from './parts.ts';
 import { createReportDuty } from './report.ts';
 import { createVmPinningDuty } from './vm-pinning.ts';
 
-/** The duties of a mode, and what of them the readiness probe asks. */
+/** The duties of a mode, and those that the readiness probe checks. */
 export interface AgentDuties {
   readonly duties: readonly Duty[];
-  /** Undefined where the agent does not follow a kubelet. */
+  /** Undefined if the agent does not follow a kubelet. */
   readonly assignments: Assignments | undefined;
-  /** Undefined where there is no Open vSwitch of this host's own. */
+  /** Undefined if this host runs no Open vSwitch. */
   readonly ovs: OvsAffinity | undefined;
-  /** Undefined where no VMs are looked after. */
+  /** Undefined if the agent does not manage VMs. */
   readonly vms: VmPinning | undefined;
 }
 
-/** Puts the duties of the configured mode together; none runs yet. */
+/** Creates the duties of the configured mode without running them. */
 export function createDuties(parts: AgentParts): AgentDuties {
   const lease = createDpuLeaseDuties(parts);
   if (parts.config.mode === 'dpu')

@@ -16,17 +16,17 @@ import { bootId, machineSeconds } from '../processes/machine.ts';
 import type { NodeAgentConfig } from './config.ts';
 import type { AgentParts } from './parts.ts';
 
-/** Seconds between writes of the state file that nothing asked for: they keep it from going stale. */
+/** Seconds between periodic writes of the state file, which keep it from going stale. */
 const REWRITE = 10;
 
 export interface GateParts {
   readonly assignments: Assignments | undefined;
   readonly ovs: OvsAffinity | undefined;
-  /** Undefined where the node has no DPU, or its health is not checked. */
+  /** Undefined if the node has no DPU, or its health is not checked. */
   readonly health: DpuHealth | undefined;
 }
 
-/** The gate's duties: the socket, the state file and, where the runtime's directory is given, the installer. */
+/** The gate's duties: the socket, the state file and, if the runtime's directory is given, the installer. */
 export function createGateDuties(parts: AgentParts, { assignments, ovs, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
   if (config.gate === 'off') return [];
@@ -35,7 +35,7 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
   const answers = createAnswers({
     policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: config.gateExempt },
     dpu: () => health?.current(),
-    // Without an Open vSwitch of this host's own there is nothing to be moved.
+    // If this host runs no Open vSwitch, there is nothing to move.
     cpusOf: ovs === undefined ? () => CpuSet.EMPTY : createPodCpus(config.kubeletDir, () => assigned(assignments)),
     vacate: async (cpus, signal) => ovs?.vacate(cpus, signal),
     hasDevice: createDeviceQuestion(podResources, new Set(config.gateDevices)),
@@ -67,7 +67,7 @@ function assigned(assignments: Assignments | undefined) {
   return assignments?.view().assignments ?? [];
 }
 
-/** Writes the state file at each look at the lease, and often enough that it does not go stale. */
+/** Writes the state file at each read of the Lease, and often enough that it does not go stale. */
 function keepState({ config }: AgentParts, health: DpuHealth | undefined) {
   const boot = bootId() || undefined;
   const write = () => {
@@ -89,7 +89,7 @@ function keepState({ config }: AgentParts, health: DpuHealth | undefined) {
   };
 }
 
-/** What the state file says for a state of the DPU. */
+/** The content of the state file for a state of the DPU. */
 export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): GateState {
   return {
     dpu: dpu === undefined ? 'none' : dpu.ready ? 'ready' : 'not-ready',
@@ -103,7 +103,7 @@ export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): Gate
   };
 }
 
-/** Takes the gate away once, and then has nothing to do. */
+/** Removes the gate once, then has nothing to do. */
 function removal({ config, log }: AgentParts): Duty {
   return {
     name: 'gate-removal',

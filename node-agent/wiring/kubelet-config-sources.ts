@@ -4,7 +4,7 @@ import type { KubeletConfigSources } from '../host/kubelet-config-reader.ts';
 import { readConfigz } from '../host/kubelet-configz.ts';
 import type { AgentParts } from './parts.ts';
 
-/** Where the agent's settings have the kubelet's configuration looked for. */
+/** The sources of the kubelet's configuration, from the agent's settings. */
 export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {
   const { kubeletConfig, kubeletConfigDir, kubeletDir, kubeletEndpoint: endpoint } = config;
   const candidates =

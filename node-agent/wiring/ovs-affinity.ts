@@ -12,10 +12,12 @@ import { bootId } from '../processes/machine.ts';
 import { procThreads } from '../processes/threads.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
-/** CPUs of the machine that this process runs on, whatever host its flags describe: the kernel knows no others. */
+/**
+ * Online CPUs of the machine that this process runs on: the kernel knows only these, whatever host the flags describe.
+ */
 const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
 
-/** Puts the duty together for a host with an Open vSwitch of its own. */
+/** Creates the duty for a host that runs its own Open vSwitch. */
 export function createOvsDuty(
   { config, events, metrics, log }: AgentParts,
   { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
@@ -28,7 +30,7 @@ export function createOvsDuty(
     machine: () => CpuSet.parse(readFileSync(MACHINE_ONLINE, 'utf8')),
     now: () => performance.now(),
     rundir,
-    // Named after the run directory, as there may be an agent for each of several on one machine.
+    // The name contains the run directory, since one machine may run an agent for each of several.
     masksFile: createMasksFile(join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`), bootId()),
     enablerFile: config.ovsEnabler,
     growthDelay: config.ovsGrowthDelay,
@@ -45,8 +47,8 @@ export function createOvsDuty(
     metrics,
   });
   /**
-   * No decision depends on it: the reserved CPUs are those that the kubelet does not call allocatable, whatever is
-   * configured.
+   * For the log only: the reserved CPUs are those that the kubelet does not report as allocatable, whatever its
+   * configuration contains.
    */
   const checkConfig = async () => {
     const { config: found, problems } = await kubeletConfig();

@@ -13,32 +13,32 @@ import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { NodeAgentConfig } from './config.ts';
 
-/** What every duty is made from. */
+/** The dependencies of every duty. */
 export interface AgentParts {
   readonly config: NodeAgentConfig;
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly metrics: AgentMetrics;
   readonly log: Logger;
-  /** The bearer token of the API server, which the kubelet accepts too. */
+  /** The bearer token for the API server, which the kubelet accepts, too. */
   readonly token: () => string | undefined;
-  /** The file that it is read from, if the kubeconfig names one. */
+  /** The file that contains it, if the kubeconfig names one. */
   readonly tokenFile: string | undefined;
   /** The program of the device plugin's thread. */
   readonly pluginProgram: string;
-  /** Which duties failed and wait to be run again. */
+  /** The failed duties that wait for a restart. */
   readonly failures: Failures;
 }
 
-/** What the duties of a node with a kubelet share. */
+/** The parts shared by the duties of a node with a kubelet. */
 export interface HostParts {
   readonly facts: HostFactsReader;
   readonly assignments: Assignments;
   readonly networks: Networks;
   readonly ovs: OvsAffinity | undefined;
-  /** Undefined where it is turned off. */
+  /** Undefined if it is turned off. */
   readonly vms: VmPinning | undefined;
-  /** Containers that were kept from starting. */
+  /** Containers that the agent refused to start. */
   readonly refusals: RefusedStarts;
   /** The resources by which pods prefer a network. */
   readonly near: NearResources;

@@ -1,7 +1,7 @@
 import { createReport } from '../report/report.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
-/** The report of a node with a kubelet: what it takes from the other duties, and whose changes it follows. */
+/** Creates the report of a node with a kubelet, from the other duties and their changes. */
 export function createReportDuty(
   { client, config: { nodeName }, failures, log, metrics }: AgentParts,
   { facts, assignments, networks, ovs, vms, refusals, near, kubeletConfig }: HostParts,
@@ -28,7 +28,7 @@ export function createReportDuty(
         kubeletConfig: config,
         kubeletConfigProblems: problems,
         view: assignments.view(),
-        // A report without networks would read as a node that has none.
+        // A report without networks would look like a node without any.
         networks: networks.known || failures.current.has('networks') ? view : undefined,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
         hintsNetworks: near.hinting,

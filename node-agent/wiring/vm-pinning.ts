@@ -10,13 +10,13 @@ import { createPinsFile } from '../vm-pinning/pins-file.ts';
 import { createVmPinning, type VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
-/** Puts the duty together for a host with a kubelet. */
+/** Creates the duty for a host with a kubelet. */
 export function createVmPinningDuty(
   { client, config, events, metrics, log }: AgentParts,
   { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
 ): VmPinning {
   const { nodeName } = config;
-  // Named after the node, as there may be an agent for each of several on one machine.
+  // The name contains the node, since one machine may run an agent for each of several.
   const file = join(config.stateDir, `vm-pins-${nodeName}.json`);
   const vms = createVmPinning({
     affinity: createAffinity(),
@@ -38,7 +38,7 @@ export function createVmPinningDuty(
   return {
     ...vms,
     async run(signal) {
-      // A mask is checked against the CPUs of the host, which must be known first.
+      // The agent checks a mask against the CPUs of the host, which must be known first.
       await facts.read();
       await vms.run(signal);
     },

@@ -12,12 +12,12 @@ export interface Sources {
   /** The bundles. */
   readonly dist: string;
   readonly architecture: Architecture;
-  /** The node_modules that has koffi's module for the architecture. */
+  /** The node_modules that contains koffi's module for the architecture. */
   readonly modules: string;
 }
 
 /**
- * Writes the files that an image adds to its base into a folder, which is replaced, and the bill of materials also next to
+ * Writes the files that an image adds to its base into a folder, which it replaces, and the bill of materials next to
  * it as `<folder>.cdx.json`.
  * @throws Error with the code ENOENT if a bundle, koffi or the gate's compiler is missing
  */
@@ -32,7 +32,7 @@ export async function assemble(name: string, contents: Contents, out: string, so
   const packages = await packagesOf(contents, sources);
   await cp(join(root, 'LICENSE'), join(home, 'LICENSE'));
   const paths = packages.map(([path]) => path);
-  // A module for another architecture is in a folder of its own.
+  // A module for another architecture is in a separate folder.
   await writeFile(join(home, 'THIRD-PARTY-LICENSES'), await licensesOf(paths, [root, dirname(sources.modules)]));
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string };
   const bill = `${JSON.stringify(billOf(`plumbline-${name}`, version, packages), undefined, 2)}\n`;
@@ -40,7 +40,7 @@ export async function assemble(name: string, contents: Contents, out: string, so
   await writeFile(`${out}.cdx.json`, bill);
 }
 
-/** C compilers for another architecture than this machine's, as Debian names them. Their C library is linked statically. */
+/** Cross compilers by Debian's names. They link their C library statically. */
 const CROSS_COMPILERS: Readonly<Record<Architecture, string>> = {
   x64: 'x86_64-linux-gnu-gcc',
   arm64: 'aarch64-linux-gnu-gcc',
@@ -58,7 +58,9 @@ async function addGate(directory: string, { root, dist, architecture }: Sources)
   execFileSync('make', args, { stdio: 'inherit' });
 }
 
-/** koffi's JavaScript and its one module for the architecture's glibc; its sources and other platforms' modules stay out. */
+/**
+ * Adds koffi's JavaScript and its module for the architecture's glibc, without sources and other platforms' modules.
+ */
 async function addKoffi(target: string, { modules, architecture }: Sources): Promise<void> {
   const module = `linux_${architecture}/koffi.node`;
   const isWanted = (path: string) =>

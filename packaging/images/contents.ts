@@ -1,10 +1,10 @@
-/** What an image adds to its base. */
+/** The files that an image adds to its base. */
 export interface Contents {
   /** Files and folders of dist/, for /plumbline. */
   readonly bundles: readonly string[];
-  /** Whether koffi is called. */
+  /** Whether the image needs koffi. */
   readonly native?: boolean;
-  /** Whether the CNI gate goes into /usr/local/bin. */
+  /** Whether to add the CNI gate to /usr/local/bin. */
   readonly gate?: boolean;
 }
 
@@ -12,15 +12,15 @@ export const IMAGES: Readonly<Record<string, Contents>> = {
   webhook: { bundles: ['webhook.cjs'] },
   'scheduler-plugin': { bundles: ['scheduler-plugin.cjs'] },
   console: { bundles: ['console.cjs', 'console'] },
-  // The gate is static: the agent copies it to the node, whatever C library that has.
+  // The gate is static: the agent copies it to the node, whose C library may be a different one.
   'node-agent': { bundles: ['node-agent.cjs', 'device-plugin-worker.cjs'], native: true, gate: true },
 };
 
-/** Architectures that images are made for, by Node.js' names. */
+/** Architectures of the images, by Node.js' names. */
 export const ARCHITECTURES = ['x64', 'arm64'] as const;
 export type Architecture = (typeof ARCHITECTURES)[number];
 
-/** The architecture by its name in images (`amd64`) or in Node.js (`x64`); undefined for any other. */
+/** The architecture with this name in images (`amd64`) or in Node.js (`x64`); undefined for any other name. */
 export function architectureOf(name: string): Architecture | undefined {
   return name === 'amd64' ? 'x64' : ARCHITECTURES.find((one) => one === name);
 }

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** What the build reads that is in no bundle: packages, settings, programs of the build, C sources, the page's other files. */
+/**
+ * Inputs of the build that no bundle contains: packages, settings, build scripts, C sources, other files of the page.
+ */
 const READ = [
   'LICENSE',
   'build-console.ts',
@@ -15,9 +17,9 @@ const READ = [
 ];
 
 /**
- * The text of .dockerignore: an engine is sent what the build reads, and nothing else. The folders are those that the
- * bundles were made of, so a new one cannot be forgotten.
- * @param dist with inputs.json, as `npm run build` leaves it
+ * The text of .dockerignore, which limits the build context to the inputs of the build. The folders are those that the
+ * bundles were built from, so a new one cannot be forgotten.
+ * @param dist contains inputs.json, as `npm run build` writes it
  */
 export async function ignoreFile(dist: string): Promise<string> {
   const inputs = JSON.parse(await readFile(join(dist, 'inputs.json'), 'utf8')) as Record<string, readonly string[]>;

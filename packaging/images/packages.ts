@@ -4,9 +4,9 @@ import type { Lock, LockedPackage } from '../bill-of-materials.ts';
 import type { Architecture, Contents } from './contents.ts';
 
 /**
- * The npm packages that an image contains: those with a file in one of its bundles, as `dist/inputs.json` lists them, and
- * koffi, which is not bundled. By path, ascending.
- * @throws Error if package-lock.json does not know one
+ * The npm packages that an image contains, in ascending order of their paths: those with a file in one of its bundles,
+ * as listed in `dist/inputs.json`, and koffi, which is not bundled.
+ * @throws Error if package-lock.json does not contain one
  */
 export async function packagesOf(
   { bundles, native = false }: Contents,

@@ -4,7 +4,7 @@ import type { PodAttributes } from './reviews.ts';
 import type { TokenAccess } from './token-access.ts';
 
 export interface GuardOptions {
-  /** Whether a connection's client has shown a certificate that may call. */
+  /** Whether the client of a connection presented an accepted certificate. */
   readonly isKnown: (socket: Socket) => boolean;
   readonly access: TokenAccess;
 }
@@ -23,8 +23,8 @@ const REFUSALS = {
 } as const satisfies Record<string, readonly [status: number, message: string]>;
 
 /**
- * Admits clients with a certificate to everything, and clients with a bearer token to /explain if they may read what it
- * shows. A refusal is sent before any of the body is read, and ends the connection.
+ * Admits clients with a certificate to all routes, and clients with a bearer token to /explain if they may read the
+ * pods that it shows. It sends a refusal before it reads any of the body, and closes the connection.
  */
 export function createGuard({ isKnown, access }: GuardOptions): RequestHandler {
   const refusalOf = async (request: Request): Promise<keyof typeof REFUSALS | undefined> => {
@@ -54,8 +54,8 @@ export function createGuard({ isKnown, access }: GuardOptions): RequestHandler {
 }
 
 /**
- * A pod in the cluster needs `get` on it. The last decisions, and a pod that need not exist, need `list` on all pods. Reads
- * the query as the route does, so that both mean the same pod.
+ * A pod in the cluster requires `get` on it. The last decisions, and a pod that need not exist, require `list` on all
+ * pods. It reads the query as the route does, so that both mean the same pod.
  */
 function attributesOf({ method, query }: Request): PodAttributes {
   const { pod } = query;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 
-/** What a question is about, as RBAC has it: pods of a namespace, one pod, or all pods. */
+/** The subject of a request in terms of RBAC: the pods of a namespace, one pod, or all pods. */
 export interface PodAttributes {
   readonly verb: 'get' | 'list';
   readonly namespace?: string;
@@ -27,11 +27,11 @@ const accessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 
 const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews';
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
-/** Seconds for each of the two questions. */
+/** Timeout in seconds for each of the two reviews. */
 const TIMEOUT = 3;
 
 /**
- * Asks the API server whose token it is and whether that user may read these pods.
+ * Asks the API server who the token's user is and whether that user may read these pods.
  * @throws KubeError
  */
 export async function reviewToken(

@@ -5,7 +5,7 @@ import { type PodAttributes, type Review, reviewToken } from './reviews.ts';
 
 export interface TokenAccess {
   /**
-   * Whether the bearer of a token may read these pods. `busy`: too many tokens have been reviewed within a moment;
+   * Whether the bearer of a token may read these pods. `busy`: too many tokens were reviewed within a short time;
    * `unavailable`: the API server did not answer. Never rejects.
    */
   review(token: string, attributes: PodAttributes): Promise<Review | 'busy' | 'unavailable'>;
@@ -18,15 +18,15 @@ export interface TokenAccessOptions {
   readonly now: () => number;
 }
 
-/** Seconds that an answer of the API server counts: so long a token that was revoked is still accepted. */
+/** Seconds that an answer of the API server is cached. A revoked token is accepted for this time. */
 const VALID = 10;
-/** Answers that are kept. */
+/** Maximum cached answers. */
 const MOST = 256;
-/** Reviews at once, and then in a second: anyone who reaches the port can send tokens. */
+/** Maximum reviews at once, and per second after that: anyone who reaches the port can send tokens. */
 const BURST = 20;
 const RATE = 5;
 
-/** Reviews tokens with a small cache. Tokens are not kept, only their digests. */
+/** Reviews tokens with a small cache. It stores digests of tokens, not the tokens. */
 export function createTokenAccess({ client, log, now }: TokenAccessOptions): TokenAccess {
   const answers = new Map<string, { readonly review: Review; readonly until: number }>();
   let left = BURST;

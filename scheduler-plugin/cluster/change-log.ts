@@ -1,16 +1,14 @@
-/**
- * Which of many numbered things have changed lately, so that what was derived from them is updated and not derived again.
- */
+/** A bounded log of changed ids, so that derived data can be updated instead of computed again. */
 export class ChangeLog {
   readonly #ids: Int32Array;
   #count = 0;
 
-  /** @param kept how many changes are remembered */
+  /** @param kept maximum number of remembered changes */
   constructor(kept: number) {
     this.#ids = new Int32Array(kept);
   }
 
-  /** Changes so far. */
+  /** Number of changes so far. */
   get count(): number {
     return this.#count;
   }
@@ -19,7 +17,7 @@ export class ChangeLog {
     this.#ids[this.#count++ % this.#ids.length] = id;
   }
 
-  /** What has changed since there were so many changes; undefined if that is too long ago to tell. */
+  /** The ids that changed since the log had `count` changes; undefined if the log no longer reaches back that far. */
   since(count: number): Int32Array | undefined {
     const size = this.#ids.length;
     if (this.#count - count > size) return undefined;

@@ -12,34 +12,34 @@ import { PodOwners } from './pod-owners.ts';
 import type { PodView } from './pod-view.ts';
 import { RefusedStartsByNode } from './refused-starts.ts';
 
-/** What follows from a change, for those who act on it. Called after the state has changed. */
+/** Callbacks for the parts that act on changes. Called after the state has changed. */
 export interface StateListeners {
-  /** A node may take pods now that it refused before. */
+  /** A node may now accept pods that it refused before. */
   readonly improved: (node: string) => void;
-  /** The pod is bound, gone, or has ended. */
+  /** The pod is bound, has ended or was deleted. */
   readonly settled: (uid: string) => void;
-  /** The scheduler has found no node for a pod that an extender may have refused. */
+  /** The scheduler found no node for a pod that an extender may have refused. */
   readonly waiting: (pod: PodView) => void;
-  /** A pod is on a node and has not started: changes of it come here too. */
+  /** A pod is on a node and has not started. Also called when that pod changes. */
   readonly starting: (pod: PodView) => void;
-  /** A kubelet has refused a pod at admission. */
+  /** A kubelet refused a pod at admission. */
   readonly rejected: (pod: PodView) => void;
   readonly reservationEnded: (reservation: Reservation<PodNeeds>, end: ReservationEnd) => void;
-  /** What a node's labels and conditions should be may have changed. */
+  /** The wanted labels and conditions of a node may have changed. */
   readonly nodeFacts: (node: string) => void;
-  /** A node's report is quarantined, for another reason than before, or no longer (undefined). */
+  /** A node's report is quarantined, has another fault than before, or is no longer quarantined (undefined). */
   readonly quarantined: (node: string, fault: ReportFault | undefined) => void;
 }
 
 export interface NodeView extends NodeFacts {
   readonly dpuHost: boolean;
-  /** The kubelet has no device left by which pods prefer a network, where it once had some. */
+  /** The kubelet has no device left by which pods prefer a network, although it once had some. */
   readonly hintsUnserved?: boolean;
-  /** Where it stands, as of `domainsText`. */
+  /** The node's topology domains, from `domainsText`. */
   readonly domains?: string;
 }
 
-/** The cluster as this process knows it, fed by watches and filter calls. No I/O. */
+/** The state of the cluster in this process, from watches and filter calls. No I/O. */
 export class ClusterState {
   readonly fleet = new Fleet();
   readonly reservations: Reservations<PodNeeds>;
@@ -47,9 +47,9 @@ export class ClusterState {
   readonly lostPlaces: LostPlaces;
   readonly ownerBackoff = new OwnerBackoff();
   readonly owners = new PodOwners();
-  /** Pods on a node that have not started, by node. */
+  /** Pods that are on a node and have not started, by node. */
   readonly #starting = new Map<string, Map<string, PodView>>();
-  /** What the Node objects say of their machines. */
+  /** Facts about the machines, from the Node objects. */
   readonly #facts = new Map<string, NodeFacts>();
   readonly #faults = new Map<string, ReportFault>();
   readonly #listeners: StateListeners;
@@ -73,10 +73,10 @@ export class ClusterState {
     return [...(this.#starting.get(node)?.values() ?? [])];
   }
 
-  /** @param synced whether the first list is complete: what it brings is no news */
+  /** @param synced whether the first list is complete; its pods are not changes */
   podChanged(before: PodView | undefined, after: PodView | undefined, synced: boolean): void {
     const uid = after?.uid ?? before?.uid ?? '';
-    // A pod of the same name in another's place.
+    // Another pod with the same name has replaced this one.
     if (before && after && before.uid !== after.uid) this.podChanged(before, undefined, synced);
     if (before?.node !== undefined) this.#starting.get(before.node)?.delete(before.uid);
     if (after === undefined) {
@@ -91,12 +91,12 @@ export class ClusterState {
     if (after.node !== undefined && after.pending && !after.terminal && !after.deleting) this.#isStarting(after);
   }
 
-  /** Reports that are quarantined, by node. */
+  /** The faults of quarantined reports, by node. */
   get faults(): ReadonlyMap<string, ReportFault> {
     return this.#faults;
   }
 
-  /** @param unreadable why there is a report that cannot be read */
+  /** @param unreadable why an existing report cannot be parsed */
   reportChanged(node: string, status: NodeTopologyStatus | undefined, unreadable?: Error): void {
     const fault = this.#takeReport(node, status);
     this.#setFault(node, unreadable === undefined ? fault : faultOfError(unreadable));
@@ -110,7 +110,7 @@ export class ClusterState {
   nodeChanged(node: string, view: NodeView | undefined): void {
     this.fleet.set(node, NodeFlag.dpuHost, view?.dpuHost ?? false);
     this.fleet.set(node, NodeFlag.hintsUnserved, view?.hintsUnserved ?? false);
-    // A node that is gone gives its number back.
+    // A removed node frees its number.
     if (view === undefined) this.fleet.setDomains(node, '');
     this.fleet.set(node, NodeFlag.node, view !== undefined);
     if (view !== undefined) this.fleet.setDomains(node, view.domains ?? '');
@@ -121,7 +121,7 @@ export class ClusterState {
     if (view) this.#listeners.improved(node);
   }
 
-  /** Takes a report up, or forgets the node's report where this one cannot be true. Whatever is wrong stays that node's. */
+  /** Stores a report, or removes the node's report if the new one is invalid. A fault affects only that node. */
   #takeReport(node: string, status: NodeTopologyStatus | undefined): ReportFault | undefined {
     try {
       if (status === undefined) this.fleet.removeReport(node);
@@ -133,7 +133,7 @@ export class ClusterState {
     }
   }
 
-  /** Pods with a reservation on a node that gives them no CPUs of their own: no report will ever show them. */
+  /** Pods with a reservation on a node that gives them no CPUs of their own: reports never contain them. */
   #sharing(node: string): string[] {
     const id = this.fleet.names.find(node);
     return this.reservations.assumedOn(node).flatMap(({ uid, pod }) => (this.fleet.sharesOn(id, pod) ? [uid] : []));
@@ -167,7 +167,7 @@ export class ClusterState {
     this.#listeners.starting(pod);
   }
 
-  /** A pod that cannot start where it is bound, by the word of that node's own agent. */
+  /** Handles pods that cannot start on their node because its agent refused them. */
   #takeRefusals(node: string, refusals: readonly RefusedStart[]): void {
     const fresh = this.hostRefusals.reported(node, refusals);
     if (fresh.size === 0) return;
@@ -178,7 +178,7 @@ export class ClusterState {
     }
   }
 
-  /** Pods in flight were promised their places by a report before this one. */
+  /** Checks pods in flight against the new report, since an earlier one promised them their places. */
   #lookForLostPlaces(node: string): void {
     this.lostPlaces.changed(node);
     const lost = this.lostPlaces.on(node);
@@ -186,7 +186,7 @@ export class ClusterState {
     for (const pod of this.startingOn(node)) if (lost.has(pod.uid)) this.#listeners.starting(pod);
   }
 
-  /** Room comes back when a reservation ends, and on the nodes that a reservation leaves when it is narrowed to one. */
+  /** CPUs become free when a reservation ends, and on the nodes that it leaves when it is narrowed to one. */
   #assumedChanged(node: string): void {
     const before = this.fleet.assumed(this.fleet.names.find(node));
     const assumed = this.reservations.assumedOn(node);

@@ -28,12 +28,12 @@ import { domainsText } from './node-domains.ts';
 import type { NeedsReader } from './pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from './pod-view.ts';
 
-/** What the Node object says of what is written there. */
+/** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {
   readonly dpuHost: boolean;
   readonly threadsPerCore: string | undefined;
   readonly fullPcpus: string | undefined;
-  /** As of `domainsText`. */
+  /** From `domainsText`. */
   readonly domains: string;
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
@@ -45,15 +45,15 @@ export interface WrittenFacts extends NodeFacts {
 /** The watches that feed a ClusterState. */
 export interface Cluster {
   run(signal: AbortSignal): Promise<void>;
-  /** What has not come in yet, in words; undefined when all has. */
+  /** What has not been read yet, as text; undefined once everything has. */
   readonly missing: string | undefined;
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
-  /** The pods that matter here, by namespace/name. */
+  /** The relevant pods, by namespace/name. */
   readonly pods: ReadonlyMap<string, PodView | undefined>;
   /**
-   * Reads the pods that have not started again, bypassing the watch: what another replica promised and the scheduler bound
-   * a moment ago is known after this.
-   * @param before called with each of them, before the reservations see it
+   * Reads the pods that have not started again, bypassing the watch. Afterwards, pods that another replica promised a
+   * place and the scheduler bound a moment ago are known.
+   * @param before called with each of them before it is matched with the reservations
    * @throws KubeError
    */
   catchUp(signal: AbortSignal, before?: (pod: PodView) => void): Promise<void>;
@@ -65,7 +65,7 @@ export interface ClusterOptions {
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
-  /** What a node's agent says of the VMs that it pins. */
+  /** Receives the pinning states that a node's agent reports. */
   readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
@@ -76,11 +76,11 @@ const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: z.string(), nodeName: z.string().nullish() }),
 });
-/** https://github.com/kubernetes-sigs/dra-driver-cpu: CPUs handed out by it and by the static CPU manager collide. */
+/** https://github.com/kubernetes-sigs/dra-driver-cpu: CPUs assigned by it and by the static CPU manager collide. */
 const DRA_CPU_DRIVER = 'dra.cpu';
-/** Seconds between two looks at which agents have fallen silent. */
+/** Seconds between checks for agents that have become silent. */
 const SWEEP = 1;
-/** Pods of one page. */
+/** Pods on a page of a list. */
 const CATCH_UP_PAGE = 500;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
@@ -181,7 +181,7 @@ export function createCluster(options: ClusterOptions): Cluster {
       return pods.items;
     },
     async catchUp(signal, before) {
-      // Without reservations to restore only what is bound counts.
+      // Without reservations to restore, only bound pods matter.
       const bound = before === undefined ? ',spec.nodeName!=' : '';
       const query = { fieldSelector: `status.phase=Pending${bound}` };
       const slices = createSlices();
@@ -211,10 +211,10 @@ function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
   );
 }
 
-/** A report as it comes: read when it is taken up, since reading is most of what it costs. */
+/** A report as received. It is parsed when it is used, since parsing is most of its cost. */
 const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 
-/** Nothing is kept of a report here: what counts goes into the state's arrays. */
+/** Keeps no report: the state's arrays contain the data that matters. */
 function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {
   const take = (node: string, raw: unknown): void => {
     const read = raw == null ? undefined : nodeTopologyStatus.safeParse(raw);

@@ -15,35 +15,35 @@ import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-/** What is read of a DPU's lease. */
+/** The relevant fields of a DPU's Lease. */
 export interface LeaseView {
   readonly node: string;
   readonly renewTime: string | undefined;
   /** Seconds. */
   readonly duration: number | undefined;
-  /** Its host runs with the health check off: silence means nothing. */
+  /** Its host runs with the health check off: missing renewals mean nothing. */
   readonly released?: boolean;
 }
 
 export interface DpuVerdict {
   readonly ready: boolean;
   readonly state: LeaseState;
-  /** Seconds since the last renewal that was seen. */
+  /** Seconds since the last observed renewal. */
   readonly age: number | undefined;
 }
 
 /**
- * Whether the DPU of each node is alive, by watching its lease change. The watch brings renewals; silence on a watch
- * proves nothing, so when a lease is due to have been renewed it is read once from the API server before the DPU counts
- * as dead, and again every few seconds while it is not alive. Only leases of nodes that are DPU hosts are read, and
- * nothing is kept of a lease that is gone and whose node is none.
+ * Determines whether the DPU of each node is alive by watching its Lease change. The watch delivers renewals, but a
+ * silent watch proves nothing. So when a renewal is overdue, the Lease is read once from the API server before the DPU
+ * counts as dead, and again every few seconds while it is not alive. Only Leases of DPU hosts are read. Nothing is kept
+ * of a deleted Lease whose node is not a DPU host.
  *
- * A replica that has just started has seen no renewal of any lease. For the duration of a lease it uses what the
- * previous replica has written into the node's condition: a renewal comes in that time, or the DPU is dead.
+ * A replica that has just started has observed no renewal. For the duration of a Lease it uses the condition that the
+ * previous replica wrote on the node: within that time the Lease is renewed, or the DPU is dead.
  */
 export interface DpuHealth {
   changed(node: string, view: LeaseView | undefined): void;
-  /** The node is there, is gone, or has become a DPU host or ceased to be one. */
+  /** The node was added or removed, or became or stopped being a DPU host. */
   nodeChanged(node: string): void;
   verdict(node: string): DpuVerdict;
   /** Whether the node's host has turned the health check off. */
@@ -54,9 +54,9 @@ export interface DpuHealth {
 export interface DpuHealthOptions {
   readonly client: KubeClient;
   readonly namespace: string;
-  /** Whether a DPU counts as alive while the API server cannot be asked. */
+  /** Whether a DPU counts as alive while the API server does not answer. */
   readonly whenUnknown: 'ready' | 'not-ready';
-  /** Renewals in a row before a DPU counts as alive, where one counts for so many seconds. */
+  /** Consecutive renewals before a DPU counts as alive, given the seconds that one is valid. */
   readonly proof: (duration: number) => number;
   readonly isDpuHost: (node: string) => boolean;
   /** The uid of the Node object; undefined if there is none. */
@@ -65,7 +65,7 @@ export interface DpuHealthOptions {
   readonly recorded: (node: string) => string | undefined;
   /** Called with a DPU's first verdict, and whenever its state changes. */
   readonly onChange: (node: string, verdict: DpuVerdict) => void;
-  /** Called when nothing is kept of the node's DPU any more. */
+  /** Called when nothing is kept of the node's DPU any longer. */
   readonly onForgotten: (node: string) => void;
   readonly log: Logger;
   /** Monotonic seconds. */
@@ -74,16 +74,16 @@ export interface DpuHealthOptions {
 
 interface Watched {
   observation: LeaseObservation;
-  /** Seconds that the last renewal counts. */
+  /** Seconds that the last renewal is valid. */
   duration: number;
   renewTime: string | undefined;
   ready: boolean;
-  /** As it was reported last. */
+  /** As last reported. */
   state: LeaseState | undefined;
   timer: NodeJS.Timeout | undefined;
-  /** Of the Node that was there last. */
+  /** The uid of the last Node of that name. */
   uid: string | undefined;
-  /** The API server said last that there is no such lease. */
+  /** Whether the API server last reported that there is no such Lease. */
   missing: boolean;
 }
 
@@ -138,7 +138,10 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
     else settle(node, dpu);
   };
 
-  /** A Node that was created again under its name may be another machine: what was seen before says nothing of its DPU. */
+  /**
+   * A Node that was created again under its name may be another machine: earlier observations prove nothing about its
+   * DPU.
+   */
   const meet = (node: string, dpu: Watched): void => {
     const uid = options.uidOf(node);
     if (uid === undefined || uid === dpu.uid) return;
@@ -169,7 +172,7 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
         release(node);
         return;
       }
-      // A lease that was off when it went closes nothing.
+      // Deleting a released Lease changes nothing.
       if (released.delete(node) && view === undefined) return;
       const dpu = watched.get(node) ?? {
         observation: NOTHING_OBSERVED,
@@ -194,7 +197,8 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
     },
     verdict(node) {
       const dpu = watched.get(node);
-      // Without a lease the feature is off for this node, or its agent has not come up: nothing says that the DPU is dead.
+      // Without a Lease, the feature is off for this node or its agent has not started: nothing proves that the DPU is
+      // dead.
       if (dpu === undefined) {
         return { ready: released.has(node) || whenUnknown === 'ready', state: 'unknown', age: undefined };
       }
@@ -208,7 +212,9 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
   };
 }
 
-/** A renewal counts for as long as the lease said when it was made: a longer duration written later revives nothing. */
+/**
+ * A renewal is valid for the duration that the Lease had at that time. A longer duration written later revives nothing.
+ */
 function durationAfter(dpu: Watched, { renewTime, duration }: LeaseView): number {
   const said = leaseSeconds(duration);
   const isRenewal = renewTime !== dpu.renewTime || renewTime === undefined;

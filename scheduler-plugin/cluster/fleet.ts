@@ -9,14 +9,16 @@ import { ChangeLog } from './change-log.ts';
 import { NodeDomains } from './node-domains.ts';
 import { createNodeShapes, type NodeShape } from './node-shapes.ts';
 
-/** What is kept of a report's assignment. */
+/** The stored part of a report's assignment. */
 export interface Assignment {
   readonly podUID: string;
   readonly container: string;
   readonly cpus: string;
 }
 
-/** Characters of a load that is kept as it is; of a longer one a digest is, since loads are keys of caches. */
+/**
+ * Maximum characters of a load to store as it is; a longer one is stored as a digest, since loads are keys of caches.
+ */
 const LONGEST_LOAD = 128;
 
 function loadOf({ id }: NodeShape, owned: CpuSet): string {
@@ -24,39 +26,39 @@ function loadOf({ id }: NodeShape, owned: CpuSet): string {
   return text.length <= LONGEST_LOAD ? text : createHash('sha256').update(text).digest('base64');
 }
 
-/** What is true of a node, as bits. */
+/** Facts about a node, as bits. */
 export const NodeFlag = {
   /** The API server has a Node of this name. */
   node: 1,
-  /** Its network is made by a DPU. */
+  /** A DPU provides its network. */
   dpuHost: 2,
   /** Its DPU counts as dead. */
   dpuDead: 4,
-  /** The dra.cpu driver hands out its CPUs as well as the kubelet. */
+  /** The dra.cpu driver assigns its CPUs, as the kubelet does. */
   draCpu: 8,
-  /** Its agent has not been heard of for too long. */
+  /** Its agent has been silent for too long. */
   stale: 16,
-  /** Its report contradicts its Node, or cannot be read. */
+  /** Its report contradicts its Node, or cannot be parsed. */
   quarantined: 32,
   /** Its agent is down, so its kubelet refuses pods that request the device of a preferred network. */
   hintsUnserved: 64,
 } as const;
 type Flag = (typeof NodeFlag)[keyof typeof NodeFlag];
 
-/** Changes that are remembered. After more changes, a reader looks at every node again. */
+/** Maximum remembered changes. After more changes, a reader checks every node again. */
 const CHANGES = 4096;
-/** Prepared hosts that are kept, so that a node that is asked about again is not prepared again. */
+/** Maximum prepared hosts to keep, so that repeated predictions for a node do not prepare it again. */
 const PREPARED = 512;
 
 /**
- * Every node in arrays by its number (see NameIndex). A node costs its free CPUs as bits, its pods' CPUs as text, and a
- * reference to the shape that it shares with nodes of its make.
+ * Every node in arrays by its number (see NameIndex). For each node it stores the free CPUs as bits, the CPUs of pods
+ * as text, and a reference to the shape that it shares with nodes of the same model.
  */
 export class Fleet {
   readonly names = new NameIndex();
   readonly coarse = new CoarseFit();
   readonly domains = new NodeDomains();
-  /** Nodes of which anything has changed. */
+  /** The nodes that have changed. */
   readonly changes = new ChangeLog(CHANGES);
   readonly #shapes = createNodeShapes();
   readonly #shape: (NodeShape | undefined)[] = [];
@@ -66,12 +68,12 @@ export class Fleet {
   #flags = new Uint8Array(256);
   readonly #prepared = new Map<number, PlacementHost>();
 
-  /** How many nodes the API server or a report knows. */
+  /** Number of nodes known from the API server or a report. */
   get size(): number {
     return this.names.count;
   }
 
-  /** The numbers of all nodes that the API server or a report knows. */
+  /** Numbers of all nodes known from the API server or a report. */
   *ids(): Generator<number> {
     for (let id = 0; id < this.names.size; id++) if (this.names.nameOf(id) !== undefined) yield id;
   }
@@ -80,7 +82,7 @@ export class Fleet {
     return (this.#flags[id]! & flag) !== 0;
   }
 
-  /** Only that it exists and where its network is counts. */
+  /** Whether the node has no flags other than `node` and `dpuHost`. */
   isPlain(id: number): boolean {
     return (this.#flags[id]! & ~(NodeFlag.node | NodeFlag.dpuHost)) === 0;
   }
@@ -98,39 +100,39 @@ export class Fleet {
     if (!value) this.#dropIfUnknown(name, id);
   }
 
-  /** @param text of `domainsText` */
+  /** @param text from `domainsText` */
   setDomains(name: string, text: string): void {
     const id = this.names.find(name);
     if (id !== UNKNOWN) this.domains.set(id, text);
   }
 
-  /** The shape of a node that has reported, undefined for any other. */
+  /** The shape of a node that has reported; undefined for any other. */
   shape(id: number): NodeShape | undefined {
     return this.#shape[id];
   }
 
-  /** Whether a pod would run on the node's shared CPUs: nothing is promised to it there. */
+  /** Whether a pod would run on the node's shared CPUs, where it needs no reservation. */
   sharesOn(id: number, needs: PlacementNeeds): boolean {
     const shape = this.#shape[id];
     return shape !== undefined && sharesOn(needs, shape.empty);
   }
 
-  /** The node's shape and all CPUs that pods own there: nodes of the same text take the same pods. */
+  /** The node's shape and all CPUs that pods own there. Nodes with equal text accept the same pods. */
   load(id: number): string {
     return this.#loads[id] ?? '';
   }
 
-  /** The shape of a node whose report counts: there is one, it is fresh, and the Node does not contradict it. */
+  /** The shape of a node with a valid report: one that exists, is fresh, and does not contradict the Node. */
   trusted(id: number): NodeShape | undefined {
     return this.has(id, NodeFlag.stale) || this.has(id, NodeFlag.quarantined) ? undefined : this.#shape[id];
   }
 
-  /** What containers own there. */
+  /** The CPUs that containers own there, with their pods. */
   assignments(id: number): readonly Assignment[] {
     return this.#assignments[id] ?? [];
   }
 
-  /** CPUs that containers own there, container by container. */
+  /** The CPUs that containers own there, one set for each container. */
   assigned(id: number): CpuSet[] {
     return assignedCpus(this.#assignments[id] ?? []);
   }
@@ -145,7 +147,7 @@ export class Fleet {
     return (this.#assignments[this.names.find(name)] ?? []).map(({ podUID }) => podUID);
   }
 
-  /** How many reservations there are on a node, and the CPUs they will take. */
+  /** Sets the number of reservations on a node, and the CPUs that they will take. */
   setAssumed(name: string, reservations: number, cpus: number): void {
     const id = reservations > 0 ? this.#add(name) : this.names.find(name);
     if (id === UNKNOWN) return;
@@ -159,7 +161,7 @@ export class Fleet {
     return this.#assumed[id] ?? 0;
   }
 
-  /** @throws HostError, ParseError if the report makes no sense; the node then counts as one that does not report */
+  /** @throws HostError, ParseError if the report is inconsistent; the node then counts as one without a report */
   setReport(name: string, status: NodeTopologyStatus): void {
     const id = this.#add(name);
     const before = this.#shape[id];
@@ -200,7 +202,7 @@ export class Fleet {
     this.#dropIfUnknown(name, id);
   }
 
-  /** The node made ready for an exact prediction; undefined if it has not reported. */
+  /** The node, prepared for an exact prediction; undefined if it has not reported. */
   host(id: number): PlacementHost | undefined {
     const shape = this.#shape[id];
     if (!shape) return undefined;
@@ -227,7 +229,7 @@ export class Fleet {
     return id;
   }
 
-  /** A name of which nothing is known any more gives its number back. */
+  /** Frees the number of a name without any remaining facts. */
   #dropIfUnknown(name: string, id: number): void {
     if (this.#flags[id] !== 0 || this.#shape[id] || this.assumed(id) > 0) return;
     this.names.remove(name);

@@ -7,8 +7,8 @@ import type { PodNeeds } from './pod-needs.ts';
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * Bound pods that no longer get the place they were promised, by node. What was found is kept until the node's report or
- * its reservations change: all pods that start on a node are asked about in one go.
+ * Bound pods that no longer get the place they were promised, by node. The result is cached until the node's report or
+ * its reservations change: one check covers all pods that start on a node.
  */
 export class LostPlaces {
   readonly #fleet: Fleet;
@@ -20,12 +20,12 @@ export class LostPlaces {
     this.#reservations = reservations;
   }
 
-  /** The node's report or its reservations have changed. */
+  /** Call it when the node's report or its reservations have changed. */
   changed(node: string): void {
     this.#found.delete(node);
   }
 
-  /** Uids of the pods, of those that were promised a place there. */
+  /** Uids of the pods that were promised a place on the node and lost it. */
   on(node: string): ReadonlySet<string> {
     const id = this.#fleet.names.find(node);
     if (id < 0 || this.#fleet.assumed(id) === 0 || this.#fleet.trusted(id) === undefined) return NONE;
@@ -37,7 +37,7 @@ export class LostPlaces {
     return found;
   }
 
-  /** Of the pods that the node's report shows: those that are not bound there any more, by what the API server says. */
+  /** The pods in the node's report that are no longer bound there according to the API server. */
   goneFrom(id: number): ReadonlySet<string> {
     const node = this.#fleet.names.nameOf(id) ?? '';
     let gone: Set<string> | undefined;
@@ -58,7 +58,7 @@ export class LostPlaces {
   }
 }
 
-/** A reservation that was found, as of a static pod, was never checked against the others. */
+/** A reservation that was found bound, such as a static pod's, was never checked against the others. */
 function wasPredicted({ places }: Reservation<PodNeeds>, node: string): boolean {
   return places.get(node)?.cpus !== undefined;
 }

@@ -8,31 +8,31 @@ import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts'
 import type { Logger } from '../../runtime/log.ts';
 import { ownerOf, type PodOwner } from './pod-view.ts';
 
-/** A VMI that has a CPU mask, or a start that waits. */
+/** A VMI that has a CPU mask, or whose start is paused. */
 export interface MaskedInstance extends StartingVmi {
   readonly namespace: string;
   readonly name: string;
   readonly uid: string;
   readonly version: string;
   readonly node: string | undefined;
-  /** Node by uid of the launcher. */
+  /** Nodes by the uid of the launcher. */
   readonly pods: Readonly<Record<string, string>>;
   readonly masked: MaskedVm | undefined;
-  /** Its VM says the same of the mask, and stays when it is stopped. */
+  /** Its VM has the same mask, and continues to exist when it is stopped. */
   readonly ofMachine: boolean;
 }
 
-/** The VMs of the cluster that have CPU masks; of all others nothing is kept. Without KubeVirt there are none. */
+/** The VMs of the cluster that have CPU masks; nothing is kept of the others. Without KubeVirt there are none. */
 export interface MaskedVms {
   run(signal: AbortSignal): Promise<void>;
-  /** Of VMs, and of VMIs that no VM made. */
+  /** VMs, and VMIs that do not belong to a VM. */
   all(): Generator<MaskedVm>;
 }
 
 export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
-  /** Called for every VMI that has not started, with mask or without. */
+  /** Called for every VMI that has not started, with or without a mask. */
   readonly onOwner: (vmiUid: string, owner: PodOwner | undefined) => void;
   readonly log: Logger;
   readonly now: () => number;

@@ -1,10 +1,10 @@
-/** Labels that say where a machine stands (topology.kubernetes.io/zone, …/region and what an administrator adds). */
+/** Labels for the location of a machine (topology.kubernetes.io/zone, …/region and any that an administrator adds). */
 export const DOMAIN_LABELS = 'topology.kubernetes.io/';
-/** Bounds of what is kept: keys, and characters of one node's labels. */
+/** Limits: keys, and characters of one node's labels. */
 const MOST_KEYS = 8;
 const LONGEST = 1024;
 
-/** A node's topology labels as one text, which nodes of the same place share. */
+/** A node's topology labels as one text, which nodes in the same location share. */
 export function domainsText(labels: Readonly<Record<string, string>> | undefined): string {
   const lines: string[] = [];
   for (const key in labels) if (key.startsWith(DOMAIN_LABELS)) lines.push(`${key}=${labels[key]}`);
@@ -14,17 +14,17 @@ export function domainsText(labels: Readonly<Record<string, string>> | undefined
 
 /** One topology key: its domains as numbers. */
 export interface Domains {
-  /** By the node's number: the domain's, or 0 where the node lacks the label. */
+  /** The number of each node's domain by the node's number, or 0 if the node lacks the label. */
   readonly ofNode: Uint32Array;
-  /** Domains that some node has had. */
+  /** Number of domains that any node has had. */
   readonly count: number;
 }
 
-/** Where nodes stand, by their number: four bytes for each node and key. */
+/** The topology domains of nodes by their number: four bytes for each node and key. */
 export class NodeDomains {
   readonly #keys = new Map<string, { ofNode: Uint32Array; readonly values: Map<string, number>; count: number }>();
 
-  /** @param text of `domainsText`; '' for a node that is gone */
+  /** @param text from `domainsText`; '' for a removed node */
   set(id: number, text: string): void {
     for (const { ofNode } of this.#keys.values()) if (id < ofNode.length) ofNode[id] = 0;
     if (text === '') return;

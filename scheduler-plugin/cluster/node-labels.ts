@@ -6,14 +6,17 @@ import { createReflector } from '../../kube/reflector.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import type { Logger } from '../../runtime/log.ts';
 
-/** The nodes' labels, for as long as they are needed: a cluster in which no VM with a mask selects nodes has none. */
+/**
+ * The nodes' labels. They are watched only once needed: a cluster without VMs that have a mask and select nodes has
+ * none.
+ */
 export interface NodeLabels {
-  /** From now on they are watched. */
+  /** Starts watching them. */
   need(): void;
   of(node: string, key: string): string | undefined;
-  /** Whether nothing is needed, or all of it is here. */
+  /** Whether labels are not needed, or all of them have been read. */
   readonly settled: boolean;
-  /** Counts changes. */
+  /** Number of changes. */
   readonly changes: number;
   run(signal: AbortSignal): Promise<void>;
 }

@@ -2,20 +2,20 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 
 /**
- * All of a node that its pods do not change: hardware, kubelet, networks. Nodes of one make share it, which is what
- * keeps a node's own memory small: a host of 128 CPUs is 20 KB of objects.
+ * The properties of a node that do not depend on its pods: hardware, kubelet, networks. Nodes of the same model share
+ * it, which keeps the memory for each node small: a host of 128 CPUs takes 20 KB of objects.
  */
 export interface NodeShape {
   readonly id: number;
   readonly key: string;
-  /** The node without any pod. */
+  /** The node without pods. */
   readonly empty: PlacementHost;
 }
 
 export interface NodeShapes {
   /**
-   * The shape of a report; to be given back with `release`.
-   * @throws HostError if the report contradicts itself; ParseError if a list is no CPU list
+   * Returns the shape of a report. Return it with `release`.
+   * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
    */
   take(status: NodeTopologyStatus): NodeShape;
   release(shape: NodeShape): void;

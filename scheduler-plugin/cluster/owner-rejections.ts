@@ -9,14 +9,16 @@ export interface OwnerRejectionsOptions {
   readonly owners: Pick<PodOwners, 'makerOf'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
-  /** Called when a hold is over: nothing else changes then, so the nodes have to be looked at for the pods that wait. */
+  /** Called when a hold ends. Nothing else changes then, so the caller checks the nodes for waiting pods. */
   readonly onFree: () => void;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
 
-/** Holds back the next pods of an owner whose pods kubelets have refused in a burst, and says so in an Event. */
+/**
+ * Holds back the next pods of an owner after kubelets have refused several of its pods, and reports that in an Event.
+ */
 export function createOwnerRejections({
   ownerBackoff,
   owners,
@@ -27,7 +29,7 @@ export function createOwnerRejections({
   now,
 }: OwnerRejectionsOptions) {
   return {
-    /** A kubelet has refused this pod. */
+    /** Call it when a kubelet has refused this pod. */
     rejected({ owner: controller, namespace, rejected: reason }: PodView): void {
       if (controller === undefined) return;
       const { key, owner } = owners.makerOf(namespace, controller);

@@ -6,33 +6,31 @@ import { DPU_EXEMPT_NAMESPACES, isNearResource, PLACED_RESOURCE } from '../../mo
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 
-/** Which pods count as needing the DPU of a node whose network it makes. */
+/** Which pods count as needing the DPU of their node. */
 export type DpuScope = 'all' | 'attached';
 
-/** What a pod needs of its node, read from the pod alone: the webhook has put it there. */
+/** The requirements of a pod on its node, read from the pod alone: the webhook added them. */
 export interface PodNeeds extends PlacementNeeds {
-  /** The same for pods alike: see needsKey. */
+  /** Equal for pods with equal needs: see needsKey. */
   readonly key: string;
-  /** Some container gets CPUs of its own. */
+  /** Whether any container gets CPUs of its own. */
   readonly exclusive: boolean;
-  /** Whether its network would be made by the node's DPU. */
+  /** Whether the node's DPU would provide its network. */
   readonly dpu: boolean;
-  /** The names of its interfaces, which are in the texts of verdicts: pods alike may differ in them. */
+  /** The names of its interfaces, which occur in the texts of verdicts: pods with equal needs may differ in them. */
   readonly interfaces: string;
 }
 
-/**
- * Reads needs, sharing what pods alike have in common: ten thousand launchers come in a few shapes.
- */
+/** Reads needs. Pods share equal parts: ten thousand launchers have only a few shapes. */
 export interface NeedsReader {
-  /** @throws ParseError if an amount is no quantity */
+  /** @throws ParseError if an amount is not a quantity */
   read(pod: Pod): PodNeeds;
 }
 
-/** Shapes remembered; beyond that all are forgotten and found again. */
+/** Maximum remembered shapes; beyond that, all are forgotten and computed again. */
 const REMEMBERED = 512;
 
-/** @param dpuExempt namespaces whose pods are never kept from a node with a dead DPU, as the CNI gate has them */
+/** @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate */
 export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES): NeedsReader {
   const shared = new Map<string, Omit<PodNeeds, 'request'> & { readonly request: PodRequest }>();
   return {
@@ -63,8 +61,8 @@ function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): Po
 }
 
 /**
- * Pods on the host's own network start without the DPU. DaemonSet pods, which would otherwise be stuck on a node under
- * repair, and pods of the system's namespaces are exempt; of the latter the CNI gate makes an exception too.
+ * Pods on the host's own network start without the DPU. DaemonSet pods are exempt, since they would otherwise be stuck
+ * on a node under repair. Pods of the system's namespaces are exempt, too, as they are in the CNI gate.
  */
 function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): boolean {
   const isDaemon = pod.metadata.ownerReferences?.some(
@@ -75,15 +73,15 @@ function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): b
   return dpuScope === 'all' || hasNetworkDevice(pod);
 }
 
-/** KubeVirt's devices and our own markers are on no network's card. */
+/** KubeVirt's devices and Plumbline's own markers do not belong to a network card. */
 function isNoNetworkDevice(resource: string): boolean {
   if (resource.startsWith('devices.kubevirt.io/') || resource === PLACED_RESOURCE) return true;
   return isNetworkResource(resource) || isNearResource(resource);
 }
 
 /**
- * Whether the pod is given a device that could be a virtual function of the DPU, as requests or as limits. Which
- * extended resource is a network's is configured in its NAD; others (GPUs) count too, which errs on the safe side.
+ * Whether the pod requests a device that could be a virtual function of the DPU, in its requests or limits. The NAD
+ * defines which extended resource belongs to a network; others (GPUs) count as well, which errs on the safe side.
  */
 function hasNetworkDevice({ spec }: Pod): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>

@@ -7,7 +7,7 @@ import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import type { NeedsReader, PodNeeds } from './pod-needs.ts';
 
-/** A pod with how far it is. Of its containers' statuses nothing is read: their prose can be a tenant's. */
+/** A pod and its progress. It omits the messages of its containers' statuses, which a tenant may have written. */
 export const observedPod = podSchema.extend({
   metadata: objectMeta.extend({ creationTimestamp: z.string().optional() }),
   status: z
@@ -38,10 +38,10 @@ export interface PodOwner {
   readonly uid: string;
 }
 
-/** What is kept of a pod that matters here. */
+/** The stored part of a relevant pod. */
 export interface PodView {
   readonly uid: string;
-  /** The uid by which the kubelet and its node's report know it; of a static pod it is not its mirror's. */
+  /** The uid in the kubelet and its node's report. For a static pod, it differs from the uid of its mirror. */
   readonly kubeletUid: string;
   readonly namespace: string;
   readonly name: string;
@@ -50,21 +50,21 @@ export interface PodView {
   readonly owner: PodOwner | undefined;
   readonly node: string | undefined;
   readonly nominated: string | undefined;
-  /** No container has run yet. */
+  /** Whether no container has run yet. */
   readonly pending: boolean;
   readonly terminal: boolean;
   readonly deleting: boolean;
-  /** It is labelled as one of KubeVirt's. */
+  /** Whether it is labelled as one of KubeVirt's launchers. */
   readonly launcher: boolean;
-  /** The scheduler has given up the node that it had chosen. */
+  /** Whether the scheduler has given up the node that it had chosen. */
   readonly dropped: boolean;
-  /** The scheduler has found no node for it, and asks an extender about it: some replica may have refused it. */
+  /** Whether the scheduler found no node for it and asks an extender about it: a replica may have refused it. */
   readonly mayBeRefused: boolean;
-  /** The kubelet's reason, where it was refused at admission. */
+  /** The kubelet's reason for refusing it at admission. */
   readonly rejected: string | undefined;
-  /** RFC 3339, of a pod that is on no node yet. */
+  /** RFC 3339; for a pod without a node. */
   readonly since: string | undefined;
-  /** CPUs that the webhook added for whole cores, to be shown to people. */
+  /** CPUs that the webhook added for whole cores, for display. */
   readonly padding: number;
   readonly needs: PodNeeds;
 }
@@ -73,8 +73,8 @@ const TERMINAL = new Set(['Succeeded', 'Failed']);
 const ADMISSION = new Set(['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']);
 
 /**
- * Undefined for a pod that has nothing to do with this: nearly all pods of a cluster, of which nothing is kept. Kept are
- * pods that get CPUs of their own, pods that an extender may have refused, and pods that wait on a node for their network.
+ * Undefined for a pod that is not relevant, like most pods of a cluster. Relevant pods get CPUs of their own, may have
+ * been refused by an extender, or wait on a node for their network.
  */
 export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | undefined {
   const { metadata, spec } = pod;
@@ -113,25 +113,27 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
   };
 }
 
-/** A text that says something, and one of those that count. */
+/** The text, unless it is empty or not among `those`. */
 function filled(text: string | undefined, those?: ReadonlySet<string>): string | undefined {
   return text === undefined || text === '' || those?.has(text) === false ? undefined : text;
 }
 
-/** As the kubelet makes it: an MD5 sum, so that no pod of the API server has the same (pkg/kubelet/config/common.go). */
+/**
+ * The kubelet's form: an MD5 sum, which differs from the uid of any API server's pod (pkg/kubelet/config/common.go).
+ */
 const STATIC_UID = /^[0-9a-f]{32}$/;
 
-/** The uid of the static pod whose mirror this is. */
+/** The uid of the static pod that this mirror represents. */
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
 }
 
 /**
- * How the scheduler says that no node fits. That is of a try before the extender's last answer, whatever its resourceVersion:
- * had the last try found no node after that answer, there would be no reservation, and the scheduler queues a pod again before
- * it writes the condition of the try that failed. (An extender that is asked after this one can refuse the nodes, too: then the
- * reservation lasts until the pod's next try.)
+ * The beginning of the scheduler's message that no node fits. It belongs to an attempt before the extender's last
+ * answer, whatever its resourceVersion. If the last attempt had found no node after that answer, there would be no
+ * reservation, and the scheduler queues a pod again before it writes the condition of the failed attempt. (An extender
+ * that is called after this one may also refuse the nodes; the reservation then lasts until the pod's next attempt.)
  * Source: FitError.Error in pkg/scheduler/framework/types.go, handleSchedulingFailure in pkg/scheduler/schedule_one.go.
  */
 const NO_NODE_FITS = '0/';
@@ -141,8 +143,9 @@ function unscheduledCondition({ conditions }: NonNullable<ObservedPod['status']>
 }
 
 /**
- * Whether the scheduler asks an extender about the pod: by what the pod requests, or because the message of its condition
- * has a refusal for a DPU, which is what pods without such requests are refused for where all pods are asked about.
+ * Whether the scheduler asks an extender about the pod: because of its requests, or because the message of its
+ * condition contains a refusal for a DPU. Pods without such requests get that refusal where the scheduler asks about
+ * all pods.
  */
 function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
   const requests = [...spec.containers, ...(spec.initContainers ?? [])].map(
@@ -156,7 +159,7 @@ export function ownerOf({ metadata }: Pick<ObservedPod, 'metadata'>): PodOwner |
   return owner && { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, uid: owner.uid };
 }
 
-/** The API server has checked every quantity, so one that cannot be read is a form that is not known here. */
+/** The API server has validated every quantity, so one that cannot be parsed has a form that is unknown here. */
 function readNeeds(pod: ObservedPod, reader: NeedsReader): PodNeeds | undefined {
   try {
     return reader.read({ ...pod, status: { qosClass: pod.status?.qosClass } } as Parameters<NeedsReader['read']>[0]);

@@ -1,6 +1,6 @@
 import type { RefusedStart } from '../../kube/node-topology.ts';
 
-/** A pod by what a refusal names it with. */
+/** The fields of a pod that a refusal contains. */
 export interface RefusedPod {
   readonly uid: string;
   readonly namespace: string;
@@ -8,16 +8,16 @@ export interface RefusedPod {
 }
 
 /**
- * Pods that a node's own agent refused to let start, from that node's report only: the author of an image can forge a
- * container's status. Until the node's next report, pods with the same needs would come to the same end there.
+ * Pods that a node's own agent refused to start, from that node's report only: the author of an image can forge a
+ * container's status. Until the node's next report, pods with the same needs would fail there, too.
  */
 export class RefusedStartsByNode {
-  /** By node: what its newest report says, by namespace/name. */
+  /** The refusals in each node's newest report, by namespace/name. */
   readonly #reported = new Map<string, ReadonlyMap<string, RefusedStart>>();
-  /** By node: the keys of needs that are new in its newest report. */
+  /** Keys of the needs that are new in each node's newest report. */
   readonly #keys = new Map<string, Set<string>>();
 
-  /** The node has reported: what followed from its report before is over. Returns the pods that are refused since. */
+  /** Replaces the refusals of the node by those of a new report. @returns the newly refused pods */
   reported(node: string, refusals: readonly RefusedStart[]): ReadonlySet<string> {
     const before = this.#reported.get(node);
     this.#keys.delete(node);
@@ -27,13 +27,13 @@ export class RefusedStartsByNode {
     return new Set(fresh.flatMap(([key, uid]) => (isSame(before?.get(key), uid) ? [] : [key])));
   }
 
-  /** Why the pod's container was kept from starting on the node that it is bound to, or undefined. */
+  /** Why the pod's container was refused on the node that it is bound to, or undefined. */
   of(node: string, { uid, namespace, name }: RefusedPod): string | undefined {
     const refusal = this.#reported.get(node)?.get(`${namespace}/${name}`);
     return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;
   }
 
-  /** Pods with these needs are refused on the node. */
+  /** Refuses pods with these needs on the node. */
   add(node: string, key: string): void {
     const keys = this.#keys.get(node);
     if (keys) keys.add(key);

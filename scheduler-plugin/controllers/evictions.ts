@@ -8,7 +8,7 @@ import { createRetries } from './retries.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
 
-/** Why a pod that has not started cannot start where it is; in the words of the table of states. */
+/** Why a pod that has not started cannot start on its node, in the words of the table of states. */
 export interface EvictionReason {
   readonly reason: Extract<Reason, 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost'>;
   readonly text: string;
@@ -20,9 +20,9 @@ export interface StuckPod {
 }
 
 /**
- * Sends pods away that were bound to a node and cannot start there, so that their owner makes others, which go
- * elsewhere. Only pods that have not started: running pods stay. A failed eviction is retried, with increasing pauses,
- * for as long as the pod cannot start and this replica is the active one.
+ * Evicts pods that were bound to a node and cannot start there, so that their owner creates others, which go elsewhere.
+ * Running pods are never evicted. A failed eviction is retried with increasing pauses while the pod cannot start and
+ * this replica is the active one.
  */
 export interface Evictions {
   consider(pod: PodView, why: EvictionReason): void;
@@ -33,7 +33,7 @@ export interface EvictionsOptions {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly policy: EvictionPolicy;
-  /** The pod as it is now if it still cannot start, asked right before it is evicted. */
+  /** Returns the current pod if it still cannot start. Called right before the eviction. */
   readonly stuck: (pod: PodView) => StuckPod | undefined;
   readonly active: () => boolean;
   readonly onAttempt: (outcome: RemovalOutcome) => void;
@@ -43,7 +43,7 @@ export interface EvictionsOptions {
 /** Milliseconds between two evictions: a rack of dead DPUs must not empty a cluster at once. */
 const PACE = 1000;
 const REMEMBERED = 5000;
-/** Failures in a row after which the pod has an Event: an API server may be away for a moment. */
+/** Consecutive failures before the pod gets an Event: an API server may be down for a moment. */
 const FAILURES_SAID = 3;
 
 export function createEvictions(options: EvictionsOptions): Evictions {
@@ -52,7 +52,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   const retries = createRetries();
   const held = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
-  /** The pod that is being evicted. */
+  /** The uid of the pod that is being evicted. */
   let busy: string | undefined;
 
   const say = ({ namespace, name, uid }: PodView, reason: string, message: string): void =>

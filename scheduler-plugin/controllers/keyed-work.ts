@@ -1,10 +1,10 @@
 /**
- * Work by key, on some keys at a time: never two pieces for one key at once, and one more for whatever came up during
- * the last.
+ * Runs work by key, for a limited number of keys at a time. It never runs twice for one key at once, and runs once more
+ * for requests that arrived during the last run.
  */
 export interface KeyedWork {
   take(key: string): void;
-  /** Takes it up after so many milliseconds; an earlier wait for the key is given up. */
+  /** Runs the work after this many milliseconds; replaces an earlier wait for the key. */
   takeLater(key: string, wait: number): void;
   stop(): void;
 }

@@ -8,7 +8,7 @@ import { sleep } from '../../runtime/time.ts';
 import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
 import type { NodeLabels } from '../cluster/node-labels.ts';
 
-/** How many VMs have masks, and for how many of them there is no node that could keep it. */
+/** Number of VMs with masks, and of those whose mask no node can satisfy. */
 export interface MaskCounts {
   readonly vms: number;
   readonly withoutNode: number;
@@ -16,11 +16,11 @@ export interface MaskCounts {
 
 export const NO_MASKS: MaskCounts = Object.freeze({ vms: 0, withoutNode: 0 });
 
-/** Counts what `plumbline verify` lists, by the same rules. */
+/** Counts the VMs that `plumbline verify` lists, by the same rules. */
 export interface MaskSurvey {
-  /** Counts now and then while this replica is the active one. */
+  /** Counts periodically while this replica is the active one. */
   run(signal: AbortSignal): Promise<void>;
-  /** Undefined while the nodes' labels are not known that some VM asks for. */
+  /** Undefined while the node labels that a VM selects are unknown. */
   count(): Promise<MaskCounts | undefined>;
 }
 
@@ -32,7 +32,7 @@ export interface MaskSurveyOptions {
   readonly onCounted: (counts: MaskCounts) => void;
 }
 
-/** Seconds between two counts, and how many times as long as the last count the pause after it is at least. */
+/** Seconds between two counts, and the minimum pause as a multiple of the last count's duration. */
 const INTERVAL = 5;
 const PAUSE = 20;
 const NODES_AT_ONCE = 64;
@@ -40,7 +40,7 @@ const NODES_AT_ONCE = 64;
 export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: MaskSurveyOptions): MaskSurvey {
   const slices = createSlices();
 
-  /** Those that report, with nodes alike in CPUs sharing what is worked out of them. */
+  /** The nodes that report. Nodes with equal CPUs share the derived data. */
   const reportingNodes = async (): Promise<SurveyedNode[]> => {
     const hosts = new Map<string, MaskHost>();
     const found: SurveyedNode[] = [];
@@ -58,7 +58,7 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
     return found;
   };
 
-  /** A mask that fits nowhere is held against every node: calls of the scheduler come in between. */
+  /** Compares a mask that fits nowhere with every node, in slices: the scheduler's calls run in between. */
   const isHosted = async (vm: MaskedVm, nodes: readonly SurveyedNode[]): Promise<boolean> => {
     for (let from = 0; from < nodes.length; from += NODES_AT_ONCE) {
       const some = nodes.slice(from, from + NODES_AT_ONCE);
@@ -91,7 +91,7 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
         const begun = performance.now();
         const counts = active() ? await count() : NO_MASKS;
         if (counts !== undefined) onCounted(counts);
-        // Tenants choose how many masks there are: counting takes a small part of the time, however many.
+        // Tenants choose the number of masks. However many there are, counting takes a small share of the time.
         const took = (performance.now() - begun) / 1000;
         await sleep(Math.max(INTERVAL, took * PAUSE), signal).catch(() => undefined);
       }

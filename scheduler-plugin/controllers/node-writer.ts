@@ -13,15 +13,15 @@ import type { DpuHealth } from '../cluster/dpu-health.ts';
 import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
 
 /**
- * Writes on Node objects what the reports say: labels by which the webhook narrows, the DPUReady condition, and the
- * recheck annotation. Agents have no verb on nodes, so the active replica of the extender is the only one who does.
+ * Writes facts from the reports on Node objects: labels that the webhook uses to narrow nodes, the DPUReady condition,
+ * and the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
  */
 export interface NodeWriter {
-  /** What should stand on the node may have changed. */
+  /** The wanted facts of the node may have changed. */
   look(node: string): void;
-  /** This replica has become the active one: every node is looked at. */
+  /** Checks every node, when this replica has become the active one. */
   lookAtAll(): void;
-  /** Changes the recheck annotation. Never throws; says whether it was done or the node is gone. */
+  /** Changes the recheck annotation. Never throws. @returns whether it was changed or the node no longer exists */
   touch(node: string): Promise<boolean>;
   stop(): void;
 }
@@ -39,7 +39,7 @@ const FIELD_MANAGER = SERVICE;
 const MERGE = 'application/merge-patch+json';
 const APPLY = 'application/apply-patch+yaml';
 const STRATEGIC = 'application/strategic-merge-patch+json';
-/** The condition of a node whose DPU is watched no longer says nothing any more. */
+/** Removes the condition of a node whose DPU is no longer watched. */
 const WITHOUT_CONDITION = { status: { conditions: [{ type: DPU_READY_CONDITION, $patch: 'delete' }] } };
 /** Milliseconds between two nodes, and after a failure. */
 const PACE = 20;
@@ -63,7 +63,7 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
   const wantedCondition = (node: string, { dpuHost, dpuReady }: WrittenFacts) => {
     if (!dpuHost || dpuHealth.released(node)) return undefined;
     const { state, age } = dpuHealth.verdict(node);
-    // A replica that has just started knows less than what the last one wrote.
+    // A replica that has just started has observed less than the last one, which wrote the condition.
     if (state === 'unproven' && dpuReady !== undefined) return undefined;
     const status = state === 'alive' ? 'True' : state === 'dead' ? 'False' : 'Unknown';
     if (status === dpuReady) return undefined;
@@ -91,7 +91,7 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
     }
     const condition = wantedCondition(node, facts);
     if (!condition) return;
-    // Applied, not merged: a merge patch would replace the conditions of the kubelet.
+    // Use apply: a merge patch would replace the kubelet's conditions.
     const body = { apiVersion: 'v1', kind: 'Node', metadata: { name: node }, status: { conditions: [condition] } };
     await client.patch(`${path}/status`, APPLY, body, { query: { fieldManager: FIELD_MANAGER, force: true } });
   };

@@ -9,18 +9,18 @@ import type { StartWriter } from './start-writer.ts';
 import { createStartingVms, type ReportedPinning } from './starting-vms.ts';
 
 /**
- * Ends the pauses with which VMs with CPU masks start, once their agents report that they are pinned. The next step
- * follows from the VMI and the report alone (model/launcher/paused-start.ts), so another replica continues where this
- * one ended.
+ * Resumes VMs with CPU masks that start paused, once their agents report that they are pinned. The next step follows
+ * from the VMI and the report alone (model/launcher/paused-start.ts), so another replica continues where this one
+ * ended.
  */
 export interface PausedStarts {
-  /** Undefined: it is gone, or no longer of interest. */
+  /** Undefined if it was deleted or is no longer relevant. */
   changed(key: string, instance: MaskedInstance | undefined): void;
-  /** All that a node's agent reports of its launchers; replaces what it said before. */
+  /** Replaces the states of the launchers that a node's agent reports. */
   reported(node: string, pinnings: readonly ReportedPinning[]): void;
-  /** This replica has become the active one. */
+  /** Checks every VM, when this replica has become the active one. */
   lookAtAll(): void;
-  /** VMs that wait to be pinned. */
+  /** Number of VMs that wait to be pinned. */
   readonly waiting: number;
   stop(): void;
 }
@@ -29,26 +29,26 @@ export interface PausedStartsOptions {
   readonly writer: StartWriter;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
-  /** A VM was resumed. */
+  /** Called when a VM was resumed. */
   readonly onResumed: () => void;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
-  /** Seconds after which an agent that says nothing is reported. */
+  /** Seconds without a report after which an Event names the silent agent. */
   readonly silence?: number;
 }
 
-/** VMs that are worked on at a time. */
+/** Maximum VMs to work on at a time. */
 const AT_A_TIME = 8;
-/** Milliseconds after which a call that failed is tried again. */
+/** Milliseconds until a failed call is retried. */
 const RETRY = 2000;
 const SILENCE = 60;
 
-/** What this process knows of a VMI beyond what is written on it. */
+/** What this process knows about a VMI in addition to its annotations. */
 interface Progress {
-  /** It was unpaused here, whatever its status still says. */
+  /** It was unpaused here, whatever its status still shows. */
   resumed: boolean;
-  /** What was said last. */
+  /** The last Event. */
   told: string;
   /** When it was first seen to wait for its agent. */
   since: number | undefined;
@@ -114,7 +114,7 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
       await step(key, vmi);
     } catch (err) {
       if (isNotFound(err)) return;
-      // A VMI that has changed meanwhile, or that KubeVirt cannot unpause yet.
+      // The VMI has changed in the meantime, or KubeVirt cannot unpause it yet.
       const ordinary = isConflict(err);
       const where = { err, vmi: key, node: vmi.node };
       if (ordinary) log.debug(where, 'paused VM changed; checking again');

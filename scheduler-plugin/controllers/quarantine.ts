@@ -3,14 +3,14 @@ import type { ReportFault } from '../../model/report/check.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
 export interface QuarantineOptions {
-  /** Reports that are quarantined now, by node. */
+  /** The faults of quarantined reports, by node. */
   readonly faults: ReadonlyMap<string, ReportFault>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
   readonly metrics: Pick<ExtenderMetrics, 'quarantinedReports'>;
 }
 
-/** Says on the Node that its report is quarantined, and counts such reports. */
+/** Reports in an Event on the Node that its report is quarantined, and counts such reports. */
 export function createQuarantine({ faults, events, active, metrics }: QuarantineOptions) {
   const announce = (node: string, { message }: ReportFault): void => {
     if (!active()) return;
@@ -24,7 +24,7 @@ export function createQuarantine({ faults, events, active, metrics }: Quarantine
       metrics.quarantinedReports.set(faults.size);
       if (fault !== undefined) announce(node, fault);
     },
-    /** This replica has become the active one. */
+    /** Reports every quarantine, when this replica has become the active one. */
     lookAtAll(): void {
       for (const [node, fault] of faults) announce(node, fault);
     },

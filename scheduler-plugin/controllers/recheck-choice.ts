@@ -1,23 +1,23 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { createWaitingPods, type WaitingPod } from './waiting-pods.ts';
 
-/** Which node to touch next, for which of the pods that wait. Keeps no time of its own. */
+/** Chooses the next node to touch, and the waiting pods that it serves. It sets no timers. */
 export interface RecheckChoice {
-  /** The scheduler asked about the pod, and this replica refused it. */
+  /** The scheduler asked about the pod, and this replica refused it on every node. */
   waits(uid: string, needs: PodNeeds): void;
   /**
-   * Another replica may have refused the pod. At most one touch is made for it: a pod that was refused by an extender
-   * is asked about after that, and any other is not this extender's business.
+   * Another replica may have refused the pod. It causes at most one touch: if an extender refused the pod, the
+   * scheduler then asks this replica about it; otherwise the pod does not concern the extender.
    */
   mayWait(uid: string, needs: PodNeeds): void;
   settled(uid: string): void;
   improved(node: string): void;
   neverOffered(uid: string, needs: PodNeeds, node: string, rounds: number): void;
-  /** A node to touch now, or when there will be one. What is chosen is not chosen again until it is offered again. */
+  /** Returns a node to touch now, or the time of the next one. A chosen node returns only after it is added again. */
   next(): Choice;
-  /** The chosen node was touched. */
+  /** Records that the chosen node was touched. */
   touched(chosen: Chosen): void;
-  /** Forgets which nodes to touch; the pods keep waiting. */
+  /** Forgets the nodes to touch; the pods keep waiting. */
   forgetNodes(): void;
   /** Whether there is any node to touch, now or later. */
   readonly pending: boolean;
@@ -31,35 +31,36 @@ export interface Chosen {
 
 export interface Choice {
   readonly chosen?: Chosen;
-  /** Without a chosen one: when to ask again, in seconds of the clock. */
+  /** Without a chosen node: when to call again, in seconds of the clock. */
   readonly askAt: number;
-  /** Not all nodes were looked at: there is more to do, once others have had their turn. */
+  /** Not all nodes were checked: call again after other work has run. */
   readonly unfinished?: boolean;
 }
 
 export interface RecheckChoiceOptions {
-  /** Whether the node would take such a pod now. */
+  /** Whether the node would accept such a pod now. */
   readonly wouldFit: (needs: PodNeeds, node: string) => boolean;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
 
 /**
- * What a node looks good for may be kept off it by what is not seen here (taints, selectors). So each touch for the
- * same pod and node waits twice as long as the one before, until the scheduler's own retry comes sooner (300 s). Where
- * the scheduler stops early, only once it has gone round; even then it may have passed a node over, since its workers
- * each take a run of nodes and all end where enough were found.
+ * Maximum seconds between touches. Facts that the extender does not see, such as taints and selectors, may keep a pod
+ * off a node. So each touch for the same pod and node waits twice as long as the previous one, until the scheduler's
+ * own retry comes sooner (300 s). If the scheduler stops its search early, a touch waits only after the scheduler has
+ * covered all nodes. Even then it may have skipped a node, since each of its workers takes a run of nodes, and all end
+ * once enough nodes were found.
  */
 const LONGEST = 300;
-/** Kinds of waiting pods that are asked about for one improved node. */
+/** Maximum kinds of waiting pods to check for one improved node. */
 const MOST_ASKED = 200;
-/** Predictions, and pairs of pods and nodes, that are looked at in one go: some ten milliseconds. */
+/** Predictions, and pairs of pods and nodes, to check without a pause: about ten milliseconds. */
 const ASKS_AT_ONCE = 24;
 const PAIRS_AT_ONCE = 20_000;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** When a node may be touched for a pod. @param free touches that need not wait for each other */
+/** When a node may be touched for a pod. @param free number of touches without a wait */
 function dueAt({ touched }: WaitingPod, node: string, free = 0): number {
   const before = touched.get(node);
   if (before === undefined || before.times < free) return AT_ONCE;
@@ -69,16 +70,19 @@ function dueAt({ touched }: WaitingPod, node: string, free = 0): number {
 
 export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): RecheckChoice {
   const improved = new Set<string>();
-  /** By node that has improved: when its next touch for some pod that waits is due. */
+  /** When the next touch for a waiting pod is due, by improved node. */
   const deferred = new Map<string, number>();
-  /** By pod: the node that was never offered. */
+  /** The node that the scheduler did not offer, by pod. */
   const missed = new Map<string, { readonly node: string; readonly rounds: number }>();
 
-  /** What is left of what may be done in one go. */
+  /** Remaining predictions and pairs of the current call. */
   let asks = 0;
   let pairs = 0;
 
-  /** The waiting pods for which a touch of the node is due and that it would take now. Pods alike are asked about once. */
+  /**
+   * The waiting pods that the node would accept now and for which a touch is due. Pods with equal needs share one
+   * prediction.
+   */
   const servedBy = (node: string): WaitingPod[] => {
     const fits = new Map<string, boolean>();
     const ask = (needs: PodNeeds): boolean => {
@@ -96,7 +100,7 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
     });
   };
 
-  /** When the first touch of the node is due for a pod for which one is put off. */
+  /** When the first deferred touch of the node is due. */
   const nextDue = (node: string): number => {
     pairs -= waiting.size;
     let first = NEVER;
@@ -123,7 +127,7 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
     return { askAt };
   };
 
-  /** A node that was touched of late for every pod that it would serve is put off, not forgotten. */
+  /** Defers a node, instead of forgetting it, if it was touched recently for every pod that it would serve. */
   const nextImproved = (): Choice => {
     for (const [node, due] of deferred) if (due <= now()) improved.add(node);
     for (const node of improved) {

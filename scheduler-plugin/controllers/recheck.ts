@@ -2,23 +2,23 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { createRecheckChoice, type RecheckChoiceOptions } from './recheck-choice.ts';
 
 /**
- * Makes kube-scheduler look again at pods that were refused here. A change of a lease or of a custom resource wakes no
- * waiting pod, but a change of a Node's annotation wakes all that an extender refused. So when a node turns good for
- * one of them in this process's own view, and only then, that node is touched. In a quiet cluster nothing is written.
- * It ignores pods that the scheduler does not ask about, whatever they wait for.
+ * Makes kube-scheduler retry pods that this extender refused. A change of a Lease or of a custom resource wakes no
+ * waiting pod, but a change of a Node's annotation wakes all pods that an extender refused. So when this process finds
+ * that a node would now accept one of them, and only then, it changes that node's annotation. In a quiet cluster it
+ * writes nothing. It ignores pods that the scheduler does not ask about.
  */
 export interface Recheck {
-  /** A pod waits: the scheduler asked about it, and it was refused on every node that it was offered. */
+  /** The scheduler asked about the pod, and every offered node was refused. */
   waits(uid: string, needs: PodNeeds): void;
-  /** After a takeover: a pod waits that the replica before may have refused. */
+  /** After a takeover: the previous replica may have refused the waiting pod. */
   mayWait(uid: string, needs: PodNeeds): void;
-  /** A pod found a node, or is gone. */
+  /** The pod was placed or deleted. */
   settled(uid: string): void;
-  /** A node may take pods now that it refused before. */
+  /** A node may now accept pods that it refused before. */
   improved(node: string): void;
   /**
-   * A node would take the pod, and the scheduler stopped looking before it came to it.
-   * @param rounds tries after which it must have come to every node, since each begins where the last one stopped
+   * A node would accept the pod, but the scheduler stopped searching before it reached the node.
+   * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
    */
   neverOffered(uid: string, needs: PodNeeds, node: string, rounds: number): void;
   readonly waiting: number;
@@ -28,13 +28,15 @@ export interface Recheck {
 export interface RecheckOptions extends RecheckChoiceOptions {
   /** Whether this replica is the one that writes. */
   readonly active: () => boolean;
-  /** Changes the node's annotation, and says whether it was done; tried again where it was not. */
+  /** Changes the node's annotation. @returns whether that succeeded; if not, it is retried */
   readonly touch: (node: string) => Promise<boolean>;
 }
 
-/** Seconds between two writes. One wakes every pod that waits, so there need not be more in the whole cluster. */
+/** Minimum seconds between two writes. One write wakes every waiting pod, so the whole cluster needs no more. */
 const INTERVAL = 1;
-/** Seconds in which changes are gathered, and in which a pod that was refused on one node may pass on others. */
+/**
+ * Seconds in which changes are collected, and in which a pod that was refused on one node may be accepted on others.
+ */
 const GATHER = 0.1;
 
 export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions): Recheck {
@@ -77,7 +79,7 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
     schedule();
   };
 
-  /** Looks for a node to touch at a time, and no sooner than a second after the last write. */
+  /** Schedules the next check, at least a second after the last write. */
   function schedule(at = now()): void {
     if (stopped || writing || !choice.pending || at === Number.POSITIVE_INFINITY) return;
     const wanted = Math.max(at, now() + GATHER, last + INTERVAL);

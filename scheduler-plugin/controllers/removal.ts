@@ -3,9 +3,9 @@ import { isConflict, isNotFound, KubeError } from '../../kube/errors.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 
 /**
- * - evicted, deleted: the API server has accepted it.
- * - gone: there is no such pod any more.
- * - changed: the pod has changed since it was looked at.
+ * - evicted, deleted: the API server accepted it.
+ * - gone: the pod no longer exists.
+ * - changed: the pod has changed since it was read.
  * - refused: by a disruption budget, by KubeVirt, or because the extender may not delete pods.
  * - failed: for any other reason.
  */
@@ -13,20 +13,20 @@ export type RemovalOutcome = 'evicted' | 'deleted' | 'gone' | 'changed' | 'refus
 
 export interface Removal {
   readonly outcome: RemovalOutcome;
-  /** Of a removal that was refused or has failed. */
+  /** The error of a refused or failed removal. */
   readonly error?: unknown;
 }
 
 /**
- * virt-api's webhook for pods/eviction, as the API server names it in its answer (KubeVirt's
+ * virt-api's webhook for pods/eviction, as the API server's error names it (KubeVirt's
  * pkg/virt-operator/resource/generate/components/webhooks.go). It denies with status 429, as a disruption budget does.
  */
 const INTERCEPTOR = 'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request';
 
 /**
- * Removes a pod that has not started: by the Eviction API, so that disruption budgets hold. KubeVirt denies that for
- * launchers whose VM is to migrate on an eviction (evictionStrategy), though a guest that has never started cannot
- * migrate, and for the targets of migrations. Such a launcher is deleted, if it is as it was when it was looked at.
+ * Removes a pod that has not started through the Eviction API, so that disruption budgets apply. KubeVirt denies that
+ * for launchers whose VM migrates on eviction (evictionStrategy), although a guest that has never started cannot
+ * migrate, and for targets of migrations. Such a launcher is deleted, if it has not changed since it was read.
  */
 export async function removePod(client: KubeClient, pod: PodView): Promise<Removal> {
   const evicted = await attempt('evicted', () => evict(client, pod));
@@ -35,7 +35,7 @@ export async function removePod(client: KubeClient, pod: PodView): Promise<Remov
   return attempt('deleted', () => remove(client, pod));
 }
 
-/** With the uid as a precondition a pod of the same name that came after is never hit. */
+/** The precondition on the uid protects a later pod of the same name. */
 function evict(client: KubeClient, { namespace, name, uid }: PodView): Promise<unknown> {
   return client.create(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
     apiVersion: 'policy/v1',
@@ -45,7 +45,7 @@ function evict(client: KubeClient, { namespace, name, uid }: PodView): Promise<u
   });
 }
 
-/** With the version as a precondition a launcher that has started in the meantime is never hit. */
+/** The precondition on the version protects a launcher that has started in the meantime. */
 function remove(client: KubeClient, { namespace, name, uid, version }: PodView): Promise<unknown> {
   const preconditions = { uid, resourceVersion: version };
   return client.delete(`/api/v1/namespaces/${namespace}/pods/${name}`, {

@@ -8,13 +8,13 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 
 export interface ReservationRecord extends LeaseRecord {
-  /** Makes the last leader's reservation for this pod again. The pod is as the API server has it now. */
+  /** Restores the last leader's reservation for this pod, given the pod's current state on the API server. */
   restore(pod: PodView): void;
 }
 
-/** Characters that are written: half of what the API server allows all annotations of an object. */
+/** Maximum characters to write: half of the limit that the API server sets for all annotations of an object. */
 const LONGEST = 128 * 1024;
-/** Of a pod's reservation: uid, version, seconds that are left, nodes. */
+/** A pod's reservation: uid, version, remaining seconds, nodes. */
 const written = z
   .tuple([
     z.string().max(64),
@@ -24,14 +24,14 @@ const written = z
   ])
   .rest(z.unknown());
 
-/** The prediction there is unknown. */
+/** The prediction is unknown. */
 const PLACE: Place = { cpus: undefined, score: 0 };
 
 /**
- * The tentative reservations, as they are handed from one leader to the next: where kube-scheduler waits for volumes, a
- * pod can be bound minutes after it was promised a node, and before 1.35 no object says so in between.
+ * Passes the tentative reservations from one leader to the next: if kube-scheduler waits for volumes, it can bind a pod
+ * minutes after the extender promised it a node, and before 1.35 no object shows that in between.
  *
- * @param longest seconds that a reservation lasts at most, whatever a Lease contains
+ * @param longest maximum seconds of a reservation, whatever a Lease contains
  */
 export function createReservationRecord(
   reservations: Reservations<PodNeeds>,
@@ -69,7 +69,7 @@ export function createReservationRecord(
   };
 }
 
-/** What cannot be read says nothing: a Lease is no reason not to start. */
+/** Ignores content that cannot be parsed: an invalid Lease must not prevent a start. */
 function parse(text: string | undefined, log: Logger): z.infer<typeof written>[] {
   if (text === undefined) return [];
   const records = text.length > LONGEST + 2 ? undefined : listOf(text);

@@ -1,17 +1,17 @@
-/** Tries again what has failed, ever later. Bounded in number and in time between two tries. */
+/** Retries failed work with increasing pauses. The number of keys and the pause are bounded. */
 export interface Retries {
-  /** Takes the key up again later. Returns how many times in a row it has failed. */
+  /** Schedules a retry of the key. @returns its number of consecutive failures */
   failed(key: string, again: () => void): number;
-  /** Whether the key waits for its next try. */
+  /** Whether the key waits for its next retry. */
   isWaiting(key: string): boolean;
   forget(key: string): void;
   stop(): void;
 }
 
-/** Milliseconds until the first retry; each that follows waits twice as long, up to LONGEST. */
+/** Milliseconds until the first retry; each later one waits twice as long, up to LONGEST. */
 const FIRST = 1000;
 const LONGEST = 60_000;
-/** Keys at a time; of more, the one that failed longest ago is forgotten. */
+/** Maximum keys; beyond that, the one that failed longest ago is forgotten. */
 const MOST = 5000;
 
 export function createRetries(): Retries {

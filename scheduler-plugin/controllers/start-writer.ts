@@ -3,14 +3,16 @@ import { formatPausedStart, type PausedStart } from '../../model/launcher/paused
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
 
-/** What is written of a start that waits. @throws KubeError */
+/** Writes the progress of a paused start. @throws KubeError */
 export interface StartWriter {
   /**
-   * Writes down how far it is.
-   * @param seen only if the VMI has not changed since it was seen
+   * Records the progress.
+   * @param seen `as seen` to write only if the VMI has not changed since it was read
    */
   record(vmi: MaskedInstance, next: PausedStart, seen: 'as seen' | 'whatever it is'): Promise<void>;
-  /** Ends the pause, by KubeVirt's subresource: a conflict (409) while it is not Running, not Paused, or in a snapshot. */
+  /**
+   * Unpauses through KubeVirt's subresource: a conflict (409) while it is not Running, not Paused, or in a snapshot.
+   */
   unpause(vmi: MaskedInstance): Promise<void>;
 }
 
@@ -20,7 +22,7 @@ export function createStartWriter(client: Pick<KubeClient, 'patch' | 'replace'>)
   return {
     async record(vmi, next, seen) {
       const annotations = { [PAUSED_START_ANNOTATION]: formatPausedStart(next) };
-      // With its uid, so that a VMI of the same name that came after is never meant.
+      // The uid protects a later VMI of the same name.
       const metadata = { uid: vmi.uid, annotations, ...(seen === 'as seen' && { resourceVersion: vmi.version }) };
       await client.patch(path('kubevirt.io', vmi), 'application/merge-patch+json', { metadata });
     },

@@ -1,12 +1,12 @@
 import type { PinningReport } from '../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
 
-/** What an agent reports of one launcher. */
+/** The state of one launcher in an agent's report. */
 export interface ReportedPinning extends PinningReport {
   readonly podUID: string;
 }
 
-/** The VMIs whose start is not over, and what is reported of their launchers. */
+/** The VMIs that are still starting, and the reported states of their launchers. */
 export function createStartingVms() {
   const instances = new Map<string, MaskedInstance>();
   const keysByNode = new Map<string, Set<string>>();
@@ -14,7 +14,7 @@ export function createStartingVms() {
   return {
     instances: instances as ReadonlyMap<string, MaskedInstance>,
 
-    /** Returns what was there before. */
+    /** @returns the previous instance */
     put(key: string, instance: MaskedInstance | undefined): MaskedInstance | undefined {
       const before = instances.get(key);
       instances.delete(key);
@@ -26,14 +26,17 @@ export function createStartingVms() {
       return before;
     },
 
-    /** Returns the keys of the node's VMIs. */
+    /** @returns the keys of the node's VMIs */
     report(node: string, list: readonly ReportedPinning[]): ReadonlySet<string> {
       if (list.length === 0) pinnings.delete(node);
       else pinnings.set(node, new Map(list.map((one) => [one.podUID, one])));
       return keysByNode.get(node) ?? new Set();
     },
 
-    /** Of the launcher on the node where the VM runs, by that node's agent: while it migrates there is another. */
+    /**
+     * The state of the launcher on the node where the VM runs, by that node's agent: a migrating VM has another
+     * launcher.
+     */
     pinningOf({ node = '', pods }: MaskedInstance): PinningReport | undefined {
       const there = pinnings.get(node);
       const pod = Object.keys(pods).find((uid) => pods[uid] === node && there?.has(uid));

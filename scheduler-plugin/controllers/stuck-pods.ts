@@ -10,12 +10,12 @@ export interface StuckPodsOptions {
   readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
 }
 
-/** Tells of pods on a node that have not started whether they ever can. */
+/** Determines whether a pod that is on a node and has not started can ever start. */
 export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOptions) {
   /** Why a pod cannot start on the node that it is bound to, or undefined. */
   const whyStuck = (pod: PodView): EvictionReason | undefined => {
     const node = pod.node ?? '';
-    // A static pod has no owner that would make it elsewhere: its kubelet makes the mirror again.
+    // A static pod has no owner that would create it elsewhere: its kubelet creates the mirror again.
     if (pod.kubeletUid !== pod.uid) return undefined;
     const refusal = state.hostRefusals.of(node, pod);
     if (refusal !== undefined) return { reason: 'AllocationRefused', text: `${node}: ${refusal}` };
@@ -28,13 +28,13 @@ export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOption
   };
 
   return {
-    /** The pod as it is now, and why it cannot start; undefined if it has started, or can. */
+    /** The current pod and why it cannot start; undefined if it has started, or can start. */
     stuck(pod: PodView): StuckPod | undefined {
       const newest = state.startingOn(pod.node ?? '').find(({ uid }) => uid === pod.uid);
       const why = newest && whyStuck(newest);
       return newest && why && { pod: newest, why };
     },
-    /** Hands a pod over to be evicted if it is stuck. */
+    /** Submits a pod for eviction if it is stuck. */
     consider(pod: PodView, evictions: Evictions): void {
       const why = whyStuck(pod);
       if (why) evictions.consider(pod, why);

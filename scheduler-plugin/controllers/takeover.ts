@@ -9,12 +9,13 @@ export interface TakeoverOptions {
   readonly now: () => number;
 }
 
-/** Seconds in which the conditions of pods come in that the replica before refused last. */
+/** Seconds in which the conditions of pods that the previous replica refused last may still arrive. */
 const LATE = 10;
 
 /**
- * Which pods wait, for a replica that has just become the active one: those that the replica before may have refused. Later
- * on it knows from the scheduler's calls, and what a pod's condition says is no sign of a refusal by an extender.
+ * Finds the waiting pods for a replica that has just become the active one: those that the previous replica may have
+ * refused. Later it learns of them from the scheduler's calls, and a pod's condition no longer indicates a refusal by
+ * an extender.
  */
 export function createTakeover({ recheck, pods, active, now }: TakeoverOptions) {
   let begun = Number.NEGATIVE_INFINITY;
@@ -22,12 +23,12 @@ export function createTakeover({ recheck, pods, active, now }: TakeoverOptions) 
     if (pod?.mayBeRefused && !pod.deleting && !pod.terminal) recheck.mayWait(pod.uid, pod.needs);
   };
   return {
-    /** This replica has become the active one. */
+    /** Begins when this replica has become the active one. */
     begin(): void {
       begun = now();
       for (const pod of pods()) consider(pod);
     },
-    /** The scheduler has found no node for the pod. */
+    /** The scheduler found no node for the pod. */
     waiting(pod: PodView): void {
       if (active() && now() - begun < LATE) consider(pod);
     },

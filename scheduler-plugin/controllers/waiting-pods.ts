@@ -5,13 +5,13 @@ export interface WaitingPod {
   readonly needs: PodNeeds;
   /** Whether the scheduler has asked this replica about it. */
   readonly asked: boolean;
-  /** When the scheduler asked about it last, or when it was first seen. */
+  /** When the scheduler last asked about it, or when it was first seen. */
   readonly heard: number;
-  /** By node: its touches for this pod, and when the last one was. */
+  /** Number and time of the last of its touches for this pod, by node. */
   readonly touched: Map<string, { times: number; last: number }>;
 }
 
-/** The pods that wait for a node, a bounded number of them and for a bounded time. */
+/** The pods that wait for a node, bounded in number and time. */
 export interface WaitingPods {
   readonly size: number;
   get(uid: string): WaitingPod | undefined;
@@ -21,21 +21,21 @@ export interface WaitingPods {
   forgetOld(): void;
 }
 
-/** Of more pods, those that were heard of longest ago are forgotten (the scheduler retries by itself). */
+/** Maximum waiting pods. Beyond that, the least recent are forgotten (the scheduler retries by itself). */
 const MOST_WAITING = 5000;
 /**
- * Seconds after which a pod is forgotten that the scheduler has not asked about. kube-scheduler retries each pod within
- * 330 s (podMaxInUnschedulablePodsDuration, and a flush every 30 s) and its back-off; so a pod it does not ask about any
- * more is gone, or is refused before any extender is asked.
+ * Seconds after which a pod that the scheduler has not asked about is forgotten. kube-scheduler retries each pod within
+ * 330 s (podMaxInUnschedulablePodsDuration, and a flush every 30 s) plus its backoff. So a pod that it no longer asks
+ * about was deleted, or is refused before any extender is called.
  */
 export const FORGOTTEN_AFTER = 420;
 
 /**
  * @param now monotonic seconds
- * @param onRemoved called after a pod was removed, for whatever reason
+ * @param onRemoved called after a pod was removed, for any reason
  */
 export function createWaitingPods(now: () => number, onRemoved: (uid: string) => void): WaitingPods {
-  /** The one that was heard of longest ago is first. */
+  /** The least recent pod is first. */
   const pods = new Map<string, WaitingPod>();
   const remove = (uid: string): void => {
     pods.delete(uid);

@@ -9,11 +9,11 @@ import type { Extender, NodeExplanation } from './extender.ts';
 
 export interface Explainer {
   /**
-   * Of a pod in the cluster, by namespace/name; without one, the last decisions.
+   * Explains a pod in the cluster, by namespace/name; without a name, returns the last decisions.
    * @throws ArgsError, NotNow, KubeError
    */
   ofPod(name: string | null): Promise<object>;
-  /** Of a pod, or of a whole filter call, as JSON; the pod need not exist. @throws ArgsError, NotNow */
+  /** Explains a pod, or a whole filter call, as JSON; the pod need not exist. @throws ArgsError, NotNow */
   ofBody(body: Buffer): object;
 }
 
@@ -28,9 +28,9 @@ export interface ExplainerOptions {
 const posted = z.union([z.object({ Pod: podSchema, NodeNames: z.array(z.string()).nullish() }), podSchema]);
 
 /**
- * Says of each node what would become of a pod there, in full. `GET /explain?pod=namespace/name` reads the pod from the
- * API server, `POST /explain` takes one that need not exist; `GET /explain` lists the last decisions. Nothing is
- * promised by it, and a standby answers too, from what it has seen itself.
+ * Explains in full, for each node, what would happen to a pod there. `GET /explain?pod=namespace/name` reads the pod
+ * from the API server, `POST /explain` accepts one that need not exist, and `GET /explain` lists the last decisions. It
+ * creates no reservation. A standby answers, too, from its own observations.
  */
 export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions): Explainer {
   const explanation = (pod: Pod, nodes?: readonly string[]) => {
@@ -72,7 +72,7 @@ function podOfBody(body: Buffer): { pod: Pod; nodes: readonly string[] | undefin
 
 const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
-/** @throws ArgsError if the name is none or there is no such pod; KubeError */
+/** @throws ArgsError if the name is invalid or there is no such pod; KubeError */
 export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Promise<Pod> {
   const [namespace = '', pod = '', ...more] = name.split('/');
   if (!LABEL.test(namespace) || !LABEL.test(pod) || more.length > 0) {

@@ -21,26 +21,26 @@ import { nameAt } from '../wire/scanned-names.ts';
 import type { ExtenderArgs } from '../wire/wire.ts';
 import type { HostPriority } from './reply.ts';
 
-/** No verdict can be given now: the caches have not seen the whole cluster yet, or another replica is the active one. */
+/** No verdict is possible now: the caches do not have the whole cluster yet, or another replica is the active one. */
 export class NotNow extends Error {}
 
 export interface Extender {
   readonly state: ClusterState;
-  /** @param waiting other calls that wait for an answer. @throws NotNow, ParseError */
+  /** @param waiting number of other calls that wait for an answer @throws NotNow, ParseError */
   filter(args: ExtenderArgs, waiting: number): FilterOutcome;
   /**
-   * Called for the nodes that passed. Empty where none is better than another, as for a pod without CPUs of its own: the
-   * scheduler takes a node without a score for 0. @throws NotNow, ParseError
+   * Called for the nodes that passed. Empty if no node is better than another, as for a pod without CPUs of its own:
+   * the scheduler scores a node without a score as 0. @throws NotNow, ParseError
    */
   prioritize(args: ExtenderArgs): readonly HostPriority[];
-  /** The verdict on each of some nodes, or of all, without any reservation. @throws NotNow, ParseError */
+  /** The verdict on each of the given nodes, or on all, without a reservation. @throws NotNow, ParseError */
   explain(pod: Pod, nodes?: readonly string[]): readonly NodeExplanation[];
   needsOf(pod: Pod): PodNeeds;
-  /** Whether a node would take a pod with these needs now. */
+  /** Whether a node would accept a pod with these needs now. */
   wouldFit(needs: PodNeeds, node: string): boolean;
   /** @throws NotNow */
   assertActive(): void;
-  /** From now on every call is answered with an Error. */
+  /** Answers every further call with an Error. */
   stopPromising(): void;
 }
 
@@ -59,19 +59,19 @@ export interface ExtenderOptions {
   readonly decisions: Decisions;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
-  /** Why no verdict can be given, or undefined. */
+  /** Why no verdict is possible, or undefined. */
   readonly notSynced: () => string | undefined;
   /** Whether this replica may give verdicts. */
   readonly mayAnswer: () => boolean;
   /** Monotonic seconds. */
   readonly now: () => number;
-  /** Most nodes answered for a pod with exclusive CPUs. */
+  /** Maximum nodes in an answer for a pod with exclusive CPUs. */
   readonly answers: number;
-  /** Most seconds that a node stays promised to a pod that is not bound. */
+  /** Maximum seconds that a node stays reserved for a pod that is not bound. */
   readonly reservationTimeout: number;
 }
 
-/** When a verdict may be given. */
+/** Determines whether a verdict may be given. */
 function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
   let stopping = false;
   const assertSynced = () => {
@@ -91,7 +91,7 @@ function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
   };
 }
 
-/** Answers the scheduler's calls from the state of the cluster, and enters what it answers into the reservations. */
+/** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
 export function createExtender(options: ExtenderOptions): Extender {
   const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
   const { fleet, reservations, hostRefusals, ownerBackoff, owners } = state;
@@ -112,7 +112,7 @@ export function createExtender(options: ExtenderOptions): Extender {
 
   const { assertSynced, assertActive, stopPromising } = gateOf(notSynced, mayAnswer);
 
-  /** Why an owner's pods are held back. Without the seconds: the scheduler counts by text. */
+  /** Why an owner's pods are held back. It omits the seconds, since the scheduler counts nodes by text. */
   const backingOff = (pod: Pod): string | undefined => {
     const controller = ownerOf(pod);
     if (controller === undefined) return undefined;
@@ -205,10 +205,10 @@ export function createExtender(options: ExtenderOptions): Extender {
   };
 }
 
-/** Pods that may be promised room at a time: more than a scheduler has in flight. */
+/** Maximum reservations at a time: more than a scheduler has pods in flight. */
 const MOST_RESERVATIONS = 10_000;
 
-/** Tries in which a scheduler that offers so many nodes at a time comes to each. */
+/** Attempts until a scheduler that offers this many nodes at a time has offered each node. */
 function roundsOver(nodes: number, offered: number): number {
   return Math.ceil(nodes / Math.max(1, offered));
 }

@@ -22,11 +22,11 @@ const preemptionArgs = z.object({
 });
 
 /**
- * Which of the nodes that the scheduler would preempt on are worth it.
+ * Selects the nodes on which preemption would help.
  *
- * The scheduler chooses victims by what it counts itself. Where the CPUs they leave would still not do (on two NUMA
- * nodes, halves of cores), they would be killed for nothing, and again at the next try. So a node stays only if the pod
- * would be admitted there once its victims are gone. A node of which nothing can be predicted stays.
+ * The scheduler chooses victims by its own counts. If the CPUs that they free would not suffice (on two NUMA nodes, or
+ * halves of cores), they would be killed in vain, and again at the next attempt. So a node remains only if it would
+ * admit the pod without the victims. A node without a possible prediction remains.
  *
  * @throws ArgsError, NotNow, ParseError
  */
@@ -66,7 +66,7 @@ export function answerPreempt(extender: Extender, policy: UnpredictablePolicy, b
   );
 }
 
-/** Both forms of the protocol: whole pods, or their uids where the scheduler knows that nodes are cached here. */
+/** Both forms of the protocol: whole pods, or their uids if the scheduler knows that the extender caches nodes. */
 function victimsOf({ NodeNameToMetaVictims, NodeNameToVictims }: z.infer<typeof preemptionArgs>) {
   const meta = Object.entries(NodeNameToMetaVictims ?? {}).map(
     ([node, { Pods, NumPDBViolations }]) =>

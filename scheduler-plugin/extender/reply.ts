@@ -8,10 +8,10 @@ const MIDDLE = Buffer.from('],"FailedNodes":{},"FailedAndUnresolvableNodes":{"')
 const TAIL = Buffer.from('},"Error":""}');
 
 /**
- * The ExtenderFilterResult of an outcome. Names are copied from the request's bytes into a reply whose length is known
- * beforehand, and each text was made JSON once.
+ * Encodes an outcome as ExtenderFilterResult. It copies names from the request's bytes into a reply of known length,
+ * and encodes each text as JSON once.
  *
- * Every refusal stands in FailedAndUnresolvableNodes: preemption cannot help (docs/adr/0022).
+ * All refusals are in FailedAndUnresolvableNodes: preemption cannot help (docs/adr/0022).
  */
 export function encodeFilterReply(
   outcome: FilterOutcome,
@@ -39,7 +39,7 @@ function encodeNames({ names, refusals, texts, answered }: FilterOutcome, pool: 
     at = copyWords(from, starts[position]!, ends[position]! - starts[position]!, to, at);
     at += reply.write(BETWEEN, at);
   }
-  // What leads to another name is taken back, or the first name's quote where there is none.
+  // Remove the separator after the last name, or the first name's quote if there is no name.
   at -= answered.length > 0 ? 2 : 1;
   at += MIDDLE.copy(reply, at);
   for (let i = 0; i < refusals.count; i++) {
@@ -53,12 +53,12 @@ function encodeNames({ names, refusals, texts, answered }: FilterOutcome, pool: 
   return { bytes: reply.subarray(0, at), release: () => pool.give(reply) };
 }
 
-/** Bytes that `copyWords` may touch beyond what it copies. */
+/** Maximum bytes that `copyWords` may overwrite after the copy. */
 const OVERRUN = 3;
 
 interface Piece {
   readonly view: DataView;
-  /** In bytes, without what pads it for `copyWords`. */
+  /** In bytes, without the padding for `copyWords`. */
   readonly length: number;
 }
 
@@ -68,15 +68,15 @@ function piece(text: string): Piece {
 }
 
 /**
- * Copies by words of four bytes and returns where the copy ends; up to OVERRUN bytes after it are overwritten. For names
- * that is quicker than bytes one by one, and than a call of the runtime for each.
+ * Copies in words of four bytes and returns the end of the copy; it overwrites up to OVERRUN bytes after it. For names,
+ * that is faster than single bytes and than a runtime call for each.
  */
 function copyWords(from: DataView, start: number, length: number, to: DataView, at: number): number {
   for (let i = 0; i < length; i += 4) to.setInt32(at + i, from.getInt32(start + i, true), true);
   return at + length;
 }
 
-/** A scheduler that sent whole nodes wants them back whole. */
+/** A scheduler that sent whole nodes expects whole nodes. */
 function encodeNodes({ answered, refusals, texts }: FilterOutcome, nodes: readonly NodeItem[]): Buffer {
   const names = answered.map(({ node }) => node);
   const kept = new Set(names);
@@ -95,7 +95,7 @@ function encodeNodes({ answered, refusals, texts }: FilterOutcome, nodes: readon
   );
 }
 
-/** The scheduler takes this as a failure of the extender: the pod is tried again with backoff, on no node. */
+/** The scheduler treats this as a failure of the extender: it retries the pod with backoff, on no node. */
 export function encodeFilterError(message: string): Buffer {
   return Buffer.from(
     JSON.stringify({
@@ -110,7 +110,7 @@ export function encodeFilterError(message: string): Buffer {
 
 export interface HostPriority {
   readonly node: string;
-  /** A whole number from 0 to 10: the scheduler drops the whole reply over a fraction. */
+  /** An integer from 0 to 10: the scheduler rejects the whole reply if it contains a fraction. */
   readonly score: number;
 }
 

@@ -1,50 +1,50 @@
 /**
- * The order in which candidates are predicted: nodes that have the networks the pod prefers first, then those with nothing
- * in flight, then those whose networks are of use, then the fullest, so that large pods find empty nodes. Equals stay in the
- * order in which the scheduler named them.
+ * The order of candidates for prediction: nodes that have the networks which the pod prefers, then those without pods
+ * in flight, then those without networks that the pod does not need, then the fullest, so that large pods find empty
+ * nodes. Equal candidates keep the order of the scheduler's names.
  */
 export interface CandidateOrder {
   begin(names: number): void;
-  /** @param key of `candidateKey`, or LAST_KEY */
+  /** @param key from `candidateKey`, or LAST_KEY */
   add(position: number, key: number): void;
   readonly count: number;
-  /** All, ranked ones first. */
+  /** All positions, ranked ones first. */
   positions(): Generator<number>;
-  /** Those with a key before LAST_KEY, in its order. */
+  /** Positions with a key below LAST_KEY, in the order of their keys. */
   ranked(): Generator<number>;
-  /** Those with LAST_KEY. */
+  /** Positions with LAST_KEY. */
   unranked(): Generator<number>;
 }
 
-/** Numbers of CPUs left that are distinguished. */
+/** The number of distinguished values of remaining CPUs. */
 const STEP = 256;
-/** Of a node of which nothing is predicted. */
+/** The key of a node without a prediction. */
 export const LAST_KEY = 8 * STEP;
 
-/** What of a candidate decides where it stands in the order. */
+/** The properties of a candidate that determine its position in the order. */
 export interface Candidate {
-  /** A network that the pod prefers is not on the node. */
+  /** The node lacks a network that the pod prefers. */
   readonly lacks: boolean;
-  /** Pods in flight hold something there: a prediction has to try their orders, and a refusal is likelier. */
+  /** Pods in flight hold CPUs there: a prediction has to try their orders, and is more likely to be a refusal. */
   readonly assumed: boolean;
-  /** It has networks that the pod does not need, which others may. */
+  /** It has networks that the pod does not need and that others may need. */
   readonly wastes: boolean;
-  /** CPUs that would be left where the pod could go. */
+  /** Remaining CPUs in the cells that the pod could use. */
   readonly left: number;
 }
 
-/** Where a candidate stands in the order: the lower the earlier, never negative. */
+/** The position of a candidate in the order: a lower key comes first. Never negative. */
 export function candidateKey({ lacks, assumed, wastes, left }: Candidate): number {
   return (lacks ? 4 * STEP : 0) + (assumed ? 2 * STEP : 0) + (wastes ? STEP : 0) + Math.min(left, STEP - 1);
 }
 
 const NONE = -1;
 
-/** A list for each key: of thousands of candidates only the first few are ever asked for, so nothing is sorted. */
+/** Keeps a list for each key instead of sorting: of thousands of candidates, only the first few are read. */
 export function createCandidateOrder(): CandidateOrder {
   const heads = new Int32Array(LAST_KEY + 1);
   const tails = new Int32Array(LAST_KEY + 1);
-  /** By position: the next of the same key. */
+  /** The next position with the same key, by position. */
   let next = new Int32Array(1024);
   let count = 0;
   function* of(key: number): Generator<number> {

@@ -8,18 +8,18 @@ import { candidateKey, LAST_KEY } from './candidate-order.ts';
 
 /** The coarse facts about every node for pods with equal needs, without an exact prediction. */
 export interface CoarseFilter {
-  /** By the node's number: the key of a candidate (see CandidateOrder), LOOK_CLOSER, or what `refusalOf` reads. */
+  /** By the node's number: a candidate's key (see CandidateOrder), LOOK_CLOSER, or a code for `refusalOf`. */
   readonly codes: Int32Array;
   refusalOf(code: number): Refused;
-  /** The code of a node that has reported, by its room alone: for one that was looked at closer. */
+  /** The code of a node that has reported, by its free CPUs alone, after the closer check. */
   roomOn(id: number): number;
 }
 
-/** The node has not reported, or something else is the matter with it. */
+/** The node has not reported, or needs a closer check for another reason. */
 export const LOOK_CLOSER = -1;
 const FIRST_REFUSAL = -2;
 
-/** For pods without CPUs of their own, of which each node is looked at. */
+/** For pods without CPUs of their own, which need a check of each node. */
 export const NO_COARSE_FILTER: CoarseFilter = {
   codes: new Int32Array(0),
   refusalOf: () => {
@@ -28,17 +28,19 @@ export const NO_COARSE_FILTER: CoarseFilter = {
   roomOn: () => LOOK_CLOSER,
 };
 
-/** What a coarse fit refuses with. */
+/** The refusals of a coarse fit. */
 const TOO_FEW_CORES = refuse('too-few-whole-cores', 'too few free whole cores');
 const TOO_FEW_CPUS = refuse('too-few-cpus', 'too few free CPUs');
 const NOT_NEAR = refuse('network-elsewhere', 'no room on the NUMA nodes of a required network');
 
-/** Kinds of pods whose coarse filters are cached: launchers come in a few shapes. A coarse filter costs four bytes a node. */
+/**
+ * Maximum kinds of pods with cached filters: launchers have few shapes. A coarse filter costs four bytes for each node.
+ */
 const KEPT = 16;
 
 /**
- * Coarse filters by kind of pod, cached between calls: when one is asked for again, only nodes that have changed in the meantime
- * are looked at. A coarse filter is good until the next is asked for.
+ * Caches coarse filters by kind of pod between calls; a later call checks only nodes that have changed since. A coarse
+ * filter is valid until the next one is requested.
  */
 export function createCoarseFilters(fleet: Fleet, policy: UnpredictablePolicy): (needs: PodNeeds) => CoarseFilter {
   const kept = new Map<string, CachedCoarseFilter>();
@@ -100,7 +102,7 @@ class CachedCoarseFilter implements CoarseFilter {
   }
 }
 
-/** Judges a node by its shape, then by its free CPUs. What depends on the shape alone is asked once a shape. */
+/** Judges a node by its shape, then by its free CPUs. Each shape is judged once. */
 function judgeOf(fleet: Fleet, policy: UnpredictablePolicy, needs: PodNeeds): (id: number) => number | Refused {
   const whole = fittersOf(fleet, needs);
   const threads = needs.wholeCores ? fittersOf(fleet, { ...needs, wholeCores: false }) : whole;
@@ -132,13 +134,13 @@ function fittersOf({ coarse }: Fleet, needs: PlacementNeeds) {
 
 interface ShapeVerdict {
   readonly unfit: Refused | undefined;
-  /** A network that the pod prefers is not on it. */
+  /** The node lacks a network that the pod prefers. */
   readonly lacks: boolean;
-  /** The pod would run on shared CPUs, of which nothing is predicted. */
+  /** The pod would run on shared CPUs, which need no prediction. */
   readonly shares: boolean;
-  /** What was promised of whole cores holds there. */
+  /** The promise of whole cores holds there. */
   readonly keepsCores: boolean;
-  /** It has networks that the pod does not need. */
+  /** The node has networks that the pod does not need. */
   readonly wastes: boolean;
   readonly short: Refused;
 }

@@ -1,35 +1,35 @@
 import type { FilterOutcome } from './filter.ts';
 
-/** One answered filter call, as people want to read it later. */
+/** One answered filter call, for later display. */
 export interface Decision {
   /** RFC 3339. */
   readonly time: string;
   readonly pod: string;
   readonly uid: string;
-  /** How many nodes the scheduler offered. */
+  /** Number of nodes that the scheduler offered. */
   readonly offered: number;
-  /** How many of them may have the pod. */
+  /** Number of them that passed. */
   readonly passed: number;
-  /** The first of those, a few. */
+  /** The first few of these nodes. */
   readonly answered: readonly { readonly node: string; readonly score: number; readonly cpus: string }[];
-  /** How many nodes were refused, by text. */
+  /** Number of refused nodes, by text. */
   readonly refused: Readonly<Record<string, number>>;
 }
 
 /** The last decisions, oldest first. */
 export interface Decisions {
   add(pod: string, uid: string, outcome: FilterOutcome): void;
-  /** Of one pod, by namespace/name; or all. */
+  /** The decisions on one pod, by namespace/name; or all. */
   list(pod?: string): Decision[];
 }
 
 const KEPT = 1000;
-/** Characters of namespace/name and of a uid, as the API server has them. */
+/** Maximum characters of namespace/name and of a uid, as in the API server. */
 const LONGEST_NAME = 317;
 const LONGEST_UID = 64;
 /**
- * Nodes that a decision keeps: as many as a pod with CPUs of its own is answered by default. One without may have any of
- * the cluster's nodes, and a thousand times those would be more memory than all else.
+ * Nodes in a decision: the default number of nodes in an answer for a pod with CPUs of its own. A pod without any may
+ * be placed on any of the cluster's nodes, and a thousand such lists would take more memory than everything else.
  */
 const NODES_KEPT = 16;
 
@@ -39,7 +39,7 @@ export function createDecisions(wallClock: () => number): Decisions {
   let count = 0;
   return {
     add(pod, uid, { names, answered, texts }) {
-      // Written out on request, which is rare.
+      // Formatted on request, which is rare.
       ring[count % KEPT] = {
         at: wallClock(),
         pod: pod.slice(0, LONGEST_NAME),

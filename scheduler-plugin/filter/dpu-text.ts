@@ -13,8 +13,8 @@ const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {
 const AGES = [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 90, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 604_800];
 
 /**
- * An age that changes seldom: the scheduler writes the text into the pod's condition, and each change of that wakes the
- * pod for another try that is as vain.
+ * Rounds an age so that it rarely changes: the scheduler writes the text into the pod's condition, and each change of
+ * that wakes the pod for another futile attempt.
  */
 function steppedAge(seconds: number): number {
   return AGES.findLast((age) => age <= seconds) ?? 0;

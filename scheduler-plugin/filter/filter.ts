@@ -25,54 +25,54 @@ import { RejectedNodeList, type RejectedNodes } from './rejected-nodes.ts';
 import { createSpread, type Spread } from './spread.ts';
 import { Texts } from './texts.ts';
 
-/** A node that may have the pod. */
+/** A node that passed. */
 export interface Answer extends Place {
   readonly node: string;
-  /** Of its name among those offered. */
+  /** The position of its name in the request. */
   readonly position: number;
 }
 
 export interface FilterOutcome {
   readonly names: ScannedNames;
-  /** The nodes that are answered, and reserved if CPUs are at stake. */
+  /** The nodes in the answer. They are reserved if the pod needs exclusive CPUs. */
   readonly answered: readonly Answer[];
-  /** Of the other names some are not looked at, since enough others hold, and some stand there twice. */
+  /** Refused names. The remaining names were not checked, because enough others passed, or are duplicates. */
   readonly refusals: RejectedNodes;
   readonly texts: Texts;
 }
 
 const MASK_ELSEWHERE = 'another node has the CPUs of the CPU mask';
 
-/** Nodes that were not offered and look good that are predicted to find one that is. */
+/** Maximum predictions to find a node that fits among those that were not offered. */
 const MOST_MISSED = 32;
 
-/** What a filter is asked for. */
+/** The input of a filter call. */
 export interface FilterQuestion {
   readonly needs: PodNeeds;
   readonly names: ScannedNames;
-  /** The number of nodes to answer, at most, of those that may fit. */
+  /** Maximum number of nodes in the answer, given the number of candidates. */
   readonly answersFor: (candidates: number) => number;
-  /** Topology keys of which a node in each domain is answered, however few are answered otherwise. */
+  /** Topology keys for which the answer contains a node in each domain, however small it is otherwise. */
   readonly softKeys: readonly string[];
-  /** Set where no node at all may take the pod for now. */
+  /** Set if no node may take the pod for now. */
   readonly backingOff: string | undefined;
 }
 
-/** Data of single nodes that the fleet's arrays do not have. */
+/** Data about single nodes that is not in the fleet's arrays. */
 export interface NodeKnowledge {
   /** The exact prediction for a node that has reported. */
   readonly judge: (needs: PodNeeds, id: number) => NodeVerdict;
   readonly assumedNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[];
   readonly dpuRefusal: (id: number) => Refused;
   readonly anyRefusedOnHost: () => boolean;
-  /** Whether the node's own agent has refused a pod alike since the last report. */
+  /** Whether the node's own agent has refused a pod with equal needs since the last report. */
   readonly refusedOnHost: (id: number, needs: PodNeeds) => boolean;
 }
 
 /**
- * Decides over many names: what rules a node out without looking at its CPUs, then a coarse fit, then the exact
- * prediction of the likeliest until enough hold. Arrays are used again by the next call, so an outcome is good until
- * then.
+ * Decides on many names: first the facts that rule a node out regardless of its CPUs, then a coarse fit, then the exact
+ * prediction of the best candidates until enough have passed. The next call reuses the arrays, so an outcome is valid
+ * until then.
  */
 export class Filter {
   readonly #fleet: Fleet;
@@ -82,7 +82,7 @@ export class Filter {
   readonly #maskVerdictOn: ReturnType<typeof createMaskVerdicts>;
   readonly #order: CandidateOrder = createCandidateOrder();
   readonly #refusals = new RejectedNodeList();
-  /** By the node's number: the last call that offered it. */
+  /** The last call that offered the node, by its number. */
   #seen = new Float64Array(1024);
   #call = 0;
 
@@ -125,7 +125,7 @@ export class Filter {
       if (isDone()) break;
       decideOn(position);
     }
-    // Among these are the nodes that would run the pod on shared CPUs: they cost no prediction, so each is answered.
+    // Nodes that would run the pod on shared CPUs are among these: they cost no prediction, so each is in the answer.
     for (const position of order.unranked()) {
       if (isDone() && !needs.mayShare) break;
       decideOn(position);
@@ -137,7 +137,7 @@ export class Filter {
     return createSpread(keys.map((key) => this.#fleet.domains.of(key)));
   }
 
-  /** Refuses what can be refused without a prediction, and puts the rest in order. */
+  /** Refuses the nodes that need no prediction, and sorts the others. */
   #sift(needs: PodNeeds, names: ScannedNames, backingOff: string | undefined, texts: Texts): void {
     const { ids, count } = names;
     const [order, refusals] = [this.#order, this.#refusals];
@@ -148,7 +148,7 @@ export class Filter {
     const coarse = needs.exclusive ? this.#screenFor(needs) : NO_COARSE_FILTER;
     const { codes } = coarse;
     const special = backingOff !== undefined || !needs.exclusive || this.#knowledge.anyRefusedOnHost();
-    /** By the code of a refusal: its text. */
+    /** The text of a refusal, by its code. */
     const numbers = new Map<number, number>();
     const enter = (position: number, code: number) => {
       if (code >= 0) order.add(position, code);
@@ -183,8 +183,8 @@ export class Filter {
   }
 
   /**
-   * A node that was not among those offered in the last call and would take the pod: kube-scheduler stops looking when
-   * it has found enough that suit itself.
+   * Finds a node that was not offered in the last call and would accept the pod: kube-scheduler stops its search when
+   * it has found enough nodes that suit it.
    */
   missed(needs: PodNeeds): string | undefined {
     const { codes } = needs.exclusive ? this.#screenFor(needs) : NO_COARSE_FILTER;
@@ -203,7 +203,7 @@ export class Filter {
     return this.#ruledOut(needs, id, backingOff) ?? this.exact(needs, id);
   }
 
-  /** The verdict on a node that nothing rules out beforehand. */
+  /** The verdict on a node that is not ruled out. */
   exact(needs: PodNeeds, id: number): NodeVerdict {
     if (!needs.exclusive) return this.#fallsBack(needs, id) ? MASK_FALLS_BACK : UNCHECKED;
     if (this.#shapeOf(id) === undefined) return UNCHECKED;
@@ -212,7 +212,7 @@ export class Filter {
     return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.assumedNeeds(id, needs));
   }
 
-  /** The facts about a node without its CPUs. */
+  /** The refusal of a node for reasons other than its CPUs, if any. */
   #ruledOut(needs: PodNeeds, id: number, backingOff: string | undefined): Refused | undefined {
     if (backingOff !== undefined) return refuse('owner-backoff', backingOff);
     const flags = id === UNKNOWN ? 0 : this.#fleet.flags(id);
@@ -224,7 +224,7 @@ export class Filter {
       return this.#knowledge.dpuRefusal(id);
     }
     if (!needs.exclusive) return this.#maskRefusal(needs, id, flags);
-    // Known of its last report too, however old that is: another policy takes a drained node.
+    // Any report proves this, however old it is: a change of the kubelet's policy requires a drained node.
     if ((flags & NodeFlag.quarantined) === 0 && this.#fleet.sharesOn(id, needs)) return undefined;
     if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu assigns the node’s CPUs, too');
     if ((flags & NodeFlag.hintsUnserved) !== 0 && asksForHint(needs)) return HINTS_UNSERVED;
@@ -237,7 +237,7 @@ export class Filter {
     return shape && unfitShape(needs, shape.empty, this.#policy);
   }
 
-  /** A mask needs a living agent, so no policy passes a node without one. */
+  /** A mask needs a running agent, so no policy accepts a node without one. */
   #maskRefusal({ mask }: PodNeeds, id: number, flags: number): Refused | undefined {
     if (mask === undefined) return undefined;
     const reported = this.#shapeOf(id) !== undefined;
@@ -250,19 +250,19 @@ export class Filter {
     return mask?.fixMismatch === true && this.#maskVerdictOn(mask, id) === MASK_FALLS_BACK;
   }
 
-  /** Whether the mask can be kept on some candidate: only if not, others may take `all` in its place. */
+  /** Whether any candidate can keep the mask. Only if none can, nodes may use `all` instead. */
   #someKeepsMask(needs: PodNeeds, { ids }: ScannedNames): boolean {
     if (needs.mask?.fixMismatch !== true) return false;
     for (const position of this.#order.positions()) if (!this.#fallsBack(needs, ids[position]!)) return true;
     return false;
   }
 
-  /** The shape of a node that has reported something that can be true of it. */
+  /** The shape of a node with a plausible report. */
   #shapeOf(id: number): NodeShape | undefined {
     return id === UNKNOWN || this.#fleet.has(id, NodeFlag.quarantined) ? undefined : this.#fleet.shape(id);
   }
 
-  /** The number of the call that begins; marks of earlier ones are lower. */
+  /** Begins a call and returns its number, which is higher than those of earlier calls. */
   #beginCall(): number {
     const ids = this.#fleet.names.size;
     if (ids > this.#seen.length) this.#seen = new Float64Array(ids * 2);

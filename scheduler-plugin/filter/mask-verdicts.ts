@@ -5,13 +5,13 @@ import { judgeMask } from '../../model/placement/mask-verdict.ts';
 import type { NodeVerdict } from '../../model/placement/verdict.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 
-/** Mask requests, and node states for each, that are remembered; when there are more all are forgotten. */
+/** Maximum mask requests, and node states for each. Beyond that, all are forgotten. */
 const REQUESTS = 32;
 const STATES = 4096;
 
 /**
- * What a node that has reported makes of a VM's CPU mask. Nodes of one make whose pods own the same CPUs are judged
- * once.
+ * The verdict of a node that has reported on a VM's CPU mask. Nodes of the same model whose pods own the same CPUs are
+ * judged once.
  */
 export function createMaskVerdicts(fleet: Fleet): (maskRequest: MaskRequest, id: number) => NodeVerdict {
   const known = new Map<string, Map<string, NodeVerdict>>();

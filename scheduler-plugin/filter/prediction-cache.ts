@@ -3,14 +3,14 @@ import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from '../../mod
 import type { Fleet } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 
-/** Predictions kept for one kind of pod, and kinds of pods; the oldest go first. */
+/** Maximum predictions for one kind of pod, and kinds of pods; the oldest are removed first. */
 const KEPT = 1024;
 const KINDS = 16;
 
 /**
- * Predictions by what they depend on: the pod's needs, the node's shape and the CPUs that are owned there. Equal nodes
- * that are equally full are predicted once. A node for which one pod after another is checked is predicted once, too.
- * With pods in flight on the node, or the pod itself in the report, nothing is shared.
+ * Caches predictions by their inputs: the pod's needs, the node's shape and the owned CPUs. Nodes of the same shape
+ * with the same owned CPUs need only one prediction. A node that is checked for similar pods one after the other needs
+ * only one, too. Predictions for a node with pods in flight, or with the pod itself in the report, are not cached.
  */
 export function createPredictions(
   fleet: Fleet,
@@ -25,7 +25,7 @@ export function createPredictions(
     if (host === undefined) throw new RangeError(`node ${fleet.names.nameOf(id)} has no report to predict from`);
     const verdict = judgeHost(needs, host, assumed, policy);
     if (!verdict.fits || !alignsOrRefuses(host)) return verdict;
-    // The kubelet has let go of these already or is about to, and may give the pod another place then.
+    // The kubelet has released the CPUs of these pods, or is about to, and may then give the pod another place.
     const gone = goneFrom(id);
     const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), assumed, policy);
     return after.fits ? verdict : after;

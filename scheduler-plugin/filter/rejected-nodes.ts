@@ -1,9 +1,9 @@
-/** Which of the names in a call are refused, and with which text of the answer. Used again by the next call. */
+/** The refused names of a call, with their texts in the answer. The next call reuses it. */
 export interface RejectedNodes {
   readonly count: number;
-  /** Of the names, in the order of refusal; the first `count` are set. */
+  /** Positions of the names, in the order of refusal; the first `count` are set. */
   readonly positions: Uint32Array;
-  /** Numbers of texts, counted from 1. */
+  /** Numbers of texts, from 1. */
   readonly texts: Uint8Array;
 }
 

@@ -1,27 +1,28 @@
 import type { Domains } from '../cluster/node-domains.ts';
 
-/** Domains of one key that are answered for. */
+/** Maximum domains of one key in an answer. */
 const MOST_DOMAINS = 16;
-/** Of a key whose domains are not known, as kubernetes.io/hostname: nodes that are answered, each as its own domain. */
+/** Nodes in an answer for a key with unknown domains, such as kubernetes.io/hostname; each is its own domain. */
 const MOST_NODES = 4;
-/** Nodes of a domain that are predicted to find one that fits. */
+/** Maximum predictions in a domain to find a node that fits. */
 const MOST_TRIES = 8;
 
-/** Which nodes a pod's soft constraints call for beyond those that are answered anyway. */
+/** The nodes that a pod's soft constraints add to an answer. */
 export interface Spread {
-  /** Whether an answer with this node would leave the scheduler a choice that it does not have yet. */
+  /** Whether this node would give the scheduler a choice that it does not have yet. */
   wants(id: number): boolean;
-  /** The node was predicted. */
+  /** Records the prediction of a node. */
   tried(id: number, fits: boolean): void;
-  /** Nothing is wanted any more. */
+  /** Whether no further node is wanted. */
   readonly complete: boolean;
 }
 
 /**
- * A preferred affinity, or a spread that may be violated, is a wish among nodes that fit: kube-scheduler can heed it only
- * if it is left a node in each domain. So one is answered for each, where there would otherwise be one for all.
+ * A preferred affinity, or a spread that may be violated, is a preference among nodes that fit: kube-scheduler can
+ * follow it only if the answer contains a node in each domain. So the answer has one node for each domain, where
+ * otherwise one node would be enough.
  *
- * @param domains of each topology key that the constraints name; undefined where they are not known
+ * @param domains for each topology key of the constraints; undefined if unknown
  */
 export function createSpread(domains: readonly (Domains | undefined)[]): Spread {
   const keys = domains.map(keyOf);
@@ -52,7 +53,7 @@ function keyOf(domains: Domains | undefined): Spread {
     };
   }
   const { ofNode, count } = domains;
-  /** By domain: tries that are left. */
+  /** Remaining predictions, by domain. */
   const open = new Map<number, number>();
   let settled = 0;
   let answered = 0;

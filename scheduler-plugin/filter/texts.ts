@@ -1,14 +1,14 @@
 import type { RefusalKind } from '../../model/placement/verdict.ts';
 
-/** kube-scheduler counts nodes by text and cuts long lists of them off, so one answer has at most so many. */
+/** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */
 export const MOST_TEXTS = 8;
 
 const FALLBACK: Partial<Readonly<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
 const OTHER = 'refused for another reason; see /explain';
-/** Texts that stand for others: each has a place of its own. */
+/** Texts that replace others: each needs a slot of its own. */
 const FALLBACKS = Object.keys(FALLBACK).length + 1;
 
-/** One text of an answer, and how many nodes it was given to. */
+/** One text of an answer, and the number of nodes with it. */
 export interface Text {
   readonly kind: RefusalKind;
   readonly text: string;
@@ -17,11 +17,14 @@ export interface Text {
   nodes: number;
 }
 
-/** The texts of one answer. Numbers make texts many, so when there are too many the kind's text without one is used. */
+/**
+ * The texts of one answer. Texts with numbers can be many; when there are too many, the text of the kind without a
+ * number replaces them.
+ */
 export class Texts {
   readonly list: Text[] = [];
 
-  /** The number of a text in this answer, counted from 1. */
+  /** The number of a text in this answer, from 1. */
   give(kind: RefusalKind, text: string): number {
     const same = this.list.findIndex((one) => one.text === text);
     if (same >= 0) return this.#count(same);

@@ -24,11 +24,11 @@ export interface ExtenderAppOptions {
   /** Default: bodies of up to LARGEST_BODY bytes. */
   readonly bodies?: RequestBodies;
   readonly explainer: Explainer;
-  /** Waited for before each verdict. Default: nothing. */
+  /** Awaited before each verdict. Default: nothing. */
   readonly called?: () => Promise<void>;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
-  /** Asked before anything of a request is read. Default: every caller may ask for everything. */
+  /** Called before any part of a request is read. Default: every caller may use every route. */
   readonly guard?: RequestHandler;
   readonly log: Logger;
 }
@@ -40,8 +40,8 @@ export interface ExtenderApp {
 }
 
 /**
- * The extender's routes. Whatever goes wrong in a filter is answered with HTTP 200 and the protocol's Error: with any
- * other status the scheduler's message would say nothing of the cause. No failure is ever answered with "all nodes fit".
+ * The extender's routes. Any error in a filter call is answered with HTTP 200 and the protocol's Error field: with
+ * another status, the scheduler's message would not contain the cause. No error is ever answered with "all nodes fit".
  */
 export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
   const { extender, explainer, called, unpredictable, metrics, log } = options;
@@ -49,7 +49,7 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
   const decoder = new ArgsDecoder(extender.state.fleet.names);
   const pool = createBufferPool();
   const sockets = new Set<Socket>();
-  /** Filter calls whose bodies are coming in. */
+  /** Number of filter calls whose bodies are arriving. */
   let waiting = 0;
 
   const verbs: Readonly<Record<Verb, (body: Buffer) => Lent>> = {
@@ -73,7 +73,7 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
         const observe = metrics.seconds.startTimer({ verb });
         await called?.();
         const reply = verbs[verb](body.bytes);
-        // Checked again after the work: the process may have been suspended in the middle of it.
+        // Check again after the work: the process may have been suspended in between.
         extender.assertActive();
         send(response, 200, 'application/json', reply);
         metrics.calls.inc({ verb, outcome: 'ok' });
@@ -132,18 +132,18 @@ function track(sockets: Set<Socket>, socket: Socket): void {
 }
 
 /**
- * Only a filter's answer has an Error; elsewhere a failure is an HTTP error, which the scheduler logs. It scores a failed
- * prioritize as 0 and preempts nothing after a failed preempt.
+ * Only a filter's answer has an Error field. For other verbs a failure is an HTTP error, which the scheduler logs. It
+ * scores a failed prioritize as 0 and preempts nothing after a failed preempt.
  */
 function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): ErrorRequestHandler {
-  // Four parameters are how express tells an error handler.
+  // Express recognizes an error handler by its four parameters.
   return (error: unknown, _request, response, _next) => {
     const { malformed, status, message } = problem(error);
     metrics.calls.inc({ verb, outcome: malformed ? 'malformed' : 'error' });
     if (malformed) log.warn({ verb, message }, 'malformed extender call refused');
     else if (error instanceof NotNow) log.warn({ verb, message }, 'no verdict given');
     else log.error({ verb, err: error }, 'extender call failed');
-    // The caller must not ask an inactive replica again over this connection.
+    // The caller must not reuse this connection to an inactive replica.
     if (error instanceof NotNow || error instanceof BodyError) response.setHeader('Connection', 'close');
     if (verb === 'filter')
       send(response, 200, 'application/json', lentFree(encodeFilterError(`plumbline: ${message}`)));
@@ -161,7 +161,7 @@ function problem(error: unknown): { malformed: boolean; status: number; message:
   return { malformed: false, status: 500, message: 'the extender failed to decide; see its log' };
 }
 
-/** With a length, since kube-scheduler's client keeps a connection only if it knows where the answer ends. */
+/** Sends a Content-Length, since kube-scheduler's client reuses a connection only if it knows where the answer ends. */
 function send(response: ServerResponse, status: number, type: string, { bytes, release }: Lent): void {
   response.writeHead(status, { 'Content-Type': type, 'Content-Length': bytes.length });
   response.end(bytes, release);

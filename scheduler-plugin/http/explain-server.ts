@@ -5,29 +5,29 @@ import type { Logger } from '../../runtime/log.ts';
 import type { ExtenderApp } from './app.ts';
 
 export interface ExplainServerOptions {
-  /** Of loopback. */
+  /** A loopback address. */
   readonly address: ListenAddress;
   readonly app: ExtenderApp;
   readonly log: Logger;
 }
 
-/** Connections at a time: people ask here. */
+/** Maximum connections: only people use it. */
 const CONNECTIONS = 16;
 
 /**
- * /explain, and nothing else, in plain HTTP for the pod itself. Who may ask is decided by the API server, which forwards the
- * port to those who may create `pods/portforward`.
+ * Serves only /explain, in plain HTTP on the pod's loopback. The API server decides who may use it: it forwards the
+ * port only to users who may create `pods/portforward`.
  */
 export function createExplainServer({ address, app, log }: ExplainServerOptions) {
   const handler: RequestListener = (request, response) => {
     if (request.url?.split('?', 1)[0] !== '/explain') refuse(response, 404, 'expected GET or POST /explain');
-    // A browser sends pages of other sites here under their own names (DNS rebinding).
+    // A browser can be tricked into sending requests of other sites here under their own names (DNS rebinding).
     else if (!isOwnHost(request.headers.host, address.host)) refuse(response, 421, 'use http://localhost');
     else app.handler(request, response);
   };
   const server = createHttpServer({ handler, ...address, connections: CONNECTIONS, log });
   return {
-    /** Never rejects: the extender decides without it. */
+    /** Never rejects: the extender works without it. */
     async start(): Promise<void> {
       try {
         await server.start();

@@ -7,16 +7,19 @@ import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Replica } from './replica.ts';
 
-/** The Lease of the active replica, the Service in front of it, and the EndpointSlice that leads there. */
+/** The name of the active replica's Lease, of the Service, and of the EndpointSlice that points to that replica. */
 const NAME = SERVICE;
-/** Seconds between checks that the Service still leads here: within so long, changes by others are repaired. */
+/**
+ * Seconds between checks that the Service still points to this replica. Changes by others are repaired within that
+ * time.
+ */
 const CHECK = 10;
 const RETRY = 1;
 
-/** Settings of the replica: where its Lease and its Service are, and what is published while it is the active one. */
+/** Settings of a replica: its Lease and its Service, and the address that it publishes while it is the active one. */
 export interface ReplicaSettings {
   readonly namespace: string;
-  /** Undefined: nothing is published. */
+  /** Undefined if nothing is published. */
   readonly podIp?: string | undefined;
   readonly podName?: string | undefined;
   readonly nodeName?: string | undefined;
@@ -27,11 +30,11 @@ export interface ElectedReplicaOptions {
   readonly client: KubeClient;
   /** Unique among the replicas. */
   readonly identity: string;
-  /** The port that the Service leads to. */
+  /** The port that the Service points to. */
   readonly port: () => number;
-  /** What the replica that decides hands on to the next. */
+  /** The record that the active replica passes on to the next. */
   readonly record: LeaseRecord;
-  /** Reads what the replica before has had bound. @throws KubeError */
+  /** Reads the pods that the scheduler bound for the previous replica. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
   readonly onActive: () => void;
   readonly onPassive: () => void;
@@ -47,10 +50,10 @@ export function createElectedReplica(options: ElectedReplicaOptions): Replica {
   const publisher = createEndpointPublisher({ client, namespace, service: NAME, log });
   let leads = false;
   let caughtUp = false;
-  /** Counts changes of leadership, so that none is slept through. */
+  /** Number of leadership changes, so that none is missed during a wait. */
   let changes = 0;
   let wake: () => void = () => undefined;
-  /** The process is about to end: it publishes nothing more. */
+  /** Set when the process is about to end: it publishes nothing more. */
   let leaving = false;
   let publishing: Promise<boolean> = Promise.resolve(true);
 
@@ -89,7 +92,7 @@ export function createElectedReplica(options: ElectedReplicaOptions): Replica {
     onActive();
   };
 
-  /** Catches up, then makes the Service lead here. Returns in how many seconds to check again. */
+  /** Catches up, then points the Service to this replica. @returns seconds until the next check */
   const check = async (signal: AbortSignal): Promise<number> => {
     if (leads && !caughtUp) await takeOver(signal);
     if (leads && !caughtUp) return RETRY;
@@ -121,7 +124,7 @@ export function createElectedReplica(options: ElectedReplicaOptions): Replica {
     async run(signal) {
       await Promise.all([tend(signal), election.run(signal)]);
     },
-    // The Service stops leading here while no other replica can be active yet and while this one still answers.
+    // The Service stops pointing here while no other replica can be active yet and this one still answers.
     async release() {
       leaving = true;
       await publishing;

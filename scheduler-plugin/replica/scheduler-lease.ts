@@ -7,14 +7,14 @@ import type { Replica } from './replica.ts';
 
 export interface SchedulerLeaseOptions {
   readonly client: KubeClient;
-  /** The Lease by which the kube-schedulers elect one: `<namespace>/<name>`. */
+  /** The Lease of the kube-schedulers' leader election: `<namespace>/<name>`. */
   readonly lease: string;
   /**
-   * The host name that this process shares with its kube-scheduler, which calls itself `<host name>_<uuid>` in the
-   * Lease (cmd/kube-scheduler/app/options).
+   * The host name that this process shares with its kube-scheduler, whose identity in the Lease is `<host name>_<uuid>`
+   * (cmd/kube-scheduler/app/options).
    */
   readonly hostName: string;
-  /** Reads what another kube-scheduler has had bound. @throws KubeError */
+  /** Reads the pods that another kube-scheduler has bound. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
   readonly onActive: () => void;
   readonly onPassive: () => void;
@@ -24,23 +24,23 @@ export interface SchedulerLeaseOptions {
 }
 
 /**
- * An extender in the pod of a kube-scheduler, which is the only one that can call it. Only the kube-scheduler that leads
- * schedules, so a call is proof enough for an answer; for writes, the Lease must name this pod and be renewed.
+ * An extender in the pod of a kube-scheduler, the only process that can call it. Only the leading kube-scheduler
+ * schedules, so a call suffices as proof for an answer; for writes, the Lease must name this pod and be renewed.
  *
- * Invariant: no verdict is given before the pods were read that another kube-scheduler bound a moment ago. This is done
- * once for each leadership: when the Lease names this pod, or at the first call if that arrives earlier.
+ * Invariant: before any verdict, the replica has read the pods that another kube-scheduler bound a moment ago. It does
+ * so once for each leadership: when the Lease names this pod, or at the first call if that arrives earlier.
  */
 export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Replica {
   const { client, lease, hostName, catchUp, onActive, onPassive, log, now } = options;
   const [namespace, name] = lease.split('/');
   const running = new AbortController();
   let holder: string | undefined;
-  /** When the Lease runs out, in seconds of this process's clock. */
+  /** When the Lease expires, in seconds of this process's clock. */
   let validUntil = Number.NEGATIVE_INFINITY;
   let caughtUp = false;
   let active = false;
   let reading: Promise<void> | undefined;
-  /** Counts leaderships: a catch-up that began in an earlier one does not count. */
+  /** Number of leaderships: a catch-up that began in an earlier one does not count. */
   let term = 0;
 
   const isOwn = (identity: string | undefined) => identity?.startsWith(`${hostName}_`) === true;
@@ -76,7 +76,7 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
     const identity = spec?.holderIdentity === '' ? undefined : (spec?.holderIdentity ?? undefined);
     validUntil = now() + leaseSeconds(spec?.leaseDurationSeconds);
     if (identity !== holder) endTerm(identity);
-    // Also at each renewal, so that a catch-up that failed is retried.
+    // Also call it at each renewal, to retry a failed catch-up.
     if (isOwn(identity)) void ensureCaughtUp();
   };
 
@@ -112,7 +112,7 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
       signal.addEventListener('abort', () => running.abort(), { once: true });
       await leases.run(signal);
     },
-    // kube-scheduler gives its Lease up when it ends.
+    // kube-scheduler releases its Lease when it ends.
     release: () => Promise.resolve(),
   };
 }

@@ -81,7 +81,7 @@ export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
   };
 }
 
-/** Metrics of CPU masks; set by the active replica only. */
+/** Metrics of CPU masks; only the active replica sets them. */
 function createMaskMetrics(registers: Registry[]) {
   return {
     maskedVms: new Gauge({

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { affinity, pod } from '../../kube/resources.ts';
 
-/** Absent, or in a shape that is not known: nothing follows from it. */
+/** Absent, or in an unknown form, which is ignored. */
 const present = z.unknown().optional();
 const volume = z.object({ persistentVolumeClaim: present, ephemeral: present });
 /** Preferred affinity or anti-affinity to pods. */
@@ -15,7 +15,7 @@ const podTerms = z
   .catch(undefined);
 const spreadConstraint = z.object({ topologyKey: z.string(), whenUnsatisfiable: z.string() });
 
-/** The pod of a filter call, with what decides for how long and for which nodes kube-scheduler may want it. */
+/** The pod of a filter call, with the fields that determine how long and for which nodes kube-scheduler may want it. */
 export const askedPod = pod.extend({
   spec: pod.shape.spec.extend({
     volumes: z.array(volume).nullish().catch(undefined),
@@ -29,18 +29,18 @@ export const askedPod = pod.extend({
 });
 export type AskedPod = z.infer<typeof askedPod>;
 
-/** Whether kube-scheduler may wait before it binds the pod: its volumes and dynamic resources are made ready first. */
+/** Whether kube-scheduler may wait before it binds the pod, until its volumes and dynamic resources are ready. */
 export function waitsToBind({ spec: { volumes, resourceClaims } }: AskedPod): boolean {
   const hasClaim = volumes?.some(({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim ?? ephemeral) ?? false;
   return hasClaim || (resourceClaims?.length ?? 0) > 0;
 }
 
-/** Topology keys that are looked at: each may cost a node in each of its domains. */
+/** Maximum topology keys to consider: each may add a node in each of its domains. */
 const MOST_KEYS = 4;
 
 /**
- * The keys of node labels that the pod's soft constraints name: preferences that kube-scheduler weighs among the nodes that
- * it is left.
+ * The keys of node labels in the pod's soft constraints: preferences that kube-scheduler weighs among the remaining
+ * nodes.
  */
 export function softTopologyKeys({ spec }: AskedPod): readonly string[] {
   const { affinity: affinities, topologySpreadConstraints: spreads } = spec;

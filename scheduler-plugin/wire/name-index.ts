@@ -1,32 +1,32 @@
-/** The name is not known. */
+/** The name is unknown. */
 export const UNKNOWN = -1;
 
 const REMOVED = -2;
 const SMALLEST = 128;
 
 /**
- * Node names, each with a small stable number, looked up by a print of their bytes: so that names in a request's body
- * are found as they stand there, without a string being built or the known name being read. Open addressing.
+ * Node names with small stable numbers, looked up by a fingerprint of their bytes. It finds names in a request's body
+ * in place, without building a string or reading the known name. Open addressing.
  *
- * Two names are distinguished by the 64 bits of their prints. Among 15,000 names the odds that any two share one are 1 to
- * 10^11, and names of nodes are given by those who run the cluster.
+ * The 64 bits of their fingerprints distinguish two names. Among 15,000 names, the odds that any two share one are 1 to
+ * 10^11, and only administrators of the cluster choose the names of nodes.
  */
 export class NameIndex {
   readonly #names: (string | undefined)[] = [];
   readonly #free: number[] = [];
   readonly #ids = new Map<string, number>();
-  /** By number: both halves of the name's print. */
+  /** Both halves of the name's fingerprint, by number. */
   #prints = new Int32Array(SMALLEST);
   #table = new Int32Array(SMALLEST).fill(UNKNOWN);
   /** Slots of the table that are not UNKNOWN. */
   #filled = 0;
 
-  /** One more than the largest number given out. */
+  /** One more than the largest number in use. */
   get size(): number {
     return this.#names.length;
   }
 
-  /** How many names there are. */
+  /** Number of names. */
   get count(): number {
     return this.#ids.size;
   }
@@ -54,7 +54,7 @@ export class NameIndex {
     return id;
   }
 
-  /** Gives a name's number free for another. */
+  /** Frees a name's number for another name. */
   remove(name: string): void {
     const id = this.#ids.get(name);
     if (id === undefined) return;
@@ -64,7 +64,7 @@ export class NameIndex {
     this.#table[this.#table.indexOf(id)] = REMOVED;
   }
 
-  /** The number of the name with a print (see `finish`), or UNKNOWN. */
+  /** The number of the name with a fingerprint (see `finish`), or UNKNOWN. */
   lookUp(first: number, second: number): number {
     const table = this.#table;
     const prints = this.#prints;
@@ -86,7 +86,7 @@ export class NameIndex {
     this.#filled++;
   }
 
-  /** Room for as many names again, without the traces of those that are gone. */
+  /** Makes room for as many names again, and drops the traces of removed ones. */
   #rebuild(): void {
     let slots = SMALLEST;
     while (slots < (this.#ids.size + 1) * 2) slots *= 2;
@@ -96,25 +96,25 @@ export class NameIndex {
   }
 }
 
-/** What the halves of a print begin with. */
+/** Initial values of the halves of a fingerprint. */
 export const FIRST_SEED = 0x2f0b4c47;
 export const SECOND_SEED = 0x5bd1e995;
 
 /**
- * Takes four bytes, as a little-endian word, into the first half of a print. Every difference spreads to all bits, since
- * names of nodes differ in a few digits.
+ * Mixes four bytes, as a little-endian word, into the first half of a fingerprint. Every difference spreads to all
+ * bits, since names of nodes differ in a few digits.
  */
 export function mixFirst(hashed: number, word: number): number {
   const product = Math.imul(hashed ^ word, 0x9e3779b1);
   return product ^ (product >>> 15);
 }
 
-/** The same for the second half, of another making: what falls together in one does not in the other. */
+/** The same for the second half, with different constants: names that collide in one half do not in the other. */
 export function mixSecond(hashed: number, word: number): number {
   return (Math.imul(hashed, 0x2c1b3c6d) + word) | 0;
 }
 
-/** Ends the first half with the last zero to three bytes, as a word with zeros above, and the length in bytes. */
+/** Finishes the first half with the last zero to three bytes, as a zero-extended word, and the length in bytes. */
 export function finishFirst(hashed: number, tail: number, length: number): number {
   return mixFirst(mixFirst(hashed, tail), length);
 }

@@ -1,7 +1,7 @@
 import type { BufferPool } from '../../runtime/buffer-pool.ts';
 import type { BodySink } from '../../runtime/request-bodies.ts';
 
-/** Gathers a body in a buffer of the pool, which doubles as it fills. */
+/** Collects a body in a buffer from the pool, which doubles as it fills. */
 export function pooledSink(pool: BufferPool, largest: number): BodySink {
   let buffer: Buffer | undefined;
   let size = 0;

@@ -16,30 +16,28 @@ const QUOTES = 0x22222222;
 const OPEN = 0x5b;
 const CLOSE = 0x5d;
 
-/** Names as they stand in a body: for each its node's number and where its text is, without the quotes. */
+/** Names in a body: for each, its node's number and the location of its text, without the quotes. */
 export interface ScannedNames {
-  /** At least three bytes stand after each name. */
+  /** At least three bytes follow each name. */
   readonly bytes: Uint8Array;
   readonly count: number;
-  /** UNKNOWN for a name that is not known. */
+  /** UNKNOWN for an unknown name. */
   readonly ids: Int32Array;
   readonly starts: Uint32Array;
   readonly ends: Uint32Array;
 }
 
-/**
- * Reads a JSON array of strings without building any of them. The arrays of the result are used again by the next scan.
- */
+/** Scans a JSON array of strings without building strings. The next scan reuses the arrays of the result. */
 export class NameScanner {
   #ids = new Int32Array(1024);
   #starts = new Uint32Array(1024);
   #ends = new Uint32Array(1024);
-  /** Where the array ended: the first byte after `]`. */
+  /** The end of the array: the first byte after `]`. */
   end = 0;
 
   /**
-   * @param from where the array's `[` is
-   * @throws ArgsError if it is no array of strings
+   * @param from position of the array's `[`
+   * @throws ArgsError if it is not an array of strings
    */
   scan(bytes: Uint8Array, from: number, index: NameIndex): ScannedNames {
     if (bytes[from] !== OPEN) throw noStrings();
@@ -56,8 +54,9 @@ export class NameScanner {
   }
 
   /**
-   * Reads one string in a single pass: makes its print up to its closing quote, looks it up and says where the quote is.
-   * One with escapes is no node's name: names are letters, digits, dots and dashes.
+   * Reads one string in a single pass: computes its fingerprint up to the closing quote, looks it up and returns the
+   * position of the quote. A string with escapes is not a node's name: names consist of letters, digits, dots and
+   * dashes.
    */
   #name(view: DataView, start: number, index: NameIndex, position: number): number {
     const last = view.byteLength - 4;
@@ -67,7 +66,7 @@ export class NameScanner {
     let at = start;
     for (; at <= last; at += 4) {
       const word = view.getInt32(at, true);
-      // The lowest set bit is in the first byte that is a quote.
+      // The lowest set bit is in the first byte that equals a quote.
       const apart = word ^ QUOTES;
       const quote = (apart - 0x01010101) & ~apart & 0x80808080;
       if (quote !== 0) {
@@ -79,7 +78,7 @@ export class NameScanner {
       first = mixFirst(first, word);
       second = mixSecond(second, word);
     }
-    // Fewer than four bytes are left only at the end of a body.
+    // Fewer than four bytes remain only at the end of a body.
     for (let bits = 0; at < view.byteLength && view.getUint8(at) !== QUOTE; at++, bits += 8) {
       tail |= view.getUint8(at) << bits;
     }
@@ -102,14 +101,14 @@ export class NameScanner {
   }
 }
 
-/** The text of one name. Builds a string, so only for the few that are answered. */
+/** The text of one name. It builds a string, so use it only for the few names in an answer. */
 export function nameAt({ bytes, starts, ends }: ScannedNames, position: number): string {
   const text = new TextDecoder().decode(bytes.subarray(starts[position], ends[position]));
   return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
 }
 
 /**
- * Where a string's closing quote is.
+ * The position of a string's closing quote.
  * @throws ArgsError if there is none
  */
 function stringEnd(view: DataView, start: number): number {
@@ -122,7 +121,7 @@ function stringEnd(view: DataView, start: number): number {
 }
 
 /**
- * Where, after an item, the array ends or the next item's quote is.
+ * The end of the array after an item, or the position of the next item's quote.
  * @throws ArgsError if it is neither
  */
 function nextAfter(bytes: Uint8Array, from: number): number {

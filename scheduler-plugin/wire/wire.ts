@@ -6,8 +6,8 @@ import type { NameIndex } from './name-index.ts';
 import { NameScanner, type ScannedNames } from './scanned-names.ts';
 
 /**
- * kube-scheduler's extender protocol. Its types have no JSON tags, so keys are the Go field names; the objects embedded
- * in them have their ordinary keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
+ * kube-scheduler's extender protocol. Its types have no JSON tags, so keys are the Go field names; the embedded objects
+ * have their usual keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
  */
 const nodeItem = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
 const extenderArgs = z.object({
@@ -21,18 +21,18 @@ export type NodeItem = z.infer<typeof nodeItem>;
 export interface ExtenderArgs {
   readonly pod: AskedPod;
   readonly names: ScannedNames;
-  /** The whole objects, from a scheduler that keeps no cache of nodes for us (nodeCacheCapable: false). */
+  /** The whole objects, from a scheduler that expects the extender to cache no nodes (nodeCacheCapable: false). */
   readonly nodes: readonly NodeItem[] | undefined;
 }
 
-/** Characters of what is wrong: keys in it are the caller's. */
+/** Maximum characters of a validation error, which contains the caller's keys. */
 const LONGEST_ISSUES = 300;
 const KEY = Buffer.from('"NodeNames":');
 const OPEN = 0x5b;
 const ENDING = Buffer.from('}');
 const NO_NAMES = '"NodeNames":[]}';
 
-/** Reads requests. Their names stay bytes: a decoder's answer is good until the next. */
+/** Decodes requests. Names stay bytes: a decoded request is valid until the next one. */
 export class ArgsDecoder {
   readonly #index: NameIndex;
   readonly #scanner = new NameScanner();
@@ -42,14 +42,14 @@ export class ArgsDecoder {
   }
 
   /**
-   * @throws ArgsError if the body is no ExtenderArgs, carries both or neither of Nodes and NodeNames, or a pod without uid
+   * @throws ArgsError if the body is not ExtenderArgs, has both or neither of Nodes and NodeNames, or a pod without uid
    */
   decode(body: Buffer): ExtenderArgs {
     if (body.length === 0) throw new ArgsError('the body is empty: expected ExtenderArgs');
     return this.#decodeGo(body) ?? this.#decodeAny(body);
   }
 
-  /** NodeNames are last where Go has written them: what is before is parsed, the names are not. */
+  /** Go writes NodeNames last: everything before is parsed, and the names are not. */
   #decodeGo(body: Buffer): ExtenderArgs | undefined {
     const key = body.lastIndexOf(KEY);
     if (key < 0 || body[key + KEY.length] !== OPEN) return undefined;
@@ -74,7 +74,7 @@ export class ArgsDecoder {
     return { pod: withUid(Pod), names: this.namesOf(list), nodes };
   }
 
-  /** Names that did not come as bytes. */
+  /** Scans names that did not arrive as bytes. */
   namesOf(names: readonly string[]): ScannedNames {
     return this.#scanner.scan(Buffer.from(`${JSON.stringify(names)}\n`), 0, this.#index);
   }
@@ -98,8 +98,8 @@ function bothGiven(): ArgsError {
 }
 
 /**
- * @param more what follows the body's text
- * @throws ArgsError if it is not JSON, JsonTooLarge
+ * @param more text to append to the body
+ * @throws ArgsError if it is not JSON; JsonTooLarge
  */
 export function parseJson(body: Buffer, more = ''): unknown {
   assertBoundedJson(body);

@@ -6,12 +6,12 @@ import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 
-/** Where the extender listens by default, by mode. */
+/** The extender's default address, by mode. */
 export const SIDECAR_ADDRESS = { host: '127.0.0.1', port: 8082 } as const;
 export const SERVICE_ADDRESS = { host: '0.0.0.0', port: 9443 } as const;
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/;
-/** As of the agent's --gate-exempt. */
+/** Same form as the agent's --gate-exempt. */
 const EXEMPT = /^$|^[a-z0-9][-a-z0-9]{0,62}\*?(?:,[a-z0-9][-a-z0-9]{0,62}\*?){0,127}$/;
 const LEASE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 

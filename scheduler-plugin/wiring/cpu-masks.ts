@@ -11,10 +11,13 @@ import { createPausedStarts } from '../controllers/paused-starts.ts';
 import { createStartWriter } from '../controllers/start-writer.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
-/** What is done about VMs with CPU masks in addition to answering the scheduler: they are resumed once pinned, and counted. */
+/**
+ * The extender's tasks for VMs with CPU masks other than answering the scheduler: it resumes pinned VMs and counts
+ * masks.
+ */
 export interface CpuMasks {
   pinningReported(node: string, pinnings: readonly PinningState[]): void;
-  /** This replica has become the active one. */
+  /** Checks every VM, when this replica has become the active one. */
   lookAtAll(): void;
   run(signal: AbortSignal): Promise<void>;
   stop(): void;
@@ -24,7 +27,7 @@ export interface CpuMasksOptions {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly fleet: Fleet;
-  /** Learns from the same watch who makes VMIs. */
+  /** Receives the owners of VMIs from the same watch. */
   readonly owners: Pick<PodOwners, 'learn'>;
   readonly metrics: ExtenderMetrics;
   readonly active: () => boolean;

@@ -28,9 +28,9 @@ import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metric
 import { type SchedulerPluginConfig, SERVICE_ADDRESS, SIDECAR_ADDRESS } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
 
-/** Connections at a time: schedulers have a few. */
+/** Maximum connections: schedulers have a few. */
 const CONNECTIONS = 64;
-/** Seconds that a replica on its way out waits for the pods it has promised room to be bound. */
+/** Seconds that a stopping replica waits until the pods with reservations are bound. */
 const RESERVATIONS_KEPT = 4;
 
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
@@ -72,7 +72,7 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
           ...shared,
           lease: config.schedulerLease,
           hostName: config.podName ?? hostname(),
-          // A kube-scheduler that no longer leads binds nothing, so what it was promised is off.
+          // A kube-scheduler that no longer leads binds nothing, so its reservations are void.
           catchUp: (signal) => cluster.catchUp(signal),
         })
       : createElectedReplica({
@@ -117,7 +117,7 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
   };
 }
 
-/** A sidecar is reached from its own pod alone, so it serves plain HTTP on loopback. */
+/** Only its own pod can reach a sidecar, so it serves plain HTTP on loopback. */
 function addressOf({ mode, host, port }: SchedulerPluginConfig) {
   const defaults = mode === 'sidecar' ? SIDECAR_ADDRESS : SERVICE_ADDRESS;
   return { host: host ?? defaults.host, port: port ?? defaults.port };
@@ -129,13 +129,13 @@ function certificateOf({ mode, certFile, keyFile, clientCaFile, clientNames }: S
   return { certFile, keyFile, ...clients };
 }
 
-/** A sidecar serves /explain with the rest. */
+/** A sidecar serves /explain on its only port. */
 function explainServerOf({ mode, explainAddress }: SchedulerPluginConfig, app: ExtenderApp, log: Logger) {
   const address = parseListenAddress(explainAddress);
   return mode === 'sidecar' || address === undefined ? undefined : createExplainServer({ address, app, log });
 }
 
-/** No new reservations; then, once the open ones are bound or withdrawn, another replica may begin. */
+/** Stops making reservations. Once the open ones are bound or withdrawn, another replica may take over. */
 async function handOver({ extender, state }: Decider, replica: Replica, now: () => number): Promise<void> {
   extender.stopPromising();
   const deadline = now() + RESERVATIONS_KEPT;
@@ -146,7 +146,7 @@ async function handOver({ extender, state }: Decider, replica: Replica, now: () 
   await replica.release();
 }
 
-/** Ends reservations whose time is over even without a call, and updates the gauges once a second. */
+/** Ends expired reservations even without a call, and updates the gauges, once a second. */
 async function keepGauges(
   { state: { reservations }, recheck }: Decider,
   replica: Replica,

@@ -20,7 +20,7 @@ import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 import { type CpuMasks, createCpuMasks } from './cpu-masks.ts';
 
-/** What decides, and what acts on its own account while this replica is the active one. */
+/** The extender, and the controllers that run while this replica is the active one. */
 export interface Decider {
   readonly state: ClusterState;
   readonly cluster: Cluster;
@@ -28,7 +28,7 @@ export interface Decider {
   readonly recheck: Recheck;
   readonly masks: CpuMasks;
   readonly reservationRecord: ReservationRecord;
-  /** This replica has become the active one: whatever another has left undone is looked at. */
+  /** Call it when this replica has become the active one: it completes the work that another one has left. */
   becameActive(): void;
   stop(): void;
 }
@@ -48,7 +48,7 @@ export interface DeciderOptions {
   readonly now: () => number;
 }
 
-/** Puts the watches, the state that they feed, and those who answer and act on it together. Nothing runs yet. */
+/** Wires the watches, the state that they feed, and the parts that answer and act on it. It starts none of them. */
 export function createDecider(options: DeciderOptions): Decider {
   const { config, client, events, decisions, metrics, isActive, mayAnswer, log, now } = options;
   const { dpuLeaseNamespace } = config;

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Creates what cert-manager would: a certificate authority (Secret plumbline-ca), certificates of the webhook, of the
-# extender and of its caller (Secrets NAME-tls), and the authority in the webhooks' configurations. Run it again to renew the
-# certificates: the authority is kept, and renewed with the same key when it has less than three years left.
+# Replaces cert-manager: creates a certificate authority (Secret plumbline-ca), certificates for the webhook, the extender
+# and its caller (Secrets NAME-tls), and adds the authority to the webhooks' configurations. Run it again to renew the
+# certificates: it keeps the authority, and renews it with the same key when it has less than three years left.
 #
 #   certificates.sh [--days N] [--address IP]... [--ca-out FILE]
 #
-# --days is for the serving certificates (default 90). --address adds an address to the extender's certificate (a fixed
-# ClusterIP, 127.0.0.1). --ca-out writes the authority's certificate. kubectl's current context names the cluster.
+# --days sets the validity of the serving certificates (default 90). --address adds an address to the extender's certificate
+# (a fixed ClusterIP, 127.0.0.1). --ca-out writes the authority's certificate. It uses kubectl's current context.
 set -eu
 
 namespace=plumbline-system
@@ -66,7 +66,7 @@ key() {
   openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1" 2>/dev/null
 }
 
-# secret NAME: the Secret NAME of the files NAME.crt and NAME.key, with the authority's certificate
+# secret NAME: writes the Secret NAME from the files NAME.crt and NAME.key and the authority's certificate
 secret() {
   kubectl -n "$namespace" create secret generic "$1" --type=kubernetes.io/tls --dry-run=client -o yaml \
     --from-file=tls.crt="$1.crt" --from-file=tls.key="$1.key" --from-file=ca.crt=plumbline-ca.crt |

@@ -11,14 +11,14 @@ export class OvsdbError extends PlumblineError {
   }
 }
 
-/** Bytes of an echo that is answered, and bytes of unsent answers: a server that sends requests must also read. */
+/** Maximum bytes of an echo to answer, and of unsent answers: a server that sends requests must also read. */
 const LONGEST_ECHO = 4096;
 const MOST_UNSENT = 1024 * 1024;
 
 /** Seconds in which a working server answers a request. */
 const DEADLINE = 5;
 
-/** Characters of a reason. */
+/** Maximum length of a reason, in characters. */
 const LONGEST_WHY = 300;
 
 const id = z.union([z.string(), z.number(), z.null()]).optional();
@@ -60,14 +60,14 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
   const ended = new Promise<never>((_resolve, reject) => {
     end = reject;
   });
-  // A caller without `ended` learns of the end from its calls.
+  // A caller that does not use `ended` learns of the end from its calls.
   ended.catch(() => undefined);
 
   const send = (value: object) => void socket.write(JSON.stringify(value));
 
   const answerEcho = (number: unknown, params: readonly unknown[]) => {
     const answer = { id: number ?? null, result: params, error: null };
-    // Measured before anything is sent: the server's own data must not fill the memory.
+    // Measure before sending: the server's own data must not fill the memory.
     if (JSON.stringify(answer).length > LONGEST_ECHO) throw new OvsdbError(socketPath, 'an echo of more than 4 KiB');
     if (socket.writableLength > MOST_UNSENT) throw new OvsdbError(socketPath, 'the server does not read its answers');
     send(answer);

@@ -8,14 +8,14 @@ import { createReplica, type Tables } from './replica.ts';
 const DATABASE = 'Open_vSwitch';
 const MONITOR = 'plumbline';
 /**
- * Seconds that a connection must last before its end counts as the first: one that breaks because of its content does
- * not last.
+ * Seconds after which a connection resets the backoff when it ends. A connection that fails because of its content ends
+ * earlier.
  */
 const STEADY = 30;
 
 /**
- * The columns of Open vSwitch's configuration that are read. Statistics and the like, which change all the time, are
- * not.
+ * The monitored columns of Open vSwitch's configuration. Statistics and the like, which change all the time, are not
+ * among them.
  */
 export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   Open_vSwitch: ['external_ids', 'other_config'],
@@ -27,7 +27,7 @@ export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
 export interface FollowOptions {
   /** `db.sock` in Open vSwitch's run directory. */
   readonly socketPath: string;
-  /** Called with the whole configuration, at first and after each change: the same tables, changed in place. */
+  /** Called with the whole configuration, initially and after each change: the same tables, changed in place. */
   readonly onTables: (tables: Tables) => void;
   /** Called once each time the database becomes unreadable. */
   readonly onProblem: (error: Error) => void;

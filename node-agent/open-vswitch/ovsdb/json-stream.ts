@@ -10,12 +10,12 @@ export class JsonStreamError extends PlumblineError {
 
 /** Bytes; the whole configuration of a node with thousands of ports is a few MiB. */
 const LARGEST_VALUE = 8 * 1024 * 1024;
-/** Levels of brackets; messages of OVSDB have eight. Code that walks through a value later may recurse. */
+/** Maximum depth of brackets; OVSDB messages have eight levels. Code that walks through a value later may recurse. */
 const DEEPEST = 64;
 /** Size of the buffer that is kept for the next value; a larger one is freed. */
 const KEPT = 64 * 1024;
 
-/** Characters of the parser's error, which quotes the text. */
+/** Maximum length of the parser's error, which quotes the text, in characters. */
 const LONGEST_WHY = 120;
 
 const QUOTE = 0x22;

@@ -33,7 +33,7 @@ export interface Replica {
    * @throws ReplicaError if it is not an update, or leads to more than a node can have
    */
   apply(updates: unknown): void;
-  /** The present tables; `apply` changes them in place. */
+  /** The current tables; `apply` changes them in place. */
   readonly tables: Tables;
 }
 
