@@ -19,8 +19,8 @@ export async function interference(_settings: BenchSettings): Promise<BenchResul
     };
     const ours = await stolen('plumbline');
     return [
-      summary('interference.stolen-unmanaged-over-agent', [(await stolen('unmanaged')) / ours], { least: 10 }),
-      summary('interference.stolen-loop-over-agent', [(await stolen('loop')) / ours], { least: 3 }),
+      summary('interference.stolen-unmanaged-over-agent', [(await stolen('unmanaged')) / ours], { least: 3 }),
+      summary('interference.stolen-loop-over-agent', [(await stolen('loop')) / ours], { least: 1.5 }),
     ];
   } finally {
     await scene.remove();
