@@ -53,6 +53,11 @@ describe('the configuration of a switch', () => {
     });
   }
 
+  it('polling without a mask is no problem', () => {
+    const config = root({}, { 'dpdk-init': 'true' });
+    assert.deepEqual([config.pmdCpus.toString(), config.polls, config.problems], ['', true, []]);
+  });
+
   it('the first row of the root table is the one', () => {
     const rows = { a: { external_ids: map({ 'ovn-encap-ip': '1.1.1.1' }) }, b: { external_ids: map({}) } };
     assert.deepEqual(switchConfig(new Map([['Open_vSwitch', table(rows)]])).encapIps, ['1.1.1.1']);
@@ -198,6 +203,11 @@ describe('lists in the configuration', () => {
     const faulty = (...pairs: string[]) => root({ 'ovn-bridge-mappings': pairs.join() }).problems;
     assert.equal(faulty('a', 'b', 'c', 'd').length, 4);
     assert.deepEqual(faulty('a', 'b', 'c', 'd', 'e').slice(3), ['ovn-bridge-mappings: "d" maps nothing', 'and 1 more']);
+  });
+
+  it('a faulty mapping is cut after 252 characters', () => {
+    const { problems } = root({ 'ovn-bridge-mappings': '\u0001'.repeat(80) });
+    assert.deepEqual([problems.length, problems[0]?.length, problems[0]?.at(-1)], [1, 252, '…']);
   });
 
   it('256 mappings are no problem, one more is not read', () => {
