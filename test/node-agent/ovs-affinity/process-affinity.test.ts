@@ -65,6 +65,16 @@ describe('keeping threads in their place', () => {
     assert.deepEqual([...new Set(Object.values(kernel.shown()))], ['0']);
   });
 
+  it('a single thread that is moved, and starts another in the middle of it: both converge', () => {
+    keeper.apply({ only: set('0') });
+    kernel.thread(101, '0-15');
+    kernel.onSet = () => {
+      if (!kernel.masks.has(200)) kernel.thread(200, '0-15');
+    };
+    assert.equal(keeper.apply({ only: set('0') }).moved, 2);
+    assert.equal(kernel.shown()[200], '0');
+  });
+
   it('ignores a thread that ends during the pass', () => {
     kernel.onSet = () => kernel.masks.delete(102);
     assert.deepEqual(keeper.apply({ only: set('0') }).errors, []);
