@@ -171,7 +171,7 @@ describe('the daemons of Open vSwitch', () => {
     ['something else', 'x', '/usr/bin/something', false, false],
   ];
   for (const [what, comm, title, isMonitor, isStarting] of parents) {
-    it(`the parent is ${what}: ${isMonitor ? 'its monitor' : 'no monitor'}, ${isStarting ? 'for now' : 'for good'}`, async () => {
+    it(`the parent is ${what}: ${isMonitor ? 'its monitor' : 'no monitor'}, ${isStarting ? 'for now' : 'permanently'}`, async () => {
       const { parent, pid, stop } = await startParent(comm, title);
       try {
         write('ovs-vswitchd', pid);

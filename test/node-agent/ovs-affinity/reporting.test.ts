@@ -195,7 +195,7 @@ describe('the report of the affinity', () => {
     assert.equal(heard, 2);
   });
 
-  it('a reset forgets: the same is said again, and the first look after it is no assignment', async () => {
+  it('a reset forgets: the same is logged again, and the first look after it is no assignment', async () => {
     tell.reserved(cpus('0'));
     tell.unknown(['a']);
     writtenAt = Date.now();
