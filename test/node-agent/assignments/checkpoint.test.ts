@@ -107,4 +107,60 @@ describe('cpu_manager_state', () => {
         (error) => error instanceof CheckpointError && message.test(error.message),
       ));
   }
+
+  const state = (more: object) => JSON.stringify({ policyName: 'static', defaultCpuSet: '0', ...more });
+  const messages: [string, string, string][] = [
+    ['nothing', '', 'torn: it is empty'],
+    ['one character', '{', 'torn: its 1 characters are not complete JSON'],
+    ['a number', '1', 'unknown format at the top: Invalid input: expected object, received number'],
+    ['a pod without containers', state({ entries: { u: '1' } }), 'unknown format at entries.u: it has no containers'],
+    ['a list of containers', state({ entries: { u: ['1'] } }), 'unknown format at entries.u: it has no containers'],
+    ['a container without a set', state({ entries: { u: { c: 1 } } }), 'unknown format at entries.u.c: not a CPU set'],
+    [
+      'a pod without a set',
+      state({ podEntries: { u: { a: '1' } } }),
+      'unknown format at podEntries.u: it has no CPU set',
+    ],
+    ['a pod of a number', state({ podEntries: { u: 1 } }), 'unknown format at podEntries.u: it has no CPU set'],
+  ];
+  for (const [name, text, message] of messages) {
+    it(`says where and why: ${name}`, () =>
+      assert.throws(() => parseCheckpoint(text), { name: 'CheckpointError', code: 'checkpoint', message }));
+  }
+
+  it('a place of 120 characters is shown whole, a longer one is cut', () => {
+    const place = (length: number) => {
+      const uid = 'u'.repeat(length - 'entries.'.length);
+      try {
+        parseCheckpoint(state({ entries: { [uid]: 1 } }));
+      } catch (error) {
+        return (error as Error).message.replace('unknown format at ', '').replace(': it has no containers', '');
+      }
+      return '';
+    };
+    assert.equal(place(120), `entries.${'u'.repeat(112)}`);
+    assert.equal(place(121), `entries.${'u'.repeat(112)}…`);
+  });
+
+  it('null entries are none', () => {
+    assert.deepEqual(parseCheckpoint(state({ entries: null, podEntries: null })).entries, []);
+  });
+
+  it('pods and containers ascend, in whatever order the file has them', () => {
+    const orders = [
+      ['a', 'b', 'c'],
+      ['c', 'b', 'a'],
+      ['b', 'c', 'a'],
+    ];
+    for (const names of orders) {
+      const containers = Object.fromEntries(names.map((name) => [name, '1']));
+      const { entries } = parseCheckpoint(
+        state({ entries: Object.fromEntries(names.map((name) => [`u${name}`, containers])), podEntries: { ub: '2' } }),
+      );
+      assert.equal(
+        entries.map(({ podUID, container }) => podUID + container).join(' '),
+        'uaa uab uac ub uba ubb ubc uca ucb ucc',
+      );
+    }
+  });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Checkpoint, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
-import { joinNames } from '../../../node-agent/assignments/names.ts';
+import { joinNames, listedContainers } from '../../../node-agent/assignments/names.ts';
 import {
   type AssignmentsView,
   type Inputs,
@@ -257,5 +257,32 @@ describe('names of the checkpoint’s uids', () => {
     const names = joinNames([entry('new', 'c', '1')], [pod('p', 'c', '1')], known);
     assert.equal(names.get('new')?.podName, 'p');
     assert.equal(names.has('old'), false);
+  });
+});
+
+describe('containers that the kubelet lists', () => {
+  const pod = (name: string, ...cpuIds: number[][]) => ({
+    name,
+    namespace: 'ns',
+    containers: cpuIds.map((ids, i) => ({ name: `c${i}`, cpuIds: ids })),
+  });
+
+  it('those with CPUs of their own, with the names of both', () => {
+    const found = listedContainers([pod('a', [1, 3], []), pod('b', [], [0])], 2);
+    assert.deepEqual(
+      found.map(({ cpus, ...names }) => ({ ...names, cpus: cpus.toString() })),
+      [
+        { namespace: 'ns', podName: 'a', container: 'c0', cpus: '1,3' },
+        { namespace: 'ns', podName: 'b', container: 'c1', cpus: '0' },
+      ],
+    );
+  });
+
+  it('as many as are read; with one more none is', () => {
+    assert.equal(listedContainers([pod('a', [0], [1], [])], 2).length, 2);
+    assert.throws(() => listedContainers([pod('a', [0], [1], [2])], 2), {
+      name: 'RangeError',
+      message: 'the kubelet lists 3 containers with CPUs; the agent reads at most 2',
+    });
   });
 });

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cut, few } from '../../../model/brief.ts';
-import { FileLimitError, readBounded, readBoundedAsync } from '../../../node-agent/files/bounded-file.ts';
+import {
+  FileLimitError,
+  readBounded,
+  readBoundedAsync,
+  readBoundedBytes,
+  readHead,
+  readRecord,
+} from '../../../node-agent/files/bounded-file.ts';
 import { tempDirectories } from '../support.ts';
 
 const readers: [string, (path: string, most: number) => Promise<string>][] = [
@@ -54,6 +61,57 @@ for (const [how, read] of readers) {
     });
   });
 }
+
+describe('parts of files', () => {
+  const temp = tempDirectories();
+  let path: string;
+  beforeEach(() => {
+    path = join(temp(), 'file');
+  });
+
+  it('the beginning, up to the limit', () => {
+    writeFileSync(path, '0123456789');
+    assert.deepEqual([readHead(path, 4), readHead(path, 10), readHead(path, 11)], ['0123', '0123456789', '0123456789']);
+    writeFileSync(path, '');
+    assert.equal(readHead(path, 4), '');
+  });
+
+  it('the beginning of what the kernel gives out in several reads', () => {
+    const whole = readFileSync('/proc/self/smaps', 'utf8');
+    assert.ok(whole.length > 16_384);
+    assert.equal(readHead('/proc/self/smaps', 16_384).length, 16_384);
+  });
+
+  it('one record: 4096 bytes at most, and nothing of the one before', () => {
+    writeFileSync(path, 'x'.repeat(5000));
+    assert.equal(readRecord(path), 'x'.repeat(4096));
+    writeFileSync(path, 'ab');
+    assert.equal(readRecord(path), 'ab');
+  });
+
+  it('bytes as they are', () => {
+    writeFileSync(path, Buffer.from([0, 255, 128]));
+    assert.deepEqual([...readBoundedBytes(path, 3)], [0, 255, 128]);
+  });
+
+  it('each closes the file, whether it can be read or not', async () => {
+    writeFileSync(path, 'x'.repeat(100));
+    mkdirSync(`${path}.d`);
+    const open = () => readdirSync('/proc/self/fd').length;
+    const before = open();
+    for (let i = 0; i < 20; i++) {
+      readBounded(path, 100);
+      assert.throws(() => readBounded(path, 99));
+      readHead(path, 10);
+      assert.throws(() => readHead(`${path}.d`, 10), { code: 'EISDIR' });
+      readRecord(path);
+      assert.throws(() => readRecord(`${path}.d`), { code: 'EISDIR' });
+      await readBoundedAsync(path, 100);
+      await assert.rejects(readBoundedAsync(path, 99));
+    }
+    assert.ok(open() < before + 15, `${open()} files are open, ${before} before`);
+  });
+});
 
 describe('texts of others, for people', () => {
   it('cut at a character, with a sign', () => {

@@ -34,6 +34,75 @@ reservedSystemCPUs: "0-1,3"
     assert.equal(config.reserved?.toString(), '0-1,3');
   });
 
+  it('of a NUMA node’s reserved memory: the resources of all its entries, in bytes', () => {
+    const text = `${HEAD}reservedMemory:
+- {numaNode: 0, limits: {memory: 1Gi}}
+- {numaNode: 1, limits: {memory: 500M, hugepages-2Mi: 4Mi}}
+- {numaNode: 0, limits: {hugepages-1Gi: 1Gi}}
+`;
+    assert.deepEqual(
+      [...(parseKubeletConfig('f', text)?.reservedMemory ?? [])],
+      [
+        [0, { memory: 2 ** 30, 'hugepages-1Gi': 2 ** 30 }],
+        [1, { memory: 500_000_000, 'hugepages-2Mi': 2 ** 22 }],
+      ],
+    );
+    assert.deepEqual([...(parseKubeletConfig('f', HEAD)?.reservedMemory ?? [])], []);
+    assert.throws(() => parseKubeletConfig('f', `${HEAD}reservedMemory: [{numaNode: 0, limits: {memory: x}}]`), {
+      name: 'KubeletConfigError',
+      code: 'kubelet-config',
+      message: /^f: reservedMemory: /,
+    });
+  });
+
+  it('a kubeconfig in its place is none; anything else is refused by its place', () => {
+    assert.equal(parseKubeletConfig('f', KUBECONFIG), undefined);
+    assert.throws(
+      () => parseKubeletConfig('f', 'kind: Other'),
+      /^KubeletConfigError: f: not a usable KubeletConfiguration: kind: /,
+    );
+    assert.throws(
+      () => parseKubeletConfig('f', 'null'),
+      /^KubeletConfigError: f: not a usable KubeletConfiguration: : /,
+    );
+    assert.throws(
+      () => parseKubeletConfig('f', `${HEAD}reservedSystemCPUs: x`),
+      /^KubeletConfigError: f: reservedSystemCPUs: /,
+    );
+  });
+
+  const pods: [string, number][] = [
+    ['', 110],
+    ['maxPods: 0', 110],
+    ['maxPods: -5', 110],
+    ['maxPods: 1', 1],
+    ['maxPods: 250', 250],
+    ['maxPods: 10000', 10_000],
+    ['maxPods: 10001', 10_000],
+    ['maxPods: null', 110],
+  ];
+  for (const [text, maxPods] of pods) {
+    it(`${text || 'no maxPods'}: ${maxPods}`, () =>
+      assert.equal(parseKubeletConfig('f', `${HEAD}${text}\n`)?.maxPods, maxPods));
+  }
+
+  it('32 options and resources are read, 33 are refused; 1024 NUMA nodes are read, 1025 are refused', () => {
+    const many = (count: number, value: string) =>
+      `{${Array.from({ length: count }, (_, i) => `k${i}: ${value}`).join(', ')}}`;
+    const nodes = (count: number) =>
+      `[${Array.from({ length: count }, (_, i) => `{numaNode: ${i}, limits: {}}`).join(', ')}]`;
+    const texts: [(count: number) => string, number][] = [
+      [(count) => `cpuManagerPolicyOptions: ${many(count, 'true')}`, 32],
+      [(count) => `topologyManagerPolicyOptions: ${many(count, '"x"')}`, 32],
+      [(count) => `reservedMemory: [{numaNode: 0, limits: ${many(count, '1')}}]`, 32],
+      [(count) => `reservedMemory: ${nodes(count)}`, 1024],
+    ];
+    for (const [text, most] of texts) {
+      assert.ok(parseKubeletConfig('f', `${HEAD}${text(most)}\n`));
+      assert.throws(() => parseKubeletConfig('f', `${HEAD}${text(most + 1)}\n`), KubeletConfigError);
+    }
+  });
+
   it('has the kubelet’s own defaults', () => {
     const config = parseKubeletConfig('f', HEAD);
     assert.deepEqual(config?.cpuManager, { policy: 'none', options: {} });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { parseKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { findKubeletConfig } from '../../../node-agent/host/kubelet-config-files.ts';
 import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
@@ -55,6 +57,36 @@ describe('a running kubelet’s configuration', () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': authority.issue(['worker-1']).cert });
     await refused(/does not present the certificate/);
     assert.deepEqual(asked, []);
+  });
+
+  it('a server that accepts and says nothing: given up at the deadline of three seconds', async () => {
+    writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
+    const silent = createTcpServer((socket) => void socket.on('error', () => {}));
+    const connected = once(silent, 'connection') as Promise<[Socket]>;
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const deadline = new AbortController();
+    const limits: number[] = [];
+    mock.method(AbortSignal, 'timeout', (milliseconds: number) => {
+      limits.push(milliseconds);
+      return deadline.signal;
+    });
+    try {
+      const mute = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+      const reading = readConfigz({ endpoint: mute, kubeletDir, token: 'secret' });
+      const failed = assert.rejects(reading, {
+        name: 'ConfigzError',
+        message: `https://${mute}/configz: no answer in 3 s`,
+      });
+      const [socket] = await connected;
+      const ended = once(socket, 'close');
+      deadline.abort();
+      await failed;
+      await ended;
+      assert.deepEqual(limits, [3000]);
+    } finally {
+      mock.reset();
+      silent.close();
+    }
   });
 
   it('an answer of megabytes is cut off, and one of wrong forms gives a short error', async () => {

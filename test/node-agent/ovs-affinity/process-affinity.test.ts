@@ -65,6 +65,17 @@ describe('keeping threads in their place', () => {
     assert.deepEqual([...new Set(Object.values(kernel.shown()))], ['0']);
   });
 
+  it('a single thread that is moved, and starts another in the middle of it, and that one another: all converge', () => {
+    keeper.apply({ only: set('0') });
+    kernel.thread(101, '0-15');
+    let born = 200;
+    kernel.onSet = () => {
+      if (born < 202) kernel.thread(born++, '0-15');
+    };
+    assert.deepEqual(keeper.apply({ only: set('0') }), { threads: 5, moved: 3, displaced: 1, clipped: 0, errors: [] });
+    assert.deepEqual([kernel.shown()[200], kernel.shown()[201]], ['0', '0']);
+  });
+
   it('ignores a thread that ends during the pass', () => {
     kernel.onSet = () => kernel.masks.delete(102);
     assert.deepEqual(keeper.apply({ only: set('0') }).errors, []);

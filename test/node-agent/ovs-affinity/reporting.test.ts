@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
+import { foreignWriter } from '../../../node-agent/ovs-affinity/problems.ts';
 import { createReporting, type Reporting } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
@@ -36,6 +38,8 @@ describe('the report of the affinity', () => {
     const metrics = createAgentMetrics(registry);
     tell = createReporting({ log: logged.log, metrics, events, assignedAt: () => writtenAt });
   });
+
+  afterEach(() => mock.reset());
 
   it('problems without end, of different words: a bounded number is remembered, and no Event is longer than 1 KiB', () => {
     const { events, recorder } = recorded;
@@ -113,5 +117,95 @@ describe('the report of the affinity', () => {
     const texts = logged.lines.map(({ msg }) => msg);
     const text = 'OVS CPU dynamic pinning reservedSystemCPUs set';
     assert.deepEqual(texts, [`${text}: 0-1`, `${text}: 0-3`]);
+  });
+
+  it('threads that were moved: where to or away from, how many, and the milliseconds since the change was heard of', async () => {
+    mock.method(performance, 'now', () => 2000.1234567);
+    mock.method(Date, 'now', () => 50_000);
+    tell.moved({ only: cpus('0') }, 3, viewOf('0-3', ''), 2000);
+    writtenAt = 49_500;
+    tell.moved({ avoid: cpus('1-2'), otherwise: cpus('0') }, 2, viewOf('0,3', '1-2'), 1000.1234567);
+    assert.deepEqual(
+      logged.lines.map(({ level: _l, time: _t, ...line }) => line),
+      [
+        { cpus: '0', threads: 3, millis: 0.123457, msg: 'ovs threads moved' },
+        { avoided: '1-2', threads: 2, millis: 1000, sinceAssigned: 0.5, msg: 'ovs threads moved' },
+      ],
+    );
+    const lines = await said();
+    assert.ok(lines.includes('plumbline_ovs_assigned_to_vacated_seconds_sum 0.5'));
+    const sum = lines.find((line) => line.startsWith('plumbline_ovs_move_seconds_sum'));
+    assert.ok(Math.abs(Number(sum?.split(' ')[1]) - 1.0001234567) < 1e-9, sum);
+  });
+
+  it('no thread was moved: neither a line nor a duration', async () => {
+    tell.moved({ only: cpus('0') }, 0, viewOf('0', ''), 0);
+    assert.deepEqual(logged.lines, []);
+    assert.ok((await said()).includes('plumbline_ovs_move_seconds_count 0'));
+    tell.moved({ only: cpus('0') }, 1, viewOf('0', ''), performance.now());
+    assert.equal(logged.lines.length, 1);
+  });
+
+  const assignments: [string, [string | undefined, string], [string | undefined, string], boolean][] = [
+    ['CPUs leave the free ones', ['0-3', ''], ['0-1', ''], true],
+    ['CPUs get an owner', ['0-3', ''], ['0-3', '2'], true],
+    ['an owner goes', ['0-1', '2-3'], ['0-1', '2'], false],
+    ['nothing changes', ['0-1', '2-3'], ['0-1', '2-3'], false],
+    ['the free ones grow', ['0-1', ''], ['0-3', ''], false],
+    ['the free ones are not known any more', ['0-3', ''], [undefined, ''], false],
+    ['the free ones become known', [undefined, ''], ['0-1', ''], false],
+  ];
+  for (const [name, before, after, isAssignment] of assignments) {
+    it(`${name}: ${isAssignment ? 'an assignment' : 'none'}`, async () => {
+      const view = ([free, owned]: [string | undefined, string]) => ({
+        ...viewOf('', owned),
+        free: free === undefined ? undefined : cpus(free),
+      });
+      writtenAt = Date.now();
+      const goal = { only: cpus('0') };
+      tell.moved(goal, 1, view(before), performance.now());
+      tell.moved(goal, 1, view(after), performance.now());
+      const count = isAssignment ? 1 : 0;
+      assert.ok((await said()).includes(`plumbline_ovs_assigned_to_vacated_seconds_count ${count}`));
+    });
+  }
+
+  it('another writer has an Event of its own, and no other one', () => {
+    const foreign = foreignWriter('/etc/enable');
+    tell.problems([foreign]);
+    assert.deepEqual(reasons(), ['OvsAffinityContended']);
+    tell.problems([foreign, { cause: 'x', text: 'something else' }]);
+    assert.equal(recorded.events.at(-1)?.reason, 'OvsAffinityIncomplete');
+    assert.doesNotMatch(recorded.events.at(-1)?.message ?? '', /another process/);
+    assert.match(recorded.events.at(-1)?.message ?? '', /something else/);
+  });
+
+  it('listeners hear of each change until they leave, and of a reset', () => {
+    let heard = 0;
+    const leave = tell.subscribe(() => void heard++);
+    const problem = { cause: 'x', text: 'a' };
+    tell.problems([problem]);
+    tell.problems([problem]);
+    assert.deepEqual([heard, tell.current], [1, [problem]]);
+    tell.reset();
+    assert.deepEqual([heard, tell.current], [2, []]);
+    leave();
+    tell.problems([problem]);
+    tell.reset();
+    assert.equal(heard, 2);
+  });
+
+  it('a reset forgets: the same is logged again, and the first look after it is no assignment', async () => {
+    tell.reserved(cpus('0'));
+    tell.unknown(['a']);
+    writtenAt = Date.now();
+    tell.moved({ only: cpus('0') }, 1, viewOf('0-3', ''), performance.now());
+    tell.reset();
+    tell.reserved(cpus('0'));
+    tell.unknown(['a']);
+    tell.moved({ only: cpus('0') }, 1, viewOf('0', '1'), performance.now());
+    assert.deepEqual(reasons(), []);
+    assert.equal(logged.lines.filter(({ msg }) => String(msg).includes('reservedSystemCPUs')).length, 2);
+    assert.ok((await said()).includes('plumbline_ovs_assigned_to_vacated_seconds_count 0'));
   });
 });

@@ -73,6 +73,7 @@ const completeness = ({ conditions = [] }: NodeTopologyStatus) =>
 const many = <Item>(count: number, make: (i: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i));
 const long = 'x'.repeat(10_000);
+const sizes = (count: number) => Object.fromEntries(many(count, (i) => [`r${i}`, 1]));
 
 describe('a report of whatever size', () => {
   it('one that fits stays as it is', () => {
@@ -189,6 +190,97 @@ describe('a report of whatever size', () => {
         (error) => error instanceof ReportLimitError && says.test(error.message),
       );
     }
+  });
+
+  const text = (length: number) => 'x'.repeat(length);
+  const atLimits: [string, Partial<NodeTopologyStatus>, Partial<NodeTopologyStatus>][] = [
+    [
+      'a network’s NUMA nodes',
+      { physnets: [{ name: text(253), cells: text(256) }], tunnel: { cells: text(256) } },
+      { physnets: [{ name: 'a', cells: text(257) }], tunnel: { cells: '0' } },
+    ],
+    [
+      'a physnet’s name',
+      { physnets: [{ name: text(253), cells: '' }] },
+      { physnets: [{ name: text(254), cells: '' }] },
+    ],
+    ['the tunnel’s NUMA nodes', { tunnel: { cells: text(256) } }, { tunnel: { cells: text(257) } }],
+    [
+      'rows of distances',
+      { distances: Object.fromEntries(many(32, (i) => [String(i), many(32, () => 10)])) },
+      { distances: Object.fromEntries(many(33, (i) => [String(i), [10]])) },
+    ],
+    ['columns of distances', { distances: { 0: many(32, () => 10) } }, { distances: { 0: many(33, () => 10) } }],
+    ['isolated CPUs', { isolated: text(4096) }, { isolated: text(4097) }],
+    ['polling CPUs', { pmdCPUs: text(4096) }, { pmdCPUs: text(4097) }],
+    ['sockets', { sockets: many(64, (id) => ({ id, cpus: '0' })) }, { sockets: many(65, (id) => ({ id, cpus: '0' })) }],
+    ['a socket’s CPUs', { sockets: [{ id: 0, cpus: text(4096) }] }, { sockets: [{ id: 0, cpus: text(4097) }] }],
+    [
+      'memory of NUMA nodes',
+      { memoryManager: { policy: 'p', cells: many(32, (id) => ({ id, memory: 1 })) } },
+      { memoryManager: { policy: 'p', cells: many(33, (id) => ({ id, memory: 1 })) } },
+    ],
+    [
+      'sizes of huge pages',
+      { memoryManager: { policy: 'p', cells: [{ id: 0, memory: 1, hugePages: sizes(32) }] } },
+      { memoryManager: { policy: 'p', cells: [{ id: 0, memory: 1, hugePages: sizes(33) }] } },
+    ],
+    [
+      'reserved resources',
+      { memoryManager: { policy: 'p', cells: [{ id: 0, memory: 1, reserved: sizes(32) }] } },
+      { memoryManager: { policy: 'p', cells: [{ id: 0, memory: 1, reserved: sizes(33) }] } },
+    ],
+    [
+      'options',
+      { cpuManager: { policy: 'p', options: Object.fromEntries(many(32, (i) => [`o${i}`, text(64)])) } },
+      { cpuManager: { policy: 'p', options: Object.fromEntries(many(33, (i) => [`o${i}`, 'x'])) } },
+    ],
+    [
+      'an option’s name',
+      { topologyManager: { policy: 'p', scope: 's', options: { [text(64)]: 'x' } } },
+      { topologyManager: { policy: 'p', scope: 's', options: { [text(65)]: 'x' } } },
+    ],
+    [
+      'an option’s value',
+      { topologyManager: { policy: 'p', scope: 's', options: { a: text(64) } } },
+      { topologyManager: { policy: 'p', scope: 's', options: { a: text(65) } } },
+    ],
+  ];
+  for (const [what, fits, exceeds] of atLimits) {
+    it(`${what}: at the limit nothing is left out, beyond it something is`, () => {
+      assert.deepEqual(fitted(fits), { ...SMALL, ...fits });
+      assert.equal(completeness(fitted(exceeds))?.reason, 'TooLarge');
+    });
+  }
+
+  it('messages: cut at the limit, and absent where there is none', () => {
+    const refused = { namespace: 'n', podName: 'p', container: 'c' };
+    const pinned = { podUID: 'u', namespace: 'n', podName: 'p', state: 'pinned', vcpus: 1 } as const;
+    const { pinning, refusals } = fitted({
+      pinning: [pinned, { ...pinned, message: text(LIMITS.pinningMessage + 1) }],
+      refusals: [{ ...refused, message: text(LIMITS.refusalMessage + 1) }],
+    });
+    assert.deepEqual(pinning, [pinned, { ...pinned, message: `${text(LIMITS.pinningMessage - 1)}…` }]);
+    assert.deepEqual(refusals, [{ ...refused, message: `${text(LIMITS.refusalMessage - 1)}…` }]);
+  });
+
+  it('a report of exactly one MiB keeps the names of pods, one of more has the uids alone', () => {
+    const isolated = text(4000);
+    const assignments = (last: number) => [
+      ...many(250, (i) => ({ podUID: `u${i}`, namespace: 'n', podName: 'p', container: 'c', cpus: text(4000) })),
+      { podUID: 'v', namespace: 'n', podName: 'p', container: 'c', cpus: text(last) },
+    ];
+    const sized = (last: number) => fitted({ isolated, physnets: physnets(), assignments: assignments(last) });
+    const physnets = () => many(140, (i) => ({ name: `n${i}`.padEnd(150, 'x'), cells: '0' }));
+    assert.equal(completeness(sized(1)), undefined);
+    const size = JSON.stringify(sized(1)).length;
+    const room = 2 ** 20 - size + 1;
+    assert.ok(room > 0 && room < 4096, `${room} characters are left`);
+    const [most, more] = [sized(room), sized(room + 1)];
+    assert.equal(JSON.stringify(most).length, 2 ** 20);
+    assert.equal(completeness(most), undefined);
+    assert.equal(completeness(more)?.message, 'left out of the report: the names of pods');
+    assert.deepEqual(more.assignments[0], { podUID: 'u0', container: 'c', cpus: text(4000) });
   });
 
   it('the condition keeps its time while something is left out, and goes when nothing is', () => {

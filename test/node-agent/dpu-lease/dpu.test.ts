@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
+import { recordingLogger, testMetrics } from '../support.ts';
+
+const turns = async () => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe('the renewals of a DPU, round by round', () => {
+  let stop: AbortController;
+  let done: Promise<void>;
+  let unwell: string | undefined;
+  let failure: Error | undefined;
+  let patched: string[];
+  let reads: number;
+  let probed: () => void;
+  let logged: ReturnType<typeof recordingLogger>;
+  let metrics: ReturnType<typeof testMetrics>;
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    stop = new AbortController();
+    unwell = undefined;
+    failure = undefined;
+    patched = [];
+    reads = 0;
+    probed = () => {};
+    logged = recordingLogger();
+    metrics = testMetrics();
+    const client = {
+      get: async () => {
+        reads++;
+        if (failure !== undefined) throw failure;
+        return { metadata: { name: 'dpu' }, spec: { renewTime: '2026-01-01T00:00:05.000000Z' } };
+      },
+      patch: async (_path: string, _type: string, body: { spec: { renewTime: string } }) => {
+        if (failure !== undefined) throw failure;
+        patched.push(body.spec.renewTime);
+        return { metadata: { name: 'dpu' } };
+      },
+    } as unknown as KubeClient;
+    done = createDpuLease({
+      client,
+      lease: { namespace: 'ns', name: 'dpu' },
+      timing: { renewInterval: 10, duration: 40 },
+      probe: async () => {
+        probed();
+        return unwell;
+      },
+      log: logged.log,
+      metrics,
+      wallClock: () => Date.UTC(2026, 0, 1),
+    }).run(stop.signal);
+  });
+  afterEach(async () => {
+    stop.abort();
+    mock.timers.reset();
+    await done;
+  });
+
+  /** The next round. */
+  const round = async (seconds = 10) => {
+    mock.timers.tick(seconds * 1000);
+    await turns();
+  };
+  const said = () => logged.lines.map(({ level, problem, msg }) => `${level} ${msg}${problem ? `: ${problem}` : ''}`);
+  const outcomes = async () =>
+    Object.fromEntries((await metrics.dpuRenewals.get()).values.map(({ labels, value }) => [labels.outcome, value]));
+
+  it('renews each interval and not before, says so once, and continues after what the Lease had', async () => {
+    await turns();
+    assert.equal(patched.length, 1);
+    await round(9.9);
+    assert.equal(patched.length, 1);
+    await round(0.1);
+    await round();
+    assert.equal(patched.length, 3);
+    assert.equal(reads, 1, 'the Lease is read once');
+    assert.ok((patched[0] ?? '') > '2026-01-01T00:00:05', patched[0]);
+    assert.deepEqual([...patched].sort(), patched);
+    assert.deepEqual(said(), ['30 renewing the DPU lease']);
+    assert.deepEqual(logged.lines[0]?.['lease'], 'dpu');
+    assert.equal(logged.lines[0]?.['interval'], 10);
+    assert.deepEqual(await outcomes(), { renewed: 3 });
+  });
+
+  it('withholds while the DPU is not healthy: logged when that begins, when it changes and when it ends', async () => {
+    await turns();
+    unwell = 'no answer';
+    await round();
+    await round();
+    unwell = 'gone';
+    await round();
+    unwell = undefined;
+    await round();
+    const failed = (why: string) =>
+      `40 renewing the DPU lease failed: not renewed because the DPU is not healthy: ${why}`;
+    assert.deepEqual(said(), [
+      '30 renewing the DPU lease',
+      failed('no answer'),
+      failed('gone'),
+      '30 renewing the DPU lease',
+    ]);
+    assert.equal(patched.length, 2);
+    assert.deepEqual(await outcomes(), { renewed: 2, withheld: 3 });
+  });
+
+  it('a Lease that does not exist yet, and any other failure, each in its own words', async () => {
+    failure = new KubeError(404, 'NotFound', 'no lease');
+    await turns();
+    await round();
+    failure = new KubeError(403, 'Forbidden', 'not yours');
+    await round();
+    const problems = logged.lines.map(({ problem }) => String(problem));
+    assert.equal(problems.length, 2);
+    assert.match(problems[0] ?? '', /^the lease does not exist yet; the agent on the host creates it/);
+    assert.match(problems[1] ?? '', /not yours/);
+    assert.deepEqual(await outcomes(), { failed: 3 });
+  });
+
+  it('what fails because the duty ends is not logged', async () => {
+    await turns();
+    probed = () => stop.abort();
+    unwell = 'the agent is stopping';
+    await round();
+    assert.deepEqual(said(), ['30 renewing the DPU lease']);
+  });
+});

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { parsePmdMask, type SwitchConfig, switchConfig } from '../../../node-agent/networks/switch-config.ts';
+import type { Row } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+
+const uuids = (...ids: string[]) => ['set', ids.map((id) => ['uuid', id])];
+const map = (pairs: Record<string, string>) => ['map', Object.entries(pairs)];
+const table = (rows: Record<string, Row>) => new Map(Object.entries(rows));
+
+/** A bridge `br` whose only port has these interfaces. */
+const withInterfaces = (interfaces: Record<string, Row>): SwitchConfig =>
+  switchConfig(
+    new Map([
+      ['Bridge', table({ b: { name: 'br', ports: uuids('p') } })],
+      ['Port', table({ p: { name: 'p', interfaces: uuids(...Object.keys(interfaces)) } })],
+      ['Interface', table(interfaces)],
+    ]),
+  );
+const oneInterface = (row: Row) => withInterfaces({ i: { name: 'i', ...row } }).bridges.get('br')?.interfaces[0];
+const root = (externalIds: Record<string, string>, otherConfig: Record<string, string> = {}) =>
+  switchConfig(
+    new Map([['Open_vSwitch', table({ r: { external_ids: map(externalIds), other_config: map(otherConfig) } })]]),
+  );
+
+describe('the configuration of a switch', () => {
+  it('of empty tables', () => {
+    const { bridges, mappings, encapIps, pmdCpus, polls, problems } = switchConfig(new Map());
+    assert.deepEqual(
+      [bridges.size, mappings.size, encapIps, pmdCpus.toString(), polls, problems],
+      [0, 0, [], '', false, []],
+    );
+  });
+
+  const polling: [string, Record<string, string>, string, boolean][] = [
+    ['nothing', {}, 'system', false],
+    ['dpdk-init false', { 'dpdk-init': 'false' }, '', false],
+    ['dpdk-init empty', { 'dpdk-init': '' }, '', false],
+    ['dpdk-init true', { 'dpdk-init': 'true' }, '', true],
+    ['dpdk-init try', { 'dpdk-init': 'try' }, '', true],
+    ['a bridge in user space', {}, 'netdev', true],
+  ];
+  for (const [name, otherConfig, datapath, polls] of polling) {
+    it(`${name}: ${polls ? 'polls, on the CPUs of the mask' : 'does not poll, whatever the mask says'}`, () => {
+      const row = { other_config: map({ ...otherConfig, 'pmd-cpu-mask': '0xc' }) };
+      const bridge = { name: 'br', datapath_type: datapath, ports: uuids() };
+      const config = switchConfig(
+        new Map([
+          ['Open_vSwitch', table({ r: row })],
+          ['Bridge', table({ b: bridge, c: { name: 'other', datapath_type: '' } })],
+        ]),
+      );
+      assert.deepEqual([config.polls, config.pmdCpus.toString()], [polls, polls ? '2-3' : '']);
+      assert.deepEqual([...config.bridges.keys()], ['br', 'other']);
+    });
+  }
+
+  it('polling without a mask is no problem', () => {
+    const config = root({}, { 'dpdk-init': 'true' });
+    assert.deepEqual([config.pmdCpus.toString(), config.polls, config.problems], ['', true, []]);
+  });
+
+  it('the first row of the root table is the one', () => {
+    const rows = { a: { external_ids: map({ 'ovn-encap-ip': '1.1.1.1' }) }, b: { external_ids: map({}) } };
+    assert.deepEqual(switchConfig(new Map([['Open_vSwitch', table(rows)]])).encapIps, ['1.1.1.1']);
+  });
+
+  it('1024 bridges are no problem, of one more the beginning is read', () => {
+    const bridges = (count: number) =>
+      switchConfig(
+        new Map([
+          ['Bridge', table(Object.fromEntries(Array.from({ length: count }, (_, i) => [`b${i}`, { name: `br${i}` }])))],
+        ]),
+      );
+    assert.deepEqual([bridges(1024).bridges.size, bridges(1024).problems], [1024, []]);
+    const { bridges: kept, problems } = bridges(1025);
+    assert.deepEqual([kept.size, kept.has('br1024')], [1024, false]);
+    assert.deepEqual(problems, ['the switch has more than 1024 bridges; the rest is ignored']);
+  });
+
+  it('a bridge in user space beyond the limit counts, for it polls too', () => {
+    const rows = Object.fromEntries(
+      Array.from({ length: 1025 }, (_, i) => [`b${i}`, { name: `br${i}`, datapath_type: i === 1024 ? 'netdev' : '' }]),
+    );
+    assert.equal(switchConfig(new Map([['Bridge', table(rows)]])).polls, true);
+  });
+});
+
+describe('interfaces of a bridge', () => {
+  it('by type: uplinks may be those of the kernel and of DPDK; internal ones are kept by name; others are ignored', () => {
+    const config = withInterfaces({
+      a: { name: 'absent' },
+      b: { name: 'empty', type: '' },
+      c: { name: 'kernel', type: 'system' },
+      d: { name: 'dpdk', type: 'dpdk' },
+      e: { name: 'own', type: 'internal' },
+      f: { name: 'patch', type: 'patch' },
+      g: { name: 'vhost', type: 'dpdkvhostuserclient' },
+    });
+    const { internal, interfaces } = config.bridges.get('br') ?? {};
+    assert.deepEqual(
+      interfaces?.map(({ name, kind }) => `${kind} ${name}`),
+      ['system absent', 'system empty', 'system kernel', 'dpdk dpdk'],
+    );
+    assert.deepEqual([...(internal ?? [])], ['own']);
+  });
+
+  it('a name of 63 characters is read, a longer one is ignored', () => {
+    const [fits, exceeds] = ['x'.repeat(63), 'y'.repeat(64)];
+    const config = withInterfaces({ a: { name: exceeds }, b: { name: fits }, c: { name: exceeds, type: 'internal' } });
+    assert.deepEqual(
+      config.bridges.get('br')?.interfaces.map(({ name }) => name),
+      [fits],
+    );
+    assert.equal(config.bridges.get('br')?.internal.size, 0);
+  });
+
+  it('256 uplinks are no problem, of 257 the beginning is checked', () => {
+    const many = (count: number) =>
+      withInterfaces(Object.fromEntries(Array.from({ length: count }, (_, i) => [`i${i}`, { name: `e${i}` }])));
+    assert.deepEqual([many(256).bridges.get('br')?.interfaces.length, many(256).problems], [256, []]);
+    const { bridges, problems } = many(257);
+    assert.deepEqual(
+      [bridges.get('br')?.interfaces.length, bridges.get('br')?.interfaces.at(-1)?.name, problems],
+      [256, 'e255', ['bridge br has 257 ports; only 256 are checked for uplinks']],
+    );
+  });
+
+  it('a bridge’s long name is cut in the problem', () => {
+    const interfaces = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`i${i}`, { name: `e${i}` }]));
+    const { problems } = switchConfig(
+      new Map([
+        ['Bridge', table({ b: { name: 'x'.repeat(64), ports: uuids('p') } })],
+        ['Port', table({ p: { interfaces: uuids(...Object.keys(interfaces)) } })],
+        ['Interface', table(interfaces)],
+      ]),
+    );
+    assert.deepEqual(problems, [`bridge ${'x'.repeat(62)}… has 257 ports; only 256 are checked for uplinks`]);
+  });
+
+  it('an interface of two ports, and a port of two bridges, belong to the first', () => {
+    const config = switchConfig(
+      new Map([
+        [
+          'Bridge',
+          table({ a: { name: 'a', ports: uuids('p', 'q', 'gone') }, b: { name: 'b', ports: uuids('p', 'r') } }),
+        ],
+        [
+          'Port',
+          table({
+            p: { interfaces: uuids('i') },
+            q: { interfaces: uuids('i', 'gone') },
+            r: { interfaces: uuids('j') },
+          }),
+        ],
+        ['Interface', table({ i: { name: 'i' }, j: { name: 'j' } })],
+      ]),
+    );
+    const names = (bridge: string) => config.bridges.get(bridge)?.interfaces.map(({ name }) => name);
+    assert.deepEqual([names('a'), names('b')], [['i'], ['j']]);
+  });
+
+  const links: [unknown, boolean | undefined][] = [
+    ['up', true],
+    ['down', false],
+    ['', undefined],
+    [['set', []], undefined],
+  ];
+  for (const [link_state, linkUp] of links) {
+    it(`link_state ${JSON.stringify(link_state)}: ${linkUp}`, () =>
+      assert.equal(oneInterface({ link_state })?.linkUp, linkUp));
+  }
+
+  const numa: [string, number | undefined][] = [
+    ['0', 0],
+    ['1023', 1023],
+    ['1024', undefined],
+    ['-1', undefined],
+    ['', undefined],
+  ];
+  for (const [numa_id, numaId] of numa) {
+    it(`numa_id ${JSON.stringify(numa_id)}: ${numaId}`, () =>
+      assert.equal(oneInterface({ type: 'dpdk', status: map({ numa_id }) })?.numaId, numaId));
+  }
+
+  it('arguments of a device: 1024 characters at most', () => {
+    const devargs = (length: number) =>
+      oneInterface({ type: 'dpdk', options: map({ 'dpdk-devargs': 'x'.repeat(length) }) })?.devargs?.length;
+    assert.deepEqual([devargs(1024), devargs(1025), oneInterface({})?.devargs], [1024, undefined, undefined]);
+  });
+});
+
+describe('lists in the configuration', () => {
+  it('mappings: each fault is named with its pair', () => {
+    const { mappings, problems } = root({ 'ovn-bridge-mappings': ' a : x , b,a:y,:z' });
+    assert.deepEqual([...mappings], [['a', 'x']]);
+    assert.deepEqual(problems, [
+      'ovn-bridge-mappings: " b" maps nothing',
+      'ovn-bridge-mappings: "a:y" is the second for its physnet',
+      'ovn-bridge-mappings: ":z" maps nothing',
+    ]);
+  });
+
+  it('of five faulty mappings four are named', () => {
+    const faulty = (...pairs: string[]) => root({ 'ovn-bridge-mappings': pairs.join() }).problems;
+    assert.equal(faulty('a', 'b', 'c', 'd').length, 4);
+    assert.deepEqual(faulty('a', 'b', 'c', 'd', 'e').slice(3), ['ovn-bridge-mappings: "d" maps nothing', 'and 1 more']);
+  });
+
+  it('a faulty mapping is cut after 252 characters', () => {
+    const { problems } = root({ 'ovn-bridge-mappings': '\u0001'.repeat(80) });
+    assert.deepEqual([problems.length, problems[0]?.length, problems[0]?.at(-1)], [1, 252, '…']);
+  });
+
+  it('256 mappings are no problem, one more is not read', () => {
+    const pairs = (count: number) => Array.from({ length: count }, (_, i) => `n${i}:b`).join();
+    assert.deepEqual(root({ 'ovn-bridge-mappings': pairs(256) }).problems, []);
+    const { mappings, problems } = root({ 'ovn-bridge-mappings': pairs(257) });
+    assert.deepEqual([mappings.size, mappings.has('n256')], [256, false]);
+    assert.deepEqual(problems, ['ovn-bridge-mappings has 257 physnets; only 256 are read']);
+  });
+
+  it('32 KiB of mappings are read whole; of a longer text the pairs that end before that', () => {
+    const first = `a:${'x'.repeat(32 * 1024 - 6)}`;
+    const whole = `${first},b:y`.slice(0, 32 * 1024);
+    assert.equal(whole.length, 32 * 1024);
+    assert.deepEqual(root({ 'ovn-bridge-mappings': whole }).problems.length, 0);
+    const longer = root({ 'ovn-bridge-mappings': `a:x,b:${'y'.repeat(32 * 1024)}` });
+    assert.deepEqual([...longer.mappings], [['a', 'x']]);
+    assert.deepEqual(longer.problems, ['ovn-bridge-mappings has 32774 characters; only 3 are read']);
+    const one = root({ 'ovn-bridge-mappings': `a:${'y'.repeat(32 * 1024)}` });
+    assert.deepEqual([...one.mappings], []);
+    assert.deepEqual(one.problems, ['ovn-bridge-mappings has 32770 characters; only 0 are read']);
+  });
+
+  it('addresses: without blanks and empty ones, sixteen at most', () => {
+    assert.deepEqual(root({ 'ovn-encap-ip': ' 10.0.0.1 ,, 10.0.0.2' }).encapIps, ['10.0.0.1', '10.0.0.2']);
+    const many = Array.from({ length: 17 }, (_, i) => `10.0.0.${i}`);
+    assert.deepEqual(root({ 'ovn-encap-ip': many.join() }).encapIps, many.slice(0, 16));
+    const far = `${' '.repeat(32 * 1024 - 3)}1.1,2.2`;
+    assert.deepEqual(root({ 'ovn-encap-ip': far }).encapIps, ['1.1'], 'of 32 KiB');
+  });
+
+  it('a mask of 20000 digits is read, a longer one and one of other characters are a problem', () => {
+    const read = (text: string) => {
+      const problems: string[] = [];
+      return [parsePmdMask(text, problems).toString(), problems];
+    };
+    assert.deepEqual(read(`${'0'.repeat(19_999)}3`), ['0-1', []]);
+    assert.deepEqual(read(`${'0'.repeat(20_000)}3`), ['', ['other_config:pmd-cpu-mask: it has 20001 characters']]);
+    assert.match(String(read('x')[1]), /^other_config:pmd-cpu-mask: .*hexadecimal/);
+  });
+});

@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { mock } from 'node:test';
+import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/open-vswitch/datapath-metrics.ts';
+import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/connection.ts';
+import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+
+interface Message {
+  readonly id?: unknown;
+  readonly method?: string;
+  readonly params?: unknown;
+}
+
+/** A server on a socket that keeps what it is sent. */
+async function serve(path: string, answer: (send: (text: string) => void, message: Message) => void) {
+  const sockets: Socket[] = [];
+  const received: Message[] = [];
+  const server: Server = createServer((socket) => {
+    sockets.push(socket);
+    const read = createJsonStream();
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => {
+      for (const message of read(chunk)) {
+        received.push(message as Message);
+        answer((text) => void socket.write(text), message as Message);
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  const close = () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  };
+  return { sockets, received, close };
+}
+
+describe('a connection to OVSDB, message by message', () => {
+  const temp = tempDirectories();
+  let socketPath: string;
+  let served: Awaited<ReturnType<typeof serve>>;
+  let answers: string[];
+  let stop: AbortController;
+  let notified: [string, readonly unknown[]][];
+
+  beforeEach(async () => {
+    socketPath = join(temp(), 'db.sock');
+    answers = [];
+    stop = new AbortController();
+    notified = [];
+    served = await serve(socketPath, (send, { method }) => {
+      if (method === 'ask') for (const text of answers) send(text);
+    });
+  });
+  afterEach(() => {
+    mock.timers.reset();
+    stop.abort();
+    served.close();
+  });
+  const connect = () =>
+    connectOvsdb({
+      socketPath,
+      signal: stop.signal,
+      onNotification: (method, params) => void notified.push([method, params]),
+    });
+  const refused = (promise: Promise<unknown>, why: string) =>
+    assert.rejects(promise, { name: 'OvsdbError', code: 'ovsdb', message: `${socketPath}: ${why}` });
+
+  it('calls are numbered from 1, and each gets the answer with its number', async () => {
+    answers = ['{"id":7,"result":"of none"}{"id":"1","result":"of a text"}', '{"id":1,"result":"first"}'];
+    const connection = connect();
+    assert.equal(await connection.call('ask', ['a']), 'first');
+    answers = ['{"id":1,"result":"again"}', '{"id":2,"result":"second","error":null}'];
+    assert.equal(await connection.call('ask', []), 'second');
+    assert.deepEqual(served.received, [
+      { id: 1, method: 'ask', params: ['a'] },
+      { id: 2, method: 'ask', params: [] },
+    ]);
+  });
+
+  it('an error is the server’s own words', async () => {
+    answers = ['{"id":1,"error":"no such method","result":1}'];
+    await refused(connect().call('ask', []), 'the server answered "\\"no such method\\""');
+  });
+
+  it('an echo is answered with its own id, null where it has none, and its params', async () => {
+    answers = [
+      '{"id":"x","method":"echo","params":["a"]}',
+      '{"id":0,"method":"echo"}',
+      '{"method":"echo","params":[]}',
+      '{"id":1,"result":true}',
+    ];
+    await connect().call('ask', []);
+    await eventually(() => served.received.length === 4, 'answered');
+    assert.deepEqual(served.received.slice(1), [
+      { id: 'x', result: ['a'], error: null },
+      { id: 0, result: [], error: null },
+      { id: null, result: [], error: null },
+    ]);
+    assert.deepEqual(notified, []);
+  });
+
+  it('an echo whose answer has 4096 bytes is answered, a longer one ends the connection', async () => {
+    const echo = (length: number) => JSON.stringify({ id: 1, method: 'echo', params: ['x'.repeat(length)] });
+    const around = JSON.stringify({ id: 1, result: [''], error: null }).length;
+    answers = [echo(4096 - around), '{"id":1,"result":true}'];
+    const connection = connect();
+    assert.equal(await connection.call('ask', []), true);
+    answers = [echo(4097 - around)];
+    await refused(connection.call('ask', []), 'an echo of more than 4 KiB');
+    assert.equal(served.received.length, 3, 'the longer one was not answered');
+  });
+
+  it('notifications are handed on with their params', async () => {
+    answers = ['{"method":"update","params":["m",{}],"id":null}{"method":"locked"}', '{"id":1,"result":true}'];
+    await connect().call('ask', []);
+    assert.deepEqual(notified, [
+      ['update', ['m', {}]],
+      ['locked', []],
+    ]);
+  });
+
+  it('no answer: the call ends after 5 s, a late answer is of no call, and the connection stays', async () => {
+    const connection = connect();
+    answers = ['{"id":1,"result":"x"}'];
+    await connection.call('ask', []);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const late = connection.call('slow', []);
+    const failed = refused(late, 'no answer to slow in 5 s');
+    mock.timers.tick(4999);
+    assert.equal(await Promise.race([late, new Promise((resolve) => setImmediate(() => resolve('open')))]), 'open');
+    mock.timers.tick(1);
+    await failed;
+    answers = ['{"id":2,"result":"late"}', '{"id":3,"result":"y"}'];
+    assert.equal(await connection.call('ask', []), 'y');
+  });
+
+  it('the end of the server ends all calls, and no others are made', async () => {
+    const connection = connect();
+    const calls = [connection.call('a', []), connection.call('b', [])];
+    await eventually(() => served.received.length === 2, 'both are sent');
+    served.close();
+    for (const call of calls) await refused(call, 'the server closed the connection');
+    await refused(connection.ended, 'the server closed the connection');
+    await refused(connection.call('c', []), 'the connection has ended');
+  });
+
+  it('a signal that aborts ends it, before or after it began', async () => {
+    const connection = connect();
+    const call = connection.call('a', []);
+    stop.abort();
+    await refused(call, 'the connection is no longer needed');
+    await refused(connection.ended, 'the connection is no longer needed');
+    await refused(connect().ended, 'the connection is no longer needed');
+  });
+
+  it('no socket: the system’s reason with its cause', async () => {
+    served.close();
+    rmSync(socketPath, { force: true });
+    await assert.rejects(connect().ended, (error: Error) => {
+      assert.ok(error instanceof OvsdbError);
+      assert.match(error.message, /db\.sock: connect ENOENT/);
+      assert.ok(error.cause instanceof Error);
+      return true;
+    });
+  });
+
+  it('what is no message ends it with a reason', async () => {
+    answers = ['{"id":{},"result":1}'];
+    await refused(connect().call('ask', []), 'the server sent something other than a JSON-RPC message');
+  });
+});
+
+describe('the counters of a running ovs-vswitchd', () => {
+  const temp = tempDirectories();
+  let rundir: string;
+  let served: Awaited<ReturnType<typeof serve>>;
+  let text: string;
+  let now: number;
+
+  beforeEach(async () => {
+    rundir = temp();
+    mkdirSync(rundir, { recursive: true });
+    writeFileSync(join(rundir, 'ovs-vswitchd.pid'), '4711\n');
+    text = 'a@b:\n  lookups: hit:1 missed:2 lost:3\n  flows: 4\n  TX packets:1 dropped:5\n';
+    now = 1000;
+    mock.method(performance, 'now', () => now);
+    served = await serve(join(rundir, 'ovs-vswitchd.4711.ctl'), (send, { id }) =>
+      send(JSON.stringify({ id, result: text, error: null })),
+    );
+  });
+  afterEach(() => {
+    mock.reset();
+    served.close();
+  });
+
+  it('are asked for with the one read-only command', async () => {
+    const [found] = await askDatapaths(rundir);
+    assert.deepEqual(found, { datapath: 'a@b', upcalls: 2, lost: 3, flows: 4, dropped: { rx: 0, tx: 5 } });
+    assert.deepEqual(served.received, [{ id: 1, method: 'dpctl/show', params: ['-s'] }]);
+  });
+
+  const values = async (registry: Registry) =>
+    (await registry.metrics())
+      .split('\n')
+      .filter((line) => line.startsWith('plumbline_ovs_datapath_'))
+      .map((line) => line.slice('plumbline_ovs_datapath_'.length));
+
+  it('each is a metric; one that the datapath does not tell is absent', async () => {
+    text = `${text}c@d:\n  lookups: hit:1 missed:?\n  RX packets:1 dropped:9\n`;
+    const registry = new Registry();
+    registerDatapathMetrics(registry, { rundir, log: recordingLogger().log });
+    assert.deepEqual(await values(registry), [
+      'upcalls_total{datapath="a@b"} 2',
+      'lost_total{datapath="a@b"} 3',
+      'port_drops_total{datapath="a@b",direction="rx"} 0',
+      'port_drops_total{datapath="a@b",direction="tx"} 5',
+      'port_drops_total{datapath="c@d",direction="rx"} 9',
+      'port_drops_total{datapath="c@d",direction="tx"} 0',
+      'failures_total 0',
+      'flows{datapath="a@b"} 4',
+    ]);
+  });
+
+  it('one question serves five seconds of scrapes, and the numbers are not added up', async () => {
+    const registry = new Registry();
+    registerDatapathMetrics(registry, { rundir, log: recordingLogger().log });
+    const upcalls = async () => (await values(registry)).find((line) => line.startsWith('upcalls_total'));
+    assert.equal(await upcalls(), 'upcalls_total{datapath="a@b"} 2');
+    text = 'a@b:\n  lookups: hit:1 missed:7 lost:3\n';
+    now += 5000;
+    assert.equal(await upcalls(), 'upcalls_total{datapath="a@b"} 2');
+    assert.equal(served.received.length, 1);
+    now += 1;
+    assert.equal(await upcalls(), 'upcalls_total{datapath="a@b"} 7');
+    assert.equal(served.received.length, 2);
+  });
+
+  it('a failure is logged once, and its end', async () => {
+    const { log, lines } = recordingLogger();
+    const registry = new Registry();
+    registerDatapathMetrics(registry, { rundir, log });
+    rmSync(join(rundir, 'ovs-vswitchd.pid'));
+    await registry.metrics();
+    assert.deepEqual(
+      lines.map(({ msg }) => msg),
+      ['reading the counters of Open vSwitch failed'],
+    );
+    writeFileSync(join(rundir, 'ovs-vswitchd.pid'), '4711\n');
+    now += 5001;
+    assert.ok((await values(registry)).includes('failures_total 1'));
+    assert.deepEqual(
+      lines.map(({ msg }) => msg),
+      ['reading the counters of Open vSwitch failed', 'recovered'],
+    );
+  });
+});

@@ -1,0 +1,233 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createDaemonFinder, findDaemons, isMissing, readPid } from '../../../node-agent/open-vswitch/daemons.ts';
+import { commandLineOf, commOf, startOf } from '../../../node-agent/processes/proc.ts';
+import { eventually, replaceFile, tempDirectories } from '../support.ts';
+
+/** More than the kernel gives out. */
+const NO_PID = 9_999_999;
+
+describe('the daemons of Open vSwitch', () => {
+  const temp = tempDirectories();
+  let rundir: string;
+  const started: ChildProcess[] = [];
+  const pidfile = (name: string) => join(rundir, `${name}.pid`);
+  const write = (name: string, text: string | number) => replaceFile(pidfile(name), `${text}\n`);
+
+  beforeEach(() => {
+    rundir = temp();
+  });
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map(end));
+  });
+
+  const end = async (child: ChildProcess) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+  /** A program of that name; what it is called is what the kernel shows. */
+  const programOf = (name: string, program: string): string => {
+    const copy = join(temp(), name);
+    copyFileSync(realpathSync(program), copy);
+    return copy;
+  };
+  const start = async (
+    file: string,
+    args: readonly string[],
+    argv0 = file,
+  ): Promise<ChildProcess & { pid: number }> => {
+    const child = spawn(file, args, { argv0, stdio: ['pipe', 'pipe', 'ignore'] }) as ChildProcess & { pid: number };
+    started.push(child);
+    await eventually(() => commandLineOf(child.pid)?.startsWith(argv0) === true, `${argv0} runs`);
+    return child;
+  };
+  const startDaemon = (name: string, seconds = '1000') => start(programOf(name, '/bin/sleep'), [seconds], name);
+  /** A shell that is called so, with a daemon as its child, and the child's id. */
+  const startParent = async (parent: string, title: string) => {
+    const name = 'ovs-vswitchd';
+    const daemon = programOf(name, '/bin/sleep');
+    const shell = programOf(parent, '/bin/sh');
+    const child = await start(shell, ['-c', '"$0" 1000 & echo $!; wait; read line', daemon], title);
+    const [line] = (await once(child.stdout!, 'data')) as [Buffer];
+    const pid = Number(String(line));
+    await eventually(() => commOf(pid) === name, `${name} runs`);
+    return { parent: child, pid, stop: () => process.kill(pid, 'SIGKILL') };
+  };
+  const shown = (found: ReturnType<typeof createDaemonFinder>) => {
+    const { processes, missing, ...rest } = found.find();
+    return {
+      processes: processes.map(({ name, role, pid }) => `${name} ${role} ${pid}`),
+      missing: missing.map(({ name, code }) => `${name} ${code}`),
+      ...rest,
+    };
+  };
+  const NONE = ['ovs-vswitchd absent', 'ovsdb-server absent'];
+
+  it('no pidfile: both are absent, nothing has changed and nothing is starting', () => {
+    const finder = createDaemonFinder(rundir);
+    assert.equal(finder.isAsFound(), false, 'not looked yet');
+    const nothing = { processes: [], missing: NONE, changed: false, isStarting: false };
+    assert.deepEqual([shown(finder), shown(finder)], [nothing, nothing]);
+    assert.equal(finder.isAsFound(), true);
+    write('ovsdb-server', 'x');
+    assert.equal(finder.isAsFound(), false);
+  });
+
+  it('why a daemon is missing: each reason with its text', () => {
+    const reason = (text: string | number) => {
+      write('ovs-vswitchd', text);
+      const [found] = findDaemons(rundir);
+      assert.ok(found !== undefined && isMissing(found));
+      return found;
+    };
+    const file = pidfile('ovs-vswitchd');
+    assert.deepEqual(reason(NO_PID), {
+      name: 'ovs-vswitchd',
+      pid: NO_PID,
+      code: 'absent',
+      message: `${file} says ${NO_PID}, but that process does not exist`,
+    });
+    const own = commOf(process.pid) ?? '';
+    assert.deepEqual(reason(process.pid), {
+      name: 'ovs-vswitchd',
+      pid: process.pid,
+      code: 'stale',
+      message: `${file} says ${process.pid}, but that process is ${JSON.stringify(own)}`,
+    });
+    assert.deepEqual(reason('x'), {
+      name: 'ovs-vswitchd',
+      code: 'unreadable',
+      message: `${file} contains no process id`,
+    });
+    rmSync(file);
+    const [absent] = findDaemons(rundir);
+    assert.ok(absent !== undefined && isMissing(absent));
+    assert.equal(absent.code, 'absent');
+    assert.match(absent.message, /ovs-vswitchd\.pid: ENOENT.*; is the daemon running \(--ovs-rundir\)\?$/);
+    mkdirSync(file);
+    const [directory] = findDaemons(rundir);
+    assert.ok(directory !== undefined && isMissing(directory));
+    assert.equal(directory.code, 'unreadable');
+  });
+
+  it('a process id has one to seven digits, and no zero in front', () => {
+    const read = (text: string) => {
+      writeFileSync(pidfile('x'), text);
+      return readPid(pidfile('x'));
+    };
+    assert.deepEqual([read('1'), read(' 4711\n'), read('9999999')], [1, 4711, 9_999_999]);
+    for (const text of ['', '0', '01', '-1', '1.5', '10000000', '1 2', '1x']) {
+      assert.throws(() => read(text), /x\.pid contains no process id$/, text);
+    }
+  });
+
+  it('a daemon without a monitor: found, found again without a change, and missing once it has ended', async () => {
+    const daemon = await startDaemon('ovsdb-server');
+    write('ovsdb-server', daemon.pid);
+    const finder = createDaemonFinder(rundir);
+    const line = `ovsdb-server daemon ${daemon.pid}`;
+    const found = { processes: [line], missing: ['ovs-vswitchd absent'], isStarting: false };
+    assert.deepEqual(shown(finder), { ...found, changed: true });
+    assert.deepEqual(shown(finder), { ...found, changed: false });
+    assert.equal(finder.isAsFound(), true);
+    assert.equal(finder.find().processes[0]?.start, startOf(daemon.pid));
+    assert.ok((startOf(daemon.pid) ?? 0) > 0);
+
+    write('ovsdb-server', daemon.pid);
+    assert.equal(finder.isAsFound(), false, 'written again');
+    assert.deepEqual(shown(finder), { ...found, changed: false }, 'by the same process');
+    assert.equal(finder.isAsFound(), true);
+
+    await end(daemon);
+    assert.equal(finder.isAsFound(), true, 'it checks no process');
+    const gone = { processes: [], missing: NONE, isStarting: false };
+    assert.deepEqual(shown(finder), { ...gone, changed: true });
+    assert.deepEqual(shown(finder), { ...gone, changed: false });
+    assert.equal(finder.isAsFound(), false, 'the daemon may come back under its pidfile');
+  });
+
+  it('another daemon under the same pidfile is a change', async () => {
+    const first = await startDaemon('ovs-vswitchd');
+    write('ovs-vswitchd', first.pid);
+    const finder = createDaemonFinder(rundir);
+    finder.find();
+    await end(first);
+    const second = await startDaemon('ovs-vswitchd');
+    write('ovs-vswitchd', second.pid);
+    const { processes, changed } = shown(finder);
+    assert.deepEqual([processes, changed], [[`ovs-vswitchd daemon ${second.pid}`], true]);
+  });
+
+  const parents: [what: string, comm: string, title: string, isMonitor: boolean, isStarting: boolean][] = [
+    ['a monitor with its title', 'x', 'ovs-vswitchd: monitoring pid 1 (healthy)', true, false],
+    ['a monitor that has no title yet, by its name', 'ovs-vswitchd', 'something', true, true],
+    ['a monitor that has no title yet, by its later name', 'monitor', 'something', true, true],
+    ['a monitor that has no title yet, by its program', 'x', '/usr/sbin/ovs-vswitchd', true, true],
+    ['the other daemon’s monitor', 'x', 'ovsdb-server: monitoring pid 1 (healthy)', false, false],
+    ['something else', 'x', '/usr/bin/something', false, false],
+  ];
+  for (const [what, comm, title, isMonitor, isStarting] of parents) {
+    it(`the parent is ${what}: ${isMonitor ? 'its monitor' : 'no monitor'}, ${isStarting ? 'for now' : 'permanently'}`, async () => {
+      const { parent, pid, stop } = await startParent(comm, title);
+      try {
+        write('ovs-vswitchd', pid);
+        const finder = createDaemonFinder(rundir);
+        const expected = {
+          processes: [`ovs-vswitchd daemon ${pid}`, ...(isMonitor ? [`ovs-vswitchd monitor ${parent.pid}`] : [])],
+          missing: ['ovsdb-server absent'],
+          changed: true,
+          isStarting,
+        };
+        assert.deepEqual(shown(finder), expected);
+        assert.deepEqual(shown(finder), { ...expected, changed: false });
+        assert.equal(finder.isAsFound(), !isStarting, 'while it is starting another search may find more');
+        assert.equal(findDaemons(rundir).length, isMonitor ? 3 : 2);
+      } finally {
+        stop();
+      }
+    });
+  }
+
+  it('a monitor stays known while its daemon is down, and no longer than it lives', async () => {
+    const { parent, pid, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
+    write('ovs-vswitchd', pid);
+    const finder = createDaemonFinder(rundir);
+    finder.find();
+    stop();
+    await eventually(() => findDaemons(rundir).every(isMissing), 'the daemon is down');
+    const monitor = `ovs-vswitchd monitor ${parent.pid}`;
+    assert.deepEqual(shown(finder).processes, [monitor]);
+    const { processes, changed } = shown(finder);
+    assert.deepEqual([processes, changed], [[monitor], false]);
+    await end(parent);
+    assert.deepEqual([shown(finder).processes, shown(finder).changed], [[], false]);
+  });
+
+  it('a monitor that is met while its daemon is down is found by the id in its title, exactly', async () => {
+    await start('/bin/sleep', ['1000'], 'ovs-vswitchd: monitoring pid 99999990 (other)');
+    await start('/bin/sleep', ['1000'], 'ovsdb-server: monitoring pid 9999999 (other)');
+    const monitor = await start('/bin/sleep', ['1000'], `ovs-vswitchd: monitoring pid ${NO_PID} (healthy)`);
+    write('ovs-vswitchd', NO_PID);
+    const finder = createDaemonFinder(rundir);
+    const found = { processes: [`ovs-vswitchd monitor ${monitor.pid}`], missing: NONE, isStarting: false };
+    assert.deepEqual(shown(finder), { ...found, changed: true });
+    assert.deepEqual(shown(finder), { ...found, changed: false });
+    assert.equal(finder.find().processes[0]?.start, startOf(monitor.pid));
+  });
+
+  it('the process table is searched once for an id, and again for another', async () => {
+    write('ovs-vswitchd', NO_PID);
+    const finder = createDaemonFinder(rundir);
+    assert.deepEqual(shown(finder).processes, []);
+    const late = await start('/bin/sleep', ['1000'], `ovs-vswitchd: monitoring pid ${NO_PID} (healthy)`);
+    assert.deepEqual(shown(finder).processes, [], 'not searched again');
+    write('ovs-vswitchd', NO_PID - 1);
+    assert.deepEqual(shown(finder).processes, []);
+    write('ovs-vswitchd', NO_PID);
+    assert.deepEqual(shown(finder).processes, [`ovs-vswitchd monitor ${late.pid}`]);
+  });
+});

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { createReplica, ReplicaError, rowsOf } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+import { mapOf, setOf, textOf } from '../../../node-agent/open-vswitch/ovsdb/values.ts';
+
+describe('values of OVSDB, also of unknown form', () => {
+  const sets: [unknown, readonly unknown[]][] = [
+    [null, []],
+    [true, [true]],
+    [false, [false]],
+    [0, [0]],
+    [{ a: 1 }, ['[object Object]']],
+    [[], []],
+    [['set', 'no list'], []],
+    [['set'], []],
+    [
+      ['set', [1, true, 'x', ['uuid', 'u']]],
+      [1, true, 'x', 'u'],
+    ],
+    [['uuid', 5], ['5']],
+    [['other', 'u'], []],
+    [['map', [['a', 'b']]], []],
+  ];
+  for (const [value, elements] of sets) {
+    it(`the set ${JSON.stringify(value)}`, () => assert.deepEqual(setOf(value), elements));
+  }
+
+  const maps: [unknown, [string, string][]][] = [
+    [['map', []], []],
+    [['map', 'x'], []],
+    [['map'], []],
+    [['set', [['a', 'b']]], []],
+    [null, []],
+    [
+      ['map', [['a', 1], ['b'], ['c', 'd', 'e'], 'fg', ['h', true]]],
+      [
+        ['a', '1'],
+        ['h', 'true'],
+      ],
+    ],
+  ];
+  for (const [value, pairs] of maps) {
+    it(`the map ${JSON.stringify(value)}`, () => assert.deepEqual([...mapOf(value)], pairs));
+  }
+
+  it('the text of a value', () => {
+    assert.deepEqual(
+      [textOf(['set', ['a', 'b']]), textOf(7), textOf(false), textOf(['set', []]), textOf(null)],
+      ['a', '7', 'false', '', ''],
+    );
+  });
+});
+
+describe('the stream of messages, at its limits', () => {
+  const bytes = (text: string) => Buffer.from(text);
+
+  it('a value of exactly the limit is read, in one piece and in two', () => {
+    assert.deepEqual(createJsonStream(10)(bytes('["123456"]')), [['123456']]);
+    const read = createJsonStream(10);
+    assert.deepEqual([read(bytes('["123')), read(bytes('456"]'))], [[], [['123456']]]);
+    assert.throws(() => createJsonStream(10)(bytes('["1234567"]')), /one value is larger than 10 bytes/);
+  });
+
+  it('the limit is one of a value, not of what was read', () => {
+    const read = createJsonStream(10);
+    for (let i = 0; i < 5; i++) assert.deepEqual(read(bytes(' ["1"]["2"]')), [['1'], ['2']]);
+  });
+
+  it('64 levels are read; brackets within a text and those that have closed do not count', () => {
+    const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+    assert.equal(createJsonStream()(bytes(deep(64) + deep(64))).length, 2);
+    assert.equal(createJsonStream()(bytes(`["${'['.repeat(100)}"]`)).length, 1);
+    assert.throws(
+      () => createJsonStream()(bytes(deep(65))),
+      /the stream is not JSON-RPC: more than 64 levels of brackets/,
+    );
+  });
+
+  it('what is between values: blanks; anything else is refused with its byte', () => {
+    assert.deepEqual(createJsonStream()(bytes(' \t\r\n[1]\n {} ')), [[1], {}]);
+    for (const [text, byte] of [
+      ['"x"', 34],
+      [']', 93],
+      ['}', 125],
+      ['[1]7', 55],
+    ] as const) {
+      assert.throws(
+        () => createJsonStream()(bytes(text)),
+        new RegExp(`expected the beginning of an object, found byte ${byte}$`),
+      );
+    }
+  });
+
+  it('a quoted quote and a quoted backslash, cut anywhere', () => {
+    const text = '["a\\"]", "\\\\"]';
+    for (let at = 0; at <= text.length; at++) {
+      const read = createJsonStream();
+      assert.deepEqual([...read(bytes(text.slice(0, at))), ...read(bytes(text.slice(at)))], [['a"]', '\\']]);
+    }
+  });
+
+  it('a value that is not JSON is refused with the parser’s reason, cut', () => {
+    assert.throws(
+      () => createJsonStream()(bytes(`[${'x'.repeat(300)}]`)),
+      (error: Error & { code?: string }) => {
+        assert.equal(error.code, 'ovsdb-protocol');
+        assert.ok(error.cause instanceof SyntaxError);
+        assert.ok(error.message.length <= 'the stream is not JSON-RPC: '.length + 120, error.message);
+        return true;
+      },
+    );
+  });
+
+  it('frees the buffer of a large value, and keeps that of a small one', () => {
+    const allocated = (size: number) => {
+      const read = createJsonStream();
+      read(bytes(`["${'x'.repeat(size - 4)}"]`));
+      const { allocUnsafe } = Buffer;
+      let count = 0;
+      Buffer.allocUnsafe = (wanted: number) => {
+        count++;
+        return allocUnsafe(wanted);
+      };
+      try {
+        read(bytes('["y"]'));
+      } finally {
+        Buffer.allocUnsafe = allocUnsafe;
+      }
+      return count;
+    };
+    assert.deepEqual([allocated(64 * 1024), allocated(64 * 1024 + 1)], [0, 1]);
+  });
+});
+
+describe('the copy of the tables, at its limits', () => {
+  const COLUMNS = { A: ['x', 'y'], B: ['x'] };
+  const row = (x: string) => ({ new: { x } });
+
+  it('as many rows as allowed, one more is refused; those of all tables count', () => {
+    const limits = { rows: 2, characters: 1000 };
+    const { apply, tables } = createReplica(COLUMNS, limits);
+    apply({ A: { a: row('1') }, B: { a: row('2') } });
+    assert.throws(() => apply({ B: { b: row('3') } }), {
+      name: 'ReplicaError',
+      code: 'ovsdb-replica',
+      message: 'the database has more than 2 rows',
+    });
+    const other = createReplica(COLUMNS, limits);
+    other.apply({ A: { a: row('1'), b: row('2') } });
+    other.apply({ A: { a: { old: {} } } });
+    other.apply({ A: { c: row('3') } });
+    assert.deepEqual([...rowsOf(other.tables, 'A').keys()], ['b', 'c']);
+    assert.equal(rowsOf(tables, 'C').size, 0);
+  });
+
+  it('as many characters as allowed, one more is refused; a row that changes counts once', () => {
+    // {"x":"1234"} has 12 characters.
+    const { apply } = createReplica(COLUMNS, { rows: 10, characters: 24 });
+    apply({ A: { a: row('1234'), b: row('1234') } });
+    apply({ A: { a: row('5678') } });
+    assert.throws(() => apply({ A: { a: row('12345') } }), /^ReplicaError: the rows have more than 24 characters$/);
+  });
+
+  it('a row that goes gives back its characters, also one that was never there', () => {
+    const { apply, tables } = createReplica(COLUMNS, { rows: 10, characters: 12 });
+    apply({ A: { a: row('1234') } });
+    apply({ A: { a: { new: null }, b: {} } });
+    apply({ A: { b: row('1234') } });
+    assert.deepEqual([...rowsOf(tables, 'A')], [['b', { x: '1234' }]]);
+  });
+
+  it('nothing is no update; a table of another form is refused by name', () => {
+    const { apply, tables } = createReplica(COLUMNS);
+    apply(undefined);
+    apply(null);
+    assert.equal(tables.size, 0);
+    assert.throws(() => apply('x'), /^ReplicaError: an update is not an object$/);
+    assert.throws(() => apply([]), /^ReplicaError: an update is not an object$/);
+    assert.throws(() => apply({ A: [] }), /^ReplicaError: an update of A is not an object$/);
+    assert.throws(() => apply({ A: null }), /^ReplicaError: an update of A is not an object$/);
+    assert.throws(() => apply({ B: { a: { new: 'x' } } }), /^ReplicaError: a row of B is not an object$/);
+    assert.throws(() => apply({ B: { a: 'x' } }), ReplicaError);
+  });
+
+  it('a row keeps the columns that were asked for, of those that it has', () => {
+    const { apply, tables } = createReplica(COLUMNS);
+    apply({ A: { a: { new: { y: 1, z: 2 } }, b: { new: {} } } });
+    assert.deepEqual(
+      [...rowsOf(tables, 'A')],
+      [
+        ['a', { y: 1 }],
+        ['b', {}],
+      ],
+    );
+  });
+});

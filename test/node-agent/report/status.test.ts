@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import type { KubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
+import { inputs, known, networks } from './inputs-fixture.ts';
+
+const NOW = '2026-01-01T00:00:00Z';
+const build = (more: Partial<ReportInputs> = {}, before?: NodeTopologyStatus) => {
+  const status = buildStatus({ ...inputs, ...more }, before, NOW);
+  assert.ok(status);
+  return status;
+};
+const part = (status: NodeTopologyStatus) => {
+  const { conditions: _, ...rest } = status;
+  return rest;
+};
+const messageOf = (type: string, status: NodeTopologyStatus) =>
+  status.conditions?.find((one) => one.type === type)?.message;
+
+const config: KubeletConfig = {
+  source: 'config.yaml',
+  cpuManager: { policy: 'static', options: { a: 'b' } },
+  topologyManager: { policy: 'restricted', scope: 'pod', options: { c: 'd' } },
+  memoryManager: { policy: 'Static' },
+  reservedMemory: new Map([[0, { memory: 7 }]]),
+  reserved: undefined,
+  maxPods: 110,
+};
+
+describe('a report, member by member', () => {
+  /** What every report of the fixture has. */
+  const BASE = {
+    kubeletVersion: 'v1.36.0',
+    cells: [{ id: 0, cpus: '0-3' }],
+    cores: ['0', '1', '2', '3'],
+    reserved: '0',
+    cpuManager: { policy: 'static' },
+    distances: { 0: [10] },
+    assignments: [
+      { podUID: 'u', namespace: 'ns', podName: 'vm', container: 'compute', cpus: '1-2' },
+      { podUID: 'v', container: 'compute', cpus: '4' },
+    ],
+    physnets: [{ name: 'physnet0', cells: '' }],
+    tunnel: { cells: '0-1' },
+    hintsNetworks: true,
+  };
+
+  it('of the least: what is absent has no member', () => {
+    assert.deepEqual(part(build()), BASE);
+    const { kubeletVersion: _v, distances: _d, tunnel: _t, hintsNetworks: _h, ...least } = BASE;
+    const bare = build({
+      kubeletVersion: undefined,
+      memory: { cells: [], distances: undefined },
+      networks: { ...networks, networks: { ...networks.networks, tunnel: undefined } },
+      hintsNetworks: false,
+    });
+    assert.deepEqual(part(bare), least);
+  });
+
+  it('of the most: each member has its own value', () => {
+    const pinning = [{ podUID: 'u', namespace: 'n', podName: 'p', state: 'pinned', vcpus: 2 }] as const;
+    const refusals = [{ namespace: 'n', podName: 'p', container: 'c', message: 'm' }];
+    const full = build({
+      host: { ...inputs.host, sockets: [{ id: 1, cpus: '0-1' }], uncores: [{ id: 2, cpus: '2-3' }] },
+      isolated: CpuSet.parse('2'),
+      pmdCpus: CpuSet.parse('3'),
+      pinsVms: false,
+      pinning,
+      refusals,
+      kubeletConfig: config,
+    });
+    assert.deepEqual(part(full), {
+      ...BASE,
+      sockets: [{ id: 1, cpus: '0-1' }],
+      uncores: [{ id: 2, cpus: '2-3' }],
+      cpuManager: { policy: 'static', options: { a: 'b' } },
+      topologyManager: { policy: 'restricted', scope: 'pod', options: { c: 'd' } },
+      memoryManager: {
+        policy: 'Static',
+        cells: [{ id: 0, memory: 2 ** 33, hugePages: { 'hugepages-2Mi': 2 ** 21 }, reserved: { memory: 7 } }],
+      },
+      isolated: '2',
+      pmdCPUs: '3',
+      pinsVMs: false,
+      pinning: [...pinning],
+      refusals,
+    });
+  });
+
+  it('memory without huge pages and without a reservation, and of a host that tells none', () => {
+    const of = (cells: ReportInputs['memory']['cells']) =>
+      build({ kubeletConfig: config, memory: { cells, distances: undefined } }).memoryManager;
+    assert.deepEqual(of([{ id: 1, memory: 5 }]), { policy: 'Static', cells: [{ id: 1, memory: 5 }] });
+    assert.deepEqual(of([]), { policy: 'Static' });
+  });
+
+  it('physnets by name, in whatever order they were found', () => {
+    const names = (...found: string[]) =>
+      build({
+        networks: {
+          ...networks,
+          networks: { tunnel: undefined, physnets: new Map(found.map((name) => [name, CpuSet.EMPTY])) },
+        },
+      }).physnets?.map(({ name }) => name);
+    assert.deepEqual(names('c', 'a', 'd', 'b'), ['a', 'b', 'c', 'd']);
+    assert.deepEqual(names('a', 'b', 'c', 'd'), ['a', 'b', 'c', 'd']);
+    assert.deepEqual(names('d', 'c', 'b', 'a'), ['a', 'b', 'c', 'd']);
+  });
+
+  it('without a configuration: of the last report what it had, and no more', () => {
+    const before = build({ kubeletConfig: config });
+    const { memoryManager, ...withoutMemory } = before;
+    assert.deepEqual(build({}, before).memoryManager, memoryManager);
+    assert.deepEqual(build({}, before).topologyManager, config.topologyManager);
+    assert.equal('memoryManager' in build({}, withoutMemory), false);
+    const { topologyManager: _, ...withoutTopology } = before;
+    assert.equal('topologyManager' in build({}, withoutTopology), false);
+    const none = build({ view: { ...known, policy: 'none' } }, before);
+    assert.deepEqual(none.cpuManager, { policy: 'none' });
+    assert.equal('memoryManager' in none, false);
+  });
+});
+
+describe('what a report says of the kubelet’s configuration', () => {
+  const said = (more: Partial<ReportInputs>) => messageOf('KubeletConfigKnown', build(more));
+  const cases: [string, Partial<ReportInputs>, string][] = [
+    ['none', { kubeletConfig: undefined }, 'config.yaml does not exist'],
+    ['as the kubelet runs', { kubeletConfig: config }, ''],
+    ['the same reserved CPUs', { kubeletConfig: { ...config, reserved: CpuSet.parse('0') } }, ''],
+    [
+      'another policy',
+      { kubeletConfig: { ...config, cpuManager: { policy: 'none', options: {} } } },
+      'config.yaml says cpuManagerPolicy none, the kubelet runs with static',
+    ],
+    [
+      'other reserved CPUs',
+      { kubeletConfig: { ...config, reserved: CpuSet.parse('0-1') } },
+      'config.yaml says reservedSystemCPUs 0-1, the kubelet holds back 0',
+    ],
+    [
+      'reserved CPUs that no policy uses',
+      {
+        view: { ...known, policy: 'none' },
+        kubeletConfig: {
+          ...config,
+          cpuManager: { policy: 'none', options: {} },
+          reserved: CpuSet.parse('0-1'),
+        },
+      },
+      '',
+    ],
+  ];
+  for (const [name, more, message] of cases) it(name, () => assert.equal(said(more), message));
+});
+
+describe('what a report says of networks and duties', () => {
+  it('the reason of the first problem, the text of each', () => {
+    const problems = [
+      { reason: 'NotFound', message: 'a' },
+      { reason: 'InvalidName', message: 'b' },
+    ] as const;
+    const known = build({ networks: { ...networks, problems } }).conditions?.find(
+      ({ type }) => type === 'NetworksKnown',
+    );
+    assert.deepEqual(known, {
+      type: 'NetworksKnown',
+      status: 'False',
+      reason: 'NotFound',
+      message: 'a; b',
+      lastTransitionTime: NOW,
+    });
+  });
+
+  it('networks without a carrier, and duties that failed', () => {
+    const down = build({ networks: { ...networks, down: new Set(['a', undefined]) } });
+    assert.equal(
+      messageOf('UplinksUp', down),
+      'physnet a: none of its uplinks has a carrier; the tunnel: none of its uplinks has a carrier',
+    );
+    assert.equal(
+      messageOf('DutiesRunning', build({ failedDuties: ['x'] })),
+      "the duty x failed and restarts; see the agent's log",
+    );
+  });
+
+  it('a condition keeps its time for as long as its status is the same, not its neighbours’', () => {
+    const before = build({ networks: { ...networks, drift: ['x'] } });
+    const at = (more: Partial<ReportInputs>) =>
+      buildStatus({ ...inputs, ...more }, before, 'later')?.conditions?.find(({ type }) => type === 'NetworkMapAgrees')
+        ?.lastTransitionTime;
+    assert.equal(at({ networks: { ...networks, drift: ['y'] } }), NOW);
+    assert.equal(at({}), 'later');
+  });
+});

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAgent } from '../../../node-agent/wiring/agent.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
+import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+
+describe('an agent in this process, without an API server', () => {
+  const temp = tempDirectories();
+  let stop: (() => Promise<void>) | undefined;
+  afterEach(async () => {
+    await stop?.();
+    stop = undefined;
+  });
+
+  const start = async (...flags: string[]) => {
+    const directory = temp();
+    const kubeconfig = join(directory, 'kubeconfig');
+    const cluster = { name: 'c', cluster: { server: 'http://127.0.0.1:1' } };
+    const context = { name: 'x', context: { cluster: 'c', user: 'u' } };
+    writeFileSync(
+      kubeconfig,
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        clusters: [cluster],
+        contexts: [context],
+        users: [{ name: 'u', user: { token: 'none' } }],
+        'current-context': 'x',
+      }),
+    );
+    const places = ['kubelet-dir', 'state-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root'].flatMap((name) => {
+      mkdirSync(join(directory, name));
+      return [`--${name}`, join(directory, name)];
+    });
+    const common = ['--node-name', 'n1', '--kubeconfig', kubeconfig, '--probe-port', '0', '--probe-host', '127.0.0.1'];
+    const logged = recordingLogger();
+    const agent = createAgent(parseNodeAgentConfig([...common, ...places, ...flags]), logged.log, 'none');
+    await agent.start();
+    stop = () => agent.stop();
+    const port = logged.lines.find(({ msg }) => msg === 'agent started')?.['probePort'];
+    const get = async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
+      return [response.status, await response.text()] as const;
+    };
+    return { logged, get };
+  };
+
+  it('nothing to do: says so, and is ready', async () => {
+    const { logged, get } = await start('--mode', 'dpu', '--dpu-node-lease-renew-interval', '0');
+    assert.ok(logged.said('DPU health check off; nothing to do in this mode'));
+    assert.deepEqual(logged.lines.at(-1)?.['duties'], []);
+    assert.deepEqual(await get('/readyz'), [200, 'ok\n']);
+    assert.equal((await get('/ovs'))[0], 404);
+    assert.equal((await get('/vms'))[0], 404);
+    const [, metrics] = await get('/metrics');
+    assert.doesNotMatch(metrics, /plumbline_ovs_datapath_failures_total/);
+  });
+
+  it('with a duty that runs: ready, and the duty is a metric', async () => {
+    const { logged, get } = await start('--mode', 'dpu');
+    assert.equal(logged.said('DPU health check off; nothing to do in this mode'), false);
+    assert.deepEqual(await get('/readyz'), [200, 'ok\n']);
+    const [, metrics] = await get('/metrics');
+    assert.match(metrics, /plumbline_duty_running\{duty="dpu-lease"\} 1/);
+  });
+
+  it('duties that fail: not ready, and which; each is counted', async () => {
+    const { get } = await start('--mode', 'dpu-host', '--vm-pinning', 'off');
+    const failed = 'waiting to restart failed duties: assignments, networks, device-plugin\n';
+    await eventually(async () => (await get('/readyz'))[1] === failed, 'not ready');
+    assert.equal((await get('/readyz'))[0], 503);
+    const [, metrics] = await get('/metrics');
+    assert.match(metrics, /plumbline_duty_running\{duty="networks"\} 0/);
+    assert.match(metrics, /plumbline_duty_failures_total\{duty="networks"\} [1-9]/);
+    assert.match(metrics, /plumbline_duty_running\{duty="heartbeat"\} 1/);
+    assert.equal((await get('/vms'))[0], 404);
+  });
+});
