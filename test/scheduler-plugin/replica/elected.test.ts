@@ -72,12 +72,16 @@ describe('a replica behind a Service', () => {
     const said: string[] = [];
     const clock = { now: 100 };
     const reads = { count: 0, failures: 0, wait: Promise.resolve() };
+    const looks = { count: 0 };
     const logged = recordingLogger();
     const replica = createElectedReplica({
       config: { namespace: 'infra', podIp, podName: 'pod-1', nodeName: 'node-1' },
       client: api.client,
       identity: 'pod-1_a',
-      port: () => 9443,
+      port: () => {
+        looks.count++;
+        return 9443;
+      },
       record: { annotation: 'plumbline.dev/record', write: () => undefined, read: () => void said.push('record') },
       catchUp: async () => {
         reads.count++;
@@ -105,7 +109,7 @@ describe('a replica behind a Service', () => {
     const addresses = () =>
       (api.objects.get(SLICE)?.['endpoints'] as { addresses: string[] }[] | undefined)?.flatMap((one) => one.addresses);
     const warnings = () => logged.lines.filter(({ level }) => level === 40).map(({ msg }) => msg);
-    return { ...api, replica, said, clock, reads, run, pass, holder, addresses, warnings, ending };
+    return { ...api, replica, said, clock, reads, looks, run, pass, holder, addresses, warnings, ending };
   }
 
   /** Runs the scene's replica while the test looks at it. */
@@ -125,7 +129,7 @@ describe('a replica behind a Service', () => {
       assert.deepEqual([replica.isActive(), replica.mayAnswer(), replica.settled], [true, true, true]);
       assert.deepEqual([said, reads.count, addresses(), warnings()], [['record', 'active'], 1, ['10.0.0.7'], []]);
       assert.deepEqual(objects.get(SLICE)?.['ports'], [{ name: 'https', port: 9443, protocol: 'TCP' }]);
-      const [endpoint] = objects.get(SLICE)?.['endpoints'] as { nodeName: string; targetRef: { name: string } }[];
+      const [endpoint] = objects.get(SLICE)!['endpoints'] as { nodeName: string; targetRef: { name: string } }[];
       assert.deepEqual([endpoint?.nodeName, endpoint?.targetRef.name], ['node-1', 'pod-1']);
       await replica.called();
       assert.equal(reads.count, 1);
@@ -198,6 +202,17 @@ describe('a replica behind a Service', () => {
     });
   });
 
+  it('looks at what it publishes every ten seconds while another replica leads', async () => {
+    const one = scene();
+    one.put(LEASE, { metadata: { name: 'lease' }, spec: { holderIdentity: 'pod-2_b', leaseDurationSeconds: 60 } });
+    await running(one, async ({ replica, pass, looks }) => {
+      await pass(9.5);
+      assert.deepEqual([replica.isActive(), replica.settled, looks.count], [false, true, 1]);
+      await pass(1);
+      assert.equal(looks.count, 2);
+    });
+  });
+
   it('is not active while another replica has the Lease, and reads the pods again when it has it back', async () => {
     await running(scene(), async ({ replica, holder, pass, said, reads }) => {
       holder('pod-2_b');
@@ -264,7 +279,7 @@ describe('a replica behind a Service', () => {
         await replica.release();
         await flush();
         assert.deepEqual([replica.isActive(), replica.mayAnswer(), addresses()], [false, false, []]);
-        assert.equal((objects.get(LEASE)?.['spec'] as { holderIdentity: string }).holderIdentity, '');
+        assert.equal((objects.get(LEASE)!['spec'] as { holderIdentity: string }).holderIdentity, '');
         assert.deepEqual(said.slice(2), ['passive']);
       });
     });
