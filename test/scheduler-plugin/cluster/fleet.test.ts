@@ -52,7 +52,7 @@ describe('the fleet', () => {
     fleet.setAssumed('n1', 0, 0);
     fleet.removeReport('n1');
     fleet.setDomains('n1', 'zone=a');
-    assert.deepEqual(known(), [false, 0]);
+    assert.deepEqual([known(), fleet.changes.count, fleet.domains.of('zone')], [[false, 0], 0, undefined]);
     const steps: readonly [() => void, () => void][] = [
       [() => fleet.set('n1', NodeFlag.stale, true), () => fleet.set('n1', NodeFlag.stale, false)],
       [() => fleet.setReport('n1', statusOf()), () => fleet.removeReport('n1')],
@@ -146,6 +146,24 @@ describe('the fleet', () => {
       const text = `${fleet.shape(id('n4'))?.id} ${numbers.join()}`;
       assert.deepEqual([text.length, fleet.load(id('n4')) === text], [length, length === 128]);
     }
+  });
+
+  it('lists the nodes that are known by their numbers', () => {
+    const { fleet, id } = fleetOf({ n1: undefined, n2: undefined, n3: undefined });
+    fleet.set('n2', NodeFlag.node, false);
+    assert.deepEqual([[...fleet.ids()], fleet.size], [[id('n1'), id('n3')], 2]);
+    assert.equal(fleet.shows(id('n1'), 'x'), false);
+  });
+
+  it('a shape that no node has any more is forgotten', () => {
+    const { fleet, id } = fleetOf({ n1: statusOf() });
+    const other = statusOf({ reserved: '0-1,8-9' });
+    const shapes = [statusOf(), other, statusOf(), undefined, statusOf()].map((status) => {
+      if (status) fleet.setReport('n1', status);
+      else fleet.removeReport('n1');
+      return fleet.shape(id('n1'))?.id;
+    });
+    assert.deepEqual(shapes, [1, 2, 3, undefined, 4]);
   });
 
   it('counts reservations of a node, whose CPUs are not free', () => {
