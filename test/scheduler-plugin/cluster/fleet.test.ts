@@ -255,7 +255,7 @@ describe('the shapes of nodes', () => {
       assignments: [owned('x', '1')],
       conditions: [],
       pinning: [],
-      refusals: [{ namespace: 'a', podName: 'b', message: 'no' }],
+      refusals: [{ namespace: 'a', podName: 'b', container: 'c', message: 'no' }],
     };
     assert.equal(shapes.take(statusOf(more)), one);
     const other = shapes.take(statusOf({ reserved: '0-1,8-9' }));

@@ -5,6 +5,7 @@ import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 const refusal = (podName: string, podUID?: string, message = 'no') => ({
   namespace: 'team',
   podName,
+  container: 'compute',
   message,
   ...(podUID === undefined ? {} : { podUID }),
 });
@@ -69,7 +70,13 @@ describe('pods that a node’s agent refused to let start', () => {
     }
     const starting = () => told.splice(0).filter((line) => line.startsWith('starting'));
     starting();
-    const refused = (podName: string, podUID: string) => ({ namespace: 'default', podName, podUID, message: 'no' });
+    const refused = (podName: string, podUID: string) => ({
+      namespace: 'default',
+      podName,
+      podUID,
+      container: 'compute',
+      message: 'no',
+    });
     const report = (...refusals: ReturnType<typeof refused>[]) => {
       state.reportChanged('n1', statusOf({ refusals }));
       return starting();

@@ -367,7 +367,15 @@ describe('filter', () => {
   }
 
   it('a node that an agent has refused such a pod on is refused until its next report, for such pods alone', () => {
-    const refusals = [{ namespace: 'default', podName: 'stuck', podUID: 'stuck', message: 'CPUs 1-2 are elsewhere' }];
+    const refusals = [
+      {
+        namespace: 'default',
+        podName: 'stuck',
+        podUID: 'stuck',
+        container: 'compute',
+        message: 'CPUs 1-2 are elsewhere',
+      },
+    ];
     const { filter, see, state } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     const stuck = withUid(podOf('4'), 'stuck');
     see({ ...stuck, spec: { ...stuck.spec, nodeName: 'n1' } });
