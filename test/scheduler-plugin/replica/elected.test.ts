@@ -136,7 +136,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('without an address of its own it is active all the same, and publishes nothing', async () => {
+  it('without an address of its own it is active, and publishes nothing', async () => {
     const one = scene();
     const bare = createElectedReplica({
       config: { namespace: 'infra' },
