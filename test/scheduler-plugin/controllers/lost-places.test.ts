@@ -130,4 +130,14 @@ describe('places that were lost', () => {
     under.state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('x', '4-6,12-14')] }));
     assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
   });
+
+  it('are found of a single pod in flight', () => {
+    const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
+    assert.deepEqual(under.filter(on('b', '8').pod).NodeNames, ['n1']);
+    under.see(on('b', '8').bound);
+    assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
+    under.see(on('x', '6').bound);
+    under.state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('x', '4-6,12-14')] }));
+    assert.deepEqual([...under.state.lostPlaces.on('n1')], ['b']);
+  });
 });
