@@ -233,6 +233,5 @@ export class Fleet {
   #dropIfUnknown(name: string, id: number): void {
     if (this.#flags[id] !== 0 || this.#shape[id] || this.assumed(id) > 0) return;
     this.names.remove(name);
-    this.coarse.clear(id);
   }
 }

@@ -10,7 +10,7 @@ const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {
 };
 
 /** Seconds, ascending. */
-const AGES = [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 90, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 604_800];
+const AGES = [1, 2, 5, 10, 20, 30, 40, 50, 60, 90, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 604_800];
 
 /**
  * Rounds an age so that it rarely changes: the scheduler writes the text into the pod's condition, and each change of

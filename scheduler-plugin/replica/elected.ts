@@ -55,7 +55,7 @@ export function createElectedReplica(options: ElectedReplicaOptions): Replica {
   let wake: () => void = () => undefined;
   /** Set when the process is about to end: it publishes nothing more. */
   let leaving = false;
-  let publishing: Promise<boolean> = Promise.resolve(true);
+  let publishing: Promise<unknown> = Promise.resolve();
 
   const election = createLeaderElection({
     client,
@@ -98,8 +98,9 @@ export function createElectedReplica(options: ElectedReplicaOptions): Replica {
     if (leads && !caughtUp) return RETRY;
     const endpoint = ownEndpoint();
     if (!isActive() || leaving || endpoint === undefined) return CHECK;
-    publishing = publisher.publish(endpoint);
-    return (await publishing) ? CHECK : RETRY;
+    const published = publisher.publish(endpoint);
+    publishing = published;
+    return (await published) ? CHECK : RETRY;
   };
 
   const tend = async (signal: AbortSignal): Promise<void> => {

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
-import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
+import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { recordingLogger } from '../../support/logger.ts';
+import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const UNSCHEDULABLE = {
   phase: 'Pending',
@@ -45,6 +50,26 @@ describe('what those who act hear of a pod', () => {
       },
       ['settled a', 'starting a', 'reservationEnded a terminal', 'rejected a', 'settled a'],
     ],
+    [
+      'one that its kubelet refused, seen once more',
+      ({ see }) => {
+        for (let i = 0; i < 2; i++) see(on(pod, 'n1'), { phase: 'Failed', reason: 'TopologyAffinityError' });
+      },
+      ['rejected a', 'settled a', 'settled a'],
+    ],
+    [
+      'one that waits and is being deleted',
+      ({ see }) => see(withUid(asked, 'a', { deletionTimestamp: '2026-11-01T10:00:00Z' }), UNSCHEDULABLE),
+      ['settled a'],
+    ],
+    [
+      'one that is gone',
+      ({ see, gone }) => {
+        see(on(pod, 'n1'));
+        gone(pod);
+      },
+      ['settled a', 'starting a', 'reservationEnded a deleted', 'settled a'],
+    ],
   ];
   for (const [name, act, expected] of CASES) it(name, () => assert.deepEqual(heard(act), expected));
 
@@ -55,5 +80,172 @@ describe('what those who act hear of a pod', () => {
     assert.deepEqual(told, []);
     state.setFlag('n1', 'stale', false);
     assert.deepEqual(told, ['improved n1']);
+  });
+
+  const viewOf = (one: Pod, status: object = {}) =>
+    podViewOf(observedPod.parse({ ...one, status }), createNeedsReader('all'))!;
+
+  it('what the first list brings is no news: a pod that was refused before counts for nothing', () => {
+    const { state, told } = extenderOf();
+    const refused = viewOf(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
+    told.length = 0;
+    state.podChanged(undefined, refused, false);
+    assert.deepEqual(told, ['settled a']);
+    state.podChanged(undefined, refused, true);
+    assert.deepEqual(told, ['settled a', 'rejected a', 'settled a']);
+  });
+
+  it('a pod of the same name in another’s place: that one is gone', () => {
+    const { state, told } = extenderOf();
+    const [first, second] = ['a', 'b'].map((uid) => viewOf(on(withUid(podOf('4'), uid), 'n1')));
+    state.podChanged(undefined, first, true);
+    told.length = 0;
+    state.podChanged(first, second, true);
+    assert.deepEqual(
+      told.filter((line) => !line.startsWith('improved')),
+      ['reservationEnded a deleted', 'settled a', 'settled b', 'starting b'],
+    );
+    assert.deepEqual(
+      state.startingOn('n1').map(({ uid }) => uid),
+      ['b'],
+    );
+    assert.equal(state.reservations.assumedOn('n1').length, 1);
+  });
+
+  it('pods that start are known by their node until they have started, are deleted or gone', () => {
+    const { state, see, gone } = extenderOf();
+    const starting = () => state.startingOn('n1').map(({ uid }) => uid);
+    const pods = ['a', 'b', 'c', 'd'].map((uid) => on(withUid(podOf('2'), uid), 'n1'));
+    for (const one of pods) see(one);
+    see(on(withUid(podOf('2'), 'e'), 'n2'));
+    assert.deepEqual(
+      [starting(), state.startingOn('n2').length, state.startingOn('n3')],
+      [['a', 'b', 'c', 'd'], 1, []],
+    );
+    see(pods[0]!, { phase: 'Running' });
+    see(withUid(pods[1]!, 'b', { deletionTimestamp: '2026-11-01T10:00:00Z' }));
+    gone(pods[2]!);
+    assert.deepEqual(starting(), ['d']);
+    see(pods[3]!);
+    assert.deepEqual(starting(), ['d']);
+  });
+
+  it('only pods with CPUs of their own hold any', () => {
+    const { state, see } = extenderOf({
+      dpus: { n1: { ready: true, state: 'alive', age: 1 } },
+      nodes: { n1: statusOf() },
+    });
+    see(on(withUid(podOf('500m'), 'web'), 'n1'));
+    assert.deepEqual([state.startingOn('n1').length, state.reservations.size], [1, 0]);
+    see(on(withUid(podOf('4'), 'vm'), 'n1'));
+    assert.deepEqual([state.startingOn('n1').length, state.reservations.size], [2, 1]);
+  });
+});
+
+describe('what those who act hear of a node', () => {
+  const heard = (act: (under: ReturnType<typeof extenderOf>) => void, fixture: ExtenderFixture = {}) => {
+    const under = extenderOf(fixture);
+    under.told.length = 0;
+    act(under);
+    return under.told;
+  };
+
+  it('that it has reported, or does no more', () => {
+    const expected = ['nodeFacts n1', 'improved n1'];
+    assert.deepEqual(
+      heard(({ state }) => state.reportChanged('n1', statusOf())),
+      expected,
+    );
+    assert.deepEqual(
+      heard(({ state }) => state.reportChanged('n1', undefined)),
+      expected,
+    );
+  });
+
+  it('that its Node has changed, which may be good for pods unless it is gone', () => {
+    assert.deepEqual(
+      heard(({ state }) => state.nodeChanged('n1', { dpuHost: true })),
+      ['nodeFacts n1', 'improved n1'],
+    );
+    assert.deepEqual(
+      heard(({ state }) => state.nodeChanged('n1', undefined)),
+      ['nodeFacts n1'],
+    );
+  });
+
+  it('that its report is quarantined, once for each reason, and that it is no longer', () => {
+    const { state, told } = extenderOf({ nodes: { n1: statusOf() } });
+    const quarantined = () => told.splice(0).filter((line) => line.startsWith('quarantined'));
+    quarantined();
+    state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
+    assert.deepEqual(quarantined(), ['quarantined n1']);
+    state.nodeChanged('n1', { dpuHost: true, cpus: 8 });
+    assert.deepEqual(quarantined(), []);
+    state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
+    assert.deepEqual([quarantined(), state.faults.size], [['quarantined n1'], 1]);
+    state.nodeChanged('n1', { dpuHost: false, cpus: 16 });
+    assert.deepEqual([quarantined(), state.faults.size], [['quarantined n1'], 0]);
+    state.reportChanged('n1', undefined, new Error('not a report'));
+    assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [['quarantined n1'], 'contradiction']);
+    state.reportChanged('n1', undefined);
+    assert.deepEqual([quarantined(), state.faults.size], [['quarantined n1'], 0]);
+    // What a Node says of its machine is forgotten with it.
+    state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
+    state.nodeChanged('n1', undefined);
+    state.reportChanged('n1', statusOf());
+    assert.deepEqual([quarantined(), state.faults.size], [[], 0]);
+    state.nodeChanged('n2', { dpuHost: false, cpus: 4 });
+    assert.deepEqual(quarantined(), [], 'without a report there is nothing to quarantine');
+  });
+
+  it('and a log says so, with the reason', () => {
+    const logged = recordingLogger();
+    const ignored = () => undefined;
+    const listeners = { improved: ignored, settled: ignored, waiting: ignored, starting: ignored, rejected: ignored };
+    const more = { reservationEnded: ignored, nodeFacts: ignored, quarantined: ignored };
+    const state = new ClusterState({ ...listeners, ...more }, logged.log);
+    state.reportChanged('n1', statusOf());
+    state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
+    state.nodeChanged('n1', { dpuHost: false, cpus: 16 });
+    assert.deepEqual(
+      logged.lines.map(({ msg, node, code }) => [msg, node, code]),
+      [
+        ['node report quarantined', 'n1', 'more-cpus'],
+        ['node report accepted again', 'n1', undefined],
+      ],
+    );
+  });
+
+  it('a node improves when a reservation on it ends, not when one begins', () => {
+    const { state, told, filter, see } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    told.length = 0;
+    filter(withUid(podOf('4'), 'a'));
+    const { fleet } = state;
+    const assumed = () => ['n1', 'n2'].map((node) => fleet.assumed(fleet.names.find(node)));
+    assert.deepEqual([told, assumed()], [[], [1, 1]]);
+    see(on(withUid(podOf('4'), 'a'), 'n1'));
+    assert.ok(told.includes('improved n2'));
+    assert.deepEqual(assumed(), [1, 0]);
+  });
+
+  it('the CPUs of all reservations on a node are not free', () => {
+    const { filter, see } = extenderOf();
+    for (const uid of ['a', 'b', 'c']) see(on(withUid(podOf('4'), uid), 'n1'));
+    assert.deepEqual(filter(withUid(podOf('2'), 'fits')).NodeNames, ['n1']);
+    assert.deepEqual(filter(withUid(podOf('4'), 'does-not')).NodeNames, []);
+  });
+
+  it('its flags follow the Node', () => {
+    const { state } = extenderOf({ nodes: { n1: statusOf() } });
+    const flags = () => state.fleet.flags(state.fleet.names.find('n1'));
+    state.nodeChanged('n1', { dpuHost: true, hintsUnserved: true, domains: 'zone=a' });
+    assert.equal(flags(), NodeFlag.node | NodeFlag.dpuHost | NodeFlag.hintsUnserved);
+    assert.equal(state.fleet.domains.of('zone')?.ofNode[state.fleet.names.find('n1')], 1);
+    state.nodeChanged('n1', { dpuHost: false });
+    assert.equal(flags(), NodeFlag.node);
+    assert.equal(state.fleet.domains.of('zone')?.ofNode[state.fleet.names.find('n1')], 0);
+    state.nodeChanged('n1', { dpuHost: true, hintsUnserved: true });
+    state.nodeChanged('n1', undefined);
+    assert.equal(flags(), 0);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { podOf } from '../extender-fixture.ts';
+import { podOf, withUid } from '../extender-fixture.ts';
 
 const reader = createNeedsReader('all');
 const SCHEDULED = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/60 nodes' };
@@ -27,5 +27,92 @@ describe('a pod without CPUs of its own', () => {
     assert.deepEqual([node, nominated], [undefined, undefined]);
     assert.equal(viewOf([SCHEDULED], { nominatedNodeName: 'n1' })?.nominated, 'n1');
     assert.equal(viewOf([SCHEDULED], { phase: 'Running' }, { nodeName: 'n1' }), undefined, 'it runs');
+  });
+});
+
+describe('a pod with CPUs of its own', () => {
+  const view = (status: object, metadata: object = {}, spec: object = {}) => {
+    const pod = withUid(podOf('4'), 'a', metadata);
+    return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, ...spec }, status }), reader);
+  };
+
+  it('is kept with what counts of it', () => {
+    const controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r-uid', controller: true };
+    const found = view(
+      { conditions: [SCHEDULED], nominatedNodeName: 'n2' },
+      {
+        resourceVersion: '7',
+        creationTimestamp: '2026-11-01T10:00:00Z',
+        labels: { 'kubevirt.io': 'virt-launcher' },
+        ownerReferences: [{ ...controller, kind: 'Node', controller: false }, controller],
+      },
+    );
+    assert.ok(found);
+    const { needs, owner, ...rest } = found;
+    const { controller: _, ...expected } = controller;
+    assert.deepEqual([owner, needs.exclusive], [expected, true]);
+    assert.deepEqual(rest, {
+      uid: 'a',
+      kubeletUid: 'a',
+      namespace: 'default',
+      name: 'a',
+      version: '7',
+      node: undefined,
+      nominated: 'n2',
+      pending: true,
+      terminal: false,
+      deleting: false,
+      launcher: true,
+      dropped: false,
+      mayBeRefused: false,
+      rejected: undefined,
+      since: '2026-11-01T10:00:00Z',
+      padding: 0,
+    });
+  });
+
+  it('has no time to wait since, and no condition of the scheduler, once it is on a node', () => {
+    const on = { nodeName: 'n1' };
+    const found = view(
+      { phase: 'Running', conditions: [SCHEDULED] },
+      { creationTimestamp: '2026-11-01T10:00:00Z' },
+      on,
+    );
+    assert.deepEqual([found?.since, found?.dropped, found?.pending, found?.node], [undefined, false, false, 'n1']);
+  });
+
+  it('was dropped by the scheduler where its condition says anything but that no node fits', () => {
+    assert.equal(view({ conditions: [{ ...SCHEDULED, message: 'binding volumes: timed out' }] })?.dropped, true);
+    assert.equal(view({ conditions: [{ type: 'PodScheduled', status: 'False' }] })?.dropped, true);
+    assert.equal(view({ conditions: [SCHEDULED] })?.dropped, false);
+    assert.equal(view({ conditions: [{ ...SCHEDULED, status: 'True' }] })?.dropped, false);
+    assert.equal(view({})?.dropped, false);
+  });
+
+  for (const reason of ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']) {
+    it(`that its kubelet refused with ${reason} is kept`, () => {
+      const found = view({ phase: 'Failed', reason });
+      assert.deepEqual([found?.rejected, found?.terminal], [reason, true]);
+    });
+  }
+
+  it('that ended otherwise is not kept, and neither is one without a uid', () => {
+    for (const status of [
+      { phase: 'Failed', reason: 'Evicted' },
+      { phase: 'Failed', reason: '' },
+      { phase: 'Failed' },
+    ]) {
+      assert.equal(view(status), undefined);
+    }
+    assert.equal(view({ phase: 'Succeeded', reason: 'SMTAlignmentError' }), undefined);
+    assert.equal(view({}, { uid: undefined }), undefined);
+    assert.equal(view({ phase: 'Running', reason: 'SMTAlignmentError' })?.rejected, undefined);
+  });
+
+  it('is not kept if an amount is in a form that is not known', () => {
+    const pod = podOf('four');
+    assert.equal(podViewOf(observedPod.parse({ ...pod, status: {} }), reader), undefined);
+    const broken = { read: () => assert.fail('a mistake of the program') };
+    assert.throws(() => podViewOf(observedPod.parse({ ...podOf('4'), status: {} }), broken), /a mistake/);
   });
 });

@@ -81,4 +81,63 @@ describe('places that were lost', () => {
     assert.deepEqual(answer([owned('ended', '1-2,9-10')]), []);
     assert.deepEqual(answer([owned('alive', '1-2,9-10')]), ['n1']);
   });
+
+  it('are looked for again once a reservation or a report changes, and not in between', () => {
+    const { see, state, takeCell0, gone } = inFlight();
+    see(on('x', '6').bound);
+    takeCell0();
+    const found = state.lostPlaces.on('n1');
+    assert.deepEqual([...found], ['b']);
+    assert.equal(state.lostPlaces.on('n1'), found);
+    gone(on('a', '2').pod);
+    assert.deepEqual([...state.lostPlaces.on('n1')], [], 'b has its NUMA node for itself');
+  });
+
+  it('are empty while the report does not count, and on nodes that are not known', () => {
+    const { see, state, takeCell0 } = inFlight();
+    see(on('x', '6').bound);
+    takeCell0();
+    assert.deepEqual([...state.lostPlaces.on('elsewhere')], []);
+    state.setFlag('n1', 'stale', true);
+    assert.deepEqual([...state.lostPlaces.on('n1')], []);
+    state.setFlag('n1', 'stale', false);
+    assert.deepEqual([...state.lostPlaces.on('n1')], ['b']);
+    state.reportChanged('n1', undefined);
+    assert.deepEqual([...state.lostPlaces.on('n1')], []);
+  });
+
+  it('say which pods a report shows that are not bound to its node any more', () => {
+    const assignments = [
+      owned('ended', '1,9'),
+      owned('alive', '2,10'),
+      owned('elsewhere', '3,11'),
+      owned('ended', '4,12'),
+    ];
+    const { state, see } = extenderOf({ nodes: { n1: statusOf({ assignments }), n2: statusOf() } });
+    const id = state.fleet.names.find('n1');
+    see(on('alive', '2').bound);
+    const elsewhere = withUid(podOf('2'), 'elsewhere');
+    see({ ...elsewhere, spec: { ...elsewhere.spec, nodeName: 'n2' } });
+    assert.deepEqual([...state.lostPlaces.goneFrom(id)], ['ended', 'elsewhere']);
+    assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.names.find('n2'))], []);
+  });
+
+  it('of pods that wait, or were found on the node, nothing is lost', () => {
+    const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
+    assert.deepEqual(under.filter(on('tentative', '8').pod).NodeNames, ['n1']);
+    under.see(on('found', '8').bound);
+    under.see(on('x', '6').bound);
+    under.state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('x', '4-6,12-14')] }));
+    assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
+  });
+
+  it('are found of a single pod in flight', () => {
+    const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
+    assert.deepEqual(under.filter(on('b', '8').pod).NodeNames, ['n1']);
+    under.see(on('b', '8').bound);
+    assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
+    under.see(on('x', '6').bound);
+    under.state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('x', '4-6,12-14')] }));
+    assert.deepEqual([...under.state.lostPlaces.on('n1')], ['b']);
+  });
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import type { MaskedVm } from '../../../model/placement/mask-survey.ts';
@@ -91,5 +92,45 @@ describe('the count of masks that no node could keep', () => {
     stop.abort();
     await ended;
     assert.deepEqual(seen.counted, [{ vms: 0, withoutNode: 0 }]);
+  });
+});
+
+describe('when masks are counted', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => {
+    mock.timers.reset();
+    mock.restoreAll();
+  });
+  const flush = async () => {
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+  };
+
+  it('every five seconds, and after a long count twenty times as long as it took', async () => {
+    const clock = { now: 0, step: 0 };
+    mock.method(performance, 'now', () => {
+      clock.now += clock.step;
+      return clock.now;
+    });
+    const { survey, seen } = surveyOf([]);
+    const stop = new AbortController();
+    const ended = survey.run(stop.signal);
+    await flush();
+    assert.equal(seen.counted.length, 1);
+    mock.timers.tick(4999);
+    await flush();
+    assert.equal(seen.counted.length, 1);
+    // Between the beginning and the end of the next count half a second passes.
+    clock.step = 500;
+    mock.timers.tick(1);
+    await flush();
+    assert.equal(seen.counted.length, 2);
+    mock.timers.tick(9999);
+    await flush();
+    assert.equal(seen.counted.length, 2);
+    mock.timers.tick(1);
+    await flush();
+    assert.equal(seen.counted.length, 3);
+    stop.abort();
+    await ended;
   });
 });

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import type { Pod } from '../../../kube/resources.ts';
+import { LAST_KEY } from '../../../scheduler-plugin/filter/candidate-order.ts';
 import { createCoarseFilters, LOOK_CLOSER } from '../../../scheduler-plugin/filter/coarse-filter.ts';
 import { RejectedNodeList } from '../../../scheduler-plugin/filter/rejected-nodes.ts';
-import { extenderOf, type FilterReply, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderFixture, extenderOf, type FilterReply, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const NAMES = ['n0', 'n1', 'n2', 'n3'];
@@ -75,6 +77,112 @@ describe('what is kept between calls', () => {
     assert.ok(free! >= 0, `a candidate: ${free}`);
     assert.ok(full! < LOOK_CLOSER, `refused: ${full}`);
     assert.equal(coarse.refusalOf(full!).text, 'too few free whole cores');
+  });
+
+  /** Coarse filters of a cluster, and how many were made. */
+  function coarseOf(nodes: ExtenderFixture['nodes'], policy: 'refuse' | 'count-check' = 'refuse') {
+    const { state, extender } = extenderOf({ ...(nodes && { nodes }), policy });
+    const { fleet } = state;
+    let fitters = 0;
+    const fitter = fleet.coarse.fitter.bind(fleet.coarse);
+    fleet.coarse.fitter = (need) => {
+      fitters++;
+      return fitter(need);
+    };
+    const coarseFor = createCoarseFilters(fleet, policy);
+    const ask = (pod: Pod) => coarseFor(extender.needsOf(pod));
+    const code = (pod: Pod, name: string) => ask(pod).codes[fleet.names.find(name)];
+    const made = () => {
+      const count = fitters;
+      fitters = 0;
+      return count > 0;
+    };
+    return { state, ask, code, made };
+  }
+  const owned = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
+  const bare = statusOf({ physnets: [] });
+
+  it('knows of a candidate how many CPUs are left, whether pods are in flight and what its networks are of use', () => {
+    const { code, state } = coarseOf({ bare, filled: { ...bare, assignments: owned('1-5,9-13') }, nets: statusOf() });
+    assert.equal(code(podOf('4'), 'bare'), 10);
+    assert.equal(code(podOf('4'), 'filled'), 0);
+    assert.equal(code(podOf('4'), 'nets'), 256 + 10);
+    state.fleet.setAssumed('bare', 1, 2);
+    assert.equal(code(podOf('4'), 'bare'), 512 + 8);
+    state.fleet.setAssumed('bare', 0, 0);
+    assert.equal(code(podOf('4'), 'bare'), 10);
+    const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) };
+    const preferring = { ...podOf('4'), metadata: { ...podOf('4').metadata, annotations: wish } };
+    assert.equal(code(preferring, 'bare'), 1024 + 10);
+    const only = coarseOf({ only: statusOf({ physnets: [{ name: 'physnet1', cells: '1' }] }) });
+    assert.equal(only.code(podOf('8', [PHYSNET1]), 'only'), 0);
+    assert.equal(only.code(podOf('6', [PHYSNET1]), 'only'), 2);
+  });
+
+  it('looks closer at nodes without a report that counts; shared CPUs need no prediction', () => {
+    const { code, state, ask } = coarseOf({
+      silent: undefined,
+      stale: bare,
+      shared: statusOf({ cpuManager: { policy: 'none' } }),
+    });
+    state.setFlag('stale', 'stale', true);
+    assert.equal(code(podOf('4'), 'silent'), LOOK_CLOSER);
+    assert.equal(code(podOf('4'), 'stale'), LOOK_CLOSER);
+    assert.equal(ask(podOf('4')).roomOn(state.fleet.names.find('stale')), 10);
+    assert.equal(ask(podOf('4')).roomOn(state.fleet.names.find('silent')), LOOK_CLOSER);
+    assert.equal(code(podOf('4'), 'shared'), LAST_KEY);
+    state.nodeChanged('shared', { dpuHost: true });
+    assert.equal(code(podOf('4'), 'shared'), LAST_KEY, 'that it is a DPU host alone needs no closer look');
+  });
+
+  it('has one code for each text of a refusal', () => {
+    const full = statusOf({ assignments: owned('1-7,9-15') });
+    const far = statusOf({ assignments: owned('4-6,12-14') });
+    const { ask, state } = coarseOf({ n1: full, n2: full, n3: far, n4: far, n5: bare });
+    const coarse = ask(podOf('4', [PHYSNET1]));
+    const codes = ['n1', 'n2', 'n3', 'n4', 'n5'].map((name) => coarse.codes[state.fleet.names.find(name)]!);
+    assert.deepEqual(codes, [-2, -2, -3, -3, -4]);
+    assert.deepEqual(
+      [-2, -3, -4].map((one) => coarse.refusalOf(one).text),
+      [
+        'too few free whole cores',
+        'no room on the NUMA nodes of a required network',
+        'physnet physnet1 is not on the node',
+      ],
+    );
+    ask(podOf('4', [PHYSNET1]));
+    state.reportChanged('n1', statusOf({ ...full, physnets: [] }));
+    state.reportChanged('n2', full);
+    assert.deepEqual(
+      ['n1', 'n2'].map((name) => ask(podOf('4', [PHYSNET1])).codes[state.fleet.names.find(name)]),
+      [-4, -2],
+    );
+  });
+
+  it('keeps what it knows of each node while nodes are added', () => {
+    const { code, state } = coarseOf({ n0: bare });
+    assert.equal(code(podOf('4'), 'n0'), 10);
+    for (let i = 1; i < 600; i++) {
+      state.reportChanged(`n${i}`, { ...bare, assignments: owned(i % 2 === 0 ? '1,9' : '1-2,9-10') });
+      if (i % 7 === 0 || i < 4) assert.equal(code(podOf('4'), `n${i}`), i % 2 === 0 ? 8 : 6);
+    }
+    for (let i = 1; i < 600; i++) assert.equal(code(podOf('4'), `n${i}`), i % 2 === 0 ? 8 : 6, `n${i}`);
+    assert.equal(code(podOf('4'), 'n0'), 10);
+  });
+
+  it('is made once for sixteen kinds of pods; of more the oldest is made again', () => {
+    const { ask, made } = coarseOf({ n1: statusOf() });
+    const kind = (i: number) => podOf('2', [`physnet.plumbline.dev/net${i}`]);
+    for (let i = 0; i < 16; i++) ask(kind(i));
+    assert.equal(made(), true);
+    for (let i = 0; i < 16; i++) ask(kind(i));
+    assert.equal(made(), false);
+    ask(kind(16));
+    assert.equal(made(), true);
+    ask(kind(1));
+    assert.equal(made(), false);
+    ask(kind(0));
+    assert.equal(made(), true);
   });
 
   it('keeps the room for many names from one call to the next', () => {

@@ -1,4 +1,9 @@
 import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createDecisions } from '../../../scheduler-plugin/filter/decisions.ts';
+import { RejectedNodeList } from '../../../scheduler-plugin/filter/rejected-nodes.ts';
+import { Texts } from '../../../scheduler-plugin/filter/texts.ts';
+import { ArgsDecoder } from '../../../scheduler-plugin/wire/wire.ts';
 import { collectGarbage } from '../../support/garbage.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -23,6 +28,34 @@ describe('the decisions that are kept', () => {
       answered,
       'all of them, for a pod with CPUs of its own',
     );
+  });
+
+  it('say when, for which pod, which nodes with which CPUs, and how many were refused why', () => {
+    const decisions = createDecisions(() => Date.UTC(2026, 10, 1, 10));
+    const { state } = extenderOf();
+    const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2', 'n3', 'n4']);
+    const texts = new Texts();
+    for (const text of ['few', 'few', 'far']) texts.give('too-few-cpus', text);
+    const answered = [
+      { node: 'n1', position: 0, score: 7, cpus: CpuSet.parse('1-2,9-10') },
+      { node: 'n2', position: 1, score: 0, cpus: undefined },
+    ];
+    const refusals = new RejectedNodeList();
+    decisions.add(`${'n'.repeat(63)}/${'p'.repeat(300)}`, 'u'.repeat(100), { names, answered, refusals, texts });
+    assert.deepEqual(decisions.list(), [
+      {
+        time: '2026-11-01T10:00:00.000Z',
+        pod: `${'n'.repeat(63)}/${'p'.repeat(253)}`,
+        uid: 'u'.repeat(64),
+        offered: 4,
+        passed: 2,
+        answered: [
+          { node: 'n1', score: 7, cpus: '1-2,9-10' },
+          { node: 'n2', score: 0, cpus: '' },
+        ],
+        refused: { few: 2, far: 1 },
+      },
+    ]);
   });
 
   it('are those of one pod, oldest first, where one is asked for', () => {

@@ -62,6 +62,29 @@ const CASES: readonly Case[] = [
     refused: /no room on the NUMA nodes of a required network/,
   },
   {
+    name: 'the same with just as many CPUs on the whole node as the pod needs',
+    pod: podOf('8', [PHYSNET1]),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
+    refused: /no room on the NUMA nodes of a required network/,
+  },
+  {
+    name: 'the same with fewer on the whole node',
+    pod: podOf('8', [PHYSNET1]),
+    fixture: { nodes: { n1: statusOf({ assignments: owner('3-6,11-14') }) } },
+    refused: /too few free whole cores/,
+  },
+  {
+    name: 'the last CPUs of a node without networks',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: statusOf({ physnets: [], assignments: owner('1-5,9-13') }) } },
+  },
+  {
+    name: 'too few CPUs on a node whose kubelet gives threads, for a pod that was promised no whole cores',
+    pod: podOf('4'),
+    fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' }, assignments: owner('1-5,9-14') }) } },
+    refused: /too few free CPUs/,
+  },
+  {
     name: 'two physnets on different cells, however many CPUs are free',
     pod: podOf('4', [PHYSNET0, PHYSNET1]),
     refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
@@ -159,6 +182,16 @@ const CASES: readonly Case[] = [
     name: 'a node whose agent has fallen silent, under count-check',
     pod: podOf('4'),
     fixture: { flags: { n1: 'stale' }, policy: 'count-check' },
+  },
+  {
+    name: 'too few CPUs by count there, as its last report has them',
+    pod: podOf('4'),
+    fixture: {
+      nodes: { n1: statusOf({ assignments: owner('1-6,9-14') }) },
+      flags: { n1: 'stale' },
+      policy: 'count-check',
+    },
+    refused: /too few free whole cores/,
   },
   {
     name: 'a pod that prefers a network, on a kubelet that has none of its devices left',
@@ -301,6 +334,84 @@ describe('filter', () => {
     assert.deepEqual(filter(podOf('8')).NodeNames, []);
   });
 
+  it('a report alone makes a node that can be answered, until its Node comes and goes', () => {
+    const { filter, state } = extenderOf({ nodes: { n1: undefined } });
+    state.reportChanged('reports', statusOf());
+    assert.deepEqual(filter(podOf('4'), ['reports']).NodeNames, ['reports']);
+    assert.deepEqual(filter(podOf('4'), ['other']).FailedAndUnresolvableNodes, { other: 'node is not known yet' });
+  });
+
+  it('a dead lease says nothing of a node that is no DPU host', () => {
+    const { filter, state } = extenderOf();
+    state.setFlag('n1', 'dpuDead', true);
+    assert.deepEqual(filter(podOf('4')).NodeNames, ['n1']);
+    state.nodeChanged('n1', { dpuHost: true });
+    assert.deepEqual(filter(podOf('4')).NodeNames, []);
+  });
+
+  const QUARANTINED = 'node’s report is quarantined; see its Events';
+  for (const [status, what] of [
+    [statusOf(), 'exclusive CPUs'],
+    [statusOf({ cpuManager: { policy: 'none' } }), 'shared CPUs'],
+  ] as const) {
+    it(`a quarantined report of ${what} counts for nothing: the policy decides`, () => {
+      const quarantined = (policy: 'refuse' | 'count-check') => {
+        const { filter, state } = extenderOf({ nodes: { n1: status }, policy });
+        state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
+        const { NodeNames, FailedAndUnresolvableNodes } = filter(podOf('64'));
+        return { NodeNames, FailedAndUnresolvableNodes };
+      };
+      assert.deepEqual(quarantined('refuse'), { NodeNames: [], FailedAndUnresolvableNodes: { n1: QUARANTINED } });
+      assert.deepEqual(quarantined('count-check'), { NodeNames: ['n1'], FailedAndUnresolvableNodes: {} });
+    });
+  }
+
+  it('a node that an agent has refused such a pod on is refused until its next report, for such pods alone', () => {
+    const refusals = [
+      {
+        namespace: 'default',
+        podName: 'stuck',
+        podUID: 'stuck',
+        container: 'compute',
+        message: 'CPUs 1-2 are elsewhere',
+      },
+    ];
+    const { filter, see, state } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    const stuck = withUid(podOf('4'), 'stuck');
+    see({ ...stuck, spec: { ...stuck.spec, nodeName: 'n1' } });
+    state.reportChanged('n1', statusOf({ refusals }));
+    const ask = (cpu: string) => filter(withUid(podOf(cpu), 'asks')).FailedAndUnresolvableNodes;
+    assert.deepEqual(ask('4'), { n1: 'the node’s agent has refused such a pod' });
+    assert.deepEqual(ask('6'), {});
+    state.reportChanged('n1', statusOf({ refusals }));
+    assert.deepEqual(ask('4'), {});
+  });
+
+  it('answers a node once among more than a thousand, wherever it is named twice', () => {
+    const names = Array.from({ length: 1500 }, (_, i) => `n${i}`);
+    const { filter } = extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, undefined])) });
+    assert.deepEqual(filter(podOf('500m'), [...names, ...names]).NodeNames, names);
+  });
+
+  it('prefers a node without pods in flight, though it is as full', () => {
+    const { filter } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() }, answers: 1 });
+    assert.deepEqual(filter(withUid(podOf('4'), 'a')).NodeNames, ['n1']);
+    assert.deepEqual(filter(withUid(podOf('4'), 'b')).NodeNames, ['n2']);
+  });
+
+  it('prefers a node whose networks are of use', () => {
+    const only = (name: string) => statusOf({ physnets: [{ name, cells: '0-1' }] });
+    const both = statusOf({
+      physnets: [
+        { name: 'physnet1', cells: '0-1' },
+        { name: 'x', cells: '0' },
+      ],
+    });
+    const nodes = { both, only: only('physnet1') };
+    const { filter } = extenderOf({ nodes, answers: 1 });
+    assert.deepEqual(filter(podOf('4', [PHYSNET1])).NodeNames, ['only']);
+  });
+
   it('puts each rejected node of many into exactly one place, with at most 8 texts', () => {
     const nodes = Object.fromEntries(
       Array.from({ length: 1000 }, (_, i) => [
@@ -324,6 +435,52 @@ describe('filter', () => {
     const texts = new Set(Object.values(FailedAndUnresolvableNodes));
     assert.equal(Object.keys(FailedAndUnresolvableNodes).length, 1000);
     assert.ok(texts.size <= 8 && [...texts].every((text) => text.startsWith('DPU not ready')), [...texts].join('; '));
+  });
+});
+
+describe('a node that was not offered', () => {
+  const full = statusOf({ assignments: owner('1-7,9-15') });
+  const found = (fixture: ExtenderFixture, offered: readonly string[], pod = podOf('4')) => {
+    const { filter, told } = extenderOf(fixture);
+    filter(pod, offered);
+    return told.filter((line) => line.startsWith('neverOffered'));
+  };
+
+  it('and would take the pod is found, also behind many that are full', () => {
+    const nodes = {
+      n1: full,
+      ...Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`f${i}`, full])),
+      n2: statusOf(),
+    };
+    assert.deepEqual(found({ nodes }, ['n1']), ['neverOffered pod-uid n2']);
+    assert.deepEqual(found({ nodes }, ['n1', 'n2']), [], 'it takes it');
+    assert.deepEqual(found({ nodes }, Object.keys(nodes).slice(0, -1), podOf('14')), ['neverOffered pod-uid n2']);
+    assert.deepEqual(found({ nodes }, Object.keys(nodes), podOf('16')), []);
+  });
+
+  it('and is full, or has only a report, is not', () => {
+    assert.deepEqual(found({ nodes: { n1: full, n2: full } }, ['n1']), []);
+    const { filter, told, state } = extenderOf({ nodes: { n1: full } });
+    state.reportChanged('n2', statusOf());
+    filter(podOf('4'), ['n1']);
+    assert.ok(!told.includes('neverOffered pod-uid n2'));
+    state.nodeChanged('n2', { dpuHost: false });
+    filter(podOf('4'), ['n1']);
+    assert.ok(told.includes('neverOffered pod-uid n2'));
+  });
+
+  it('is looked for exactly on 32 that a coarse fit passes', () => {
+    const apart = statusOf({
+      topologyManager: { policy: 'single-numa-node', scope: 'container' },
+      assignments: owner('7,15'),
+    });
+    for (const [others, expected] of [
+      [31, ['neverOffered pod-uid z']],
+      [32, []],
+    ] as const) {
+      const nodes = Object.fromEntries(Array.from({ length: others }, (_, i) => [`n${i}`, apart]));
+      assert.deepEqual(found({ nodes: { n: apart, ...nodes, z: statusOf() } }, ['n'], podOf('10')), expected);
+    }
   });
 });
 

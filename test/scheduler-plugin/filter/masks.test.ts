@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { maskRequestOf } from '../../../model/launcher/mask-request.ts';
-import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
+import { type Fleet, NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createMaskVerdicts } from '../../../scheduler-plugin/filter/mask-verdicts.ts';
 import { extenderOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -203,6 +203,53 @@ describe('CPU masks at scheduling', () => {
     assert.equal(judged.length, 4);
     state.reportChanged('n2', owned);
     assert.deepEqual(ask('1'), [true, false, false]);
+  });
+
+  it('are judged for 32 masks and 4,096 states of nodes at a time; then all are forgotten', () => {
+    const { state } = extenderOf({ nodes: { n1: four } });
+    let judged = 0;
+    let load = '';
+    const { fleet } = state;
+    const [id] = fleet.ids();
+    const counting = {
+      names: fleet.names,
+      shape: (node: number) => fleet.shape(node),
+      load: () => load,
+      assigned: (node: number) => {
+        judged++;
+        return fleet.assigned(node);
+      },
+    } as unknown as Fleet;
+    const verdictOn = createMaskVerdicts(counting);
+    const ask = (mask: number) => verdictOn(maskRequestOf({ annotations: { [MASK]: `${mask}` } })!, id!);
+    const since = () => {
+      const count = judged;
+      judged = 0;
+      return count;
+    };
+    for (let mask = 1; mask <= 32; mask++) ask(mask);
+    for (let mask = 1; mask <= 32; mask++) ask(mask);
+    assert.equal(since(), 32);
+    ask(33);
+    ask(32);
+    assert.equal(since(), 2, 'the 33rd, and the others again');
+    for (let i = 0; i < 4096; i++) {
+      load = `${i}`;
+      ask(33);
+    }
+    assert.equal(since(), 4096, 'one state is from before');
+    load = '1';
+    ask(33);
+    assert.equal(since(), 1);
+    ask(33);
+    assert.equal(since(), 0);
+  });
+
+  it('of a node that does not report cannot be judged', () => {
+    const { state } = extenderOf({ nodes: { n1: undefined } });
+    const verdictOn = createMaskVerdicts(state.fleet);
+    const ask = () => verdictOn(maskRequestOf({ annotations: { [MASK]: '1' } })!, state.fleet.names.find('n1'));
+    assert.throws(ask, /node n1 has not reported its CPUs/);
   });
 
   it('are an error if malformed, and have no effect on pods other than launchers', () => {

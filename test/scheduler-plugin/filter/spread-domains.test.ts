@@ -17,6 +17,12 @@ describe('what a soft constraint still wants', () => {
     spread.tried(0, true);
     spread.tried(3, true);
     assert.equal(spread.complete, false, 'those settle no domain');
+    assert.deepEqual([spread.wants(1), spread.wants(2)], [true, true]);
+    spread.tried(1, true);
+    assert.equal(spread.complete, false);
+    spread.tried(0, true);
+    spread.tried(3, false);
+    assert.deepEqual([spread.wants(2), spread.complete], [true, false]);
   });
 
   it('one node that fits of each domain', () => {
@@ -50,6 +56,21 @@ describe('what a soft constraint still wants', () => {
     assert.deepEqual([vain.wants(99), vain.complete], [true, false]);
     vain.tried(31, false);
     assert.deepEqual([vain.wants(99), vain.complete], [false, true]);
+  });
+
+  it('no more after 16 domains were answered, however many there are', () => {
+    const spread = createSpread([domains(...Array.from({ length: 20 }, (_, i) => i + 1))]);
+    for (let id = 0; id < 15; id++) spread.tried(id, true);
+    assert.deepEqual([spread.wants(0), spread.wants(15), spread.complete], [false, true, false]);
+    for (let i = 0; i < 8; i++) spread.tried(15, false);
+    assert.deepEqual([spread.wants(15), spread.wants(16), spread.complete], [false, true, false]);
+    spread.tried(16, true);
+    assert.deepEqual([spread.wants(17), spread.complete], [false, true]);
+  });
+
+  it('nothing without a constraint', () => {
+    const spread = createSpread([]);
+    assert.deepEqual([spread.wants(0), spread.complete], [false, true]);
   });
 
   it('is what any of several constraints wants, until all have it', () => {

@@ -98,7 +98,7 @@ describe('names in a request', () => {
 
   it('may have white space around them, as other writers of JSON put it', () => {
     const index = indexOf(['a', 'b']);
-    const text = ' [ "a" ,\n\t"b" ,"c" ] ';
+    const text = ' [ "a" ,\r\n\t"b" ,"c" ] ';
     assert.deepEqual(scan(text, index, 1).ids, [index.find('a'), index.find('b'), UNKNOWN]);
     assert.equal(scan(text, index, 1).end, text.length - 1);
     assert.deepEqual(scan('[]', index).ids, []);

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import type { Pod } from '../../../kube/resources.ts';
+import { PLACED_RESOURCE } from '../../../model/names.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { podOf, withUid } from '../extender-fixture.ts';
+
+const owned = (...owners: { kind: string; controller?: boolean }[]): Pod =>
+  withUid(podOf('4'), 'a', {
+    ownerReferences: owners.map((owner) => ({ apiVersion: 'apps/v1', name: 'o', uid: 'o', ...owner })),
+  });
+const withResources = (key: 'containers' | 'initContainers', resources: object): Pod => {
+  const pod = podOf('4');
+  return { ...pod, spec: { ...pod.spec, [key]: [...(pod.spec[key] ?? []), { name: 'more', resources }] } } as Pod;
+};
+
+describe('whether a pod needs the DPU of its node', () => {
+  const SCOPE_ALL: readonly [string, Pod, boolean][] = [
+    ['a pod on the pod network', podOf('4'), true],
+    ['one on the host’s network', { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } }, false],
+    ['one of a DaemonSet', owned({ kind: 'DaemonSet', controller: true }), false],
+    ['one of a ReplicaSet', owned({ kind: 'ReplicaSet', controller: true }), true],
+    ['one that a DaemonSet does not control', owned({ kind: 'DaemonSet', controller: false }), true],
+    [
+      'one that a DaemonSet controls among other owners',
+      owned({ kind: 'Node' }, { kind: 'DaemonSet', controller: true }, { kind: 'Node' }),
+      false,
+    ],
+    ['one of a namespace of the system', withUid(podOf('4'), 'a', { namespace: 'kube-system' }), false],
+    ['one without a namespace', withUid(podOf('4'), 'a', { namespace: undefined }), true],
+  ];
+  for (const [what, pod, needs] of SCOPE_ALL) {
+    it(`${what}: ${needs ? 'yes' : 'no'}`, () => assert.equal(createNeedsReader('all').read(pod).dpu, needs));
+  }
+
+  const amounts = (name: string) => ({ [name]: '1' });
+  const ATTACHED: readonly [string, Pod, boolean][] = [
+    ['no device', podOf('4'), false],
+    ['KubeVirt’s devices', podOf('4', ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun']), false],
+    ['the resource of those that opted in', podOf('4', [PLACED_RESOURCE]), false],
+    ['a network’s marker', podOf('4', ['physnet.plumbline.dev/physnet0']), false],
+    ['the marker of a preferred network', podOf('4', ['near.plumbline.dev/physnet0']), false],
+    ['memory alone', podOf('4', ['hugepages-1Gi']), false],
+    ['a device', podOf('4', ['openshift.io/dpu_vfs']), true],
+    ['a device among others', podOf('4', ['devices.kubevirt.io/kvm', 'openshift.io/dpu_vfs', PLACED_RESOURCE]), true],
+    ['a device of a second container', withResources('containers', { requests: amounts('a.b/vf') }), true],
+    ['a device as a limit alone', withResources('containers', { limits: amounts('a.b/vf') }), true],
+    ['a device of an init container', withResources('initContainers', { requests: amounts('a.b/vf') }), true],
+    ['a container without resources', withResources('containers', {}), false],
+  ];
+  for (const [what, pod, needs] of ATTACHED) {
+    it(`where attached pods count, ${what}: ${needs ? 'yes' : 'no'}`, () => {
+      assert.equal(createNeedsReader('attached').read(pod).dpu, needs);
+    });
+  }
+});
+
+describe('pods alike', () => {
+  const reader = createNeedsReader('all');
+
+  it('share what they have in common, and have uids of their own', () => {
+    const [one, other] = ['a', 'b'].map((uid) => reader.read(withUid(podOf('4'), uid)));
+    assert.deepEqual([one?.request.uid, other?.request.uid], ['a', 'b']);
+    assert.equal(one?.request.containers, other?.request.containers);
+    assert.equal(one?.networks, other?.networks);
+    assert.deepEqual([one?.exclusive, reader.read(podOf('500m')).exclusive], [true, false]);
+  });
+
+  it('differ by what they need, also of the DPU', () => {
+    const host = { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } };
+    assert.deepEqual(
+      [reader.read(podOf('4')).dpu, reader.read(host).dpu, reader.read(podOf('4')).dpu],
+      [true, false, true],
+    );
+    assert.notEqual(reader.read(podOf('4')).key, reader.read(podOf('6')).key);
+  });
+
+  it('are remembered in 512 shapes; of more all are forgotten', () => {
+    const fresh = createNeedsReader('all');
+    const read = (i: number) => fresh.read(podOf('2', [`physnet.plumbline.dev/n${i}`])).networks;
+    const first = read(0);
+    for (let i = 1; i < 512; i++) read(i);
+    assert.equal(read(0), first);
+    read(512);
+    assert.notEqual(read(0), first);
+    const again = read(0);
+    assert.equal(read(0), again);
+  });
+});

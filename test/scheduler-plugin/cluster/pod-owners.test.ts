@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { PodOwners } from '../../../scheduler-plugin/cluster/pod-owners.ts';
+
+const KUBEVIRT = 'kubevirt.io/v1';
+const vmi = (name: string, uid: string) => ({ apiVersion: KUBEVIRT, kind: 'VirtualMachineInstance', name, uid });
+const machine = { apiVersion: KUBEVIRT, kind: 'VirtualMachine', name: 'vm', uid: 'vm-uid' };
+const set = { apiVersion: KUBEVIRT, kind: 'VirtualMachineInstanceReplicaSet', name: 'web', uid: 'rs-uid' };
+
+describe('who makes a pod again', () => {
+  const owners = new PodOwners();
+  owners.learn('of-vm', machine);
+  owners.learn('of-set', set);
+  const foreign = { ...vmi('vm', 'of-vm'), apiVersion: 'example.com/v1' };
+  const rs = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r-uid' };
+  const CASES: readonly [string, Parameters<PodOwners['makerOf']>[1], ReturnType<PodOwners['makerOf']>][] = [
+    ['a controller', rs, { key: 'ns/r-uid', owner: rs }],
+    ['the VM of a VMI', vmi('vm', 'of-vm'), { key: 'ns/VirtualMachineInstance/vm', owner: machine }],
+    ['the replica set of a VMI', vmi('web1', 'of-set'), { key: 'ns/rs-uid', owner: set }],
+    ['a VMI that is not known', vmi('x', 'new'), { key: 'ns/VirtualMachineInstance/x', owner: vmi('x', 'new') }],
+    ['a kind of that name of another group', foreign, { key: 'ns/of-vm', owner: foreign }],
+    ['another kind of KubeVirt', machine, { key: 'ns/vm-uid', owner: machine }],
+  ];
+  for (const [what, controller, maker] of CASES) {
+    it(what, () => assert.deepEqual(owners.makerOf('ns', controller), maker));
+  }
+
+  it('a VMI without a controller is not learned', () => {
+    const before = owners.size;
+    owners.learn('alone', undefined);
+    assert.equal(owners.size, before);
+  });
+
+  it('of 5,000 the one that was learned longest ago is forgotten first', () => {
+    const many = new PodOwners();
+    for (let i = 0; i < 5000; i++) many.learn(`vmi-${i}`, set);
+    const isKnown = (i: number) => many.makerOf('ns', vmi('x', `vmi-${i}`)).owner === set;
+    assert.deepEqual([many.size, isKnown(0)], [5000, true]);
+    many.learn('vmi-0', set);
+    assert.equal(many.size, 5000);
+    many.learn('vmi-5000', set);
+    assert.deepEqual([many.size, isKnown(0), isKnown(1), isKnown(2), isKnown(5000)], [5000, true, false, true, true]);
+  });
+});

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { RefusedStartsByNode } from '../../../scheduler-plugin/cluster/refused-starts.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const refusal = (podName: string, podUID?: string, message = 'no') => ({
+  namespace: 'team',
+  podName,
+  container: 'compute',
+  message,
+  ...(podUID === undefined ? {} : { podUID }),
+});
+const pod = (name: string, uid: string, namespace = 'team') => ({ name, uid, namespace });
+
+describe('pods that a node’s agent refused to let start', () => {
+  it('are those of the newest report, by name, and by uid where the agent knows it', () => {
+    const starts = new RefusedStartsByNode();
+    starts.reported('n1', [refusal('a', 'uid-a', 'first'), refusal('b')]);
+    assert.equal(starts.of('n1', pod('a', 'uid-a')), 'first');
+    assert.equal(starts.of('n1', pod('a', 'another')), undefined);
+    assert.equal(starts.of('n1', pod('b', 'any')), 'no');
+    assert.equal(starts.of('n1', pod('a', 'uid-a', 'other')), undefined);
+    assert.equal(starts.of('n2', pod('a', 'uid-a')), undefined);
+    starts.reported('n1', [refusal('c')]);
+    assert.deepEqual([starts.of('n1', pod('a', 'uid-a')), starts.of('n1', pod('c', 'c'))], [undefined, 'no']);
+    starts.reported('n1', []);
+    assert.equal(starts.of('n1', pod('c', 'c')), undefined);
+  });
+
+  it('are new where the report before did not have them, or had another pod of the name', () => {
+    const starts = new RefusedStartsByNode();
+    const report = (...refusals: ReturnType<typeof refusal>[]) => [...starts.reported('n1', refusals)];
+    assert.deepEqual(report(refusal('a', '1'), refusal('b')), ['team/a', 'team/b']);
+    assert.deepEqual(report(refusal('a', '1'), refusal('b'), refusal('c')), ['team/c']);
+    assert.deepEqual(report(refusal('a', '2'), refusal('b')), ['team/a']);
+    assert.deepEqual(report(), []);
+    assert.deepEqual(report(refusal('b')), ['team/b']);
+    assert.deepEqual([...starts.reported('n2', [refusal('b')])], ['team/b']);
+  });
+
+  it('keep pods with the same needs away until the node’s next report', () => {
+    const starts = new RefusedStartsByNode();
+    assert.deepEqual([starts.any, starts.has('n1', 'four')], [false, false]);
+    starts.add('n1', 'four');
+    starts.add('n1', 'six');
+    assert.deepEqual(
+      [
+        starts.any,
+        starts.has('n1', 'four'),
+        starts.has('n1', 'six'),
+        starts.has('n1', 'two'),
+        starts.has('n2', 'four'),
+      ],
+      [true, true, true, false, false],
+    );
+    starts.reported('n2', []);
+    assert.equal(starts.any, true);
+    starts.reported('n1', [refusal('a')]);
+    assert.deepEqual([starts.any, starts.has('n1', 'four')], [false, false]);
+  });
+
+  it('are handed over to be evicted when the report comes, once, and those alone', () => {
+    const { state, see, told } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    for (const [uid, nodeName] of [
+      ['a', 'n1'],
+      ['b', 'n1'],
+      ['c', 'n2'],
+    ] as const) {
+      const made = withUid(podOf('2'), uid);
+      see({ ...made, spec: { ...made.spec, nodeName } });
+    }
+    const starting = () => told.splice(0).filter((line) => line.startsWith('starting'));
+    starting();
+    const refused = (podName: string, podUID: string) => ({
+      namespace: 'default',
+      podName,
+      podUID,
+      container: 'compute',
+      message: 'no',
+    });
+    const report = (...refusals: ReturnType<typeof refused>[]) => {
+      state.reportChanged('n1', statusOf({ refusals }));
+      return starting();
+    };
+    assert.deepEqual(report(refused('a', 'a'), refused('b', 'another'), refused('c', 'c')), ['starting a']);
+    assert.deepEqual(report(refused('a', 'a')), []);
+    assert.deepEqual(report(), []);
+    assert.deepEqual(report(refused('b', 'b')), ['starting b']);
+    assert.equal(state.hostRefusals.any, true);
+    // A report that cannot be true says nothing of pods either.
+    state.reportChanged('n1', statusOf({ cores: ['0'], refusals: [refused('a', 'a')] }));
+    assert.deepEqual([starting(), state.hostRefusals.any], [[], false]);
+  });
+});

@@ -1,0 +1,290 @@
+import assert from 'node:assert/strict';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { createRecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
+import { createWaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
+import { podOf, withUid } from '../extender-fixture.ts';
+
+const reader = createNeedsReader('all');
+const needsOf = (cpu: string) => reader.read(podOf(cpu));
+const four = needsOf('4');
+const NEVER = Number.POSITIVE_INFINITY;
+
+function choiceOf(fits: (cpus: string, node: string) => boolean = () => true) {
+  const clock = { now: 1000 };
+  const asked: string[] = [];
+  const choice = createRecheckChoice({
+    wouldFit(needs, node) {
+      asked.push(node);
+      return fits(needs.key, node);
+    },
+    now: () => clock.now,
+  });
+  /** What is chosen next, as text. */
+  const next = () => {
+    const { chosen, askAt, unfinished } = choice.next();
+    const pods = chosen?.pods.map(({ uid }) => uid).join('+');
+    return [chosen === undefined ? undefined : `${chosen.node} for ${pods}`, askAt - clock.now, unfinished ?? false];
+  };
+  const touchNext = () => {
+    const { chosen } = choice.next();
+    assert.ok(chosen, 'there is a node to touch');
+    choice.touched(chosen);
+    return chosen.node;
+  };
+  return { choice, clock, asked, next, touchNext };
+}
+
+describe('which node to touch next', () => {
+  it('none where nothing improved, and none where no pod waits', () => {
+    const { choice, next, asked } = choiceOf();
+    assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 0]);
+    choice.improved('n1');
+    assert.equal(choice.pending, false);
+    choice.waits('a', four);
+    assert.deepEqual([next(), choice.waiting, asked], [[undefined, NEVER, false], 1, []]);
+  });
+
+  it('one that improved, for all pods that it would take; it is not chosen again', () => {
+    const { choice, next } = choiceOf((_, node) => node !== 'n2');
+    choice.waits('a', four);
+    choice.waits('b', four);
+    for (const node of ['n2', 'n1', 'n3']) choice.improved(node);
+    assert.equal(choice.pending, true);
+    assert.deepEqual(next(), ['n1 for a+b', NEVER, false]);
+    assert.deepEqual(next(), ['n3 for a+b', NEVER, false]);
+    assert.deepEqual([next(), choice.pending], [[undefined, NEVER, false], false]);
+  });
+
+  it('pods alike are asked about once, and pods that differ in the DPU alone are not alike', () => {
+    const { choice, asked } = choiceOf();
+    const host = reader.read({ ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } });
+    choice.waits('a', four);
+    choice.waits('b', reader.read(withUid(podOf('4'), 'b')));
+    choice.improved('n1');
+    choice.next();
+    assert.equal(asked.length, 1);
+    choice.waits('c', host);
+    choice.improved('n1');
+    choice.next();
+    assert.equal(asked.length, 3);
+  });
+
+  it('at most 200 kinds of pods are asked about for one node', () => {
+    const { choice, asked } = choiceOf();
+    for (let i = 0; i < 201; i++) choice.waits(`p${i}`, { ...four, key: `${i}` });
+    choice.improved('n1');
+    assert.equal(choice.next().chosen?.pods.length, 200);
+    assert.equal(asked.length, 200);
+  });
+
+  it('24 predictions in one go, and then the rest', () => {
+    const { choice, next, asked } = choiceOf(() => false);
+    choice.waits('a', four);
+    for (let i = 0; i < 30; i++) choice.improved(`n${i}`);
+    assert.deepEqual(next(), [undefined, NEVER, true]);
+    assert.equal(asked.length, 24);
+    assert.deepEqual(next(), [undefined, NEVER, false]);
+    assert.equal(asked.length, 30);
+    for (let i = 0; i < 30; i++) choice.neverOffered(`m${i}`, four, `far${i}`, 1);
+    asked.length = 0;
+    assert.deepEqual(next(), [undefined, NEVER, true]);
+    assert.equal(asked.length, 24);
+    assert.deepEqual([next(), asked.length], [[undefined, NEVER, false], 30]);
+  });
+
+  it('20,000 pairs of pods and nodes in one go', () => {
+    const { choice, next, asked } = choiceOf(() => false);
+    for (let i = 0; i < 5000; i++) choice.waits(`p${i}`, four);
+    for (let i = 0; i < 3; i++) choice.improved(`n${i}`);
+    assert.deepEqual(next(), [undefined, NEVER, true]);
+    assert.deepEqual(asked, ['n0', 'n1']);
+    assert.deepEqual(next(), [undefined, NEVER, false]);
+    assert.deepEqual(asked, ['n0', 'n1', 'n2']);
+  });
+
+  it('each touch for the same pod and node waits twice as long as the one before, up to 256 s, and then for ever', () => {
+    const { choice, clock, next, touchNext } = choiceOf();
+    choice.waits('a', four);
+    choice.improved('n1');
+    assert.equal(touchNext(), 'n1');
+    for (const wait of [1, 2, 4, 8, 16, 32, 64, 128, 256]) {
+      choice.waits('a', four);
+      choice.improved('n1');
+      assert.deepEqual([next(), choice.pending], [[undefined, wait, false], true]);
+      clock.now += wait - 0.1;
+      assert.deepEqual(next()[0], undefined);
+      clock.now += 0.1;
+      choice.waits('a', four);
+      assert.equal(touchNext(), 'n1');
+    }
+    choice.improved('n1');
+    assert.deepEqual([next(), choice.pending], [[undefined, NEVER, false], false]);
+  });
+
+  it('of two nodes that are put off the one that is due first is asked about first', () => {
+    const { choice, clock, next, touchNext } = choiceOf();
+    choice.waits('a', four);
+    choice.improved('n1');
+    touchNext();
+    clock.now += 1;
+    for (const node of ['n1', 'n2']) choice.improved(node);
+    assert.deepEqual([touchNext(), touchNext()], ['n1', 'n2']);
+    for (const node of ['n1', 'n2']) choice.improved(node);
+    assert.deepEqual(next(), [undefined, 1, false]);
+    clock.now += 1;
+    assert.deepEqual(next(), ['n2 for a', NEVER, false]);
+    assert.deepEqual(next(), [undefined, 1, false]);
+  });
+
+  it('a node is put off for the pod whose touch is due first', () => {
+    const { choice, clock, next, touchNext } = choiceOf();
+    choice.waits('a', four);
+    choice.improved('n1');
+    touchNext();
+    clock.now += 1;
+    choice.improved('n1');
+    touchNext();
+    choice.waits('b', four);
+    choice.improved('n1');
+    assert.deepEqual(next(), ['n1 for b', NEVER, false]);
+    choice.improved('n1');
+    const { chosen } = choice.next();
+    assert.ok(chosen);
+    choice.touched(chosen);
+    choice.improved('n1');
+    assert.deepEqual(next(), [undefined, 1, false], 'b waits for a second, a for two');
+  });
+
+  it('a node that was never offered: as often as a round takes tries, then with backoff', () => {
+    const { choice, clock, next, touchNext } = choiceOf();
+    const offer = () => choice.neverOffered('a', four, 'far', 3);
+    for (let round = 0; round < 3; round++) {
+      offer();
+      assert.equal(choice.pending, true);
+      assert.equal(touchNext(), 'far');
+      assert.equal(choice.pending, false);
+    }
+    for (const wait of [0.5, 1, 2, 4]) {
+      offer();
+      assert.deepEqual([next(), choice.pending], [[undefined, wait, false], true]);
+      clock.now += wait;
+      assert.equal(touchNext(), 'far');
+    }
+  });
+
+  it('a node that was never offered and would not take the pod by now is dropped', () => {
+    const { choice, next } = choiceOf(() => false);
+    choice.neverOffered('a', four, 'far', 3);
+    assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 1]);
+  });
+
+  it('the sooner of what was never offered and what improved', () => {
+    const { choice, clock, next, touchNext } = choiceOf();
+    choice.neverOffered('a', four, 'far', 0);
+    touchNext();
+    choice.neverOffered('a', four, 'far', 0);
+    assert.deepEqual(next(), [undefined, 1, false]);
+    choice.improved('far');
+    clock.now += 0.5;
+    assert.deepEqual(next(), [undefined, 0.5, false]);
+    choice.improved('n1');
+    assert.deepEqual(next(), ['n1 for a', NEVER, false]);
+  });
+
+  it('nothing that was kept of nodes once they are forgotten, or no pod waits any more', () => {
+    const { choice, next, touchNext } = choiceOf();
+    const fill = () => {
+      choice.waits('a', four);
+      choice.improved('n1');
+      touchNext();
+      choice.improved('n1');
+      next();
+      choice.improved('n2');
+      choice.neverOffered('b', four, 'far', 1);
+    };
+    fill();
+    choice.forgetNodes();
+    assert.deepEqual([choice.pending, next(), choice.waiting], [false, [undefined, NEVER, false], 2]);
+    choice.neverOffered('b', four, 'far', 1);
+    choice.settled('b');
+    assert.equal(choice.pending, false, 'what was never offered to b');
+    choice.improved('n3');
+    choice.settled('a');
+    assert.deepEqual([choice.pending, choice.waiting], [false, 0]);
+  });
+
+  it('a pod of another replica’s waits until one touch, unless it was asked about', () => {
+    const { choice, touchNext } = choiceOf();
+    choice.mayWait('a', four);
+    choice.waits('b', four);
+    choice.mayWait('b', four);
+    choice.improved('n1');
+    touchNext();
+    assert.equal(choice.waiting, 1);
+    choice.mayWait('c', four);
+    choice.improved('n2');
+    const { chosen } = choice.next();
+    choice.waits('c', four);
+    choice.touched(chosen!);
+    assert.equal(choice.waiting, 2, 'it was asked about meanwhile');
+    choice.mayWait('d', four);
+    choice.improved('n3');
+    const late = choice.next().chosen;
+    choice.settled('d');
+    choice.touched(late!);
+    assert.equal(choice.waiting, 2);
+  });
+});
+
+describe('pods that wait', () => {
+  const setUp = () => {
+    const clock = { now: 0 };
+    const removed: string[] = [];
+    const pods = createWaitingPods(
+      () => clock.now,
+      (uid) => void removed.push(uid),
+    );
+    return { clock, removed, pods };
+  };
+
+  it('are forgotten 420 s after the scheduler asked about them last', () => {
+    const { clock, removed, pods } = setUp();
+    pods.add('a', four, true);
+    pods.add('b', four, true);
+    clock.now = 1;
+    pods.add('c', four, true);
+    pods.add('a', four, true);
+    clock.now = 419.9;
+    pods.forgetOld();
+    assert.deepEqual(removed, []);
+    clock.now = 420;
+    pods.forgetOld();
+    assert.deepEqual([removed, [...pods.all()].map(({ uid }) => uid)], [['b'], ['c', 'a']]);
+    clock.now = 421;
+    pods.add('d', four, false);
+    assert.deepEqual(
+      [removed, pods.size, pods.get('d')?.asked, pods.get('d')?.heard],
+      [['b', 'c', 'a'], 1, false, 421],
+    );
+  });
+
+  it('keep their touches when they are heard of again', () => {
+    const { pods } = setUp();
+    pods.add('a', four, false);
+    pods.get('a')?.touched.set('n1', { times: 2, last: 0 });
+    pods.add('a', needsOf('6'), true);
+    assert.deepEqual([pods.size, pods.get('a')?.touched.get('n1')?.times, pods.get('a')?.asked], [1, 2, true]);
+    assert.equal(pods.get('a')?.needs.key, needsOf('6').key);
+  });
+
+  it('are 5,000 at most: the one that was heard of longest ago goes', () => {
+    const { pods, removed } = setUp();
+    for (let i = 0; i < 5000; i++) pods.add(`p${i}`, four, true);
+    pods.add('p0', four, true);
+    assert.deepEqual([pods.size, removed], [5000, []]);
+    pods.add('new', four, true);
+    assert.deepEqual([pods.size, removed], [5000, ['p1']]);
+    pods.remove('new');
+    assert.deepEqual([pods.size, removed, pods.get('new')], [4999, ['p1', 'new'], undefined]);
+  });
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { placeLostText } from '../../../model/vm-state/starting.ts';
+import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import type { EvictionReason } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { createStuckPods } from '../../../scheduler-plugin/controllers/stuck-pods.ts';
+import { podOf, withUid } from '../extender-fixture.ts';
+
+const reader = createNeedsReader('all');
+const viewOf = (uid: string, { hostNetwork = false, version = '1' } = {}): PodView => {
+  const pod = withUid(podOf('4'), uid, { resourceVersion: version });
+  return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1', hostNetwork } }), reader)!;
+};
+const DEAD: DpuVerdict = { ready: false, state: 'dead', age: 61.6 };
+
+interface Scene {
+  readonly starting?: readonly PodView[];
+  readonly refusal?: string;
+  readonly lost?: readonly string[];
+  readonly isHost?: boolean;
+  readonly verdict?: DpuVerdict;
+}
+
+function stuckOf({ starting = [], refusal, lost = [], isHost = true, verdict = DEAD }: Scene) {
+  const asked: string[] = [];
+  const { stuck, consider } = createStuckPods({
+    state: {
+      startingOn: (node) => (node === 'n1' ? [...starting] : []),
+      hostRefusals: { of: (node: string) => (node === 'n1' ? refusal : undefined) } as never,
+      lostPlaces: { on: (node: string) => new Set(node === 'n1' ? lost : []) } as never,
+    },
+    isDpuHost: (node) => node === 'n1' && isHost,
+    dpuHealth: {
+      verdict(node) {
+        asked.push(node);
+        return verdict;
+      },
+    },
+  });
+  const whyOf = (pod: PodView): EvictionReason | undefined => {
+    const found: EvictionReason[] = [];
+    consider(pod, { consider: (_, why) => void found.push(why), stop: () => undefined });
+    return found[0];
+  };
+  return { stuck, whyOf, asked };
+}
+
+describe('a pod that cannot start where it is bound', () => {
+  const died = 'the DPU of node n1 has died before the pod started: last renewal 62 s ago';
+  const CASES: readonly [string, Scene, EvictionReason | undefined][] = [
+    ['its node’s DPU is dead', {}, { reason: 'DPUNotReady', text: died }],
+    [
+      'the DPU was never seen to renew its lease',
+      { verdict: { ...DEAD, age: undefined } },
+      { reason: 'DPUNotReady', text: died.replace('62', '0') },
+    ],
+    ['the node is no DPU host', { isHost: false }, undefined],
+    ['the DPU is alive', { verdict: { ready: true, state: 'alive', age: 1 } }, undefined],
+    ['the DPU was not seen alive yet', { verdict: { ready: false, state: 'unproven', age: undefined } }, undefined],
+    ['its place is lost', { lost: ['a'] }, { reason: 'PlaceLost', text: placeLostText('n1') }],
+    ['the place of another is lost', { lost: ['b'], isHost: false }, undefined],
+    [
+      'the agent has refused it, whatever else is the matter',
+      { refusal: 'CPUs 1-2 are elsewhere', lost: ['a'] },
+      { reason: 'AllocationRefused', text: 'n1: CPUs 1-2 are elsewhere' },
+    ],
+  ];
+  for (const [what, scene, why] of CASES) {
+    it(`${what}: ${why?.reason ?? 'it can start'}`, () => assert.deepEqual(stuckOf(scene).whyOf(viewOf('a')), why));
+  }
+
+  it('needs no DPU on the host’s own network', () => {
+    const { whyOf, asked } = stuckOf({});
+    assert.deepEqual([whyOf(viewOf('a', { hostNetwork: true })), asked], [undefined, []]);
+  });
+
+  it('is taken as it is now, if it has not started yet', () => {
+    const newest = viewOf('a', { version: '7' });
+    const { stuck } = stuckOf({ starting: [viewOf('b'), newest] });
+    assert.deepEqual(stuck(viewOf('a')), { pod: newest, why: { reason: 'DPUNotReady', text: died } });
+    assert.equal(stuck(viewOf('c')), undefined, 'it has started');
+    const { node: _, ...nowhere } = viewOf('a');
+    assert.equal(stuck({ ...nowhere, node: undefined }), undefined);
+    assert.equal(stuckOf({ starting: [newest], isHost: false }).stuck(viewOf('a')), undefined, 'it can start');
+  });
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { answerPreempt } from '../../../scheduler-plugin/extender/preempt.ts';
+import { ArgsError } from '../../../scheduler-plugin/wire/args-error.ts';
+import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
+/** `c` has four CPUs of n1, `d` has the other ten. */
+const full = statusOf({ assignments: [owned('c', '1-2,9-10'), owned('d', '3-7,11-15')] });
+const victims = (...uids: string[]) => ({ Pods: uids.map((UID) => ({ UID })), NumPDBViolations: 0 });
+
+describe('nodes that are worth a preemption', () => {
+  const setUp = (fixture: ExtenderFixture = { nodes: { n1: full } }) => {
+    const under = extenderOf(fixture);
+    const answer = (body: object) =>
+      (
+        JSON.parse(answerPreempt(under.extender, 'refuse', Buffer.from(JSON.stringify(body))).toString()) as {
+          NodeNameToMetaVictims: object;
+        }
+      ).NodeNameToMetaVictims;
+    const kept = (pod: object, nodes: object) => answer({ Pod: pod, NodeNameToMetaVictims: nodes });
+    return { ...under, answer, kept };
+  };
+
+  it('are those where the pod fits once the victims are gone', () => {
+    const { kept } = setUp();
+    assert.deepEqual(kept(podOf('4'), { n1: victims('c') }), { n1: victims('c') });
+    assert.deepEqual(kept(podOf('6'), { n1: victims('c') }), {});
+    assert.deepEqual(kept(podOf('6'), { n1: victims('c', 'd') }), { n1: victims('c', 'd') });
+    assert.deepEqual(kept(podOf('4'), { n1: victims() }), {});
+  });
+
+  it('are all where nothing is predicted: unknown ones, those without a report, and pods without CPUs of their own', () => {
+    const odd = statusOf({ kubeletVersion: 'v1.99.0' });
+    const { kept } = setUp({ nodes: { n1: full, n2: undefined, n3: odd } });
+    const nodes = { n2: victims('x'), n3: victims('x'), elsewhere: victims('x') };
+    assert.deepEqual(kept(podOf('400'), { n1: victims('c'), ...nodes }), nodes);
+    assert.deepEqual(kept(podOf('500m'), { n1: victims('x') }), { n1: victims('x') });
+  });
+
+  it('are judged with the pods in flight there, unless those are the victims or the pod itself', () => {
+    const { kept, see } = setUp({ nodes: { n1: statusOf() } });
+    const bound = withUid(podOf('12'), 'in-flight');
+    see({ ...bound, spec: { ...bound.spec, nodeName: 'n1' } });
+    assert.deepEqual(kept(podOf('4'), { n1: victims('other') }), {});
+    assert.deepEqual(kept(podOf('4'), { n1: victims('in-flight') }), { n1: victims('in-flight') });
+    assert.deepEqual(kept(withUid(podOf('12'), 'in-flight'), { n1: victims() }), { n1: victims() });
+  });
+
+  it('have victims in either form, with the disruption budgets that they violate', () => {
+    const { answer } = setUp();
+    const whole = { n1: { Pods: [{ metadata: { uid: 'c' } }], NumPDBViolations: 2 }, x: {} };
+    assert.deepEqual(answer({ Pod: podOf('4'), NodeNameToVictims: whole }), {
+      n1: { Pods: [{ UID: 'c' }], NumPDBViolations: 2 },
+      x: { Pods: [], NumPDBViolations: 0 },
+    });
+    assert.deepEqual(
+      answer({ Pod: podOf('4'), NodeNameToMetaVictims: { x: {}, y: { ...victims('a'), NumPDBViolations: 3 } } }),
+      {
+        x: victims(),
+        y: { ...victims('a'), NumPDBViolations: 3 },
+      },
+    );
+    assert.deepEqual(answer({ Pod: podOf('4') }), {});
+  });
+
+  it('are none of a body that is empty or malformed, and of a replica that is not active', () => {
+    const { extender } = setUp();
+    const ask = (text: string, to = extender) => answerPreempt(to, 'refuse', Buffer.from(text));
+    assert.throws(() => ask(''), new ArgsError('the body is empty: expected ExtenderPreemptionArgs'));
+    assert.throws(() => ask('{"Pod":1}'), /the body is not ExtenderPreemptionArgs: Pod: /);
+    const standby = setUp({ active: () => false }).extender;
+    assert.throws(() => ask(JSON.stringify({ Pod: podOf('4') }), standby), /another replica is the active one/);
+  });
+});

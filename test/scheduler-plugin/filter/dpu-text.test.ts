@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import type { LeaseState } from '../../../model/lease/observer.ts';
+import { dpuRefusal } from '../../../scheduler-plugin/filter/dpu-text.ts';
+
+describe('why a node with a dead DPU is refused', () => {
+  const textOf = (state: LeaseState, age?: number) => dpuRefusal({ ready: false, state, age });
+
+  for (const [state, text] of [
+    ['unknown', 'DPU not ready: nothing known of it'],
+    ['unproven', 'DPU not ready: not seen alive yet'],
+    ['dead', 'DPU not ready: dead, never seen to renew its lease'],
+    ['alive', 'DPU not ready: not seen alive yet'],
+  ] as const) {
+    it(`${state}, without a renewal: ${text}`, () => {
+      const { kind, text: said } = textOf(state);
+      assert.deepEqual([kind, said], ['dpu', text]);
+    });
+  }
+
+  const AGES: readonly [number, number][] = [
+    [0, 0],
+    [0.9, 0],
+    [1, 1],
+    [1.9, 1],
+    [2, 2],
+    [4.9, 2],
+    [5, 5],
+    [59.9, 50],
+    [60, 60],
+    [119, 90],
+    [604_799, 86_400],
+    [10_000_000, 604_800],
+  ];
+  for (const [age, shown] of AGES) {
+    it(`after ${age} s it says ${shown} s`, () => {
+      assert.equal(textOf('dead', age).text, `DPU not ready: dead, last renewal ${shown} s ago`);
+    });
+  }
+});

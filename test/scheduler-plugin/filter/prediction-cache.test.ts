@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { createNeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { createPredictions } from '../../../scheduler-plugin/filter/prediction-cache.ts';
+import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const reader = createNeedsReader('all');
+const needsOf = (cpu: string, resources: readonly string[] = []) => reader.read(podOf(cpu, resources));
+const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
+const SINGLE = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
+
+/** Predictions on the nodes of a cluster, and on which of them one was made. */
+function predictionsOf(nodes: ExtenderFixture['nodes'], { gone = [] as string[] } = {}) {
+  const { state } = extenderOf({ ...(nodes && { nodes }) });
+  const { fleet } = state;
+  const made: string[] = [];
+  const host = fleet.host.bind(fleet);
+  fleet.host = (id) => {
+    made.push(fleet.names.nameOf(id) ?? '');
+    return host(id);
+  };
+  const assumed = new Map<string, PodNeeds[]>();
+  const judge = createPredictions(
+    fleet,
+    'refuse',
+    (id) => assumed.get(fleet.names.nameOf(id) ?? '') ?? [],
+    () => new Set(gone),
+  );
+  const ask = (needs: PodNeeds, node: string) => judge(needs, fleet.names.find(node));
+  const since = () => made.splice(0);
+  return { state, ask, since, assumed };
+}
+
+describe('predictions that are shared', () => {
+  it('equal nodes that are equally full are predicted once, for pods alike', () => {
+    const half = statusOf({ assignments: [owned('x', '1-3,9-11')] });
+    const { ask, since } = predictionsOf({ n1: statusOf(), n2: statusOf(), full: half });
+    for (const node of ['n1', 'n2', 'n1', 'full', 'full']) assert.ok(ask(needsOf('4'), node).fits);
+    assert.deepEqual(since(), ['n1', 'full']);
+    assert.ok(ask(needsOf('6'), 'n1').fits);
+    assert.ok(!ask(needsOf('14'), 'full').fits);
+    assert.ok(!ask(needsOf('14'), 'full').fits);
+    assert.deepEqual(since(), ['n1', 'full']);
+  });
+
+  it('a node of which nothing is reported is an error', () => {
+    const { ask } = predictionsOf({ n1: undefined });
+    assert.throws(() => ask(needsOf('4'), 'n1'), /node n1 has no report to predict from/);
+  });
+
+  it('nothing is shared for a node with pods in flight, by which the verdict is', () => {
+    const { ask, since, state, assumed } = predictionsOf({ n1: statusOf(), n2: statusOf() });
+    assert.ok(ask(needsOf('8'), 'n2').fits);
+    assumed.set('n1', [reader.read(withUid(podOf('8'), 'in-flight'))]);
+    state.fleet.setAssumed('n1', 1, 8);
+    assert.ok(!ask(needsOf('8'), 'n1').fits);
+    assert.ok(!ask(needsOf('8'), 'n1').fits);
+    assert.ok(ask(needsOf('8'), 'n2').fits);
+    assert.deepEqual(since(), ['n2', 'n1', 'n1']);
+    assumed.clear();
+    assert.ok(ask(needsOf('8'), 'n1').fits, 'those were the pod’s own');
+    state.fleet.setAssumed('n1', 0, 0);
+    since();
+    assert.ok(ask(needsOf('8'), 'n1').fits);
+    assert.deepEqual(since(), []);
+  });
+
+  it('nothing is shared where the report shows the pod itself', () => {
+    const shown = statusOf({ assignments: [owned('pod-uid', '1-2,9-10')] });
+    const { ask, since } = predictionsOf({ n1: shown, n2: shown });
+    const other = reader.read(withUid(podOf('4'), 'other'));
+    for (const needs of [needsOf('4'), needsOf('4'), other, other]) for (const node of ['n1', 'n2']) ask(needs, node);
+    assert.deepEqual(since(), ['n1', 'n2', 'n1', 'n2', 'n1']);
+  });
+
+  it('nothing is shared where pods are about to leave a node that aligns', () => {
+    const assignments = [owned('ended', '1-2,9-10')];
+    for (const [more, times] of [
+      [{}, 1],
+      [SINGLE, 3],
+    ] as const) {
+      const { ask, since } = predictionsOf({ n1: statusOf({ ...more, assignments }) }, { gone: ['ended'] });
+      for (let i = 0; i < 3; i++) assert.ok(ask(needsOf('4'), 'n1').fits);
+      assert.equal(since().length, times);
+    }
+    const stays = predictionsOf({ n1: statusOf({ ...SINGLE, assignments }) });
+    for (let i = 0; i < 3; i++) assert.ok(stays.ask(needsOf('4'), 'n1').fits);
+    assert.equal(stays.since().length, 1);
+  });
+
+  it('a refusal is by what the report shows, also of pods that are about to leave', () => {
+    const assignments = [owned('ended', '1-2,9-10')];
+    const verdict = (gone: string[]) =>
+      predictionsOf({ n1: statusOf({ ...SINGLE, assignments }) }, { gone }).ask(needsOf('14'), 'n1');
+    assert.ok(!verdict(['ended']).fits);
+    assert.deepEqual(verdict(['ended']), verdict([]));
+  });
+
+  it('sixteen kinds of pods are remembered; of more the oldest is predicted again', () => {
+    const { ask, since } = predictionsOf({ n1: statusOf() });
+    const kinds = Array.from({ length: 17 }, (_, i) => needsOf('2', [`physnet.plumbline.dev/net${i}`]));
+    for (const needs of kinds.slice(0, 16)) ask(needs, 'n1');
+    for (const needs of kinds.slice(0, 16)) ask(needs, 'n1');
+    assert.equal(since().length, 16);
+    ask(kinds[16]!, 'n1');
+    ask(kinds[1]!, 'n1');
+    assert.equal(since().length, 1, 'the second is still there');
+    ask(kinds[0]!, 'n1');
+    assert.equal(since().length, 1);
+  });
+
+  it('1,024 loads of a kind are remembered; of more the oldest is predicted again', () => {
+    const { ask, since, state } = predictionsOf({ n1: statusOf() });
+    const load = state.fleet.load.bind(state.fleet);
+    let name = '';
+    state.fleet.load = (id) => name + load(id);
+    const askBy = (text: string) => {
+      name = text;
+      ask(needsOf('4'), 'n1');
+    };
+    for (let i = 0; i < 1024; i++) askBy(`${i} `);
+    askBy('0 ');
+    assert.equal(since().length, 1024);
+    askBy('1024 ');
+    askBy('1 ');
+    assert.equal(since().length, 1);
+    askBy('0 ');
+    assert.equal(since().length, 1);
+  });
+});

@@ -1,0 +1,323 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
+import { DPU_HOST_LABEL, PAUSED_START_ANNOTATION, RECHECK_ANNOTATION } from '../../../model/names.ts';
+import { createRegistry } from '../../../runtime/metrics.ts';
+import { createDecisions } from '../../../scheduler-plugin/filter/decisions.ts';
+import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
+import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
+import { createDecider, type Decider } from '../../../scheduler-plugin/wiring/decider.ts';
+import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
+import { eventually } from '../../support/eventually.ts';
+import { silent } from '../../support/logger.ts';
+import { podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const NODES = '/api/v1/nodes';
+const PODS = '/api/v1/namespaces/default/pods';
+const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
+const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
+const MERGE = 'application/merge-patch+json';
+const UNSCHEDULABLE = {
+  phase: 'Pending',
+  conditions: [
+    {
+      type: 'PodScheduled',
+      status: 'False',
+      reason: 'Unschedulable',
+      message: '0/1 nodes are available: 1 DPU not ready.',
+    },
+  ],
+};
+
+interface Metadata {
+  readonly name: string;
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+interface Item {
+  readonly metadata: Metadata;
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
+describe('the parts of the extender, put together', () => {
+  let api: ApiFixture;
+  let decider: Decider;
+  let running: Promise<unknown>;
+  let ending: AbortController;
+  const events: string[] = [];
+  const state = { active: true };
+  const clock = { now: 100 };
+  const metrics = createExtenderMetrics(createRegistry());
+
+  beforeEach(async () => {
+    api = await startApi();
+    ending = new AbortController();
+    events.length = 0;
+    state.active = true;
+    await api.client.create('/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: 'ovn-kubernetes' },
+    });
+  });
+  afterEach(async () => {
+    decider.stop();
+    ending.abort();
+    await running;
+    await api.stop();
+  });
+
+  const start = async (...flags: string[]) => {
+    decider = createDecider({
+      config: parseSchedulerPluginConfig(flags),
+      client: api.client,
+      events: {
+        record: ({ kind, name }, { reason }) => void events.push(`${kind} ${name} ${reason}`),
+        flush: async () => {},
+      },
+      decisions: createDecisions(() => 0),
+      metrics,
+      isActive: () => state.active,
+      mayAnswer: () => true,
+      log: silent,
+      now: () => clock.now,
+    });
+    running = Promise.all([decider.cluster.run(ending.signal), decider.masks.run(ending.signal)]);
+    await eventually(() => decider.cluster.missing === undefined, 'all to have come in');
+  };
+  const addNode = async (name: string, labels: object = {}, cpu = '16') => {
+    const metadata = { name, labels: { 'kubernetes.io/arch': 'amd64', ...labels } };
+    await api.client.create(NODES, { apiVersion: 'v1', kind: 'Node', metadata, status: { capacity: { cpu } } });
+    const { apiVersion, kind } = NODE_TOPOLOGY_API;
+    await api.client.create(REPORTS, { apiVersion, kind, metadata: { name } });
+    await api.client.patch(`${REPORTS}/${name}/status`, MERGE, { status: statusOf() });
+  };
+  const addPod = async (name: string, spec: object = {}, status?: object) => {
+    const pod = { apiVersion: 'v1', kind: 'Pod', ...withUid(podOf('4'), name) };
+    await api.client.create(PODS, { ...pod, metadata: { name, namespace: 'default' }, spec: { ...pod.spec, ...spec } });
+    if (status !== undefined) await api.client.patch(`${PODS}/${name}/status`, MERGE, { status });
+  };
+  const lease = (name: string, renewTime: string) => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: `ovn-dpu-${name}` },
+    spec: { holderIdentity: 'dpu', renewTime, leaseDurationSeconds: 40 },
+  });
+  const renew = (name: string, second: number) =>
+    api.client.patch(`${LEASES}/ovn-dpu-${name}`, MERGE, {
+      spec: { renewTime: `2026-11-01T10:00:${String(second).padStart(2, '0')}.000000Z` },
+    });
+  const node = async (name: string) => (await api.client.get(`${NODES}/${name}`)) as Item;
+  const ready = async (name: string) =>
+    (await node(name)).status?.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
+  /** No kubelet ends the pods here: one that is evicted is being deleted. */
+  const stays = async (pod: string) =>
+    ((await api.client.get(`${PODS}/${pod}`)) as Item).metadata.deletionTimestamp === undefined;
+  const fits = (name: string, cpu = '4') => decider.extender.wouldFit(decider.extender.needsOf(podOf(cpu)), name);
+  const count = async (counter: { get(): Promise<{ values: { value: number; labels: object }[] }> }) =>
+    (await counter.get()).values.map(({ value, labels }) => [...Object.values(labels), value].join(' '));
+
+  it('a DPU that dies: the condition says so, pods that have not started are evicted, and the node takes no more', async () => {
+    await addNode('n1', { [DPU_HOST_LABEL]: '' });
+    await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
+    await start();
+    await renew('n1', 1);
+    await eventually(async () => (await ready('n1')) === 'True', 'the DPU to be alive');
+    assert.equal(fits('n1'), true);
+    await addPod('starts', { nodeName: 'n1' });
+    await addPod('runs', { nodeName: 'n1' }, { phase: 'Running' });
+    await eventually(() => decider.cluster.pods.size === 2, 'the pods');
+    clock.now += 41;
+    await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec: { holderIdentity: 'other' } });
+    await eventually(async () => (await ready('n1')) === 'False', 'the DPU to be dead');
+    assert.equal(fits('n1'), false);
+    await eventually(async () => !(await stays('starts')), 'the eviction');
+    assert.ok(await stays('runs'));
+    assert.deepEqual(events, ['Pod starts EvictedBeforeStart']);
+    assert.deepEqual(await count(metrics.evictions), ['evicted 1']);
+    await renew('n1', 2);
+    await eventually(async () => (await ready('n1')) === 'True', 'the DPU to be alive again');
+    assert.equal(fits('n1'), true);
+  });
+
+  it('a pod that comes to a node whose DPU is dead is evicted too; one on another node is not', async () => {
+    await addNode('n1', { [DPU_HOST_LABEL]: '' });
+    await addNode('n2');
+    for (const name of ['n1', 'n2']) await api.client.create(LEASES, lease(name, '2026-11-01T10:00:00.000000Z'));
+    await start();
+    clock.now += 41;
+    for (const name of ['n1', 'n2'])
+      await api.client.patch(`${LEASES}/ovn-dpu-${name}`, MERGE, { spec: { holderIdentity: 'other' } });
+    await eventually(async () => (await ready('n1')) === 'False', 'the DPU to be dead');
+    await addPod('elsewhere', { nodeName: 'n2' });
+    await addPod('late', { nodeName: 'n1' });
+    await eventually(async () => !(await stays('late')), 'the eviction');
+    assert.ok(await stays('elsewhere'));
+    assert.deepEqual(events, ['Pod late EvictedBeforeStart']);
+  });
+
+  it('a node whose lease and label go has no condition and takes pods again', async () => {
+    await addNode('n1', { [DPU_HOST_LABEL]: '' });
+    await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
+    await start('--eviction', 'hold');
+    clock.now += 41;
+    await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec: { holderIdentity: 'other' } });
+    await eventually(async () => (await ready('n1')) === 'False', 'the DPU to be dead');
+    await api.client.delete(`${LEASES}/ovn-dpu-n1`);
+    await api.client.patch(`${NODES}/n1`, MERGE, { metadata: { labels: { [DPU_HOST_LABEL]: null } } });
+    await eventually(async () => (await ready('n1')) === undefined, 'the condition to go');
+    await eventually(() => fits('n1'), 'the node to take pods');
+  });
+
+  it('a health check that its host turns off takes the condition away', async () => {
+    await addNode('n1', { [DPU_HOST_LABEL]: '' });
+    await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
+    await start('--eviction', 'hold');
+    clock.now += 41;
+    await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec: { holderIdentity: 'other' } });
+    await eventually(async () => (await ready('n1')) === 'False', 'the DPU to be dead');
+    assert.equal(fits('n1'), false);
+    await api.client.patch(`${LEASES}/ovn-dpu-n1`, MERGE, { spec: { holderIdentity: '' } });
+    await eventually(async () => (await ready('n1')) === undefined, 'the condition to go');
+    assert.equal(fits('n1'), true);
+  });
+
+  for (const [policy, renewals] of [
+    ['own', 1],
+    ['observe', 5],
+  ] as const) {
+    it(`with --dpu-lease ${policy} a DPU is alive after ${renewals} renewals in a row`, async () => {
+      await addNode('n1', { [DPU_HOST_LABEL]: '' });
+      await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
+      await start('--dpu-lease', policy);
+      assert.equal(await count(metrics.rechecks).then(() => fits('n1')), false);
+      for (let i = 1; i <= renewals; i++) {
+        assert.equal(fits('n1'), false, `after ${i - 1}`);
+        clock.now += 5;
+        await renew('n1', i);
+        // Another object of the same watch, so that the renewal has come.
+        await api.client.create(LEASES, lease(`after-${i}`, '2026-11-01T10:00:00.000000Z'));
+        await eventually(() => decider.extender.state.fleet.names.find(`after-${i}`) >= 0, 'the renewal');
+      }
+      assert.equal(fits('n1'), true);
+    });
+  }
+
+  it('a pod that waits is looked at again when its node turns good, by one annotation, and counted', async () => {
+    await addNode('n1');
+    await api.client.patch(`${REPORTS}/n1/status`, MERGE, {
+      status: { assignments: [{ podUID: 'x', container: 'c', cpus: '1-7,9-15' }] },
+    });
+    await start();
+    await eventually(() => !fits('n1'), 'the report');
+    const before = Number((await count(metrics.rechecks))[0]);
+    decider.recheck.waits('a', decider.extender.needsOf(podOf('4')));
+    assert.equal(decider.recheck.waiting, 1);
+    await api.client.patch(`${REPORTS}/n1/status`, MERGE, { status: { assignments: [] } });
+    // Its clock stands still: what is gathered is written once the timer has fired.
+    await eventually(
+      async () => (await node('n1')).metadata.annotations?.[RECHECK_ANNOTATION] !== undefined,
+      'the annotation',
+    );
+    assert.deepEqual(await count(metrics.rechecks), [`${before + 1}`]);
+    await addPod('a-pod', { nodeName: 'n1' });
+    decider.recheck.waits('b', decider.extender.needsOf(podOf('4')));
+    assert.equal(decider.recheck.waiting, 2);
+    const made = (await api.client.get(`${PODS}/a-pod`)) as { metadata: { uid: string } };
+    decider.recheck.waits(made.metadata.uid, decider.extender.needsOf(podOf('4')));
+    await api.client.delete(`${PODS}/a-pod`);
+    await eventually(() => decider.recheck.waiting === 2, 'the pod that is gone to wait no more');
+  });
+
+  it('a reservation that ends is counted by how it ended', async () => {
+    await start();
+    const needs = decider.extender.needsOf(podOf('4'));
+    const places = new Map([['n1', { cpus: undefined, score: 0 }]]);
+    decider.state.reservations.reserve({ uid: 'a', pod: needs, places, version: '1', expires: clock.now + 60 });
+    clock.now += 60;
+    decider.state.reservations.expire(clock.now);
+    assert.deepEqual(await count(metrics.reservationEnds), ['expired 1']);
+  });
+
+  it('an owner whose pods are refused in a burst has an Event', async () => {
+    await addNode('n1');
+    await start();
+    const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true }];
+    for (const name of ['a', 'b', 'c']) {
+      const pod = { apiVersion: 'v1', kind: 'Pod', ...podOf('4') };
+      await api.client.create(PODS, {
+        ...pod,
+        metadata: { name, namespace: 'default', ownerReferences },
+        spec: { ...pod.spec, nodeName: 'n1' },
+      });
+      await api.client.patch(`${PODS}/${name}/status`, MERGE, {
+        status: { phase: 'Failed', reason: 'SMTAlignmentError' },
+      });
+    }
+    await eventually(() => events.includes('ReplicaSet web PlacementHeldBack'), 'the Event');
+  });
+
+  it('what another replica has left undone is done by the one that becomes active, not before', async () => {
+    state.active = false;
+    await addNode('n1');
+    await addNode('odd', {}, '8');
+    await addNode('dead', { [DPU_HOST_LABEL]: '' });
+    await api.client.create(LEASES, lease('dead', '2026-11-01T10:00:00.000000Z'));
+    await api.client.create(VMIS, {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachineInstance',
+      metadata: { name: 'vm', annotations: { [PAUSED_START_ANNOTATION]: 'waiting' } },
+      spec: { domain: { cpu: { cores: 2 }, devices: {} } },
+      status: {
+        phase: 'Running',
+        nodeName: 'n1',
+        conditions: [
+          { type: 'Paused', status: 'True', reason: 'PausedByUser', lastTransitionTime: '2026-11-01T10:00:00Z' },
+        ],
+      },
+    });
+    await start();
+    clock.now += 41;
+    await api.client.patch(`${LEASES}/ovn-dpu-dead`, MERGE, { spec: { holderIdentity: 'other' } });
+    await addPod('stuck', { nodeName: 'dead' });
+    await addPod('waits', {}, UNSCHEDULABLE);
+    await eventually(() => decider.cluster.pods.size === 2 && !fits('dead'), 'the pods and the DPU');
+    const labels = async () => (await node('n1')).metadata.labels?.['plumbline.dev/threads-per-core'];
+    const record = async () =>
+      ((await api.client.get(`${VMIS}/vm`)) as Item).metadata.annotations?.[PAUSED_START_ANNOTATION];
+    assert.deepEqual(
+      [events, await labels(), await record(), await ready('dead')],
+      [[], undefined, 'waiting', undefined],
+    );
+    assert.equal(decider.recheck.waiting, 0);
+    assert.ok(await stays('stuck'));
+    state.active = true;
+    decider.becameActive();
+    assert.deepEqual([decider.recheck.waiting, events[0]], [1, 'Node odd ReportQuarantined']);
+    await eventually(async () => (await labels()) === '2', 'the labels');
+    await eventually(async () => (await record())?.startsWith('paused') === true, 'the record of the pause');
+    await eventually(async () => (await ready('dead')) === 'False', 'the condition');
+    await eventually(async () => !(await stays('stuck')), 'the eviction');
+    const touched = async () => {
+      const found = await Promise.all(['n1', 'odd', 'dead'].map(node));
+      return found.filter(({ metadata }) => metadata.annotations?.[RECHECK_ANNOTATION] !== undefined).length;
+    };
+    await eventually(async () => (await touched()) > 0, 'the recheck');
+  });
+
+  it('waits for nothing once it is stopped', async () => {
+    await addNode('n1', { [DPU_HOST_LABEL]: '' });
+    await start();
+    decider.stop();
+    const timers = mock.method(globalThis, 'setTimeout');
+    try {
+      decider.recheck.waits('a', decider.extender.needsOf(podOf('4')));
+      decider.recheck.improved('n1');
+      assert.equal(timers.mock.callCount(), 0);
+    } finally {
+      timers.mock.restore();
+    }
+  });
+});
