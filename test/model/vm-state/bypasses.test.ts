@@ -22,6 +22,9 @@ const bypasses = (one: StatePod, facts: Partial<VmFacts> = {}) =>
 /** Requests and limits in hundredths of a CPU: none of its own. */
 const shared = { containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }] };
 
+const amounts = { cpu: '3', memory: '1Gi' };
+const odd = (name: string) => ({ name, resources: { requests: amounts, limits: amounts } });
+
 describe('what shows that the webhook never saw a launcher', () => {
   const missed = (what: string) => [{ reason: 'WebhookMissed', text: UNSEEN + what, remedies: [AGAIN] }];
   const undecided = (what: string) => [{ reason: 'NotDecided', text: UNSEEN + what, remedies: [AGAIN] }];
@@ -40,6 +43,11 @@ describe('what shows that the webhook never saw a launcher', () => {
       missed('compute asks for 3 CPUs, no whole cores'),
     ],
     [
+      'the first container that is odd is named',
+      pod({ annotations: ANNOTATED, spec: { containers: ['compute', 'log'].map(odd) } }),
+      missed('compute asks for 3 CPUs, no whole cores'),
+    ],
+    [
       'it was decided, and is odd all the same',
       pod({ annotations: { ...ANNOTATED, ...DECIDED }, cpus: '3' }),
       missed('compute asks for 3 CPUs, no whole cores'),
@@ -54,12 +62,7 @@ describe('what shows that the webhook never saw a launcher', () => {
       pod({
         annotations: { ...ANNOTATED, ...DECIDED },
         spec: {
-          initContainers: [
-            {
-              name: 'init',
-              resources: { requests: { cpu: '3', memory: '1Gi' }, limits: { cpu: '3', memory: '1Gi' } },
-            },
-          ],
+          initContainers: [odd('init')],
         },
       }),
       [],

@@ -86,6 +86,7 @@ describe('a VM without a launcher', () => {
       ['exceeded quota: cpus', 'QuotaExceeded', QUOTA],
       ['maximum cpu usage per Container is 4', 'LimitRangeExceeded', LIMITS],
       ['denied by the LimitRange', 'LimitRangeExceeded', LIMITS],
+      ['exceeded quota: maximum cpu usage per namespace', 'QuotaExceeded', QUOTA],
       [
         'failed calling webhook "policy.example.com": EOF',
         'LauncherDenied',
@@ -121,6 +122,7 @@ describe('a VM without a launcher', () => {
       ['twice', { ...ON, failures: 2 }, 'n1', `the kubelet of n1 ${WHY} (2 times in a row), and starts another`],
       ['now', { ...ON, retryIn: 0 }, 'n1', `the kubelet of n1 ${WHY}, and starts another`],
       ['soon', { ...ON, retryIn: 0.2 }, 'n1', `the kubelet of n1 ${WHY}, and starts another in 1 s`],
+      ['of an instance without a VM', undefined, 'n1', `the kubelet of n1 ${WHY}, and starts another`],
       ['on an unknown node', ON, undefined, `the kubelet ${WHY}, and starts another`],
     ] as const) {
       it(`the text says how often and when it starts again: ${title}`, () =>

@@ -146,6 +146,7 @@ describe('what would help a pod to a node', () => {
     ['a network that no node has', [NETWORK], [CHECK_NETWORK]],
     ['a network counts for more than the selector', [UNSELECTED, NETWORK], [CHECK_NETWORK]],
     ['the selector', [UNSELECTED], [SELECT]],
+    ['the first of two groups', [UNSELECTED, { ...UNSELECTED, text: 'n2 has no label y' }], [SELECT]],
     ['a node that fits needs nothing', [NETWORK, group('fits')], []],
     ['what helps on a node counts for more', [NETWORK, group('cordoned')], advice([group('cordoned')])],
   ] as const) {

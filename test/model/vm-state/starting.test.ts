@@ -138,4 +138,15 @@ describe('a pod that is on a node and has not started', () => {
         ],
       },
     ));
+
+  it('of several containers the first counts; a pod without a name is called as its VM', () => {
+    const refusals = ['CPUs 1-2', 'CPUs 3-4'].map((cpus) => waiting('CreateContainerError', `${PRE_START}${cpus}`));
+    assert.equal(starting({}, { containerStatuses: refusals }).text, 'the agent on n1 refused its CPUs: CPUs 1-2');
+    const pod = launcher({ spec: { nodeName: 'n1' } });
+    const { name: _, ...metadata } = pod.metadata;
+    const facts = { ...VM, node: { ...NODE, refusedStart: 'CPUs 1-2' }, events: { cannotStart: 'held' } };
+    assert.deepEqual(shown(startingPod(facts, { ...pod, metadata })).remedies, [
+      DELETE.replace('virt-launcher-fw-abcde', 'fw'),
+    ]);
+  });
 });
