@@ -92,7 +92,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const preference = preferenceOf({ pod, cpus, networks, spansCells });
   const hints = preference !== undefined && isIgnoredByScheduler(pod, settings, facts.scheduler) ? [preference] : [];
-  const preferences = exclusive ? networks.preferred.map(nearResource) : [];
+  const preferences = networks.preferred.map(nearResource);
   const outdated = preferences.filter((one) => !hints.includes(one) && requests(pod, bearer, one));
   const resources = exclusive ? [...cpus.own, ...networks.resources, ...hints] : [];
   const { candidates, nodeKinds: reported } = cluster;

@@ -32,16 +32,15 @@ export function ioThreadPins({
   const cells = launcherCells(host);
   const answers = new Map<string, readonly number[]>();
   for (const threads of GUEST_THREADS) {
-    for (const strict of [false, true]) {
-      const guest = { sockets: 1, cores: vcpus.length / threads, threads };
-      if (!Number.isInteger(guest.cores)) continue;
-      try {
-        const pins = launcherPins({ cpuset: container, cells, guest, strict, ioThreads, emulator: emulator.size });
-        const isSeen = areEqual(pins.vcpus, vcpus) && pins.emulator.every((cpu) => emulator.has(cpu));
-        if (isSeen) answers.set(pins.ioThreads.join(), pins.ioThreads);
-      } catch (error) {
-        if (!(error instanceof LauncherPinError)) throw error;
-      }
+    const guest = { sockets: 1, cores: vcpus.length / threads, threads };
+    if (!Number.isInteger(guest.cores)) continue;
+    try {
+      // A strict guest that is placed at all is placed in the same way.
+      const pins = launcherPins({ cpuset: container, cells, guest, strict: false, ioThreads, emulator: emulator.size });
+      const isSeen = areEqual(pins.vcpus, vcpus) && pins.emulator.every((cpu) => emulator.has(cpu));
+      if (isSeen) answers.set(pins.ioThreads.join(), pins.ioThreads);
+    } catch (error) {
+      if (!(error instanceof LauncherPinError)) throw error;
     }
   }
   return answers.size === 1 ? [...answers.values()][0] : undefined;
@@ -52,7 +51,7 @@ export function ioThreadPins({
  */
 export function launcherCells({ cells, cores }: Host): LauncherCells {
   const siblings = new Map(cores.flatMap((core) => [...core].map((cpu) => [cpu, core.toArray()] as const)));
-  return cells.map(({ cpus }) => [...cpus].map((cpu) => ({ cpu, siblings: siblings.get(cpu) ?? [cpu] })));
+  return cells.map(({ cpus }) => [...cpus].map((cpu) => ({ cpu, siblings: siblings.get(cpu)! })));
 }
 
 function areEqual(a: readonly number[], b: readonly number[]): boolean {

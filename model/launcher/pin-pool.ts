@@ -65,7 +65,10 @@ function takeFull(cell: CellPool, count: number, threads: number): number[] | un
   const core = cell.full[0];
   if (core === undefined) return undefined;
   const taken = core.splice(0, count);
-  if (core.length < threads) cell.fragments.push(...(cell.full.shift() ?? []));
+  if (core.length < threads) {
+    cell.full.shift();
+    cell.fragments.push(...core);
+  }
   return taken;
 }
 

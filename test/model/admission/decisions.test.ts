@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { decide } from '../../../model/admission/decide.ts';
+import type { Decision } from '../../../model/admission/decision.ts';
+import type { LauncherFacts, PodFacts } from '../../../model/admission/facts.ts';
+import {
+  CPU_MASK_ANNOTATION,
+  DECISION_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+  PLACEMENT_ANNOTATION,
+} from '../../../model/names.ts';
+import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
+import { ALIGNED, ANNOTATED, CPU, cluster, container, found, kind, launcher, ordinary } from './facts.ts';
+
+const EAST = 'physnet.plumbline.dev/east';
+const NEAR = 'near.plumbline.dev/east';
+const PLACED = 'plumbline.dev/placed';
+const OURS = { schedulerName: 'plumbline-scheduler', away: undefined };
+const SHARED_CPU = { ...CPU, dedicatedCpuPlacement: false };
+/** One node kind that gives whole cores only, one that gives threads. */
+const MIXED = cluster([kind(2), { ...kind(2), fullPcpusOnly: false }]);
+
+function changed(facts: PodFacts): Extract<Decision, { outcome: 'changed' }> {
+  const decision = decide(facts);
+  assert.ok(decision.outcome === 'changed', JSON.stringify(decision));
+  return decision;
+}
+
+describe('the whole decision about a pod', () => {
+  it('a launcher that is padded', () => {
+    const text = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
+    assert.deepEqual(decide(launcher()), {
+      outcome: 'changed',
+      text,
+      changes: {
+        containers: [{ list: 'containers', index: 0, cpus: 10, resources: [], dropped: [] }],
+        annotations: { [DECISION_ANNOTATION]: text, [PLACEMENT_ANNOTATION]: undefined },
+        nodes: undefined,
+        scheduler: undefined,
+      },
+      done: [
+        {
+          reason: 'PaddedToWholeCores',
+          message:
+            "Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace count 10",
+        },
+      ],
+      findings: [],
+    });
+  });
+
+  it('an ordinary pod on a network: no Event records it, as it has no VMI', () => {
+    const annotations = { ...ALIGNED, [NETWORKS_ANNOTATION]: 'east' };
+    const facts = ordinary({ annotations, containers: [container('a', '3'), container('b', '2')] });
+    const decision = changed({ ...facts, scheduler: OURS });
+    assert.deepEqual(decision.changes.containers, [
+      { list: 'containers', index: 0, cpus: 4, resources: [PLACED, EAST], dropped: [] },
+      { list: 'containers', index: 1, cpus: undefined, resources: [], dropped: [] },
+    ]);
+    assert.deepEqual([decision.done, decision.findings, decision.changes.scheduler], [[], [], 'plumbline-scheduler']);
+    assert.deepEqual(JSON.parse(decision.text ?? ''), {
+      cpus: { a: 4, b: 2 },
+      padding: 0,
+      threadsPerCore: 2,
+      networks: [{ interface: 'net1', network: 'ns/east', on: 'physnet east' }],
+      resources: [PLACED, EAST],
+    });
+  });
+
+  it('an ordinary pod without CPUs of its own has no decision; a launcher has', () => {
+    const left = changed(ordinary({ containers: [container('a', '500m')] }));
+    assert.deepEqual(
+      [left.text, left.changes.annotations],
+      [undefined, { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined }],
+    );
+    const shared = launcher({ annotations: {}, containers: [container('compute', '500m')] });
+    const seen = changed({ ...shared, owner: found(cluster(), SHARED_CPU) });
+    assert.deepEqual([seen.text, seen.changes.containers[0]?.resources], ['{"padding":0}', []]);
+  });
+
+  it('keeps a pod from nodes only where Plumbline answers for its CPUs', () => {
+    const nodeKinds = [kind(4)];
+    const candidates = [{ ...kind(2), fullPcpusOnly: false }];
+    const owner = found({ ...cluster(candidates), nodeKinds });
+    const nodes = [
+      { key: 'plumbline.dev/threads-per-core', operator: 'NotIn', values: ['4'] },
+      { key: 'plumbline.dev/full-pcpus-only', operator: 'NotIn', values: ['true'] },
+    ];
+    assert.deepEqual(changed(launcher({}, { owner })).changes.nodes, nodes);
+    const settings = { ...launcher().settings, gate: false };
+    assert.equal(changed(launcher({}, { owner, settings })).changes.nodes, undefined);
+    assert.deepEqual(
+      changed(ordinary({}, { cluster: { ...cluster(candidates), nodeKinds } })).changes.nodes,
+      undefined,
+    );
+    const six = ordinary({ containers: [container('a', '6')] }, { cluster: { ...cluster(candidates), nodeKinds } });
+    assert.deepEqual(changed(six).changes.nodes, nodes);
+  });
+
+  it('takes back a hint of an earlier pass, from the container that has it and from no other', () => {
+    const annotations = {
+      ...ALIGNED,
+      [NETWORKS_ANNOTATION]: 'east',
+      [NUMA_AFFINITY_ANNOTATION]: '{"east":"preferred"}',
+    };
+    const limits = { [NEAR]: '1' };
+    const containers = [container('a', '2', '2', limits), container('b', '2')];
+    // Two containers with CPUs of their own: no hint any more.
+    const two = changed(ordinary({ annotations, containers }, { scheduler: OURS }));
+    assert.deepEqual(
+      two.changes.containers.map(({ resources, dropped }) => [resources, dropped]),
+      [
+        [[PLACED], [NEAR]],
+        [[], []],
+      ],
+    );
+    const one = changed(ordinary({ annotations, containers: [containers[0]!] }, { scheduler: OURS }));
+    assert.deepEqual(
+      one.changes.containers.map(({ resources, dropped }) => [resources, dropped]),
+      [[[PLACED, NEAR], []]],
+    );
+    const never = changed(ordinary({ annotations, containers: [container('a', '2'), container('b', '2')] }));
+    assert.deepEqual(
+      never.changes.containers.map(({ dropped }) => dropped),
+      [[], []],
+    );
+  });
+});
+
+describe('a launcher that is admitted unchanged', () => {
+  const gone = (facts: Partial<LauncherFacts>, annotations: Record<string, string> = ANNOTATED) =>
+    decide(launcher({ annotations }, facts));
+  const LEFT = ', so the webhook leaves this launcher unchanged';
+  const warning = (message: string) => ({
+    outcome: 'unchanged',
+    findings: [{ severity: 'warning', code: 'vmi-gone', message: message + LEFT }],
+  });
+
+  it('says why to an owner that asked for something, and nothing to others', () => {
+    const name = 'VirtualMachineInstance ns/vm';
+    assert.deepEqual(gone({ owner: { kind: 'absent' } }), warning(`${name} does not exist`));
+    assert.deepEqual(
+      gone({ owner: { kind: 'replaced', uid: 'u2' } }),
+      warning(`${name} was re-created (uid u2, this launcher belongs to u1)`),
+    );
+    assert.deepEqual(gone({ owner: { kind: 'absent' } }, {}), { outcome: 'unchanged', findings: [] });
+    const { pod } = launcher();
+    assert.deepEqual(decide({ kind: 'other', pod }), { outcome: 'unchanged', findings: [] });
+  });
+});
+
+describe('a pod that is refused at once', () => {
+  for (const [what, facts, code, reason, finding] of [
+    ['no pod', { kind: 'unreadable', why: 'no Pod' }, 400, 'no Pod', 'no-pod'],
+    [
+      'a VMI that cannot be read',
+      launcher({}, { owner: { kind: 'unreadable', why: 'timeout' } }),
+      503,
+      'VirtualMachineInstance ns/vm could not be read (timeout); try again',
+      'vmi-unreadable',
+    ],
+    [
+      'a launcher that cannot be read',
+      launcher({}, { owner: { kind: 'malformed', why: 'bad' } }),
+      400,
+      'bad',
+      'malformed',
+    ],
+    [
+      'a device',
+      { kind: 'other', pod: ordinary({ annotations: { [DECISION_ANNOTATION]: '{}' } }).pod },
+      403,
+      `the pod has the annotation ${DECISION_ANNOTATION}, which only Plumbline may set; remove it`,
+      'reserved',
+    ],
+  ] as const) {
+    it(what, () =>
+      assert.deepEqual(decide(facts), {
+        outcome: 'refused',
+        code,
+        reason,
+        text: undefined,
+        done: [],
+        findings: [{ severity: 'error', code: finding, message: reason, status: code }],
+      }),
+    );
+  }
+
+  it('a mistake of the program is no refusal', () =>
+    assert.throws(() => decide({ kind: 'ordinary' } as PodFacts), TypeError));
+});
+
+describe('a launcher with a CPU mask', () => {
+  const masked = (mask: string, cpu: string, limit: string, more: Partial<LauncherFacts> = {}) => {
+    const facts = launcher({
+      annotations: { [CPU_MASK_ANNOTATION]: mask },
+      containers: [container('compute', cpu, limit)],
+    });
+    const decision = decide({ ...facts, owner: found(MIXED, { cores: 2 }), ...more });
+    return decision.findings.map(({ severity, code, message }) => `${severity} ${code}: ${message}`);
+  };
+
+  it('is admitted on shared CPUs', () => assert.deepEqual(masked('1:2', '200m', '1'), []));
+
+  it('is refused where the mask is for another number of vCPUs, unless they may be plugged in', () => {
+    const refusal = masked('1:2:3', '200m', '1');
+    assert.equal(refusal.length, 1);
+    assert.match(refusal[0]!, /^error cpu-mask: annotation plumbline\.dev\/cpu-mask: /);
+    assert.deepEqual(masked('1:2:3', '200m', '1', { purpose: 'migration-target' }), []);
+    assert.equal(masked('1:2:3', '200m', '1', { purpose: 'provisioning' }).length, 1);
+  });
+
+  it('is refused where the kubelet would give it CPUs of its own', () => {
+    const refusal = masked('1:2', '2', '2');
+    assert.equal(refusal.length, 1);
+    assert.match(refusal[0]!, /^error cpu-mask: .* are equal and whole CPUs/);
+    // The first of the two faults is enough.
+    assert.equal(masked('1:2:3', '2', '2').length, 1);
+    assert.doesNotMatch(masked('1:2:3', '2', '2')[0]!, /whole CPUs/);
+  });
+});

@@ -1,0 +1,622 @@
+import assert from 'node:assert/strict';
+import * as z from 'zod';
+import { issuesText, refused } from '../../../model/admission/answer.ts';
+import { ASKING, hasAsked } from '../../../model/admission/asking.ts';
+import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus } from '../../../model/admission/cpus.ts';
+import { decidedOf, paddingOf } from '../../../model/admission/decided.ts';
+import { doneTo } from '../../../model/admission/done.ts';
+import type { Settings } from '../../../model/admission/facts.ts';
+import { doubtfulNetworks, networksOf } from '../../../model/admission/networks.ts';
+import { isIgnoredByScheduler, preferenceOf } from '../../../model/admission/preference.ts';
+import { reachFindings } from '../../../model/admission/reach.ts';
+import { forbiddenUse, reservedRequest } from '../../../model/admission/reserved.ts';
+import { resizeRefusal } from '../../../model/admission/resize.ts';
+import { schedulerOf, schedulerWarnings, schedulingOf } from '../../../model/admission/scheduling.ts';
+import { decisionText, inWords, placementText } from '../../../model/admission/texts.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import type { PodShape } from '../../../model/launcher/shapes.ts';
+import { DECISION_ANNOTATION, NUMA_AFFINITY_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
+import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
+import { nadFacts } from '../../../model/networks/nad.ts';
+import { ANNOTATED, CPU, cluster, container, kind, launcher, ordinary } from './facts.ts';
+
+const SETTINGS: Settings = { gate: true, policy: 'annotated', oversized: 'refuse', preferredHints: true };
+const EAST = 'physnet.plumbline.dev/east';
+const NEAR = 'near.plumbline.dev/east';
+const PLACED = 'plumbline.dev/placed';
+
+describe('an answer that refuses', () => {
+  it('has warnings only where there are some', () => {
+    assert.deepEqual(refused(400, 'no'), { allowed: false, code: 400, message: 'plumbline: no' });
+    assert.deepEqual(refused(422, 'no', ['w']), {
+      allowed: false,
+      code: 422,
+      message: 'plumbline: no',
+      warnings: ['w'],
+    });
+    assert.equal(refused(400, 'x'.repeat(2000)).message.length, 1024);
+  });
+
+  it('names the first three places where a value does not fit, each cut', () => {
+    const text = (schema: z.ZodType, value: unknown) => {
+      const { error } = schema.safeParse(value);
+      assert.ok(error);
+      return issuesText(error);
+    };
+    const number = 'Invalid input: expected number, received string';
+    const four = z.object({ a: z.object({ b: z.number() }), c: z.number(), d: z.number(), e: z.number() });
+    assert.equal(text(z.number(), 'x'), `the whole: ${number}`);
+    assert.equal(
+      text(four, { a: { b: '' }, c: '', d: '', e: '' }),
+      ['a.b', 'c', 'd'].map((path) => `${path}: ${number}`).join('; '),
+    );
+    const long = text(z.record(z.string(), z.number()), { ['k'.repeat(200)]: '' });
+    assert.equal(long, `${'k'.repeat(79)}…: ${number}`);
+  });
+});
+
+describe('whether a launcher asks for something', () => {
+  it('each annotation by itself does', () => {
+    assert.equal(ASKING.length, 5);
+    for (const name of ASKING) assert.equal(hasAsked({ annotations: { [name]: '' } }), true, name);
+    assert.equal(hasAsked({ annotations: { other: '' } }), false);
+    assert.equal(hasAsked({}), false);
+  });
+});
+
+describe('the CPUs of a launcher', () => {
+  const vmi = { metadata: { annotations: ANNOTATED }, spec: { domain: { cpu: CPU } } };
+  const of = (cpu: string, settings: Partial<Settings> = {}, its = vmi) => {
+    const { pod, compute } = launcher({ containers: [container('side', '2'), container('compute', cpu)] });
+    return cpusOfLauncher({ pod, compute, settings: { ...SETTINGS, ...settings } }, its, cluster());
+  };
+  const base = {
+    exclusive: true,
+    threadsPerCore: 2,
+    bearer: { list: 'containers', index: 1 },
+    own: [],
+    unpadded: undefined,
+    findings: [],
+  };
+
+  it('are padded to whole cores', () =>
+    assert.deepEqual(of('9'), {
+      ...base,
+      answered: true,
+      amounts: [
+        { list: 'containers', index: 0, name: 'side', cpus: 2 },
+        { list: 'containers', index: 1, name: 'compute', cpus: 10 },
+      ],
+      containers: [{ list: 'containers', index: 1, cpus: 10 }],
+      stated: { compute: 10 },
+      padding: 1,
+      done: [
+        {
+          reason: 'PaddedToWholeCores',
+          message:
+            "Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace count 10",
+        },
+      ],
+    }));
+
+  it('are whole cores already, by an earlier pass', () => {
+    const found = of('10');
+    assert.deepEqual(
+      [found.answered, found.containers, found.stated, found.padding, found.done, found.unpadded],
+      [true, [{ list: 'containers', index: 1, cpus: undefined }], { compute: 10 }, 1, [], undefined],
+    );
+  });
+
+  it('are left as they are, with the reason where whole cores were asked for', () => {
+    const found = of('9', { gate: false });
+    assert.deepEqual(
+      [found.answered, found.containers, found.stated, found.padding, found.done, found.unpadded],
+      [
+        false,
+        [{ list: 'containers', index: 1, cpus: undefined }],
+        {},
+        0,
+        [],
+        'the webhook runs with --full-pcpus-only false',
+      ],
+    );
+    assert.deepEqual(
+      found.amounts.map(({ cpus }) => cpus),
+      [2, 9],
+    );
+    const { pod, compute } = launcher({ annotations: {} });
+    const notAsked = cpusOfLauncher({ pod, compute, settings: SETTINGS }, { ...vmi, metadata: {} }, cluster());
+    assert.deepEqual([notAsked.answered, notAsked.unpadded], [false, undefined]);
+  });
+
+  it('of a launcher without a number of whole CPUs are none', () => {
+    const { pod, compute } = launcher({ containers: [{ name: 'compute' }] });
+    const found = cpusOfLauncher({ pod, compute, settings: SETTINGS }, vmi, cluster());
+    assert.deepEqual([found.exclusive, found.amounts, found.padding], [false, [], -9]);
+    assert.equal(of('9500m').padding, -9);
+    assert.equal(found.unpadded, 'compute does not ask for a whole number of CPUs, request and limit alike');
+  });
+});
+
+describe('the CPUs of an ordinary pod', () => {
+  const setup = container('setup', '3');
+
+  it('are rounded up, each container by itself', () =>
+    assert.deepEqual(cpusOfOrdinary(ordinary({ containers: [container('a', '2'), container('b', '3')] })), {
+      exclusive: true,
+      answered: true,
+      threadsPerCore: 2,
+      amounts: [
+        { list: 'containers', cpus: 2 },
+        { list: 'containers', cpus: 4 },
+      ],
+      containers: [
+        { list: 'containers', index: 0, cpus: undefined },
+        { list: 'containers', index: 1, cpus: 4 },
+      ],
+      bearer: { list: 'containers', index: 0, name: 'a', cpus: 2, to: 2 },
+      own: [PLACED],
+      stated: { a: 2, b: 4 },
+      padding: 0,
+      done: [],
+      findings: [],
+    }));
+
+  it('are none', () => {
+    const found = cpusOfOrdinary(ordinary({ containers: [container('a', '500m')] }));
+    assert.deepEqual(
+      [found.exclusive, found.answered, found.amounts, found.containers, found.bearer, found.stated],
+      [false, false, [], [], undefined, {}],
+    );
+  });
+
+  it('are lost to a container that is not Guaranteed', () => {
+    const found = cpusOfOrdinary(ordinary({ containers: [container('a', '3'), container('b', '100m', '200m')] }));
+    assert.deepEqual(
+      [found.exclusive, found.answered, found.containers, found.stated, found.findings.map(({ code }) => code)],
+      [false, false, [], {}, ['not-guaranteed']],
+    );
+  });
+
+  it('only of an init container, give that one the devices', () => {
+    const found = cpusOfOrdinary(ordinary({ initContainers: [setup], containers: [container('a', '500m')] }));
+    assert.deepEqual(found.bearer, { list: 'initContainers', index: 0, name: 'setup', cpus: 3, to: 4 });
+    assert.equal(lastingCpus(found), 0);
+  });
+
+  it('that last are those of containers', () =>
+    assert.equal(
+      lastingCpus(cpusOfOrdinary(ordinary({ initContainers: [setup], containers: [container('a', '5')] }))),
+      6,
+    ));
+
+  it('a place is the same by list and index', () => {
+    const place = { list: 'containers', index: 1 } as const;
+    assert.deepEqual(
+      [isAt(place, place), isAt(place, { ...place, index: 0 }), isAt(place, { ...place, list: 'initContainers' })],
+      [true, false, false],
+    );
+    assert.equal(isAt(undefined, place), false);
+  });
+});
+
+describe('a decision annotation', () => {
+  const read = (text: string) => decidedOf({ annotations: { [DECISION_ANNOTATION]: text } });
+  it('is read up to its bounds', () => {
+    assert.deepEqual(read('{"padding":4096}'), { kind: 'padded', padding: 4096, cpus: false });
+    assert.equal(read('{"padding":4097}')?.kind, 'nothing-to-pad');
+    const long = (length: number) => '{"padding":1}'.padEnd(length, ' ');
+    assert.equal(read(long(100_000))?.kind, 'padded');
+    assert.equal(read(long(100_001)), undefined);
+  });
+  it('absent: no padding', () => {
+    assert.equal(paddingOf({}), 0);
+    assert.equal(paddingOf({ annotations: { [DECISION_ANNOTATION]: '{"padding":3}' } }), 3);
+  });
+  it('names nodes, networks and resources where there are some', () => {
+    const text = {
+      cpus: {},
+      threadsPerCore: 2,
+      padding: 1,
+      networks: [
+        {
+          kind: 'tunnel',
+          name: 'net1',
+          network: 'ns/a',
+          affinity: 'required',
+          role: 'secondary',
+        } as never,
+      ],
+      resources: ['r'],
+      nodes: [
+        { key: 'k', operator: 'In', values: ['a', 'b'] },
+        { key: 'e', operator: 'Exists' },
+      ],
+    } as const;
+    assert.deepEqual(JSON.parse(decisionText(text)), {
+      padding: 0,
+      networks: [{ interface: 'net1', network: 'ns/a', on: 'tunnel' }],
+      resources: ['r'],
+      nodes: ['k In a,b', 'e Exists '],
+    });
+    assert.equal(inWords({ key: 'k', operator: 'In', values: null } as never), 'k In ');
+  });
+  it('the placement annotation is there only where a network matters', () => {
+    const none = { preferred: [], spansCells: false, interfaces: {} };
+    assert.equal(placementText(none, []), undefined);
+    assert.equal(typeof placementText(none, [EAST]), 'string');
+    assert.equal(typeof placementText({ ...none, preferred: [EAST] }, []), 'string');
+  });
+});
+
+describe('what is done to a launcher', () => {
+  const { pod } = launcher();
+  const bearer = { list: 'containers', index: 0 } as const;
+  const cpus = { done: [], bearer };
+  const NODES = [
+    { key: 'a', operator: 'NotIn', values: ['4', '8'] },
+    { key: 'b', operator: 'NotIn', values: ['true'] },
+  ] as const;
+  const HELD = 'The launcher asks for CPUs on the NUMA nodes of its networks: ';
+  const PREFERS = 'The launcher prefers CPUs on the NUMA node of its network: ';
+  const ON_NODES = {
+    reason: 'HeldToItsCores',
+    message: 'The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
+  };
+
+  it('devices and nodes, after its CPUs', () => {
+    const first = { reason: 'First', message: 'm' };
+    assert.deepEqual(doneTo(pod, { done: [first], bearer }, [EAST, NEAR, 'other/one'], NODES), [
+      first,
+      { reason: 'HeldToItsNetworks', message: `${HELD}${EAST}, other/one` },
+      { reason: 'PrefersItsNetwork', message: PREFERS + NEAR },
+      ON_NODES,
+    ]);
+  });
+
+  it('nothing', () => {
+    assert.deepEqual(doneTo(pod, cpus, [], undefined), []);
+    const has = launcher({ containers: [container('compute', '9', '9', { [EAST]: '1' })] }).pod;
+    assert.deepEqual(doneTo(has, cpus, [EAST], undefined), []);
+    assert.deepEqual(doneTo(has, cpus, [EAST, NEAR], undefined), [
+      { reason: 'PrefersItsNetwork', message: PREFERS + NEAR },
+    ]);
+    // Without the place, or limits there, none is known to be there.
+    assert.deepEqual(doneTo(has, { done: [], bearer: undefined }, [EAST], undefined), [
+      { reason: 'HeldToItsNetworks', message: HELD + EAST },
+    ]);
+    const bare = { ...pod, spec: { containers: [{ name: 'compute' }] } };
+    assert.deepEqual(doneTo(bare, cpus, [EAST], undefined), [{ reason: 'HeldToItsNetworks', message: HELD + EAST }]);
+  });
+
+  it('its nodes once, on the pass that puts them there', () => {
+    const expressions = [
+      { key: 'plumbline.dev/threads-per-core', operator: 'NotIn', values: ['4'] },
+      { key: 'plumbline.dev/full-pcpus-only', operator: 'NotIn', values: ['true'] },
+    ] as const;
+    const nodeSelectorTerms = expressions.map((one) => ({ matchExpressions: [one] }));
+    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
+    const again = { ...pod, spec: { ...pod.spec, affinity } };
+    assert.deepEqual(doneTo(again, cpus, [], NODES), []);
+    assert.deepEqual(doneTo(pod, cpus, [], NODES), [ON_NODES]);
+  });
+});
+
+describe('the networks of a pod under review', () => {
+  const facts = cluster().networks;
+  const owner = (networks: string, affinity = '') => ({
+    namespace: 'ns',
+    exclusive: true,
+    pod: {
+      metadata: { annotations: { [NETWORKS_ANNOTATION]: networks, [NUMA_AFFINITY_ANNOTATION]: affinity } },
+      spec: { containers: [] },
+    },
+  });
+  const nad = (physnet: string, topology = 'localnet') =>
+    nadFacts({
+      metadata: {},
+      spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology, physicalNetworkName: physnet }) },
+    });
+
+  it('only count for a pod with CPUs of its own', () => {
+    const asking = owner('east', '{"east":"preferred"}');
+    const found = networksOf(asking, facts);
+    assert.deepEqual([found.preferred, found.interfaces, found.resources], [[EAST], { [EAST]: 'net1' }, []]);
+    const shared = networksOf({ ...asking, exclusive: false }, facts);
+    assert.deepEqual([shared.preferred, shared.interfaces], [[], {}]);
+    const required = networksOf(owner('east'), facts);
+    assert.deepEqual(
+      [required.resources, required.mayHave, required.held.length, required.preferred, required.interfaces],
+      [[EAST], [EAST], 1, [], { [EAST]: 'net1' }],
+    );
+  });
+
+  it('the devices of a network that no node reports may stay', () => {
+    const found = networksOf(owner('east'), { ...facts, reported: { physnets: new Set(), tunnel: false } });
+    assert.deepEqual([found.resources, found.mayHave, found.held], [[], [EAST], []]);
+  });
+
+  it('a primary network that is missing matters to a pod on the pod network, among others', () => {
+    const codes = (primary: typeof facts.primary) =>
+      networksOf(owner('east'), { ...facts, primary }).findings.map(({ code }) => code);
+    assert.deepEqual(codes({ kind: 'missing' }), ['no-primary-network']);
+    assert.deepEqual(codes({ kind: 'none' }), []);
+    const hosted = { ...owner('east').pod, spec: { containers: [], hostNetwork: true } };
+    const found = networksOf({ ...owner('east'), pod: hosted }, { ...facts, primary: { kind: 'missing' } });
+    assert.deepEqual([found.networks, found.findings], [[], []]);
+  });
+
+  it('a primary network stands in for the pod network', () => {
+    const primary = { kind: 'primary', ref: { namespace: 'ns', name: 'blue' } } as const;
+    const asked: string[] = [];
+    const definitions = new Map([['ns/blue', nad('east')]]);
+    const { networks } = networksOf(owner(''), { ...facts, primary, definitions });
+    assert.deepEqual(
+      networks.map(({ role, network, kind: on }) => [role, network, on]),
+      [['pod', 'ns/blue', 'physnet']],
+    );
+    doubtfulNetworks(owner(''), { ...facts, primary }, (ref) => {
+      asked.push(refText(ref));
+      return nad('east');
+    });
+    assert.deepEqual(asked, ['ns/blue']);
+  });
+
+  describe('whose definitions deserve a fresh look', () => {
+    const doubtful = (networks: string, nads: Record<string, ReturnType<typeof nad>>, affinity = '') => {
+      const asked: string[] = [];
+      const found = doubtfulNetworks(owner(networks, affinity), facts, (ref) => {
+        asked.push(refText(ref));
+        return nads[refText(ref)];
+      });
+      return [found.map(refText), asked] as const;
+    };
+    for (const [title, networks, nads, expected, affinity] of [
+      ['none', '', {}, []],
+      ['a network that is known', 'east', { 'ns/east': nad('east') }, []],
+      ['an overlay', 'over', { 'ns/over': nad('', 'layer2') }, []],
+      ['one that is missing', 'gone', {}, ['ns/gone']],
+      ['one on a physnet that no node reports', 'west', { 'ns/west': nad('west') }, ['ns/west']],
+      ['the same twice', 'west,west', { 'ns/west': nad('west') }, ['ns/west']],
+      [
+        'among several only those in doubt',
+        'east,west,gone,over',
+        { 'ns/east': nad('east'), 'ns/west': nad('west'), 'ns/over': nad('', 'layer2') },
+        ['ns/gone', 'ns/west'],
+      ],
+      ['one that is only preferred', 'west', { 'ns/west': nad('west') }, [], '{"west":"preferred"}'],
+    ] as const) {
+      it(title, () => {
+        const [found, asked] = doubtful(networks, nads, affinity);
+        assert.deepEqual(found, expected);
+        assert.deepEqual(asked, networks === '' ? [] : networks.split(',').map((name) => `ns/${name}`));
+      });
+    }
+  });
+});
+
+describe('a preferred network as a hint', () => {
+  const cpus = { exclusive: true, amounts: [{ list: 'containers', cpus: 9 }] } as const;
+  const networks = { resources: [], preferred: [EAST] };
+  const of = (more: Partial<Parameters<typeof preferenceOf>[0]> = {}) =>
+    preferenceOf({ pod: launcher().pod, cpus, networks, spansCells: false, ...more });
+  const pod = (...limits: (Record<string, string> | undefined)[]) => ({
+    ...launcher().pod,
+    spec: {
+      containers: limits.map((one, i) => (one ? container(`c${i}`, '1', '1', one) : { name: `c${i}` })),
+    },
+  });
+
+  it('is one hint, for one container with CPUs of its own', () => {
+    assert.equal(of(), NEAR);
+    assert.equal(of({ networks: { resources: [], preferred: [] } }), undefined);
+    assert.equal(of({ networks: { resources: [], preferred: [EAST, 'physnet.plumbline.dev/west'] } }), undefined);
+    assert.equal(of({ networks: { resources: [EAST], preferred: [EAST] } }), undefined);
+    assert.equal(of({ cpus: { ...cpus, exclusive: false } }), undefined);
+    assert.equal(of({ cpus: { ...cpus, amounts: [] } }), undefined);
+    assert.equal(of({ cpus: { ...cpus, amounts: [...cpus.amounts, ...cpus.amounts] } }), undefined);
+    assert.equal(of({ spansCells: true }), undefined);
+  });
+
+  it('devices of another plugin contradict it, in any container', () => {
+    assert.equal(of({ pod: pod({ 'nvidia.com/gpu': '1' }) }), undefined);
+    assert.equal(of({ pod: pod({}, { 'nvidia.com/gpu': '1' }) }), undefined);
+    assert.equal(of({ pod: pod({ 'nvidia.com/gpu': '1', 'devices.kubevirt.io/kvm': '1' }) }), undefined);
+    assert.equal(of({ pod: pod({ 'devices.kubevirt.io/kvm': '1', 'devices.kubevirt.io/tun': '1' }) }), NEAR);
+    assert.equal(of({ pod: pod({ [PLACED]: '1', [NEAR]: '1' }) }), NEAR);
+    assert.equal(of({ pod: pod({ 'hugepages-1Gi': '4Gi' }) }), NEAR);
+    assert.equal(of({ pod: pod({}, undefined) }), NEAR);
+    const init = { ...launcher().pod.spec, initContainers: [container('i', '1', '1', { 'nvidia.com/gpu': '1' })] };
+    assert.equal(of({ pod: { ...launcher().pod, spec: init } }), undefined);
+  });
+
+  it('is for the scheduler of Plumbline alone', () => {
+    const ours = { schedulerName: 'plumbline-scheduler', away: undefined };
+    const ignored = (schedulerName: string | undefined, facts = ours, preferredHints = true) =>
+      isIgnoredByScheduler({ spec: { containers: [], schedulerName } }, { preferredHints }, facts);
+    assert.equal(ignored('plumbline-scheduler'), true);
+    assert.equal(ignored(undefined), true);
+    assert.equal(ignored('volcano'), false);
+    assert.equal(ignored(undefined, ours, false), false);
+    assert.equal(ignored('', { schedulerName: '', away: undefined }), false);
+  });
+});
+
+describe('a guest that is out of reach of its networks', () => {
+  const network = networksOf(
+    {
+      namespace: 'ns',
+      exclusive: true,
+      pod: { metadata: { annotations: { [NETWORKS_ANNOTATION]: 'east' } }, spec: { containers: [] } },
+    },
+    cluster().networks,
+  ).held;
+  const nowhere = { ...kind(2), networks: { physnets: new Map(), tunnel: undefined } };
+  for (const [title, cpus, kinds, allReport, oversized, expected] of [
+    ['in reach', 6, [kind(2, 6)], true, 'refuse', []],
+    ['too large', 7, [kind(2, 6)], true, 'refuse', ['error larger-than-cells']],
+    ['too large, but not all report', 7, [kind(2, 6)], false, 'refuse', ['warning larger-than-cells']],
+    ['too large, and allowed', 7, [kind(2, 6)], true, 'warn', ['warning larger-than-cells']],
+  ] as const) {
+    it(title, () =>
+      assert.deepEqual(
+        reachFindings(network, { cpus, spansCells: false }, { candidates: kinds, allReport }, oversized).map(
+          ({ severity, code }) => `${severity} ${code}`,
+        ),
+        expected,
+      ),
+    );
+  }
+  it('no node has them together: a warning, however large it is', () => {
+    const west = { ...network[0]!, physnet: 'west' } as (typeof network)[number];
+    const apart = {
+      ...nowhere,
+      networks: { physnets: new Map([...kind(2).networks.physnets, ['west', CpuSet.parse('1')]]), tunnel: undefined },
+    };
+    const guest = { cpus: 1, spansCells: false };
+    const found = reachFindings([...network, west], guest, { candidates: [apart], allReport: true }, 'refuse');
+    assert.deepEqual(
+      found.map(({ severity, code }) => `${severity} ${code}`),
+      ['warning out-of-reach'],
+    );
+  });
+});
+
+describe("Plumbline's own resources on a pod", () => {
+  const YOURS = ', which only Plumbline may set; remove it';
+  const withLimits = (
+    limits: Record<string, string>,
+    list: 'containers' | 'initContainers' = 'containers',
+  ): PodShape => {
+    const one = { name: 'c', resources: { limits } };
+    const spec =
+      list === 'containers' ? { containers: [{ name: 'a' }, one] } : { containers: [], initContainers: [one] };
+    return { metadata: {}, spec };
+  };
+  const bearer = { list: 'containers', index: 1 } as const;
+
+  for (const resource of ['plumbline.dev/tunnel', PLACED, EAST, NEAR]) {
+    it(`${resource} is refused where nothing gave it`, () => {
+      const expected = `container c asks for ${resource}: 1${YOURS}`;
+      assert.equal(reservedRequest(withLimits({ [resource]: '1' })), expected);
+      assert.equal(forbiddenUse(withLimits({ [resource]: '1' })), expected);
+      assert.equal(reservedRequest(withLimits({ [resource]: '1' }, 'initContainers')), expected);
+      const requests = {
+        metadata: {},
+        spec: { containers: [{ name: 'c', resources: { requests: { [resource]: '1' } } }] },
+      };
+      assert.equal(reservedRequest(requests), expected);
+    });
+    it(`${resource}: one is allowed where it was given, in that container`, () => {
+      const pod = withLimits({ [resource]: '1' });
+      const refusal = `container c asks for ${resource}: 1${YOURS}`;
+      assert.equal(reservedRequest(pod, bearer, [resource]), undefined);
+      assert.equal(reservedRequest(pod, { ...bearer, index: 0 }, [resource]), refusal);
+      assert.equal(reservedRequest(pod, { ...bearer, list: 'initContainers' }, [resource]), refusal);
+      assert.equal(reservedRequest(pod, bearer, ['other']), refusal);
+      assert.equal(reservedRequest(pod, undefined, [resource]), refusal);
+      assert.equal(
+        reservedRequest(withLimits({ [resource]: '2' }), bearer, [resource]),
+        `container c asks for ${resource}: 2${YOURS}`,
+      );
+    });
+  }
+
+  it('the first is named; others are not reserved', () => {
+    assert.equal(
+      reservedRequest(withLimits({ cpu: '1', 'nvidia.com/gpu': '1', [EAST]: '1', [NEAR]: '1' })),
+      `container c asks for ${EAST}: 1${YOURS}`,
+    );
+    assert.equal(reservedRequest(withLimits({ cpu: '1', 'nvidia.com/gpu': '1' })), undefined);
+    assert.equal(reservedRequest({ metadata: {}, spec: { containers: [{ name: 'c' }] } }), undefined);
+  });
+
+  it('annotations of a pod that nothing was decided for', () => {
+    const pod = (annotations?: Record<string, string>): PodShape => ({
+      metadata: annotations ? { annotations } : {},
+      spec: { containers: [] },
+    });
+    assert.equal(forbiddenUse(pod()), undefined);
+    assert.equal(forbiddenUse(pod({ other: '' })), undefined);
+    const both = { [PLACEMENT_ANNOTATION]: '', [DECISION_ANNOTATION]: '' };
+    assert.equal(forbiddenUse(pod(both)), `the pod has the annotation ${DECISION_ANNOTATION}${YOURS}`);
+    assert.equal(
+      forbiddenUse(pod({ [PLACEMENT_ANNOTATION]: '' })),
+      `the pod has the annotation ${PLACEMENT_ANNOTATION}${YOURS}`,
+    );
+  });
+});
+
+describe('a resize in place', () => {
+  const VM = 'this pod has whole cores, which cannot be resized in place: change the VM and restart or migrate it';
+  const POD = 'this pod has whole cores, which cannot be resized in place: delete and create it again';
+  const settings = { gate: true, policy: 'annotated' } as const;
+  const larger = launcher({ containers: [container('compute', '12')] }).pod;
+  const asking = ordinary().pod;
+  const grown = ordinary({ containers: [container('dpdk', '5')] }).pod;
+  const plain = launcher({ annotations: {} }).pod;
+  const changedInit = ordinary({ initContainers: [container('i', '2')] }).pod;
+  const shared = launcher({ containers: [container('compute', '100m')] }).pod;
+  for (const [title, before, after, its, expected] of [
+    ['a launcher with whole cores', launcher().pod, larger, settings, VM],
+    ['nothing changes', launcher().pod, launcher().pod, settings, undefined],
+    ['the gate is off', launcher().pod, larger, { ...settings, gate: false }, undefined],
+    ['a launcher that did not ask', plain, larger, settings, undefined],
+    ['a launcher that did not ask, where all are aligned', plain, larger, { ...settings, policy: 'auto' }, VM],
+    ['a launcher on shared CPUs', shared, larger, settings, undefined],
+    ['an ordinary pod', asking, grown, settings, POD],
+    ['an ordinary pod, the gate off', asking, grown, { ...settings, gate: false }, POD],
+    [
+      'an ordinary pod that did not ask',
+      ordinary({ annotations: {} }).pod,
+      grown,
+      { ...settings, policy: 'auto' },
+      undefined,
+    ],
+    ['an init container', changedInit, ordinary({ initContainers: [container('i', '4')] }).pod, settings, POD],
+  ] as const) {
+    it(title, () => assert.equal(resizeRefusal(before, after, its), expected));
+  }
+});
+
+describe('the scheduler of a pod', () => {
+  const ours = { schedulerName: 'plumbline-scheduler', away: undefined };
+  const away = { ...ours, away: 'no replica leads' };
+  const OTHER =
+    '"volcano" does not check kubelets, networks and DPUs unless it asks Plumbline\'s extender; remove it for plumbline-scheduler';
+  const kept = {
+    severity: 'warning',
+    code: 'other-scheduler',
+    reason: 'OtherScheduler',
+    message: `The pod keeps its scheduler: ${OTHER}`,
+  };
+  const notReady = {
+    severity: 'warning',
+    code: 'scheduler-not-ready',
+    reason: 'SchedulerNotReady',
+    message: 'The pod waits for plumbline-scheduler: no replica leads. See kubectl -n plumbline-system get pods',
+  };
+  for (const [own, facts, set, findings, end] of [
+    [undefined, ours, 'plumbline-scheduler', [], 'plumbline-scheduler'],
+    ['', ours, 'plumbline-scheduler', [], 'plumbline-scheduler'],
+    ['default-scheduler', ours, 'plumbline-scheduler', [], 'plumbline-scheduler'],
+    ['plumbline-scheduler', ours, undefined, [], 'plumbline-scheduler'],
+    ['plumbline-scheduler', away, undefined, [notReady], 'plumbline-scheduler'],
+    ['default-scheduler', away, 'plumbline-scheduler', [notReady], 'plumbline-scheduler'],
+    ['volcano', away, undefined, [kept], 'volcano'],
+    ['volcano', { schedulerName: '', away: 'x' }, undefined, [], 'volcano'],
+    [undefined, { schedulerName: '', away: 'x' }, undefined, [], undefined],
+  ] as const) {
+    it(`${JSON.stringify(own)} where ${JSON.stringify(facts)}`, () => {
+      assert.deepEqual(schedulingOf(own, facts), { set, findings });
+      assert.equal(schedulerOf(own, facts), end);
+    });
+  }
+
+  it('as a template names it', () => {
+    assert.deepEqual(schedulerWarnings('volcano', 'plumbline-scheduler'), [`spec.schedulerName: ${OTHER}`]);
+    assert.deepEqual(schedulerWarnings('volcano', ''), []);
+    assert.deepEqual(schedulerWarnings('plumbline-scheduler', 'plumbline-scheduler'), []);
+    assert.deepEqual(schedulerWarnings(undefined, 'plumbline-scheduler'), []);
+  });
+});

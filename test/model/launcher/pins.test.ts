@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { ParseError } from '../../../model/errors.ts';
+import { createHost } from '../../../model/host.ts';
+import { isZeroAmount, wholeCpus } from '../../../model/launcher/amounts.ts';
+import {
+  hasExclusiveCpus,
+  hasPodLevelResources,
+  integralContainers,
+  isEqualRequestAndLimit,
+  qosObstacles,
+} from '../../../model/launcher/containers.ts';
+import { launcherCpus, pinnedCpus, sharedLauncherMilliCpus } from '../../../model/launcher/cpus.ts';
+import { decideAlignment } from '../../../model/launcher/decide.ts';
+import { ioThreadPins, launcherCells } from '../../../model/launcher/io-pins.ts';
+import { formatPausedStart, nextStep, parsePausedStart, startsRunning } from '../../../model/launcher/paused-start.ts';
+import { LauncherPinError, type LauncherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
+import type { VmiShape } from '../../../model/launcher/shapes.ts';
+import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';
+
+/** 4 cores of 2 threads in each of two NUMA nodes: CPU n and n + 8 are one core. */
+const HOST = createHost({
+  cells: [
+    { id: 0, cpus: '0-3,8-11' },
+    { id: 1, cpus: '4-7,12-15' },
+  ],
+  cores: Array.from({ length: 8 }, (_, n) => `${n},${n + 8}`),
+});
+const set = (text: string) => CpuSet.parse(text);
+
+describe('pins of a launcher on two NUMA nodes', () => {
+  const pins = (cpuset: string, cores: number, threads: number, more: Partial<LauncherPinRequest> = {}) =>
+    launcherPins({
+      cpuset: set(cpuset),
+      cells: launcherCells(HOST),
+      guest: { sockets: 1, cores, threads },
+      strict: false,
+      ...more,
+    });
+
+  it('take whole cores before fragments, cell after cell', () => {
+    assert.deepEqual(pins('0-1,9', 1, 2).vcpus, [1, 9]);
+    assert.deepEqual(pins('0-1,4,9,12', 2, 2).vcpus, [1, 9, 4, 12]);
+    assert.deepEqual(pins('0,9-11', 2, 2).vcpus, [0, 9, 10, 11]);
+    assert.deepEqual(pins('0-2,4,8-10,12', 1, 1, { emulator: 1 }), {
+      vcpus: [0],
+      ioThreads: [],
+      emulator: [8],
+      spare: [1, 9, 2, 10, 4, 12],
+    });
+  });
+
+  it('are none for IO threads and the emulator where there are none', () =>
+    assert.deepEqual(pins('0,4', 1, 1), { vcpus: [0], ioThreads: [], emulator: [], spare: [4] }));
+
+  it('of a fragment are used up before another core is broken', () =>
+    assert.deepEqual(pins('0-1,8-9', 1, 2, { ioThreads: 1, emulator: 1 }), {
+      vcpus: [0, 8],
+      ioThreads: [1],
+      emulator: [9],
+      spare: [],
+    }));
+
+  it('of a guest core span two cells only if the guest is not strict', () => {
+    assert.deepEqual(pins('0,4', 1, 2).vcpus, [0, 4]);
+    const fails = (request: () => unknown, message: string) =>
+      assert.throws(request, (error: Error) => error instanceof LauncherPinError && error.message === message);
+    fails(
+      () => pins('0,4', 1, 2, { strict: true }),
+      'no CPUs left for 1 of 1 guest cores of 2 threads without a guest core that spans NUMA cells',
+    );
+    fails(() => pins('0-1,4,8-9', 3, 2), 'no CPUs left for 1 of 3 guest cores of 2 threads');
+    fails(() => pins('0', 3, 2), 'no CPUs left for 3 of 3 guest cores of 2 threads');
+    fails(() => pins('0', 1, 0), 'a guest core cannot have 0 threads');
+    fails(() => pins('0-2', 1, 1, { ioThreads: 3 }), 'no CPUs left for 1 of 3 IO threads');
+    fails(() => pins('0-2', 1, 1, { ioThreads: 1, emulator: 4 }), 'no CPUs left for 3 of 4 emulator CPUs');
+  });
+
+  it('of a CPU without siblings are those of a core of its own', () => {
+    const cells = [[0, 1].map((cpu) => ({ cpu, siblings: [] }))];
+    assert.deepEqual(pins('0-1', 2, 1, { cells }).vcpus, [0, 1]);
+    assert.deepEqual(pins('1', 1, 1, { cells }).vcpus, [1]);
+  });
+});
+
+describe('IO threads of a guest', () => {
+  const seen = (container: string, vcpus: readonly number[], ioThreads: number, emulator: string) =>
+    ioThreadPins({ container: set(container), host: HOST, vcpus, ioThreads, emulator: set(emulator) });
+
+  it('with one thread a core, or with two', () => {
+    // Two threads: the whole core first, then the fragment.
+    assert.deepEqual(seen('0-2,9-10', [1, 9], 1, '2'), [0]);
+    assert.deepEqual(seen('0-2,9-10', [0, 1], 1, '2'), [9]);
+    assert.deepEqual(seen('0-3', [0], 1, '2'), [1]);
+  });
+
+  it('are not known where the two disagree, or other pins are seen', () => {
+    assert.equal(seen('1-3,9-10', [1, 9], 1, ''), undefined);
+    assert.deepEqual(seen('2-3,10-11', [2, 10], 1, '11'), [3]);
+    assert.equal(seen('2-3,10-11', [2, 3], 1, '11'), undefined);
+    assert.equal(seen('2-3,10-11', [10, 2], 1, '11'), undefined);
+  });
+
+  it('are not known where one CPU of the emulator is another', () => {
+    assert.deepEqual(seen('1-3,9-11', [1, 9], 2, '3,11'), [2, 10]);
+    assert.equal(seen('1-3,9-11', [1, 9], 2, '3,0'), undefined);
+    assert.equal(seen('1-3,9-11', [1, 9], 2, '0,11'), undefined);
+  });
+
+  it('a host as virt-handler describes it', () => {
+    const [first, second] = launcherCells(HOST);
+    assert.deepEqual(
+      first?.map(({ cpu }) => cpu),
+      [0, 1, 2, 3, 8, 9, 10, 11],
+    );
+    assert.deepEqual(second?.[0], { cpu: 4, siblings: [4, 12] });
+  });
+});
+
+describe('the record of a start that waits to be pinned', () => {
+  const START = 'plumbline.dev/cpu-mask-start';
+  it('of another version stays as it was written, and ends no pause', () => {
+    const record = { state: 'unknown', text: 'halted 7' } as const;
+    assert.equal(formatPausedStart(record), 'halted 7');
+    assert.deepEqual(parsePausedStart('halted 7'), record);
+    const since = '2026-11-01T10:00:00Z';
+    const step = (paused: { reason: string; since: string } | undefined) =>
+      nextStep({ record, phase: 'Running', paused }, { state: 'pinned', reason: '', message: '' });
+    assert.deepEqual(step({ reason: 'PausedByUser', since }), {
+      do: 'tell',
+      reason: 'UnknownRecord',
+      message:
+        'its record "halted 7" is of another version of Plumbline: upgrade the extender, or unpause the VM yourself',
+    });
+    assert.deepEqual(step({ reason: 'PausedIOError', since }), { do: 'nothing' });
+    assert.deepEqual(step(undefined), { do: 'nothing' });
+  });
+  it('is not written for a VM that starts running', () => {
+    assert.equal(startsRunning({ annotations: { [START]: 'running' } }), true);
+    assert.equal(startsRunning({ annotations: { [START]: 'paused' } }), false);
+    assert.equal(startsRunning({}), false);
+  });
+});
+
+describe('the CPUs that KubeVirt gives a launcher', () => {
+  const vmi = (more: object, ioThreadsPolicy?: string, count?: number, annotations = {}): VmiShape => ({
+    metadata: { annotations },
+    spec: {
+      domain: {
+        cpu: { cores: 3, isolateEmulatorThread: true, ...more },
+        ...(ioThreadsPolicy && { ioThreadsPolicy }),
+        ...(count !== undefined && { ioThreads: { supplementalPoolThreadCount: count } }),
+      },
+    },
+  });
+  const EVEN = { 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '' };
+  for (const [what, one, rendered, pinned] of [
+    ['guest and emulator', vmi({}), [3, 0, 1, 4], [3, 0, 1, 4]],
+    ['a pool', vmi({}, 'supplementalPool', 2), [3, 2, 1, 6], [3, 2, 1, 6]],
+    ['a pool of another policy', vmi({}, 'shared', 2), [3, 2, 1, 6], [3, 0, 1, 4]],
+    ['even parity', vmi({ cores: 4 }, undefined, undefined, EVEN), [4, 0, 2, 6], [4, 0, 2, 6]],
+    ['even parity, odd', vmi({}, undefined, undefined, EVEN), [3, 0, 1, 4], [3, 0, 1, 4]],
+    // KubeVirt counts the pool twice: 3 + 1 + 1 is odd, 3 + 1 is even.
+    ['even parity with a pool', vmi({}, 'supplementalPool', 1, EVEN), [3, 1, 1, 5], [3, 1, 2, 6]],
+    ['even parity with a pool, even', vmi({ cores: 4 }, 'supplementalPool', 1, EVEN), [4, 1, 2, 7], [4, 1, 1, 6]],
+  ] as const) {
+    it(what, () => {
+      const numbers = (cpus: ReturnType<typeof launcherCpus>) => [
+        cpus.vcpus,
+        cpus.ioThreads,
+        cpus.emulator,
+        cpus.total,
+      ];
+      assert.deepEqual([numbers(launcherCpus(one)), numbers(pinnedCpus(one))], [rendered, pinned]);
+    });
+  }
+
+  it('without dedicated CPUs: a share of the vCPUs, or what the VMI says', () => {
+    const shared = (resources: object, autoCpuLimits = false) =>
+      sharedLauncherMilliCpus(
+        { metadata: {}, spec: { domain: { cpu: { cores: 3 }, resources } } },
+        { allocationRatio: 10, autoCpuLimits },
+      );
+    assert.deepEqual(shared({}), { request: 300 });
+    assert.deepEqual(shared({}, true), { request: 300, limit: 3000 });
+    assert.deepEqual(shared({ requests: { cpu: '2' } }), { request: 2000 });
+    assert.deepEqual(shared({ requests: { cpu: '2' }, limits: { cpu: '2500m' } }, true), {
+      request: 2000,
+      limit: 2500,
+    });
+    assert.deepEqual(shared({ limits: { cpu: '1' } }), { request: 300, limit: 1000 });
+  });
+});
+
+describe('amounts and containers of a pod', () => {
+  it('whole CPUs, and nothing', () => {
+    assert.deepEqual(['0', '1', '1000m', '1500m'].map(wholeCpus), [0, 1, 1, undefined]);
+    assert.deepEqual(['0', '0m', '1m', '1', '1n'].map(isZeroAmount), [true, true, false, false, false]);
+    // A text is read once, and to the same amount.
+    assert.deepEqual([wholeCpus('7'), wholeCpus('7'), isZeroAmount('7')], [7, 7, false]);
+    for (let i = 0; i < 1100; i++) assert.equal(wholeCpus(`${i}`), i);
+    assert.equal(wholeCpus('7'), 7);
+    assert.throws(() => wholeCpus('x'), ParseError);
+  });
+
+  it('containers with whole CPUs, init containers first, up to what a host can have', () => {
+    const pod = {
+      metadata: {},
+      spec: {
+        containers: ['1', '65535', '65536', '0', '500m'].map((cpu, i) => container(`c${i}`, cpu)),
+        initContainers: [container('i', '2'), { name: 'none' }],
+      },
+    };
+    assert.deepEqual(integralContainers(pod), [
+      { list: 'initContainers', index: 0, name: 'i', cpus: 2 },
+      { list: 'containers', index: 0, name: 'c0', cpus: 1 },
+      { list: 'containers', index: 1, name: 'c1', cpus: 65_535 },
+    ]);
+  });
+
+  it('request and limit are equal as amounts', () => {
+    const equal = (requests: object | undefined, limits: object | undefined) =>
+      isEqualRequestAndLimit(
+        {
+          name: 'c',
+          resources: { ...(requests && { requests: { ...requests } }), ...(limits && { limits: { ...limits } }) },
+        },
+        'cpu',
+      );
+    assert.equal(equal({ cpu: '1' }, { cpu: '1' }), true);
+    assert.equal(equal({ cpu: '1' }, { cpu: '1000m' }), true);
+    assert.equal(equal({ cpu: '1' }, { cpu: '2' }), false);
+    assert.equal(equal(undefined, { cpu: '2' }), true);
+    assert.equal(equal({ cpu: '1' }, undefined), false);
+    assert.equal(equal(undefined, undefined), false);
+  });
+
+  it('what keeps a pod from being Guaranteed', () => {
+    const whys = (...containers: object[]) =>
+      qosObstacles({ metadata: {}, spec: { containers: containers as never } }).map(
+        ({ container: of, why }) => `${of}: ${why}`,
+      );
+    assert.deepEqual(whys(container('a', '1')), []);
+    assert.deepEqual(whys({ name: 'a' }), ['a: it has no cpu limit']);
+    assert.deepEqual(whys({ name: 'a', resources: { limits: { cpu: '1' } } }), ['a: it has no memory limit']);
+    assert.deepEqual(whys({ name: 'a', resources: { limits: { cpu: '0', memory: '1Gi' } } }), [
+      'a: it has no cpu limit',
+    ]);
+    assert.deepEqual(whys(container('a', '1', '2'), container('b', '1')), [
+      'a: its cpu request 1 differs from its limit 2',
+    ]);
+    const pod = (resources: object) => ({ metadata: {}, spec: { containers: [container('a', '1')], resources } });
+    assert.deepEqual(
+      [
+        pod({}),
+        pod({ requests: { cpu: '1' } }),
+        pod({ limits: { cpu: '1' } }),
+        pod({ requests: {}, limits: null }),
+      ].map((one) => [hasPodLevelResources(one), hasExclusiveCpus(one)]),
+      [
+        [false, true],
+        [true, false],
+        [true, false],
+        [false, true],
+      ],
+    );
+  });
+});
+
+describe('the alignment of a launcher', () => {
+  const vmi = { metadata: { annotations: ANNOTATED }, spec: { domain: { cpu: CPU } } };
+  const align = (compute: object, its: VmiShape = vmi) =>
+    decideAlignment({ pod: launcher({ containers: [compute as never] }).pod, vmi: its, candidates: [2], gate: true });
+  const why = (alignment: ReturnType<typeof align>) => (alignment.kind === 'none' ? alignment.why : alignment.to);
+
+  it('is of whole CPUs that a host can have', () => {
+    assert.equal(why(align(container('compute', '1'))), 2);
+    assert.equal(why(align(container('compute', '65535'))), 65_536);
+    assert.equal(why(align(container('compute', '65537'))), 'no-exclusive-cpus');
+    assert.equal(why(align(container('compute', '65536'))), 'no-exclusive-cpus');
+    assert.equal(why(align(container('compute', '0'))), 'no-exclusive-cpus');
+    assert.equal(why(align(container('compute', '1', '3'))), 'no-exclusive-cpus');
+    assert.equal(why(align({ name: 'compute' })), 'no-exclusive-cpus');
+  });
+
+  it('is none without a word about CPUs', () =>
+    assert.equal(why(align(container('compute', '9'), { metadata: {}, spec: { domain: {} } })), 'not-dedicated'));
+});

@@ -1,0 +1,374 @@
+import assert from 'node:assert/strict';
+import { parseMask } from '../../../model/cpu-mask/mask.ts';
+import { ParseError } from '../../../model/errors.ts';
+import { annotationFindings } from '../../../model/launcher/annotation.ts';
+import { fitsLauncher, READ_ANNOTATIONS } from '../../../model/launcher/fits.ts';
+import { maskRefusals, maskWithOwnCpus } from '../../../model/launcher/mask-check.ts';
+import { maskRequestKey, maskRequestOf } from '../../../model/launcher/mask-request.ts';
+import { asksForAlignment, asksForWholeCores, decideOrdinary } from '../../../model/launcher/ordinary.ts';
+import { isLauncher, recognizeLauncher, vmiObject } from '../../../model/launcher/recognize.ts';
+import { checkTemplate, misplacedAnnotations, type VmTemplate } from '../../../model/launcher/template.ts';
+import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';
+
+const MASK = 'plumbline.dev/cpu-mask';
+const FIX = 'plumbline.dev/fix-cpu-mismatch';
+const START = 'plumbline.dev/cpu-mask-start';
+const AFFINITY = 'plumbline.dev/numa-affinity';
+const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
+
+interface Parts {
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly cpu?: object | null;
+  readonly instancetype?: boolean;
+  readonly livenessProbe?: object;
+}
+const template = ({ annotations = {}, cpu = { cores: 2 }, instancetype = false, livenessProbe }: Parts = {}) =>
+  ({
+    metadata: { annotations },
+    spec: { domain: cpu === null ? {} : { cpu }, ...(livenessProbe && { livenessProbe }) },
+    instancetype,
+  }) satisfies VmTemplate;
+const check = (current: Parts, previous?: Parts, instance = false, gate = true) =>
+  checkTemplate(template(current), previous && { previous: template(previous), instance }, gate);
+const refusals = (current: Parts, previous?: Parts, instance?: boolean) => check(current, previous, instance).refusals;
+
+const EXCLUDE = `annotation ${MASK} (1:2) and dedicatedCpuPlacement exclude each other: KubeVirt pins dedicated CPUs. Remove one of the two`;
+const dedicated = { cores: 2, dedicatedCpuPlacement: true };
+
+describe('the template of a VM', () => {
+  it('without annotations says nothing', () => {
+    assert.deepEqual(check({}), { refusals: [], warnings: [] });
+    assert.deepEqual(checkTemplate({ ...template(), metadata: {} }, undefined, true), { refusals: [], warnings: [] });
+  });
+
+  describe('with a CPU mask', () => {
+    const masked = (mask: string, more: Parts = {}) => ({ ...more, annotations: { [MASK]: mask } });
+    it('is refused for a mask that cannot be, by what it says itself', () => {
+      assert.deepEqual(refusals(masked('1:2')), []);
+      assert.deepEqual(refusals(masked('1:2', { cpu: dedicated })), [EXCLUDE]);
+      const [count, ...others] = refusals(masked('1:2:3'));
+      assert.deepEqual(others, []);
+      assert.match(count ?? '', new RegExp(`^annotation ${MASK}: .*3.*2`));
+      const [form] = refusals(masked('x'));
+      assert.match(form ?? '', new RegExp(`^annotation ${MASK}: `));
+    });
+
+    it('an instancetype brings its vCPUs, so they are not counted', () =>
+      assert.deepEqual(refusals(masked('1:2:3', { instancetype: true })), []));
+
+    it('an update is asked only where mask, vCPUs or placement change', () => {
+      const wrong = masked('1:2:3');
+      assert.equal(refusals(wrong, wrong).length, 0);
+      assert.equal(refusals(wrong, masked('1:2')).length, 1);
+      assert.equal(refusals(wrong, {}).length, 1);
+      const grown = masked('1:2', { cpu: { cores: 3 } });
+      assert.equal(refusals(grown, masked('1:2')).length, 1);
+      // KubeVirt plugs vCPUs into a VMI.
+      assert.equal(refusals(grown, masked('1:2'), true).length, 0);
+      const owned = masked('1:2', { cpu: dedicated });
+      assert.deepEqual(refusals(owned, masked('1:2')), [EXCLUDE]);
+      assert.deepEqual(refusals(owned, masked('1:2'), true), [EXCLUDE]);
+      assert.deepEqual(refusals(owned, owned), []);
+      const bare = masked('1:2', { cpu: null });
+      const said = masked('1:2', { cpu: { dedicatedCpuPlacement: false } });
+      assert.deepEqual([refusals(bare, said), refusals(said, bare)], [[], []]);
+    });
+
+    it('warns where a liveness probe keeps it from starting paused', () => {
+      const livenessProbe = {};
+      const warning = `annotation ${MASK}: with a liveness probe the VM cannot start paused, so it runs for a moment before its vCPUs are pinned`;
+      assert.deepEqual(check(masked('1:2', { livenessProbe })).warnings, [warning]);
+      assert.deepEqual(check(masked('1:2')).warnings, []);
+      assert.deepEqual(check({ livenessProbe }).warnings, []);
+      assert.deepEqual(check(masked('all', { livenessProbe })).warnings, []);
+      assert.deepEqual(check(masked('1:2:3', { livenessProbe })).warnings, []);
+      const running = { annotations: { [MASK]: '1:2', [START]: 'running' }, livenessProbe };
+      assert.deepEqual(check(running).warnings, []);
+    });
+  });
+
+  for (const [name, values, expected, fallback] of [
+    [FIX, ['false', 'true'], 'true or false', 'false'],
+    [START, ['paused', 'running'], 'running or paused', 'paused'],
+  ] as const) {
+    it(`${name} has one of two values, and goes with a mask`, () => {
+      for (const value of values) {
+        assert.deepEqual(check({ annotations: { [MASK]: '1:2', [name]: value } }).warnings, []);
+        assert.deepEqual(check({ annotations: { [name]: value } }).warnings, [
+          `annotation ${name} has no effect without ${MASK}`,
+        ]);
+      }
+      const unknown = `annotation ${name} has the unknown value "yes" and counts as ${fallback}: expected ${expected}`;
+      assert.deepEqual(check({ annotations: { [MASK]: '1:2', [name]: 'yes' } }).warnings, [unknown]);
+      assert.deepEqual(check({ annotations: { [name]: 'yes' } }).warnings, [unknown]);
+    });
+  }
+
+  it('is refused for affinities that cannot be read, once they are written', () => {
+    const bad = { annotations: { [AFFINITY]: '{' } };
+    assert.equal(refusals(bad).length, 1);
+    assert.match(refusals(bad)[0] ?? '', /numa-affinity/);
+    assert.deepEqual(refusals(bad, bad), []);
+    assert.equal(refusals(bad, {}).length, 1);
+    assert.deepEqual(refusals({ annotations: { [AFFINITY]: '{"net1":"preferred"}' } }), []);
+  });
+
+  it('warns where whole cores are asked for in vain', () => {
+    const NOT = 'annotation kubevirt.io/CPUManagerPolicyBetaOptions has no effect: the VM has no dedicatedCpuPlacement';
+    assert.deepEqual(check({ annotations: ANNOTATED }).warnings, [NOT]);
+    assert.deepEqual(check({ annotations: ANNOTATED, cpu: null }).warnings, [NOT]);
+    assert.deepEqual(check({ annotations: ANNOTATED, instancetype: true }).warnings, []);
+    assert.deepEqual(check({ annotations: ANNOTATED, cpu: CPU }).warnings, []);
+    assert.equal(check({ annotations: ANNOTATED, cpu: CPU }, undefined, false, false).warnings.length, 1);
+    assert.deepEqual(annotationFindings({ annotations: ANNOTATED }, undefined, true), []);
+  });
+
+  it('names annotations that stand on the VM and not in its template', () => {
+    const note = (name: string) =>
+      `annotation ${name} has no effect here: put it into spec.template.metadata.annotations`;
+    const found = (outer: object, inner: object) =>
+      misplacedAnnotations({ annotations: { ...outer } }, { annotations: { ...inner } }, 'spec.template');
+    const all = { ...ANNOTATED, [MASK]: '', [START]: '', [FIX]: '', [AFFINITY]: '' };
+    assert.deepEqual(found(all, {}), Object.keys(all).map(note));
+    assert.deepEqual(found(all, { [MASK]: '', [FIX]: 'x' }), [Object.keys(ANNOTATED)[0]!, START, AFFINITY].map(note));
+    assert.deepEqual(found({ other: '' }, {}), []);
+    assert.deepEqual(misplacedAnnotations({}, {}, 'x'), []);
+  });
+});
+
+describe('the CPU mask of a launcher', () => {
+  it('is refused with CPUs of its own', () => {
+    const because =
+      'requests and limits of this launcher are equal and whole CPUs, so the kubelet gives it CPUs of its own and a mask cannot choose others; let CPU requests and limits differ, or remove the mask';
+    assert.deepEqual(maskWithOwnCpus({ annotations: { [MASK]: '1:2' } }), [`annotation ${MASK}: ${because}`]);
+    assert.deepEqual(maskWithOwnCpus({ annotations: { [MASK]: 'all' } }), []);
+    assert.deepEqual(maskWithOwnCpus({}), []);
+  });
+
+  it('a mistake of the program is no refusal', () =>
+    assert.throws(
+      () => maskRefusals({ metadata: { annotations: { [MASK]: '1:2' } }, spec: {} as never, vcpusUnknown: false }),
+      TypeError,
+    ));
+
+  it('as a request, and as a key', () => {
+    const request = (annotations: Record<string, string>) => maskRequestOf({ annotations });
+    assert.equal(request({}), undefined);
+    assert.equal(maskRequestOf({}), undefined);
+    assert.equal(request({ [MASK]: 'all' }), undefined);
+    const plain = request({ [MASK]: '1:2' })!;
+    assert.deepEqual([plain.fixMismatch, plain.mask], [false, parseMask('1:2')]);
+    assert.equal(maskRequestKey(plain), '1:2');
+    assert.equal(maskRequestKey(request({ [MASK]: '1:2', [FIX]: 'true' })!), '1:2 or all');
+    assert.equal(request({ [MASK]: '1:2', [FIX]: 'yes' })!.fixMismatch, false);
+    assert.equal(maskRequestKey({ mask: parseMask('1,0:2'), fixMismatch: true }), '0-1:2 or all');
+    assert.throws(() => request({ [MASK]: 'x' }), ParseError);
+  });
+
+  it('is read once, and kept while it is among the latest 64', () => {
+    const request = (cpu: number) => maskRequestOf({ annotations: { [MASK]: `${cpu}:1000` } })!;
+    const [first, second] = [request(0), request(1)];
+    const masks = [first.mask, second.mask];
+    assert.equal(first.mask, masks[0]);
+    // 62 others: the two stay. The first is asked for again, so the second is the oldest then.
+    for (let cpu = 2; cpu < 64; cpu++) assert.deepEqual(request(cpu).mask, parseMask(`${cpu}:1000`));
+    assert.equal(first.mask, masks[0]);
+    assert.equal(second.mask, masks[1]);
+    assert.equal(first.mask, masks[0]);
+    request(64).mask;
+    for (let cpu = 65; cpu < 127; cpu++) request(cpu).mask;
+    assert.equal(first.mask, masks[0]);
+    assert.notEqual(second.mask, masks[1]);
+    assert.deepEqual(second.mask, masks[1]);
+  });
+});
+
+describe('whether a launcher is of this state of its VMI', () => {
+  const vmi = (cpu: object, annotations = {}, networks?: object[]) => ({
+    metadata: { annotations },
+    spec: { domain: { cpu }, ...(networks && { networks: networks as never }) },
+  });
+  const fits = (annotations: Record<string, string>, cpus: string, its: ReturnType<typeof vmi>) => {
+    const { pod, compute } = launcher({ annotations, containers: [container('a', '1'), container('compute', cpus)] });
+    return fitsLauncher(pod, compute, 'ns', its);
+  };
+
+  it('by the annotations that are read', () => {
+    for (const name of READ_ANNOTATIONS) {
+      const owner = vmi({ cores: 2 }, { [name]: '{}' });
+      assert.equal(fits({ [name]: '{}' }, '1', owner), true);
+      assert.equal(fits({ [name]: '{ }' }, '1', owner), false);
+      assert.equal(fits({}, '1', owner), false);
+      assert.equal(fits({ [name]: '{}' }, '1', vmi({ cores: 2 })), false);
+    }
+    assert.equal(fits({ other: '' }, '1', vmi({ cores: 2 })), true);
+  });
+
+  it('by its CPUs, as they are or padded to cores of up to 8 threads', () => {
+    // 8 vCPUs and one for the emulator.
+    for (const [cpus, expected] of [
+      ['8', false],
+      ['9', true],
+      ['10', true],
+      ['11', false],
+      ['12', true],
+      ['14', false],
+      ['16', true],
+      ['18', false],
+      ['9500m', false],
+    ] as const) {
+      assert.equal(fits({}, cpus, vmi(CPU)), expected, cpus);
+    }
+    assert.equal(fits({}, '7', vmi({ ...CPU, dedicatedCpuPlacement: false })), true);
+    const { pod } = launcher({ annotations: {}, containers: [{ name: 'compute' }] });
+    assert.equal(fitsLauncher(pod, 0, 'ns', vmi(CPU)), false);
+    assert.equal(fitsLauncher(pod, 1, 'ns', vmi(CPU)), false);
+  });
+
+  it('by its networks, each of which is one of the VMI', () => {
+    const networks = [
+      { name: 'a', pod: {} },
+      { name: 'b', multus: { networkName: 'east' } },
+      { name: 'c', multus: { networkName: 'x/west' } },
+    ];
+    const owner = vmi({ cores: 2 }, {}, networks);
+    assert.equal(fits({ [NETWORKS]: 'east' }, '1', owner), true);
+    assert.equal(fits({ [NETWORKS]: 'ns/east,x/west' }, '1', owner), true);
+    assert.equal(fits({ [NETWORKS]: 'east,west' }, '1', owner), false);
+    assert.equal(fits({ [NETWORKS]: 'west,east' }, '1', owner), false);
+    assert.equal(fits({ [NETWORKS]: 'east' }, '1', vmi({ cores: 2 })), false);
+    assert.equal(fits({}, '1', owner), true);
+    assert.equal(fits({ [NETWORKS]: '' }, '1', owner), true);
+  });
+});
+
+describe('what a pod is', () => {
+  const { pod } = launcher();
+  const labelled = (labels: Record<string, string>, annotations = {}) => ({
+    ...pod,
+    metadata: { ...pod.metadata, labels: { ...pod.metadata.labels, ...labels }, annotations },
+  });
+  const LAUNCHER = { kind: 'launcher', vmi: { name: 'vm', uid: 'u1' }, compute: 0 };
+
+  it('a launcher, by what it is for', () => {
+    assert.equal(isLauncher(pod.metadata), true);
+    assert.deepEqual(recognizeLauncher(pod), { ...LAUNCHER, purpose: 'run' });
+    assert.deepEqual(recognizeLauncher(labelled({ 'kubevirt.io/migrationJobUID': '' })), {
+      ...LAUNCHER,
+      purpose: 'migration-target',
+    });
+    const provisioning = (value: string) =>
+      recognizeLauncher(labelled({}, { 'kubevirt.io/ephemeral-provisioning': value }));
+    assert.deepEqual(provisioning('true'), { ...LAUNCHER, purpose: 'provisioning' });
+    assert.deepEqual(provisioning('false'), { ...LAUNCHER, purpose: 'run' });
+  });
+
+  it('another', () => {
+    assert.equal(isLauncher({}), false);
+    assert.equal(isLauncher({ labels: { 'kubevirt.io': 'hotplug-disk' } }), false);
+    const why = (one: typeof pod) => {
+      const found = recognizeLauncher(one);
+      return found.kind === 'other' ? found.why : found.kind;
+    };
+    assert.equal(why(labelled({ 'kubevirt.io': 'hotplug-disk' })), 'hot-plug');
+    assert.equal(why(labelled({ 'kubevirt.io': 'other' })), 'no-launcher-label');
+    assert.equal(why({ ...pod, spec: { containers: [container('other', '1')] } }), 'no-compute-container');
+    const owned = (more: object, ...others: object[]) => {
+      const [owner] = pod.metadata.ownerReferences ?? [];
+      return why({
+        ...pod,
+        metadata: { ...pod.metadata, ownerReferences: [...others, { ...owner!, ...more }] as never },
+      });
+    };
+    assert.equal(owned({}), 'launcher');
+    assert.equal(owned({}, { kind: 'Other', controller: false }), 'launcher');
+    assert.equal(owned({ controller: false }), 'no-vmi-owner');
+    assert.equal(owned({ kind: 'VirtualMachine' }), 'no-vmi-owner');
+    assert.equal(owned({ apiVersion: 'example.com/v1' }), 'no-vmi-owner');
+  });
+
+  it('the VMI of a launcher, as the object of an Event', () =>
+    assert.deepEqual(vmiObject('ns', { name: 'vm', uid: 'u1' }), {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachineInstance',
+      namespace: 'ns',
+      name: 'vm',
+      uid: 'u1',
+    }));
+});
+
+describe('an ordinary pod that asks for whole cores', () => {
+  const ALIGN = 'plumbline.dev/align';
+  const pod = (value: string | undefined, ...cpus: string[]) => ({
+    metadata: value === undefined ? {} : { annotations: { [ALIGN]: value } },
+    spec: { containers: cpus.map((cpu, i) => container(`c${i}`, ...(cpu.split('/') as [string, string?]))) },
+  });
+
+  it('by its annotation', () => {
+    assert.deepEqual(
+      [pod(undefined), pod('cores'), pod('whole-cores')].map(({ metadata }) => [
+        asksForAlignment(metadata),
+        asksForWholeCores(metadata),
+      ]),
+      [
+        [false, false],
+        [true, false],
+        [true, true],
+      ],
+    );
+  });
+
+  for (const [policy, candidates, threads] of [
+    ['annotated', [], 2],
+    ['annotated', [1], 2],
+    ['annotated', [4, 2], 4],
+    ['auto', [], 2],
+    ['auto', [1], 1],
+    ['auto', [2, 8, 4], 8],
+  ] as const) {
+    it(`is rounded to ${threads} threads, policy ${policy}, nodes of ${candidates.join() || 'no'} threads`, () => {
+      const found = decideOrdinary(pod('whole-cores', '3'), candidates, policy);
+      const expected = Math.ceil(3 / threads) * threads;
+      assert.deepEqual([found.threadsPerCore, found.containers.map(({ to }) => to)], [threads, [expected]]);
+    });
+  }
+
+  it('every container whose request equals its limit', () => {
+    const { containers, findings } = decideOrdinary(pod('whole-cores', '3', '2/3', '4'), [2], 'annotated');
+    assert.deepEqual(
+      containers.map(({ name, cpus, to }) => [name, cpus, to]),
+      [
+        ['c0', 3, 4],
+        ['c2', 4, 4],
+      ],
+    );
+    assert.deepEqual(
+      findings.map(({ code }) => code),
+      ['not-guaranteed'],
+    );
+  });
+
+  it('is informed of nodes that differ, where it was rounded', () => {
+    const message =
+      'the full-pcpus-only nodes this pod can go to have 2 and 4 and 16 threads per core; it is aligned to 16';
+    const of = (...cpus: string[]) => decideOrdinary(pod('whole-cores', ...cpus), [16, 4, 2, 4], 'annotated').findings;
+    assert.deepEqual(of('3', '16'), [
+      { severity: 'information', code: 'mixed-candidates', reason: 'MixedCandidates', message },
+    ]);
+    assert.deepEqual(of('16', '32'), []);
+    assert.deepEqual(decideOrdinary(pod('whole-cores', '3'), [4, 4], 'annotated').findings, []);
+  });
+
+  it('without a value counts as an unknown one', () => {
+    const { findings } = decideOrdinary(pod(undefined, '3'), [2], 'annotated');
+    assert.deepEqual(
+      findings.map(({ code, message }) => [code, message]),
+      [
+        [
+          'unknown-annotation-value',
+          `annotation ${ALIGN} has the unknown value "" and no effect: the only value is whole-cores`,
+        ],
+      ],
+    );
+  });
+});

@@ -1,0 +1,45 @@
+import type { Cause, StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import { remedyText } from '../../../model/vm-state/remedy.ts';
+
+/** A VM of which nothing but the name is known. */
+export const VM: VmFacts = { namespace: 'tenants', name: 'fw', kind: 'vm' };
+
+export const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
+export const DECIDED = { 'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":1}' };
+
+interface PodParts {
+  readonly metadata?: StatePod['metadata'];
+  readonly spec?: Partial<StatePod['spec']>;
+  readonly status?: StatePod['status'];
+  readonly cpus?: string;
+  readonly resources?: Readonly<Record<string, string>>;
+}
+
+/** A launcher of KubeVirt that the webhook has decided about, with four CPUs of its own. */
+export function launcher({ metadata = {}, spec = {}, status, cpus = '4', resources = {} }: PodParts = {}): StatePod {
+  const amounts = { cpu: cpus, memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...resources };
+  return {
+    metadata: {
+      name: 'virt-launcher-fw-abcde',
+      namespace: 'tenants',
+      uid: 'pod-uid',
+      labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': 'vmi-uid' },
+      ownerReferences: [
+        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'fw', uid: 'vmi-uid', controller: true },
+      ],
+      annotations: { ...ANNOTATED, ...DECIDED },
+      ...metadata,
+    },
+    spec: {
+      schedulerName: 'plumbline-scheduler',
+      containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }],
+      ...spec,
+    },
+    ...(status && { status }),
+  };
+}
+
+/** A cause in a form that reads well: its remedies as their id and all that a user sees of them. */
+export function shown({ reason, text, remedies }: Cause) {
+  return { reason, text, remedies: remedies.map((one) => `${one.id}: ${remedyText(one)}`) };
+}

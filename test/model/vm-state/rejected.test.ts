@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import { failedPod } from '../../../model/vm-state/rejected.ts';
+import { ANNOTATED, launcher, shown, VM } from './fixture.ts';
+
+const EVENTS =
+  'read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=virt-launcher-fw-abcde';
+
+/** @param annotations of the pod, which count, not those of the VM */
+function failed(status: StatePod['status'], annotations = {}, facts: Partial<VmFacts> = {}, nodeName?: string) {
+  const pod = launcher({ metadata: { name: 'virt-launcher-fw-abcde', annotations }, spec: { nodeName }, status });
+  return shown(failedPod({ ...VM, ...facts }, pod));
+}
+
+describe('a pod that has failed', () => {
+  const IF_AGAIN =
+    'wait: its place went to another pod first: it is tried again; if it happens again, look for a second scheduler: ' +
+    'plumbline doctor extender';
+  const PATCH =
+    "'" +
+    '{"spec":{"template":{"metadata":{"annotations":{"kubevirt.io/CPUManagerPolicyBetaOptions":"full-pcpus-only"}}}}}' +
+    "'";
+  const ANNOTATE =
+    'add-annotation: have it ask for whole cores: annotate the VM’s template with ' +
+    'kubevirt.io/CPUManagerPolicyBetaOptions: full-pcpus-only and start it again';
+  for (const [reason, message, annotations, expected, help] of [
+    ['SMTAlignmentError', 'not enough free physical CPUs: 2', {}, 'CoresTaken', IF_AGAIN],
+    [
+      'SMTAlignmentError',
+      'requested 3 cpus',
+      {},
+      'UnalignedRejected',
+      `${ANNOTATE}: kubectl -n tenants patch virtualmachine fw --type merge -p ${PATCH}; virtctl restart fw -n tenants`,
+    ],
+    [
+      'SMTAlignmentError',
+      'requested 3 cpus',
+      ANNOTATED,
+      'UnpaddedRejected',
+      'start-again: start the VM again once the webhook works: plumbline doctor webhook; virtctl restart fw -n tenants',
+    ],
+    [
+      'TopologyAffinityError',
+      'no locality',
+      {},
+      'TopologyRejected',
+      'check-extender: no NUMA nodes held all that it asks for: see where room is, and check that its scheduler asks the ' +
+        'extender: plumbline top; plumbline doctor extender',
+    ],
+    ['UnexpectedAdmissionError', 'Allocate failed', {}, 'AdmissionRejected', IF_AGAIN],
+  ] as const) {
+    it(`${reason}, ${message} ${JSON.stringify(annotations)}`, () =>
+      assert.deepEqual(failed({ reason, message }, annotations, { annotations: {} }, 'n1'), {
+        reason: expected,
+        text: `the kubelet of n1 rejected it (${reason}): ${message}`,
+        remedies: [help],
+      }));
+  }
+
+  it('of a pod without a VM, no command changes or restarts it', () => {
+    const { remedies } = failed({ reason: 'SMTAlignmentError', message: 'requested 3 cpus' }, {}, { kind: 'vmi' });
+    assert.deepEqual(remedies, [ANNOTATE]);
+  });
+
+  it('was evicted: its successor counts', () =>
+    assert.deepEqual(failed({ reason: 'Evicted', message: 'm' }, {}, { events: { evicted: 'the DPU has died' } }), {
+      reason: 'EvictedBeforeStart',
+      text: 'it was evicted before it started: the DPU has died',
+      remedies: ['look-at-successor: its owner makes another one, which goes elsewhere: look at that one'],
+    }));
+
+  for (const [title, status, text] of [
+    ['reason and message', { reason: 'OutOfcpu', message: 'no room' }, 'it has failed of n1: OutOfcpu: no room'],
+    ['a reason', { reason: 'OutOfcpu' }, 'it has failed of n1: OutOfcpu'],
+    ['a message', { message: 'no room' }, 'it has failed of n1: no room'],
+    ['nothing', undefined, 'it has failed of n1: no reason is given'],
+  ] as const) {
+    it(`failed otherwise, with ${title}`, () =>
+      assert.deepEqual(failed(status, {}, {}, 'n1'), { reason: 'Failed', text, remedies: [EVENTS] }));
+  }
+
+  it('without a name of its own is called as its VM', () => {
+    const pod = launcher({ metadata: {} });
+    const { name: _, ...metadata } = pod.metadata;
+    assert.deepEqual(shown(failedPod(VM, { ...pod, metadata })), {
+      reason: 'Failed',
+      text: 'it has failed: no reason is given',
+      remedies: ['read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=fw'],
+    });
+  });
+});

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { placeAgain } from '../../../model/vm-state/common-remedies.ts';
+import type { VmFacts } from '../../../model/vm-state/facts.ts';
+import type { NodeGroup } from '../../../model/vm-state/node-groups.ts';
+import { nodeRemedies } from '../../../model/vm-state/node-remedies.ts';
+import { commandText, kubectl, plumbline, remedy, remedyText, virtctl } from '../../../model/vm-state/remedy.ts';
+import { launcher, VM } from './fixture.ts';
+
+const group = (kind: NodeGroup['kind'], more: Partial<NodeGroup> = {}): NodeGroup => ({
+  kind,
+  text: `text of ${kind}`,
+  count: 1,
+  nodes: ['n1', 'n2'],
+  detail: 'memory: 3 of 4',
+  ...more,
+});
+const advice = (groups: readonly NodeGroup[], facts: Partial<VmFacts> = {}) =>
+  nodeRemedies(groups, { ...VM, ...facts }).map((one) => `${one.id}: ${remedyText(one)}`);
+
+const AFFINITY = 'plumbline.dev/numa-affinity';
+const AGENT =
+  'plumbline doctor agents; kubectl -n plumbline-system get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent ' +
+  '--field-selector spec.nodeName=n1';
+const SHORT = 'on n1, which is short of 3';
+const WHY = 'no VM that ends would make room enough';
+const FORMS = `make all but one of its networks "preferred" (${AFFINITY})`;
+
+describe('what would help a pod to a node', () => {
+  const cases: readonly (readonly [NodeGroup['kind'], string, Partial<NodeGroup>?])[] = [
+    ['in-flight', 'wait: wait: pods on their way to these nodes are about to start, or their promises run out'],
+    [
+      'owner-backoff',
+      'read-events: find out why kubelets refused its last pods; it is tried again by itself: kubectl -n tenants get events',
+    ],
+    [
+      'refused-on-host',
+      'read-events: see why the agent on n1 refused its last pod; it is tried again after the next report: kubectl -n tenants get events',
+    ],
+    ['short-of', 'free-resources: free memory on n1: kubectl describe node n1'],
+    [
+      'too-few-whole-cores',
+      `free-whole-cores: free whole cores ${SHORT}: stop or migrate a VM there: plumbline top n1`,
+      { missing: 3 },
+    ],
+    [
+      'too-few-whole-cores',
+      'free-whole-cores: free whole cores on a node such as n1: stop or migrate a VM there: plumbline top n1',
+    ],
+    [
+      'too-few-cpus',
+      `free-whole-cores: free CPUs ${SHORT}: stop or migrate a VM there: plumbline top n1`,
+      { missing: 3 },
+    ],
+    [
+      'network-elsewhere',
+      `free-whole-cores: free cores near the network ${SHORT}, or let the VM be farther away ` +
+        `(${AFFINITY}: '{"<interface>":"preferred"}'): plumbline top n1`,
+      { missing: 3 },
+    ],
+    [
+      'no-common-node',
+      `free-whole-cores: free CPUs and memory of one NUMA node ${SHORT}: stop or migrate a VM there: plumbline top n1`,
+      { missing: 3 },
+    ],
+    ['too-large', `ask-for-less: give the VM less than n1 has, or add a larger node: ${WHY}: plumbline top n1`],
+    [
+      'too-large',
+      `ask-for-less: give the VM 3 CPUs less (on n1), use nodes with a laxer topologyManagerPolicy, or add a larger node: ${WHY}: plumbline top n1`,
+      { missing: 3, text: 'more than a NUMA node has' },
+    ],
+    ['resources', 'free-resources: free what is short on n1 (memory, huge pages or devices): kubectl describe node n1'],
+    ['cannot-split', `relax-networks: ${FORMS}`],
+    ['may-not-span', `relax-networks: ${FORMS}, or give the guest more CPUs than fit on one NUMA node`],
+    [
+      'larger-than-cells',
+      `ask-for-less: give the VM 3 CPUs less (on n1), NUMA nodes of its own (guestMappingPassthrough), or make its networks "preferred" (${AFFINITY})`,
+      { missing: 3 },
+    ],
+    [
+      'dpu',
+      'bring-dpu-back: bring the DPU of n1 back (its power, its Open vSwitch, the agent on it); new pods go elsewhere meanwhile: ' +
+        'plumbline doctor dpu; kubectl -n ovn-kubernetes get lease ovn-dpu-n1 -o yaml',
+    ],
+    [
+      'polled-cpus',
+      'reserve-cpus: put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on n1: plumbline top n1',
+    ],
+    [
+      'hints-unserved',
+      `check-agent: start the agent on n1 again: its kubelet has no near.plumbline.dev device left: ${AGENT}`,
+    ],
+    ['stale-report', `check-agent: start the agent on n1 again: it has stopped reporting: ${AGENT}`],
+    ['no-report', `check-agent: run the agent on n1: it does not report: ${AGENT}`],
+    ['quarantined', `check-agent: find out why the report of n1 contradicts its Node: ${AGENT}`],
+    [
+      'unpredictable',
+      'set-kubelet: use a kubelet version and options that are predicted on n1: plumbline doctor kubelet',
+    ],
+    [
+      'cpu-mask',
+      'correct-mask: change the VM’s plumbline.dev/cpu-mask: it names CPUs that the node does not have or keeps for itself: ' +
+        'plumbline verify -n tenants',
+    ],
+    ['cordoned', 'uncordon: let pods go to n1 again: kubectl uncordon n1'],
+    ['not-ready', 'bring-node-back: bring n1 back: kubectl describe node n1'],
+    ['no-whole-cores', 'reserve-cpus: reserve whole cores (reservedSystemCPUs) on n1: plumbline top n1'],
+    ['no-exclusive-cpus', 'set-cpu-manager: set cpuManagerPolicy: static on n1: plumbline doctor kubelet'],
+    ['dra-cpu', 'remove-dra-driver: remove dra-driver-cpu from n1, or keep such pods off it'],
+    ['tainted', 'tolerate: tolerate the taint of n1, or remove it: kubectl describe node n1'],
+  ];
+  for (const [kind, expected, more] of cases) {
+    it(`${kind}: ${expected}`, () => assert.deepEqual(advice([group(kind, more)]), [expected]));
+  }
+
+  it('misaligned: the annotation, unless the pod has it already', () => {
+    const found = advice([group('misaligned')], { pod: launcher({ metadata: { annotations: {} } }) });
+    assert.equal(found.length, 1);
+    assert.match(found[0]!, /^add-annotation: have the launcher ask for whole cores: annotate /);
+    assert.deepEqual(advice([group('misaligned')], { pod: launcher() }), []);
+    assert.deepEqual(advice([group('misaligned')]), found);
+  });
+
+  it('of no VM, no command migrates it', () => {
+    const text = 'migrate or restart it, so that it is placed again';
+    assert.equal(remedyText(placeAgain(VM)), `${text}: virtctl migrate fw -n tenants`);
+    assert.equal(remedyText(placeAgain({ ...VM, kind: 'pod' })), text);
+  });
+
+  it('the first three, each once, in the order of the groups', () => {
+    const same = group('resources');
+    const groups = [group('cordoned'), same, same, group('tainted'), group('not-ready')];
+    assert.deepEqual(
+      nodeRemedies(groups, VM).map(({ id }) => id),
+      ['uncordon', 'free-resources', 'tolerate'],
+    );
+  });
+
+  const NETWORK = group('no-such-network', { text: 'no physnet x on the node' });
+  const UNSELECTED = group('not-selected', { text: 'n1 has no label x' });
+  const CHECK_NETWORK =
+    'check-network-name: check the network’s name: no physnet x on any node that the pod may go to: plumbline doctor networks';
+  const SELECT =
+    'select-nodes: change the pod’s selector, or label a node: n1 has no label x: kubectl get nodes --show-labels';
+  for (const [title, groups, expected] of [
+    ['no node at all', [], []],
+    ['a network that no node has', [NETWORK], [CHECK_NETWORK]],
+    ['a network counts for more than the selector', [UNSELECTED, NETWORK], [CHECK_NETWORK]],
+    ['the selector', [UNSELECTED], [SELECT]],
+    ['the first of two groups', [UNSELECTED, { ...UNSELECTED, text: 'n2 has no label y' }], [SELECT]],
+    ['a node that fits needs nothing', [NETWORK, group('fits')], []],
+    ['what helps on a node counts for more', [NETWORK, group('cordoned')], advice([group('cordoned')])],
+  ] as const) {
+    it(`nodes that were never meant: ${title}`, () => assert.deepEqual(advice(groups), expected));
+  }
+});
+
+describe('commands', () => {
+  it('can be run as they stand', () => {
+    assert.equal(commandText(kubectl('get', 'a/b.c-d_e:f=g@h,i+j%k')), 'kubectl get a/b.c-d_e:f=g@h,i+j%k');
+    assert.equal(commandText(plumbline('x y')), "plumbline 'x y'");
+    assert.equal(commandText(virtctl('')), "virtctl ''");
+    assert.equal(commandText(kubectl("it's")), String.raw`kubectl 'it'\''s'`);
+  });
+
+  it('follow what they are for', () => {
+    assert.equal(remedyText(remedy('wait', 'wait')), 'wait');
+    assert.equal(remedyText(remedy('wait', 'wait', kubectl('a'), virtctl('b'))), 'wait: kubectl a; virtctl b');
+  });
+});

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict';
+import type { PlacementHost } from '../../../model/placement/needs.ts';
+import type { NodeStateFacts, VmFacts } from '../../../model/vm-state/facts.ts';
+import { maskedVm, pausedVm, type RunningNeeds, runningPod } from '../../../model/vm-state/running.ts';
+import { needs, node, physnet, TUNNEL } from '../placement/fixture.ts';
+import { shown, VM } from './fixture.ts';
+
+const HOST: PlacementHost = node();
+const NODE: NodeStateFacts = { silent: false, assigned: ['2-3,6-7'], host: HOST };
+const AGAIN = 'place-again: migrate or restart it, so that it is placed again: virtctl migrate fw -n tenants';
+const AGENT =
+  'check-agent: check the agent on n1: plumbline doctor agents; kubectl -n plumbline-system get pods -o wide ' +
+  '-l app.kubernetes.io/name=plumbline-node-agent --field-selector spec.nodeName=n1';
+const MASK =
+  'correct-mask: correct plumbline.dev/cpu-mask on the VM’s template and restart the VM: plumbline verify -n tenants';
+
+const run = (facts: Partial<VmFacts>, wanted: RunningNeeds = needs('p', 4)) =>
+  runningPod({ ...VM, ...facts }, 'n1', wanted).map(shown);
+const on = (changes: Partial<NodeStateFacts>, wanted?: RunningNeeds) => run({ node: { ...NODE, ...changes } }, wanted);
+const whole = (text: string) => ({ reason: 'Aligned', text, remedies: [] });
+
+describe('a pod that runs', () => {
+  it('without facts about its node', () =>
+    assert.deepEqual(run({}), [{ reason: 'Running', text: 'it runs on n1', remedies: [] }]));
+
+  it('on shared CPUs', () =>
+    assert.deepEqual(on({}, needs('p', 0)), [
+      { reason: 'SharedCpus', text: 'it runs on n1, on CPUs that it shares', remedies: [] },
+    ]));
+
+  it('on CPUs that are not reported', () => {
+    const expected = {
+      reason: 'NotReported',
+      text: 'it runs on n1; which CPUs it has is not reported',
+      remedies: [AGENT],
+    };
+    assert.deepEqual(on({ host: undefined }), [expected]);
+    assert.deepEqual(on({ assigned: [] }), [expected]);
+    assert.deepEqual(on({ assigned: [], silent: true }), [expected]);
+  });
+
+  it('on whole cores, all of its containers together', () => {
+    const where = whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0');
+    assert.deepEqual(on({}), [where, whole('whole cores')]);
+    assert.deepEqual(on({ assigned: ['2,6', '3,7'] }), [where, whole('whole cores')]);
+    assert.deepEqual(on({}, needs('p', 4, [physnet('east'), physnet('bond')])), [
+      where,
+      whole('whole cores, near its networks'),
+    ]);
+    assert.deepEqual(on({ assigned: ['2-3', '8-9'] }), [
+      whole('it runs on n1, on CPUs 2-3,8-9 of NUMA node 0,1'),
+      whole('whole cores'),
+    ]);
+  });
+
+  it('with an agent that is silent', () =>
+    assert.deepEqual(on({ silent: true }), [
+      {
+        reason: 'AgentSilent',
+        text: 'the agent on n1 does not report, so the facts about its CPUs may be old',
+        remedies: [AGENT],
+      },
+      whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0'),
+      whole('whole cores'),
+    ]));
+
+  it('on half a core', () =>
+    assert.deepEqual(on({ assigned: ['2-4'] }), [
+      {
+        reason: 'SplitCores',
+        text: 'its CPUs 2-4 are no whole cores: it shares cores with others',
+        remedies: [AGAIN],
+      },
+      whole('it runs on n1, on CPUs 2-4 of NUMA node 0'),
+    ]));
+
+  it('away from its networks, each of them', () =>
+    assert.deepEqual(
+      on({}, needs('p', 4, [physnet('west'), physnet('gone'), physnet('vague'), physnet('east'), TUNNEL])),
+      [
+        {
+          reason: 'NetworkElsewhere',
+          text: 'interface if-west (physnet west) is on NUMA node 1, its CPUs are on 0',
+          remedies: [AGAIN],
+        },
+        { reason: 'NetworkGone', text: 'interface if-gone (physnet gone) is not on the node', remedies: [AGAIN] },
+        {
+          reason: 'NetworkUnplaced',
+          text: 'interface if-vague (physnet vague): its NUMA node is not known',
+          remedies: [
+            'check-network-name: say in the network map on which NUMA node of n1 it is: plumbline doctor networks',
+          ],
+        },
+        {
+          reason: 'NetworkElsewhere',
+          text: 'interface if-tunnel (the tunnel) is on NUMA node 1, its CPUs are on 0',
+          remedies: [AGAIN],
+        },
+        whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0'),
+      ],
+    ));
+
+  it('on both NUMA nodes, a guest of one cell is away from a network of one of them, a guest that spans them is near', () => {
+    const reasons = (spansCells: boolean, assigned: string) =>
+      on({ assigned: [assigned] }, needs('p', 4, [physnet('west')], { spansCells })).map(({ reason }) => reason);
+    assert.deepEqual(reasons(false, '2-3,8-9'), ['NetworkElsewhere', 'Aligned']);
+    assert.deepEqual(reasons(true, '2-3,8-9'), ['Aligned', 'Aligned']);
+    assert.deepEqual(reasons(true, '2-3,6-7'), ['NetworkElsewhere', 'Aligned']);
+  });
+
+  it('on a node whose DPU is dead, which comes before all else', () =>
+    assert.deepEqual(on({ deadDpu: '61 s ago' }), [
+      {
+        reason: 'DPUNotReady',
+        text: 'it runs on n1, whose DPU is not ready: 61 s ago; its network is dead until the DPU is back',
+        remedies: [
+          'bring-dpu-back: bring the DPU of n1 back (its power, its Open vSwitch, the agent on it); new pods go elsewhere ' +
+            'meanwhile: plumbline doctor dpu; kubectl -n ovn-kubernetes get lease ovn-dpu-n1 -o yaml',
+          AGAIN,
+        ],
+      },
+      whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0'),
+      whole('whole cores'),
+    ]));
+});
+
+describe('a pod with a CPU mask', () => {
+  const masked = (pinning: NodeStateFacts['pinning']) =>
+    shown(maskedVm({ ...VM, node: { ...NODE, ...(pinning && { pinning }) } }, 'n1'));
+  const PINNED = 'it runs on n1, its vCPUs pinned by its CPU mask';
+  const NOT = 'it runs on n1, and its CPU mask is not applied';
+
+  for (const [title, pinning, reason, text, remedies] of [
+    ['pinned', { state: 'pinned' }, 'MaskApplied', PINNED, []],
+    [
+      'pinned, with a message',
+      { state: 'pinned', message: 'all instead' },
+      'MaskFellBack',
+      `${PINNED}, not quite as asked for: all instead`,
+      [],
+    ],
+    ['unpinned', { state: 'unpinned' }, 'MaskNotApplied', NOT, [MASK]],
+    [
+      'refused, with a message',
+      { state: 'refused', message: 'no CPU 99' },
+      'MaskNotApplied',
+      `${NOT}: no CPU 99`,
+      [MASK],
+    ],
+    ['not reported', undefined, 'MaskNotReported', `${NOT}: its agent has not reported`, [AGENT]],
+  ] as const) {
+    it(title, () => assert.deepEqual(masked(pinning), { reason, text, remedies }));
+  }
+
+  it('without facts about its node', () => assert.equal(shown(maskedVm(VM, 'n1')).reason, 'MaskNotReported'));
+
+  it('counts for more than what its CPUs are', () => {
+    const wanted = { ...needs('p', 4), mask: { mask: '1:2', fixMismatch: false } } as unknown as RunningNeeds;
+    assert.deepEqual(
+      on({ pinning: { state: 'pinned' } }, wanted).map(({ reason }) => reason),
+      ['MaskApplied'],
+    );
+  });
+});
+
+describe('a VM whose guest is paused', () => {
+  const paused = (atStart: boolean, text: string, nodeFacts?: Partial<NodeStateFacts>) =>
+    shown(pausedVm({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', { atStart, text }));
+  const UNPAUSE = 'unpause: resume it, unless its pause is wanted: virtctl unpause vmi fw -n tenants';
+
+  it('by its user', () => {
+    const expected = { reason: 'Paused', text: 'it is on n1 and does not run: PausedByUser', remedies: [UNPAUSE] };
+    assert.deepEqual(paused(false, 'PausedByUser', { pinning: { state: 'pinned' } }), expected);
+    // Of a node without facts it is not known what its start waits for.
+    assert.deepEqual(paused(true, 'PausedByUser'), expected);
+    assert.deepEqual(paused(false, ''), { ...expected, text: 'it is on n1 and does not run' });
+  });
+
+  for (const [title, pinning, reason, text, remedies] of [
+    [
+      'not reported',
+      undefined,
+      'PinningNotReported',
+      'it is on n1 and does not run until its vCPUs are pinned, of which its agent has not reported',
+      [AGENT],
+    ],
+    [
+      'pinned',
+      { state: 'pinned' },
+      'AboutToResume',
+      'it is on n1, pinned, and about to be resumed',
+      ['wait: wait: the extender resumes it; if it stays, see why: plumbline doctor extender'],
+    ],
+    [
+      'refused',
+      { state: 'refused', reason: 'NoSuchCpu', message: 'no CPU 99' },
+      'PinningRefused',
+      'it is on n1 and does not run until its vCPUs are pinned, which its agent refuses (NoSuchCpu): no CPU 99',
+      [MASK],
+    ],
+    [
+      'refused without a reason',
+      { state: 'unpinned' },
+      'PinningRefused',
+      'it is on n1 and does not run until its vCPUs are pinned, which its agent refuses (): ',
+      [MASK],
+    ],
+  ] as const) {
+    it(`until it is pinned: ${title}`, () =>
+      assert.deepEqual(paused(true, 'PausedByUser', { pinning }), { reason, text, remedies }));
+  }
+});

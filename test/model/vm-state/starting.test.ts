@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import { allocationRefused, placeLostText, startingPod } from '../../../model/vm-state/starting.ts';
+import { launcher, shown, VM } from './fixture.ts';
+
+const waiting = (reason: string, message?: string) => ({ state: { waiting: { reason, message } } });
+const PRE_START = 'PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = ';
+const DELETE =
+  'delete-pod: delete the pod, so that its owner makes another one, which goes elsewhere; the extender leaves that to you ' +
+  '(--eviction hold): kubectl -n tenants delete pod virt-launcher-fw-abcde --ignore-not-found';
+const WAIT =
+  'wait: wait: the extender evicts it, so that its owner makes another one; if it stays, see why: plumbline doctor extender';
+const EVENTS =
+  'read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=virt-launcher-fw-abcde';
+const DPU =
+  'bring-dpu-back: bring the DPU of n1 back (its power, its Open vSwitch, the agent on it); new pods go elsewhere meanwhile: ' +
+  'plumbline doctor dpu; kubectl -n ovn-kubernetes get lease ovn-dpu-n1 -o yaml';
+const NODE = { silent: false, assigned: [] };
+const LOST = placeLostText('n1');
+
+function starting(facts: Partial<VmFacts> = {}, status?: StatePod['status']) {
+  return shown(startingPod({ ...VM, ...facts }, launcher({ spec: { nodeName: 'n1' }, status })));
+}
+
+describe('a pod that is on a node and has not started', () => {
+  const being = {
+    reason: 'Starting',
+    text: 'it is on n1 and has not started: its containers are being created',
+    remedies: [],
+  };
+  for (const [title, facts, status] of [
+    ['nothing is known', {}, undefined],
+    ['no container waits', {}, { containerStatuses: [{ state: {} }, {}], initContainerStatuses: null }],
+    ['its containers are created', {}, { containerStatuses: [waiting('ContainerCreating', 'm')] }],
+    ['its init containers run', {}, { containerStatuses: [waiting('PodInitializing')] }],
+    ['a container waits for no reason', {}, { containerStatuses: [{ state: { waiting: {} } }] }],
+    ['its node reports', { node: NODE }, undefined],
+  ] as const satisfies readonly (readonly [string, Partial<VmFacts>, StatePod['status']])[]) {
+    it(`is starting: ${title}`, () => assert.deepEqual(starting(facts, status), being));
+  }
+
+  it('a container does not start; its message may be absent', () => {
+    const expected = {
+      reason: 'ContainerWaiting',
+      text: 'it is on n1 and has not started: ImagePullBackOff: no such image',
+      remedies: [EVENTS],
+    };
+    const container = waiting('ImagePullBackOff', 'no such image');
+    const created = waiting('ContainerCreating', 'm');
+    assert.deepEqual(starting({}, { containerStatuses: [created, container] }), expected);
+    assert.deepEqual(
+      starting({}, { initContainerStatuses: [container], containerStatuses: [waiting('Other', 'later')] }),
+      expected,
+    );
+    assert.equal(
+      starting({}, { containerStatuses: [waiting('CrashLoopBackOff')] }).text,
+      'it is on n1 and has not started: CrashLoopBackOff: ',
+    );
+  });
+
+  it('its sandbox is not made', () =>
+    assert.deepEqual(starting({ events: { sandbox: 'no such network' } }), {
+      reason: 'ContainerWaiting',
+      text: 'it is on n1 and has not started: no such network',
+      remedies: [EVENTS],
+    }));
+
+  it('the DPU is dead, by the condition of the node or by the gate', () => {
+    const expected = { reason: 'DPUNotReady', text: 'the DPU of n1 is not ready: 61 s ago', remedies: [DPU] };
+    assert.deepEqual(starting({ node: { ...NODE, deadDpu: '61 s ago' } }), expected);
+    assert.deepEqual(starting({ node: { ...NODE, deadDpu: '61 s ago' }, events: { sandbox: 'the DPU' } }), expected);
+    assert.deepEqual(starting({ events: { sandbox: 'plumbline: the DPU is dead' } }), {
+      ...expected,
+      text: 'the DPU of n1 is not ready: plumbline: the DPU is dead',
+    });
+  });
+
+  it('the agent refuses its CPUs, by its report or by what the kubelet says of a container', () => {
+    const expected = {
+      reason: 'AllocationRefused',
+      text: 'the agent on n1 refused its CPUs: CPUs 1-2',
+      remedies: [WAIT],
+    };
+    assert.deepEqual(shown(allocationRefused('n1', 'CPUs 1-2')), expected);
+    assert.deepEqual(starting({ node: { ...NODE, refusedStart: 'CPUs 1-2', deadDpu: 'dead' } }), expected);
+    const said = waiting('CreateContainerError', `${PRE_START}CPUs 1-2`);
+    assert.deepEqual(starting({}, { containerStatuses: [waiting('PodInitializing'), said] }), expected);
+    assert.deepEqual(starting({}, { initContainerStatuses: [said] }), expected);
+    // It is the last of what the kubelet has wrapped.
+    const wrapped = waiting('CreateContainerError', `${PRE_START}${PRE_START}CPUs 1-2`);
+    assert.deepEqual(starting({}, { containerStatuses: [wrapped] }), expected);
+  });
+
+  for (const message of [
+    'PreStartContainer rpc failed with err: rpc error: code = Unavailable desc = CPUs 1-2',
+    'rpc error: code = FailedPrecondition desc = CPUs 1-2',
+  ]) {
+    it(`is no refusal of the agent: ${message}`, () => {
+      const { reason, text } = starting({}, { containerStatuses: [waiting('CreateContainerError', message)] });
+      assert.deepEqual(
+        [reason, text],
+        ['ContainerWaiting', `it is on n1 and has not started: CreateContainerError: ${message}`],
+      );
+    });
+  }
+
+  it('the agent refuses its CPUs, and the extender leaves the pod to its user', () =>
+    assert.deepEqual(starting({ node: { ...NODE, refusedStart: 'CPUs 1-2' }, events: { cannotStart: 'held' } }), {
+      reason: 'AllocationRefused',
+      text: 'the agent on n1 refused its CPUs: CPUs 1-2',
+      remedies: [DELETE],
+    }));
+
+  it('its node has lost the CPUs that it was promised', () => {
+    const expected = { reason: 'PlaceLost', text: `it has not started: ${LOST}`, remedies: [DELETE] };
+    const events = { cannotStart: LOST };
+    assert.deepEqual(starting({ events }), expected);
+    assert.deepEqual(starting({ events, node: NODE }, { containerStatuses: [] }), expected);
+    // What its kubelet has admitted has CPUs, whatever was predicted.
+    assert.deepEqual(starting({ events, node: { ...NODE, assigned: ['2-3'] } }), being);
+    assert.deepEqual(starting({ events }, { containerStatuses: [{}] }), being);
+    assert.deepEqual(starting({ events }, { initContainerStatuses: [{}] }), being);
+    assert.deepEqual(starting({ events: { cannotStart: 'another reason' } }), being);
+  });
+
+  it('it can neither start nor be evicted, which counts for more than all else', () =>
+    assert.deepEqual(
+      starting({
+        node: { ...NODE, refusedStart: 'CPUs 1-2', deadDpu: 'dead' },
+        events: { cannotEvict: 'a budget', cannotStart: LOST },
+      }),
+      {
+        reason: 'CannotEvict',
+        text: 'it cannot start on n1 and cannot be evicted: a budget',
+        remedies: [
+          'remove-what-denies-eviction: remove what the Event CannotEvict names (a disruption budget, an admission ' +
+            'webhook), or delete the pod: kubectl -n tenants get poddisruptionbudget',
+        ],
+      },
+    ));
+
+  it('of several containers the first counts; a pod without a name is called as its VM', () => {
+    const refusals = ['CPUs 1-2', 'CPUs 3-4'].map((cpus) => waiting('CreateContainerError', `${PRE_START}${cpus}`));
+    assert.equal(starting({}, { containerStatuses: refusals }).text, 'the agent on n1 refused its CPUs: CPUs 1-2');
+    const pod = launcher({ spec: { nodeName: 'n1' } });
+    const { name: _, ...metadata } = pod.metadata;
+    const facts = { ...VM, node: { ...NODE, refusedStart: 'CPUs 1-2' }, events: { cannotStart: 'held' } };
+    assert.deepEqual(shown(startingPod(facts, { ...pod, metadata })).remedies, [
+      DELETE.replace('virt-launcher-fw-abcde', 'fw'),
+    ]);
+  });
+});

@@ -1,0 +1,241 @@
+import assert from 'node:assert/strict';
+import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import { pauseOf } from '../../../model/vm-state/pause.ts';
+import { type REASONS, worst } from '../../../model/vm-state/reasons.ts';
+import { runningState, vmState } from '../../../model/vm-state/state.ts';
+import { tooLargeFor } from '../../../model/vm-state/too-large.ts';
+import { needs, node, physnet } from '../placement/fixture.ts';
+import { ANNOTATED, launcher, VM } from './fixture.ts';
+
+function state(facts: Partial<VmFacts>) {
+  const { causes, remedies, ...rest } = vmState({ ...VM, ...facts });
+  return { ...rest, causes: causes.map(({ reason }) => reason), remedies: remedies.map(({ id }) => id) };
+}
+const on = (phase: string, more: Partial<NonNullable<StatePod['status']>> = {}) => ({
+  spec: { nodeName: 'n1' },
+  status: { phase, ...more },
+});
+const NODE = { silent: false, assigned: ['2-5'], host: node() };
+
+describe('the state of a VM without a launcher', () => {
+  for (const [facts, stage, verdict, reason] of [
+    [{}, 'no-launcher', 'broken', 'NoInstance'],
+    [{ machine: { wanted: false, says: '' } }, 'stopped', 'stopped', 'SwitchedOff'],
+    [{ machine: { wanted: true, says: '' } }, 'no-launcher', 'broken', 'NoInstance'],
+    [{ machine: { wanted: true, says: '', failure: 'exceeded quota' } }, 'no-launcher', 'broken', 'QuotaExceeded'],
+    [{ instance: { phase: 'Failed' } }, 'failed', 'broken', 'Failed'],
+    [{ instance: { phase: 'Succeeded' } }, 'succeeded', 'stopped', 'Ended'],
+    [{ instance: { phase: 'Pending' } }, 'no-launcher', 'broken', 'NoLauncher'],
+    [{ rejection: { reason: 'TopologyAffinityError', message: '' } }, 'rejected', 'broken', 'TopologyRejected'],
+  ] as const) {
+    it(`${stage}, ${reason}`, () => {
+      const { state: found, verdict: judged, reason: why, causes } = state(facts);
+      assert.deepEqual([found, judged, why, causes], [stage, verdict, reason, []]);
+    });
+  }
+});
+
+describe('the state of a VM with a launcher', () => {
+  it('has ended', () =>
+    assert.deepEqual(state({ pod: launcher(on('Succeeded')) }), {
+      state: 'succeeded',
+      verdict: 'stopped',
+      reason: 'Ended',
+      text: 'it has ended by itself',
+      causes: [],
+      remedies: [],
+    }));
+
+  for (const [reason, stage, expected] of [
+    ['SMTAlignmentError', 'rejected', 'UnpaddedRejected'],
+    ['TopologyAffinityError', 'rejected', 'TopologyRejected'],
+    ['UnexpectedAdmissionError', 'rejected', 'AdmissionRejected'],
+    ['OutOfcpu', 'failed', 'Failed'],
+  ] as const) {
+    it(`has failed: ${reason}`, () => {
+      const found = state({ pod: launcher(on('Failed', { reason })) });
+      assert.deepEqual([found.state, found.reason], [stage, expected]);
+    });
+  }
+
+  it('has failed because its cores were taken, or it never asked for whole ones', () => {
+    const failed = (message: string, annotations: object) => {
+      const status = { reason: 'SMTAlignmentError', message };
+      return state({ pod: { ...launcher(on('Failed', status)), metadata: { annotations: { ...annotations } } } });
+    };
+    const taken = failed('not enough free physical CPUs', {});
+    assert.deepEqual([taken.state, taken.verdict, taken.reason], ['rejected', 'waiting', 'CoresTaken']);
+    const unaligned = failed('', {});
+    assert.deepEqual([unaligned.state, unaligned.reason], ['rejected', 'UnalignedRejected']);
+  });
+
+  it('is being deleted, which hides all that is wrong with it, but not that it has ended', () => {
+    const metadata = { annotations: ANNOTATED, deletionTimestamp: '2026-11-01T10:00:00Z' };
+    const expected = {
+      state: 'deleting',
+      verdict: 'stopped',
+      reason: 'Deleting',
+      text: 'it is being deleted on n1',
+      causes: [],
+      remedies: [],
+    };
+    assert.deepEqual(state({ pod: launcher({ metadata, ...on('Running') }) }), expected);
+    assert.deepEqual(state({ pod: launcher({ metadata }) }), { ...expected, text: 'it is being deleted' });
+    assert.equal(state({ pod: launcher({ metadata, ...on('Succeeded') }) }).state, 'succeeded');
+    assert.equal(state({ pod: launcher({ metadata, ...on('Failed') }) }).state, 'failed');
+  });
+
+  it('waits for a node, and the worst that is true of it counts', () => {
+    const waits = { state: 'unscheduled', verdict: 'waiting', reason: 'NotTried' };
+    const { state: stage, verdict, reason, causes } = state({ pod: launcher() });
+    assert.deepEqual({ state: stage, verdict, reason, causes }, { ...waits, causes: [] });
+    assert.equal(state({ pod: launcher({ status: { phase: 'Pending' } }) }).state, 'unscheduled');
+    assert.equal(state({ pod: launcher({ spec: { nodeName: '' } }) }).state, 'unscheduled');
+    assert.equal(state({ pod: launcher({ spec: { schedulingGates: [{ name: 'a/b' }] } }) }).state, 'gated');
+    const metadata = { annotations: ANNOTATED, labels: { 'kubevirt.io': 'virt-launcher' } };
+    assert.deepEqual(state({ pod: launcher({ metadata }) }), {
+      state: 'unscheduled',
+      verdict: 'broken',
+      reason: 'WebhookMissed',
+      text: 'the webhook did not see this launcher: its decision is not written on it',
+      causes: ['NotTried'],
+      remedies: ['start-again', 'bring-scheduler-back'],
+    });
+  });
+
+  it('a remedy that helps with several causes is there once', () => {
+    const pod = launcher({ metadata: { annotations: ANNOTATED }, spec: { schedulerName: 'other' } });
+    const scheduler = { leads: true };
+    const { remedies } = vmState({ ...VM, pod, scheduler });
+    const texts = remedies.map(({ id, text }) => `${id} ${text}`);
+    assert.deepEqual(texts, [...new Set(texts)]);
+    assert.deepEqual(
+      remedies.map(({ id }) => id),
+      ['start-again', 'check-other-scheduler', 'start-again'],
+    );
+    const mask = { annotations: { 'plumbline.dev/cpu-mask': '1:2' } };
+    const dead = { ...NODE, deadDpu: 'dead', assigned: ['2-3', '8'] };
+    const split = vmState({ ...VM, pod: launcher({ ...on('Running') }), node: dead });
+    assert.deepEqual(
+      [split.reason, split.causes.map(({ reason }) => reason), split.remedies.map(({ id }) => id)],
+      ['DPUNotReady', ['SplitCores', 'Aligned'], ['bring-dpu-back', 'place-again']],
+    );
+    assert.equal(state({ pod: launcher({ metadata: mask, ...on('Pending') }) }).state, 'starting');
+  });
+
+  it('is starting', () => {
+    const found = state({ pod: launcher(on('Pending')) });
+    assert.deepEqual([found.state, found.reason, found.verdict], ['starting', 'Starting', 'waiting']);
+    assert.equal(state({ pod: launcher({ spec: { nodeName: 'n1' } }) }).state, 'starting');
+    const unseen = state({ pod: launcher({ metadata: { annotations: ANNOTATED }, ...on('Pending') }) });
+    assert.deepEqual([unseen.state, unseen.reason, unseen.causes], ['starting', 'WebhookMissed', ['Starting']]);
+  });
+
+  it('runs', () => {
+    const found = state({ pod: launcher(on('Running')), node: NODE });
+    assert.deepEqual([found.state, found.reason, found.causes], ['running', 'Aligned', ['Aligned']]);
+    const unseen = state({ pod: launcher({ metadata: { annotations: ANNOTATED }, ...on('Running') }), node: NODE });
+    assert.deepEqual(
+      [unseen.state, unseen.reason, unseen.causes],
+      ['running', 'WebhookMissed', ['Aligned', 'Aligned']],
+    );
+  });
+
+  it('runs, with needs that cannot be read: nothing that depends on them is judged', () => {
+    const pod = launcher({ metadata: { annotations: ANNOTATED }, cpus: 'four', ...on('Running') });
+    assert.deepEqual(state({ pod, node: NODE }), {
+      state: 'running',
+      verdict: 'ok',
+      reason: 'SharedCpus',
+      text: 'it runs on n1',
+      causes: [],
+      remedies: [],
+    });
+  });
+
+  it('is paused, and what else is true of it stays a cause', () => {
+    const instance = { phase: 'Running', pause: { atStart: false, text: 'PausedByUser' } };
+    const found = state({ pod: launcher(on('Running')), node: NODE, instance });
+    assert.deepEqual([found.state, found.reason, found.causes], ['paused', 'Paused', []]);
+    const unseen = state({
+      pod: launcher({ metadata: { annotations: ANNOTATED }, ...on('Running') }),
+      node: NODE,
+      instance,
+    });
+    assert.deepEqual([unseen.state, unseen.reason, unseen.causes], ['paused', 'WebhookMissed', ['Paused']]);
+  });
+
+  it('without the whole pod, by its needs alone', () => {
+    const found = runningState({ ...VM, node: NODE }, 'n1', needs('p', 4));
+    assert.deepEqual([found.state, found.reason, found.causes.length], ['running', 'Aligned', 1]);
+  });
+});
+
+describe('the worst of several reasons', () => {
+  it('is the worst verdict; of equals the first', () => {
+    const reason = (...reasons: (keyof typeof REASONS)[]) => worst(reasons.map((one) => ({ reason: one })))?.reason;
+    assert.equal(reason(), undefined);
+    assert.equal(reason('Running', 'Aligned'), 'Running');
+    assert.equal(reason('Running', 'Paused', 'Starting', 'SplitCores', 'Failed'), 'Failed');
+    assert.equal(reason('Failed', 'SplitCores', 'Starting', 'Paused', 'Running'), 'Failed');
+    assert.equal(reason('Starting', 'SplitCores', 'NetworkGone'), 'SplitCores');
+    assert.equal(reason('Aligned', 'SwitchedOff'), 'SwitchedOff');
+    assert.equal(reason('SwitchedOff', 'Starting'), 'Starting');
+  });
+});
+
+describe('the pause that a guest is in', () => {
+  const since = '2026-11-01T10:00:00Z';
+  const paused = { type: 'Paused', status: 'True', reason: 'PausedByUser', lastTransitionTime: since };
+  const record = (text: string) => ({ annotations: { 'plumbline.dev/paused-start': text } });
+  for (const [title, metadata, conditions, expected] of [
+    ['none', record('waiting'), undefined, undefined],
+    ['none, by its status', record('waiting'), [{ ...paused, status: 'False' }], undefined],
+    ['another condition', record('waiting'), [{ ...paused, type: 'Ready' }], undefined],
+    [
+      'at its start',
+      record('waiting'),
+      [{ ...paused, type: 'Ready' }, paused],
+      { atStart: true, text: 'PausedByUser' },
+    ],
+    ['at its start, as recorded', record(`paused ${since}`), [paused], { atStart: true, text: 'PausedByUser' }],
+    [
+      'later',
+      record(`paused ${since}`),
+      [{ ...paused, lastTransitionTime: '2026-11-01T11:00:00Z' }],
+      { atStart: false, text: 'PausedByUser' },
+    ],
+    [
+      'without a time',
+      record(`paused ${since}`),
+      [{ type: 'Paused', status: 'True', reason: 'PausedByUser' }],
+      { atStart: false, text: 'PausedByUser' },
+    ],
+    ['by its user, with no record', {}, [paused], { atStart: false, text: 'PausedByUser' }],
+    ['for no reason', record('waiting'), [{ type: 'Paused', status: 'True' }], { atStart: false, text: '' }],
+  ] as const) {
+    it(title, () => assert.deepEqual(pauseOf({ metadata, status: { conditions } }), expected));
+  }
+  it('of an instance without a status', () => {
+    assert.equal(pauseOf({ metadata: {} }), undefined);
+    assert.equal(pauseOf({ metadata: {}, status: null }), undefined);
+    assert.equal(pauseOf({ metadata: {}, status: { conditions: null } }), undefined);
+  });
+});
+
+describe('whether a pod is too large for a node, were it empty', () => {
+  // All 14 CPUs that are not reserved are someone's.
+  const full = node({ assignments: [{ podUID: 'other', container: 'c', cpus: '2-15' }] });
+  for (const [title, wanted, host, kind] of [
+    ['all that it has', needs('p', 14), full, undefined],
+    ['a core more', needs('p', 16), full, 'too-few-whole-cores'],
+    ['no room is missing, but a network', needs('p', 4, [physnet('gone')]), full, undefined],
+  ] as const) {
+    it(title, () => assert.equal(tooLargeFor(wanted, host)?.kind, kind));
+  }
+  it('a kubelet that is not predicted is judged by the count', () => {
+    const unpredictable = node({ kubeletVersion: 'v1.99.0' });
+    assert.equal(tooLargeFor(needs('p', 14), unpredictable), undefined);
+    assert.equal(tooLargeFor(needs('p', 15), unpredictable)?.kind, 'too-few-whole-cores');
+  });
+});

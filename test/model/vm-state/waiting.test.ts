@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import type { StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
+import type { NodeGroup } from '../../../model/vm-state/node-groups.ts';
+import { waitingPod } from '../../../model/vm-state/waiting.ts';
+import { launcher, shown, VM } from './fixture.ts';
+
+const BRING_BACK =
+  'bring-scheduler-back: bring plumbline-scheduler back: plumbline doctor extender; ' +
+  'kubectl -n plumbline-system get pods -l app.kubernetes.io/name=plumbline-scheduler';
+const REFUSED = { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes' }] };
+const TRIED = { conditions: [{ type: 'PodScheduled', status: 'Unknown' }] };
+
+function waiting(facts: Partial<VmFacts> = {}, status?: StatePod['status'], spec: Partial<StatePod['spec']> = {}) {
+  return shown(waitingPod({ ...VM, ...facts }, launcher({ spec, status })));
+}
+
+const group = (kind: NodeGroup['kind'], count = 1, more: Partial<NodeGroup> = {}): NodeGroup => ({
+  kind,
+  text: `text of ${kind}`,
+  count,
+  nodes: ['n1'],
+  detail: `detail of ${kind}`,
+  ...more,
+});
+const search = (nodes: number, ...groups: readonly NodeGroup[]) => ({ search: { nodes, groups } });
+
+describe('a pod that waits for a node', () => {
+  it('is held back by gates, which count for more than its scheduler', () => {
+    const gates = { schedulingGates: [{ name: 'a/b' }, { name: 'c/d' }] };
+    const expected = {
+      reason: 'Gated',
+      text: 'it is held back by scheduling gates: a/b, c/d',
+      remedies: ['ask-the-gate-keeper: the owner of the scheduling gates must remove them'],
+    };
+    assert.deepEqual(waiting({ scheduler: { away: 'silent' } }, undefined, gates), expected);
+    assert.equal(waiting({}, undefined, { schedulingGates: [] }).reason, 'NotTried');
+    assert.equal(waiting({}, undefined, { schedulingGates: null }).reason, 'NotTried');
+  });
+
+  it('has a scheduler that is away; that of another pod does not matter', () => {
+    const away = { scheduler: { away: 'no replica leads' } };
+    assert.deepEqual(waiting(away, REFUSED), {
+      reason: 'SchedulerAway',
+      text: 'no scheduler looks at it: no replica leads',
+      remedies: [BRING_BACK],
+    });
+    assert.equal(waiting(away, REFUSED, { schedulerName: 'other' }).reason, 'NoNodeFits');
+    assert.equal(waiting({ scheduler: {} }, REFUSED).reason, 'NoNodeFits');
+  });
+
+  it('is nominated, unless every node was looked at', () => {
+    const status = { ...REFUSED, nominatedNodeName: 'n2' };
+    assert.deepEqual(waiting({}, status), {
+      reason: 'Nominated',
+      text: 'nominated to n2: it waits for room there',
+      remedies: [],
+    });
+    assert.equal(waiting({}, { ...REFUSED, nominatedNodeName: '' }).reason, 'NoNodeFits');
+    assert.equal(waiting(search(1, group('fits')), status).reason, 'RetryPending');
+  });
+
+  it('was not looked at by its scheduler yet', () => {
+    const expected = { reason: 'NotTried', text: 'the scheduler has not tried it yet', remedies: [BRING_BACK] };
+    assert.deepEqual(waiting(), expected);
+    assert.deepEqual(waiting({}, { conditions: null }), expected);
+    assert.deepEqual(waiting({}, { conditions: [{ type: 'Ready', status: 'False', message: 'm' }] }), expected);
+    assert.deepEqual(waiting(search(1, group('resources'))), { ...expected, text: 'the only node: text of resources' });
+  });
+
+  for (const [schedulerName, named] of [
+    ['other', 'other'],
+    [undefined, 'default-scheduler'],
+    ['', 'default-scheduler'],
+  ] as const) {
+    it(`was not looked at by a scheduler that is not Plumbline's: ${JSON.stringify(schedulerName)}`, () =>
+      assert.deepEqual(waiting({}, undefined, { schedulerName }).remedies, [
+        `check-other-scheduler: check the scheduler: ${named} has not looked at it yet: kubectl -n kube-system get pods`,
+      ]));
+  }
+
+  it('was refused: the words of the scheduler, where the nodes were not looked at', () => {
+    assert.deepEqual(waiting({}, REFUSED), { reason: 'NoNodeFits', text: '0/3 nodes', remedies: [] });
+    const silent = { reason: 'NoNodeFits', text: 'the scheduler found no node and gave no reason', remedies: [] };
+    assert.deepEqual(waiting({}, TRIED), silent);
+    assert.deepEqual(waiting({}, { conditions: [{ type: 'PodScheduled', status: 'False' }] }), silent);
+    assert.deepEqual(waiting({}, { conditions: [{ type: 'PodScheduled', status: 'False', message: '' }] }), silent);
+    // The first condition that is about it.
+    const conditions = [{ type: 'Ready', status: 'False', message: 'other' }, ...REFUSED.conditions];
+    assert.equal(waiting({}, { conditions }).text, '0/3 nodes');
+  });
+
+  it('was refused, though a node would take it', () =>
+    assert.deepEqual(waiting(search(7, group('resources', 2), group('fits', 3), group('fits', 2)), REFUSED), {
+      reason: 'RetryPending',
+      text: 'it waits although 5 of 7 nodes would take it',
+      remedies: [
+        'wait: wait: kube-scheduler tries again at the next change of a node or pod, and every 5 minutes',
+        'look-at-volumes: see what kube-scheduler itself says: volumes, spread and other rules of its own are not looked at here',
+      ],
+    }));
+
+  it('was refused: a node that fits is counted even if it is one', () =>
+    assert.equal(waiting(search(1, group('fits')), REFUSED).text, 'it waits although 1 of 1 nodes would take it'));
+
+  for (const [title, found, text] of [
+    ['no nodes', search(0), 'the cluster has no nodes'],
+    ['one node', search(1, group('cordoned')), 'the only node: text of cordoned'],
+    ['nodes that are alike', search(2, group('cordoned', 2)), 'all 2 nodes: text of cordoned'],
+    [
+      'several groups',
+      search(3, group('cordoned', 2), group('not-ready')),
+      'none of 3 nodes can take it; nearest to it: text of cordoned',
+    ],
+  ] as const) {
+    it(`was refused: ${title}`, () => assert.equal(waiting(found, REFUSED).text, text));
+  }
+
+  for (const [kinds, reason] of [
+    [['too-large'], 'TooLarge'],
+    [['too-large', 'larger-than-cells'], 'TooLarge'],
+    [['too-large', 'not-selected', 'no-such-network', 'tainted'], 'TooLarge'],
+    [['too-large', 'cordoned'], 'NoNodeFits'],
+    [['too-few-cpus'], 'NoNodeFits'],
+    [['not-selected', 'tainted'], 'NoNodeFits'],
+    [[], 'NoNodeFits'],
+  ] as const) {
+    it(`is too large for the cluster or not: ${kinds.join(', ')}`, () =>
+      assert.equal(waiting(search(9, ...kinds.map((kind) => group(kind))), REFUSED).reason, reason));
+  }
+
+  it('has the remedies of its nodes', () =>
+    assert.deepEqual(waiting(search(1, group('cordoned')), REFUSED).remedies, [
+      'uncordon: let pods go to n1 again: kubectl uncordon n1',
+    ]));
+});
