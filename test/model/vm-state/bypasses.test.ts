@@ -48,7 +48,7 @@ describe('what shows that the webhook never saw a launcher', () => {
       missed('compute asks for 3 CPUs, no whole cores'),
     ],
     [
-      'it was decided, and is odd all the same',
+      'it was decided, and is odd nevertheless',
       pod({ annotations: { ...ANNOTATED, ...DECIDED }, cpus: '3' }),
       missed('compute asks for 3 CPUs, no whole cores'),
     ],
@@ -100,7 +100,7 @@ describe('what shows that the webhook never saw a launcher', () => {
       pod({ annotations: { ...MASKED, ...NETWORKS }, spec: shared }),
       undecided('no decision is written on it, and its CPU mask is not checked'),
     ],
-    ['of another pod nothing is said', pod({ annotations: ANNOTATED, cpus: '3', metadata: { labels: {} } }), []],
+    ['of another pod nothing is reported', pod({ annotations: ANNOTATED, cpus: '3', metadata: { labels: {} } }), []],
   ] as const) {
     it(title, () => assert.deepEqual(bypasses(one), expected));
   }

@@ -100,7 +100,7 @@ describe('a pod that runs', () => {
       ],
     ));
 
-  it('on both NUMA nodes, a guest of one cell is away from a network of one of them, a guest that spans them is near', () => {
+  it('on both NUMA nodes, a guest of one cell is down from a network of one of them, a guest that spans them is near', () => {
     const reasons = (spansCells: boolean, assigned: string) =>
       on({ assigned: [assigned] }, needs('p', 4, [physnet('west')], { spansCells })).map(({ reason }) => reason);
     assert.deepEqual(reasons(false, '2-3,8-9'), ['NetworkElsewhere', 'Aligned']);

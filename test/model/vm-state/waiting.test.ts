@@ -37,7 +37,7 @@ describe('a pod that waits for a node', () => {
     assert.equal(waiting({}, undefined, { schedulingGates: null }).reason, 'NotTried');
   });
 
-  it('has a scheduler that is away; that of another pod does not matter', () => {
+  it('has a scheduler that is down; that of another pod does not matter', () => {
     const away = { scheduler: { away: 'no replica leads' } };
     assert.deepEqual(waiting(away, REFUSED), {
       reason: 'SchedulerAway',
