@@ -62,6 +62,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'console.updates frames': 'frames a second under ten updates a second; at rest',
   'console.updates': 'share of a frame that an update takes',
   'cli.explain': 'processor time of a command with 1,000 nodes; an empty script of Node.js',
+  'cli.completion': 'processor time of completing a flag of a subcommand; an empty script of Node.js',
   'cli.version': 'processor time; an empty script of Node.js',
   'model.coarse-fit-over-xor': 'the coarse fit of a pod on 5,000 nodes; an exclusive-or over the same words',
   'model.coarse-fit-50000-over-5000': 'the coarse fit on 50,000 nodes; on 5,000',

@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
 
-/** A subcommand. It is loaded only when the user calls it: loading all of them adds a tenth of a second to every start. */
+/**
+ * A subcommand. It is loaded only when the user calls it: loading all of them adds a tenth of a second to every start. Its
+ * `command.ts` has the flags, which help and completion need; it imports what it does lazily, from `run.ts`.
+ */
 export interface CommandEntry {
   readonly name: string;
   /** For the list of commands. */

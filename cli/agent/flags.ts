@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
 import { usageError } from '../support/exit-status.ts';
-import { type AskAgent, agentAt, agentOf } from './ask.ts';
+import type { AskAgent } from './ask.ts';
 
 /** The default of the agent's --probe-host and --probe-port. */
 const AGENT = 'http://127.0.0.1:8082';
@@ -29,6 +29,7 @@ export async function usingAgent<T>(
   use: (ask: AskAgent) => Promise<T>,
 ): Promise<T> {
   if (!URL.canParse(agent)) throw usageError(`--agent ${agent}: expected a URL such as ${AGENT}`);
+  const { agentAt, agentOf } = await import('./ask.ts');
   if (node === undefined) return use(agentAt(agent));
   const port = Number(new URL(agent).port || 80);
   return usingCluster(cluster, (access) => use(agentOf(access, node, port)));

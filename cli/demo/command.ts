@@ -3,8 +3,6 @@ import { Command, InvalidArgumentError } from 'commander';
 import { usageError } from '../support/exit-status.ts';
 import { bundleDirectory, isExecutable } from '../support/program-files.ts';
 import { DAEMONS, type DaemonName } from './daemons.ts';
-import { runDemo } from './demo.ts';
-import { createPrinter } from './printer.ts';
 
 interface DemoFlags {
   readonly json?: true;
@@ -32,6 +30,8 @@ export function demoCommand(): Command {
           'this executable does not contain the daemons that the demo starts: use the npm package of plumbline',
         );
       }
+      const { runDemo } = await import('./demo.ts');
+      const { createPrinter } = await import('./printer.ts');
       const dist = bundleDirectory();
       const printer = createPrinter({ json: json === true, color: process.stdout.hasColors?.() ?? false });
       const held = await runDemo({

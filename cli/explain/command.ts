@@ -1,17 +1,7 @@
 import { Command } from 'commander';
-import { type ClusterFlags, usingCluster, withCluster, withNamespace } from '../support/cluster.ts';
-import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { terminalOf } from '../support/terminal.ts';
-import type { ExtenderChoice } from './ask-extender.ts';
-import { explain } from './explain.ts';
-import { explanationLines } from './lines.ts';
-import { nearestLines, readNearest } from './nearest.ts';
-import { parseReference } from './reference.ts';
-import { readSubject } from './subject.ts';
-
-interface ExplainFlags extends ClusterFlags, ExtenderChoice {
-  readonly output?: OutputFormat;
-}
+import { withCluster, withNamespace } from '../support/cluster.ts';
+import { withOutput } from '../support/output.ts';
+import type { ExplainFlags } from './run.ts';
 
 const EXAMPLES = `
 Examples:
@@ -38,24 +28,9 @@ export function explainCommand(): Command {
     )
     .option('--extender-ca <file>', 'verify the extender’s certificate with this CA; default: no verification')
     .addHelpText('after', EXAMPLES)
-    .action((kind: string, name: string | undefined, flags: ExplainFlags) => {
-      const reference = parseReference(kind, name, flags.namespace);
-      return usingCluster(flags, async (cluster) => {
-        const subject = await readSubject(cluster.client, reference, cluster.namespace);
-        const explanation = await explain(cluster, subject, flags, Date.now());
-        const terminal = terminalOf(process.stdout);
-        const isForPeople = flags.output === undefined || flags.output === 'wide';
-        const nearest = isForPeople ? await readNearest(cluster.client, explanation) : undefined;
-        const drawn = nearest === undefined ? [] : nearestLines(nearest, terminal);
-        await print(flags.output, explanation, {
-          text: () => [...explanationLines(explanation, terminal), ...drawn],
-          wide: () => [
-            ...explanationLines(explanation, { ...terminal, width: Number.POSITIVE_INFINITY }, true),
-            ...drawn,
-          ],
-          name: () => (explanation.pod === undefined ? [] : [`pod/${explanation.pod}`]),
-        });
-      });
+    .action(async (kind: string, name: string | undefined, flags: ExplainFlags) => {
+      const { run } = await import('./run.ts');
+      return run(kind, name, flags);
     });
   return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide', 'name']);
 }

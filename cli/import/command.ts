@@ -1,20 +1,7 @@
 import { Command } from 'commander';
-import { ParseError } from '../../model/errors.ts';
-import { NAMESPACE } from '../../model/names.ts';
-import { type NovaHost, readNovaConf } from '../../model/nova-conf/nova-conf.ts';
-import { type ConfigFile, parseOsloConfig } from '../../model/nova-conf/oslo-config.ts';
-import { usageError } from '../support/exit-status.ts';
-import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { readConfigFiles } from './config-files.ts';
-import { importedLines, mapEntry } from './lines.ts';
+import { withOutput } from '../support/output.ts';
 import { cpuList, nodeSelector } from './options.ts';
-
-interface NovaConfFlags {
-  readonly nodeSelector?: Readonly<Record<string, string>>;
-  readonly cpus?: string;
-  readonly mapOnly?: true;
-  readonly output?: OutputFormat;
-}
+import type { NovaConfFlags } from './run.ts';
 
 const EXAMPLES = `
 Examples:
@@ -42,29 +29,8 @@ export function importCommand(): Command {
     .option('--cpus <list>', 'the CPUs of such a host, such as 0-63, to compute the CPUs to reserve', cpuList)
     .option('--map-only', 'print only the entry, to add to an existing map, instead of a ConfigMap')
     .addHelpText('after', EXAMPLES)
-    .action(async (paths: string[], flags: NovaConfFlags) => {
-      const found = novaHostOf(await readConfigFiles(paths));
-      for (const warning of found.warnings) process.stderr.write(`warning: ${warning}\n`);
-      const { dedicated, shared } = found.cpus;
-      const data = {
-        networkMap: [mapEntry(found, flags.nodeSelector)],
-        cpus: { dedicated: dedicated?.toString(), shared: shared?.toString() },
-        warnings: found.warnings,
-      };
-      await print(flags.output, data, {
-        text: () => importedLines(found, { ...flags, namespace: NAMESPACE }),
-      });
-    });
+    .action(async (paths: string[], flags: NovaConfFlags) => (await import('./run.ts')).run(paths, flags));
   return new Command('import')
     .description('Convert the host configuration of another system.')
     .addCommand(withOutput(novaConf, ['json', 'yaml']));
-}
-
-function novaHostOf(files: readonly ConfigFile[]): NovaHost {
-  try {
-    return readNovaConf(parseOsloConfig(files));
-  } catch (error) {
-    if (error instanceof ParseError) throw usageError(error.message, { cause: error });
-    throw error;
-  }
 }

@@ -1,17 +1,7 @@
 import { Command } from 'commander';
-import { fetchOvsStatus } from '../agent/fetch-ovs.ts';
-import { type AgentFlags, usingAgent, withAgent } from '../agent/flags.ts';
-import { isInOrder } from '../agent/ovs-status.ts';
-import { EXIT } from '../support/exit-status.ts';
-import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { statusLines } from './lines.ts';
-import { ovsStatusData } from './output.ts';
-
-interface StatusFlags extends AgentFlags {
-  readonly threads?: true;
-  readonly json?: true;
-  readonly output?: OutputFormat;
-}
+import { withAgent } from '../agent/flags.ts';
+import { withOutput } from '../support/output.ts';
+import type { StatusFlags } from './run.ts';
 
 const EXAMPLES = `
 Examples:
@@ -32,14 +22,7 @@ export function ovsCommand(): Command {
     .option('--threads', 'the same as -o wide')
     .option('--json', 'the same as -o json')
     .addHelpText('after', EXAMPLES)
-    .action(async (node: string | undefined, { threads, json, output, ...flags }: StatusFlags) => {
-      const found = await usingAgent(node, flags, fetchOvsStatus);
-      await print(json ? 'json' : (output ?? (threads ? 'wide' : 'text')), ovsStatusData(found), {
-        text: () => statusLines(found).slice(0, -1),
-        wide: () => statusLines(found, true).slice(0, -1),
-      });
-      process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
-    });
+    .action(async (node: string | undefined, flags: StatusFlags) => (await import('./run.ts')).run(node, flags));
   withOutput(withAgent(status), ['json', 'yaml', 'wide']);
   return new Command('ovs').description('Show where the threads of Open vSwitch run on a node.').addCommand(status);
 }

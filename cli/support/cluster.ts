@@ -1,12 +1,10 @@
 import type { KubeConfig } from '@kubernetes/client-node/dist/config.js';
 import { type Command, InvalidArgumentError } from 'commander';
-import { createKubeClient, type KubeClient } from '../../kube/client.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
 /**
- * How a command reaches a cluster. In its `command.ts`:
- *
- *     withCluster(new Command('mine')).action((flags: ClusterFlags) => usingCluster(flags, async ({ client }) => …))
+ * How a command reaches a cluster: `withCluster` in its `command.ts` adds the flags, `usingCluster` in its `run.ts` connects.
  *
  * `withNamespace` adds -n. Failures of the cluster become one line and status 3 by themselves (errors.ts); lists are read
  * with readAll (lists.ts), which also reports a cluster without Plumbline.
@@ -59,7 +57,9 @@ function seconds(text: string): number {
 
 /** Calls a function with a connection to the cluster, which is closed afterwards. @throws CliError, KubeError */
 export async function usingCluster<T>(flags: ClusterFlags, use: (access: ClusterAccess) => Promise<T>): Promise<T> {
+  // Not for --help or completion: the two cost more than everything else of a command.
   const { accessOf, findCluster } = await import('./connection.ts');
+  const { createKubeClient } = await import('../../kube/client.ts');
   const found = findCluster(flags);
   const access = accessOf(found);
   // Reports invalid credentials before the first request.

@@ -1,10 +1,7 @@
 import { Command } from 'commander';
-import { type AgentFlags, usingAgent, withAgent } from '../agent/flags.ts';
-import { EXIT } from '../support/exit-status.ts';
-import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { statusLines } from './lines.ts';
-import { vmStatusData } from './output.ts';
-import { fetchVmStatus, isInOrder } from './status.ts';
+import { withAgent } from '../agent/flags.ts';
+import { withOutput } from '../support/output.ts';
+import type { StatusFlags } from './run.ts';
 
 const EXAMPLES = `
 Examples:
@@ -15,10 +12,6 @@ Examples:
 Exit status: 0 if every thread is on its CPUs and no VMs share CPUs, 1 if not, 3 if the agent cannot be
 reached, 4 if no agent runs on the node.`;
 
-interface StatusFlags extends AgentFlags {
-  readonly output?: OutputFormat;
-}
-
 /** `plumbline vm status` */
 export function vmCommand(): Command {
   const status = new Command('status')
@@ -28,14 +21,7 @@ export function vmCommand(): Command {
         'node itself, else through a port-forward.',
     )
     .addHelpText('after', EXAMPLES)
-    .action(async (node: string | undefined, { output, ...flags }: StatusFlags) => {
-      const found = await usingAgent(node, flags, fetchVmStatus);
-      await print(output, vmStatusData(found), {
-        text: () => statusLines(found),
-        wide: () => statusLines(found, true),
-      });
-      process.exitCode = isInOrder(found) ? EXIT.ok : EXIT.findings;
-    });
+    .action(async (node: string | undefined, flags: StatusFlags) => (await import('./run.ts')).run(node, flags));
   withOutput(withAgent(status), ['json', 'yaml', 'wide']);
   return new Command('vm').description('Show the VMs on a node.').addCommand(status);
 }

@@ -1,0 +1,107 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
+import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
+import { EXIT } from '../support/exit-status.ts';
+import { type OutputFormat, print } from '../support/output.ts';
+import { createProgress } from '../support/progress.ts';
+import { terminalOf } from '../support/terminal.ts';
+import { byCause } from './causes.ts';
+import { checkAgents } from './checks/agents.ts';
+import { checkCertificates } from './checks/certificates.ts';
+import { checkDpus } from './checks/dpu.ts';
+import { checkExtender } from './checks/extender.ts';
+import { AREAS, type Area, type AreaReport, type Finding } from './checks/finding.ts';
+import { checkInstalled } from './checks/installed.ts';
+import { checkKubelets } from './checks/kubelet.ts';
+import { checkNetworks } from './checks/networks.ts';
+import { checkPods } from './checks/pods.ts';
+import { checkPreflight } from './checks/preflight.ts';
+import { checkWebhook } from './checks/webhook.ts';
+import { type Facts, readFacts } from './facts/facts.ts';
+import { readPreflight } from './facts/preflight.ts';
+import { doctorLines } from './lines.ts';
+import { lookAtDpus } from './look.ts';
+
+export interface DoctorFlags extends ClusterFlags {
+  readonly dpuLeaseNamespace: string;
+  readonly watch: number;
+  readonly json?: true;
+  readonly output?: OutputFormat;
+}
+
+/** Areas with separate facts; all others share one set. */
+const APART = ['preflight', 'dpu'] as const;
+const isApart = (area: Area): area is (typeof APART)[number] => APART.some((one) => one === area);
+
+const CHECKS: Readonly<Record<Exclude<Area, (typeof APART)[number]>, (facts: Facts) => AreaReport>> = {
+  installed: checkInstalled,
+  webhook: checkWebhook,
+  certificates: checkCertificates,
+  extender: checkExtender,
+  agents: checkAgents,
+  kubelet: checkKubelets,
+  networks: checkNetworks,
+  pods: checkPods,
+};
+
+/** Prints what these areas find; no areas: all except preflight. @throws CliError, KubeError */
+export function run(areas: readonly Area[], flags: DoctorFlags): Promise<void> {
+  return usingCluster(flags, (cluster) => check(cluster, areas, flags));
+}
+
+async function check(cluster: ClusterAccess, areas: readonly Area[], flags: DoctorFlags): Promise<void> {
+  const wanted = (area: Area) => (areas.length === 0 ? area !== 'preflight' : areas.includes(area));
+  const reports = wanted('preflight') ? [checkPreflight(await readPreflight(cluster.client))] : [];
+  const facts = AREAS.every((area) => isApart(area) || !wanted(area))
+    ? undefined
+    : await readFacts(cluster, Date.now());
+  for (const area of AREAS) if (facts && !isApart(area) && wanted(area)) reports.push(CHECKS[area](facts));
+  const dpus = wanted('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
+  if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
+  const findings = byCause(reports.flatMap((report) => report.findings));
+  await print(flags.json ? 'json' : flags.output, doctorData(reports, findings, dpus), {
+    text: () => doctorLines(reports, findings, terminalOf(process.stdout)),
+    wide: () => doctorLines(reports, findings, terminalOf(process.stdout), true),
+    name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
+  });
+  process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;
+}
+
+/** The data in docs/schemas/doctor.json. */
+export function doctorData(
+  reports: readonly AreaReport[],
+  findings: readonly Finding[],
+  dpus: readonly DpuDiagnosis[] | undefined,
+) {
+  return { ok: findings.length === 0, findings, areas: reports.map(({ findings: _, ...rest }) => rest), dpus };
+}
+
+/** Watches only if there are Leases. Undefined if the user may not read them. */
+async function lookAtLeases(
+  client: KubeClient,
+  facts: Facts | undefined,
+  { dpuLeaseNamespace: namespace, watch }: DoctorFlags,
+): Promise<DpuDiagnosis[] | undefined> {
+  const progress = createProgress();
+  const begun = Date.now();
+  const sleep = (seconds: number) => new Promise<void>((resolve) => setTimeout(resolve, seconds * 1000));
+  const hosts = facts?.nodes.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) ?? true;
+  const tick = async (seconds: number) => {
+    progress.update((Date.now() - begun) / 1000 / watch, 'watching the Leases of DPUs');
+    await sleep(seconds);
+  };
+  try {
+    const options = { client, namespace, wallClock: Date.now, sleep: tick };
+    const quick = await lookAtDpus({ ...options, seconds: 0 });
+    if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];
+    const seen = watch === 0 ? quick : await lookAtDpus({ ...options, seconds: watch });
+    return seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return undefined;
+    throw error;
+  } finally {
+    progress.end();
+  }
+}

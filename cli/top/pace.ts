@@ -1,0 +1,2 @@
+/** Seconds between two drawings of a live map. */
+export const PACE = 2;
