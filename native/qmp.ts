@@ -151,7 +151,7 @@ async function openLines(path: string, deadline: number): Promise<Lines> {
   const take = (message: Message) => {
     if (waiting === undefined) kept.push(message);
     else if (waiting.isWanted(message)) waiting.settle(message);
-    if (kept.length > MOST_KEPT) end('it says more than it is asked');
+    if (kept.length > MOST_KEPT) end('it sent too many unsolicited messages');
   };
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
@@ -159,7 +159,7 @@ async function openLines(path: string, deadline: number): Promise<Lines> {
     try {
       for (const line of reader.read(chunk)) {
         const message = parse(line);
-        if (message === undefined) return end('this is no monitor that speaks QMP');
+        if (message === undefined) return end('the peer does not speak QMP');
         take(message);
       }
     } catch (error) {

@@ -11,7 +11,7 @@ const ELF_MAGIC = '\x7fELF';
  */
 export function architectureOf(file: string, bytes: Buffer): string {
   const isElf = bytes.length > E_MACHINE + 1 && bytes.toString('latin1', 0, 4) === ELF_MAGIC;
-  if (!isElf) throw new UsageError(`${file} is no ELF file: executables are made for Linux`);
+  if (!isElf) throw new UsageError(`${file} is not an ELF file; executables are built for Linux only`);
   const machine = bytes.readUInt16LE(E_MACHINE);
   const found = ARCHITECTURES[machine];
   if (found === undefined) throw new UsageError(`${file} is for machine ${machine} of ELF: expected x86-64 or arm64`);

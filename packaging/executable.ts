@@ -41,7 +41,7 @@ async function checkNode(file: string): Promise<string> {
   const architecture = architectureOf(file, bytes);
   if (!bytes.includes(FUSE)) {
     throw new UsageError(
-      `${file} cannot carry a program: take Node.js of nodejs.org, not one that is linked with libnode`,
+      `${file} cannot embed a program; use Node.js from nodejs.org, not a build linked with libnode`,
     );
   }
   if (!bytes.includes(process.version)) {

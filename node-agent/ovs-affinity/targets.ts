@@ -83,7 +83,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
       const held = gain.isEmpty ? gain : confirmation.held(gain, view);
       const now = next.minus(held);
       if (!held.isEmpty) {
-        const text = `${held.brief}: the kubelet calls them free, but containers that hold them may still run`;
+        const text = `${held.brief}: free in the kubelet’s state, but containers that own them may still run`;
         why = [...why, text];
         heldBack = [...heldBack, text];
         if (now.isEmpty) return avoiding(view, out, held);

@@ -135,6 +135,6 @@ function unasked(
   };
   if (problem !== undefined) return { mask: refused('Parse', problem), housekeeping: undefined };
   if (maskRequest === undefined || !dedicated.has(uid)) return { mask: undefined, housekeeping: undefined };
-  const message = 'a CPU mask is not for a VM with dedicated CPUs: KubeVirt pins its vCPUs';
+  const message = 'a VM with dedicated CPUs cannot have a CPU mask: KubeVirt pins its vCPUs';
   return { mask: refused('Dedicated', message), housekeeping: undefined };
 }

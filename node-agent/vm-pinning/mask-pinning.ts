@@ -195,7 +195,7 @@ const NO_VCPUS = {
 
 const FELL_BACK = {
   reason: 'FellBack',
-  message: 'the host lacks CPUs of the CPU mask: "all" was taken for it, as plumbline.dev/fix-cpu-mismatch asks',
+  message: 'the host lacks CPUs of the CPU mask; using "all" instead, as plumbline.dev/fix-cpu-mismatch requests',
 };
 
 /** The problem of a mask that is applied, but not as written. */

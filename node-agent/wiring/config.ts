@@ -60,7 +60,7 @@ export type NodeAgentConfig = Readonly<z.infer<typeof schema>>;
 export const agentSettings: ConfigDefinition<typeof schema> = {
   name: 'plumbline-node-agent',
   description:
-    'Node agent: reports what a node is made of and who owns its CPUs, tells the kubelet where networks are, keeps ' +
+    'Node agent: reports the topology of a node and the owners of its CPUs, tells the kubelet where networks are, keeps ' +
     'Open vSwitch off owned CPUs, and keeps a DPU’s lease.',
   schema,
   flags: {
@@ -95,7 +95,7 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     },
     allocationCheck: {
       flag: '--allocation-check <policy>',
-      help: 'enforce: a container whose CPUs are not where its network is does not start; warn: only an Event says so',
+      help: 'enforce: a container whose CPUs are not where its network is does not start; warn: it starts, and an Event reports it',
     },
     ovsRundir: { flag: '--ovs-rundir <path>', help: 'directory of Open vSwitch’s pidfiles' },
     ovsEnabler: { flag: '--ovs-enabler <path>', help: 'file that turns the affinity of OVS on while it is not empty' },

@@ -64,7 +64,7 @@ function tokenDuties({ client, metrics, log, token, tokenFile }: AgentParts): re
   if (tokenFile === undefined) {
     if (token() !== undefined)
       log.warn(
-        'the kubeconfig has its token in it, which cannot be renewed: put it into a file and name that as tokenFile',
+        'the kubeconfig contains a static token, which cannot be renewed; put the token into a file and set tokenFile',
       );
     return [];
   }

@@ -11,7 +11,7 @@ export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config
     kubeletConfig === undefined ? [join(kubeletDir, 'config.yaml'), '/etc/kubernetes/kubelet.conf'] : [kubeletConfig];
   const configz = async () => {
     const bearer = token();
-    if (bearer === undefined) throw new Error('the kubelet is asked with a bearer token, and there is none');
+    if (bearer === undefined) throw new Error('no bearer token for the kubelet’s configz endpoint');
     return readConfigz({ endpoint, kubeletDir, token: bearer });
   };
   return {

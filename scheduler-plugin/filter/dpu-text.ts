@@ -3,9 +3,9 @@ import { DPU_REFUSAL, type Refused, refuse } from '../../model/placement/verdict
 import type { DpuVerdict } from '../cluster/dpu-health.ts';
 
 const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {
-  unknown: 'nothing known of it',
+  unknown: 'its state is unknown',
   unproven: 'not seen alive yet',
-  dead: 'dead, never seen to renew its lease',
+  dead: 'dead, no lease renewal observed',
   alive: 'not seen alive yet',
 };
 

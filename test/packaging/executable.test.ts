@@ -121,9 +121,9 @@ describe('the single executable', function () {
     const other = process.arch === 'x64' ? { machine: 183, arch: 'arm64' } : { machine: 62, arch: 'x64' };
     const same = process.arch === 'x64' ? 62 : 183;
     for (const [bytes, message] of [
-      [Buffer.from('#!/bin/sh\n'), /is no ELF file/],
+      [Buffer.from('#!/bin/sh\n'), /is not an ELF file/],
       [of(8), /is for machine 8 of ELF/],
-      [of(same), /cannot carry a program/],
+      [of(same), /cannot embed a program/],
       [of(same, `${fuse}:0 v0.0.1`), /is not Node\.js v/],
       [of(other.machine, `${fuse}:0 ${process.version}`), new RegExp(`koffi-linux-${other.arch}.*--koffi`)],
     ] as const) {

@@ -103,7 +103,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
       later = 100;
       await delay(1000);
       await sampler.sawNone(100);
-      assert.match(ovs.status().why.join(), /the kubelet calls them free, but containers that hold them may still run/);
+      assert.match(ovs.status().why.join(), /free in the kubelet’s state, but containers that own them may still run/);
       await container.stop();
       later = 200;
       await eventually(() => masks() === all(), 'grown once it has ended');

@@ -192,7 +192,7 @@ describe('where the threads should be, from pass to pass', () => {
     goal(viewOf('0-3', '4-7'));
     running = { guaranteed: [cpus('4-5')], others: [] };
     assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
-    const text = '4-5: the kubelet calls them free, but containers that hold them may still run';
+    const text = '4-5: free in the kubelet’s state, but containers that own them may still run';
     assert.deepEqual([targets.heldBack, targets.why], [[text], [text]]);
     assert.equal(targets.isDue(), false);
     seconds = 10;

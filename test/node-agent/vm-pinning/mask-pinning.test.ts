@@ -274,7 +274,7 @@ describe('the mask of one guest: `all` in its place', () => {
     const guest = guestOf(2);
     const outcome = guest.keep('20:21', { fixMismatch: true });
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.pins], ['pinned', 'FellBack', []]);
-    assert.match(outcome?.message ?? '', /"all" was taken/);
+    assert.match(outcome?.message ?? '', /using "all" instead/);
     assert.deepEqual(wantedOf(outcome), { 100: '0-7', 101: '0-7' });
     assert.equal(outcome?.moved, 0);
   });

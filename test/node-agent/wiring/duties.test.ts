@@ -218,7 +218,10 @@ describe('where the kubelet’s configuration is looked for', () => {
     const sources = kubeletConfigSources(parts);
     assert.deepEqual(sources.candidates, [join(directory, 'kubelet-dir/config.yaml'), '/etc/kubernetes/kubelet.conf']);
     assert.equal(sources.dropIns, '/etc/drop-ins');
-    await assert.rejects(sources.configz?.() ?? Promise.resolve(), /bearer token, and there is none/);
+    await assert.rejects(
+      sources.configz?.() ?? Promise.resolve(),
+      /no bearer token for the kubelet’s configz endpoint/,
+    );
     const own = kubeletConfigSources(partsOf(['--kubelet-config', '/own.yaml', '--kubelet-endpoint', '']).parts);
     assert.deepEqual([own.candidates, own.configz], [['/own.yaml'], undefined]);
   });

@@ -32,12 +32,12 @@ describe('the annotations of Plumbline’s own, by the policies alone', function
   const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
 
   for (const name of [DECISION, PLACEMENT]) {
-    const settled = new RegExp(`annotation ${name} is Plumbline's word; it cannot be added, changed or removed`);
+    const settled = new RegExp(`annotation ${name} is reserved for Plumbline; it cannot be added, changed or removed`);
 
     it(`${name}: not on a pod that nothing was decided about`, async () => {
       for (const value of ['{}', '']) {
         const create = () => client.create(PODS, pod('tenants', { [name]: value }), DRY);
-        await assert.rejects(create, new RegExp(`${name} is Plumbline's word, which only Plumbline may set`));
+        await assert.rejects(create, new RegExp(`${name} is reserved; only Plumbline may set it`));
       }
     });
 

@@ -6,9 +6,9 @@ describe('why a node with a dead DPU is refused', () => {
   const textOf = (state: LeaseState, age?: number) => dpuRefusal({ ready: false, state, age });
 
   for (const [state, text] of [
-    ['unknown', 'DPU not ready: nothing known of it'],
+    ['unknown', 'DPU not ready: its state is unknown'],
     ['unproven', 'DPU not ready: not seen alive yet'],
-    ['dead', 'DPU not ready: dead, never seen to renew its lease'],
+    ['dead', 'DPU not ready: dead, no lease renewal observed'],
     ['alive', 'DPU not ready: not seen alive yet'],
   ] as const) {
     it(`${state}, without a renewal: ${text}`, () => {
