@@ -52,7 +52,10 @@ export function createQuestionReader(): QuestionReader {
 
   const take = (chunk: Buffer): void => {
     if (head !== undefined) {
-      length += chunk.copy(bytes, length);
+      const left = bytes.length - length;
+      const wanted = chunk.length <= left ? chunk : chunk.subarray(0, left);
+      bytes.set(wanted, length);
+      length += wanted.length;
       return;
     }
     const begun = Buffer.concat([bytes, chunk]);
@@ -98,9 +101,20 @@ function readHead(bytes: Buffer): Head | undefined {
   return { verb, form: form as Question['form'], places: [start, conf, conf + confBytes] };
 }
 
+/** Reads `NAME=value` entries that end with a NUL; entries without `=` are skipped. Each character is read twice at most. */
 function variables(text: string): ReadonlyMap<string, string> {
-  const entries = text.split('\0').filter((entry) => entry.includes('='));
-  return new Map(entries.map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]));
+  const found = new Map<string, string>();
+  let equals = text.indexOf('=');
+  for (let start = 0; equals >= 0; ) {
+    const nul = text.indexOf('\0', start);
+    const end = nul < 0 ? text.length : nul;
+    if (equals < end) {
+      found.set(text.slice(start, equals), text.slice(equals + 1, end));
+      equals = text.indexOf('=', end);
+    }
+    start = end + 1;
+  }
+  return found;
 }
 
 export const ALLOW = 'allow\n';
