@@ -252,7 +252,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     const odd = createServer((client) => client.end('hello\n')).listen(join(directory, 'odd'));
     await assert.rejects(
       connectQmp(join(directory, 'odd')),
-      (error) => error instanceof QmpError && /no monitor/.test(error.message),
+      (error) => error instanceof QmpError && /the peer does not speak QMP/.test(error.message),
     );
     odd.close();
     assert.ok(createAffinity().get(process.pid).length > 0);
