@@ -56,9 +56,14 @@ export function selectsNode(spec: SelectingSpec, node: SelectableNode): boolean 
   return requiredTerms(spec)?.some((term) => matchesTerm(term, node)) ?? true;
 }
 
+const NO_SELECTION = JSON.stringify([{}, undefined, []]);
+
 /** A key that is equal for specs with the same selectors. */
 export function selectionKey(spec: SelectingSpec): string {
-  return JSON.stringify([spec.nodeSelector ?? {}, requiredTerms(spec), spec.tolerations ?? []]);
+  const { nodeSelector, tolerations } = spec;
+  const terms = requiredTerms(spec);
+  if (!nodeSelector && terms === undefined && !tolerations) return NO_SELECTION;
+  return JSON.stringify([nodeSelector ?? {}, terms, tolerations ?? []]);
 }
 
 function matchesTerm({ matchExpressions, matchFields }: NodeTerm, node: SelectableNode): boolean {

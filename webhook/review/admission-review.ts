@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 import * as z from 'zod';
 import { asIs } from '../../kube/as-it-is.ts';
 import { type AdmissionAnswer, issuesText, type PatchOperation } from '../../model/admission/answer.ts';
@@ -115,6 +115,8 @@ function parseJson(body: Uint8Array): unknown {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   assertBoundedJson(bytes);
   try {
+    // Decoding as Latin-1 copies bytes, and nearly every review is ASCII.
+    if (isAscii(bytes)) return JSON.parse(bytes.toString('latin1'));
     if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
     return JSON.parse(bytes.toString('utf8'));
   } catch (error) {
