@@ -21,7 +21,7 @@ describe('a real API server', function () {
   });
   after(() => plane?.stop());
 
-  it('takes every object of the base', async () => {
+  it('accepts every object of the base', async () => {
     const kubectl = pathOf('kubectl');
     const yaml = execFileSync(kubectl, ['kustomize', join(root, 'manifests/base')], {
       encoding: 'utf8',
@@ -31,7 +31,7 @@ describe('a real API server', function () {
     await plane.create(...objects.filter(({ kind }) => !FOREIGN.includes(kind)));
   });
 
-  it('takes a report, refuses one that the schema does not allow, and keeps spec and status apart', async () => {
+  it('accepts a report, refuses one that the schema does not allow, and keeps spec and status separate', async () => {
     const path = '/apis/plumbline.dev/v1alpha1/nodetopologies';
     const report = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name: 'worker-0' } };
     const status = {
@@ -53,7 +53,7 @@ describe('a real API server', function () {
     assert.deepEqual(read.status, status);
   });
 
-  it('gives service accounts tokens that say on which node their pod runs', async () => {
+  it('issues service account tokens that name the node of their pod', async () => {
     const namespace = 'plumbline-system';
     await plane.create(
       { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker-0' } },

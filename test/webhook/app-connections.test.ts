@@ -41,7 +41,7 @@ describe('connections after a request that the webhook refuses', () => {
   const review = () =>
     JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor({}) });
 
-  it('end where part of the body was not read, and continue otherwise', async () => {
+  it('are closed if part of the body was not read, and are kept otherwise', async () => {
     const tooLarge = await post('x'.repeat(2000));
     assert.deepEqual([tooLarge[0] === 413, tooLarge[1]], [true, 'close']);
     assert.deepEqual(await post('no JSON'), [400, 'keep-alive']);

@@ -24,7 +24,7 @@ describe('the webhook over HTTP', () => {
   let server: HttpServer;
   let decide: () => Promise<AdmissionAnswer> = async () => ({ allowed: true });
   const metrics = createWebhookMetrics(createRegistry());
-  /** How many reviews have come out so. */
+  /** The number of reviews with this outcome. */
   const counted = async (outcome: string) =>
     (await metrics.reviews.get()).values
       .filter(({ labels }) => labels['outcome'] === outcome)
@@ -56,7 +56,7 @@ describe('the webhook over HTTP', () => {
   const reviewOf = (object: unknown) =>
     JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(object) });
 
-  it('echoes the uid, and sends patch and patchType both or neither', async () => {
+  it('returns the uid, and sends patch and patchType together or not at all', async () => {
     decide = async () => ({ allowed: true, patch: [{ op: 'remove', path: '/x' }], warnings: ['w'.repeat(300)] });
     const { status, review } = await post(reviewOf({}));
     assert.equal(status, 200);
@@ -77,7 +77,7 @@ describe('the webhook over HTTP', () => {
     assert.deepEqual([response.allowed, response.status], [false, { code: 503, message: 'try again' }]);
   });
 
-  it('answers a failure of its own with 500 and no patch', async () => {
+  it('answers an internal failure with 500 and no patch', async () => {
     decide = async () => {
       throw new Error('a secret detail');
     };
@@ -104,7 +104,7 @@ describe('the webhook over HTTP', () => {
       status: 400,
       message: /request/,
     },
-    { name: 'bytes that are no UTF-8', body: Uint8Array.of(0x7b, 0xff, 0xfe), status: 400, message: /not JSON/ },
+    { name: 'bytes that are not UTF-8', body: Uint8Array.of(0x7b, 0xff, 0xfe), status: 400, message: /not JSON/ },
     { name: 'a body of 10 MiB', body: ' '.repeat(10 * 1024 * 1024), status: 413, message: /larger than/ },
   ];
   for (const { name, body, status, message } of malformed) {
@@ -120,7 +120,7 @@ describe('the webhook over HTTP', () => {
     });
   }
 
-  it('names its path on any other', async () => {
+  it('names its path in the answer to any other path', async () => {
     const { status, review } = await post('{}', '/mutate');
     assert.equal(status, 404);
     assert.match(review.response.status?.message ?? '', /POST \/mutate-pods/);

@@ -21,7 +21,7 @@ import {
   vmiVector,
 } from './launcher-fixture.ts';
 
-/** Admission reviews as they are sent, of everything that the webhook knows. */
+/** Admission reviews of everything that the webhook handles. */
 const CORPUS: readonly AdmissionRequest[] = [
   requestFor(podVector()),
   requestFor(podVector('virt-launcher-pod.migration-target')),
@@ -145,7 +145,7 @@ export async function judge({ seed, edits, scars, path, lookup }: MutatedReview)
   try {
     answer = await answerReview(body, reviewsFor(lookup)[path]);
   } catch (error) {
-    assert.ok(error instanceof ReviewError, `${String(error)} is no ReviewError`);
+    assert.ok(error instanceof ReviewError, `${String(error)} is not a ReviewError`);
     assert.ok(error.status >= 400 && error.status < 500 && error.message.length > 0);
     return 'refused';
   }

@@ -79,7 +79,7 @@ export function kindOf(
   };
 }
 
-/** A cluster of nodes of some kinds, to all of which every pod can go. */
+/** A cluster with nodes of these kinds, all of which every pod may use. */
 export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<ClusterView> = {}): ClusterView {
   return {
     run: async () => undefined,
@@ -115,7 +115,7 @@ export function recordedEvents(): RecordedEvents {
   return { events, record: (_target, event) => void events.push(event), flush: async () => undefined };
 }
 
-/** For known callers, so that Events come at once. */
+/** For known callers, so that Events are sent at once. */
 export function announcementsOf(events: EventRecorder): Announcements {
   const client = { get: () => Promise.reject(new Error('not asked here')) };
   return createAnnouncements({ client, events, callersAreKnown: true, log: silent });
@@ -127,7 +127,7 @@ export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOpt
     fetchNad: async () => undefined,
     view: viewOf(),
     announcements: announcementsOf(recordedEvents()),
-    // Tests of what is decided about a pod look at whole patches.
+    // Tests of decisions about a pod compare whole patches.
     route: { schedulerName: '', schedulerAway: () => undefined },
     gate: true,
     policy: 'annotated',

@@ -65,7 +65,7 @@ describe('the webhook as a process', function () {
     return { child, ended, readiness, url: `https://127.0.0.1:${port}/mutate-pods` };
   };
 
-  it('ends with 2 and one line if the API server cannot be reached', async () => {
+  it('exits with 2 and one line if the API server cannot be reached', async () => {
     const program = ['--import', 'tsx', join(root, 'webhook/main.ts')];
     const env = { PATH: process.env['PATH'] };
     const child = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -83,7 +83,7 @@ describe('the webhook as a process', function () {
     assert.equal(await ended, 0);
   });
 
-  it('drains on SIGTERM: unready at once, no review fails, and it ends with 0', async () => {
+  it('drains on SIGTERM: it is unready at once, no review fails, and it exits with 0', async () => {
     const { child, ended, readiness, url } = await start(api.server.url);
     for (;;) {
       if ((await readiness()) === '200 ok') break;
@@ -104,7 +104,7 @@ describe('the webhook as a process', function () {
         if (child.killed) closing.add(answer.headers.get('connection'));
       }
     };
-    // Endpoints take a moment to forget a pod; until then reviews come.
+    // Endpoints take a moment to forget a pod; until then, reviews arrive.
     const forgotten = new AbortController();
     const loads = Promise.all([1, 2, 3, 4].map(() => load(forgotten.signal)));
     while (answered < 100) await delay(10);
@@ -115,7 +115,7 @@ describe('the webhook as a process', function () {
     forgotten.abort();
     await loads;
     assert.ok(answered > before, 'reviews are answered while endpoints forget the pod');
-    assert.ok(closing.has('close'), 'kept connections are given up');
+    assert.ok(closing.has('close'), 'kept connections are closed');
     assert.equal(await ended, 0);
     await agent.close();
   });

@@ -30,7 +30,7 @@ const POD: KubernetesObject = {
 const MERGE = 'application/merge-patch+json';
 
 /** `explain` has the extender's own answer: through the API server's proxy, as the Service leads there. */
-describe('explain and the extender, through a real API server', function () {
+describe('explain with the extender’s answer, through a real API server', function () {
   needs('controlPlane');
   needs('netns');
   this.timeout(300_000);
@@ -86,9 +86,9 @@ describe('explain and the extender, through a real API server', function () {
 
   for (const [who, kubeconfig] of [
     ['an administrator', () => stage.plane.adminKubeconfig],
-    ['who has the roles of the guide', () => user],
+    ['a user with the roles of the guide', () => user],
   ] as const) {
-    it(`${who} has the extender’s answer, node by node`, async () => {
+    it(`${who} gets the extender’s answer for each node`, async () => {
       const { source, nodes, notes } = await explained(kubeconfig());
       assert.equal(source, 'extender');
       const found = nodes.map(({ text, nodes: names }) => `${names}: ${text}`).sort();

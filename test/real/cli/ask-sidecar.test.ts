@@ -21,7 +21,7 @@ const podOf = (name: string, schedulerName: string): KubernetesObject => {
 };
 
 /** `explain` and `doctor` have the answer of the extender in kube-scheduler's pod, over a port-forward. */
-describe('explain, doctor and the extender in kube-scheduler’s pod, through a real API server', function () {
+describe('explain and doctor with the extender in kube-scheduler’s pod, through a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   needs('root');
@@ -68,7 +68,7 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     ['an administrator', async () => stage.plane.adminKubeconfig],
     ['a user with the roles of the guide', () => user('user')],
   ] as const) {
-    it(`${who} has the extender’s answer, node by node`, async () => {
+    it(`${who} gets the extender’s answer for each node`, async () => {
       const { source, nodes, notes, causes } = await explained(await kubeconfig());
       assert.deepEqual(notes, []);
       assert.equal(source, 'extender');
@@ -78,21 +78,21 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     });
   }
 
-  it('kube-apiserver asks the pod’s kubelet, over a WebSocket with the channels’ subprotocol', () => {
+  it('kube-apiserver connects to the pod’s kubelet over a WebSocket with the subprotocol for channels', () => {
     const [{ url, protocols } = { url: '', protocols: '' }] = stage.kubelet.asked;
     assert.equal(url, `/portForward/${SYSTEM}/${POD}?port=8082`);
     assert.match(protocols, /\bv4\.channel\.k8s\.io\b/);
   });
 
   for (const verbs of [[], ['get']] as const) {
-    it(`pods/portforward with the verbs [${verbs}]: one line says what is missing`, async () => {
+    it(`with the verbs [${verbs}] of pods/portforward, one line names the missing permission`, async () => {
       const { source, notes } = await explained(await user(`with-${verbs.length}`, verbs));
       assert.equal(source, 'reports');
       assert.match(notes[0] ?? '', /because you may not reach the extender \(pods\/portforward in plumbline-system\)$/);
     });
   }
 
-  it('doctor: the leader’s pod, its extender, the versions', async () => {
+  it('doctor shows the leader’s pod, its extender and the versions', async () => {
     const { status, stdout } = await doctor();
     const text = stdout.replaceAll(/\s+/g, ' ');
     assert.match(
@@ -107,7 +107,7 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     assert.equal(status, 0);
   });
 
-  it('nothing listens in the pod', async () => {
+  it('explain and doctor report that nothing listens in the pod', async () => {
     stage.listening(false);
     const { source, notes } = await explained();
     assert.equal(source, 'reports');
@@ -121,7 +121,7 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     stage.listening(true);
   });
 
-  it('the kubelet does not know the pod', async () => {
+  it('explain reports that the pod is gone when the kubelet does not know it', async () => {
     stage.kubelet.pods.clear();
     const { source, notes } = await explained();
     assert.equal(source, 'reports');
@@ -129,7 +129,7 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     stage.listening(true);
   });
 
-  it('the kubelet is not reached', async () => {
+  it('explain reports a kubelet that the API server cannot reach', async () => {
     const moveTo = (Port: number) =>
       stage.plane.client.patch(`/api/v1/nodes/${NODE}/status`, MERGE, {
         status: { daemonEndpoints: { kubeletEndpoint: { Port } } },
@@ -145,7 +145,7 @@ describe('explain, doctor and the extender in kube-scheduler’s pod, through a 
     assert.equal((await explained()).source, 'extender');
   });
 
-  it('no kube-scheduler leads', async () => {
+  it('explain and doctor report that no kube-scheduler is the leader', async () => {
     await stage.scheduler.stop();
     await stage.plane.create(podOf('ours', 'plumbline-scheduler'));
     const { why, help, notes } = await explained(undefined, 'ours');

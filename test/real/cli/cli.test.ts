@@ -48,14 +48,14 @@ describe('the command on a real API server', function () {
   const run = (kubeconfig: string, ...args: string[]) => plumbline(args, { kubeconfig });
   const oneLine = (stderr: string) => assert.match(stderr, /^plumbline: .+\n$/);
 
-  it('half-installed, no definition: one line, status 3', async () => {
+  it('prints one line and ends with status 3 if the definition of NodeTopology is missing', async () => {
     const { status, stderr } = await run(admin, 'top');
     assert.equal(status, 3);
     oneLine(stderr);
     assert.match(stderr, /has no NodeTopology resource: Plumbline is not installed there/);
   });
 
-  describe('installed', () => {
+  describe('with Plumbline installed', () => {
     before(async () => {
       const definition = parse(
         readFileSync(join(root, 'manifests/base/crd/nodetopologies.yaml'), 'utf8'),
@@ -78,7 +78,7 @@ describe('the command on a real API server', function () {
       await plane.create(podOf('waits', 10));
     });
 
-    it('names a missing permission, status 3', async () => {
+    it('names a missing permission and ends with status 3', async () => {
       for (const args of [['top'], ['explain', 'pod', 'waits'], ['simulate', '--vm', '4c2t'], ['doctor']]) {
         const { status, stderr } = await run(user, ...args);
         assert.equal(status, 3, args.join(' '));
@@ -100,7 +100,7 @@ describe('the command on a real API server', function () {
         }
       });
 
-      it('explain: node by node', async () => {
+      it('explain shows the reason of each node', async () => {
         const { status, stdout, stderr } = await run(user, 'explain', 'pod', 'waits', '-o', 'json');
         assert.equal(status, 0, stderr);
         const { stage, nodes, notes } = spoken(stdout);
@@ -110,7 +110,7 @@ describe('the command on a real API server', function () {
         assert.match(notes[0] ?? '', /computed from the nodes’ reports/);
       });
 
-      it('top, simulate', async () => {
+      it('top and simulate read the reports', async () => {
         assert.equal((await run(user, 'top', '-o', 'name')).stdout, 'node/worker-1\nnode/worker-2\n');
         const { status, stdout } = await run(user, 'simulate', '--vm', '4c2t@physnet0:1');
         assert.equal(status, 1);
@@ -120,7 +120,7 @@ describe('the command on a real API server', function () {
         );
       });
 
-      it('doctor: findings, and what it may not read it does not claim', async () => {
+      it('doctor shows its findings and marks what it may not read as not checked', async () => {
         const { status, stdout, stderr } = await run(user, 'doctor');
         assert.equal(stderr, '');
         assert.equal(status, 1);
@@ -133,19 +133,19 @@ describe('the command on a real API server', function () {
       });
     });
 
-    it('--as: what that user may not is refused, though the administrator may', async () => {
+    it('--as refuses what that user may not do, even if the administrator may', async () => {
       const { status, stderr } = await run(admin, 'top', '--as', 'jane@example.com');
       assert.equal(status, 3);
       assert.match(stderr, /not allowed: .*"jane@example\.com" cannot list/);
     });
 
-    it('an unknown pod: status 4, with the existing ones', async () => {
+    it('explain of an unknown pod ends with status 4 and lists the existing pods', async () => {
       const { status, stderr } = await run(admin, 'explain', 'pod', 'wait');
       assert.equal(status, 4);
       assert.match(stderr, /no pod wait in namespace default \(it has waits\)/);
     });
 
-    it('an unknown token: status 3', async () => {
+    it('an unknown token ends with status 3', async () => {
       const { status, stderr } = await run(await plane.kubeconfig('stranger', 'nonsense'), 'top');
       assert.equal(status, 3);
       assert.match(stderr, /^plumbline: the API server rejects the credentials \(401\)/);

@@ -48,7 +48,7 @@ describe('plumbline console on a real API server, with the permissions of the gu
     return kubeconfig;
   };
 
-  it('shows nodes, the leader and a waiting pod as they change; the extender answers over a port-forward', async () => {
+  it('shows changes of nodes, the leader and a waiting pod, and the extender’s answer over a port-forward', async () => {
     const { url, end, stderr } = await startConsole(await user('viewer'));
     const page = await listen(`${url}events`);
     await page.until(({ event }) => event === 'ready');
@@ -72,7 +72,7 @@ describe('plumbline console on a real API server, with the permissions of the gu
     assert.equal(stderr(), '');
   });
 
-  it('without pods/portforward: all but the explanation, and that says what is missing', async () => {
+  it('without pods/portforward, shows everything except the explanation and names the missing permission', async () => {
     const { url, end } = await startConsole(await user('no-forward', 'pods/portforward'));
     const answer = await fetch(`${url}explain?pod=default/waits`);
     assert.equal(answer.status, 502);
@@ -80,7 +80,7 @@ describe('plumbline console on a real API server, with the permissions of the gu
     assert.equal(await end('SIGTERM'), 0);
   });
 
-  it('without leases: the page says so; without nodes: one line and status 3', async () => {
+  it('without leases, the page says so; without nodes, the command prints one line and ends with status 3', async () => {
     const { url, end } = await startConsole(await user('no-leases', 'leases'));
     const page = await listen(`${url}events`);
     await page.until(({ data }) => data.includes('"without":["leases"]'));

@@ -6,7 +6,7 @@ import { needs } from '../../support/parts.ts';
 import { type ControlPlane, startControlPlane } from '../control-plane.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
 
-describe('every kubectl command that a remedy suggests, on a real API server', function () {
+describe('the kubectl commands that remedies suggest, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -44,7 +44,7 @@ describe('every kubectl command that a remedy suggests, on a real API server', f
   });
   after(() => plane?.stop());
 
-  it('each runs, as it stands in a shell', async () => {
+  it('each one runs unchanged in a shell', async () => {
     const texts = (await commandsOfTable()).filter(({ program }) => program === 'kubectl').map(commandText);
     const failed: string[] = [];
     for (const text of texts) {

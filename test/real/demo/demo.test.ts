@@ -28,7 +28,7 @@ describe('the demo on a real control plane', function () {
   this.timeout(300_000);
   before(() => buildOnce());
 
-  it('holds in every step: real admission, scheduling through the extender, permissions and leases', async () => {
+  it('passes every step with real admission, scheduling through the extender, permissions and Leases', async () => {
     const printer = recorder();
     const held = await runDemo({
       dist,

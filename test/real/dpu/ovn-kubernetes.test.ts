@@ -22,7 +22,7 @@ interface Lease {
   readonly spec: { readonly holderIdentity: string; readonly leaseDurationSeconds: number };
 }
 
-describe('--dpu-lease observe, with OVN-Kubernetes’ own lease code as the writer', function () {
+describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writes', function () {
   needs('controlPlane');
   needs('kubectl');
   needs('musl');
@@ -71,7 +71,7 @@ describe('--dpu-lease observe, with OVN-Kubernetes’ own lease code as the writ
   };
   const isCondition = (status: string) => async () => (await scene.condition())?.startsWith(status) === true;
 
-  it('no lease: the gate is closed, as OVN-Kubernetes’ own host side is', async () => {
+  it('the gate is closed without a Lease, and OVN-Kubernetes’ own host side is not ready either', async () => {
     monitor = run('ovn-kubernetes-monitor', '--monitor');
     await eventually(async () => (await code()) === 11, 'the gate is closed', DURATION + PERIOD + SLACK);
     // Without a lease nothing tells the extender that the check is on: its policy for the unknown decides.
@@ -79,7 +79,7 @@ describe('--dpu-lease observe, with OVN-Kubernetes’ own lease code as the writ
     await eventually(() => itsOpinion() === 'ready=false DPU node lease not found', 'its opinion', SLACK);
   });
 
-  it('its writer comes: the gate opens, and pods are placed', async () => {
+  it('the gate opens and pods are placed when the writer starts', async () => {
     await scene.pod('waits');
     dpu = run('ovn-kubernetes-dpu');
     await eventually(isCondition('True'), 'condition True', DURATION + SLACK);
@@ -93,7 +93,7 @@ describe('--dpu-lease observe, with OVN-Kubernetes’ own lease code as the writ
     );
   });
 
-  it('killed, it is dead to Plumbline and to its own host side; the lease is left as it was', async () => {
+  it('Plumbline and OVN-Kubernetes’ host side consider a killed DPU dead and do not write its Lease', async () => {
     await dpu.stop('SIGKILL');
     const { metadata } = await lease();
     await eventually(async () => (await code()) === 11, 'the gate closes', DURATION + PERIOD + SLACK);
@@ -104,7 +104,7 @@ describe('--dpu-lease observe, with OVN-Kubernetes’ own lease code as the writ
     assert.deepEqual([...new Set(after.metadata.managedFields.map(({ manager }) => manager))].length, 1);
   });
 
-  it('back, it is alive to both', async () => {
+  it('both consider the DPU alive after its writer starts again', async () => {
     dpu = run('ovn-kubernetes-dpu');
     await eventually(async () => (await code()) === undefined, 'the gate opens', DURATION + SLACK);
     await eventually(() => itsOpinion().startsWith('ready=true'), 'its opinion', DURATION + SLACK);

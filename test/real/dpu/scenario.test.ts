@@ -14,7 +14,7 @@ const PERIOD = Math.min(INTERVAL, DURATION / 4);
 /** Seconds that writing and reading the condition may take besides, on a machine that does other things as well. */
 const SLACK = 4;
 
-describe('a DPU that was never there, comes, dies and comes back: real daemons, API server, scheduler and Open vSwitch', function () {
+describe('a DPU that is missing, starts, dies and starts again, with real daemons, API server, scheduler and Open vSwitch', function () {
   needs('controlPlane');
   needs('kubectl');
   needs('openVswitch');
@@ -72,13 +72,13 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     assert.deepEqual([metadata.uid, metadata.deletionTimestamp], [runningPod, undefined]);
   };
 
-  it('dpu-host alone, no DPU: the condition is False within duration + one period', async () => {
+  it('the condition is False within duration + one period while dpu-host runs without a DPU', async () => {
     host = await scene.startHost();
     await seconds('condition False', isCondition('False'), DURATION + PERIOD + SLACK);
     assert.equal(await scene.condition(), 'False LeaseExpired');
   });
 
-  it('new pods are refused by the extender and at the gate; the one that runs is left alone', async () => {
+  it('the extender and the gate refuse new pods and leave the running pod alone', async () => {
     await scene.pod('waits');
     await eventually(isRefused('waits'), 'refused');
     const { conditions = [] } = (await scene.readPod('waits')).status;
@@ -95,12 +95,12 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await runsOn();
   });
 
-  it('pods on the host’s own network are still placed', async () => {
+  it('pods on the host network are still placed', async () => {
     await scene.pod('hosts', { hostNetwork: true });
     await eventually(isPlaced('hosts'), 'placed');
   });
 
-  it('the DPU’s side starts: pods flow within 15 s', async () => {
+  it('pods are placed within 15 s after the DPU’s agent starts', async () => {
     dpu = await scene.startDpu(ovs.rundir);
     await seconds('the waiting pod placed', isPlaced('waits'), 15);
     await eventually(isCondition('True'), 'condition True');
@@ -108,7 +108,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     assert.equal(await code('STATUS'), undefined);
   });
 
-  it('kill -9 of the DPU’s side: noticed within duration + one period at the gate and in the condition', async () => {
+  it('the gate and the condition react within duration + one period to a kill -9 of the DPU’s agent', async () => {
     await dpu.stop('SIGKILL');
     await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK);
     await eventually(isCondition('False'), 'condition False', SLACK + PERIOD);
@@ -120,7 +120,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await eventually(async () => (await code()) === undefined, 'the gate opens');
   });
 
-  it('kill -9 of the host’s agent: the shim uses the state that it left, and the next one continues at once', async () => {
+  it('after a kill -9 of the host’s agent, the shim uses the last state and the next agent continues at once', async () => {
     await host.stop('SIGKILL');
     assert.deepEqual([await code(), await code('STATUS')], [undefined, undefined], 'the last that was known');
     host = await scene.startHost();
@@ -130,7 +130,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await eventually(async () => !(await isRefused('waits-again')()), 'nothing is refused');
   });
 
-  it('both are killed, and only the host’s agent comes back: a restart hides no dead DPU', async () => {
+  it('a restart of the host’s agent does not hide a dead DPU when both agents were killed', async () => {
     await Promise.all([host.stop('SIGKILL'), dpu.stop('SIGKILL')]);
     host = await scene.startHost();
     await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK);
@@ -141,7 +141,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await eventually(async () => (await code()) === undefined, 'the gate opens');
   });
 
-  it('ovs-vswitchd hangs: the DPU’s agent lives and does not renew', async () => {
+  it('the DPU’s agent does not renew the Lease while ovs-vswitchd hangs', async () => {
     ovs.vswitchd.kill('SIGSTOP');
     await seconds('the gate closed', async () => (await code()) === 11, DURATION + PERIOD + SLACK + 3);
     const line = dpu.log().findLast(({ msg }) => msg === 'renewing the DPU lease failed');
@@ -151,7 +151,7 @@ describe('a DPU that was never there, comes, dies and comes back: real daemons, 
     await runsOn();
   });
 
-  it('interval 0: nothing is left closed by a dead DPU, and turning it on again closes it', async () => {
+  it('interval 0 opens the gate of a dead DPU, and turning the check on again closes it', async () => {
     await dpu.stop('SIGKILL');
     await eventually(isCondition('False'), 'condition False', DURATION + PERIOD + SLACK);
     await scene.pod('waits-for-off');

@@ -51,7 +51,7 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
     }
   };
 
-  it('a token for ten minutes becomes one for a day, which the next request uses, and the old one is not missed', async () => {
+  it('replaces a token for ten minutes with one for a day, which the next request uses', async () => {
     const { directory, kubeconfig } = installed.plane;
     const tokenFile = join(directory, 'dpu.token');
     const first = (await admin.create(`${accounts()}/${OWN}/token`, request({ expirationSeconds: 600 }))) as Requested;
@@ -84,18 +84,21 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
   });
 
   const forged: [string, Parameters<typeof isRefused>][] = [
-    ['another DPU’s', [OTHER, {}, /the DPU of node worker-1 may request tokens of its own account and of no other/]],
+    [
+      'one of another DPU',
+      [OTHER, {}, /the DPU of node worker-1 may request tokens of its own account and of no other/],
+    ],
     ['one for a year', [OWN, { expirationSeconds: 365 * DAY }, /for 86400 seconds \(24 h\) at most/]],
     ['one for a second more than a day', [OWN, { expirationSeconds: DAY + 1 }, /for 86400 seconds/]],
     [
       'one that is bound to a node',
       [OWN, { boundObjectRef: { apiVersion: 'v1', kind: 'Node', name: OWN } }, /bound to an object/],
     ],
-    ['the extender’s', ['plumbline-scheduler-plugin', {}, /cannot create/, 'plumbline-system']],
-    ['the default account’s of its namespace', ['default', {}, /of its own account/]],
+    ['one of the extender', ['plumbline-scheduler-plugin', {}, /cannot create/, 'plumbline-system']],
+    ['one of the default account of its namespace', ['default', {}, /of its own account/]],
   ];
   for (const [what, args] of forged) {
-    it(`refused: a DPU requests ${what}`, async () => {
+    it(`a DPU may not request a token: ${what}`, async () => {
       await installed.plane.create({
         apiVersion: 'v1',
         kind: 'ServiceAccount',
@@ -105,11 +108,11 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
     });
   }
 
-  it('an administrator makes any, as before', async () => {
+  it('an administrator may still request any token', async () => {
     await admin.create(`${accounts()}/${OWN}/token`, request({ expirationSeconds: 7 * DAY }));
   });
 
-  it('a deleted account’s tokens are refused, so nothing is renewed any more', async () => {
+  it('refuses the tokens of a deleted account, so that nothing renews them', async () => {
     await admin.delete(`${accounts()}/${OWN}`);
     const refused = (status: number) =>
       dpu.create(`${accounts()}/${OWN}/token`, request()).then(

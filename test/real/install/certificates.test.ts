@@ -44,7 +44,7 @@ describe('the certificates of the development overlay', function () {
     return new X509Certificate(Buffer.from(data[field] ?? '', 'base64'));
   };
 
-  it('are of one authority, which a second run keeps while it renews them', async () => {
+  it('come from one authority, which a second run of the script keeps while it renews them', async () => {
     run();
     const authority = await certificate('plumbline-ca');
     const first = await certificate('plumbline-webhook-tls');
@@ -71,7 +71,7 @@ describe('the certificates of the development overlay', function () {
     assert.deepEqual(client.keyUsage, ['1.3.6.1.5.5.7.3.2'], 'client authentication alone');
   });
 
-  it('verify against the authority of before and the one of after, when that is renewed', async () => {
+  it('verify against the old and the new authority when the authority is renewed', async () => {
     run();
     const { data } = (await plane.client.get(`${SECRETS}/plumbline-ca`)) as Secret;
     const old = await certificate('plumbline-webhook-tls');

@@ -74,7 +74,7 @@ describe('the definition of NodeTopology on a real API server', function () {
       },
     );
 
-  it('is established, with its schema accepted as it is: CEL rules within their cost, nothing non-structural', async () => {
+  it('is established: its schema is structural, and its CEL rules stay within the cost limit', async () => {
     interface Established {
       readonly status: { readonly conditions: readonly { readonly type: string; readonly status: string }[] };
       readonly spec: KubernetesObject;
@@ -86,9 +86,9 @@ describe('the definition of NodeTopology on a real API server', function () {
     assert.equal(conditions['NonStructuralSchema'] ?? 'False', 'False');
   });
 
-  it('takes the smallest report', async () => assert.equal(await write(smallest(STATUS)), ''));
+  it('accepts the smallest report', async () => assert.equal(await write(smallest(STATUS)), ''));
 
-  it('refuses a value that is one too large, at every place that has a limit, and names the place', async () => {
+  it('refuses a value that exceeds its limit by one, for every field with a limit, and names the field', async () => {
     let tried = 0;
     for (const { path, schema } of placesOf(STATUS)) {
       const fault = tooLarge(schema);
@@ -102,7 +102,7 @@ describe('the definition of NodeTopology on a real API server', function () {
     assert.ok(tried >= 64, `${tried} limits tried`);
   });
 
-  it('refuses names and texts that are too long together', async () => {
+  it('refuses names that are too long and texts whose total length is too large', async () => {
     const name = 'x'.repeat(65);
     assert.match(await write({ ...(smallest(STATUS) as Json), distances: { [name]: [10] } }), /longer than 64/);
     const groups = Array.from({ length: 17 }, (_, id) => ({ id, cpus: '0'.repeat(4096) }));
@@ -116,7 +116,7 @@ describe('the definition of NodeTopology on a real API server', function () {
       return stdout;
     };
 
-    it('shows every field, and says of each what it is', async () => {
+    it('shows every field with a description', async () => {
       await until('the API server to publish the schema', () => explain('nodetopologies').then((text) => text !== ''));
       const shown = fieldsOf(await explain('nodetopologies', '--recursive'));
       const fields = placesOf(SCHEMA).flatMap(({ path }) =>
@@ -139,7 +139,7 @@ describe('the definition of NodeTopology on a real API server', function () {
     });
   });
 
-  describe('a second version, as docs/reference/versions.md says', () => {
+  describe('a second version, as docs/reference/versions.md describes it', () => {
     const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const NAME = NODE_TOPOLOGIES.metadata.name;
     const BETA = '/apis/plumbline.dev/v1beta1/nodetopologies';
@@ -175,7 +175,7 @@ describe('the definition of NodeTopology on a real API server', function () {
       }),
     );
 
-    it('shows what was stored before in both, and what is new in the new one alone', async () => {
+    it('shows stored reports in both versions, and new fields only in the new version', async () => {
       const { status } = await read(TOPOLOGIES, 'worker');
       await define('v1alpha1');
       const beta = await read(BETA, 'worker');
@@ -191,13 +191,13 @@ describe('the definition of NodeTopology on a real API server', function () {
       assert.deepEqual((await read(TOPOLOGIES, 'worker')).status, status);
     });
 
-    it('takes the new fields out of a report that is written in the old one', async () => {
+    it('loses the new fields of a report that is written in the old version', async () => {
       await plane.client.patch(`${TOPOLOGIES}/worker/status`, MERGE, { status: { reserved: '0' } });
       const { status } = await read(BETA, 'worker');
       assert.deepEqual([status['reserved'], status['added']], ['0', undefined]);
     });
 
-    it('is all that is stored after the two commands of the page, and the old one can go', async () => {
+    it('is the only stored version after the two commands of the page, so that the old version can be removed', async () => {
       assert.deepEqual(await storedVersions(), ['v1alpha1', 'v1beta1']);
       const before = await read(TOPOLOGIES, 'worker');
       await sh(migrate?.[1] ?? 'exit 1');

@@ -77,7 +77,7 @@ describe('what the extender may write on nodes, on a real API server', function 
     },
   });
 
-  it('its labels, its annotation and its condition, again and again', async () => {
+  it('the extender may write its labels, its annotation and its condition repeatedly', async () => {
     for (const [threads, status] of [
       ['2', 'True'],
       ['8', 'False'],
@@ -99,7 +99,7 @@ describe('what the extender may write on nodes, on a real API server', function 
     assert.ok(managedFields.some(({ manager }) => manager === 'plumbline-scheduler-plugin'));
   });
 
-  it('the kubelet’s own heartbeat in between is nothing to it', async () => {
+  it('a heartbeat of the kubelet between two writes does not matter', async () => {
     const heartbeat = { lastHeartbeatTime: '2026-11-01T11:00:00Z' };
     const operations = [
       { op: 'replace', path: '/status/conditions/0/lastHeartbeatTime', value: heartbeat.lastHeartbeatTime },
@@ -127,29 +127,29 @@ describe('what the extender may write on nodes, on a real API server', function 
     { status: more },
   ];
   const forged: [string, Parameters<KubeClient['patch']>, RegExp][] = [
-    ['cordons it', [NODE, MERGE, { spec: { unschedulable: true } }], /spec/],
-    ['taints it', [NODE, MERGE, { spec: { taints: [{ key: 'b', effect: 'NoExecute' }] } }], /spec/],
-    ['takes its taints away', [NODE, JSON_PATCH, [{ op: 'remove', path: '/spec/taints' }]], /spec/],
-    ['gives it a label', metadata({ labels: { a: 'b' } }), /labels/],
-    ['gives it a role', metadata({ labels: { 'node-role.kubernetes.io/control-plane': '' } }), /labels/],
-    ['gives it another label of plumbline.dev', metadata({ labels: { 'plumbline.dev/other': '' } }), /labels/],
+    ['cordons a node', [NODE, MERGE, { spec: { unschedulable: true } }], /spec/],
+    ['taints a node', [NODE, MERGE, { spec: { taints: [{ key: 'b', effect: 'NoExecute' }] } }], /spec/],
+    ['removes its taints', [NODE, JSON_PATCH, [{ op: 'remove', path: '/spec/taints' }]], /spec/],
+    ['adds a label', metadata({ labels: { a: 'b' } }), /labels/],
+    ['adds a role', metadata({ labels: { 'node-role.kubernetes.io/control-plane': '' } }), /labels/],
+    ['adds another label of plumbline.dev', metadata({ labels: { 'plumbline.dev/other': '' } }), /labels/],
     ['changes a label', metadata({ labels: { 'kubernetes.io/os': 'windows' } }), /labels/],
     ['removes a label', metadata({ labels: { 'kubernetes.io/os': null } }), /labels/],
-    ['gives it an annotation', metadata({ annotations: { a: 'b' } }), /annotation/],
+    ['adds an annotation', metadata({ annotations: { a: 'b' } }), /annotation/],
     ['changes an annotation', metadata({ annotations: { note: 'y' } }), /annotation/],
     ['removes all annotations', metadata({ annotations: null }), /annotation/],
-    ['gives it a finalizer', metadata({ finalizers: ['example.org/kept', 'example.org/mine'] }), /metadata/],
-    ['takes its finalizers away', metadata({ finalizers: null }), /metadata/],
+    ['adds a finalizer', metadata({ finalizers: ['example.org/kept', 'example.org/mine'] }), /metadata/],
+    ['removes its finalizers', metadata({ finalizers: null }), /metadata/],
     [
-      'gives it an owner',
+      'adds an owner to it',
       metadata({ ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'other', uid: 'u' }] }),
       /metadata/,
     ],
-    ['sets its allocatable', statusOf({ allocatable: { cpu: '1' } }), /status/],
-    ['sets its capacity', statusOf({ capacity: { 'example.org/gpu': '8' } }), /status/],
+    ['changes its allocatable', statusOf({ allocatable: { cpu: '1' } }), /status/],
+    ['changes its capacity', statusOf({ capacity: { 'example.org/gpu': '8' } }), /status/],
     ['replaces its conditions', statusOf({ conditions: condition('True').status.conditions }), /status/],
     [
-      'makes it unready',
+      'makes it NotReady',
       [
         `${NODE}/status`,
         'application/apply-patch+yaml',
@@ -159,7 +159,7 @@ describe('what the extender may write on nodes, on a real API server', function 
       /status/,
     ],
     [
-      'gives it another condition',
+      'adds another condition to it',
       [
         `${NODE}/status`,
         JSON_PATCH,
@@ -169,17 +169,17 @@ describe('what the extender may write on nodes, on a real API server', function 
     ],
     ['removes Ready', [`${NODE}/status`, JSON_PATCH, [{ op: 'remove', path: '/status/conditions/0' }]], /status/],
     [
-      'sets its address',
+      'changes its address',
       [`${NODE}/status`, JSON_PATCH, [{ op: 'replace', path: '/status/addresses/0/address', value: '192.0.2.66' }]],
       /status/,
     ],
-    ['sets its version', statusOf({ nodeInfo: { kubeletVersion: 'v0' } }), /status/],
-    ['lists an image', statusOf({ images: [] }), /status/],
-    ['sets its port', statusOf({ daemonEndpoints: { kubeletEndpoint: { Port: 1 } } }), /status/],
-    ['labels it by way of its status', [`${NODE}/status`, MERGE, { metadata: { labels: { a: 'b' } } }], /labels/],
+    ['changes its version', statusOf({ nodeInfo: { kubeletVersion: 'v0' } }), /status/],
+    ['changes its images', statusOf({ images: [] }), /status/],
+    ['changes its port', statusOf({ daemonEndpoints: { kubeletEndpoint: { Port: 1 } } }), /status/],
+    ['labels it through its status', [`${NODE}/status`, MERGE, { metadata: { labels: { a: 'b' } } }], /labels/],
   ];
   for (const [what, call, message] of forged) {
-    it(`refused: the extender ${what}`, async () => {
+    it(`refuses an extender that ${what}`, async () => {
       const before = await node();
       await assert.rejects(extender.patch(...call), (error: KubeError) => {
         assert.equal(error.status, 403, error.message);
@@ -190,7 +190,7 @@ describe('what the extender may write on nodes, on a real API server', function 
     });
   }
 
-  it('others write nodes as before', async () => {
+  it('other accounts may still write nodes', async () => {
     await installed.client.patch(NODE, MERGE, { spec: { unschedulable: true }, metadata: { labels: { a: 'b' } } });
   });
 });

@@ -73,14 +73,14 @@ describe('which pods the extender may remove, on a real API server', function ()
     ['ordinary', {}, 'evicted'],
   ];
   for (const [name, options, outcome] of removed) {
-    it(`${name}, bound and not started: ${outcome}`, async () => {
+    it(`${name}, which is bound and has not started, is ${outcome}`, async () => {
       await createPod(name, options);
       assert.deepEqual(await remove(name), { outcome });
       assert.equal(await isThere(name), false);
     });
   }
 
-  it('not a launcher that has started since it was looked at', async () => {
+  it('a launcher that has started since the extender read it is kept', async () => {
     await createPod('virt-launcher-late', { labels: LAUNCHER });
     const before = await viewOf('virt-launcher-late');
     await installed.client.patch(`${PODS}/virt-launcher-late/status`, MERGE, { status: { phase: 'Running' } });
@@ -88,7 +88,7 @@ describe('which pods the extender may remove, on a real API server', function ()
     assert.ok(await isThere('virt-launcher-late'));
   });
 
-  it('not a pod that a disruption budget protects, which is no denial by KubeVirt', async () => {
+  it('a pod that a disruption budget protects is kept, because that is not a denial by KubeVirt', async () => {
     await createPod('budgeted', { labels: { app: 'budgeted', ...LAUNCHER }, phase: 'Running' });
     await installed.client.create('/apis/policy/v1/namespaces/default/poddisruptionbudgets', {
       apiVersion: 'policy/v1',
@@ -103,24 +103,24 @@ describe('which pods the extender may remove, on a real API server', function ()
   });
 
   const spared: [string, string, PodOptions, RegExp][] = [
-    ['a pod that is no launcher', 'web', {}, /no pods but virt-launchers/],
+    ['a pod that is not a launcher', 'web', {}, /no pods but virt-launchers/],
     ['a launcher that runs', 'virt-launcher-runs', { labels: LAUNCHER, phase: 'Running' }, /has not started/],
-    ['a launcher that has no node', 'virt-launcher-free', { labels: LAUNCHER, node: '' }, /has not started/],
+    ['a launcher without a node', 'virt-launcher-free', { labels: LAUNCHER, node: '' }, /has not started/],
     ['a launcher that has failed', 'virt-launcher-failed', { labels: LAUNCHER, phase: 'Failed' }, /has not started/],
   ];
   for (const [what, name, options, why] of spared) {
-    it(`cannot delete ${what} with its token`, async () => {
+    it(`the extender cannot delete ${what} with its token`, async () => {
       await createPod(name, options);
       await assert.rejects(extender.delete(`${PODS}/${name}`), why);
       assert.ok(await isThere(name));
     });
   }
 
-  it('deletes no pods by the collection', async () => {
+  it('the extender cannot delete a collection of pods', async () => {
     await assert.rejects(extender.delete(PODS), /deletecollection|cannot delete/);
   });
 
-  it('others delete what they may', async () => {
+  it('other accounts may still delete pods', async () => {
     await installed.client.delete(`${PODS}/web`);
     assert.equal(await isThere('web'), false);
   });

@@ -38,7 +38,7 @@ interface SeenPod {
   readonly status: { readonly conditions?: readonly { readonly type: string; readonly message?: string }[] };
 }
 
-describe('an installation on a real API server, with the permissions that are shipped', function () {
+describe('an installation on a real API server, with the shipped permissions', function () {
   needs('controlPlane');
   needs('kubectl');
   needs('musl');
@@ -95,7 +95,7 @@ describe('an installation on a real API server, with the permissions that are sh
   const onDpuNode = { nodeSelector: { 'kubernetes.io/hostname': DPU_WORKER } };
   let launcher: SeenPod;
 
-  it('the webhook pads a launcher and asks for the device of its network', async () => {
+  it('the webhook pads a launcher and requests the device of its network', async () => {
     const { client, plane } = installed;
     await plane.create(localnet('tenant', 'data', 'physnet0'));
     const vmi = virtualMachineInstance('vm', {
@@ -119,7 +119,7 @@ describe('an installation on a real API server, with the permissions that are sh
     await admit((await client.create(path, elsewhere)) as CreatedVmi);
   });
 
-  it('the extender has it placed, and labels the nodes', async () => {
+  it('the extender places the launcher and labels the nodes', async () => {
     await until('the launcher to be bound', async () => (await pod(launcher.metadata.name)).spec.nodeName === WORKER);
     for (const node of [WORKER, DPU_WORKER]) {
       await until(`labels of ${node}`, async () => {
@@ -129,13 +129,13 @@ describe('an installation on a real API server, with the permissions that are sh
     }
   });
 
-  it('and explains it', async () => {
+  it('the extender explains the placement', async () => {
     const { port } = await pair.extender.ports();
     const answer = await fetch(`http://127.0.0.1:${port}/explain?pod=tenant/${launcher.metadata.name}`);
     assert.match(await answer.text(), new RegExp(WORKER));
   });
 
-  it('the agent asks the kubelet for its configuration, and judges the CPUs that the launcher was given', async () => {
+  it('the agent reads the kubelet’s configuration and checks the CPUs of the launcher', async () => {
     const { kubelet, answers } = installed.nodes.get(WORKER)!;
     await until('the kubelet’s answer', async () => answers.length > 0);
     assert.deepEqual([...new Set(answers)], [200]);
@@ -154,7 +154,7 @@ describe('an installation on a real API server, with the permissions that are sh
     await until('the pod’s Event', async () => (await eventsOf(uid)).length > 0);
   });
 
-  it('the agents report, and create the DPU’s Lease again with the right content', async () => {
+  it('the agents report, and correct the content of the DPU’s Lease', async () => {
     const lease = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-worker-dpu';
     await until('DPUReady', async () => (await condition()) === 'True');
     const holder = { spec: { holderIdentity: 'another' } };
@@ -165,7 +165,7 @@ describe('an installation on a real API server, with the permissions that are sh
     });
   });
 
-  it('a DPU dies: its node is refused, and what was about to start there is evicted', async () => {
+  it('when a DPU dies, its node is refused and pods that have not started there are evicted', async () => {
     await dpu.stop('SIGKILL');
     await until('DPUReady to be False', async () => (await condition()) === 'False');
     const { metadata } = await simplePod('starting', { nodeName: DPU_WORKER });
@@ -188,12 +188,12 @@ describe('an installation on a real API server, with the permissions that are sh
     );
   });
 
-  it('it comes back: the waiting pod is tried again and placed', async () => {
+  it('when the DPU is back, the scheduler retries the waiting pod and places it', async () => {
     dpu = await installed.startDpu();
     await until('the pod to be bound', async () => (await pod('waiting')).spec.nodeName === DPU_WORKER);
   });
 
-  it('a VM with a CPU mask starts paused, and resumes once its node’s agent reports it pinned', async () => {
+  it('a VM with a CPU mask starts paused and resumes when its node’s agent reports it pinned', async () => {
     const { client, plane } = installed;
     const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
     const node = 'masked';
@@ -228,7 +228,7 @@ describe('an installation on a real API server, with the permissions that are sh
     assert.equal(metadata.annotations['plumbline.dev/paused-start'], 'paused 2026-01-01T00:00:00Z');
   });
 
-  it('a user looks at the histories of a node and a VM in the console', async () => {
+  it('the console shows a user the histories of a node and a VM', async () => {
     const { port } = await page.ports();
     for (const subject of [`node=${WORKER}`, 'vm=tenant/masked']) {
       const response = await fetch(`http://127.0.0.1:${port}/history?${subject}`);
@@ -250,7 +250,7 @@ describe('an installation on a real API server, with the permissions that are sh
     await until('the other pod’s extender to be active', isActive);
   });
 
-  it('no call was forbidden, by roles or by policies', () => {
+  it('no role and no policy forbids a call', () => {
     const refused = installed.requests().filter(({ status }) => status === 401 || status === 403);
     assert.deepEqual(
       refused.map(({ user, verb, uri }) => `${user}: ${verb} ${uri}`),
@@ -268,7 +268,7 @@ describe('an installation on a real API server, with the permissions that are sh
         .filter((one) => one.user === user && covers(grant, one))
         .filter(({ agent }) => !byExtender(grant) || agent.startsWith('plumbline-scheduler-plugin'));
 
-    it(`${account.namespace}/${account.name}: every verb that it is given was used`, () => {
+    it(`${account.namespace}/${account.name}: uses every verb that it is granted`, () => {
       const grants = grantsOf(installed.objects, account);
       assert.ok(grants.length > 0);
       const asked = grants.filter(
@@ -279,7 +279,7 @@ describe('an installation on a real API server, with the permissions that are sh
       assert.deepEqual(unused.map(grantText), []);
     });
 
-    it(`${account.namespace}/${account.name}: none is given in every namespace that a namespace would do for`, () => {
+    it(`${account.namespace}/${account.name}: has no verb in all namespaces that it needs only in known ones`, () => {
       const wide = grantsOf(installed.objects, account).filter(({ namespace, resource }) => {
         return namespace === undefined && !WIDER.includes(resource);
       });
@@ -292,7 +292,7 @@ describe('an installation on a real API server, with the permissions that are sh
   }
 });
 
-describe('the extender behind a Service, with the permissions that are shipped', function () {
+describe('the extender behind a Service, with the shipped permissions', function () {
   needs('controlPlane');
   needs('kubectl');
   needs('musl');
@@ -304,7 +304,7 @@ describe('the extender behind a Service, with the permissions that are shipped',
   });
   after(async () => installed?.stop());
 
-  it('replicas publish themselves one after the other, also with an address of the other family', async () => {
+  it('replicas publish their addresses one after the other, also in the other IP family', async () => {
     let before: DaemonProcess | undefined;
     for (const address of ['10.244.0.1', '10.244.0.2', 'fd00::3']) {
       const next = await installed.startExtender(address);
@@ -315,7 +315,7 @@ describe('the extender behind a Service, with the permissions that are shipped',
     }
   });
 
-  it('every verb that the election and the Service take was used, and none was forbidden', () => {
+  it('uses every verb that it is granted for the election and the Service, and none is forbidden', () => {
     const account = { namespace: SYSTEM, name: 'plumbline-scheduler-plugin' };
     const requests = installed
       .requests()

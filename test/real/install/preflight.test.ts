@@ -38,7 +38,7 @@ describe('plumbline doctor preflight on a real API server', function () {
     return { status, found: findings.map(({ severity, what }) => `${severity}: ${what}`), findings, areas };
   };
 
-  it('names each product that is missing, with what to do, on a cluster that has nothing', async () => {
+  it('names each missing product and what to do, on an empty cluster', async () => {
     const { status, found, findings, areas } = await preflight();
     assert.equal(status, 1);
     assert.deepEqual(found, [
@@ -54,7 +54,7 @@ describe('plumbline doctor preflight on a real API server', function () {
     assert.match(area?.unseen.join() ?? '', /settings of worker-1 \(the kubelet does not answer\)/);
   });
 
-  it('says what the caller may not do, and what it may not read', async () => {
+  it('reports what the caller may not do and may not read', async () => {
     const { status, found, areas } = await preflight(user);
     assert.equal(status, 1);
     const denied = found.find((one) => one.includes('you may not'));
@@ -62,14 +62,14 @@ describe('plumbline doctor preflight on a real API server', function () {
     assert.match(areas[0]?.unseen.join() ?? '', /nodes \(you may not read them\)/);
   });
 
-  it('finds nothing of that once the products are there', async () => {
+  it('does not report products that are installed', async () => {
     await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } }, ...DEFINITIONS);
     const group = async () => (await preflight()).found.filter((one) => one.includes('not served'));
     await until('the products’ kinds to be served', async () => (await group()).length === 0);
     assert.deepEqual((await preflight()).found, ['warning: no replica of cert-manager’s cainjector is ready']);
   });
 
-  it('without a cluster: one line, status 3', async () => {
+  it('prints one line and ends with status 3 if the API server does not answer', async () => {
     await plane.apiServer.stop();
     const { status, stderr } = await plumbline(['doctor', 'preflight'], { kubeconfig: plane.adminKubeconfig });
     assert.equal(status, 3);

@@ -68,7 +68,7 @@ describe('uninstalling, on a real API server', function () {
   };
   const nodeOf = async (name: string) => (await installed.client.get(`${NODES}/${name}`)) as SeenNode;
 
-  it('the daemons leave their traces all over the cluster', async () => {
+  it('the daemons leave objects, labels and conditions in the cluster', async () => {
     const webhook = await installed.startWebhook();
     const pair = await installed.startPair('pair');
     const agents = [await installed.startAgent(WORKER), await installed.startAgent(DPU_WORKER)];
@@ -99,7 +99,7 @@ describe('uninstalling, on a real API server', function () {
     }
   });
 
-  it('nothing is left in the cluster once the script has run', async () => {
+  it('the script leaves nothing in the cluster', async () => {
     await installed.plane.startControllers(['namespace-controller', 'garbage-collector-controller']);
     const { status, stdout, stderr } = run(SCRIPT, '--dpu-leases', folder);
     assert.equal(status, 0, `${stdout}\n${stderr}`);
@@ -107,12 +107,12 @@ describe('uninstalling, on a real API server', function () {
     assert.deepEqual(traces(), []);
   });
 
-  it('again: nothing to do, and no error', () => {
+  it('a second run has nothing to do and succeeds', () => {
     const { status, stderr } = run(SCRIPT, folder);
     assert.equal(status, 0, stderr);
   });
 
-  it('says what is left, and ends with 1', async () => {
+  it('the script names what is left and ends with status 1', async () => {
     const apiVersion = 'rbac.authorization.k8s.io/v1';
     await installed.plane.create({
       apiVersion,

@@ -67,7 +67,7 @@ describe('the manifests and a real API server', function () {
     return status === 0 ? '' : stderr.trim();
   };
 
-  it('covers every overlay and every component there is', () => {
+  it('every overlay and every component is covered', () => {
     const folders = (path: string) => readdirSync(join(root, 'manifests', path)).map((name) => `${path}/${name}`);
     const all = [...folders('overlays'), ...folders('components'), ...folders(AGENT)];
     assert.deepEqual(
@@ -79,7 +79,7 @@ describe('the manifests and a real API server', function () {
   /** What has been validated before: components change a few objects each. */
   const accepted = new Set<string>();
   for (const [folder, ...components] of BUILDS) {
-    it(`${[folder, ...components].join(' with ')}: accepted by strict validation`, function () {
+    it(`strict validation accepts ${[folder, ...components].join(' with ')}`, function () {
       const minor = Number(/v1\.(\d+)/.exec(plane.version)?.[1]);
       if (NEWER.includes(folder) && minor < 36)
         skipFor({ name: 'Kubernetes 1.36', install: 'bring a newer control plane' }, this);
@@ -91,12 +91,12 @@ describe('the manifests and a real API server', function () {
     });
   }
 
-  it('the extender as a static pod: accepted by strict validation', () => {
+  it('strict validation accepts the extender as a static pod', () => {
     const file = join(root, 'manifests/scheduler/loopback/plumbline-scheduler-plugin.yaml');
     assert.equal(refusals(readFileSync(file, 'utf8')), '');
   });
 
-  it('a mistyped field of any kind would have been refused', () => {
+  it('strict validation refuses a mistyped field of any kind', () => {
     const documents = render('overlays/dpu-host', ['components/monitoring']).split('\n---\n');
     for (const [from, to] of [
       ['maxUnavailable: 1\n', 'maxUnavailabel: 1\n'],
@@ -110,7 +110,7 @@ describe('the manifests and a real API server', function () {
     }
   });
 
-  it('webhook, scheduler and extender would run where pod security is restricted; the agent needs what is written down', async () => {
+  it('webhook, scheduler and extender run with restricted pod security; the agent needs the documented privileges', async () => {
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'restricted', labels } });
     const behindService = objectsOf(render('base', ['components/own-scheduler']));
@@ -140,7 +140,7 @@ describe('the manifests and a real API server', function () {
     await assert.rejects(run(agent ?? {}), /host namespaces.*hostPath|hostPath.*host namespaces/s);
   });
 
-  it('every policy’s expressions type-check', async () => {
+  it('the expressions of every policy type-check', async () => {
     const objects = objectsOf(render('overlays/dpu-host'));
     const policies = objects.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy');
     await plane.create(...policies);
@@ -168,7 +168,7 @@ describe('the manifests and a real API server', function () {
   };
 
   for (const file of SCHEDULER_CONFIGURATIONS) {
-    it(`${file}: accepted by kube-scheduler`, () => {
+    it(`kube-scheduler accepts ${file}`, () => {
       const authority = createCertificateAuthority('any');
       const { cert, key } = authority.issue(['plumbline-scheduler-client']);
       const written = { caFile: authority.cert, certFile: cert, keyFile: key };

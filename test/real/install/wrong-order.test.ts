@@ -26,14 +26,14 @@ describe('an installation in the wrong order, on a real API server', function ()
   needs('kubectl');
   this.timeout(600_000);
 
-  describe('where none of the other products is installed', () => {
+  describe('without any of the other products', () => {
     let stage: OrderStage;
     before(async () => {
       stage = await startOrderStage([]);
     });
     after(() => stage?.stop());
 
-    it('without cert-manager: kubectl names what is missing, all else is there, and nothing is refused', async () => {
+    it('without cert-manager, kubectl names the missing kinds and applies the rest, and no pod is refused', async () => {
       const { status, said } = stage.apply(render('base'));
       assert.deepEqual([status, missing(said)], [1, ['Certificate', 'Issuer']]);
       assert.equal(await stage.isSwitchedOn(), false);
@@ -43,7 +43,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.deepEqual(got, UNTOUCHED);
     });
 
-    it('the component for clusters without it applies, and with certificates the webhook switches itself on', async () => {
+    it('the component no-cert-manager applies, and the webhook switches itself on when it has certificates', async () => {
       assert.deepEqual(stage.apply(render('base', ASIDE)), { status: 0, said: '' });
       stage.certificates();
       assert.deepEqual(await stage.verdict(), UNTOUCHED);
@@ -55,7 +55,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.deepEqual(got, { ...UNTOUCHED, aligned: '4 CPUs' }, 'launchers without a VMI are left as they are');
     });
 
-    it('twice: without a conflict, by either way of applying, and the webhook stays switched on', async () => {
+    it('a second apply, server-side or client-side, has no conflict, and the webhook stays switched on', async () => {
       const yaml = render('base', ASIDE);
       assert.deepEqual(stage.apply(yaml), { status: 0, said: '' });
       const { status, said } = stage.kubectl(['apply', '-f', '-'], yaml);
@@ -67,7 +67,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.equal(got.aligned, '4 CPUs');
     });
 
-    it('every overlay applies without the kinds of products that are not there', async () => {
+    it('every overlay applies without the kinds of missing products', async () => {
       await stage.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
       const dryRun = (yaml: string) => stage.apply(yaml, '--dry-run=server', '--force-conflicts');
       for (const overlay of ['kubevirt-ovn-kubernetes', 'dpu-host']) {
@@ -91,7 +91,7 @@ describe('an installation in the wrong order, on a real API server', function ()
     });
   });
 
-  describe('upside down', () => {
+  describe('in reverse order', () => {
     let stage: OrderStage;
     let webhook: RunningWebhook;
     let bundle = '';
@@ -103,7 +103,7 @@ describe('an installation in the wrong order, on a real API server', function ()
 
     const yamlOf = (objects: readonly KubernetesObject[]) => objects.map((one) => stringify(one)).join('---\n');
 
-    it('webhook configurations first and the namespace last: nothing is refused at any step', async () => {
+    it('no pod is refused while webhook configurations are applied first and the namespace last', async () => {
       const objects = objectsOf(render('base')).toReversed();
       const isFirst = ({ kind }: KubernetesObject) => kind.endsWith('WebhookConfiguration');
       const kinds = new Set([...objects.filter(isFirst), ...objects].map(({ kind }) => kind));
@@ -119,12 +119,12 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.ok(!refused.some((kind) => kind.endsWith('WebhookConfiguration')));
     });
 
-    it('applied once more it is complete, and still nothing is refused', async () => {
+    it('a second apply completes the installation, and no pod is refused', async () => {
       assert.deepEqual(stage.apply(render('base')), { status: 0, said: '' });
       assert.deepEqual(await stage.verdict(), UNTOUCHED);
     });
 
-    it('the webhook is ready, and its CA is not in its configurations: it waits for that', async () => {
+    it('a ready webhook waits until its CA is in its configurations', async () => {
       stage.certificates();
       const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/plumbline-webhook';
       const { webhooks } = (await stage.plane.client.get(path)) as {
@@ -139,7 +139,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.deepEqual(got, UNTOUCHED);
     });
 
-    it('another CA is there: the API server does not reach the webhook, and does not switch it on', async () => {
+    it('a webhook with the CA of another authority stays switched off, because the API server cannot reach it', async () => {
       await stage.setAuthority(Buffer.from(createCertificateAuthority('other').cert).toString('base64'));
       await until('it to say so', async () =>
         /failed calling webhook "required\.plumbline\.dev"/.test(webhook.waits()),
@@ -150,7 +150,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.deepEqual([got, await stage.isSwitchedOn()], [UNTOUCHED, false]);
     });
 
-    it('with its CA it is switched on, and does its work', async () => {
+    it('a webhook with its own CA switches itself on and pads launchers', async () => {
       await stage.setAuthority(bundle);
       await until('the webhook to be switched on', stage.isSwitchedOn);
       await until('launchers to be padded', async () => (await stage.verdict()).asking === '10 CPUs');
@@ -159,7 +159,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.deepEqual(got, { ...UNTOUCHED, asking: '10 CPUs', aligned: '4 CPUs' });
     });
 
-    it('an outage then refuses what asked, and nothing else', async () => {
+    it('an outage then refuses only pods that ask for something', async () => {
       await webhook.stop();
       await until('the outage to be seen', async () => (await stage.verdict()).asking !== '10 CPUs');
       const { unrelated, networks, asking, aligned } = await stage.verdict();
@@ -169,7 +169,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       assert.match(aligned, /failed calling webhook "opt-in\.plumbline\.dev"/);
     });
 
-    it('only the namespace is deleted: its webhook configurations stay, and refuse nothing', async () => {
+    it('webhook configurations that stay after only the namespace is deleted refuse nothing', async () => {
       assert.equal(stage.kubectl(['delete', 'namespace', SYSTEM, '--wait=false']).status, 0);
       await until('nothing to be refused', async () => (await stage.verdict()).asking === UNTOUCHED.asking);
       const got = await stage.verdict();

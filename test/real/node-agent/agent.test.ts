@@ -44,7 +44,7 @@ const status = (more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus => (
   ...more,
 });
 
-describe('agents and a real API server', function () {
+describe('an agent and a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -84,7 +84,7 @@ describe('agents and a real API server', function () {
     }
   };
 
-  it('applies the whole report, and removes outdated fields', async () => {
+  it('applies the whole report and removes outdated fields', async () => {
     const store = createTopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
     const vm = { podUID: 'u', namespace: 'ns', podName: 'vm', vcpus: 2 };
@@ -111,7 +111,7 @@ describe('agents and a real API server', function () {
     assert.ok(JSON.stringify(managedFields).length < 4096, `${JSON.stringify(managedFields).length} bytes`);
   });
 
-  it('corrects foreign changes of the report with the next change', async () => {
+  it('corrects changes that others made to the report with its next write', async () => {
     const store = createTopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
     const forged = { status: { reserved: '0-7', pmdCPUs: '7' } };
@@ -122,7 +122,7 @@ describe('agents and a real API server', function () {
     assert.deepEqual(store.published, status({ reserved: '0,4', isolated: '3,7' }));
   });
 
-  it('the schema refuses what no agent says', async () => {
+  it('may not write values that the schema does not allow', async () => {
     const wrong = { ...topology(OWN), status: { ...status(), cells: [{ id: -1, cpus: '0' }] } };
     const query = { fieldManager: 'plumbline-node-agent', force: true };
     await assert.rejects(
@@ -131,7 +131,7 @@ describe('agents and a real API server', function () {
     );
   });
 
-  it('the heartbeat is made and renewed', async () => {
+  it('creates and renews its heartbeat Lease', async () => {
     const stop = new AbortController();
     const { log, lines } = recordingLogger();
     let made = 0;
@@ -143,7 +143,7 @@ describe('agents and a real API server', function () {
     await done;
   });
 
-  it('follows the launchers of its own node, and their masks', async () => {
+  it('follows the launchers of its own node and their masks', async () => {
     const { plane } = installed;
     const pods = '/api/v1/namespaces/default/pods';
     await plane.create({
@@ -212,12 +212,12 @@ describe('agents and a real API server', function () {
     message: 'x',
   });
 
-  it('writes Events, in its own name', async () => {
+  it('writes Events in its own name only', async () => {
     await agent.create('/api/v1/namespaces/default/events', event(OWN));
     assert.ok(await refused(() => agent.create('/api/v1/namespaces/default/events', event(OTHER)), /own name only/));
   });
 
-  it('another node’s report, lease, and owner are refused', async () => {
+  it('may not write another node’s report, Lease or owner reference', async () => {
     await installed.plane.create(topology(OTHER));
     const apply = (name: string) =>
       agent.patch(
@@ -237,7 +237,7 @@ describe('agents and a real API server', function () {
     assert.ok(await refused(patch, /owned by that Node/));
   });
 
-  it('may do this and nothing else', async () => {
+  it('has exactly the listed permissions', async () => {
     const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview' };
     const allowed = async (namespace: string) => {
       const body = { ...review, spec: { namespace } };
@@ -262,7 +262,7 @@ describe('agents and a real API server', function () {
     assert.deepEqual(await allowed('plumbline-system'), ['leases: create,patch', ...everywhere].sort());
   });
 
-  it('has no verb on nodes but get, and may list and watch nothing but pods', async () => {
+  it('may only get nodes, and may list and watch only pods', async () => {
     const node = `/api/v1/nodes/${OWN}`;
     await agent.get(node);
     const label = { metadata: { labels: { a: 'b' } } };
@@ -278,7 +278,7 @@ describe('agents and a real API server', function () {
     }
   });
 
-  it('a token of the same account that names no node writes nothing', async () => {
+  it('may not write anything with a token that names no node', async () => {
     const unbound = await installed.unbound();
     assert.ok(await refused(() => unbound.create(TOPOLOGIES, topology('worker-3')), /names no node/));
   });

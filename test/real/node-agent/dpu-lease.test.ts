@@ -26,7 +26,7 @@ interface LeaseObject {
   spec: { renewTime?: string; holderIdentity: string };
 }
 
-describe('the DPU’s lease on a real API server', function () {
+describe('the DPU’s Lease on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -88,7 +88,7 @@ describe('the DPU’s lease on a real API server', function () {
   const renewedAfter = (before: string | undefined) =>
     eventually(async () => ((await current()).spec.renewTime ?? '') > (before ?? ''), 'renewed');
 
-  it('the host makes it, the DPU renews it, each as what it is', async () => {
+  it('the host creates the Lease and the DPU renews it, each with its own account', async () => {
     void runHost();
     await eventually(
       () =>
@@ -105,7 +105,7 @@ describe('the DPU’s lease on a real API server', function () {
     await renewedAfter((await current()).spec.renewTime);
   });
 
-  it('with the check off the host releases it, which a DPU cannot; with the check on it is taken up again', async () => {
+  it('the host, but not the DPU, may release the Lease, and takes it again when the check is on', async () => {
     void runHost();
     await eventually(async () => (await current().catch(() => undefined)) !== undefined, 'made');
     stop.abort();
@@ -119,7 +119,7 @@ describe('the DPU’s lease on a real API server', function () {
     await eventually(async () => (await current()).spec.holderIdentity === 'ovnkube-dpu-node', 'taken up');
   });
 
-  it('a node created again: one owner, its new uid, and the renewals continue', async () => {
+  it('a Node that is created again is the only owner, with its new uid, and renewals continue', async () => {
     void runHost();
     void runDpu(dpu);
     const before = await current();
@@ -134,43 +134,43 @@ describe('the DPU’s lease on a real API server', function () {
 
   const forged: [string, () => Promise<unknown>, RegExp][] = [
     [
-      'a host makes another node’s',
+      'a host that creates the Lease of another node',
       () => host.create(LEASES, object('worker-3')),
       /may not write the Lease ovn-dpu-worker-3/,
     ],
     [
-      'a host writes another node’s',
+      'a host that writes the Lease of another node',
       () => host.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal()),
       /may not write the Lease/,
     ],
-    ['a host renews its own', () => host.patch(PATH, MERGE, renewal()), /may not renew the DPU's Lease/],
+    ['a host that renews its own', () => host.patch(PATH, MERGE, renewal()), /may not renew the DPU's Lease/],
     [
-      'a host gives it to another node',
+      'a host that makes another node the owner',
       () =>
         host.patch(PATH, MERGE, {
           metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' }] },
         }),
       /owned by that Node/,
     ],
-    ['a host deletes it', () => host.delete(PATH), /cannot delete/],
+    ['a host that deletes the Lease', () => host.delete(PATH), /cannot delete/],
     [
-      'a DPU renews another node’s',
+      'a DPU that renews the Lease of another node',
       () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal()),
       /may renew the Lease ovn-dpu-worker-1 and nothing/,
     ],
-    ['a DPU makes one', () => dpu.create(LEASES, object('worker-3')), /cannot create/],
-    ['a DPU deletes it', () => dpu.delete(PATH), /cannot delete/],
+    ['a DPU that creates a Lease', () => dpu.create(LEASES, object('worker-3')), /cannot create/],
+    ['a DPU that deletes the Lease', () => dpu.delete(PATH), /cannot delete/],
     [
-      'a DPU makes it last for ever',
+      'a DPU that extends the duration',
       () => dpu.patch(PATH, MERGE, { spec: { leaseDurationSeconds: 4_000_000 } }),
       /are the host's/,
     ],
-    ['a DPU changes the holder', () => dpu.patch(PATH, MERGE, { spec: { holderIdentity: 'x' } }), /are the host's/],
-    ['a DPU changes the owner', () => dpu.patch(PATH, MERGE, { metadata: { ownerReferences: [] } }), /are the host's/],
-    ['a DPU looks at a Node', () => dpu.get(`/api/v1/nodes/${OWN}`), /cannot get/],
+    ['a DPU that sets its holder', () => dpu.patch(PATH, MERGE, { spec: { holderIdentity: 'x' } }), /are the host's/],
+    ['a DPU that drops owners', () => dpu.patch(PATH, MERGE, { metadata: { ownerReferences: [] } }), /are the host's/],
+    ['a DPU that reads a Node', () => dpu.get(`/api/v1/nodes/${OWN}`), /cannot get/],
   ];
   for (const [what, act, message] of forged) {
-    it(`refused: ${what}`, async () => assert.equal(await isRefused(act, message), true));
+    it(`refuses ${what}`, async () => assert.equal(await isRefused(act, message), true));
   }
 
   describe('plumbline doctor', () => {
@@ -194,7 +194,7 @@ describe('the DPU’s lease on a real API server', function () {
       await admin.patch(`/api/v1/nodes/${OWN}`, MERGE, { metadata: { labels: { 'k8s.ovn.org/dpu-host': '' } } });
     });
 
-    it('one writer: nothing wrong', async () => {
+    it('finds nothing wrong with one writer', async () => {
       void runHost();
       void runDpu(dpu);
       const { code, stdout } = await doctor('--watch', '2');
@@ -202,7 +202,7 @@ describe('the DPU’s lease on a real API server', function () {
       assert.equal(code, 0);
     });
 
-    it('two writers of one lease are found, and named', async () => {
+    it('finds and names two writers of one Lease', async () => {
       void runHost();
       void runDpu(dpu);
       const other = setInterval(() => {

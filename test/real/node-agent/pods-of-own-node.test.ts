@@ -14,7 +14,7 @@ const [OWN, OTHER] = ['worker-1', 'worker-2'];
 const PODS = '/api/v1/pods';
 const FILES = join(root, 'manifests/authorization');
 
-describe('the shipped configuration of authorizers, on a real API server', function () {
+describe('the shipped authorization configuration, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -51,7 +51,7 @@ describe('the shipped configuration of authorizers, on a real API server', funct
     assert.ok(error instanceof KubeError && error.status === 500, `${what}: ${error.message}`);
   };
 
-  it('lets an agent list the pods of its own node, as it does', async () => {
+  it('lets an agent list and watch the pods of its own node', async () => {
     assert.deepEqual(await names(agent, of(OWN)), [`agent-${OWN}`]);
     const stop = new AbortController();
     const { log, lines } = recordingLogger();
@@ -66,7 +66,7 @@ describe('the shipped configuration of authorizers, on a real API server', funct
     );
   });
 
-  it('and no others: of another node, of all, by another selector, in a namespace, by a watch', async () => {
+  it('denies an agent the pods of other nodes, of all nodes, of a namespace and by other selectors', async () => {
     await denied(() => names(agent, of(OTHER)), 'another node');
     await denied(() => names(agent), 'all');
     await denied(() => names(agent, { query: { fieldSelector: `spec.nodeName!=${OWN}` } }), 'all but its own');
@@ -76,17 +76,17 @@ describe('the shipped configuration of authorizers, on a real API server', funct
     await denied(async () => agent.watch(PODS, of(OTHER)), 'a watch');
   });
 
-  it('nor a token of the account that names no node', async () => {
+  it('denies a token of the account that names no node', async () => {
     const unbound = await installed.unbound();
     await denied(() => names(unbound, of(OWN)), 'unbound');
   });
 
-  it('and leaves everything else to the others', async () => {
+  it('leaves all other requests to the other authorizers', async () => {
     assert.equal((await names(installed.plane.client)).length, 2);
     await agent.get(`/api/v1/nodes/${OWN}`);
   });
 
-  it('what it cannot hold: a pod of another node by its name', async () => {
+  it('does not prevent that an agent reads a pod of another node by its name', async () => {
     await agent.get(`/api/v1/namespaces/plumbline-system/pods/agent-${OTHER}`);
   });
 });

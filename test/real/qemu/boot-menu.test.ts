@@ -49,19 +49,19 @@ async function bootTimes(directory: string, flags: readonly string[]): Promise<n
   }
 }
 
-describe('what KubeVirt’s paused start costs a guest', function () {
+describe('the cost of KubeVirt’s paused start for a guest', function () {
   needs('linux');
   needs('qemu');
   this.timeout(300_000);
   const temp = tempDirectories();
 
-  it('ten seconds of boot menu, at its start and at its own reboot', async () => {
+  it('a paused start shows a boot menu for ten seconds, at the start and at a reboot of the guest', async () => {
     for (const seconds of await bootTimes(temp(), PAUSED_START)) {
       assert.ok(seconds > 9.9 && seconds < 11, `${seconds} s`);
     }
   });
 
-  it('none of them without', async () => {
+  it('an ordinary start shows no boot menu', async () => {
     for (const seconds of await bootTimes(temp(), ['-boot', 'strict=on'])) {
       assert.ok(seconds >= 0 && seconds < 1, `${seconds} s`);
     }

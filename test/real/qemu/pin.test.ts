@@ -55,7 +55,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     ['all', 2, ['0-7', '0-7']],
   ];
   for (const [mask, vcpus, expected] of examples) {
-    it(`M2: ${mask} on a host of eight CPUs: ${vcpus} threads on ${expected.join(' and ')}, then the guest runs`, async () => {
+    it(`M2: ${mask} on a host of eight CPUs puts ${vcpus} threads on ${expected.join(' and ')}, then the guest runs`, async () => {
       const { socket, vcpus: tids } = await start(vcpus);
       const affinity = createFakeAffinity();
       for (const tid of tids()) affinity.masks.set(tid, CpuSet.range(0, 7));
@@ -72,7 +72,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     });
   }
 
-  it('M2: every thread’s Cpus_allowed_list is its entry’s, by the kernel', async function () {
+  it('M2: each vCPU’s Cpus_allowed_list is the list of its mask entry', async function () {
     skipWithout('twoCpus', this);
     const { socket, vcpus } = await start(3);
     const before = allowedList(vcpus()[2]!);
@@ -86,7 +86,7 @@ describe('plumbline qemu, with a real QEMU', function () {
   const WITH_IO = ['-object', 'iothread,id=iothread1'];
   const listsOf = (tids: readonly number[]) => [...new Set(tids.map(allowedList))].join(' ');
 
-  it('M2: one entry pins the whole VM: every thread of the process, not the main thread alone', async function () {
+  it('M2: one entry pins the whole VM: every thread of the process, not only the main thread', async function () {
     skipWithout('twoCpus', this);
     const { socket, vcpus, threads, ioThreads } = await start(4, WITH_IO);
     const { status, stdout } = run(socket, '--mask', '1');
@@ -106,7 +106,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.deepEqual([listsOf(emulator()), listsOf(ioThreads())], [online.toString(), online.toString()]);
   });
 
-  it('M2: all unpins what an earlier mask pinned: every thread may run on every CPU again', async function () {
+  it('M2: the mask all unpins threads that an earlier mask pinned, so that they may run on every CPU', async function () {
     skipWithout('twoCpus', this);
     const { socket, vcpus, threads } = await start(2, WITH_IO);
     assert.equal(run(socket, '--mask', '1').status, 0);
@@ -122,7 +122,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.equal(listsOf(vcpus()), online.toString(), 'after a list');
   });
 
-  it('M2: a guest that is not resumed after all has every thread where it was', async function () {
+  it('M2: every thread gets its previous CPUs back if the guest cannot be resumed', async function () {
     skipWithout('twoCpus', this);
     const { socket, threads } = await start(2, WITH_IO);
     const qmp = await connectQmp(socket);
@@ -144,7 +144,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     ['1:1:1:all', /expected the threads of vCPUs 0 to 3, found those of 0, 1, 2/],
     ['0:0:60000', /names CPU 60000, which is not online on this host/],
   ] as const) {
-    it(`M4: ${mask} for three vCPUs: refused, nothing is pinned, the guest does not run`, async () => {
+    it(`M4: ${mask} for three vCPUs is refused: nothing is pinned and the guest does not run`, async () => {
       const { socket, vcpus } = await start(3);
       const before = vcpus().map(allowedList);
       const { status, stderr } = run(socket, '--mask', mask);
@@ -155,13 +155,13 @@ describe('plumbline qemu, with a real QEMU', function () {
     });
   }
 
-  it('M3: --vcpus that the mask or the machine does not have is refused', async () => {
+  it('M3: a value of --vcpus that differs from the mask or the machine is refused', async () => {
     const { socket } = await start(2);
     assert.match(run(socket, '--mask', '0:0', '--vcpus', '3').stderr, /has entries for 2 vCPUs, but the VM has 3/);
     assert.match(run(socket, '--mask', '0', '--vcpus', '3').stderr, /expected the threads of vCPUs 0 to 2/);
   });
 
-  it('M5: --fix-cpu-mismatch takes all on a host that is too small, also for what was pinned before, and says so', async () => {
+  it('M5: --fix-cpu-mismatch uses the mask all on a host that is too small, also for threads pinned before', async () => {
     const { socket, threads } = await start(2);
     assert.equal(run(socket, '--mask', '0', '--no-cont').status, 0);
     assert.equal(listsOf(threads()), '0');
@@ -171,7 +171,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.equal(listsOf(threads()), online.toString());
   });
 
-  it('M4: a gap in the indexes: nothing is pinned', async () => {
+  it('M4: nothing is pinned if the vCPU indexes have a gap', async () => {
     // Of four possible vCPUs the first is there, and the last one is plugged in.
     const more = ['-smp', '1,maxcpus=4,sockets=4,cores=1,threads=1'];
     const place = 'socket-id=3,core-id=0,thread-id=0';
@@ -182,7 +182,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.equal(allowedList(vcpus()[0]!), online.toString());
   });
 
-  it('M6: a guest that a user paused is pinned and stays paused; --no-cont leaves one at its start', async () => {
+  it('M6: a guest that a user paused is pinned and stays paused; --no-cont does not start a guest', async () => {
     const { socket, vcpus } = await start(2);
     assert.match(run(socket, '--mask', '0', '--no-cont').stdout, /the guest is unchanged: prelaunch/);
     assert.equal(await ask(socket), 'prelaunch');
@@ -201,7 +201,7 @@ describe('plumbline qemu, with a real QEMU', function () {
     assert.deepEqual(vcpus().map(allowedList), ['0', '0']);
   });
 
-  it('M4: a thread that the kernel will not move: those moved before it are put back', async () => {
+  it('M4: all threads get their previous CPUs back if the kernel refuses to move one of them', async () => {
     const { socket, vcpus } = await start(3);
     const affinity = createFakeAffinity();
     for (const tid of vcpus()) affinity.masks.set(tid, CpuSet.range(0, 7));
@@ -230,14 +230,14 @@ describe('plumbline qemu, with a real QEMU', function () {
     qmp.close();
   });
 
-  it('M4: single-threaded emulation has one thread for all vCPUs: refused', async () => {
+  it('M4: single-threaded emulation, with one thread for all vCPUs, is refused', async () => {
     const { socket } = await start(2, [], 'single');
     const { status, stderr } = run(socket, '--mask', '0:0');
     assert.equal(status, 1);
     assert.match(stderr, /several vCPUs share a thread/);
   });
 
-  it('a socket without QEMU, one that says nothing, one that is busy: says so', async () => {
+  it('reports a missing socket, a busy monitor and a peer that does not speak QMP', async () => {
     const directory = temp();
     const { status, stderr } = run(join(directory, 'none'), '--mask', '0');
     assert.equal(status, 3);

@@ -38,7 +38,7 @@ async function callsOf(seconds: number): Promise<string> {
   return said;
 }
 
-describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
+describe('the node agent with a real QEMU and the kernel’s cgroups', function () {
   needs('linux');
   needs('qemu');
   this.timeout(300_000);
@@ -109,7 +109,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
   };
   const listsOf = (tids: readonly number[]) => [...new Set(tids.map(allowedList))].join(' ');
 
-  it('M2: each vCPU’s Cpus_allowed_list is the mask’s before the guest runs, and the emulator’s is not touched', async () => {
+  it('M2: each vCPU has the CPUs of its mask entry before the guest runs, and the emulator is not moved', async () => {
     const { vms, run } = await start(3, '0-1', { [CPU_MASK_ANNOTATION]: '1:0:all' }, 1);
     run();
     await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
@@ -140,7 +140,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     assert.deepEqual(qemu.vcpus().map(allowedList), ['1', '0']);
   });
 
-  it('M2: a mask of one entry pins the whole VM: every thread of the process is on it, by the kernel', async () => {
+  it('M2: a mask of one entry pins every thread of the VM’s process', async () => {
     const { vms, run } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
     run();
     await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
@@ -148,7 +148,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     assert.ok(qemu.ioThreads().length > 0 && qemu.emulator().length > 0);
   });
 
-  it('M2: keeps the whole VM on its entry with a rewriter like virt-handler: corrected within 2 s each time', async () => {
+  it('M2: the whole VM returns to its entry within 2 s after each rewrite by a process like virt-handler', async () => {
     const { vms, run } = await start(1, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
     run();
     await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
@@ -161,7 +161,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     }
   });
 
-  it('M2: a mask that is set to all while the agent is replaced is undone, and the VM follows its container again', async () => {
+  it('M2: a mask that becomes all while the agent is replaced is undone, and the VM follows its container again', async () => {
     const { vms, run, replace } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 1);
     run();
     await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
@@ -187,7 +187,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     await eventually(() => listsOf(qemu.vcpus()) === '0-1', 'the cpuset has grown', BOUND);
   });
 
-  it('M4: two entries for three vCPUs: nothing is pinned', async () => {
+  it('M4: nothing is pinned if the mask has two entries for three vCPUs', async () => {
     const { vms, run, scene } = await start(3, '0-1', { [CPU_MASK_ANNOTATION]: '0:1' }, 0);
     run();
     await eventually(() => vms.pinning()[0]?.state === 'refused', 'refused');
@@ -195,7 +195,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     assert.equal(scene.eventsOf('CPUMaskRefused').length, 1);
   });
 
-  it('vCPUs that others move, and one that is plugged in, are corrected within 2 s', async () => {
+  it('vCPUs that others move or plug in are corrected within 2 s', async () => {
     const possible = ['-smp', '2,maxcpus=3,sockets=3,cores=1,threads=1'];
     const { vms, run } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1' }, 0, possible);
     run();
@@ -212,7 +212,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     await eventually(() => vms.pinning()[0]?.vcpus === 3, 'it is reported');
   });
 
-  it('a vCPU that is plugged in after a migration runs on any CPU where the mask has no entry for it; the others stay', async () => {
+  it('a vCPU without a mask entry that is plugged in after a migration runs on any CPU; the others stay', async () => {
     const possible = ['-smp', '2,maxcpus=3,sockets=3,cores=1,threads=1'];
     const annotations = { [CPU_MASK_ANNOTATION]: '1:0' };
     const { vms, run, scene } = await start(2, '0-1', annotations, 0, possible);
@@ -227,7 +227,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
     assert.deepEqual([vms.pinning()[0]?.state, ...qemu.vcpus().map(allowedList)], ['pinned', '1', '0', '0-1']);
   });
 
-  it('M8: with a rewriter like virt-handler, the emulator’s CPUs come back within 2 s each time', async () => {
+  it('M8: the emulator returns to its CPUs within 2 s after each rewrite by a process like virt-handler', async () => {
     const { scene, run } = await start(1, '0-1', {}, 1);
     // vCPU 0 is pinned to CPU 0, as libvirt does; the emulator has CPU 1, and virt-handler gives it something else.
     pin(qemu.vcpus(), '0');
@@ -269,7 +269,7 @@ describe('the node agent, a real QEMU and the kernel’s cgroups', function () {
   describe('at rest', () => {
     needs('strace');
 
-    it('walks no /proc: it reads its own VM, and without any VM nothing at all', async () => {
+    it('reads only its own VM below /proc, and nothing without a VM', async () => {
       const { vms, run, scene } = await start(2, '0-1', { [CPU_MASK_ANNOTATION]: '1:0' }, 0);
       run();
       await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');

@@ -42,13 +42,13 @@ describe('the guard of the extender', () => {
   const EXPLAIN = '/explain?pod=team-a/vm';
   const bearer = 'Bearer abc.def';
 
-  it('admits a client with a certificate to everything, and asks nothing', async () => {
+  it('admits a client with a certificate to all paths without a review', async () => {
     isKnown = true;
     for (const path of ['/filter', EXPLAIN]) assert.deepEqual(await ask(path), [200, 'passed', null]);
     assert.deepEqual(asked, []);
   });
 
-  it('admits no token to anything but /explain', async () => {
+  it('admits a token only to /explain', async () => {
     const [status, text, scheme] = await ask('/filter', { token: bearer, method: 'POST' });
     assert.deepEqual([status, scheme], [401, 'Bearer']);
     assert.equal(text, 'plumbline: a client certificate is required (--client-ca-file, --client-names)\n');
@@ -56,7 +56,7 @@ describe('the guard of the extender', () => {
   });
 
   for (const token of [undefined, 'abc', 'Basic abc', 'Bearer ', 'Bearer a b', `Bearer ${'x'.repeat(8193)}`]) {
-    it(`asks the API server nothing about ${token === undefined ? 'no token' : `"${token.slice(0, 12)}"`}`, async () => {
+    it(`does not ask the API server about ${token === undefined ? 'a missing token' : `"${token.slice(0, 12)}"`}`, async () => {
       const [status, text] = await ask(EXPLAIN, token === undefined ? {} : { token });
       assert.deepEqual([status, text], [401, 'plumbline: a client certificate or a bearer token is required\n']);
       assert.deepEqual(asked, []);

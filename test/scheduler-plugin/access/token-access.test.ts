@@ -26,8 +26,8 @@ function apiServer() {
   return { access, asked, state, clock, logged };
 }
 
-describe('who may read an explanation, by token', () => {
-  it('the API server says whose the token is, and whether that user may read just these pods', async () => {
+describe('the review of tokens for explanations', () => {
+  it('asks the API server for the user of the token, and whether that user may read these pods', async () => {
     const { access, asked } = apiServer();
     assert.equal(await access.review('janes', POD), 'allowed');
     assert.equal(await access.review('janes', { ...POD, namespace: 'team-b' }), 'denied');
@@ -40,10 +40,10 @@ describe('who may read an explanation, by token', () => {
       extra: { scopes: ['all'] },
       resourceAttributes: { version: 'v1', resource: 'pods', ...POD },
     });
-    assert.equal(asked.length, 7, 'nothing more is asked about a token without a user');
+    assert.equal(asked.length, 7, 'a token without a user gets no access review');
   });
 
-  it('an answer counts for ten seconds, for the same pods only', async () => {
+  it('keeps an answer for ten seconds, only for the same pods', async () => {
     const { access, asked, state, clock } = apiServer();
     await access.review('janes', POD);
     state.allowed = false;
@@ -55,7 +55,7 @@ describe('who may read an explanation, by token', () => {
     assert.equal(await access.review('janes', POD), 'denied');
   });
 
-  it('20 tokens at once and 5 a second beyond that are reviewed; others have to come again', async () => {
+  it('takes 20 tokens at once, then 5 per second; other clients must retry', async () => {
     const { access, asked, clock } = apiServer();
     const reviews = await Promise.all(Array.from({ length: 22 }, (_, i) => access.review(`t${i}`, POD)));
     assert.deepEqual([reviews.filter((one) => one === 'busy').length, asked.length], [2, 20]);
@@ -64,10 +64,10 @@ describe('who may read an explanation, by token', () => {
     assert.equal(await access.review('v', POD), 'busy');
     clock.now += 1000;
     const later = await Promise.all(Array.from({ length: 30 }, (_, i) => access.review(`w${i}`, POD)));
-    assert.equal(later.filter((one) => one === 'busy').length, 10, 'no more than 20 are saved up');
+    assert.equal(later.filter((one) => one === 'busy').length, 10, 'a burst is limited to 20');
   });
 
-  it('without an API server it says so, keeps no answer and logs it', async () => {
+  it('is unavailable without an API server; the failure is logged and not kept', async () => {
     const { access, state, logged } = apiServer();
     state.fails = true;
     assert.equal(await access.review('janes', POD), 'unavailable');

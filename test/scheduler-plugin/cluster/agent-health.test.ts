@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts';
 const AGENTS = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const NODES = '/api/v1/nodes';
 
-/** Lists are empty; what is pushed comes by the watches. */
+/** Lists are empty; pushed events arrive through the watches. */
 function createApi() {
   const pushes = new Map<string, (event: object) => void>();
   const client = {
@@ -43,14 +43,14 @@ function createApi() {
   };
 }
 
-describe('reports of agents that are silent', () => {
+describe('reports of silent agents', () => {
   const leaseOf = (node: string) => ({
     metadata: { name: `plumbline-agent-${node}`, namespace: 'plumbline-system', resourceVersion: '2' },
     spec: { renewTime: '2026-11-01T10:00:00.000000Z', leaseDurationSeconds: 40 },
   });
   const nodeOf = (name: string) => ({ metadata: { name, resourceVersion: '2' } });
 
-  it('stay old when the agent’s Lease is deleted, until the node is gone too', async () => {
+  it('stay stale when the Lease of the agent is deleted, until the Node is deleted, too', async () => {
     const api = createApi();
     const ignored = () => undefined;
     const listeners = {
@@ -88,23 +88,23 @@ describe('reports of agents that are silent', () => {
     await until('the nodes', () => cluster.nodes.has('n2'));
     clock.now += 50;
     heard();
-    await until('the report to be old', () => isStale('n1'));
+    await until('the report to be stale', () => isStale('n1'));
     api.push(AGENTS, 'ADDED', leaseOf('n2'));
     api.push(AGENTS, 'DELETED', leaseOf('n1'));
     heard();
     await new Promise((resolve) => setImmediate(resolve));
-    // That the other node's report turns old shows that the nodes were looked at since.
+    // When the other node's report is stale, the nodes were checked again.
     clock.now += 50;
     heard();
-    await until('the other report to be old', () => isStale('n2'));
+    await until('the other report to be stale', () => isStale('n2'));
     assert.ok(isStale('n1'));
     api.push(NODES, 'DELETED', nodeOf('n1'));
-    await until('it to be forgotten with its node', () => !isStale('n1'));
+    await until('the report to be forgotten with its node', () => !isStale('n1'));
     ending.abort();
     await running;
   });
 
-  it('a Lease that is made again without a renewal renews nothing', () => {
+  it('stay stale when a Lease is created again without a renewal', () => {
     const health = new AgentHealth();
     const view = { node: 'n1', renewTime: 'a', duration: 40 };
     health.changed(view, 0);

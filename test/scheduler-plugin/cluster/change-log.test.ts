@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { ChangeLog } from '../../../scheduler-plugin/cluster/change-log.ts';
 
 describe('the log of changes', () => {
-  it('tells what has changed since then, or that it cannot', () => {
+  it('returns the changes since a given count, or undefined if they are no longer kept', () => {
     const size = 8;
     fc.assert(
       fc.property(fc.array(fc.nat(5), { maxLength: 40 }), fc.nat(40), (ids, since) => {

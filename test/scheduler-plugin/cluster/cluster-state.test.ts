@@ -21,7 +21,7 @@ const UNSCHEDULABLE = {
 };
 const on = (pod: Pod, nodeName: string): Pod => ({ ...pod, spec: { ...pod.spec, nodeName } });
 
-describe('what those who act hear of a pod', () => {
+describe('pod notifications to the controllers', () => {
   const heard = (act: (under: ReturnType<typeof extenderOf>) => void) => {
     const under = extenderOf();
     under.told.length = 0;
@@ -32,18 +32,18 @@ describe('what those who act hear of a pod', () => {
   const asked = withUid(podOf('4', [PLACED_RESOURCE]), 'a');
 
   const CASES: readonly [string, (under: ReturnType<typeof extenderOf>) => void, readonly string[]][] = [
-    ['a pod that the scheduler has not looked at', ({ see }) => see(pod), []],
-    ['one that found no node, of which an extender is asked', ({ see }) => see(asked, UNSCHEDULABLE), ['waiting a']],
-    ['one that found no node, of which none is asked', ({ see }) => see(pod, UNSCHEDULABLE), []],
-    ['one that is bound and about to start', ({ see }) => see(on(pod, 'n1')), ['settled a', 'starting a']],
-    ['one that runs', ({ see }) => see(on(pod, 'n1'), { phase: 'Running' }), ['settled a']],
+    ['a pod that the scheduler has not tried yet', ({ see }) => see(pod), []],
+    ['a pod without a node that an extender is asked about', ({ see }) => see(asked, UNSCHEDULABLE), ['waiting a']],
+    ['a pod without a node that no extender is asked about', ({ see }) => see(pod, UNSCHEDULABLE), []],
+    ['a bound pod that is about to start', ({ see }) => see(on(pod, 'n1')), ['settled a', 'starting a']],
+    ['a running pod', ({ see }) => see(on(pod, 'n1'), { phase: 'Running' }), ['settled a']],
     [
-      'one that is being deleted on its node',
+      'a pod that is being deleted on its node',
       ({ see }) => see(withUid(on(pod, 'n1'), 'a', { deletionTimestamp: '2026-11-01T10:00:00Z' })),
       ['settled a'],
     ],
     [
-      'one that its kubelet refused',
+      'a pod that its kubelet refused',
       ({ see }) => {
         see(on(pod, 'n1'));
         see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
@@ -51,19 +51,19 @@ describe('what those who act hear of a pod', () => {
       ['settled a', 'starting a', 'reservationEnded a terminal', 'rejected a', 'settled a'],
     ],
     [
-      'one that its kubelet refused, seen once more',
+      'a pod that its kubelet refused, seen twice',
       ({ see }) => {
         for (let i = 0; i < 2; i++) see(on(pod, 'n1'), { phase: 'Failed', reason: 'TopologyAffinityError' });
       },
       ['rejected a', 'settled a', 'settled a'],
     ],
     [
-      'one that waits and is being deleted',
+      'a waiting pod that is being deleted',
       ({ see }) => see(withUid(asked, 'a', { deletionTimestamp: '2026-11-01T10:00:00Z' }), UNSCHEDULABLE),
       ['settled a'],
     ],
     [
-      'one that is gone',
+      'a deleted pod',
       ({ see, gone }) => {
         see(on(pod, 'n1'));
         gone(pod);
@@ -73,7 +73,7 @@ describe('what those who act hear of a pod', () => {
   ];
   for (const [name, act, expected] of CASES) it(name, () => assert.deepEqual(heard(act), expected));
 
-  it('a node improves when a flag is taken off it, not when it is set', () => {
+  it('a node improves when a flag is removed, not when it is set', () => {
     const { state, told } = extenderOf({ nodes: { n1: statusOf() } });
     told.length = 0;
     state.setFlag('n1', 'stale', true);
@@ -85,7 +85,7 @@ describe('what those who act hear of a pod', () => {
   const viewOf = (one: Pod, status: object = {}) =>
     podViewOf(observedPod.parse({ ...one, status }), createNeedsReader('all'))!;
 
-  it('what the first list brings is no news: a pod that was refused before counts for nothing', () => {
+  it('the initial list reports no rejections: a pod that was refused earlier does not count', () => {
     const { state, told } = extenderOf();
     const refused = viewOf(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
     told.length = 0;
@@ -95,7 +95,7 @@ describe('what those who act hear of a pod', () => {
     assert.deepEqual(told, ['settled a', 'rejected a', 'settled a']);
   });
 
-  it('a pod of the same name in another’s place: that one is gone', () => {
+  it('a new pod with the same name ends the reservation of the old one', () => {
     const { state, told } = extenderOf();
     const [first, second] = ['a', 'b'].map((uid) => viewOf(on(withUid(podOf('4'), uid), 'n1')));
     state.podChanged(undefined, first, true);
@@ -112,7 +112,7 @@ describe('what those who act hear of a pod', () => {
     assert.equal(state.reservations.assumedOn('n1').length, 1);
   });
 
-  it('pods that start are known by their node until they have started, are deleted or gone', () => {
+  it('starting pods are listed for their node until they have started or are deleted', () => {
     const { state, see, gone } = extenderOf();
     const starting = () => state.startingOn('n1').map(({ uid }) => uid);
     const pods = ['a', 'b', 'c', 'd'].map((uid) => on(withUid(podOf('2'), uid), 'n1'));
@@ -130,7 +130,7 @@ describe('what those who act hear of a pod', () => {
     assert.deepEqual(starting(), ['d']);
   });
 
-  it('only pods with CPUs of their own hold any', () => {
+  it('only pods with exclusive CPUs get a reservation', () => {
     const { state, see } = extenderOf({
       dpus: { n1: { ready: true, state: 'alive', age: 1 } },
       nodes: { n1: statusOf() },
@@ -142,7 +142,7 @@ describe('what those who act hear of a pod', () => {
   });
 });
 
-describe('what those who act hear of a node', () => {
+describe('node notifications to the controllers', () => {
   const heard = (act: (under: ReturnType<typeof extenderOf>) => void, fixture: ExtenderFixture = {}) => {
     const under = extenderOf(fixture);
     under.told.length = 0;
@@ -150,7 +150,7 @@ describe('what those who act hear of a node', () => {
     return under.told;
   };
 
-  it('that it has reported, or does no more', () => {
+  it('are sent when a report arrives or is removed', () => {
     const expected = ['nodeFacts n1', 'improved n1'];
     assert.deepEqual(
       heard(({ state }) => state.reportChanged('n1', statusOf())),
@@ -162,7 +162,7 @@ describe('what those who act hear of a node', () => {
     );
   });
 
-  it('that its Node has changed, which may be good for pods unless it is gone', () => {
+  it('are sent when the Node changes, as an improvement unless it is deleted', () => {
     assert.deepEqual(
       heard(({ state }) => state.nodeChanged('n1', { dpuHost: true })),
       ['nodeFacts n1', 'improved n1'],
@@ -173,7 +173,7 @@ describe('what those who act hear of a node', () => {
     );
   });
 
-  it('that its report is quarantined, once for each reason, and that it is no longer', () => {
+  it('are sent when a report is quarantined, once for each reason, and when the quarantine ends', () => {
     const { state, told } = extenderOf({ nodes: { n1: statusOf() } });
     const quarantined = () => told.splice(0).filter((line) => line.startsWith('quarantined'));
     quarantined();
@@ -189,7 +189,7 @@ describe('what those who act hear of a node', () => {
     assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [['quarantined n1'], 'contradiction']);
     state.reportChanged('n1', undefined);
     assert.deepEqual([quarantined(), state.faults.size], [['quarantined n1'], 0]);
-    // What a Node says of its machine is forgotten with it.
+    // The facts from a Node are forgotten with it.
     state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
     state.nodeChanged('n1', undefined);
     state.reportChanged('n1', statusOf());
@@ -198,7 +198,7 @@ describe('what those who act hear of a node', () => {
     assert.deepEqual(quarantined(), [], 'without a report there is nothing to quarantine');
   });
 
-  it('and a log says so, with the reason', () => {
+  it('a quarantine is logged with its reason', () => {
     const logged = recordingLogger();
     const ignored = () => undefined;
     const listeners = { improved: ignored, settled: ignored, waiting: ignored, starting: ignored, rejected: ignored };
@@ -235,7 +235,7 @@ describe('what those who act hear of a node', () => {
     assert.deepEqual(filter(withUid(podOf('4'), 'does-not')).NodeNames, []);
   });
 
-  it('its flags follow the Node', () => {
+  it('the flags follow the Node', () => {
     const { state } = extenderOf({ nodes: { n1: statusOf() } });
     const flags = () => state.fleet.flags(state.fleet.names.find('n1'));
     state.nodeChanged('n1', { dpuHost: true, hintsUnserved: true, domains: 'zone=a' });

@@ -22,7 +22,7 @@ describe('the watches of the extender', () => {
   let ending: AbortController;
   let running: Promise<void>;
   const leases = new Map<string, LeaseView | undefined>();
-  /** Nodes that the state was given, in order. */
+  /** The nodes that the state received, in order. */
   const seen: string[] = [];
 
   beforeEach(async () => {
@@ -56,7 +56,7 @@ describe('the watches of the extender', () => {
 
   const run = async () => {
     running = cluster.run(ending.signal);
-    await eventually(() => cluster.missing === undefined, 'all to have come in');
+    await eventually(() => cluster.missing === undefined, 'all lists to arrive');
   };
   const addNode = (name: string, labels: Readonly<Record<string, string>> = {}) =>
     api.client.create(NODES, {
@@ -77,13 +77,13 @@ describe('the watches of the extender', () => {
     await eventually(() => seen.includes(name), name);
   };
 
-  it('say what has not come in yet', async () => {
+  it('report which lists are not synced yet', async () => {
     const missing = 'not synced yet: reports, nodes, pods, DPU leases, agents’ leases, resource slices';
     assert.equal(cluster.missing, missing);
     await run();
   });
 
-  it('a report is what its node fits by, from when it comes until it goes; a change of it is none of these', async () => {
+  it('use the current report of a node from its creation until its deletion', async () => {
     await run();
     await addNode('n1');
     assert.equal(fits('n1'), false);
@@ -103,16 +103,16 @@ describe('the watches of the extender', () => {
     ['moves to another zone', { metadata: { labels: { [ZONE]: 'b' } } }, true],
     ['has more CPUs', { status: { capacity: { cpu: '32' } } }, true],
     [
-      'has devices at 0 whose kubelet served them',
+      'has 0 allocatable devices that its kubelet served',
       { status: { allocatable: { 'near.plumbline.dev/net': '0' } } },
       true,
     ],
-    ['is another architecture', { metadata: { labels: { 'kubernetes.io/arch': 'arm64' } } }, true],
+    ['has another architecture', { metadata: { labels: { 'kubernetes.io/arch': 'arm64' } } }, true],
     ['has a heartbeat', { status: { conditions: [{ type: 'Ready', status: 'True' }] } }, false],
-    ['has a label of no concern', { metadata: { labels: { team: 'a' } } }, false],
+    ['has an unrelated label', { metadata: { labels: { team: 'a' } } }, false],
   ];
   for (const [name, change, counts] of CHANGES) {
-    it(`a node that ${name} is ${counts ? '' : 'not '}looked at again`, async () => {
+    it(`a node that ${name} is ${counts ? '' : 'not '}processed again`, async () => {
       await addNode('n1', { [ZONE]: 'a' });
       await run();
       await flush('before');
@@ -123,7 +123,7 @@ describe('the watches of the extender', () => {
     });
   }
 
-  it('leases of DPUs come by their node; what else is in that namespace does not, and one that goes is gone', async () => {
+  it('deliver DPU Leases by node, ignore other Leases in the namespace, and report a deleted Lease', async () => {
     const lease = (name: string, spec: object) => ({
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
@@ -143,6 +143,6 @@ describe('the watches of the extender', () => {
     assert.deepEqual([...leases.keys()], ['n1']);
     assert.equal(leases.get('n1')?.duration, 30);
     await api.client.delete(`${path}/ovn-dpu-n1`);
-    await eventually(() => leases.get('n1') === undefined, 'it to be gone');
+    await eventually(() => leases.get('n1') === undefined, 'the Lease to be deleted');
   });
 });

@@ -7,7 +7,7 @@ import { createDpuHealth, type DpuHealth, type LeaseView } from '../../../schedu
 import { dpuRefusal } from '../../../scheduler-plugin/filter/dpu-text.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
-describe('the DPU’s health, seen by the extender', () => {
+describe('the DPU health in the extender', () => {
   let now: number;
   let health: DpuHealth;
   const told: string[] = [];
@@ -30,20 +30,20 @@ describe('the DPU’s health, seen by the extender', () => {
   };
   afterEach(() => health.stop());
 
-  /** The watch brings the lease as it is. */
+  /** The watch delivers the Lease. */
   const seen = (renewTime?: string) => {
     const view: LeaseView = { node: 'a', renewTime, duration: 40 };
     health.changed('a', view);
     return health.verdict('a').ready;
   };
 
-  it('one renewal is enough where Plumbline keeps the lease', () => {
+  it('needs one renewal if Plumbline manages the Lease', () => {
     start(1);
-    assert.equal(seen('1'), false, 'what was there before proves nothing');
+    assert.equal(seen('1'), false, 'the first Lease seen proves nothing');
     assert.equal(seen('2'), true);
   });
 
-  it('two in a row where OVN-Kubernetes does: its host side renews once at each start', () => {
+  it('needs two renewals in a row if OVN-Kubernetes manages the Lease, because its host side renews once at each start', () => {
     start(2);
     seen('1');
     assert.equal(seen('2'), false);
@@ -54,7 +54,7 @@ describe('the DPU’s health, seen by the extender', () => {
     assert.deepEqual(told, ['a unproven', 'a alive']);
   });
 
-  it('a longer duration that is written without a renewal revives nothing, and none is endless', () => {
+  it('does not revive a DPU when a longer duration is written without a renewal, and limits the duration', () => {
     start(1);
     seen('1');
     seen('2');
@@ -69,10 +69,10 @@ describe('the DPU’s health, seen by the extender', () => {
     assert.equal(health.verdict('a').state, 'alive');
     now += 601;
     health.changed('a', { node: 'a', renewTime: '3', duration: 2_147_483_647 });
-    assert.equal(health.verdict('a').state, 'dead', 'ten minutes are all that a renewal counts');
+    assert.equal(health.verdict('a').state, 'dead', 'a renewal counts for at most ten minutes');
   });
 
-  it('a duration of 2147483647 s makes no timer that fires at once', async () => {
+  it('sets no timer that fires at once for a duration of 2147483647 s', async () => {
     let asked = 0;
     const busy = createDpuHealth({
       client: { get: () => Promise.reject(new Error(`${++asked}`)) } as unknown as KubeClient,
@@ -93,7 +93,7 @@ describe('the DPU’s health, seen by the extender', () => {
     assert.equal(asked, 0, `${asked} requests in 200 ms`);
   });
 
-  it('a lease that is never renewed is dead after its duration, and the refusal says so', () => {
+  it('is dead after the duration of a Lease that is never renewed, and the refusal says so', () => {
     start(1);
     seen();
     now += 39;
@@ -107,17 +107,17 @@ describe('the DPU’s health, seen by the extender', () => {
   });
 });
 
-describe('the DPU’s health in virtual time', () => {
+describe('the DPU health in virtual time', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  /** Of the clock, seconds. */
+  /** The step of the clock, in seconds. */
   const STEP = 0.5;
   const DURATION = 40;
 
   function fleetOf(proof: (duration: number) => number = () => 1) {
     const state = { now: 1000, gets: 0, isDown: false };
-    /** What the API server has. */
+    /** The Leases in the API server. */
     const leases = new Map<string, string>();
     const hosts = new Set<string>();
     const recorded = new Map<string, string>();
@@ -159,7 +159,7 @@ describe('the DPU’s health in virtual time', () => {
     return { health, state, leases, hosts, recorded, uids, changes, forgotten, renew, pass };
   }
 
-  it('a lease that its host has released closes nothing, asks nothing and keeps nothing, until it is taken up again', async () => {
+  it('a released Lease closes no node, causes no requests and leaves no state until it is renewed again', async () => {
     const { health, state, hosts, changes, forgotten, renew, pass } = fleetOf();
     hosts.add('n');
     renew('n');
@@ -171,7 +171,7 @@ describe('the DPU’s health in virtual time', () => {
     const told = changes?.length;
     await pass(10 * DURATION);
     assert.deepEqual([state.gets, changes?.length], [gets, told]);
-    // Deleted while it is off: nothing says that the DPU is dead.
+    // The Lease is deleted while it is released: the DPU does not count as dead.
     health.changed('n', undefined);
     await pass(10 * DURATION);
     assert.deepEqual([state.gets, health.verdict('n').ready, health.released('n')], [gets, true, false]);
@@ -184,7 +184,7 @@ describe('the DPU’s health in virtual time', () => {
     assert.equal(health.verdict('n').state, 'dead');
   });
 
-  it('an API server that does not answer makes no DPU dead: it is unknown until there is an answer', async () => {
+  it('a DPU is unknown, not dead, while the API server does not answer', async () => {
     const { health, state, hosts, renew, pass } = fleetOf();
     hosts.add('n');
     renew('n');
@@ -198,7 +198,7 @@ describe('the DPU’s health in virtual time', () => {
     assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['dead', false]);
   });
 
-  it('what the replica before has recorded counts for the duration of a lease, also while the API server is down', async () => {
+  it('the condition of the previous replica counts for the duration of a Lease, even while the API server is down', async () => {
     const { health, state, hosts, recorded, renew, pass } = fleetOf();
     hosts.add('n');
     recorded.set('n', 'True');
@@ -211,7 +211,7 @@ describe('the DPU’s health in virtual time', () => {
     assert.deepEqual([health.verdict('n').state, health.verdict('n').ready], ['unproven', false]);
   });
 
-  it('a Node that was created again under its name is judged from scratch, by the first renewal after it', async () => {
+  it('a Node that was created again with the same name starts without history and needs a new renewal', async () => {
     const { health, hosts, uids, renew, pass } = fleetOf();
     hosts.add('n');
     uids.set('n', 'old');
@@ -219,7 +219,7 @@ describe('the DPU’s health in virtual time', () => {
     await pass(1);
     renew('n');
     assert.equal(health.verdict('n').state, 'alive');
-    // Its labels come and go: it is the same Node.
+    // Only its labels change: it is the same Node.
     health.nodeChanged('n');
     assert.equal(health.verdict('n').state, 'alive');
     hosts.delete('n');
@@ -234,7 +234,7 @@ describe('the DPU’s health in virtual time', () => {
     assert.equal(health.verdict('n').state, 'alive');
   });
 
-  it('nothing is asked about the leases of a hundred removed nodes, and nothing is kept of them', async () => {
+  it('the Leases of a hundred removed nodes cause no requests and leave no state', async () => {
     const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
     const nodes = Array.from({ length: 100 }, (_, i) => `n${i}`);
     for (const node of nodes) {
@@ -254,7 +254,7 @@ describe('the DPU’s health in virtual time', () => {
     health.stop();
   });
 
-  it('nor where a lease goes first, or stays forever', async () => {
+  it('a Lease that is deleted before its node, or never, causes no requests after the node is removed', async () => {
     const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
     for (const node of ['gone', 'stays']) {
       hosts.add(node);
@@ -263,7 +263,7 @@ describe('the DPU’s health in virtual time', () => {
     leases.delete('gone');
     health.changed('gone', undefined);
     await pass(50);
-    assert.ok(state.gets > 0, 'the lease of a DPU host that is there is looked for');
+    assert.ok(state.gets > 0, 'the Lease of an existing DPU host is requested');
     assert.equal(health.verdict('gone').state, 'dead');
     hosts.clear();
     for (const node of ['gone', 'stays']) health.nodeChanged(node);
@@ -277,13 +277,13 @@ describe('the DPU’s health in virtual time', () => {
     health.stop();
   });
 
-  it('a replica that has just started uses the condition of the one before, for a lease’s duration', async () => {
+  it('a new replica uses the condition of the previous replica for the duration of a Lease', async () => {
     const { health, hosts, recorded, changes, renew, pass } = fleetOf();
     for (const node of ['lives', 'dies', 'dead', 'new']) {
       hosts.add(node);
       renew(node);
     }
-    // Nodes come in after the leases.
+    // Nodes arrive after the Leases.
     for (const node of ['lives', 'dies']) recorded.set(node, 'True');
     recorded.set('dead', 'False');
     for (const node of ['lives', 'dies', 'dead', 'new']) health.nodeChanged(node);
@@ -295,12 +295,12 @@ describe('the DPU’s health in virtual time', () => {
     renew('new');
     assert.deepEqual(ready(), ['lives', 'dies', 'new']);
     await pass(32);
-    assert.deepEqual(ready(), ['lives', 'new'], 'a DPU that died with the replica before is dead after the duration');
+    assert.deepEqual(ready(), ['lives', 'new'], 'a DPU that died with the previous replica is dead after the duration');
     assert.ok(changes?.includes('dies dead false'));
     health.stop();
   });
 
-  it('a host side that crashes in a loop makes no dead DPU alive; a DPU that renews is alive after five renewals', async () => {
+  it('a host side in a crash loop does not revive a dead DPU; a DPU that renews is alive after five renewals', async () => {
     for (const [proof, bound] of [
       [renewalsBeyondRestarts, 0],
       [() => 2, 60],
@@ -310,7 +310,7 @@ describe('the DPU’s health in virtual time', () => {
       renew('a');
       await pass(60);
       const begun = state.now;
-      // Starts of a container that runs for 1 s, as the kubelet backs off.
+      // Starts of a container that runs for 1 s, with the backoff of the kubelet.
       const starts = [0, 1, 12, 33, 74, 155, 316];
       let alive = 0;
       await pass(400, () => {
@@ -335,7 +335,7 @@ describe('the DPU’s health in virtual time', () => {
     health.stop();
   });
 
-  it('counts the restarts that fit into a row, by the duration', () => {
+  it('the required renewals exceed the restarts that fit into a row, depending on the duration', () => {
     const counts = [5, 10, 20, 40, 120, 300].map(renewalsBeyondRestarts);
     assert.deepEqual(counts, [3, 3, 4, 5, 7, 8]);
   });

@@ -21,7 +21,7 @@ function fleetOf(nodes: Readonly<Record<string, NodeTopologyStatus | undefined>>
 }
 
 describe('the fleet', () => {
-  it('knows what is true of a node, bit by bit', () => {
+  it('keeps each flag of a node as a bit', () => {
     const { fleet, id } = fleetOf({ n1: undefined, n2: undefined });
     for (const flag of Object.values(NodeFlag)) {
       fleet.set('n1', flag, true);
@@ -33,7 +33,7 @@ describe('the fleet', () => {
     assert.deepEqual(Object.values(NodeFlag), [1, 2, 4, 8, 16, 32, 64]);
   });
 
-  it('a plain node is there, and may be a DPU host, and no more', () => {
+  it('calls a node plain if it exists and has no flag other than DPU host', () => {
     const { fleet, id } = fleetOf({ n1: undefined });
     assert.equal(fleet.isPlain(id('n1')), true);
     fleet.set('n1', NodeFlag.dpuHost, true);
@@ -45,7 +45,7 @@ describe('the fleet', () => {
     }
   });
 
-  it('a name is kept while a Node, a flag, a report or a reservation knows it', () => {
+  it('keeps a name while a Node, a flag, a report or a reservation uses it', () => {
     const { fleet, id } = fleetOf({});
     const known = () => [id('n1') >= 0, fleet.size];
     fleet.set('n1', NodeFlag.stale, false);
@@ -72,7 +72,7 @@ describe('the fleet', () => {
     assert.deepEqual(known(), [false, 0]);
   });
 
-  it('a number that is given to another node has nothing of the node before', () => {
+  it('clears the data of a number before another node gets it', () => {
     const { fleet, id, left } = fleetOf({ n1: statusOf({ assignments: [owned('x', '1-2')] }) });
     fleet.setAssumed('n1', 1, 4);
     const number = id('n1');
@@ -95,7 +95,7 @@ describe('the fleet', () => {
     assert.deepEqual([fleet.host(number), fleet.flags(number), [...fleet.ids()]], [undefined, 1, [number]]);
   });
 
-  it('knows by the report what pods own, and by the load which nodes are equally full', () => {
+  it('reads from the report which CPUs pods own, and gives equally full nodes the same load', () => {
     const shown = [owned('a', '1-2,9-10'), owned('b', '3,11')];
     const { fleet, id, left } = fleetOf({
       n1: statusOf({ assignments: shown }),
@@ -120,7 +120,7 @@ describe('the fleet', () => {
     assert.deepEqual([left('n3'), fleet.shown('n3')], [8, []]);
   });
 
-  it('a load of many ranges is a digest of bounded length', () => {
+  it('shortens a load of many ranges to a digest', () => {
     const cpus = (count: number) => Array.from({ length: count }, (_, i) => 2 * i + 2).join();
     const many = (count: number, reserved = '0') =>
       statusOf({
@@ -148,14 +148,14 @@ describe('the fleet', () => {
     }
   });
 
-  it('lists the nodes that are known by their numbers', () => {
+  it('lists the numbers of known nodes', () => {
     const { fleet, id } = fleetOf({ n1: undefined, n2: undefined, n3: undefined });
     fleet.set('n2', NodeFlag.node, false);
     assert.deepEqual([[...fleet.ids()], fleet.size], [[id('n1'), id('n3')], 2]);
     assert.equal(fleet.shows(id('n1'), 'x'), false);
   });
 
-  it('a shape that no node has any more is forgotten', () => {
+  it('forgets a shape that no node has any more', () => {
     const { fleet, id } = fleetOf({ n1: statusOf() });
     const other = statusOf({ reserved: '0-1,8-9' });
     const shapes = [statusOf(), other, statusOf(), undefined, statusOf()].map((status) => {
@@ -166,7 +166,7 @@ describe('the fleet', () => {
     assert.deepEqual(shapes, [1, 2, 3, undefined, 4]);
   });
 
-  it('counts reservations of a node, whose CPUs are not free', () => {
+  it('counts the reservations of a node, and their CPUs as not free', () => {
     const { fleet, id, left } = fleetOf({ n1: statusOf(), n2: undefined });
     fleet.setAssumed('n1', 2, 6);
     assert.deepEqual(
@@ -189,7 +189,7 @@ describe('the fleet', () => {
     assert.equal(trusts(), true);
   });
 
-  it('prepares a node with pods once, until its next report; up to 512 at a time', () => {
+  it('prepares a node with pods once for each report, and keeps up to 512', () => {
     const status = statusOf({ assignments: [owned('x', '1-2,9-10')] });
     const { fleet, id } = fleetOf(Object.fromEntries(Array.from({ length: 513 }, (_, i) => [`n${i}`, status])));
     const prepared = (i: number) => fleet.host(id(`n${i}`));
@@ -209,7 +209,7 @@ describe('the fleet', () => {
     assert.equal(prepared(512), fleet.shape(id('n512'))?.empty, 'without pods it is the shape itself');
   });
 
-  it('has room for many nodes: flags and reservations stay', () => {
+  it('keeps the flags and reservations of many nodes', () => {
     const { fleet, id } = fleetOf({});
     for (let i = 0; i < 1000; i++) {
       fleet.set(`n${i}`, i % 2 === 0 ? NodeFlag.stale : NodeFlag.dpuHost, true);
@@ -221,7 +221,7 @@ describe('the fleet', () => {
     }
   });
 
-  it('a report that contradicts itself leaves the node without one', () => {
+  it('leaves a node without a report if the report contradicts itself', () => {
     const { fleet, id, left } = fleetOf({ n1: statusOf(), n2: statusOf() });
     assert.throws(() => fleet.setReport('n1', statusOf({ cores: ['0'] })));
     assert.deepEqual([fleet.shape(id('n1')), left('n1') < 0], [undefined, true]);
@@ -231,7 +231,7 @@ describe('the fleet', () => {
     assert.deepEqual([id('n3'), fleet.size], [-1, 2]);
   });
 
-  it('every change of a node is in the log of changes', () => {
+  it('adds every change of a node to the change log', () => {
     const { fleet, id } = fleetOf({ n0: undefined, n1: statusOf() });
     const changed = (change: () => void) => {
       const { count } = fleet.changes;
@@ -248,7 +248,7 @@ describe('the fleet', () => {
 });
 
 describe('the shapes of nodes', () => {
-  it('nodes of one make share one, whatever their pods, conditions and refusals', () => {
+  it('are shared by nodes that differ only in pods, conditions and refusals', () => {
     const shapes = createNodeShapes();
     const one = shapes.take(statusOf());
     const more = {
@@ -266,7 +266,7 @@ describe('the shapes of nodes', () => {
     );
   });
 
-  it('one that no node has any more is forgotten, and comes back as another', () => {
+  it('are forgotten when no node uses them, and return with a new number', () => {
     const shapes = createNodeShapes();
     const one = shapes.take(statusOf());
     shapes.take(statusOf());

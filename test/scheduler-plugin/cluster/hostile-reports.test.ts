@@ -16,10 +16,10 @@ describe('reports that cannot be true', () => {
     ['eight threads per core on amd64', { cells: [{ id: 0, cpus: '0-15' }], cores: ['0-7', '8-15'] }, /8 threads/],
     ['CPUs in two cores', { cores: ['0,8', '0,8'] }, /contradicts itself/],
     ['40 NUMA nodes', { cells: Array.from({ length: 40 }, (_, id) => ({ id, cpus: `${id}` })) }, /40 NUMA nodes/],
-    ['a physnet whose name is no resource', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }, /physnet name/],
+    ['a physnet name that cannot be a resource', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }, /physnet name/],
   ];
   for (const [name, lie, message] of lies) {
-    it(`${name}: quarantined, and the other nodes are as before`, () => {
+    it(`${name}: are quarantined, and other nodes are not affected`, () => {
       const { state, filter, told } = extenderOf({ nodes: { liar: undefined, honest: statusOf() } });
       for (const node of ['liar', 'honest']) state.nodeChanged(node, { dpuHost: false, cpus: 16, arch: 'amd64' });
       const before = filter(podOf('4'), ['honest']);
@@ -30,14 +30,14 @@ describe('reports that cannot be true', () => {
       const reply = filter(podOf('4'), ['liar', 'honest']);
       assert.deepEqual(reply.NodeNames, before.NodeNames);
       assert.match(reply.FailedAndUnresolvableNodes['liar'] ?? '', /is quarantined|does not report/);
-      // The truth ends it.
+      // A correct report ends the quarantine.
       state.reportChanged('liar', statusOf());
       assert.equal(state.faults.size, 0);
       assert.deepEqual(filter(podOf('4'), ['liar']).NodeNames, ['liar']);
     });
   }
 
-  it('the Node that comes after its report is held against it as well', () => {
+  it('a Node that arrives after its report is compared with it, too', () => {
     const { state } = extenderOf({ nodes: { n1: statusOf() } });
     state.nodeChanged('n1', { dpuHost: false, cpus: 8, arch: 'amd64' });
     assert.equal(state.faults.get('n1')?.code, 'more-cpus');
@@ -45,19 +45,19 @@ describe('reports that cannot be true', () => {
     assert.equal(state.faults.size, 0);
   });
 
-  it('a node that reports another node’s pod frees nothing there', () => {
+  it('a report that names a pod of another node frees no CPUs there', () => {
     const { state, filter, see } = extenderOf({ nodes: { n1: statusOf(), liar: statusOf() } });
     const first = withUid(podOf('14'), 'first');
     assert.deepEqual(filter(first, ['n1']).NodeNames, ['n1']);
     see({ ...first, spec: { ...first.spec, nodeName: 'n1' } });
     const assignments = [{ podUID: 'first', container: 'compute', cpus: '2-3' }];
     state.reportChanged('liar', statusOf({ assignments }));
-    assert.deepEqual(filter(withUid(podOf('4'), 'second'), ['n1']).NodeNames, [], 'its CPUs are still promised');
+    assert.deepEqual(filter(withUid(podOf('4'), 'second'), ['n1']).NodeNames, [], 'its CPUs are still reserved');
   });
 });
 
 describe('random reports', () => {
-  it('2,000 that the definition allows: each is taken up in less than 50 ms, and no other node is judged otherwise', () => {
+  it('2,000 valid reports are processed in less than 50 ms each and do not affect other nodes', () => {
     const { state, filter } = extenderOf({ nodes: { liar: undefined, honest: statusOf() } });
     for (const node of ['liar', 'honest']) state.nodeChanged(node, { dpuHost: false, cpus: 16, arch: 'amd64' });
     const before = filter(podOf('4'), ['honest']);
@@ -75,34 +75,34 @@ describe('random reports', () => {
       );
       if (i % 100 === 0) assert.deepEqual(filter(podOf('4'), ['honest']), before);
     }
-    // Compiling and collecting garbage fall on single reports.
+    // Compilation and garbage collection affect single reports.
     spent.sort((a, b) => a - b);
     assert.ok(spent[1980]! < 50, `${spent[1980]} ms`);
   }).timeout(300_000);
 });
 
-describe('refusals by a node’s agent', () => {
+describe('refusals by the agent of a node', () => {
   const bound = withUid(podOf('4'), 'vm');
   const onNode: Pod = { ...bound, spec: { ...bound.spec, nodeName: 'n1' } };
   const refusal = { podUID: 'vm', namespace: 'default', podName: 'vm', container: 'compute', message: 'split core' };
 
-  it('count for pods on that node alone, until its next report', () => {
+  it('count only for pods on that node, until its next report', () => {
     const { state, see, filter, told } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     see(onNode, { phase: 'Pending' });
     state.reportChanged('n2', statusOf({ refusals: [refusal] }));
     assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), undefined);
     told.length = 0;
     state.reportChanged('n1', statusOf({ refusals: [refusal] }));
-    assert.ok(told.includes('starting vm'), 'the evicting controller is asked again');
+    assert.ok(told.includes('starting vm'), 'the controller for evictions checks the pod again');
     assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), 'split core');
     const again = withUid(podOf('4'), 'again');
     assert.match(filter(again, ['n1']).FailedAndUnresolvableNodes['n1'] ?? '', /agent has refused/);
     state.reportChanged('n1', statusOf({ refusals: [refusal] }));
-    assert.deepEqual(filter(again, ['n1']).NodeNames, ['n1'], 'the same refusal once more is no news');
+    assert.deepEqual(filter(again, ['n1']).NodeNames, ['n1'], 'a repeated refusal is not new');
     assert.equal(state.hostRefusals.of('n1', { uid: 'another', namespace: 'default', name: 'vm' }), undefined);
   });
 
-  it('are not read from the prose of a container’s status, however long', () => {
+  it('are not read from the message of a container status, however long it is', () => {
     const image = 'PreStartContainer rpc failed'.repeat(7000);
     const message = `${image} code = FailedPrecondition desc = forged: ${'code = '.repeat(20_000)}`;
     const status = {
@@ -119,7 +119,7 @@ describe('refusals by a node’s agent', () => {
   });
 });
 
-describe('pods of thousands of containers', () => {
+describe('pods with thousands of containers', () => {
   const crowd = (cpu: string): Pod => {
     const amounts = { cpu, memory: '1Mi' };
     const one = (i: number) => ({ name: `c${i}`, resources: { requests: amounts, limits: { ...amounts } } });
@@ -129,7 +129,7 @@ describe('pods of thousands of containers', () => {
     } as unknown as Pod;
   };
 
-  it('are kept as sums', () => {
+  it('are stored as sums', () => {
     const reader = createNeedsReader('all');
     const { request, exclusive } = reader.read(crowd('2'));
     assert.ok(exclusive && request.containers.length <= MAX_CONTAINERS + 3);
@@ -138,7 +138,7 @@ describe('pods of thousands of containers', () => {
       10_000,
     );
   });
-  it('and without exclusive CPUs no container is kept', () => {
+  it('are stored without containers if they have no exclusive CPUs', () => {
     const { request, exclusive, key } = createNeedsReader('all').read(crowd('500m'));
     assert.deepEqual([exclusive, request.containers.length], [false, 0]);
     assert.ok(key.length < 200);
@@ -146,7 +146,7 @@ describe('pods of thousands of containers', () => {
 });
 
 describe('the intake of reports', () => {
-  it('keeps a node that floods it to its share, takes its newest report, and lets the others through', async () => {
+  it('limits a node that floods it to its share, takes its newest report, and lets other nodes through', async () => {
     let clock = 0;
     const taken: string[] = [];
     const intake = createFairIntake<string>(

@@ -21,7 +21,7 @@ const owner = (kind: string) => ({
   ownerReferences: [{ apiVersion: 'kubevirt.io/v1', kind, name: 'owner', uid: 'owner-uid', controller: true }],
 });
 
-describe('VMs with CPU masks, as the extender watches them', () => {
+describe('the watch of the extender for VMs with CPU masks', () => {
   let api: ApiFixture;
   let ending: AbortController;
   let running: Promise<void>;
@@ -53,7 +53,7 @@ describe('VMs with CPU masks, as the extender watches them', () => {
   };
   const create = (object: { kind: string }) => api.client.create(`${API}/${object.kind.toLowerCase()}s`, object);
 
-  it('of a VMI without mask and without a start that waits nothing is kept', async () => {
+  it('ignores a VMI without a mask and without a waiting start', async () => {
     await create(instance('plain', {}));
     await create(instance('after', MASK));
     await arrived('after');
@@ -61,7 +61,7 @@ describe('VMs with CPU masks, as the extender watches them', () => {
     assert.equal([...masked.all()].length, 1);
   });
 
-  it('where a VMI with a mask runs, and since when it is paused', async () => {
+  it('reports where a VMI with a mask runs and since when it is paused', async () => {
     const since = '2026-11-01T10:00:00Z';
     const conditions = [
       { type: 'Ready', status: 'True', reason: 'Up', lastTransitionTime: '2026-11-01T09:00:00Z' },
@@ -78,7 +78,7 @@ describe('VMs with CPU masks, as the extender watches them', () => {
     assert.equal(found?.record, undefined);
   });
 
-  it('one that is not paused, and one without a status', async () => {
+  it('reports a VMI that is not paused and a VMI without a status', async () => {
     const conditions = [{ type: 'Paused', status: 'False' }];
     await create(instance('runs', MASK, { status: { phase: 'Running', conditions } }));
     assert.equal((await arrived('runs'))?.paused, undefined);
@@ -88,7 +88,7 @@ describe('VMs with CPU masks, as the extender watches them', () => {
     assert.deepEqual([found?.node, found?.pods, found?.phase], [undefined, {}, '']);
   });
 
-  it('one that a VM made counts once, with its VM', async () => {
+  it('counts a VMI that a VM created once, with its VM', async () => {
     const template = { metadata: { annotations: MASK }, spec: { domain } };
     await create({ ...instance('machine', {}), kind: 'VirtualMachine', spec: { template } } as { kind: string });
     await create(instance('made', MASK, { metadata: owner('VirtualMachine') }));
@@ -98,17 +98,17 @@ describe('VMs with CPU masks, as the extender watches them', () => {
     await eventually(() => [...masked.all()].length === 6, 'after, paused, runs, fresh, pooled and the VM');
   });
 
-  it('one whose start waits is kept without a mask; one that is being deleted is not', async () => {
+  it('keeps a VMI without a mask if its start waits, and drops a VMI that is being deleted', async () => {
     const record = { [PAUSED_START_ANNOTATION]: 'waiting' };
     await create(instance('waits', record));
     assert.notEqual(await arrived('waits'), undefined);
     await create(instance('leaves', MASK, { metadata: { finalizers: ['test/hold'] } }));
     assert.notEqual(await arrived('leaves'), undefined);
     await api.client.delete(`${API}/virtualmachineinstances/leaves`);
-    await eventually(() => instances.get('leaves') === undefined, 'it to be dropped');
+    await eventually(() => instances.get('leaves') === undefined, 'the VMI to be dropped');
   });
 
-  it('owners are heard of until the guest runs', async () => {
+  it('reports owners until the guest runs', async () => {
     const uids = new Map<string, string>();
     for (const phase of ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded']) {
       const object = instance(

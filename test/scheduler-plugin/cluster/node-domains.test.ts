@@ -4,8 +4,8 @@ import { domainsText, NodeDomains } from '../../../scheduler-plugin/cluster/node
 const ZONE = 'topology.kubernetes.io/zone';
 const zone = (name: string) => domainsText({ [ZONE]: name, 'kubernetes.io/hostname': 'n' });
 
-describe('where nodes stand', () => {
-  it('nodes of one zone have one number, also thousands of nodes later', () => {
+describe('the topology domains of nodes', () => {
+  it('have one number for each zone, even after thousands of nodes', () => {
     const domains = new NodeDomains();
     const ids = [0, 1, 255, 256, 257, 5000];
     for (const id of ids) domains.set(id, zone(id % 2 === 0 ? 'even' : 'odd'));
@@ -18,7 +18,7 @@ describe('where nodes stand', () => {
     assert.equal(domains.of('kubernetes.io/hostname'), undefined);
   });
 
-  it('a node that moves or loses its label counts where it is now', () => {
+  it('follow a node that moves or loses its label', () => {
     const domains = new NodeDomains();
     domains.set(3, zone('a'));
     domains.set(3, zone('b'));
@@ -27,7 +27,7 @@ describe('where nodes stand', () => {
     assert.equal(domains.of(ZONE)?.ofNode[3], 0);
   });
 
-  it('keeps eight keys, and no labels of more than 1,024 characters', () => {
+  it('have at most eight keys, and no labels of more than 1,024 characters', () => {
     const domains = new NodeDomains();
     const labels = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`topology.kubernetes.io/k${i}`, 'v']));
     domains.set(0, domainsText(labels));

@@ -44,7 +44,7 @@ describe('the labels of nodes', () => {
     assert.equal(lists(), 0);
   });
 
-  it('are known from then on, and each change of them counts', async () => {
+  it('are known after they are needed, and each change counts', async () => {
     await add('n1', { size: 'l' });
     const { labels, end } = setUp();
     labels.need();
@@ -62,9 +62,9 @@ describe('the labels of nodes', () => {
     assert.equal(labels.changes, 3);
     await api.client.patch(`${NODES}/n1/status`, MERGE, { status: { capacity: { cpu: '4' } } });
     await api.client.delete(`${NODES}/n2`);
-    await eventually(() => labels.changes === 4, 'the node to be gone, which the status does not count as');
+    await eventually(() => labels.changes === 4, 'the deletion to count as a change, unlike the status');
     await add('n3');
-    await eventually(() => labels.changes === 5, 'a last one');
+    await eventually(() => labels.changes === 5, 'the last node');
     await end();
   });
 });

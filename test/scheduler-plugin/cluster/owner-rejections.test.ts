@@ -37,7 +37,7 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     return { ...under, events, reject, freed };
   };
 
-  it('have their next pods held back within a few failures, which an Event says', () => {
+  it('have their next pods held back after a few failures, with an Event', () => {
     const { reject, events, filter, clock } = setUp();
     reject('a');
     reject('b');
@@ -58,7 +58,7 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     assert.deepEqual(filter(owned('e')).NodeNames, ['n1']);
   });
 
-  it('have their waiting pods looked at again a moment after the hold ends, not before', () => {
+  it('have their waiting pods rechecked shortly after the hold ends, not before', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
       const { reject, freed } = setUp();
@@ -72,7 +72,7 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     }
   });
 
-  it('do not stand in the way of others', () => {
+  it('do not block the pods of other owners', () => {
     const { reject, filter } = setUp();
     for (const uid of ['a', 'b', 'c']) reject(uid);
     assert.deepEqual(filter(withUid(podOf('4'), 'other')).NodeNames, ['n1']);
@@ -84,7 +84,7 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
   const machine = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'vm-a', uid: 'vm-uid' };
   const set = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstanceReplicaSet', name: 'web', uid: 'rs-uid' };
 
-  /** A launcher as KubeVirt makes it: of the VMI alone it says whose it is. */
+  /** A launcher as KubeVirt creates it: its only owner reference is the VMI. */
   const launcher = (vmi: string, uid: string, namespace = 'default'): Pod => ({
     ...podOf('4', ['devices.kubevirt.io/kvm']),
     metadata: {
@@ -124,11 +124,11 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
     return { ...under, owners, events, start };
   };
 
-  it('97 launchers of a replica set of one in 40 s: the fourth gets no node, and the Event is on the replica set', () => {
+  it('a replica set of one with 97 launchers in 40 s gets no node for the fourth, and the Event is on the replica set', () => {
     const { owners, events, start, clock } = setUp();
     let started = 0;
     for (let i = 0; i < 97; i++) {
-      // Each VMI has another name and uid, and is gone when its successor comes.
+      // Each VMI has a new name and uid, and is deleted when its successor starts.
       owners.learn(`vmi-${i}`, set);
       if (start(launcher(`web${i}`, `vmi-${i}`))) started++;
       clock.now += 40 / 97;
@@ -140,7 +140,7 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
   });
 
   for (const known of [true, false]) {
-    it(`of a VM, each with another VMI of its name, are held back${known ? '' : ', also where no watch has shown the VMI'}`, () => {
+    it(`of one VM with many VMIs are held back${known ? '' : ', even if no watch has shown the VMI'}`, () => {
       const { owners, events, start } = setUp();
       let started = 0;
       for (let i = 0; i < 20; i++) {
@@ -152,7 +152,7 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
     });
   }
 
-  it('do not hold back VMs of the same name elsewhere, VMs of like names, or other replica sets', () => {
+  it('do not affect VMs with that name in another namespace, VMs with similar names, or other replica sets', () => {
     const { owners, start } = setUp();
     for (let i = 0; i < 5; i++) {
       owners.learn(`vmi-${i}`, set);
@@ -169,7 +169,7 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
     for (const pod of free) assert.ok(start(pod), pod.metadata.name);
   });
 
-  it('are remembered in a bounded number, the newest', () => {
+  it('are remembered up to a limit, the newest first', () => {
     const { owners } = setUp();
     for (let i = 0; i < 50_000; i++) owners.learn(`vmi-${i}`, set);
     assert.equal(owners.size, 5000);

@@ -16,17 +16,17 @@ const withResources = (key: 'containers' | 'initContainers', resources: object):
 describe('whether a pod needs the DPU of its node', () => {
   const SCOPE_ALL: readonly [string, Pod, boolean][] = [
     ['a pod on the pod network', podOf('4'), true],
-    ['one on the host’s network', { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } }, false],
-    ['one of a DaemonSet', owned({ kind: 'DaemonSet', controller: true }), false],
-    ['one of a ReplicaSet', owned({ kind: 'ReplicaSet', controller: true }), true],
-    ['one that a DaemonSet does not control', owned({ kind: 'DaemonSet', controller: false }), true],
+    ['a pod on the host network', { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } }, false],
+    ['a pod of a DaemonSet', owned({ kind: 'DaemonSet', controller: true }), false],
+    ['a pod of a ReplicaSet', owned({ kind: 'ReplicaSet', controller: true }), true],
+    ['a pod that a DaemonSet does not control', owned({ kind: 'DaemonSet', controller: false }), true],
     [
-      'one that a DaemonSet controls among other owners',
+      'a pod that a DaemonSet controls among other owners',
       owned({ kind: 'Node' }, { kind: 'DaemonSet', controller: true }, { kind: 'Node' }),
       false,
     ],
-    ['one of a namespace of the system', withUid(podOf('4'), 'a', { namespace: 'kube-system' }), false],
-    ['one without a namespace', withUid(podOf('4'), 'a', { namespace: undefined }), true],
+    ['a pod in a system namespace', withUid(podOf('4'), 'a', { namespace: 'kube-system' }), false],
+    ['a pod without a namespace', withUid(podOf('4'), 'a', { namespace: undefined }), true],
   ];
   for (const [what, pod, needs] of SCOPE_ALL) {
     it(`${what}: ${needs ? 'yes' : 'no'}`, () => assert.equal(createNeedsReader('all').read(pod).dpu, needs));
@@ -36,28 +36,28 @@ describe('whether a pod needs the DPU of its node', () => {
   const ATTACHED: readonly [string, Pod, boolean][] = [
     ['no device', podOf('4'), false],
     ['KubeVirt’s devices', podOf('4', ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun']), false],
-    ['the resource of those that opted in', podOf('4', [PLACED_RESOURCE]), false],
+    ['the resource of pods that opted in', podOf('4', [PLACED_RESOURCE]), false],
     ['a network’s marker', podOf('4', ['physnet.plumbline.dev/physnet0']), false],
     ['the marker of a preferred network', podOf('4', ['near.plumbline.dev/physnet0']), false],
-    ['memory alone', podOf('4', ['hugepages-1Gi']), false],
+    ['only memory', podOf('4', ['hugepages-1Gi']), false],
     ['a device', podOf('4', ['openshift.io/dpu_vfs']), true],
     ['a device among others', podOf('4', ['devices.kubevirt.io/kvm', 'openshift.io/dpu_vfs', PLACED_RESOURCE]), true],
     ['a device of a second container', withResources('containers', { requests: amounts('a.b/vf') }), true],
-    ['a device as a limit alone', withResources('containers', { limits: amounts('a.b/vf') }), true],
+    ['a device only as a limit', withResources('containers', { limits: amounts('a.b/vf') }), true],
     ['a device of an init container', withResources('initContainers', { requests: amounts('a.b/vf') }), true],
     ['a container without resources', withResources('containers', {}), false],
   ];
   for (const [what, pod, needs] of ATTACHED) {
-    it(`where attached pods count, ${what}: ${needs ? 'yes' : 'no'}`, () => {
+    it(`with the scope attached, ${what}: ${needs ? 'yes' : 'no'}`, () => {
       assert.equal(createNeedsReader('attached').read(pod).dpu, needs);
     });
   }
 });
 
-describe('pods alike', () => {
+describe('the needs of similar pods', () => {
   const reader = createNeedsReader('all');
 
-  it('share what they have in common, and have uids of their own', () => {
+  it('share common data, and have their own uids', () => {
     const [one, other] = ['a', 'b'].map((uid) => reader.read(withUid(podOf('4'), uid)));
     assert.deepEqual([one?.request.uid, other?.request.uid], ['a', 'b']);
     assert.equal(one?.request.containers, other?.request.containers);
@@ -65,7 +65,7 @@ describe('pods alike', () => {
     assert.deepEqual([one?.exclusive, reader.read(podOf('500m')).exclusive], [true, false]);
   });
 
-  it('differ by what they need, also of the DPU', () => {
+  it('differ by amounts and by the use of the DPU', () => {
     const host = { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } };
     assert.deepEqual(
       [reader.read(podOf('4')).dpu, reader.read(host).dpu, reader.read(podOf('4')).dpu],
@@ -74,7 +74,7 @@ describe('pods alike', () => {
     assert.notEqual(reader.read(podOf('4')).key, reader.read(podOf('6')).key);
   });
 
-  it('are remembered in 512 shapes; of more all are forgotten', () => {
+  it('are cached for 512 shapes; one more clears the cache', () => {
     const fresh = createNeedsReader('all');
     const read = (i: number) => fresh.read(podOf('2', [`physnet.plumbline.dev/n${i}`])).networks;
     const first = read(0);

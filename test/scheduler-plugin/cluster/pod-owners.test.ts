@@ -6,7 +6,7 @@ const vmi = (name: string, uid: string) => ({ apiVersion: KUBEVIRT, kind: 'Virtu
 const machine = { apiVersion: KUBEVIRT, kind: 'VirtualMachine', name: 'vm', uid: 'vm-uid' };
 const set = { apiVersion: KUBEVIRT, kind: 'VirtualMachineInstanceReplicaSet', name: 'web', uid: 'rs-uid' };
 
-describe('who makes a pod again', () => {
+describe('the owner that recreates a pod', () => {
   const owners = new PodOwners();
   owners.learn('of-vm', machine);
   owners.learn('of-set', set);
@@ -16,21 +16,21 @@ describe('who makes a pod again', () => {
     ['a controller', rs, { key: 'ns/r-uid', owner: rs }],
     ['the VM of a VMI', vmi('vm', 'of-vm'), { key: 'ns/VirtualMachineInstance/vm', owner: machine }],
     ['the replica set of a VMI', vmi('web1', 'of-set'), { key: 'ns/rs-uid', owner: set }],
-    ['a VMI that is not known', vmi('x', 'new'), { key: 'ns/VirtualMachineInstance/x', owner: vmi('x', 'new') }],
-    ['a kind of that name of another group', foreign, { key: 'ns/of-vm', owner: foreign }],
+    ['an unknown VMI', vmi('x', 'new'), { key: 'ns/VirtualMachineInstance/x', owner: vmi('x', 'new') }],
+    ['a kind with that name in another group', foreign, { key: 'ns/of-vm', owner: foreign }],
     ['another kind of KubeVirt', machine, { key: 'ns/vm-uid', owner: machine }],
   ];
   for (const [what, controller, maker] of CASES) {
     it(what, () => assert.deepEqual(owners.makerOf('ns', controller), maker));
   }
 
-  it('a VMI without a controller is not learned', () => {
+  it('is not learned for a VMI without a controller', () => {
     const before = owners.size;
     owners.learn('alone', undefined);
     assert.equal(owners.size, before);
   });
 
-  it('of 5,000 the one that was learned longest ago is forgotten first', () => {
+  it('is kept for 5,000 VMIs; the least recently learned is forgotten first', () => {
     const many = new PodOwners();
     for (let i = 0; i < 5000; i++) many.learn(`vmi-${i}`, set);
     const isKnown = (i: number) => many.makerOf('ns', vmi('x', `vmi-${i}`)).owner === set;

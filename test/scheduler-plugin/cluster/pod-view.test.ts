@@ -13,8 +13,8 @@ const viewOf = (conditions: object[], more: object = {}, spec: object = {}) => {
   );
 };
 
-describe('a pod without CPUs of its own', () => {
-  it('is kept while the scheduler finds no node for it, by that condition alone', () => {
+describe('a pod without exclusive CPUs', () => {
+  it('is kept only while its condition says that the scheduler finds no node', () => {
     assert.ok(viewOf([SCHEDULED]));
     assert.ok(viewOf([{ ...SCHEDULED, type: 'Ready' }, SCHEDULED]));
     assert.equal(viewOf([{ ...SCHEDULED, type: 'Ready' }]), undefined);
@@ -22,7 +22,7 @@ describe('a pod without CPUs of its own', () => {
     assert.equal(viewOf([]), undefined);
   });
 
-  it('has a node only where a node is named', () => {
+  it('has a node only if the name is not empty', () => {
     const { node, nominated } = viewOf([SCHEDULED], { nominatedNodeName: '' }, { nodeName: '' }) ?? assert.fail();
     assert.deepEqual([node, nominated], [undefined, undefined]);
     assert.equal(viewOf([SCHEDULED], { nominatedNodeName: 'n1' })?.nominated, 'n1');
@@ -30,13 +30,13 @@ describe('a pod without CPUs of its own', () => {
   });
 });
 
-describe('a pod with CPUs of its own', () => {
+describe('a pod with exclusive CPUs', () => {
   const view = (status: object, metadata: object = {}, spec: object = {}) => {
     const pod = withUid(podOf('4'), 'a', metadata);
     return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, ...spec }, status }), reader);
   };
 
-  it('is kept with what counts of it', () => {
+  it('is kept with the fields that the extender uses', () => {
     const controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r-uid', controller: true };
     const found = view(
       { conditions: [SCHEDULED], nominatedNodeName: 'n2' },
@@ -71,7 +71,7 @@ describe('a pod with CPUs of its own', () => {
     });
   });
 
-  it('has no time to wait since, and no condition of the scheduler, once it is on a node', () => {
+  it('has no start of waiting and no scheduler condition when it is on a node', () => {
     const on = { nodeName: 'n1' };
     const found = view(
       { phase: 'Running', conditions: [SCHEDULED] },
@@ -81,7 +81,7 @@ describe('a pod with CPUs of its own', () => {
     assert.deepEqual([found?.since, found?.dropped, found?.pending, found?.node], [undefined, false, false, 'n1']);
   });
 
-  it('was dropped by the scheduler where its condition says anything but that no node fits', () => {
+  it('counts as dropped by the scheduler if its condition has a cause other than that no node fits', () => {
     assert.equal(view({ conditions: [{ ...SCHEDULED, message: 'binding volumes: timed out' }] })?.dropped, true);
     assert.equal(view({ conditions: [{ type: 'PodScheduled', status: 'False' }] })?.dropped, true);
     assert.equal(view({ conditions: [SCHEDULED] })?.dropped, false);
@@ -90,13 +90,13 @@ describe('a pod with CPUs of its own', () => {
   });
 
   for (const reason of ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']) {
-    it(`that its kubelet refused with ${reason} is kept`, () => {
+    it(`is kept if its kubelet refused it with ${reason}`, () => {
       const found = view({ phase: 'Failed', reason });
       assert.deepEqual([found?.rejected, found?.terminal], [reason, true]);
     });
   }
 
-  it('that ended otherwise is not kept, and neither is one without a uid', () => {
+  it('is not kept if it ended in another way or has no uid', () => {
     for (const status of [
       { phase: 'Failed', reason: 'Evicted' },
       { phase: 'Failed', reason: '' },
@@ -109,7 +109,7 @@ describe('a pod with CPUs of its own', () => {
     assert.equal(view({ phase: 'Running', reason: 'SMTAlignmentError' })?.rejected, undefined);
   });
 
-  it('is not kept if an amount is in a form that is not known', () => {
+  it('is not kept if an amount has an unknown form', () => {
     const pod = podOf('four');
     assert.equal(podViewOf(observedPod.parse({ ...pod, status: {} }), reader), undefined);
     const broken = { read: () => assert.fail('a mistake of the program') };

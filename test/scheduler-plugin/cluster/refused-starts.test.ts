@@ -11,8 +11,8 @@ const refusal = (podName: string, podUID?: string, message = 'no') => ({
 });
 const pod = (name: string, uid: string, namespace = 'team') => ({ name, uid, namespace });
 
-describe('pods that a node’s agent refused to let start', () => {
-  it('are those of the newest report, by name, and by uid where the agent knows it', () => {
+describe('pods whose start the agent of a node refused', () => {
+  it('are those in the newest report, by name, and by uid if the agent knows it', () => {
     const starts = new RefusedStartsByNode();
     starts.reported('n1', [refusal('a', 'uid-a', 'first'), refusal('b')]);
     assert.equal(starts.of('n1', pod('a', 'uid-a')), 'first');
@@ -26,7 +26,7 @@ describe('pods that a node’s agent refused to let start', () => {
     assert.equal(starts.of('n1', pod('c', 'c')), undefined);
   });
 
-  it('are new where the report before did not have them, or had another pod of the name', () => {
+  it('are new if the previous report did not have them or had another pod with that name', () => {
     const starts = new RefusedStartsByNode();
     const report = (...refusals: ReturnType<typeof refusal>[]) => [...starts.reported('n1', refusals)];
     assert.deepEqual(report(refusal('a', '1'), refusal('b')), ['team/a', 'team/b']);
@@ -37,7 +37,7 @@ describe('pods that a node’s agent refused to let start', () => {
     assert.deepEqual([...starts.reported('n2', [refusal('b')])], ['team/b']);
   });
 
-  it('keep pods with the same needs away until the node’s next report', () => {
+  it('keep pods with the same needs off the node until its next report', () => {
     const starts = new RefusedStartsByNode();
     assert.deepEqual([starts.any, starts.has('n1', 'four')], [false, false]);
     starts.add('n1', 'four');
@@ -58,7 +58,7 @@ describe('pods that a node’s agent refused to let start', () => {
     assert.deepEqual([starts.any, starts.has('n1', 'four')], [false, false]);
   });
 
-  it('are handed over to be evicted when the report comes, once, and those alone', () => {
+  it('are the only pods considered for eviction when the report arrives, once each', () => {
     const { state, see, told } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     for (const [uid, nodeName] of [
       ['a', 'n1'],
@@ -86,7 +86,7 @@ describe('pods that a node’s agent refused to let start', () => {
     assert.deepEqual(report(), []);
     assert.deepEqual(report(refused('b', 'b')), ['starting b']);
     assert.equal(state.hostRefusals.any, true);
-    // A report that cannot be true says nothing of pods either.
+    // The refusals in an impossible report do not count either.
     state.reportChanged('n1', statusOf({ cores: ['0'], refusals: [refused('a', 'a')] }));
     assert.deepEqual([starting(), state.hostRefusals.any], [[], false]);
   });

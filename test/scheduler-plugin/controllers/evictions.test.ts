@@ -19,7 +19,7 @@ const viewOf = (uid: string, labels: object = {}, version = '1'): PodView => {
 };
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
 
-/** As the API server answers, by what stands behind it. */
+/** Answers of the API server, by cause. */
 const REFUSALS = {
   failure: new KubeError(500, 'InternalError', 'POST eviction: 500 InternalError: etcdserver: request timed out'),
   budget: new KubeError(
@@ -90,7 +90,7 @@ describe('evictions', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('hit the pod of that uid and no other, and say so on it', async () => {
+  it('apply only to the pod with that uid, and record an Event on it', async () => {
     const { evictions, calls, events, outcomes, pass } = evictionsOf();
     evictions.consider(viewOf('a'), why);
     await pass(1);
@@ -104,14 +104,14 @@ describe('evictions', () => {
     assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['evicted']]);
   });
 
-  it('come one a second', async () => {
+  it('run one per second', async () => {
     const { evictions, times, pass } = evictionsOf();
     for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
     await pass(10);
     assert.deepEqual(times(), [0.1, 1.1, 2.1]);
   });
 
-  it('spare a pod that has started in the meantime, and any pod while another replica is active', async () => {
+  it('skip a pod that has started in the meantime, and all pods while another replica is active', async () => {
     const { evictions, calls, state, pass } = evictionsOf();
     state.stuck = false;
     evictions.consider(viewOf('a'), why);
@@ -122,7 +122,7 @@ describe('evictions', () => {
     assert.deepEqual(calls, []);
   });
 
-  it('are an Event and no more under the policy hold, once for each pod', async () => {
+  it('only record one Event for each pod under the policy hold', async () => {
     const { evictions, calls, events, pass } = evictionsOf({ policy: 'hold' });
     evictions.consider(viewOf('a'), why);
     evictions.consider(viewOf('a'), why);
@@ -136,7 +136,7 @@ describe('evictions that fail', () => {
   afterEach(() => mock.timers.reset());
 
   for (const refusal of ['failure', 'budget'] as const) {
-    it(`${refusal}: are retried with backoff, at most a minute apart, and reported after the third`, async () => {
+    it(`${refusal}: are retried with a backoff of at most one minute, and reported after the third failure`, async () => {
       const { evictions, times, events, messages, pass } = evictionsOf({ evictions: [refusal] });
       evictions.consider(viewOf('a', LAUNCHER), why);
       await pass(300);
@@ -149,7 +149,7 @@ describe('evictions that fail', () => {
     });
   }
 
-  it('succeed in the end, with one Event', async () => {
+  it('succeed on a retry, with one Event', async () => {
     const { evictions, times, events, outcomes, pass } = evictionsOf({ evictions: ['failure', 'ok'] });
     evictions.consider(viewOf('a'), why);
     await pass(90);
@@ -157,7 +157,7 @@ describe('evictions that fail', () => {
     assert.deepEqual([events, outcomes], [['EvictedBeforeStart a'], ['failed', 'evicted']]);
   });
 
-  it('are not hurried by changes of the pod', async () => {
+  it('are not retried sooner when the pod changes', async () => {
     const { evictions, times, pass } = evictionsOf({ evictions: ['failure'] });
     for (let tenths = 0; tenths < 100; tenths++) {
       evictions.consider(viewOf('a'), why);
@@ -171,7 +171,7 @@ describe('evictions that fail', () => {
     ['another replica is active', { active: false }],
   ];
   for (const [what, change] of endings) {
-    it(`are not tried again once ${what}`, async () => {
+    it(`are not retried if ${what}`, async () => {
       const { evictions, times, state, pass } = evictionsOf({ evictions: ['failure'] });
       evictions.consider(viewOf('a'), why);
       await pass(0.5);
@@ -181,14 +181,14 @@ describe('evictions that fail', () => {
     });
   }
 
-  it('are over when the pod is gone', async () => {
+  it('are not retried if the pod no longer exists', async () => {
     const { evictions, times, events, pass } = evictionsOf({ evictions: ['gone'] });
     evictions.consider(viewOf('a'), why);
     await pass(90);
     assert.deepEqual([times().length, events], [1, []]);
   });
 
-  it('do not keep other pods waiting', async () => {
+  it('do not delay other pods', async () => {
     const { evictions, calls, pass } = evictionsOf({ evictions: ['failure', 'ok'] });
     evictions.consider(viewOf('a'), why);
     evictions.consider(viewOf('b'), why);
@@ -204,7 +204,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('are deleted as they were when they were looked at', async () => {
+  it('are deleted only if their uid and resourceVersion are unchanged', async () => {
     const { evictions, calls, events, messages, outcomes, state, pass } = evictionsOf({ evictions: ['kubeVirt'] });
     state.version = '7';
     evictions.consider(viewOf('a', LAUNCHER), why);
@@ -222,7 +222,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
     assert.match(messages?.[0] ?? '', /deleted: KubeVirt denies its eviction/);
   });
 
-  it('are looked at again where they have changed since', async () => {
+  it('are checked again if they have changed since', async () => {
     const { evictions, calls, outcomes, events, state, pass } = evictionsOf({
       evictions: ['kubeVirt'],
       deletions: ['changed', 'ok'],
@@ -236,7 +236,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
     assert.deepEqual(events, ['EvictedBeforeStart a']);
   });
 
-  it('have an Event where they may not be deleted either', async () => {
+  it('get an Event if deletion is refused, too', async () => {
     const { evictions, events, messages, outcomes, pass } = evictionsOf({
       evictions: ['kubeVirt'],
       deletions: ['forbidden'],
@@ -247,7 +247,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
     assert.match(messages?.[0] ?? '', /cannot delete resource "pods"/);
   });
 
-  it('never delete pods other than launchers', async () => {
+  it('are the only pods that are deleted', async () => {
     const { evictions, calls, pass } = evictionsOf({ evictions: ['kubeVirt'] });
     evictions.consider(viewOf('a'), why);
     await pass(10);

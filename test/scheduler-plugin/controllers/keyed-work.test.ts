@@ -21,7 +21,7 @@ describe('work by key', () => {
     return { work, begun, end };
   };
 
-  it('is done for so many keys at a time, and once more for what came up meanwhile', async () => {
+  it('runs for a limited number of keys at a time, and once more for a key that was added meanwhile', async () => {
     const { work, begun, end } = setUp(2);
     for (const key of ['a', 'b', 'c', 'a', 'a']) work.take(key);
     assert.deepEqual(begun, ['a', 'b']);
@@ -34,7 +34,7 @@ describe('work by key', () => {
     assert.deepEqual(begun.length, 4, 'nothing is left');
   });
 
-  it('that waits is begun once, after the wait that was asked for last', () => {
+  it('starts once for a delayed key, after the delay that was requested last', () => {
     const { work, begun } = setUp(2);
     work.takeLater('a', 100);
     work.takeLater('a', 300);
@@ -46,7 +46,7 @@ describe('work by key', () => {
     assert.deepEqual(begun, ['a']);
   });
 
-  it('stops: what waits or is queued is not begun', async () => {
+  it('does not start delayed or queued keys after a stop', async () => {
     const { work, begun, end } = setUp(1);
     work.take('a');
     work.take('b');

@@ -10,7 +10,7 @@ const on = (uid: string, cpu: string) => {
   return { pod, bound: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } };
 };
 
-/** Two pods are promised n1 and bound to it: `a` of two CPUs next to `b`, which needs all eight of NUMA node 1. */
+/** Two pods with reservations are bound to n1: `a` with two CPUs, and `b`, which needs all eight of NUMA node 1. */
 function inFlight(topology: object = SINGLE) {
   const under = extenderOf({ nodes: { n1: statusOf(topology) } });
   const [a, b] = [on('a', '2'), on('b', '8')];
@@ -34,8 +34,8 @@ function inFlight(topology: object = SINGLE) {
   return { ...under, considered, takeCell0 };
 }
 
-describe('places that were lost', () => {
-  it('are found when the report comes, and their pods are handed over to be evicted', () => {
+describe('lost places', () => {
+  it('are found when the report arrives, and their pods are considered for eviction', () => {
     const { see, told, takeCell0, considered } = inFlight();
     see(on('x', '6').bound);
     told.length = 0;
@@ -48,7 +48,7 @@ describe('places that were lost', () => {
     assert.deepEqual(considered(), ['b PlaceLost']);
   });
 
-  it('are empty once the report shows the pod', () => {
+  it('are empty when the report shows the pod', () => {
     const { see, state, takeCell0, considered } = inFlight();
     see(on('x', '6').bound);
     takeCell0();
@@ -68,8 +68,8 @@ describe('places that were lost', () => {
     assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
   });
 
-  it('a node that aligns takes no pod by a place that moves once the kubelet lets go of an ended pod', () => {
-    // By the report `a` goes to NUMA node 1, and NUMA node 0 has two CPUs left. Once the ended pod is gone, `a` gets the
+  it('are avoided: a node with alignment refuses a pod whose place depends on the CPUs of an ended pod', () => {
+    // With this report, `a` gets NUMA node 1, and NUMA node 0 has two CPUs left. Without the ended pod, `a` gets the
     // six CPUs of NUMA node 0, where the network of `c` is.
     const nextTo = (uid: string) => withUid(podOf('2', ['physnet.plumbline.dev/physnet0']), uid);
     const answer = (assignments: ReturnType<typeof owned>[]) => {
@@ -82,7 +82,7 @@ describe('places that were lost', () => {
     assert.deepEqual(answer([owned('alive', '1-2,9-10')]), ['n1']);
   });
 
-  it('are looked for again once a reservation or a report changes, and not in between', () => {
+  it('are computed again only when a reservation or a report changes', () => {
     const { see, state, takeCell0, gone } = inFlight();
     see(on('x', '6').bound);
     takeCell0();
@@ -90,10 +90,10 @@ describe('places that were lost', () => {
     assert.deepEqual([...found], ['b']);
     assert.equal(state.lostPlaces.on('n1'), found);
     gone(on('a', '2').pod);
-    assert.deepEqual([...state.lostPlaces.on('n1')], [], 'b has its NUMA node for itself');
+    assert.deepEqual([...state.lostPlaces.on('n1')], [], 'b has its NUMA node to itself');
   });
 
-  it('are empty while the report does not count, and on nodes that are not known', () => {
+  it('are empty while the report is stale or missing, and on unknown nodes', () => {
     const { see, state, takeCell0 } = inFlight();
     see(on('x', '6').bound);
     takeCell0();
@@ -106,7 +106,7 @@ describe('places that were lost', () => {
     assert.deepEqual([...state.lostPlaces.on('n1')], []);
   });
 
-  it('say which pods a report shows that are not bound to its node any more', () => {
+  it('include a list of the pods in a report that are no longer bound to its node', () => {
     const assignments = [
       owned('ended', '1,9'),
       owned('alive', '2,10'),
@@ -122,7 +122,7 @@ describe('places that were lost', () => {
     assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.names.find('n2'))], []);
   });
 
-  it('of pods that wait, or were found on the node, nothing is lost', () => {
+  it('do not include pods that wait or that were found on the node', () => {
     const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
     assert.deepEqual(under.filter(on('tentative', '8').pod).NodeNames, ['n1']);
     under.see(on('found', '8').bound);
@@ -131,7 +131,7 @@ describe('places that were lost', () => {
     assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
   });
 
-  it('are found of a single pod in flight', () => {
+  it('are found for a single pod in flight', () => {
     const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
     assert.deepEqual(under.filter(on('b', '8').pod).NodeNames, ['n1']);
     under.see(on('b', '8').bound);

@@ -19,7 +19,7 @@ function vm(
   return { maskRequest: { mask: parseMask(mask), fixMismatch: fix }, fault: undefined, selection };
 }
 
-/** A node of 16 CPUs, one of four, and one that does not report. */
+/** A node with 16 CPUs, one with four, and one that does not report. */
 function surveyOf(vms: readonly MaskedVm[], { settled = true, stale = false } = {}) {
   const { state } = extenderOf({
     nodes: { large: statusOf(), small: four, silent: undefined },
@@ -44,19 +44,19 @@ function surveyOf(vms: readonly MaskedVm[], { settled = true, stale = false } = 
   return { survey, state, seen };
 }
 
-describe('the count of masks that no node could keep', () => {
+describe('the count of masks that fit no node', () => {
   const bySize = (size: string): SelectingSpec => ({ nodeSelector: { size } });
   const counts: [string, MaskedVm[], MaskCounts][] = [
     ['no VM', [], { vms: 0, withoutNode: 0 }],
-    ['one that fits somewhere', [vm('9:10')], { vms: 1, withoutNode: 0 }],
-    ['one whose CPU no node has', [vm('9:40')], { vms: 1, withoutNode: 1 }],
-    ['the same twice', [vm('40'), vm('40')], { vms: 2, withoutNode: 2 }],
-    ['one whose CPUs are reserved wherever they are', [vm('0')], { vms: 1, withoutNode: 1 }],
-    ['one that takes all instead', [vm('40', { fix: true }), vm('40')], { vms: 2, withoutNode: 1 }],
-    ['one that may go to the small node only', [vm('9', { selection: bySize('s') })], { vms: 1, withoutNode: 1 }],
-    ['the same mask where it may go to the other', [vm('9', { selection: bySize('l') })], { vms: 1, withoutNode: 0 }],
+    ['a mask that fits a node', [vm('9:10')], { vms: 1, withoutNode: 0 }],
+    ['a mask with a CPU that no node has', [vm('9:40')], { vms: 1, withoutNode: 1 }],
+    ['the same mask twice', [vm('40'), vm('40')], { vms: 2, withoutNode: 2 }],
+    ['a mask with CPUs that are reserved on each node', [vm('0')], { vms: 1, withoutNode: 1 }],
+    ['a mask that may fall back to all CPUs', [vm('40', { fix: true }), vm('40')], { vms: 2, withoutNode: 1 }],
+    ['a mask of a VM that selects the small node', [vm('9', { selection: bySize('s') })], { vms: 1, withoutNode: 1 }],
+    ['the same mask for the large node', [vm('9', { selection: bySize('l') })], { vms: 1, withoutNode: 0 }],
     [
-      'one that cannot be read',
+      'an unreadable mask, and one that fits',
       [{ maskRequest: undefined, fault: 'CPU mask "1:" …', selection: {} }, vm('1')],
       { vms: 2, withoutNode: 1 },
     ],
@@ -67,7 +67,7 @@ describe('the count of masks that no node could keep', () => {
     });
   }
 
-  it('follows the reports, and leaves out nodes whose agent has fallen silent', async () => {
+  it('follows the reports, and excludes nodes with a silent agent', async () => {
     const { survey, state } = surveyOf([vm('9')]);
     assert.equal((await survey.count())?.withoutNode, 0);
     state.reportChanged('large', { ...statusOf(), assignments: [{ podUID: 'p', container: 'c', cpus: '9' }] });
@@ -75,7 +75,7 @@ describe('the count of masks that no node could keep', () => {
     assert.equal((await surveyOf([vm('9')], { stale: true }).survey.count())?.withoutNode, 1);
   });
 
-  it('asks for the nodes’ labels only where a VM selects nodes, and says nothing until they are there', async () => {
+  it('requests the node labels only if a VM selects nodes, and is undefined until they arrive', async () => {
     const plain = surveyOf([vm('9')], { settled: false });
     assert.equal((await plain.survey.count())?.withoutNode, 0);
     assert.equal(plain.seen.needed, false);
@@ -95,7 +95,7 @@ describe('the count of masks that no node could keep', () => {
   });
 });
 
-describe('when masks are counted', () => {
+describe('the interval between counts of masks', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => {
     mock.timers.reset();
@@ -105,7 +105,7 @@ describe('when masks are counted', () => {
     for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
   };
 
-  it('every five seconds, and after a long count twenty times as long as it took', async () => {
+  it('is five seconds, or twenty times the duration of a long count', async () => {
     const clock = { now: 0, step: 0 };
     mock.method(performance, 'now', () => {
       clock.now += clock.step;
@@ -119,7 +119,7 @@ describe('when masks are counted', () => {
     mock.timers.tick(4999);
     await flush();
     assert.equal(seen.counted.length, 1);
-    // Between the beginning and the end of the next count half a second passes.
+    // The next count takes half a second.
     clock.step = 500;
     mock.timers.tick(1);
     await flush();

@@ -21,7 +21,7 @@ const REFUSED = new KubeError(403, 'Forbidden', 'no');
 const GONE = new KubeError(404, 'NotFound', 'gone');
 const RIGHT = { threadsPerCore: '2', fullPcpus: 'true' };
 
-describe('what the extender writes on nodes', () => {
+describe('the node writer of the extender', () => {
   let writer: NodeWriter;
   const stage = ({
     facts = {},
@@ -63,7 +63,7 @@ describe('what the extender writes on nodes', () => {
     mock.timers.reset();
   });
 
-  /** Lets so many nodes have their turns. */
+  /** Lets the writer handle that many nodes. */
   const turns = async (count = 3) => {
     for (let i = 0; i < count; i++) {
       mock.timers.tick(20);
@@ -78,7 +78,7 @@ describe('what the extender writes on nodes', () => {
   };
   const conditionOf = (patches: readonly Patch[]) => patches[0]?.body.status?.conditions[0];
 
-  it('labels say how many threads a core has, and whether the kubelet gives whole cores only', async () => {
+  it('writes labels for the threads per core and for full-pcpus-only', async () => {
     const facts = { threadsPerCore: undefined, fullPcpus: undefined };
     assert.deepEqual(await written({ facts }), [
       {
@@ -89,12 +89,12 @@ describe('what the extender writes on nodes', () => {
         },
       },
     ]);
-    assert.deepEqual(await written({}), [], 'labels that are right are not written again');
+    assert.deepEqual(await written({}), [], 'correct labels are not written again');
     assert.equal((await written({ facts: { fullPcpus: 'false' } })).length, 1);
     assert.equal((await written({ facts: { threadsPerCore: '1' } })).length, 1);
   });
 
-  it('a node that does not report gets no labels', async () => {
+  it('does not label a node without a report', async () => {
     const { patches } = stage({ facts: { threadsPerCore: undefined } });
     writer.look('n2');
     writer.look('n1');
@@ -112,7 +112,7 @@ describe('what the extender writes on nodes', () => {
     [{ ready: true, state: 'unknown', age: undefined }, 'Unknown', 'LeaseUnknown', /its lease was never renewed/],
   ];
   for (const [verdict, status, reason, message] of CASES) {
-    it(`the condition DPUReady of a DPU that is ${verdict.state} is ${status}`, async () => {
+    it(`sets the condition DPUReady of a DPU that is ${verdict.state} to ${status}`, async () => {
       const patches = await written({ facts: { dpuHost: true }, verdict });
       const [{ path, type } = { path: '', type: '' }] = patches;
       assert.deepEqual([path, type], ['/api/v1/nodes/n1/status', 'application/apply-patch+yaml']);
@@ -124,16 +124,16 @@ describe('what the extender writes on nodes', () => {
       assert.match(condition?.['message'] ?? '', message);
       assert.match(condition?.['lastTransitionTime'] ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
       const same = { facts: { dpuHost: true, dpuReady: status }, verdict };
-      assert.deepEqual(await written(same), [], 'a status that stands is not written again');
+      assert.deepEqual(await written(same), [], 'an unchanged status is not written again');
     });
   }
 
-  it('a replica that has seen no renewal yet leaves the condition that the last one wrote', async () => {
+  it('keeps the condition of the previous replica until it has seen a renewal', async () => {
     const verdict = { ready: false, state: 'unproven', age: undefined } as const;
     assert.deepEqual(await written({ facts: { dpuHost: true, dpuReady: 'True' }, verdict }), []);
   });
 
-  it('the condition goes when the node is no DPU host any more, or its health check is off', async () => {
+  it('removes the condition when the node is no longer a DPU host, or when its health check is off', async () => {
     const removal = { conditions: [{ type: 'plumbline.dev/DPUReady', $patch: 'delete' }] };
     for (const options of [
       { facts: { dpuReady: 'True' } },
@@ -148,18 +148,18 @@ describe('what the extender writes on nodes', () => {
     assert.deepEqual(await written({ facts: { dpuHost: true }, released: true }), []);
   });
 
-  it('a replica that is not active writes nothing', async () => {
+  it('writes nothing while the replica is not active', async () => {
     assert.deepEqual(await written({ facts: { threadsPerCore: undefined }, active: false }), []);
   });
 
-  it('all nodes are looked at by a replica that becomes active', async () => {
+  it('checks all nodes when the replica becomes active', async () => {
     const { patches } = stage({ facts: { dpuHost: true } });
     writer.lookAtAll();
     await turns();
     assert.deepEqual(patches.map(({ path }) => path).sort(), ['/api/v1/nodes/n1/status', '/api/v1/nodes/n2/status']);
   });
 
-  it('reports a write that fails, but not for a node that is gone', async () => {
+  it('reports a failed write, but not for a deleted node', async () => {
     const failed = stage({ facts: { dpuHost: true }, refuse: (call) => (call === 1 ? REFUSED : undefined) });
     writer.lookAtAll();
     await turns();
@@ -175,7 +175,7 @@ describe('what the extender writes on nodes', () => {
     assert.deepEqual([gone.patches.length, gone.logger.lines], [2, []]);
   });
 
-  it('the recheck annotation is changed; a node that is gone counts as done, a refusal does not', async () => {
+  it('changes the recheck annotation; a deleted node counts as done, a refused write does not', async () => {
     const outcomes = [];
     for (const error of [undefined, GONE, REFUSED]) {
       const { patches } = stage({ refuse: () => error });

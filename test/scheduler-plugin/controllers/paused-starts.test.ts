@@ -16,7 +16,7 @@ interface Replica {
   active: boolean;
 }
 
-/** A VMI in the API server, with KubeVirt behind it, and replicas of the extender that look at it. */
+/** A VMI in the API server, with KubeVirt behind it, and replicas of the extender that watch it. */
 class World {
   vmi: MaskedInstance = {
     namespace: 'default',
@@ -32,10 +32,10 @@ class World {
     ofMachine: true,
   };
   unpauses = 0;
-  /** What the next calls fail with. */
+  /** The errors of the next calls. */
   readonly unpauseFailures: Error[] = [];
   readonly recordFailures: Error[] = [];
-  /** KubeVirt takes a while to say that a VM runs again. */
+  /** KubeVirt reports late that a VM runs again. */
   lags = false;
   readonly events: string[] = [];
   readonly clock = { now: 100 };
@@ -96,18 +96,18 @@ class World {
 const conflict = () => new KubeError(409, 'Conflict', 'the object has been modified');
 const away = () => new KubeError(503, 'ServiceUnavailable', 'no endpoints available');
 
-/** Until nothing happens any more by itself. */
+/** Waits until no work is pending. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await setImmediate();
 }
 
-describe('starts that wait to be pinned', () => {
+describe('paused starts that wait for pinning', () => {
   let world: World;
   beforeEach(() => {
     world = new World();
   });
 
-  it('are ended once, when the agent has pinned, and are over then', async () => {
+  it('are resumed exactly once, when the agent reports the pinning', async () => {
     const { starts } = world.start();
     await settle();
     assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'paused', since: T1 }, 0]);
@@ -122,7 +122,7 @@ describe('starts that wait to be pinned', () => {
     assert.equal(world.unpauses, 1);
   });
 
-  it('are ended where the report came before the VM was seen to run', async () => {
+  it('are resumed if the report arrives before the VM runs', async () => {
     world.vmi = { ...world.vmi, phase: 'Scheduled', paused: undefined };
     world.start();
     world.report('pinned');
@@ -133,7 +133,7 @@ describe('starts that wait to be pinned', () => {
     assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
   });
 
-  it('stay where pinning is refused, with an Event that says why, and end if it holds later', async () => {
+  it('stay paused while pinning is refused, with an Event that gives the reason, and are resumed if it succeeds later', async () => {
     world.start();
     await settle();
     world.report('refused', { message: 'no CPU is left' });
@@ -149,7 +149,7 @@ describe('starts that wait to be pinned', () => {
     assert.equal(world.unpauses, 1);
   });
 
-  it('are reported if the agent says nothing', async () => {
+  it('are reported if the agent does not report', async () => {
     world.start();
     await settle();
     world.clock.now += 1;
@@ -159,7 +159,7 @@ describe('starts that wait to be pinned', () => {
     assert.equal(world.unpauses, 0);
   });
 
-  it('leave a pause alone that the user made, whenever', async () => {
+  it('never end a pause that a user set', async () => {
     world.start();
     await settle();
     world.change({ paused: undefined });
@@ -171,7 +171,7 @@ describe('starts that wait to be pinned', () => {
     assert.equal(world.unpauses, 0);
   });
 
-  it('leave a VM without a record alone', async () => {
+  it('do not include a VM without a record', async () => {
     world.vmi = { ...world.vmi, record: undefined };
     world.start();
     world.report('pinned');
@@ -179,7 +179,7 @@ describe('starts that wait to be pinned', () => {
     assert.deepEqual([world.vmi.record, world.unpauses], [undefined, 0]);
   });
 
-  it('go by the node on which the VM runs, and by no other node’s word', async () => {
+  it('use only the report of the node on which the VM runs', async () => {
     world.vmi = { ...world.vmi, pods: { 'pod-1': 'n1', target: 'n2' } };
     world.start();
     await settle();
@@ -192,14 +192,14 @@ describe('starts that wait to be pinned', () => {
     assert.equal(world.unpauses, 0);
     world.change({ node: 'n2' });
     await settle();
-    assert.equal(world.unpauses, 0, 'of n2 the last word was of a pod that is not there');
+    assert.equal(world.unpauses, 0, 'the last report of n2 names a pod that does not run there');
     world.report('pinned', { node: 'n2', podUID: 'target' });
     await settle();
     assert.equal(world.unpauses, 1);
   });
 
-  describe('when the extender changes hands', () => {
-    it('standbys do nothing, and continue from the record once they are active', async () => {
+  describe('when another replica of the extender takes over', () => {
+    it('a standby does nothing, and continues from the record when it becomes active', async () => {
       const first = world.start();
       const second = world.start(false);
       await settle();
@@ -213,7 +213,7 @@ describe('starts that wait to be pinned', () => {
       assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
     });
 
-    it('after the unpause and before it was written down: no second unpause', async () => {
+    it('no second unpause follows a takeover between the unpause and its record', async () => {
       const first = world.start();
       await settle();
       world.lags = true;
@@ -229,7 +229,7 @@ describe('starts that wait to be pinned', () => {
       assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
     });
 
-    it('and the user has paused in the meantime: the user’s pause stays', async () => {
+    it('a pause that the user set in the meantime stays', async () => {
       const first = world.start();
       await settle();
       world.lags = true;
@@ -246,7 +246,7 @@ describe('starts that wait to be pinned', () => {
     });
   });
 
-  it('are unpaused once although KubeVirt takes a while to say so, and writing it down failed', async function () {
+  it('are unpaused once, even if KubeVirt reports it late and writing the record fails', async function () {
     this.timeout(300_000);
     world.lags = true;
     world.start();
@@ -260,7 +260,7 @@ describe('starts that wait to be pinned', () => {
     assert.doesNotMatch(world.events.join(), /ResumeFailed/);
   });
 
-  it('are retried and reported if KubeVirt cannot be reached', async function () {
+  it('are retried and reported while KubeVirt is unreachable', async function () {
     this.timeout(300_000);
     world.start();
     await settle();
@@ -280,7 +280,7 @@ describe('starts that wait to be pinned', () => {
     assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
   });
 
-  it('of a VM in another’s place start again', async () => {
+  it('begin again for a VM that replaces another with the same name', async () => {
     world.start();
     await settle();
     world.report('pinned');

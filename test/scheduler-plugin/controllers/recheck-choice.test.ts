@@ -19,7 +19,7 @@ function choiceOf(fits: (cpus: string, node: string) => boolean = () => true) {
     },
     now: () => clock.now,
   });
-  /** What is chosen next, as text. */
+  /** The next choice, as text. */
   const next = () => {
     const { chosen, askAt, unfinished } = choice.next();
     const pods = chosen?.pods.map(({ uid }) => uid).join('+');
@@ -34,8 +34,8 @@ function choiceOf(fits: (cpus: string, node: string) => boolean = () => true) {
   return { choice, clock, asked, next, touchNext };
 }
 
-describe('which node to touch next', () => {
-  it('none where nothing improved, and none where no pod waits', () => {
+describe('the choice of the node to touch next', () => {
+  it('is empty if no node improved or no pod waits', () => {
     const { choice, next, asked } = choiceOf();
     assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 0]);
     choice.improved('n1');
@@ -44,7 +44,7 @@ describe('which node to touch next', () => {
     assert.deepEqual([next(), choice.waiting, asked], [[undefined, NEVER, false], 1, []]);
   });
 
-  it('one that improved, for all pods that it would take; it is not chosen again', () => {
+  it('is a node that improved, once, for all pods that it can take', () => {
     const { choice, next } = choiceOf((_, node) => node !== 'n2');
     choice.waits('a', four);
     choice.waits('b', four);
@@ -55,7 +55,7 @@ describe('which node to touch next', () => {
     assert.deepEqual([next(), choice.pending], [[undefined, NEVER, false], false]);
   });
 
-  it('pods alike are asked about once, and pods that differ in the DPU alone are not alike', () => {
+  it('predicts once for pods with equal needs; the use of a DPU is one of these needs', () => {
     const { choice, asked } = choiceOf();
     const host = reader.read({ ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } });
     choice.waits('a', four);
@@ -69,7 +69,7 @@ describe('which node to touch next', () => {
     assert.equal(asked.length, 3);
   });
 
-  it('at most 200 kinds of pods are asked about for one node', () => {
+  it('predicts for at most 200 kinds of pods on one node', () => {
     const { choice, asked } = choiceOf();
     for (let i = 0; i < 201; i++) choice.waits(`p${i}`, { ...four, key: `${i}` });
     choice.improved('n1');
@@ -77,7 +77,7 @@ describe('which node to touch next', () => {
     assert.equal(asked.length, 200);
   });
 
-  it('24 predictions in one go, and then the rest', () => {
+  it('makes 24 predictions in one pass, and the rest in the next', () => {
     const { choice, next, asked } = choiceOf(() => false);
     choice.waits('a', four);
     for (let i = 0; i < 30; i++) choice.improved(`n${i}`);
@@ -92,7 +92,7 @@ describe('which node to touch next', () => {
     assert.deepEqual([next(), asked.length], [[undefined, NEVER, false], 30]);
   });
 
-  it('20,000 pairs of pods and nodes in one go', () => {
+  it('covers at most 20,000 pairs of pods and nodes in one pass', () => {
     const { choice, next, asked } = choiceOf(() => false);
     for (let i = 0; i < 5000; i++) choice.waits(`p${i}`, four);
     for (let i = 0; i < 3; i++) choice.improved(`n${i}`);
@@ -102,7 +102,7 @@ describe('which node to touch next', () => {
     assert.deepEqual(asked, ['n0', 'n1', 'n2']);
   });
 
-  it('each touch for the same pod and node waits twice as long as the one before, up to 256 s, and then for ever', () => {
+  it('doubles the wait after each touch for the same pod and node, up to 256 s, and then ends the touches', () => {
     const { choice, clock, next, touchNext } = choiceOf();
     choice.waits('a', four);
     choice.improved('n1');
@@ -121,7 +121,7 @@ describe('which node to touch next', () => {
     assert.deepEqual([next(), choice.pending], [[undefined, NEVER, false], false]);
   });
 
-  it('of two nodes that are put off the one that is due first is asked about first', () => {
+  it('predicts first for the delayed node that is due first', () => {
     const { choice, clock, next, touchNext } = choiceOf();
     choice.waits('a', four);
     choice.improved('n1');
@@ -136,7 +136,7 @@ describe('which node to touch next', () => {
     assert.deepEqual(next(), [undefined, 1, false]);
   });
 
-  it('a node is put off for the pod whose touch is due first', () => {
+  it('delays a node until the first touch for one of its pods is due', () => {
     const { choice, clock, next, touchNext } = choiceOf();
     choice.waits('a', four);
     choice.improved('n1');
@@ -155,7 +155,7 @@ describe('which node to touch next', () => {
     assert.deepEqual(next(), [undefined, 1, false], 'b waits for a second, a for two');
   });
 
-  it('a node that was never offered: as often as a round takes tries, then with backoff', () => {
+  it('touches a node that was never offered once for each try of a round, then with backoff', () => {
     const { choice, clock, next, touchNext } = choiceOf();
     const offer = () => choice.neverOffered('a', four, 'far', 3);
     for (let round = 0; round < 3; round++) {
@@ -172,13 +172,13 @@ describe('which node to touch next', () => {
     }
   });
 
-  it('a node that was never offered and would not take the pod by now is dropped', () => {
+  it('drops a node that was never offered and that can no longer take the pod', () => {
     const { choice, next } = choiceOf(() => false);
     choice.neverOffered('a', four, 'far', 3);
     assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 1]);
   });
 
-  it('the sooner of what was never offered and what improved', () => {
+  it('takes the earlier touch if a node was never offered and has improved', () => {
     const { choice, clock, next, touchNext } = choiceOf();
     choice.neverOffered('a', four, 'far', 0);
     touchNext();
@@ -191,7 +191,7 @@ describe('which node to touch next', () => {
     assert.deepEqual(next(), ['n1 for a', NEVER, false]);
   });
 
-  it('nothing that was kept of nodes once they are forgotten, or no pod waits any more', () => {
+  it('is empty when the nodes are forgotten or no pod waits any more', () => {
     const { choice, next, touchNext } = choiceOf();
     const fill = () => {
       choice.waits('a', four);
@@ -207,13 +207,13 @@ describe('which node to touch next', () => {
     assert.deepEqual([choice.pending, next(), choice.waiting], [false, [undefined, NEVER, false], 2]);
     choice.neverOffered('b', four, 'far', 1);
     choice.settled('b');
-    assert.equal(choice.pending, false, 'what was never offered to b');
+    assert.equal(choice.pending, false, 'the node that was never offered to b');
     choice.improved('n3');
     choice.settled('a');
     assert.deepEqual([choice.pending, choice.waiting], [false, 0]);
   });
 
-  it('a pod of another replica’s waits until one touch, unless it was asked about', () => {
+  it('keeps a pod of the previous replica until one touch, or longer if the scheduler asks about it', () => {
     const { choice, touchNext } = choiceOf();
     choice.mayWait('a', four);
     choice.waits('b', four);
@@ -226,7 +226,7 @@ describe('which node to touch next', () => {
     const { chosen } = choice.next();
     choice.waits('c', four);
     choice.touched(chosen!);
-    assert.equal(choice.waiting, 2, 'it was asked about meanwhile');
+    assert.equal(choice.waiting, 2, 'the scheduler asked about it meanwhile');
     choice.mayWait('d', four);
     choice.improved('n3');
     const late = choice.next().chosen;
@@ -236,7 +236,7 @@ describe('which node to touch next', () => {
   });
 });
 
-describe('pods that wait', () => {
+describe('waiting pods', () => {
   const setUp = () => {
     const clock = { now: 0 };
     const removed: string[] = [];
@@ -268,7 +268,7 @@ describe('pods that wait', () => {
     );
   });
 
-  it('keep their touches when they are heard of again', () => {
+  it('keep their touches when they are added again', () => {
     const { pods } = setUp();
     pods.add('a', four, false);
     pods.get('a')?.touched.set('n1', { times: 2, last: 0 });
@@ -277,7 +277,7 @@ describe('pods that wait', () => {
     assert.equal(pods.get('a')?.needs.key, needsOf('6').key);
   });
 
-  it('are 5,000 at most: the one that was heard of longest ago goes', () => {
+  it('are limited to 5,000: the least recently added pod is removed', () => {
     const { pods, removed } = setUp();
     for (let i = 0; i < 5000; i++) pods.add(`p${i}`, four, true);
     pods.add('p0', four, true);

@@ -7,9 +7,9 @@ import { FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/waiting-p
 import { podOf } from '../extender-fixture.ts';
 
 const needs = createNeedsReader('all').read(podOf('4'));
-/** Longer than changes are gathered, seconds. */
+/** Longer than changes are collected, in seconds. */
 const SOON = 0.25;
-/** Of the clock, seconds. */
+/** The step of the clock, in seconds. */
 const STEP = 0.05;
 
 function recheckOf(fits: (node: string) => boolean = () => true) {
@@ -43,7 +43,7 @@ describe('recheck', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('touches a node that turned good for a pod that waits', async () => {
+  it('touches a node that now fits a waiting pod', async () => {
     const { recheck, touched, pass } = recheckOf((node) => node === 'good');
     recheck.waits('a', needs);
     recheck.improved('bad');
@@ -52,7 +52,7 @@ describe('recheck', () => {
     assert.deepEqual(touched, ['good']);
   });
 
-  it('touches nothing if no pod waits, if nothing improved, and while another replica is active', async () => {
+  it('touches no node if no pod waits, if no node improved, or while another replica is active', async () => {
     const { recheck, touched, state, pass } = recheckOf();
     recheck.improved('n1');
     recheck.waits('a', needs);
@@ -64,7 +64,7 @@ describe('recheck', () => {
     assert.deepEqual(touched, []);
   });
 
-  it('tries a touch again that failed, and no more once it is stopped', async () => {
+  it('retries a failed touch, and touches no node after it is stopped', async () => {
     const { recheck, times, state, pass } = recheckOf();
     state.writes = false;
     recheck.waits('a', needs);
@@ -79,7 +79,7 @@ describe('recheck', () => {
     assert.equal(times.length, 2);
   });
 
-  it('forgets pods that found a node, and what nodes they waited for', async () => {
+  it('forgets pods that found a node, and the nodes that they waited for', async () => {
     const { recheck, touched, pass } = recheckOf();
     recheck.waits('a', needs);
     recheck.improved('n1');
@@ -103,11 +103,11 @@ describe('recheck', () => {
     );
   });
 
-  it('touches one node for the same pod ever more seldom, and puts off what comes too soon', async () => {
+  it('touches one node for the same pod less and less often, and delays touches that come too soon', async () => {
     const { recheck, times, pass } = recheckOf();
     recheck.waits('a', needs);
     for (let seconds = 0; seconds < 1200; seconds += 0.5) {
-      // As the scheduler does within 300 s, whatever happens.
+      // The scheduler retries within 300 s in any case.
       if (seconds % 300 === 0) recheck.waits('a', needs);
       recheck.improved('n1');
       await pass(0.5);
@@ -119,7 +119,7 @@ describe('recheck', () => {
     );
   });
 
-  it('makes good for a change that came too soon after the last touch, once', async () => {
+  it('touches once, later, for changes that came too soon after the last touch', async () => {
     const { recheck, times, pass } = recheckOf();
     recheck.waits('a', needs);
     for (let change = 0; change < 4; change++) {
@@ -130,7 +130,7 @@ describe('recheck', () => {
     assert.deepEqual(times, [0.1, 1.1]);
   });
 
-  it('a pod that was not put off yet does not wait for one that was', async () => {
+  it('does not delay a pod because of another pod that is delayed', async () => {
     const { recheck, times, pass } = recheckOf();
     recheck.waits('a', needs);
     for (let change = 0; change < 3; change++) {
@@ -145,7 +145,7 @@ describe('recheck', () => {
 
   it('continues at once if the scheduler has not finished its round, and then with backoff', async () => {
     const { recheck, times, pass } = recheckOf();
-    // As the scheduler would: it looks again at each touch and passes the node over each time.
+    // Like the scheduler, which retries at each touch and skips the node each time.
     let seen = -1;
     for (let steps = 0; steps < 1400 / STEP; steps++) {
       if (times.length > seen) {
@@ -159,11 +159,11 @@ describe('recheck', () => {
   });
 });
 
-describe('recheck and unmanaged pods', () => {
+describe('recheck and pods that may no longer wait', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('forgets a pod that the scheduler does not ask about any more, and with it what it waited for', async () => {
+  it('forgets a pod that the scheduler no longer asks about, and the nodes that it waited for', async () => {
     const { recheck, touched, pass } = recheckOf();
     recheck.waits('a', needs);
     recheck.waits('b', needs);
@@ -178,7 +178,7 @@ describe('recheck and unmanaged pods', () => {
     assert.deepEqual(touched, []);
   });
 
-  it('touches at most one node for a pod that the replica before may have refused, until it is asked about', async () => {
+  it('touches at most one node for a pod that the previous replica may have refused, until the scheduler asks about it', async () => {
     const { recheck, touched, pass } = recheckOf();
     recheck.mayWait('a', needs);
     for (let i = 0; i < 60; i++) recheck.improved(`n${i}`);
@@ -186,7 +186,7 @@ describe('recheck and unmanaged pods', () => {
     assert.deepEqual([touched, recheck.waiting], [['n0'], 0]);
   });
 
-  it('continues for such a pod once the scheduler has asked about it', async () => {
+  it('continues for a pod of the previous replica after the scheduler has asked about it', async () => {
     const { recheck, touched, pass } = recheckOf();
     recheck.mayWait('a', needs);
     recheck.improved('n1');
@@ -200,11 +200,11 @@ describe('recheck and unmanaged pods', () => {
 
 describe('recheck after a takeover', () => {
   const reader = createNeedsReader('all');
-  /** As many kinds of pods as waiting VMs. */
+  /** Waiting VMs of up to 40 sizes. */
   const many = (pods: number) =>
     Array.from({ length: pods }, (_, i) => ({ uid: `vm-${i}`, needs: reader.read(podOf(`${2 + (i % 40) * 2}`)) }));
 
-  it('asks about a few nodes at a time for any waiting pods, and reaches all of them', () => {
+  it('predicts for a few nodes at a time, however many pods wait, and reaches all nodes', () => {
     let asked = 0;
     const seen = new Set<string>();
     const choice = createRecheckChoice({
@@ -229,7 +229,7 @@ describe('recheck after a takeover', () => {
     assert.equal(seen.size, 5000);
   });
 
-  it('remembers a bounded number of pods that wait', () => {
+  it('remembers a limited number of waiting pods', () => {
     const choice = createRecheckChoice({ wouldFit: () => false, now: () => 0 });
     for (let i = 0; i < 50_000; i++) choice.waits(`vm-${i}`, needs);
     assert.equal(choice.waiting, 5000);

@@ -24,8 +24,8 @@ function replica() {
   return { ...under, record, passed };
 }
 
-describe('promises that one replica hands on to the next', () => {
-  it('hold the room for a pod that waits for its volumes, for the seconds that are left', () => {
+describe('reservations that one replica hands over to the next', () => {
+  it('keep CPUs for a pod that waits for its volumes, for the remaining seconds', () => {
     const [first, second] = [replica(), replica()];
     assert.deepEqual(first.filter(waiting('a')).NodeNames, ['n1']);
     first.clock.now += 100;
@@ -38,7 +38,7 @@ describe('promises that one replica hands on to the next', () => {
     assert.deepEqual(second.passed('b'), ['n1']);
   });
 
-  it('end by news that came in between, and are not made to a pod that has a node', () => {
+  it('end if the pod changed in between, and are not restored for a pod that has a node', () => {
     const [first, second] = [replica(), replica()];
     first.filter(waiting('a'));
     second.record.read(first.record.write());
@@ -63,7 +63,7 @@ describe('promises that one replica hands on to the next', () => {
     [entry('a', '10', 9, names(1000, 5)), true],
     [entry('a', '10', 9, names(1001, 5)), false],
   ] as const) {
-    it(`${text.slice(0, 40)} of ${text.length} characters is ${read ? 'read' : 'no record'}`, () => {
+    it(`${text.slice(0, 40)} of ${text.length} characters is ${read ? 'read' : 'ignored'}`, () => {
       const { record, state } = replica();
       record.read(text);
       record.restore(viewOf('a'));
@@ -71,7 +71,7 @@ describe('promises that one replica hands on to the next', () => {
     });
   }
 
-  it('is for the pod of just this uid, of at most 64 characters', () => {
+  it('apply only to the pod with this uid, of at most 64 characters', () => {
     for (const [length, read] of [
       [64, 1],
       [65, 0],
@@ -86,7 +86,7 @@ describe('promises that one replica hands on to the next', () => {
   });
 
   const TEXTS = [undefined, '', '{', '[]', '[["a"]]', '[["a","1",-1,["n1"]]]', '[["a","1",9,[]]]', 'x'.repeat(300_000)];
-  it('are empty if the text cannot be read', () => {
+  it('are empty if the record cannot be read', () => {
     for (const text of TEXTS) {
       const { record, state } = replica();
       record.read(text);
@@ -95,7 +95,7 @@ describe('promises that one replica hands on to the next', () => {
     }
   });
 
-  it('last no longer than this replica’s own would, and fit into the annotation', () => {
+  it('last no longer than new reservations, and fit into the annotation', () => {
     const { record, state, clock, passed } = replica();
     record.read('[["a","10",1e9,["n1"]]]');
     record.restore(viewOf('a'));

@@ -29,8 +29,8 @@ const instance = (name: string, more: Partial<MaskedInstance> = {}): MaskedInsta
 });
 const pinned = (podUID: string) => ({ podUID, state: 'pinned', reason: '', message: '' }) as const;
 
-describe('VMIs whose start is not over', () => {
-  it('are known by their node, as they are now', () => {
+describe('VMIs that are still starting', () => {
+  it('are indexed by their current node', () => {
     const vms = createStartingVms();
     const [a, b] = [instance('a'), instance('b', { node: undefined })];
     assert.equal(vms.put('a', a), undefined);
@@ -48,7 +48,7 @@ describe('VMIs whose start is not over', () => {
   });
 
   for (const [what, after] of [
-    ['gone', undefined],
+    ['deleted', undefined],
     ['resumed', instance('a', { record: { state: 'resumed' } })],
     ['without a record', instance('a', { record: undefined })],
   ] as const) {
@@ -61,7 +61,7 @@ describe('VMIs whose start is not over', () => {
     });
   }
 
-  it('are pinned by the word of the node on which they run, about its own launcher', () => {
+  it('are pinned if the node on which they run reports it for their launcher', () => {
     const vms = createStartingVms();
     const migrating = instance('a', { pods: { target: 'n2', pod: 'n1' } });
     vms.report('n1', [pinned('pod'), pinned('target')]);
@@ -75,8 +75,8 @@ describe('VMIs whose start is not over', () => {
   });
 });
 
-describe('what is written of a start', () => {
-  it('goes to the VMI of that uid, with its version only where it must be as it was seen', async () => {
+describe('the record of a start', () => {
+  it('is written to the VMI with that uid, and with its version only if the VMI must be unchanged', async () => {
     const calls: unknown[] = [];
     const writer = createStartWriter({
       patch: async (...call: unknown[]) => void calls.push(call),
@@ -101,8 +101,8 @@ describe('what is written of a start', () => {
   });
 });
 
-describe('reports that are quarantined', () => {
-  it('are counted by every replica, and said on the Node by the active one, also once it becomes that', () => {
+describe('quarantined reports', () => {
+  it('are counted by every replica; the active one records an Event on the Node, also when it becomes active', () => {
     const faults = new Map([['n1', { code: 'contradiction', message: 'the report lies' } as const]]);
     const [events, counts]: [unknown[], number[]] = [[], []];
     let active = false;
@@ -140,7 +140,7 @@ describe('retries', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('come after 1, 2, 4 … 60 seconds, and begin again at one where the key was forgotten', () => {
+  it('run after 1, 2, 4 … 60 seconds, and begin again at 1 second after the key is forgotten', () => {
     const retries = createRetries();
     let tries = 0;
     const fail = () => retries.failed('a', () => void tries++);
@@ -160,7 +160,7 @@ describe('retries', () => {
     assert.equal(tries, 8);
   });
 
-  it('of a key that fails again while it waits come once', () => {
+  it('run once for a key that fails again while it waits', () => {
     const retries = createRetries();
     let tries = 0;
     assert.deepEqual(
@@ -171,7 +171,7 @@ describe('retries', () => {
     assert.equal(tries, 1);
   });
 
-  it('are of 5,000 keys at most, and of none once they are stopped', () => {
+  it('keep at most 5,000 keys, and none after a stop', () => {
     const retries = createRetries();
     const tried: string[] = [];
     const fail = (key: string) => retries.failed(key, () => void tried.push(key));
@@ -210,7 +210,7 @@ describe('the removal of a pod', () => {
   const conflict = new KubeError(409, 'Conflict', 'changed');
   const [forbidden, busy, failed] = [403, 429, 500].map((status) => new KubeError(status, 'no', 'no'));
 
-  it('is an eviction, or says why not', async () => {
+  it('is an eviction, or returns the reason for the failure', async () => {
     assert.deepEqual(await removal(viewOf()), [{ outcome: 'evicted' }, ['evict']]);
     assert.deepEqual(await removal(viewOf(), new KubeError(404, 'NotFound', 'x')), [{ outcome: 'gone' }, ['evict']]);
     assert.deepEqual(await removal(viewOf(), conflict), [{ outcome: 'changed' }, ['evict']]);
@@ -222,7 +222,7 @@ describe('the removal of a pod', () => {
     }
   });
 
-  it('is a deletion where KubeVirt denies the eviction of a launcher that has not started', async () => {
+  it('is a deletion if KubeVirt denies the eviction of a launcher that has not started', async () => {
     assert.deepEqual(await removal(viewOf(), denied), [{ outcome: 'deleted' }, ['evict', 'delete']]);
     assert.deepEqual(await removal(viewOf(), denied, conflict), [{ outcome: 'changed' }, ['evict', 'delete']]);
     for (const pod of [viewOf('Running'), viewOf('Pending', {})]) {
@@ -251,7 +251,7 @@ describe('pods that may wait after a takeover', () => {
     return { takeover, waiting, clock };
   };
 
-  it('are neither being deleted nor over, and their conditions come in within ten seconds', () => {
+  it('exclude deleted and ended pods, and pods whose condition arrives after ten seconds', () => {
     const { takeover, waiting, clock } = setUp();
     takeover.begin();
     clock.now += 9.9;

@@ -46,7 +46,7 @@ function stuckOf({ starting = [], refusal, lost = [], isHost = true, verdict = D
   return { stuck, whyOf, asked };
 }
 
-describe('a pod that cannot start where it is bound', () => {
+describe('a pod that cannot start on its node', () => {
   const died = 'the DPU of node n1 has died before the pod started: last renewal 62 s ago';
   const CASES: readonly [string, Scene, EvictionReason | undefined][] = [
     ['its node’s DPU is dead', {}, { reason: 'DPUNotReady', text: died }],
@@ -61,7 +61,7 @@ describe('a pod that cannot start where it is bound', () => {
     ['its place is lost', { lost: ['a'] }, { reason: 'PlaceLost', text: placeLostText('n1') }],
     ['the place of another is lost', { lost: ['b'], isHost: false }, undefined],
     [
-      'the agent has refused it, whatever else is the matter',
+      'the agent has refused it, with or without other faults',
       { refusal: 'CPUs 1-2 are elsewhere', lost: ['a'] },
       { reason: 'AllocationRefused', text: 'n1: CPUs 1-2 are elsewhere' },
     ],
@@ -70,12 +70,12 @@ describe('a pod that cannot start where it is bound', () => {
     it(`${what}: ${why?.reason ?? 'it can start'}`, () => assert.deepEqual(stuckOf(scene).whyOf(viewOf('a')), why));
   }
 
-  it('needs no DPU on the host’s own network', () => {
+  it('does not need a DPU on the host network', () => {
     const { whyOf, asked } = stuckOf({});
     assert.deepEqual([whyOf(viewOf('a', { hostNetwork: true })), asked], [undefined, []]);
   });
 
-  it('is taken as it is now, if it has not started yet', () => {
+  it('is evaluated in its current version, until it has started', () => {
     const newest = viewOf('a', { version: '7' });
     const { stuck } = stuckOf({ starting: [viewOf('b'), newest] });
     assert.deepEqual(stuck(viewOf('a')), { pod: newest, why: { reason: 'DPUNotReady', text: died } });

@@ -7,7 +7,7 @@ import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const DEAD = { ready: false, state: 'dead', age: 60 } as const;
 const STATIC_UID = '0123456789abcdef0123456789abcdef';
-/** As the kubelet makes the mirror of a static pod: the API server gives it a uid of its own. */
+/** The mirror of a static pod as the kubelet creates it: the API server gives it a different uid. */
 const mirror = (hash = STATIC_UID) =>
   withUid(podOf('4'), 'mirror-uid', {
     namespace: 'kube-system',
@@ -23,14 +23,14 @@ describe('system pods on a node with a dead DPU', () => {
     ['kube-system-2', false],
   ];
   for (const [namespace, passes] of cases) {
-    it(`${namespace}: ${passes ? 'go there, as the CNI gate lets them pass' : 'are refused'}`, () => {
+    it(`${namespace}: ${passes ? 'are accepted, because the CNI gate lets them pass' : 'are refused'}`, () => {
       const { filter } = extenderOf({ dpus: { n1: DEAD } });
       const { NodeNames } = filter(withUid(podOf('500m'), 'pod', { namespace }));
       assert.deepEqual(NodeNames, passes ? ['n1'] : []);
     });
   }
 
-  it('others are exempt where the gate has them so: by name, and by the beginning of it', () => {
+  it('other namespaces are exempt by name or prefix with --dpu-exempt, as at the gate', () => {
     const { dpuExempt } = parseSchedulerPluginConfig(['--dpu-exempt', 'critical,openshift-*']);
     const { filter } = extenderOf({ dpus: { n1: DEAD }, dpuExempt });
     const isPlaced = (namespace: string) => filter(withUid(podOf('500m'), 'pod', { namespace })).NodeNames.length === 1;
@@ -50,7 +50,7 @@ describe('system pods on a node with a dead DPU', () => {
 describe('static pods', () => {
   const shown = statusOf({ assignments: [{ podUID: STATIC_UID, container: 'compute', cpus: '1-2,9-10' }] });
 
-  it('count once: the report shows the static pod’s uid, and not its mirror’s', () => {
+  it('count once: the report shows the uid of the static pod, not of its mirror', () => {
     const { state, see, filter, gone } = extenderOf({ nodes: { n1: shown } });
     const bound = { ...mirror(), spec: { ...mirror().spec, nodeName: 'n1' } };
     see(bound, { phase: 'Running' });
@@ -58,10 +58,10 @@ describe('static pods', () => {
     // 14 CPUs less the static pod's four.
     assert.deepEqual(filter(withUid(podOf('10'), 'vm')).NodeNames, ['n1']);
     gone(bound);
-    assert.equal(state.reservations.size, 1, 'the promise to the VM');
+    assert.equal(state.reservations.size, 1, 'the reservation of the VM');
   });
 
-  it('hold room until the report shows them', () => {
+  it('have a reservation until the report shows them', () => {
     const { state, see, gone } = extenderOf({ nodes: { n1: statusOf() } });
     const bound = { ...mirror(), spec: { ...mirror().spec, nodeName: 'n1' } };
     see(bound, { phase: 'Running' });
@@ -72,7 +72,7 @@ describe('static pods', () => {
     assert.equal(state.reservations.size, 0);
   });
 
-  it('an annotation makes no pod another pod: only what the kubelet writes as a uid counts', () => {
+  it('have the annotated uid only if it has the format that the kubelet writes', () => {
     const reader = createNeedsReader('all');
     for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()]) {
       assert.equal(podViewOf(observedPod.parse(mirror(hash)), reader)?.kubeletUid, 'mirror-uid', hash);
@@ -80,7 +80,7 @@ describe('static pods', () => {
     assert.equal(podViewOf(observedPod.parse(mirror()), reader)?.kubeletUid, STATIC_UID);
   });
 
-  it('are not evicted: the kubelet would make the mirror again', () => {
+  it('are not evicted: the kubelet would create the mirror again', () => {
     const view = (pod: ReturnType<typeof mirror>) =>
       podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), createNeedsReader('all'))!;
     const hostRefusals = { of: () => 'CPUs 1-2 are elsewhere' } as never;

@@ -10,12 +10,12 @@ const reader = createNeedsReader('all');
 const unscheduled = (reason: string, message = '0/60 nodes are available: 60 node(s) had untolerated taint(s).') => ({
   conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
 });
-/** Shares CPUs, as most pods of a cluster. */
+/** A pod that shares CPUs, like most pods of a cluster. */
 const web = (uid: string, resources: readonly string[] = []): Pod => withUid(podOf('500m', resources), uid);
 const viewOf = (pod: Pod, status: object) => podViewOf(observedPod.parse({ ...pod, status }), reader);
 
-describe('pods that wait, as the API server shows them', () => {
-  it('nothing is kept of pods that no extender is asked about', () => {
+describe('waiting pods in the API server', () => {
+  it('are ignored if the scheduler does not ask an extender about them', () => {
     assert.equal(viewOf(web('web'), unscheduled('Unschedulable')), undefined, 'fits nowhere');
     assert.equal(viewOf(web('gated'), unscheduled('SchedulingGated', 'Scheduling is blocked')), undefined);
     assert.equal(viewOf(web('gated-vm', [KVM]), unscheduled('SchedulingGated')), undefined);
@@ -25,7 +25,7 @@ describe('pods that wait, as the API server shows them', () => {
   const cases: { what: string; pod: Pod; status: object; waits: boolean }[] = [
     { what: 'a launcher', pod: web('vm', [KVM]), status: unscheduled('Unschedulable'), waits: true },
     {
-      what: 'a launcher with CPUs of its own',
+      what: 'a launcher with dedicated CPUs',
       pod: podOf('4', [KVM]),
       status: unscheduled('Unschedulable'),
       waits: true,
@@ -40,7 +40,7 @@ describe('pods that wait, as the API server shows them', () => {
     { what: 'a pod that no scheduler asks about', pod: podOf('4'), status: unscheduled('Unschedulable'), waits: false },
   ];
   for (const { what, pod, status, waits } of cases) {
-    it(`${what} ${waits ? 'may have been refused by an extender' : 'is not taken to be refused by an extender'}`, () => {
+    it(`${what} ${waits ? 'may have been refused by an extender' : 'does not count as refused by an extender'}`, () => {
       assert.equal(viewOf(pod, status)?.mayBeRefused ?? false, waits);
     });
   }
@@ -60,7 +60,7 @@ describe('a takeover', () => {
     return { takeover, waiting, clock };
   };
 
-  it('takes up what the replica before may have refused, and refusals whose conditions come late', () => {
+  it('rechecks pods that the previous replica may have refused, also if their conditions arrive late', () => {
     const { takeover, waiting, clock } = setUp();
     takeover.begin();
     clock.now += 5;
@@ -68,7 +68,7 @@ describe('a takeover', () => {
     assert.deepEqual(waiting, ['before', 'late']);
   });
 
-  it('later on takes no condition for a refusal: the scheduler’s calls say what this replica refused', () => {
+  it('later ignores conditions: the scheduler’s calls show which pods this replica refused', () => {
     const { takeover, waiting, clock } = setUp();
     takeover.waiting(launcher('not-active-yet')!);
     takeover.begin();

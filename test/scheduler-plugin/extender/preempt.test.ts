@@ -8,7 +8,7 @@ const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute',
 const full = statusOf({ assignments: [owned('c', '1-2,9-10'), owned('d', '3-7,11-15')] });
 const victims = (...uids: string[]) => ({ Pods: uids.map((UID) => ({ UID })), NumPDBViolations: 0 });
 
-describe('nodes that are worth a preemption', () => {
+describe('nodes that qualify for preemption', () => {
   const setUp = (fixture: ExtenderFixture = { nodes: { n1: full } }) => {
     const under = extenderOf(fixture);
     const answer = (body: object) =>
@@ -21,7 +21,7 @@ describe('nodes that are worth a preemption', () => {
     return { ...under, answer, kept };
   };
 
-  it('are those where the pod fits once the victims are gone', () => {
+  it('are those where the pod fits after the victims are removed', () => {
     const { kept } = setUp();
     assert.deepEqual(kept(podOf('4'), { n1: victims('c') }), { n1: victims('c') });
     assert.deepEqual(kept(podOf('6'), { n1: victims('c') }), {});
@@ -29,7 +29,7 @@ describe('nodes that are worth a preemption', () => {
     assert.deepEqual(kept(podOf('4'), { n1: victims() }), {});
   });
 
-  it('are all where nothing is predicted: unknown ones, those without a report, and pods without CPUs of their own', () => {
+  it('include nodes without a prediction: unknown nodes, nodes without a report, and all nodes for a pod on shared CPUs', () => {
     const odd = statusOf({ kubeletVersion: 'v1.99.0' });
     const { kept } = setUp({ nodes: { n1: full, n2: undefined, n3: odd } });
     const nodes = { n2: victims('x'), n3: victims('x'), elsewhere: victims('x') };
@@ -37,7 +37,7 @@ describe('nodes that are worth a preemption', () => {
     assert.deepEqual(kept(podOf('500m'), { n1: victims('x') }), { n1: victims('x') });
   });
 
-  it('are judged with the pods in flight there, unless those are the victims or the pod itself', () => {
+  it('are evaluated with their pods in flight, except the victims and the pod itself', () => {
     const { kept, see } = setUp({ nodes: { n1: statusOf() } });
     const bound = withUid(podOf('12'), 'in-flight');
     see({ ...bound, spec: { ...bound.spec, nodeName: 'n1' } });
@@ -46,7 +46,7 @@ describe('nodes that are worth a preemption', () => {
     assert.deepEqual(kept(withUid(podOf('12'), 'in-flight'), { n1: victims() }), { n1: victims() });
   });
 
-  it('have victims in either form, with the disruption budgets that they violate', () => {
+  it('are returned with their victims, in either form, and the number of violated disruption budgets', () => {
     const { answer } = setUp();
     const whole = { n1: { Pods: [{ metadata: { uid: 'c' } }], NumPDBViolations: 2 }, x: {} };
     assert.deepEqual(answer({ Pod: podOf('4'), NodeNameToVictims: whole }), {
@@ -63,7 +63,7 @@ describe('nodes that are worth a preemption', () => {
     assert.deepEqual(answer({ Pod: podOf('4') }), {});
   });
 
-  it('are none of a body that is empty or malformed, and of a replica that is not active', () => {
+  it('are not returned for an empty or malformed body, or by a replica that is not active', () => {
     const { extender } = setUp();
     const ask = (text: string, to = extender) => answerPreempt(to, 'refuse', Buffer.from(text));
     assert.throws(() => ask(''), new ArgsError('the body is empty: expected ExtenderPreemptionArgs'));

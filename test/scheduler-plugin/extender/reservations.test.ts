@@ -5,7 +5,7 @@ import { preparedHost } from '../../../model/placement/needs.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
-/** A node with so many of its 14 free CPUs left. */
+/** A node with this many of its 14 CPUs free. */
 const withFree = (cpus: number): NodeTopologyStatus => {
   const cores = [1, 2, 3, 4, 5, 6, 7].slice(cpus / 2);
   const owned = cores.flatMap((core) => [core, core + 8]).join();
@@ -29,7 +29,7 @@ const unscheduled = (reason: string, message: string) => ({
 });
 
 describe('reservations', () => {
-  it('two filters in turn for the last four cores, 1,000 random rounds: only the first passes', () => {
+  it('give the last free CPUs only to the first of two filter calls, in 1,000 random rounds', () => {
     for (let round = 0; round < 1000; round++) {
       const random = randomOf(round);
       const names = Array.from({ length: 1 + random(4) }, (_, i) => `n${i}`);
@@ -45,7 +45,7 @@ describe('reservations', () => {
     }
   });
 
-  it('a pod is not in its own way when it is asked about again', () => {
+  it('do not block their own pod when the scheduler asks about it again', () => {
     const under = extenderOf({ nodes: { n1: withFree(4) } });
     assert.deepEqual(passed(under, 'a'), ['n1']);
     assert.deepEqual(passed(under, 'a'), ['n1']);
@@ -55,32 +55,32 @@ describe('reservations', () => {
   const ends: readonly { readonly name: string; readonly end: (under: ExtenderUnderTest) => void }[] = [
     { name: 'deletion', end: ({ gone }) => gone(four('a')) },
     {
-      name: 'the scheduler gave the node up',
+      name: 'the scheduler gave up the node',
       end: ({ see }) => {
         const message = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
         see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), unscheduled('SchedulerError', message));
       },
     },
     {
-      name: 'binding elsewhere',
+      name: 'binding to another node',
       end: ({ see }) => {
         const pod = withUid(podOf('4'), 'a', { resourceVersion: '11' });
         see({ ...pod, spec: { ...pod.spec, nodeName: 'elsewhere' } });
       },
     },
     {
-      name: 'time',
+      name: 'a timeout',
       end: ({ clock }) => {
         clock.now += 60;
       },
     },
     {
-      name: 'a refusal everywhere',
+      name: 'a refusal on all nodes',
       end: ({ filter }) => void filter(withUid(podOf('400'), 'a', { resourceVersion: '11' })),
     },
   ];
   for (const { name, end } of ends) {
-    it(`the room is free again after ${name}`, () => {
+    it(`end after ${name}`, () => {
       const under = extenderOf({ nodes: { n1: withFree(4) } });
       assert.deepEqual(passed(under, 'a'), ['n1']);
       under.see(four('a'));
@@ -91,10 +91,10 @@ describe('reservations', () => {
     });
   }
 
-  it('the scheduler’s late word that an earlier try found no node ends nothing: the CPUs are not promised twice', () => {
+  it('do not end when a late condition says that an earlier try found no node, so CPUs are not reserved twice', () => {
     const under = extenderOf({ nodes: { n1: withFree(4) } });
     under.see(four('a'));
-    // The pod is queued again, and asked about, before the condition of the try that failed is written.
+    // The pod is queued and filtered again before the condition of the failed try is written.
     assert.deepEqual(passed(under, 'a'), ['n1']);
     const late = unscheduled(
       'Unschedulable',
@@ -103,12 +103,12 @@ describe('reservations', () => {
     under.see(withUid(podOf('4'), 'a', { resourceVersion: '11' }), late);
     assert.deepEqual(passed(under, 'b'), []);
     under.clock.now += 60;
-    assert.deepEqual(passed(under, 'b'), ['n1'], 'nor is it kept for longer than without that word');
+    assert.deepEqual(passed(under, 'b'), ['n1'], 'the late condition does not extend the reservation');
   });
 
   const waits: readonly { readonly name: string; readonly spec: object; readonly seconds: number }[] = [
     { name: 'no volume', spec: {}, seconds: 60 },
-    { name: 'volumes of the node alone', spec: { volumes: [{ name: 'v', emptyDir: {} }] }, seconds: 60 },
+    { name: 'only volumes of the node', spec: { volumes: [{ name: 'v', emptyDir: {} }] }, seconds: 60 },
     {
       name: 'a persistent volume claim',
       spec: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'disk' } }] },
@@ -122,7 +122,7 @@ describe('reservations', () => {
     { name: 'a resource claim', spec: { resourceClaims: [{ name: 'gpu' }] }, seconds: 660 },
   ];
   for (const { name, spec, seconds } of waits) {
-    it(`the reservation of a pod with ${name} lasts ${seconds} s without news, as long as it can still be bound`, () => {
+    it(`last ${seconds} s without news for a pod with ${name}, as long as it can still be bound`, () => {
       const under = extenderOf({ nodes: { n1: withFree(4) } });
       const pod = four('a');
       assert.deepEqual(under.filter({ ...pod, spec: { ...pod.spec, ...spec } } as Pod).NodeNames, ['n1']);
@@ -133,7 +133,7 @@ describe('reservations', () => {
     });
   }
 
-  it('a bound pod’s claim stays though its node never reports, until the pod has ended', () => {
+  it('last until a bound pod ends, even if its node never reports', () => {
     const under = extenderOf({ nodes: { n1: withFree(4) } });
     assert.deepEqual(passed(under, 'a'), ['n1']);
     const bound = { ...four('a'), spec: { ...four('a').spec, nodeName: 'n1' } };
@@ -144,7 +144,7 @@ describe('reservations', () => {
     assert.deepEqual(passed(under, 'b'), ['n1']);
   });
 
-  it('two nodes’ worth of room and 20 pods at once: what fits is promised, and fits in every order of admission', () => {
+  it('fit in every order of admission when 20 pods compete for two nodes', () => {
     const reader = createNeedsReader('all');
     for (let round = 0; round < 50; round++) {
       const random = randomOf(round);
@@ -158,7 +158,7 @@ describe('reservations', () => {
         assert.ok(answer.length <= 1);
         for (const node of answer) promised.get(node)!.push(`p${i}`);
       }
-      // 14 CPUs a node in whole cores: three pods of four.
+      // 14 CPUs per node in whole cores: three pods with four CPUs each.
       assert.deepEqual(
         [...promised.values()].map((pods) => pods.length),
         [3, 3],
@@ -176,7 +176,7 @@ describe('reservations', () => {
     }
   });
 
-  it('what is bound or nominated when a replica takes over is held', () => {
+  it('exist for pods that are bound or nominated when a replica takes over', () => {
     const under = extenderOf({ nodes: { n1: withFree(4), n2: withFree(4) } });
     const pod = four('a');
     under.see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } });

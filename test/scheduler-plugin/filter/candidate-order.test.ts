@@ -17,7 +17,7 @@ describe('the key of a candidate', () => {
     it(`${what}: ${key}`, () => assert.equal(candidateKey({ ...plain, ...more }), key));
   }
 
-  it('is always before that of a node of which nothing is predicted', () => assert.equal(LAST_KEY, 2048));
+  it('is always lower than the key of a node without a prediction', () => assert.equal(LAST_KEY, 2048));
 });
 
 describe('the order of candidates', () => {
@@ -30,7 +30,7 @@ describe('the order of candidates', () => {
     return order;
   };
 
-  it('is by key; equals stay as they came, and those without a prediction are last', () => {
+  it('is by key; equal keys keep their order, and nodes without a prediction are last', () => {
     const order = filled([LAST_KEY, 5, 0, 5, LAST_KEY, LAST_KEY - 1, 0]);
     assert.deepEqual([...order.ranked()], [2, 6, 1, 3, 5]);
     assert.deepEqual([...order.unranked()], [0, 4]);
@@ -38,7 +38,7 @@ describe('the order of candidates', () => {
     assert.equal(order.count, 7);
   });
 
-  it('begins again with nothing', () => {
+  it('is empty when it begins again', () => {
     const order = filled([1, 2, LAST_KEY]);
     order.begin(1);
     assert.deepEqual([order.count, ...order.positions()], [0]);
@@ -46,7 +46,7 @@ describe('the order of candidates', () => {
     assert.deepEqual([order.count, ...order.positions()], [1, 0]);
   });
 
-  it('has room for many names', () => {
+  it('grows for many names', () => {
     for (const names of [1024, 1025, 5000]) {
       const order = filled(Array.from({ length: names }, (_, i) => i % 2));
       const evens = Array.from({ length: Math.ceil(names / 2) }, (_, i) => 2 * i);

@@ -52,7 +52,7 @@ function apply({ state, see, gone, filter }: Under, one: Change): void {
   if (one.kind === 'gone') gone(pod);
 }
 
-describe('what is kept between calls', () => {
+describe('the cache between calls', () => {
   it('answers like a new extender on the same cluster', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
@@ -102,7 +102,7 @@ describe('what is kept between calls', () => {
   const owned = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
   const bare = statusOf({ physnets: [] });
 
-  it('knows of a candidate how many CPUs are left, whether pods are in flight and what its networks are of use', () => {
+  it('encodes the remaining CPUs, the pods in flight and the useful networks of a candidate', () => {
     const { code, state } = coarseOf({ bare, filled: { ...bare, assignments: owned('1-5,9-13') }, nets: statusOf() });
     assert.equal(code(podOf('4'), 'bare'), 10);
     assert.equal(code(podOf('4'), 'filled'), 0);
@@ -119,7 +119,7 @@ describe('what is kept between calls', () => {
     assert.equal(only.code(podOf('6', [PHYSNET1]), 'only'), 2);
   });
 
-  it('looks closer at nodes without a report that counts; shared CPUs need no prediction', () => {
+  it('marks nodes without a current report for a closer look; shared CPUs need no prediction', () => {
     const { code, state, ask } = coarseOf({
       silent: undefined,
       stale: bare,
@@ -132,7 +132,7 @@ describe('what is kept between calls', () => {
     assert.equal(ask(podOf('4')).roomOn(state.fleet.names.find('silent')), LOOK_CLOSER);
     assert.equal(code(podOf('4'), 'shared'), LAST_KEY);
     state.nodeChanged('shared', { dpuHost: true });
-    assert.equal(code(podOf('4'), 'shared'), LAST_KEY, 'that it is a DPU host alone needs no closer look');
+    assert.equal(code(podOf('4'), 'shared'), LAST_KEY, 'a DPU host without other flags needs no closer look');
   });
 
   it('has one code for each text of a refusal', () => {
@@ -159,7 +159,7 @@ describe('what is kept between calls', () => {
     );
   });
 
-  it('keeps what it knows of each node while nodes are added', () => {
+  it('keeps the codes of all nodes while nodes are added', () => {
     const { code, state } = coarseOf({ n0: bare });
     assert.equal(code(podOf('4'), 'n0'), 10);
     for (let i = 1; i < 600; i++) {
@@ -170,7 +170,7 @@ describe('what is kept between calls', () => {
     assert.equal(code(podOf('4'), 'n0'), 10);
   });
 
-  it('is made once for sixteen kinds of pods; of more the oldest is made again', () => {
+  it('is built once for each of sixteen kinds of pods; with more, the oldest is built again', () => {
     const { ask, made } = coarseOf({ n1: statusOf() });
     const kind = (i: number) => podOf('2', [`physnet.plumbline.dev/net${i}`]);
     for (let i = 0; i < 16; i++) ask(kind(i));
@@ -185,7 +185,7 @@ describe('what is kept between calls', () => {
     assert.equal(made(), true);
   });
 
-  it('keeps the room for many names from one call to the next', () => {
+  it('keeps its capacity for many names from one call to the next', () => {
     const list = new RejectedNodeList();
     const { positions } = list;
     list.begin(positions.length);

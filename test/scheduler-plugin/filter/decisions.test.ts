@@ -10,11 +10,11 @@ import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 const NODES = 2000;
 const MEGABYTE = 1000 * 1000;
 
-describe('the decisions that are kept', () => {
+describe('the recorded decisions', () => {
   const names = Array.from({ length: NODES }, (_, i) => `n${i}`);
   const cluster = () => extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, statusOf()])) });
 
-  it('say how many nodes may have the pod, and name the first of them', () => {
+  it('count the nodes that the pod may use, and name the first ones', () => {
     const { filter, decisions } = cluster();
     assert.equal(filter(podOf('500m'), names).NodeNames.length, NODES);
     const [decision] = decisions.list();
@@ -26,11 +26,11 @@ describe('the decisions that are kept', () => {
         .at(-1)
         ?.answered.map(({ node }) => node),
       answered,
-      'all of them, for a pod with CPUs of its own',
+      'all of them, for a pod with exclusive CPUs',
     );
   });
 
-  it('say when, for which pod, which nodes with which CPUs, and how many were refused why', () => {
+  it('show the time, the pod, the nodes with their CPUs, and the number of refusals by reason', () => {
     const decisions = createDecisions(() => Date.UTC(2026, 10, 1, 10));
     const { state } = extenderOf();
     const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2', 'n3', 'n4']);
@@ -58,7 +58,7 @@ describe('the decisions that are kept', () => {
     ]);
   });
 
-  it('are those of one pod, oldest first, where one is asked for', () => {
+  it('can be listed for one pod, oldest first', () => {
     const { filter, decisions } = extenderOf({ nodes: { n1: statusOf() } });
     for (const [uid, cpu] of [
       ['a', '4'],
@@ -80,7 +80,7 @@ describe('the decisions that are kept', () => {
     assert.deepEqual(Object.values(decisions.list('default/a')[1]?.refused ?? {}), [1]);
   });
 
-  it('take no more memory for a pod that any node may have', () => {
+  it('take little memory for a pod that may use any node', () => {
     const { filter, decisions } = cluster();
     const ask = (from: number, to: number) => {
       for (let i = from; i < to; i++) filter(withUid(podOf('500m'), `p${i}`), names);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { LeaseState } from '../../../model/lease/observer.ts';
 import { dpuRefusal } from '../../../scheduler-plugin/filter/dpu-text.ts';
 
-describe('why a node with a dead DPU is refused', () => {
+describe('the refusal of a node with a dead DPU', () => {
   const textOf = (state: LeaseState, age?: number) => dpuRefusal({ ready: false, state, age });
 
   for (const [state, text] of [
@@ -32,7 +32,7 @@ describe('why a node with a dead DPU is refused', () => {
     [10_000_000, 604_800],
   ];
   for (const [age, shown] of AGES) {
-    it(`after ${age} s it says ${shown} s`, () => {
+    it(`shows ${shown} s after ${age} s`, () => {
       assert.equal(textOf('dead', age).text, `DPU not ready: dead, last renewal ${shown} s ago`);
     });
   }

@@ -44,76 +44,76 @@ const CASES: readonly Case[] = [
     refused: /SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2/,
   },
   {
-    name: 'the same on a plain static node',
+    name: 'an odd pod on a plain static node',
     pod: podOf('9'),
     fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' } }) } },
   },
   {
-    name: 'free threads but too few free whole cores, for a pod that was promised whole ones',
+    name: 'a pod that needs whole cores on a node with free threads but too few free whole cores',
     pod: annotated(podOf('4')),
     fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' }, assignments: owner('1-6') }) } },
     refused: /too few free whole cores/,
   },
-  { name: 'a physnet whose cell has room', pod: podOf('8', [PHYSNET1]) },
+  { name: 'a physnet whose NUMA node has room', pod: podOf('8', [PHYSNET1]) },
   {
-    name: 'a physnet whose cell is full while the other is free',
+    name: 'a physnet whose NUMA node is full while the other is free',
     pod: podOf('4', [PHYSNET1]),
     fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
     refused: /no room on the NUMA nodes of a required network/,
   },
   {
-    name: 'the same with just as many CPUs on the whole node as the pod needs',
+    name: 'a physnet whose NUMA node is full on a node with exactly as many CPUs as the pod needs',
     pod: podOf('8', [PHYSNET1]),
     fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
     refused: /no room on the NUMA nodes of a required network/,
   },
   {
-    name: 'the same with fewer on the whole node',
+    name: 'a physnet whose NUMA node is full on a node with fewer CPUs than the pod needs',
     pod: podOf('8', [PHYSNET1]),
     fixture: { nodes: { n1: statusOf({ assignments: owner('3-6,11-14') }) } },
     refused: /too few free whole cores/,
   },
   {
-    name: 'the last CPUs of a node without networks',
+    name: 'a pod that takes the last CPUs of a node without networks',
     pod: podOf('4'),
     fixture: { nodes: { n1: statusOf({ physnets: [], assignments: owner('1-5,9-13') }) } },
   },
   {
-    name: 'too few CPUs on a node whose kubelet gives threads, for a pod that was promised no whole cores',
+    name: 'a pod that does not need whole cores on a node with too few free threads',
     pod: podOf('4'),
     fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' }, assignments: owner('1-5,9-14') }) } },
     refused: /too few free CPUs/,
   },
   {
-    name: 'two physnets on different cells, however many CPUs are free',
+    name: 'two physnets on different NUMA nodes, however many CPUs are free',
     pod: podOf('4', [PHYSNET0, PHYSNET1]),
     refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
   },
   {
-    name: 'the same on a node where one cell is full: the reason does not change',
+    name: 'two physnets on different NUMA nodes, one of them full, for the same reason',
     pod: podOf('4', [PHYSNET0, PHYSNET1]),
     fixture: { nodes: { n1: statusOf({ assignments: owner('4-6,12-14') }) } },
     refused: /the kubelet cannot split it over the NUMA nodes of its networks/,
   },
   {
-    name: 'a pod that the cell of its physnet could not hold if it were empty',
+    name: 'a pod that is larger than the empty NUMA node of its physnet',
     pod: podOf('8', [PHYSNET0]),
     refused: /larger than the NUMA nodes of its networks/,
   },
   {
-    name: 'a physnet bonded over both cells',
+    name: 'a physnet bonded over both NUMA nodes',
     pod: podOf('4', [PHYSNET1]),
     fixture: {
       nodes: { n1: statusOf({ assignments: owner('4-6,12-14'), physnets: [{ name: 'physnet1', cells: '0-1' }] }) },
     },
   },
   {
-    name: 'a physnet the node does not have',
+    name: 'a physnet that the node does not have',
     pod: podOf('4', ['physnet.plumbline.dev/elsewhere']),
     refused: /physnet elsewhere is not on the node/,
   },
   {
-    name: 'CPUs of a bound pod that the report does not show yet',
+    name: 'a pod that needs CPUs of a bound pod that the report does not show yet',
     pod: podOf('8'),
     fixture: {
       bound: [{ node: 'n1', pod: withUid(podOf('8'), 'bound') }],
@@ -121,7 +121,7 @@ const CASES: readonly Case[] = [
     refused: /too few free whole cores/,
   },
   {
-    name: 'the same once the report shows it: counted once',
+    name: 'a pod next to a bound pod that the report shows and that counts once',
     pod: podOf('4'),
     fixture: {
       nodes: { n1: statusOf({ assignments: [{ podUID: 'bound', container: 'compute', cpus: '1-4,9-12' }] }) },
@@ -159,12 +159,12 @@ const CASES: readonly Case[] = [
     refused: /kubelet v1\.99\.0 is not predicted/,
   },
   {
-    name: 'the same under count-check',
+    name: 'a kubelet version that is not predicted, under count-check',
     pod: podOf('4'),
     fixture: { nodes: { n1: statusOf({ kubeletVersion: 'v1.99.0' }) }, policy: 'count-check' },
   },
   {
-    name: 'under count-check a node with too few CPUs by count',
+    name: 'a node with too few CPUs by count, under count-check',
     pod: podOf('4'),
     fixture: {
       nodes: { n1: statusOf({ kubeletVersion: 'v1.99.0', assignments: owner('1-6,9-14') }) },
@@ -173,18 +173,18 @@ const CASES: readonly Case[] = [
     refused: /too few free whole cores/,
   },
   {
-    name: 'a node whose agent has fallen silent, under refuse',
+    name: 'a node with a silent agent, under refuse',
     pod: podOf('4'),
     fixture: { flags: { n1: 'stale' } },
     refused: /agent has stopped reporting/,
   },
   {
-    name: 'a node whose agent has fallen silent, under count-check',
+    name: 'a node with a silent agent, under count-check',
     pod: podOf('4'),
     fixture: { flags: { n1: 'stale' }, policy: 'count-check' },
   },
   {
-    name: 'too few CPUs by count there, as its last report has them',
+    name: 'a node with a silent agent and too few CPUs in its last report, under count-check',
     pod: podOf('4'),
     fixture: {
       nodes: { n1: statusOf({ assignments: owner('1-6,9-14') }) },
@@ -200,7 +200,7 @@ const CASES: readonly Case[] = [
     refused: /does not serve the devices of preferred networks/,
   },
   {
-    name: 'a pod that prefers no network, on that kubelet',
+    name: 'a pod that prefers no network, on a kubelet that has no devices of preferred networks left',
     pod: podOf('4'),
     fixture: { hintsUnserved: ['n1'] },
   },
@@ -210,7 +210,7 @@ const CASES: readonly Case[] = [
     fixture: {},
   },
   {
-    name: 'a node where dra.cpu hands out CPUs',
+    name: 'a node where dra.cpu assigns CPUs',
     pod: podOf('4'),
     fixture: { flags: { n1: 'draCpu' }, policy: 'count-check' },
     refused: /dra\.cpu assigns/,
@@ -222,7 +222,7 @@ const CASES: readonly Case[] = [
     refused: /cannot give whole cores/,
   },
   {
-    name: 'a hybrid host of 24 CPUs and 16 cores, for a pod that was promised whole ones',
+    name: 'a pod that needs whole cores on a hybrid host with 24 CPUs and 16 cores',
     pod: annotated(podOf('4')),
     fixture: {
       nodes: {
@@ -249,13 +249,13 @@ const CASES: readonly Case[] = [
     refused: /cannot give whole cores/,
   },
   {
-    name: 'an init container and others with room for one of them',
+    name: 'a pod with an init container, on a node with room for one of its containers',
     pod: withInit(podOf('4'), '4'),
     fixture: { nodes: { n1: statusOf({ assignments: owner('1-5,9-13') }) } },
     refused: /too few free whole cores/,
   },
   {
-    name: 'an init container and others with room for both',
+    name: 'a pod with an init container, on a node with room for both containers',
     pod: withInit(podOf('4'), '4'),
     fixture: { nodes: { n1: statusOf({ assignments: owner('1-3,9-11') }) } },
   },
@@ -275,13 +275,13 @@ const CASES: readonly Case[] = [
     fixture: { dpus: { n1: dead }, nodes: { n1: statusOf() }, dpuScope: 'attached' },
   },
   {
-    name: 'a pod with a device there',
+    name: 'a pod with a device on a node with a dead DPU, where only attached pods count',
     pod: podOf('4', ['openshift.io/dpu_vfs']),
     fixture: { dpus: { n1: dead }, nodes: { n1: statusOf() }, dpuScope: 'attached' },
     refused: /DPU not ready: dead, last renewal 60 s ago/,
   },
   {
-    name: 'a dpu-host node without any lease',
+    name: 'a dpu-host node without a Lease',
     pod: podOf('4'),
     fixture: { dpus: { n1: { ready: true, state: 'unknown', age: undefined } }, nodes: { n1: statusOf() } },
   },
@@ -297,7 +297,7 @@ describe('filter', () => {
     it(`${refused === undefined ? 'passes' : 'refuses'} ${name}`, () => {
       const { filter, told } = extenderOf(fixture);
       const { NodeNames, FailedNodes, FailedAndUnresolvableNodes } = filter(pod);
-      // Nothing ever stands in FailedNodes: preemption cannot help.
+      // FailedNodes is always empty, because preemption cannot help.
       assert.deepEqual(FailedNodes, {});
       if (refused === undefined) {
         assert.deepEqual([NodeNames, FailedAndUnresolvableNodes], [['n1'], {}]);
@@ -310,7 +310,7 @@ describe('filter', () => {
     });
   }
 
-  it('answers a node once that is offered twice, in this call and in the next', () => {
+  it('returns a node once if it is offered twice, in this call and in the next', () => {
     const { filter } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     for (const uid of ['a', 'b']) {
       assert.deepEqual(filter(withUid(podOf('500m'), uid), ['n1', 'n2', 'n1']).NodeNames, ['n1', 'n2']);
@@ -318,7 +318,7 @@ describe('filter', () => {
     assert.deepEqual(filter(withUid(podOf('12'), 'c'), ['n1', 'n1']).NodeNames, ['n1']);
   });
 
-  it('counts CPUs where a node’s report is old and --unpredictable count-check: its NUMA nodes may have room by now', () => {
+  it('only counts CPUs for a stale report under --unpredictable count-check: the NUMA nodes may have room by now', () => {
     const { filter, state } = extenderOf({
       nodes: {
         n1: statusOf({
@@ -334,14 +334,14 @@ describe('filter', () => {
     assert.deepEqual(filter(podOf('8')).NodeNames, []);
   });
 
-  it('a report alone makes a node that can be answered, until its Node comes and goes', () => {
+  it('accepts a node that has a report but no Node yet', () => {
     const { filter, state } = extenderOf({ nodes: { n1: undefined } });
     state.reportChanged('reports', statusOf());
     assert.deepEqual(filter(podOf('4'), ['reports']).NodeNames, ['reports']);
     assert.deepEqual(filter(podOf('4'), ['other']).FailedAndUnresolvableNodes, { other: 'node is not known yet' });
   });
 
-  it('a dead lease says nothing of a node that is no DPU host', () => {
+  it('ignores a dead Lease of a node that is not a DPU host', () => {
     const { filter, state } = extenderOf();
     state.setFlag('n1', 'dpuDead', true);
     assert.deepEqual(filter(podOf('4')).NodeNames, ['n1']);
@@ -354,7 +354,7 @@ describe('filter', () => {
     [statusOf(), 'exclusive CPUs'],
     [statusOf({ cpuManager: { policy: 'none' } }), 'shared CPUs'],
   ] as const) {
-    it(`a quarantined report of ${what} counts for nothing: the policy decides`, () => {
+    it(`ignores a quarantined report of ${what}: the policy decides`, () => {
       const quarantined = (policy: 'refuse' | 'count-check') => {
         const { filter, state } = extenderOf({ nodes: { n1: status }, policy });
         state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
@@ -366,7 +366,7 @@ describe('filter', () => {
     });
   }
 
-  it('a node that an agent has refused such a pod on is refused until its next report, for such pods alone', () => {
+  it('refuses a node whose agent has refused a pod with equal needs, until its next report and only for such pods', () => {
     const refusals = [
       {
         namespace: 'default',
@@ -387,19 +387,19 @@ describe('filter', () => {
     assert.deepEqual(ask('4'), {});
   });
 
-  it('answers a node once among more than a thousand, wherever it is named twice', () => {
+  it('returns each of more than a thousand nodes once, even if each is named twice', () => {
     const names = Array.from({ length: 1500 }, (_, i) => `n${i}`);
     const { filter } = extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, undefined])) });
     assert.deepEqual(filter(podOf('500m'), [...names, ...names]).NodeNames, names);
   });
 
-  it('prefers a node without pods in flight, though it is as full', () => {
+  it('prefers a node without pods in flight to an equally full node', () => {
     const { filter } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() }, answers: 1 });
     assert.deepEqual(filter(withUid(podOf('4'), 'a')).NodeNames, ['n1']);
     assert.deepEqual(filter(withUid(podOf('4'), 'b')).NodeNames, ['n2']);
   });
 
-  it('prefers a node whose networks are of use', () => {
+  it('prefers a node where the pod uses all networks', () => {
     const only = (name: string) => statusOf({ physnets: [{ name, cells: '0-1' }] });
     const both = statusOf({
       physnets: [
@@ -412,7 +412,7 @@ describe('filter', () => {
     assert.deepEqual(filter(podOf('4', [PHYSNET1])).NodeNames, ['only']);
   });
 
-  it('puts each rejected node of many into exactly one place, with at most 8 texts', () => {
+  it('lists each of many rejected nodes exactly once, with at most 8 texts', () => {
     const nodes = Object.fromEntries(
       Array.from({ length: 1000 }, (_, i) => [
         `n${i}`,
@@ -428,7 +428,7 @@ describe('filter', () => {
     assert.ok(new Set(Object.values(FailedAndUnresolvableNodes)).size <= 8);
   });
 
-  it('keeps to 8 texts where every DPU has been silent for another time', () => {
+  it('uses at most 8 texts if every DPU has been silent for a different time', () => {
     const names = Array.from({ length: 1000 }, (_, i) => `n${i}`);
     const dpus = Object.fromEntries(names.map((name, i) => [name, { ...dead, age: 50 + i }]));
     const { FailedAndUnresolvableNodes } = extenderOf({ nodes: {}, dpus }).filter(podOf('4'), names);
@@ -446,19 +446,19 @@ describe('a node that was not offered', () => {
     return told.filter((line) => line.startsWith('neverOffered'));
   };
 
-  it('and would take the pod is found, also behind many that are full', () => {
+  it('is found if it accepts the pod, even behind many full nodes', () => {
     const nodes = {
       n1: full,
       ...Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`f${i}`, full])),
       n2: statusOf(),
     };
     assert.deepEqual(found({ nodes }, ['n1']), ['neverOffered pod-uid n2']);
-    assert.deepEqual(found({ nodes }, ['n1', 'n2']), [], 'it takes it');
+    assert.deepEqual(found({ nodes }, ['n1', 'n2']), [], 'an offered node accepts the pod');
     assert.deepEqual(found({ nodes }, Object.keys(nodes).slice(0, -1), podOf('14')), ['neverOffered pod-uid n2']);
     assert.deepEqual(found({ nodes }, Object.keys(nodes), podOf('16')), []);
   });
 
-  it('and is full, or has only a report, is not', () => {
+  it('is not found if it is full or has only a report', () => {
     assert.deepEqual(found({ nodes: { n1: full, n2: full } }, ['n1']), []);
     const { filter, told, state } = extenderOf({ nodes: { n1: full } });
     state.reportChanged('n2', statusOf());
@@ -469,7 +469,7 @@ describe('a node that was not offered', () => {
     assert.ok(told.includes('neverOffered pod-uid n2'));
   });
 
-  it('is looked for exactly on 32 that a coarse fit passes', () => {
+  it('is searched for on exactly 32 nodes that the coarse filter passes', () => {
     const apart = statusOf({
       topologyManager: { policy: 'single-numa-node', scope: 'container' },
       assignments: owner('7,15'),
@@ -485,7 +485,7 @@ describe('a node that was not offered', () => {
 });
 
 describe('prioritize', () => {
-  it('gives whole numbers from 0 to 10, the fuller node the more', () => {
+  it('returns whole numbers from 0 to 10, and more for a fuller node', () => {
     const nodes = { empty: statusOf(), half: statusOf({ assignments: owner('1-3,9-11') }) };
     const { extender, state } = extenderOf({ nodes });
     const names = new ArgsDecoder(state.fleet.names).namesOf(['empty', 'half']);
@@ -495,7 +495,7 @@ describe('prioritize', () => {
     assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));
   });
 
-  it('a preferred network: nodes that have it are answered first and score above those without, however many there are', () => {
+  it('returns nodes with a preferred network first, with a higher score than any number of nodes without it', () => {
     const without = Array.from({ length: 30 }, (_, i) => [`bare-${i}`, statusOf({ physnets: [] })] as const);
     const far = statusOf({
       assignments: owner('1'),
@@ -525,7 +525,7 @@ describe('prioritize', () => {
     assert.ok(score['near']! > score['far']! && score['far']! > Math.max(...bare), JSON.stringify(score));
   });
 
-  it('of two preferred networks a node with both is answered before one that lacks either', () => {
+  it('returns a node with both preferred networks before a node that lacks one', () => {
     const lacking = statusOf({ physnets: [{ name: 'physnet0', cells: '0' }] });
     const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET0, PHYSNET1] }) };
     const pod = podOf('4');
@@ -534,7 +534,7 @@ describe('prioritize', () => {
     assert.deepEqual(filter(preferring).NodeNames, ['both']);
   });
 
-  it('says nothing of a pod without CPUs of its own, to which all nodes are alike', () => {
+  it('returns no scores for a pod without exclusive CPUs, because all nodes are equal for it', () => {
     const { extender, state } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2']);
     assert.deepEqual(extender.prioritize({ pod: podOf('500m'), names, nodes: undefined }), []);

@@ -25,7 +25,7 @@ function launcherOf(mask: string, more: { fix?: string; labels?: Record<string, 
 }
 
 const cell = (cpus: string) => [{ id: 0, cpus }];
-/** CPU 2 was taken offline and CPU 7 is there: four CPUs, and a count would say that 0 to 3 are. */
+/** CPU 2 is offline and CPU 7 is online: four CPUs, but not 0 to 3. */
 const gaps = statusOf({
   cells: cell('0,1,3,7'),
   cores: ['0', '1', '3', '7'],
@@ -78,7 +78,7 @@ describe('CPU masks at scheduling', () => {
     });
   }
 
-  it('are not set by an agent with --vm-pinning off: its node takes no VM with one, and any other', () => {
+  it('are refused on a node whose agent has --vm-pinning off, which accepts only VMs without one', () => {
     const { filter, state } = extenderOf({ nodes: { off: { ...four, pinsVMs: false }, on: four } });
     for (const fix of [undefined, 'true']) {
       const reply = filter(launcherOf('1:2', fix === undefined ? {} : { fix }));
@@ -87,7 +87,7 @@ describe('CPU masks at scheduling', () => {
     }
     assert.deepEqual(filter(launcherOf('all')).NodeNames, ['off', 'on']);
     state.reportChanged('off', four);
-    assert.deepEqual(filter(launcherOf('1:2')).NodeNames, ['off', 'on'], 'once its agent sets masks');
+    assert.deepEqual(filter(launcherOf('1:2')).NodeNames, ['off', 'on'], 'after its agent sets masks');
   });
 
   it('are shown in full by explain', () => {
@@ -101,7 +101,7 @@ describe('CPU masks at scheduling', () => {
     assert.match(second.verdict.detail, /leaves every vCPU no CPU: of 1-2 none .* \(free: 3\)/);
   });
 
-  it('keep to the node that has the CPUs, also for the target of a migration', () => {
+  it('need a node that has the CPUs, also for the target of a migration', () => {
     const { filter } = extenderOf({ nodes: { small: four, large: statusOf() } });
     const target = launcherOf('9:10', {
       labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/migrationJobUID': 'migration' },
@@ -109,7 +109,7 @@ describe('CPU masks at scheduling', () => {
     assert.deepEqual(filter(target).NodeNames, ['large']);
   });
 
-  it('are judged by the report of the moment', () => {
+  it('are checked against the current report', () => {
     const { filter, state, told, extender } = extenderOf({ nodes: { n1: owned } });
     const pod = launcherOf('1-2');
     assert.deepEqual(filter(pod).NodeNames, []);
@@ -120,7 +120,7 @@ describe('CPU masks at scheduling', () => {
     assert.deepEqual(filter(pod).NodeNames, ['n1']);
   });
 
-  it('of VMs with different masks are not taken for each other', () => {
+  it('are not confused between VMs with different masks', () => {
     const { filter } = extenderOf({ nodes: { n1: four } });
     assert.deepEqual(filter(withUid(launcherOf('1'), 'a')).NodeNames, ['n1']);
     assert.deepEqual(filter(withUid(launcherOf('9'), 'b')).NodeNames, []);
@@ -128,7 +128,7 @@ describe('CPU masks at scheduling', () => {
   });
 
   for (const policy of ['refuse', 'count-check'] as const) {
-    it(`need an agent that lives, under --unpredictable ${policy}: without one the VM would stay paused`, () => {
+    it(`need a live agent under --unpredictable ${policy}: without one the VM would stay paused`, () => {
       const cannot = 'CPU mask cannot be applied: node';
       const mute = extenderOf({ nodes: { n1: undefined }, policy }).filter(launcherOf('1'));
       assert.deepEqual(mute.FailedAndUnresolvableNodes, { n1: `${cannot} does not report its topology` });
@@ -143,7 +143,7 @@ describe('CPU masks at scheduling', () => {
     });
   }
 
-  it('that four nodes cannot keep are refused on the one whose agent died, too', () => {
+  it('are refused by each of four nodes, including the one whose agent died', () => {
     const { filter } = extenderOf({
       nodes: { n1: four, n2: four, n3: gaps, n4: four },
       flags: { n4: 'stale' },
@@ -159,7 +159,7 @@ describe('CPU masks at scheduling', () => {
     });
   });
 
-  it('are not kept where the node’s report cannot be true', () => {
+  it('are refused on a node with a quarantined report', () => {
     const { filter, state } = extenderOf({ nodes: { n1: four } });
     state.fleet.set('n1', NodeFlag.quarantined, true);
     assert.deepEqual(filter(launcherOf('1')).FailedAndUnresolvableNodes, {
@@ -173,7 +173,7 @@ describe('CPU masks at scheduling', () => {
     [31, true],
     [32, false],
   ] as const) {
-    it(`wait for a node that was not offered: ${found ? 'found' : 'not looked for'} behind ${others} without the CPUs`, () => {
+    it(`wait for a node that was not offered: ${found ? 'found' : 'not searched for'} behind ${others} without the CPUs`, () => {
       const lacking = Object.fromEntries(Array.from({ length: others }, (_, i) => [`n${i}`, four]));
       const { filter, told } = extenderOf({ nodes: { offered: four, ...lacking, large: statusOf() } });
       filter(launcherOf('9'), ['offered']);
@@ -184,7 +184,7 @@ describe('CPU masks at scheduling', () => {
     });
   }
 
-  it('are judged once for nodes of one make and load, and again once either changes', () => {
+  it('are checked once for nodes with the same shape and load, and again when either changes', () => {
     const { state } = extenderOf({ nodes: { n1: four, n2: four, n3: owned } });
     const { fleet } = state;
     const judged: number[] = [];
@@ -205,7 +205,7 @@ describe('CPU masks at scheduling', () => {
     assert.deepEqual(ask('1'), [true, false, false]);
   });
 
-  it('are judged for 32 masks and 4,096 states of nodes at a time; then all are forgotten', () => {
+  it('are cached for 32 masks and 4,096 states of nodes; one more clears the cache', () => {
     const { state } = extenderOf({ nodes: { n1: four } });
     let judged = 0;
     let load = '';
@@ -237,7 +237,7 @@ describe('CPU masks at scheduling', () => {
       load = `${i}`;
       ask(33);
     }
-    assert.equal(since(), 4096, 'one state is from before');
+    assert.equal(since(), 4096, 'one state was checked before');
     load = '1';
     ask(33);
     assert.equal(since(), 1);
@@ -245,7 +245,7 @@ describe('CPU masks at scheduling', () => {
     assert.equal(since(), 0);
   });
 
-  it('of a node that does not report cannot be judged', () => {
+  it('cannot be checked for a node that does not report', () => {
     const { state } = extenderOf({ nodes: { n1: undefined } });
     const verdictOn = createMaskVerdicts(state.fleet);
     const ask = () => verdictOn(maskRequestOf({ annotations: { [MASK]: '1' } })!, state.fleet.names.find('n1'));
@@ -258,35 +258,35 @@ describe('CPU masks at scheduling', () => {
     assert.deepEqual(filter(launcherOf('0-', { labels: {} })).NodeNames, ['n1']);
   });
 
-  it('do not count for a launcher with CPUs of its own, which the webhook refuses', () => {
+  it('have no effect on a launcher with dedicated CPUs, which the webhook refuses', () => {
     const { filter } = extenderOf({ nodes: { n1: statusOf() } });
     assert.deepEqual(filter(launcherOf('9', { cpu: '2' })).NodeNames, ['n1']);
   });
 });
 
-describe('CPU masks that may fall back to all', () => {
+describe('CPU masks that may fall back to all CPUs', () => {
   const elsewhere = 'another node has the CPUs of the CPU mask';
   const large = statusOf();
   const fixed = (mask: string) => launcherOf(mask, { fix: 'true' });
 
-  it('keep to the one node that can keep them', () => {
+  it('need the one node that has their CPUs', () => {
     const { filter } = extenderOf({ nodes: { a: four, b: gaps, large, z: four } });
     const reply = filter(fixed('2:12'));
     assert.deepEqual(reply.NodeNames, ['large']);
     assert.deepEqual(reply.FailedAndUnresolvableNodes, { a: elsewhere, b: elsewhere, z: elsewhere });
   });
 
-  it('fall back where no node can keep them', () => {
+  it('fall back if no node has their CPUs', () => {
     const { filter } = extenderOf({ nodes: { a: four, b: gaps, large } });
     assert.deepEqual(filter(fixed('2:22')).NodeNames, ['a', 'b', 'large']);
   });
 
-  it('fall back where the scheduler does not offer a node that could keep them', () => {
+  it('fall back if the scheduler does not offer a node that has their CPUs', () => {
     const { filter } = extenderOf({ nodes: { a: four, large } });
     assert.deepEqual(filter(fixed('2:12'), ['a']).NodeNames, ['a']);
   });
 
-  it('fall back where the CPUs on the one node that has them are other pods’ own, and return once they are free', () => {
+  it('fall back while other pods own the CPUs on the only node that has them, and need that node again when they are free', () => {
     const full = { ...large, assignments: [{ podUID: 'other', container: 'compute', cpus: '4,12' }] };
     const { filter, state } = extenderOf({ nodes: { a: four, large: full } });
     const taken = filter(fixed('2:12'));
@@ -296,12 +296,12 @@ describe('CPU masks that may fall back to all', () => {
     assert.deepEqual(filter(fixed('2:12')).NodeNames, ['large']);
   });
 
-  it('fall back where the agent of the one node that has the CPUs is dead', () => {
+  it('fall back if the agent of the only node that has the CPUs is dead', () => {
     const { filter } = extenderOf({ nodes: { a: four, large }, flags: { large: 'stale' } });
     assert.deepEqual(filter(fixed('2:12')).NodeNames, ['a']);
   });
 
-  it('are shown by explain as falling back, node by node', () => {
+  it('are shown by explain as a fallback for each node', () => {
     const { extender } = extenderOf({ nodes: { a: four, large } });
     const [small, whole] = extender.explain(fixed('2:12'));
     assert.ok(small?.verdict.fits && whole?.verdict.fits);

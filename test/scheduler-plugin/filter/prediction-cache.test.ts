@@ -8,7 +8,7 @@ const needsOf = (cpu: string, resources: readonly string[] = []) => reader.read(
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
 const SINGLE = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
 
-/** Predictions on the nodes of a cluster, and on which of them one was made. */
+/** Predictions for the nodes of a cluster, and the nodes for which one was computed. */
 function predictionsOf(nodes: ExtenderFixture['nodes'], { gone = [] as string[] } = {}) {
   const { state } = extenderOf({ ...(nodes && { nodes }) });
   const { fleet } = state;
@@ -30,8 +30,8 @@ function predictionsOf(nodes: ExtenderFixture['nodes'], { gone = [] as string[] 
   return { state, ask, since, assumed };
 }
 
-describe('predictions that are shared', () => {
-  it('equal nodes that are equally full are predicted once, for pods alike', () => {
+describe('shared predictions', () => {
+  it('are computed once for equal nodes with equal load and for pods with equal needs', () => {
     const half = statusOf({ assignments: [owned('x', '1-3,9-11')] });
     const { ask, since } = predictionsOf({ n1: statusOf(), n2: statusOf(), full: half });
     for (const node of ['n1', 'n2', 'n1', 'full', 'full']) assert.ok(ask(needsOf('4'), node).fits);
@@ -42,12 +42,12 @@ describe('predictions that are shared', () => {
     assert.deepEqual(since(), ['n1', 'full']);
   });
 
-  it('a node of which nothing is reported is an error', () => {
+  it('are an error for a node without a report', () => {
     const { ask } = predictionsOf({ n1: undefined });
     assert.throws(() => ask(needsOf('4'), 'n1'), /node n1 has no report to predict from/);
   });
 
-  it('nothing is shared for a node with pods in flight, by which the verdict is', () => {
+  it('are not used for a node with pods in flight, which affect the verdict', () => {
     const { ask, since, state, assumed } = predictionsOf({ n1: statusOf(), n2: statusOf() });
     assert.ok(ask(needsOf('8'), 'n2').fits);
     assumed.set('n1', [reader.read(withUid(podOf('8'), 'in-flight'))]);
@@ -64,7 +64,7 @@ describe('predictions that are shared', () => {
     assert.deepEqual(since(), []);
   });
 
-  it('nothing is shared where the report shows the pod itself', () => {
+  it('are not used if the report shows the pod itself', () => {
     const shown = statusOf({ assignments: [owned('pod-uid', '1-2,9-10')] });
     const { ask, since } = predictionsOf({ n1: shown, n2: shown });
     const other = reader.read(withUid(podOf('4'), 'other'));
@@ -72,7 +72,7 @@ describe('predictions that are shared', () => {
     assert.deepEqual(since(), ['n1', 'n2', 'n1', 'n2', 'n1']);
   });
 
-  it('nothing is shared where pods are about to leave a node that aligns', () => {
+  it('are not used if pods are about to leave a node with alignment', () => {
     const assignments = [owned('ended', '1-2,9-10')];
     for (const [more, times] of [
       [{}, 1],
@@ -87,7 +87,7 @@ describe('predictions that are shared', () => {
     assert.equal(stays.since().length, 1);
   });
 
-  it('a refusal is by what the report shows, also of pods that are about to leave', () => {
+  it('refuse according to the report, which includes pods that are about to leave', () => {
     const assignments = [owned('ended', '1-2,9-10')];
     const verdict = (gone: string[]) =>
       predictionsOf({ n1: statusOf({ ...SINGLE, assignments }) }, { gone }).ask(needsOf('14'), 'n1');
@@ -95,7 +95,7 @@ describe('predictions that are shared', () => {
     assert.deepEqual(verdict(['ended']), verdict([]));
   });
 
-  it('sixteen kinds of pods are remembered; of more the oldest is predicted again', () => {
+  it('are kept for sixteen kinds of pods; with more, the oldest is predicted again', () => {
     const { ask, since } = predictionsOf({ n1: statusOf() });
     const kinds = Array.from({ length: 17 }, (_, i) => needsOf('2', [`physnet.plumbline.dev/net${i}`]));
     for (const needs of kinds.slice(0, 16)) ask(needs, 'n1');
@@ -108,7 +108,7 @@ describe('predictions that are shared', () => {
     assert.equal(since().length, 1);
   });
 
-  it('1,024 loads of a kind are remembered; of more the oldest is predicted again', () => {
+  it('are kept for 1,024 loads of a kind; with more, the oldest is predicted again', () => {
     const { ask, since, state } = predictionsOf({ n1: statusOf() });
     const load = state.fleet.load.bind(state.fleet);
     let name = '';

@@ -20,18 +20,18 @@ const TAKEN: readonly [string, Pod][] = [
   ['an odd number of CPUs', podOf('3')],
   ['more CPUs than the report has free', podOf('64')],
   ['a Guaranteed launcher without dedicated CPUs', changed(podOf('4', [KVM]), launcher)],
-  ['a pod that selects nodes by KubeVirt’s label and is no launcher', changed(podOf('4'), {}, { cpumanager: 'true' })],
+  ['a pod that selects KubeVirt’s label but is not a launcher', changed(podOf('4'), {}, { cpumanager: 'true' })],
 ];
 
 const REFUSED: readonly [string, Pod][] = [
   ['a VM with dedicated CPUs', changed(podOf('4', [KVM]), launcher, { 'kubevirt.io/cpumanager': 'true' })],
-  ['one of an older KubeVirt', changed(podOf('4', [KVM]), launcher, { cpumanager: 'true' })],
+  ['a VM of an older KubeVirt', changed(podOf('4', [KVM]), launcher, { cpumanager: 'true' })],
   [
     'an annotated VM',
     changed(podOf('4', [KVM]), { ...launcher, ...annotated(FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY) }),
   ],
   ['an ordinary pod that opted in', changed(podOf('4'), annotated(ALIGN_ANNOTATION, ALIGN_WHOLE_CORES))],
-  ['a pod with the resource of those that opted in', podOf('4', ['plumbline.dev/placed'])],
+  ['a pod with the resource of pods that opted in', podOf('4', ['plumbline.dev/placed'])],
   ['a pod with a network’s device', podOf('4', ['physnet.plumbline.dev/physnet0'])],
 ];
 
@@ -52,7 +52,7 @@ describe('nodes whose CPU manager policy is none', () => {
     });
   }
 
-  it('take such a pod under count-check too, and while their agent is silent', () => {
+  it('take a large pod under count-check, too, and while their agent is silent', () => {
     assert.deepEqual(extenderOf({ nodes: { n1: SHARED }, policy: 'count-check' }).filter(podOf('64')).NodeNames, [
       'n1',
     ]);
@@ -61,7 +61,7 @@ describe('nodes whose CPU manager policy is none', () => {
     ]);
   });
 
-  it('are all answered, in addition to the usual number of nodes where the pod would own its CPUs', () => {
+  it('are all returned, in addition to the usual number of nodes where the pod would own its CPUs', () => {
     const nodes = Object.fromEntries(
       Array.from({ length: 60 }, (_, i) => [`n${i}`, i < 20 ? SHARED : statusOf({ cpuManager: { policy: 'static' } })]),
     );
@@ -70,18 +70,18 @@ describe('nodes whose CPU manager policy is none', () => {
     assert.deepEqual([shared.length, NodeNames.length - shared.length], [20, 4]);
   });
 
-  it('hold no CPUs for it, neither with its reservation nor once it is bound', () => {
+  it('reserve no CPUs for a pod, either before or after it is bound', () => {
     const { filter, state, see } = extenderOf({ nodes: { n1: SHARED } });
     for (let i = 0; i < 50; i++) {
       const pod = withUid(podOf('4'), `pod-${i}`);
       assert.deepEqual(filter(pod).NodeNames, ['n1']);
-      assert.equal(state.reservations.size, 0, 'promised');
+      assert.equal(state.reservations.size, 0, 'accepted');
       see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } });
       assert.equal(state.reservations.size, 0, 'bound');
     }
   });
 
-  it('release what was held for it before they reported', () => {
+  it('release a reservation from before their first report', () => {
     const { state } = extenderOf({
       nodes: { n1: undefined },
       policy: 'count-check',
@@ -92,7 +92,7 @@ describe('nodes whose CPU manager policy is none', () => {
     assert.equal(state.reservations.size, 0);
   });
 
-  it('a kubelet that gives exclusive CPUs is predicted for the same pod', () => {
+  it('do not include a node with exclusive CPUs, where the same pod is predicted', () => {
     const { filter } = extenderOf({ nodes: { n1: statusOf() } });
     assert.match(filter(podOf('3')).FailedAndUnresolvableNodes['n1'] ?? '', /SMT Alignment Error/);
   });

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { createSpread } from '../../../scheduler-plugin/filter/spread.ts';
 
-/** By the node's number: its domain; 0 is a node without the label. */
+/** The domain of each node, by its number; 0 is a node without the label. */
 const domains = (...ofNode: number[]) => ({
   ofNode: Uint32Array.from(ofNode),
   count: new Set(ofNode.filter(Boolean)).size,
 });
 
-describe('what a soft constraint still wants', () => {
-  it('nothing of a node without the label, or one that is not known yet', () => {
+describe('the nodes that a soft constraint still wants', () => {
+  it('exclude a node without the label and an unknown node', () => {
     const spread = createSpread([domains(0, 1, 2)]);
     assert.deepEqual(
       [0, 1, 2, 3].map((id) => spread.wants(id)),
@@ -25,7 +25,7 @@ describe('what a soft constraint still wants', () => {
     assert.deepEqual([spread.wants(2), spread.complete], [true, false]);
   });
 
-  it('one node that fits of each domain', () => {
+  it('include one node that fits for each domain', () => {
     const spread = createSpread([domains(1, 1, 2)]);
     spread.tried(0, true);
     assert.deepEqual([spread.wants(1), spread.wants(2), spread.complete], [false, true, false]);
@@ -33,7 +33,7 @@ describe('what a soft constraint still wants', () => {
     assert.deepEqual([spread.wants(1), spread.wants(2), spread.complete], [false, false, true]);
   });
 
-  it('no more of a domain after eight nodes that do not fit: it is settled, once', () => {
+  it('exclude a domain after eight nodes that do not fit, which settles it once', () => {
     const spread = createSpread([domains(1, 2)]);
     for (let i = 0; i < 7; i++) spread.tried(0, false);
     assert.deepEqual([spread.wants(0), spread.complete], [true, false]);
@@ -45,7 +45,7 @@ describe('what a soft constraint still wants', () => {
     assert.equal(spread.complete, true);
   });
 
-  it('four nodes, or 32 tries, where each node may be a domain of its own', () => {
+  it('are four nodes that fit, or 32 tries, if each node may be a domain', () => {
     const found = createSpread([undefined]);
     for (let i = 0; i < 3; i++) found.tried(i, true);
     assert.deepEqual([found.wants(9), found.complete], [true, false]);
@@ -58,7 +58,7 @@ describe('what a soft constraint still wants', () => {
     assert.deepEqual([vain.wants(99), vain.complete], [false, true]);
   });
 
-  it('no more after 16 domains were answered, however many there are', () => {
+  it('are complete after 16 domains, however many there are', () => {
     const spread = createSpread([domains(...Array.from({ length: 20 }, (_, i) => i + 1))]);
     for (let id = 0; id < 15; id++) spread.tried(id, true);
     assert.deepEqual([spread.wants(0), spread.wants(15), spread.complete], [false, true, false]);
@@ -68,12 +68,12 @@ describe('what a soft constraint still wants', () => {
     assert.deepEqual([spread.wants(17), spread.complete], [false, true]);
   });
 
-  it('nothing without a constraint', () => {
+  it('are none without a constraint', () => {
     const spread = createSpread([]);
     assert.deepEqual([spread.wants(0), spread.complete], [false, true]);
   });
 
-  it('is what any of several constraints wants, until all have it', () => {
+  it('include those that any of several constraints wants, until all are complete', () => {
     const spread = createSpread([domains(1, 1), domains(1, 2)]);
     spread.tried(0, true);
     assert.deepEqual([spread.wants(0), spread.wants(1), spread.complete], [false, true, false]);

@@ -24,12 +24,12 @@ const CASES: readonly { readonly name: string; readonly spec: object; readonly z
     spec: { topologySpreadConstraints: [spread(ZONE, 'DoNotSchedule')] },
     zones: 1,
   },
-  { name: 'a constraint in a shape that is not known', spec: { topologySpreadConstraints: 'zone' }, zones: 1 },
+  { name: 'a constraint with an unknown shape', spec: { topologySpreadConstraints: 'zone' }, zones: 1 },
 ];
 
 const full = statusOf({ assignments: [{ podUID: 'x', container: 'c', cpus: '1-7,9-15' }] });
 
-/** Nodes a0, a1, …: the zone is the first letter. The room is scarce, so one node is answered while others wait. */
+/** Nodes a0, a1, …: the zone is the first letter. CPUs are scarce, so one node is returned while other pods wait. */
 function cluster(zones: readonly string[], nodes: number, status = (_: string) => statusOf()) {
   const names = zones.flatMap((zone) => Array.from({ length: nodes }, (_, i) => `${zone}${i}`));
   const under = extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, status(name)])) });
@@ -45,9 +45,9 @@ function cluster(zones: readonly string[], nodes: number, status = (_: string) =
 const ANTI = { affinity: { podAntiAffinity: preferred(term(ZONE)) } };
 const zonesOf = (nodes: readonly string[]) => [...new Set(nodes.map((name) => name[0]))].sort().join('');
 
-describe('soft constraints while others are in flight', () => {
+describe('soft constraints while other pods are in flight', () => {
   for (const { name, spec, zones } of CASES) {
-    it(`${name}: nodes of ${zones} of three zones are answered`, () => {
+    it(`${name}: nodes of ${zones} of three zones are returned`, () => {
       const answered = cluster(['a', 'b', 'c'], 4).ask('p', spec);
       assert.equal(zonesOf(answered).length, zones, answered.join());
       assert.equal(answered.length, zones, 'one node a zone');
@@ -69,22 +69,22 @@ describe('soft constraints while others are in flight', () => {
     assert.deepEqual([...placed.values()], [4, 4, 4]);
   });
 
-  it('a zone without room is left out, and looking for room in it is bounded', () => {
+  it('a zone without room is skipped, and the search in it is limited', () => {
     const { ask } = cluster(['a', 'b', 'c'], 12, (name) => (name.startsWith('b') ? full : statusOf()));
     assert.equal(zonesOf(ask('p', ANTI)), 'ac');
   });
 
-  it('at most 16 domains of a key are answered', () => {
+  it('nodes of at most 16 domains of a key are returned', () => {
     const zones = [...'abcdefghijklmnopqrstuvwxyz'];
     assert.equal(cluster(zones, 1).ask('p', ANTI).length, 16);
   });
 
-  it('of a key whose domains are not known, as the host name, four nodes are answered', () => {
+  it('four nodes are returned for a key with unknown domains, such as the host name', () => {
     const byHost = { affinity: { podAntiAffinity: preferred(term('kubernetes.io/hostname')) } };
     assert.equal(cluster(['a', 'b', 'c'], 4).ask('p', byHost).length, 4);
   });
 
-  it('a node that has moved or gone counts where it is now', () => {
+  it('a moved node counts in its new zone, and a deleted node does not count', () => {
     const { ask, state } = cluster(['a', 'b'], 1);
     assert.equal(ask('p', ANTI).length, 2);
     state.nodeChanged('b0', { dpuHost: false, domains: domainsText({ [ZONE]: 'a' }) });

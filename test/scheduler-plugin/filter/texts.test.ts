@@ -16,7 +16,7 @@ describe('the texts of one answer', () => {
     );
   });
 
-  it('are at most eight: two places are kept for DPUs and for all the rest, and no node is lost', () => {
+  it('are at most eight: one is for DPUs and one for all other reasons, so that each node counts', () => {
     const texts = new Texts();
     for (let i = 0; i < 20; i++) texts.give('too-few-cpus', `${i} CPUs`);
     for (let i = 0; i < 20; i++) texts.give('dpu', `silent for ${i} s`);

@@ -51,7 +51,7 @@ describe('the extender over HTTP', () => {
   const args = (more: object = {}) =>
     JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1', 'n2'], ...more });
 
-  it('speaks the wire of the scheduler, key by key', async () => {
+  it('answers in the format of the scheduler, key by key', async () => {
     use(extenderOf({ nodes: { n1: statusOf(), n2: undefined } }));
     const { status, length, text } = await post('/filter', args());
     assert.equal(status, 200);
@@ -63,7 +63,7 @@ describe('the extender over HTTP', () => {
     assert.match((await post('/prioritize', args({ NodeNames: ['n1'] }))).text, /^\[\{"Host":"n1","Score":\d+\}\]$/);
   });
 
-  it('two calls at once for the last four cores, 100 rounds: one passes, whichever comes first', async () => {
+  it('gives the last free CPUs to only one of two concurrent calls, in 100 rounds', async () => {
     const lastFour = statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus: '3-7,11-15' }] });
     const of = (uid: string) => args({ Pod: withUid(podOf('4'), uid), NodeNames: ['n1'] });
     for (let round = 0; round < 100; round++) {
@@ -74,23 +74,23 @@ describe('the extender over HTTP', () => {
     }
   });
 
-  it('takes 5,000 node names', async () => {
+  it('accepts 5,000 node names', async () => {
     const NodeNames = Array.from({ length: 5000 }, (_, i) => `worker-${i}.east.example.internal`);
     const { text } = await post('/filter', args({ NodeNames }));
     assert.equal(Object.keys((JSON.parse(text) as FilterReply).FailedAndUnresolvableNodes ?? {}).length, 5000);
   });
 
-  it('reads the names of whole Nodes where the scheduler sends those', async () => {
+  it('reads the names of whole Nodes if the scheduler sends them', async () => {
     const whole = { metadata: { name: 'n1', labels: { a: 'b' } }, spec: { podCIDR: '10.0.0.0/24' } };
     const items = [whole, { metadata: { name: 'n2' } }];
     const { text } = await post('/filter', args({ NodeNames: null, Nodes: { items } }));
     const reply = JSON.parse(text) as FilterReply;
     assert.deepEqual(reply.NodeNames, ['n1']);
-    assert.deepEqual(reply.Nodes?.items, [whole], 'whole Nodes are sent back whole');
+    assert.deepEqual(reply.Nodes?.items, [whole], 'whole Nodes are returned whole');
     assert.deepEqual(reply.FailedAndUnresolvableNodes, { n2: 'node is not known yet' });
   });
 
-  it('names no software in its headers, and ends the connection after a body that it refused to read', async () => {
+  it('names no software in its headers, and closes the connection after a body that it refused to read', async () => {
     const agent = new Agent({ keepAlive: true });
     const headersOf = (body: string) =>
       new Promise<IncomingHttpHeaders>((resolve, reject) => {
@@ -119,16 +119,16 @@ describe('the extender over HTTP', () => {
     { name: 'malformed JSON', body: '{"Pod":', error: /not JSON/ },
     { name: 'an empty body', body: '', error: /empty/ },
     { name: 'both Nodes and NodeNames', body: args({ Nodes: { items: [] } }), error: /both Nodes and NodeNames/ },
-    { name: 'neither', body: args({ NodeNames: null }), error: /neither NodeNames nor Nodes/ },
+    { name: 'neither Nodes nor NodeNames', body: args({ NodeNames: null }), error: /neither NodeNames nor Nodes/ },
     {
       name: 'a pod without uid',
       body: args({ Pod: { ...podOf('4'), metadata: { name: 'x' } } }),
       error: /uid is missing/,
     },
     { name: 'no pod', body: args({ Pod: null }), error: /Pod/ },
-    { name: 'a quantity that is none', body: args({ Pod: podOf('four') }), error: /quantity "four"/ },
+    { name: 'an invalid quantity', body: args({ Pod: podOf('four') }), error: /quantity "four"/ },
     { name: 'a body of 50 MiB', body: ' '.repeat(50 * 1024 * 1024), error: /larger than/ },
-    { name: 'names that are no strings', body: args({ NodeNames: ['n1', 2] }), error: /not an array of strings/ },
+    { name: 'names that are not strings', body: args({ NodeNames: ['n1', 2] }), error: /not an array of strings/ },
   ];
   for (const { name, body, error } of malformed) {
     it(`answers ${name} with the protocol's Error`, async () => {
@@ -148,7 +148,7 @@ describe('the extender over HTTP', () => {
     assert.equal((await post('/prioritize', args())).status, 503);
   });
 
-  it('answers an internal fault with Error, never with all nodes, and tells no detail', async () => {
+  it('answers an internal fault with Error, never with all nodes, and without details', async () => {
     const under = extenderOf();
     const broken = (): never => {
       throw new TypeError('a secret detail');
@@ -173,7 +173,7 @@ describe('the extender over HTTP', () => {
     };
 
     beforeEach(() => {
-      // What leaves n1 is two halves of cores; what leaves n2 is two whole ones.
+      // On n1, a victim frees only halves of cores; on n2, a victim frees whole cores.
       const halves = statusOf({
         cpuManager: { policy: 'static' },
         assignments: [full('a', '1-4'), full('b', '5-7,9-15')],
@@ -185,12 +185,12 @@ describe('the extender over HTTP', () => {
     const wholeCores = { annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } };
     const pod = { ...podOf('4'), metadata: { ...podOf('4').metadata, ...wholeCores } };
 
-    it('keeps the nodes whose victims leave room that will do, and those without a prediction', async () => {
+    it('keeps nodes where the victims free enough CPUs, and nodes without a prediction', async () => {
       const { kept } = await preempt({ n1: ['a'], n2: ['c'], n3: ['x'] }, pod);
       assert.deepEqual(kept, { NodeNameToMetaVictims: victims({ n2: ['c'], n3: ['x'] }) });
     });
 
-    it('takes victims as whole pods too', async () => {
+    it('accepts victims as whole pods, too', async () => {
       const whole = { n2: { Pods: [{ metadata: { uid: 'c' } }], NumPDBViolations: 1 } };
       const { text } = await post('/preempt', JSON.stringify({ Pod: podOf('4'), NodeNameToVictims: whole }));
       assert.deepEqual(JSON.parse(text), {
@@ -198,7 +198,7 @@ describe('the extender over HTTP', () => {
       });
     });
 
-    it('is answered with an HTTP error where it is malformed: then nothing is preempted', async () => {
+    it('answers a malformed body with an HTTP error, so that no pod is preempted', async () => {
       assert.equal((await post('/preempt', '{"Pod":1}')).status, 400);
     });
   });
@@ -215,7 +215,7 @@ describe('the extender over HTTP', () => {
       use(extenderOf({ nodes: { n1: statusOf(), n2: statusOf({ assignments: owned }), n3: undefined } }));
     });
 
-    it('says of each node what would become of a pod, with the reason in full and the CPUs', async () => {
+    it('shows for each node whether a pod fits, with the full reason and the CPUs', async () => {
       await post('/filter', args({ NodeNames: ['n1', 'n2', 'n3'] }));
       const { status, text } = await get('/explain?pod=default/vm');
       assert.equal(status, 200);
@@ -234,7 +234,7 @@ describe('the extender over HTTP', () => {
       assert.equal(decisions.length, 1);
     });
 
-    it('takes a pod that need not exist, and nodes', async () => {
+    it('accepts a pod that does not exist, and nodes', async () => {
       const { text } = await post('/explain', JSON.stringify({ Pod: podOf('400'), NodeNames: ['n1'] }));
       const { nodes } = JSON.parse(text) as { nodes: { node: string; fits: boolean }[] };
       assert.deepEqual(
@@ -255,13 +255,13 @@ describe('the extender over HTTP', () => {
       );
     });
 
-    it('refuses an invalid name of a pod', async () => {
+    it('refuses an invalid pod name', async () => {
       assert.equal((await get('/explain?pod=../secrets')).status, 400);
       assert.equal((await post('/explain', '{}')).status, 400);
     });
   });
 
-  it('answers other paths with what it knows', async () => {
+  it('answers other paths with the paths that it knows', async () => {
     const { status, text } = await post('/bind', '{}');
     assert.equal(status, 404);
     assert.match(text, /POST \/bind: expected POST \/filter/);

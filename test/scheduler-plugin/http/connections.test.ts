@@ -14,7 +14,7 @@ import { extenderOf, podOf } from '../extender-fixture.ts';
 
 const BODY = JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1'] });
 
-/** Seconds: longer than the server gives a request, and than Node.js keeps an idle connection by default. */
+/** Seconds: longer than the request timeout of the server and the default idle timeout of Node.js. */
 const PAUSE = 12;
 /** Seconds for which kube-scheduler keeps an idle connection (IdleConnTimeout of Go's transport in client-go). */
 const CLIENT_KEEPS = 90;
@@ -24,7 +24,7 @@ interface Answer {
   readonly names: readonly string[] | null;
 }
 
-describe('the extender’s connections', () => {
+describe('the connections of the extender', () => {
   const authority = createCertificateAuthority('extender');
   const clients = createCertificateAuthority('schedulers');
   let folder: string;
@@ -39,7 +39,7 @@ describe('the extender’s connections', () => {
   afterEach(() => server?.stop(0));
   after(() => rm(folder, { recursive: true }));
 
-  /** @param sockets where those that have called are entered */
+  /** @param sockets receives the socket of each call */
   const serve = async (more: { clientCaFile?: string } = {}, sockets = new Set<Socket>()) => {
     const app = appOf(extenderOf());
     const handler: RequestListener = (request, response) => {
@@ -66,7 +66,7 @@ describe('the extender’s connections', () => {
       call.on('error', reject).end(BODY);
     });
 
-  it(`outlive ${PAUSE} seconds between two calls`, async function () {
+  it(`stay open for ${PAUSE} seconds between two calls`, async function () {
     this.timeout((PAUSE + 30) * 1000);
     await serve();
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
@@ -78,7 +78,7 @@ describe('the extender’s connections', () => {
     agent.destroy();
   });
 
-  it('are closed by the scheduler and not by the server: their only timer while idle is longer than its own', async () => {
+  it('are closed by the scheduler, because the idle timeout of the server is longer', async () => {
     const sockets = new Set<Socket>();
     await serve({}, sockets);
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: authority.cert });
@@ -92,7 +92,7 @@ describe('the extender’s connections', () => {
     agent.destroy();
   });
 
-  it('are those of known callers alone, where a CA for them is given', async () => {
+  it('are limited to known clients if a client CA is set', async () => {
     await serve({ clientCaFile: join(folder, 'clients.crt') });
     const agentOf = (more: object) => new Agent({ ca: authority.cert, ...more });
     const { cert, key } = clients.issue(['kube-scheduler']);

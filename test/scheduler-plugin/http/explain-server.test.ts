@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createExplainServer } from '../../../scheduler-plugin/http/explain-server.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
-/** A port of loopback that nothing listens on. */
+/** A loopback port without a listener. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -27,7 +27,7 @@ function ask(port: number, path: string, host = `127.0.0.1:${port}`): Promise<[n
   });
 }
 
-describe('explanations for the pod itself', () => {
+describe('the explain server on the loopback address', () => {
   const appOf = (handled: string[]) => ({
     handler: (call: { url?: string }, response: { end(text: string): void }) => {
       handled.push(call.url ?? '');
@@ -35,7 +35,7 @@ describe('explanations for the pod itself', () => {
     },
   });
 
-  it('serves /explain and nothing else, to those who name the pod’s own address', async () => {
+  it('serves only /explain, and only if the Host header names a loopback address', async () => {
     const handled: string[] = [];
     const port = await freePort();
     const { log } = recordingLogger();
@@ -56,7 +56,7 @@ describe('explanations for the pod itself', () => {
     }
   });
 
-  it('logs a port that is taken, and the extender continues without it', async () => {
+  it('logs a port that is in use, and the extender continues without the server', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const { port } = taken.address() as AddressInfo;

@@ -14,7 +14,7 @@ const NODES = 5000;
 const nodeName = (i: number) => `worker-${String(i).padStart(4, '0')}.east`;
 const owned = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
 
-/** Of the nodes by turns: what they are like, and the text that refuses a pod of 8 CPUs on physnet0. */
+/** The kinds of nodes, in rotation, and the text that refuses a pod with 8 CPUs on physnet0. */
 const KINDS: readonly { readonly status: NodeTopologyStatus | undefined; readonly text?: string }[] = [
   { status: statusOf({ cells: [{ id: 0, cpus: '0-15' }], physnets: [{ name: 'physnet0', cells: '0' }] }) },
   {
@@ -30,8 +30,8 @@ const KINDS: readonly { readonly status: NodeTopologyStatus | undefined; readonl
 ];
 
 /**
- * A filter call as kube-scheduler 1.36.2 sent it for 5,000 nodes, and what is answered, byte for byte. What the answer
- * says is checked as well, so that the kept one can be replaced by another that is as good.
+ * A filter call that kube-scheduler 1.36.2 sent for 5,000 nodes, and the answer, byte for byte. The content of the
+ * answer is checked, too, so that the stored answer can be replaced with an equivalent one.
  */
 describe('a filter call of a real scheduler with 5,000 names', () => {
   const ask = async (body: Buffer) => {
@@ -57,11 +57,11 @@ describe('a filter call of a real scheduler with 5,000 names', () => {
     return answer;
   };
 
-  it('is answered byte for byte as before, and rightly', async () => {
+  it('gets the stored answer, byte for byte, and a correct one', async () => {
     const body = gunzipSync(readFileSync(file('request')));
     const { bytes, length } = await ask(body);
     assert.equal(length, String(bytes.length));
-    assert.ok(bytes.equals(gunzipSync(readFileSync(file('reply')))), 'the reply is another than the kept one');
+    assert.ok(bytes.equals(gunzipSync(readFileSync(file('reply')))), 'the reply differs from the stored one');
 
     const { NodeNames: offered } = JSON.parse(body.toString()) as { NodeNames: string[] };
     assert.equal(offered.length, NODES);

@@ -13,7 +13,7 @@ interface Stored {
   readonly [key: string]: unknown;
 }
 
-/** Objects in memory, with the conflicts of an API server; what is asked of a path can be held up. */
+/** Objects in memory, with the conflicts of an API server; requests for a path can be held. */
 function memoryApi() {
   const objects = new Map<string, Stored>();
   const gets: string[] = [];
@@ -122,7 +122,7 @@ describe('a replica behind a Service', () => {
     await ended;
   }
 
-  it('is active once it leads and has read the pods, and is then the only endpoint of the Service', async () => {
+  it('is active after it leads and has read the pods, and is then the only endpoint of the Service', async () => {
     const one = scene();
     assert.deepEqual([one.replica.isActive(), one.replica.mayAnswer(), one.replica.settled], [false, false, false]);
     await running(one, async ({ replica, said, reads, objects, addresses, warnings }) => {
@@ -136,7 +136,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('without an address of its own it is active, and publishes nothing', async () => {
+  it('is active without a pod address, but publishes no endpoint', async () => {
     const one = scene();
     const bare = createElectedReplica({
       config: { namespace: 'infra' },
@@ -159,7 +159,7 @@ describe('a replica behind a Service', () => {
     await ended;
   });
 
-  it('reads the pods again a second after that failed, and is not active before', async () => {
+  it('retries a failed read of the pods after a second, and is not active before', async () => {
     const one = scene();
     one.reads.failures = 1;
     await running(one, async ({ replica, said, reads, pass, addresses, warnings }) => {
@@ -177,7 +177,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('repairs within ten seconds what others change of its endpoint', async () => {
+  it('repairs its endpoint within ten seconds after someone else changes it', async () => {
     await running(scene(), async ({ pass, put, objects, addresses, gets }) => {
       const [slice] = [objects.get(SLICE)!];
       put(SLICE, { ...slice, endpoints: [{ addresses: ['10.9.9.9'], conditions: { ready: true } }] });
@@ -189,7 +189,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('tries to publish again a second after that failed', async () => {
+  it('retries a failed publication after a second', async () => {
     const one = scene();
     one.failing.add(SLICE);
     await running(one, async ({ replica, pass, addresses, failing }) => {
@@ -202,7 +202,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('looks at what it publishes every ten seconds while another replica leads', async () => {
+  it('checks every ten seconds what it publishes while another replica leads', async () => {
     const one = scene();
     one.put(LEASE, { metadata: { name: 'lease' }, spec: { holderIdentity: 'pod-2_b', leaseDurationSeconds: 60 } });
     await running(one, async ({ replica, pass, looks }) => {
@@ -213,7 +213,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('is not active while another replica has the Lease, and reads the pods again when it has it back', async () => {
+  it('is not active while another replica holds the Lease, and reads the pods again when it regains the Lease', async () => {
     await running(scene(), async ({ replica, holder, pass, said, reads }) => {
       holder('pod-2_b');
       await pass(2.1);
@@ -226,7 +226,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('is not active where it lost the Lease while it read the pods', async () => {
+  it('is not active if it lost the Lease while it read the pods', async () => {
     const one = scene();
     let end: () => void = () => undefined;
     one.reads.wait = new Promise((resolve) => {
@@ -242,7 +242,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('reads the pods at once where it lost and won the Lease while it published', async () => {
+  it('reads the pods at once if it lost and regained the Lease while it published', async () => {
     const one = scene();
     const proceed = one.hold(SLICE);
     await running(one, async ({ replica, holder, pass, reads }) => {
@@ -258,7 +258,7 @@ describe('a replica behind a Service', () => {
     });
   });
 
-  it('says nothing of a reading that was broken off because it ends', async () => {
+  it('logs no warning about a read that its stop interrupts', async () => {
     const one = scene();
     one.reads.failures = 1;
     let end: () => void = () => undefined;
@@ -273,8 +273,8 @@ describe('a replica behind a Service', () => {
     assert.deepEqual([one.reads.count, one.warnings()], [1, []]);
   });
 
-  describe('on its way out', () => {
-    it('leaves the Service without an endpoint, then gives the Lease up, and is not active', async () => {
+  describe('while it stops', () => {
+    it('removes its endpoint from the Service, then releases the Lease, and is not active', async () => {
       await running(scene(), async ({ replica, addresses, objects, said }) => {
         await replica.release();
         await flush();
@@ -284,21 +284,21 @@ describe('a replica behind a Service', () => {
       });
     });
 
-    it('answers until its endpoint is withdrawn, and publishes none meanwhile', async () => {
+    it('answers until its endpoint is removed, and does not publish it again meanwhile', async () => {
       await running(scene(), async ({ replica, hold, pass, gets, addresses }) => {
         const proceed = hold(SLICE);
         const before = gets.filter((path) => path === SLICE).length;
         const released = replica.release();
         await pass(12);
         assert.equal(replica.isActive(), true);
-        assert.equal(gets.filter((path) => path === SLICE).length, before + 1, 'the withdrawal alone');
+        assert.equal(gets.filter((path) => path === SLICE).length, before + 1, 'only the removal');
         proceed();
         await released;
         assert.deepEqual(addresses(), []);
       });
     });
 
-    it('withdraws after a publication that is under way', async () => {
+    it('removes its endpoint after a publication that is in progress', async () => {
       const one = scene();
       const proceed = one.hold(SLICE);
       await running(one, async ({ replica, gets, addresses }) => {
@@ -311,7 +311,7 @@ describe('a replica behind a Service', () => {
       });
     });
 
-    it('is not active any more once its endpoint is withdrawn, even while a renewal of its Lease is under way', async () => {
+    it('is not active after its endpoint is removed, even while a renewal of its Lease is in progress', async () => {
       await running(scene(), async ({ replica, hold, pass, addresses }) => {
         const proceed = hold(LEASE);
         await pass(2.1);

@@ -10,7 +10,7 @@ interface Scene {
   lease(holderIdentity: string): Promise<void>;
   /** Catch-ups that have begun. */
   readonly catchUps: () => number;
-  /** Lets the catch-up that is under way end. */
+  /** Ends the catch-up that is in progress. */
   finish(error?: Error): Promise<void>;
   readonly said: string[];
   at(seconds: number): void;
@@ -100,7 +100,7 @@ function eventStream() {
 }
 
 describe('an extender in the pod of a kube-scheduler', () => {
-  it('writes once the Lease names its pod and the pods were read, and until it names another', () =>
+  it('writes from when the Lease names its pod and the pods are read until the Lease names another pod', () =>
     withReplica(async ({ replica, lease, finish, said, catchUps }) => {
       assert.deepEqual([replica.settled, replica.isActive(), replica.mayAnswer()], [true, false, false]);
       await lease('pod-1_1c9e');
@@ -108,12 +108,12 @@ describe('an extender in the pod of a kube-scheduler', () => {
       await finish();
       assert.deepEqual([replica.isActive(), replica.mayAnswer()], [true, true]);
       await lease('pod-1_1c9e');
-      assert.equal(catchUps(), 1, 'a renewal is no new leadership');
+      assert.equal(catchUps(), 1, 'a renewal is not a new leadership');
       await lease('pod-2_77aa');
       assert.deepEqual([replica.isActive(), replica.mayAnswer(), said.join()], [false, false, 'active,passive']);
     }));
 
-  it('answers the first call before it has seen the Lease, and writes only then', () =>
+  it('answers the first call before it has seen the Lease, and writes only afterwards', () =>
     withReplica(async ({ replica, lease, finish, said, catchUps }) => {
       const call = replica.called();
       assert.equal(replica.mayAnswer(), false);
@@ -121,18 +121,18 @@ describe('an extender in the pod of a kube-scheduler', () => {
       await call;
       assert.deepEqual([replica.mayAnswer(), replica.isActive(), said.join()], [true, false, '']);
       await lease('pod-1_1c9e');
-      assert.equal(catchUps(), 2, 'another may have bound pods since');
+      assert.equal(catchUps(), 2, 'another replica may have bound pods since');
       await finish();
       assert.deepEqual([replica.isActive(), said.join()], [true, 'active']);
     }));
 
-  it('is not misled by a pod whose name begins like its own', () =>
+  it('ignores the Lease of a pod whose name starts like its own', () =>
     withReplica(async ({ replica, lease, catchUps }) => {
       await lease('pod-10_1c9e');
       assert.deepEqual([replica.isActive(), catchUps()], [false, 0]);
     }));
 
-  it('reads the pods again after its kube-scheduler was restarted', () =>
+  it('reads the pods again after a restart of its kube-scheduler', () =>
     withReplica(async ({ replica, lease, finish, catchUps }) => {
       await lease('pod-1_1c9e');
       await finish();
@@ -155,7 +155,7 @@ describe('an extender in the pod of a kube-scheduler', () => {
       assert.equal(replica.isActive(), true);
     }));
 
-  it('gives no verdict while the pods cannot be read, and tries again at the next call', () =>
+  it('gives no verdict while the pods cannot be read, and retries at the next call', () =>
     withReplica(async ({ replica, lease, finish, catchUps }) => {
       await lease('pod-1_1c9e');
       await finish(new Error('the API server is down'));
@@ -166,7 +166,7 @@ describe('an extender in the pod of a kube-scheduler', () => {
       assert.deepEqual([replica.mayAnswer(), replica.isActive(), catchUps()], [true, true, 2]);
     }));
 
-  it('tries again at the next renewal, too', () =>
+  it('retries at the next renewal, too', () =>
     withReplica(async ({ replica, lease, finish }) => {
       await lease('pod-1_1c9e');
       await finish(new Error('the API server is down'));

@@ -4,15 +4,15 @@ import { firstIssues } from '../../../scheduler-plugin/wire/wire.ts';
 
 const issuesOf = (schema: z.ZodType, value: unknown) => firstIssues(schema.safeParse(value).error!);
 
-describe('the issues that a caller reads', () => {
-  it('are the first three, each with its place', () => {
+describe('the issues in an answer', () => {
+  it('are the first three, each with its path', () => {
     const schema = z.object({ a: z.object({ b: z.string() }), c: z.string(), d: z.string(), e: z.string() });
     const places = issuesOf(schema, { a: {} })
       .split('; ')
       .map((one) => one.split(':')[0]);
     assert.deepEqual(places, ['a.b', 'c', 'd']);
   });
-  it('name the whole where there is no place', () => {
+  it('name the whole value if there is no path', () => {
     assert.match(issuesOf(z.string(), 7), /^the whole: /);
   });
 });

@@ -37,7 +37,7 @@ describe('names in a request', () => {
     );
   });
 
-  it('keep their numbers while others come and go', () => {
+  it('keep their numbers while other names are added and removed', () => {
     const change = fc.record({ name: fc.nat(60), add: fc.boolean() });
     fc.assert(
       fc.property(fc.array(change, { maxLength: 300 }), (changes) => {
@@ -63,7 +63,7 @@ describe('names in a request', () => {
     );
   });
 
-  it('leave their numbers to others when they go: as many numbers as there were names at once', () => {
+  it('free their numbers for other names when they are removed', () => {
     const index = indexOf(['a', 'b', 'c']);
     const number = index.find('b');
     index.remove('b');
@@ -96,7 +96,7 @@ describe('names in a request', () => {
     names.forEach((name, i) => void assert.equal(ids[i], index.find(name)));
   });
 
-  it('may have white space around them, as other writers of JSON put it', () => {
+  it('may have white space around them', () => {
     const index = indexOf(['a', 'b']);
     const text = ' [ "a" ,\r\n\t"b" ,"c" ] ';
     assert.deepEqual(scan(text, index, 1).ids, [index.find('a'), index.find('b'), UNKNOWN]);

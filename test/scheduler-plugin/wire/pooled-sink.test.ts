@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { pooledSink } from '../../../scheduler-plugin/wire/pooled-sink.ts';
 
-/** A pool that counts what is taken and given back. */
+/** A pool that records which buffers are taken and returned. */
 function poolOf() {
   const taken: number[] = [];
   const open = new Set<Buffer>();
@@ -21,7 +21,7 @@ function poolOf() {
 }
 
 describe('a body in buffers of the pool', () => {
-  it('is what was written, in a buffer that doubles and is given back once', () => {
+  it('contains the written bytes, in a buffer that doubles and is returned once', () => {
     const { pool, taken, open } = poolOf();
     const sink = pooledSink(pool, 100);
     for (const text of ['abcd', 'efgh', 'i']) sink.write(Buffer.from(text));
@@ -33,7 +33,7 @@ describe('a body in buffers of the pool', () => {
     assert.equal(open.size, 0);
   });
 
-  it('takes no more than the largest body', () => {
+  it('takes at most the size of the largest body', () => {
     const { pool, taken } = poolOf();
     const sink = pooledSink(pool, 10);
     sink.write(Buffer.from('abcdefgh'));
@@ -41,7 +41,7 @@ describe('a body in buffers of the pool', () => {
     assert.deepEqual([taken, sink.finish().bytes.toString()], [[10], 'abcdefghij']);
   });
 
-  it('is empty where nothing was written, and gives back what is dropped', () => {
+  it('is empty if nothing was written, and returns its buffer when it is dropped', () => {
     const { pool, open } = poolOf();
     assert.equal(pooledSink(pool, 10).finish().bytes.length, 0);
     open.clear();

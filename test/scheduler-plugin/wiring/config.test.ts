@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 
-describe('the extender’s settings', () => {
-  it('by default it is the sidecar of plumbline-scheduler', () => {
+describe('the settings of the extender', () => {
+  it('select the sidecar of plumbline-scheduler by default', () => {
     const { mode, schedulerLease, host } = parseSchedulerPluginConfig([]);
     assert.deepEqual([mode, schedulerLease, host], ['sidecar', 'plumbline-system/plumbline-scheduler', undefined]);
   });
 
   for (const host of ['0.0.0.0', '10.244.0.7', '::', '127.0.0.1.example.org', '128.0.0.1']) {
-    it(`a sidecar does not serve on ${host}, where others than its pod could reach it`, () => {
+    it(`refuse ${host} for a sidecar, because clients outside its pod could reach it`, () => {
       const settings = ['--mode', 'sidecar', '--host', host];
       assert.throws(() => parseSchedulerPluginConfig(settings), /--host .*only on a loopback address.*--mode service/);
     });
   }
 
   for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) {
-    it(`it serves on ${host}`, () => {
+    it(`accept ${host} for a sidecar`, () => {
       assert.equal(parseSchedulerPluginConfig(['--host', host]).host, host);
     });
   }
@@ -34,7 +34,7 @@ describe('the extender’s settings', () => {
   }
 
   for (const lease of ['plumbline-scheduler', '/x', 'a/b/c', 'Plumbline/x', 'a/']) {
-    it(`--scheduler-lease ${lease}: refused with what is expected`, () => {
+    it(`refuse --scheduler-lease ${lease} and name the expected form`, () => {
       assert.throws(() => parseSchedulerPluginConfig(['--scheduler-lease', lease]), /expected <namespace>\/<name>/);
     });
   }

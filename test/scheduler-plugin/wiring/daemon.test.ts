@@ -105,7 +105,7 @@ describe('the extender as a daemon', function () {
       () => 'refused',
     );
 
-  it('in the pod of a kube-scheduler: answers over HTTP, and is active while that one’s Lease names the pod', async () => {
+  it('in the pod of a kube-scheduler: answers over HTTP, and is active while the scheduler’s Lease names the pod', async () => {
     const one = await start('--pod-name', 'sched-1', '--namespace', 'nowhere');
     await ready(one);
     const url = `http://127.0.0.1:${one.port}`;
@@ -178,10 +178,7 @@ describe('the extender as a daemon', function () {
       const { uid } = (made as { metadata: { uid: string } }).metadata;
       assert.match(await ask(`${url}/filter`, known, callOf('n1', uid)), /"NodeNames":\["n1"\]/);
       const stopped = one.daemon.stop();
-      await eventually(
-        async () => (await ask(`${url}/filter`, known)).includes('is stopping'),
-        'it to promise nothing',
-      );
+      await eventually(async () => (await ask(`${url}/filter`, known)).includes('is stopping'), 'it to accept no pods');
       assert.match(await holder(), /^ext-1_/, 'it keeps its Lease while a pod has a reservation');
       await api.client.delete(`${PODS}/promised`);
       await stopped;
@@ -196,7 +193,7 @@ describe('the extender as a daemon', function () {
     }
   });
 
-  it('behind a Service without --client-ca-file: answers every client, and says so at its start', async () => {
+  it('behind a Service without --client-ca-file: answers every client, and logs this at its start', async () => {
     const [cert = '', key = ''] = ['tls.crt', 'tls.key'].map((name) => join(folder, name));
     const one = await start(
       ...['--mode', 'service', '--cert-file', cert, '--key-file', key, '--client-ca-file', ''],

@@ -41,7 +41,7 @@ interface Item {
   readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
 }
 
-describe('the parts of the extender, put together', () => {
+describe('the parts of the extender together', () => {
   let api: ApiFixture;
   let decider: Decider;
   let running: Promise<unknown>;
@@ -85,7 +85,7 @@ describe('the parts of the extender, put together', () => {
       now: () => clock.now,
     });
     running = Promise.all([decider.cluster.run(ending.signal), decider.masks.run(ending.signal)]);
-    await eventually(() => decider.cluster.missing === undefined, 'all to have come in');
+    await eventually(() => decider.cluster.missing === undefined, 'all lists to arrive');
   };
   const addNode = async (name: string, labels: object = {}, cpu = '16') => {
     const metadata = { name, labels: { 'kubernetes.io/arch': 'amd64', ...labels } };
@@ -112,14 +112,14 @@ describe('the parts of the extender, put together', () => {
   const node = async (name: string) => (await api.client.get(`${NODES}/${name}`)) as Item;
   const ready = async (name: string) =>
     (await node(name)).status?.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
-  /** No kubelet ends the pods here: one that is evicted is being deleted. */
+  /** No kubelet ends the pods here: an evicted pod stays in deletion. */
   const stays = async (pod: string) =>
     ((await api.client.get(`${PODS}/${pod}`)) as Item).metadata.deletionTimestamp === undefined;
   const fits = (name: string, cpu = '4') => decider.extender.wouldFit(decider.extender.needsOf(podOf(cpu)), name);
   const count = async (counter: { get(): Promise<{ values: { value: number; labels: object }[] }> }) =>
     (await counter.get()).values.map(({ value, labels }) => [...Object.values(labels), value].join(' '));
 
-  it('a DPU that dies: the condition says so, pods that have not started are evicted, and the node takes no more', async () => {
+  it('when a DPU dies, the condition reports it, pods that have not started are evicted, and the node accepts no more pods', async () => {
     await addNode('n1', { [DPU_HOST_LABEL]: '' });
     await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
     await start();
@@ -142,7 +142,7 @@ describe('the parts of the extender, put together', () => {
     assert.equal(fits('n1'), true);
   });
 
-  it('a pod that comes to a node whose DPU is dead is evicted too; one on another node is not', async () => {
+  it('a pod that arrives on a node with a dead DPU is evicted, too; a pod on another node is not', async () => {
     await addNode('n1', { [DPU_HOST_LABEL]: '' });
     await addNode('n2');
     for (const name of ['n1', 'n2']) await api.client.create(LEASES, lease(name, '2026-11-01T10:00:00.000000Z'));
@@ -158,7 +158,7 @@ describe('the parts of the extender, put together', () => {
     assert.deepEqual(events, ['Pod late EvictedBeforeStart']);
   });
 
-  it('a node whose lease and label go has no condition and takes pods again', async () => {
+  it('a node whose Lease and label are deleted has no condition and accepts pods again', async () => {
     await addNode('n1', { [DPU_HOST_LABEL]: '' });
     await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
     await start('--eviction', 'hold');
@@ -171,7 +171,7 @@ describe('the parts of the extender, put together', () => {
     await eventually(() => fits('n1'), 'the node to take pods');
   });
 
-  it('a health check that its host turns off takes the condition away', async () => {
+  it('the condition is removed when the host turns its health check off', async () => {
     await addNode('n1', { [DPU_HOST_LABEL]: '' });
     await api.client.create(LEASES, lease('n1', '2026-11-01T10:00:00.000000Z'));
     await start('--eviction', 'hold');
@@ -197,7 +197,7 @@ describe('the parts of the extender, put together', () => {
         assert.equal(fits('n1'), false, `after ${i - 1}`);
         clock.now += 5;
         await renew('n1', i);
-        // Another object of the same watch, so that the renewal has come.
+        // Another object of the same watch, so that the renewal has arrived.
         await api.client.create(LEASES, lease(`after-${i}`, '2026-11-01T10:00:00.000000Z'));
         await eventually(() => decider.extender.state.fleet.names.find(`after-${i}`) >= 0, 'the renewal');
       }
@@ -205,7 +205,7 @@ describe('the parts of the extender, put together', () => {
     });
   }
 
-  it('a pod that waits is looked at again when its node turns good, by one annotation, and counted', async () => {
+  it('a waiting pod is rechecked when its node improves, by one annotation, and the recheck is counted', async () => {
     await addNode('n1');
     await api.client.patch(`${REPORTS}/n1/status`, MERGE, {
       status: { assignments: [{ podUID: 'x', container: 'c', cpus: '1-7,9-15' }] },
@@ -216,7 +216,7 @@ describe('the parts of the extender, put together', () => {
     decider.recheck.waits('a', decider.extender.needsOf(podOf('4')));
     assert.equal(decider.recheck.waiting, 1);
     await api.client.patch(`${REPORTS}/n1/status`, MERGE, { status: { assignments: [] } });
-    // Its clock stands still: what is gathered is written once the timer has fired.
+    // The clock stands still: collected changes are written when the timer fires.
     await eventually(
       async () => (await node('n1')).metadata.annotations?.[RECHECK_ANNOTATION] !== undefined,
       'the annotation',
@@ -228,10 +228,10 @@ describe('the parts of the extender, put together', () => {
     const made = (await api.client.get(`${PODS}/a-pod`)) as { metadata: { uid: string } };
     decider.recheck.waits(made.metadata.uid, decider.extender.needsOf(podOf('4')));
     await api.client.delete(`${PODS}/a-pod`);
-    await eventually(() => decider.recheck.waiting === 2, 'the pod that is gone to wait no more');
+    await eventually(() => decider.recheck.waiting === 2, 'the deleted pod to wait no more');
   });
 
-  it('a reservation that ends is counted by how it ended', async () => {
+  it('ended reservations are counted by the way they ended', async () => {
     await start();
     const needs = decider.extender.needsOf(podOf('4'));
     const places = new Map([['n1', { cpus: undefined, score: 0 }]]);
@@ -241,7 +241,7 @@ describe('the parts of the extender, put together', () => {
     assert.deepEqual(await count(metrics.reservationEnds), ['expired 1']);
   });
 
-  it('an owner whose pods are refused in a burst has an Event', async () => {
+  it('an owner whose pods are refused in a burst gets an Event', async () => {
     await addNode('n1');
     await start();
     const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true }];
@@ -259,7 +259,7 @@ describe('the parts of the extender, put together', () => {
     await eventually(() => events.includes('ReplicaSet web PlacementHeldBack'), 'the Event');
   });
 
-  it('what another replica has left undone is done by the one that becomes active, not before', async () => {
+  it('a replica that becomes active does the work that another replica left, and not before', async () => {
     state.active = false;
     await addNode('n1');
     await addNode('odd', {}, '8');
@@ -307,7 +307,7 @@ describe('the parts of the extender, put together', () => {
     await eventually(async () => (await touched()) > 0, 'the recheck');
   });
 
-  it('waits for nothing once it is stopped', async () => {
+  it('no timer starts after a stop', async () => {
     await addNode('n1', { [DPU_HOST_LABEL]: '' });
     await start();
     decider.stop();

@@ -43,29 +43,29 @@ describe('the cache of network definitions', () => {
   });
   const primary = (name: string) => nad(name, { role: 'primary' });
 
-  it('knows a namespace’s primary network while there is one, whatever else comes and goes', async () => {
+  it('knows the primary network of a namespace while there is one, whatever other definitions exist', async () => {
     const lists = scriptedLists({ [NADS]: [primary('a')] });
     const cache = await started(createNadCache(optionsOf(lists)));
     const expected = (name: string | undefined, when: string) =>
       assert.deepEqual(cache.primaryIn('tenant'), name && { namespace: 'tenant', name }, when);
     expected('a', 'listed');
     await lists.send(NADS, 'ADDED', nad('plain'));
-    expected('a', 'another definition comes');
+    expected('a', 'another definition is added');
     await lists.send(NADS, 'DELETED', nad('plain'));
-    expected('a', 'another definition goes');
+    expected('a', 'another definition is deleted');
     await lists.send(NADS, 'ADDED', primary('b'));
     await lists.send(NADS, 'DELETED', primary('a'));
-    expected('b', 'one of two goes');
+    expected('b', 'one of two is deleted');
     await lists.send(NADS, 'MODIFIED', nad('b'));
-    expected(undefined, 'it is the primary network no more');
+    expected(undefined, 'it is no longer the primary network');
     await lists.send(NADS, 'MODIFIED', primary('b'));
-    expected('b', 'it is again');
+    expected('b', 'it is the primary network again');
     await lists.send(NADS, 'DELETED', primary('b'));
-    expected(undefined, 'it goes');
+    expected(undefined, 'it is deleted');
     assert.equal(cache.primaryIn('other'), undefined);
   });
 
-  it('keeps what classifies a definition, without fields that are not there', async () => {
+  it('keeps the fields that classify a definition, without absent fields', async () => {
     const cache = await started(createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('a'), primary('b')] }))));
     const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2' };
     const kept = { physnet: undefined, resourceName: undefined };
@@ -74,7 +74,7 @@ describe('the cache of network definitions', () => {
     assert.equal(cache.find({ namespace: 'other', name: 'a' }), undefined);
   });
 
-  it('is empty and synced where the kind is not installed, and not before that is known', async () => {
+  it('is empty and synced if the kind is not installed, but not before this is known', async () => {
     const lists = scriptedLists({}, [NADS]);
     const cache = await started(createNadCache(optionsOf(lists)));
     assert.equal(cache.synced, false);
@@ -84,7 +84,7 @@ describe('the cache of network definitions', () => {
   });
 });
 
-describe('the cache of Kube-OVN’s objects', () => {
+describe('the cache of Kube-OVN objects', () => {
   const subnet = (name: string, spec: object) => ({ metadata: { name }, spec });
   const LISTS = {
     [SUBNETS]: [
@@ -95,7 +95,7 @@ describe('the cache of Kube-OVN’s objects', () => {
     [VLANS]: [subnet('v', { provider: 'east' }), subnet('w', {})],
   };
 
-  it('has all subnets but those of the pod network, and all VLANs', async () => {
+  it('has all subnets except those of the pod network, and all VLANs', async () => {
     const lists = scriptedLists(LISTS);
     const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
     const vlans = [
@@ -105,7 +105,7 @@ describe('the cache of Kube-OVN’s objects', () => {
     const bare = { name: 'bare', provider: '' };
     const far = { name: 'far', provider: 'p.ovn', vlan: 'v' };
     assert.deepEqual(cache.current(), { ...EMPTY_CONTEXT, kubeOvnSubnets: [bare, far], kubeOvnVlans: vlans });
-    assert.equal(cache.current(), cache.current(), 'worked out once');
+    assert.equal(cache.current(), cache.current(), 'computed once');
     await lists.send(SUBNETS, 'DELETED', subnet('bare', {}));
     assert.deepEqual(cache.current().kubeOvnSubnets, [far]);
     await lists.send(VLANS, 'DELETED', subnet('w', {}));
@@ -113,7 +113,7 @@ describe('the cache of Kube-OVN’s objects', () => {
   });
 
   for (const held of [SUBNETS, VLANS]) {
-    it(`is synced with both lists, also where Kube-OVN is not installed: ${held} comes last`, async () => {
+    it(`is synced when both lists are read, even if Kube-OVN is not installed: ${held} arrives last`, async () => {
       for (const there of [LISTS, {}]) {
         const lists = scriptedLists(there, [held]);
         const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
@@ -140,7 +140,7 @@ describe('the cache of Kube-OVN’s objects', () => {
 describe('the cache of VMIs', () => {
   const spec = { domain: { cpu: { cores: 2 } }, nodeSelector: { zone: 'a' } };
 
-  it('keeps the uid, the annotations that are read, and the part of the spec that launchers are rendered from', async () => {
+  it('keeps the uid, the annotations that Plumbline reads, and the part of the spec that defines launchers', async () => {
     const annotated = { [NUMA_AFFINITY_ANNOTATION]: '{}', other: 'x' };
     const cache = await started(
       createVmiCache(
@@ -172,7 +172,7 @@ describe('the cache of VMIs', () => {
     assert.equal(cache.find('other', 'a'), undefined);
   });
 
-  it('is synced where KubeVirt is not installed, and not before that is known', async () => {
+  it('is synced if KubeVirt is not installed, but not before this is known', async () => {
     const lists = scriptedLists({}, [VMIS]);
     const cache = await started(createVmiCache(optionsOf(lists)));
     assert.equal(cache.synced, false);
@@ -191,7 +191,7 @@ describe('the Lease of the scheduler', () => {
     return { lists, ...(await started(createSchedulerLease(name, optionsOf(lists)))) };
   };
 
-  it('alone is watched', async () => {
+  it('is the only Lease that is watched', async () => {
     const { lists } = await stage([lease('x')]);
     assert.deepEqual(
       lists.asked.map(({ query }) => query?.['fieldSelector']),
@@ -199,21 +199,21 @@ describe('the Lease of the scheduler', () => {
     );
   });
 
-  it('says nothing until it was read', async () => {
+  it('gives no verdict until it is read', async () => {
     const { lists, away } = await stage([], 's', [LEASES]);
     assert.equal(away(), undefined);
     await lists.release(LEASES);
     assert.equal(away(), 'no replica of it has ever led');
   });
 
-  it('without a holder: no replica leads', async () => {
+  it('means that no replica leads if it has no holder', async () => {
     for (const holder of ['', null, undefined]) {
       const { away } = await stage([lease(holder)]);
       assert.equal(away(), 'no replica of it leads');
     }
   });
 
-  it('counts as renewed for 30 s after each write, by this process’s clock', async () => {
+  it('counts as renewed for 30 s after each write, by the clock of this process', async () => {
     const { lists, away } = await stage([lease('x')]);
     now += 30;
     assert.equal(away(), undefined);
@@ -225,7 +225,7 @@ describe('the Lease of the scheduler', () => {
     assert.equal(away(), 'no replica of it has ever led');
   });
 
-  it('of no scheduler is not watched', async () => {
+  it('is not watched if no scheduler is set', async () => {
     const { lists, away, run } = await stage([lease('')], '');
     await run(running.signal);
     assert.deepEqual(lists.asked, []);
@@ -260,7 +260,7 @@ describe('the cache of nodes', () => {
   const zoned = (zone: string): SelectingSpec => ({ nodeSelector: { zone } });
 
   for (const held of [NODES, REPORTS]) {
-    it(`is synced with both lists: ${held} comes last`, async () => {
+    it(`is synced when both lists are read: ${held} arrives last`, async () => {
       const { lists, cache } = await stage(undefined, undefined, [held]);
       assert.equal(cache.synced, false);
       await lists.release(held);
@@ -268,27 +268,27 @@ describe('the cache of nodes', () => {
     });
   }
 
-  it('works out what follows from the nodes once: heartbeats change nothing', async () => {
+  it('computes the facts about nodes once: heartbeats do not change them', async () => {
     const { lists, cache } = await stage();
     const spec = zoned('a');
     const [chosen, all, networks] = [cache.candidates(spec), cache.kinds(), cache.reportedNetworks()];
     await lists.send(NODES, 'MODIFIED', nodeOf('a'));
     await lists.send(REPORTS, 'MODIFIED', reportOf('a', { assignments: [] }));
     assert.equal(cache.candidates(spec), chosen);
-    assert.equal(cache.candidates(zoned('a')), chosen, 'another pod that selects the same');
+    assert.equal(cache.candidates(zoned('a')), chosen, 'another pod with the same selector');
     assert.equal(cache.kinds(), all);
     assert.equal(cache.reportedNetworks(), networks);
   });
 
   const changes: [string, object][] = [
-    ['labels', nodeOf('a', { labels: { zone: 'b' } })],
+    ['its labels', nodeOf('a', { labels: { zone: 'b' } })],
     ['its taints', nodeOf('a', { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] })],
     ['its CPUs', nodeOf('a', { capacity: { cpu: '16' } })],
     ['its architecture', nodeOf('a', { labels: { 'kubernetes.io/arch': 'arm64' } })],
     ['its networks', nodeOf('a', { capacity: { 'physnet.plumbline.dev/west': '1' } })],
   ];
   for (const [what, changed] of changes) {
-    it(`works it out again when a node changes ${what}`, async () => {
+    it(`computes the facts about nodes again when a node changes ${what}`, async () => {
       const { lists, cache } = await stage();
       const [chosen, all, networks] = [cache.candidates({}), cache.kinds(), cache.reportedNetworks()];
       await lists.send(NODES, 'MODIFIED', changed);
@@ -298,7 +298,7 @@ describe('the cache of nodes', () => {
     });
   }
 
-  it('forgets selections beyond 500, and remembers none that is very long', async () => {
+  it('forgets selections beyond 500, and does not keep very long ones', async () => {
     const { cache } = await stage();
     const first = cache.candidates(zoned('0'));
     for (let i = 1; i < 499; i++) cache.candidates(zoned(`${i}`));
@@ -311,7 +311,7 @@ describe('the cache of nodes', () => {
     assert.notEqual(cache.candidates(long), cache.candidates(long));
   });
 
-  it('whether all report: of KubeVirt’s nodes that a spec can go to', async () => {
+  it('shows whether all KubeVirt nodes that a spec may use have reported', async () => {
     const schedulable = { 'kubevirt.io/schedulable': 'true' };
     const { lists, cache } = await stage([
       nodeOf('a', { labels: { ...schedulable, zone: 'a' } }),
@@ -328,7 +328,7 @@ describe('the cache of nodes', () => {
     assert.deepEqual(answers(), [true, false, true]);
   });
 
-  it('has one kind and one set of CPUs for nodes of one make, and those of each make', async () => {
+  it('has one kind and one set of CPUs for equal nodes, and separate ones for different nodes', async () => {
     const four = { cores: ['0-3', '4-7'] };
     const { lists, cache } = await stage(
       [
@@ -353,7 +353,7 @@ describe('the cache of nodes', () => {
     assert.deepEqual(threads(), []);
   });
 
-  it('has the networks that some node reports and its kubelet advertises', async () => {
+  it('has the networks that a node reports and its kubelet advertises', async () => {
     const tunnel = { tunnel: { cells: '0' } };
     const { cache } = await stage(
       [nodeOf('a'), nodeOf('b')],

@@ -22,21 +22,21 @@ describe('reading one network definition', () => {
   };
   const config = JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'east' });
 
-  it('asks for it by namespace and name, and for no longer than it may', async () => {
+  it('requests it by namespace and name, with a timeout', async () => {
     const { fetch, asked } = fetchOf(async () => ({ metadata: {}, spec: { config } }));
     assert.deepEqual(await fetch({ namespace: 'tenant', name: 'a/b' }), localnet('east'));
     const path = '/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions/a%2Fb';
     assert.deepEqual(asked, [[path, { timeout: 3 }]]);
   });
 
-  it('asks nothing without a namespace or a name', async () => {
+  it('sends no request without a namespace or a name', async () => {
     const { fetch, asked } = fetchOf(async () => ({ metadata: {}, spec: { config } }));
     assert.equal(await fetch({ namespace: '', name: 'a' }), undefined);
     assert.equal(await fetch({ namespace: 'a', name: '' }), undefined);
     assert.deepEqual(asked, []);
   });
 
-  it('finds none without a word where there is none, and says what else failed', async () => {
+  it('finds nothing and logs nothing if there is no definition, but logs other failures', async () => {
     const absent = fetchOf(() => Promise.reject(new KubeError(404, 'NotFound', 'gone')));
     assert.equal(await absent.fetch(REF), undefined);
     assert.equal(absent.lines.length, 0);
@@ -46,7 +46,7 @@ describe('reading one network definition', () => {
   });
 });
 
-describe('the facts of the cluster about one VM', () => {
+describe('the cluster facts for one VM', () => {
   const vmiWith = (annotations: Record<string, string>) =>
     vmiVector((vmi) => {
       vmi.metadata.annotations = annotations;
@@ -68,7 +68,7 @@ describe('the facts of the cluster about one VM', () => {
       },
     );
 
-  it('have definitions that the watch has, and read others', async () => {
+  it('take definitions from the watch, and read others', async () => {
     const watched = await gather({}, { findNad: () => localnet('east') });
     assert.deepEqual([...watched.networks.definitions.keys()], ['tenant/east']);
     const read = await gather({}, {}, () => localnet('west'));
@@ -76,7 +76,7 @@ describe('the facts of the cluster about one VM', () => {
     assert.equal((await gather({})).networks.definitions.size, 0);
   });
 
-  it('are gathered with an annotation that is malformed, and not where the program fails', async () => {
+  it('are gathered despite a malformed annotation, but not after a programming error', async () => {
     const { candidates } = await gather({ annotations: { [NUMA_AFFINITY_ANNOTATION]: 'no JSON' } });
     assert.equal(candidates.length, 1);
     const findNad = () => {
@@ -85,7 +85,7 @@ describe('the facts of the cluster about one VM', () => {
     await assert.rejects(gather({}, { findNad }), TypeError);
   });
 
-  it('say whether all nodes report, where that can decide', async () => {
+  it('show whether all nodes report only if this can affect the decision', async () => {
     const there = { findNad: () => localnet('east') };
     const named = { annotations: { [NUMA_AFFINITY_ANNOTATION]: '{"a":"required"}' } };
     assert.equal((await gather({}, there)).allReport, true);

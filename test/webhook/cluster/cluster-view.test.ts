@@ -11,7 +11,7 @@ const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const NADS = '/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions';
 const MERGE = 'application/merge-patch+json';
 
-describe('what the webhook knows of the cluster', () => {
+describe('the cluster view of the webhook', () => {
   let api: ApiFixture;
   let view: ClusterView;
   const running = new AbortController();
@@ -61,13 +61,13 @@ describe('what the webhook knows of the cluster', () => {
     await api.stop();
   });
 
-  it('tells candidates by selector, of nodes with the static policy', () => {
+  it('lists candidates by selector, only nodes with the static policy', () => {
     assert.deepEqual(threadsFor({}), [2, 4]);
     assert.deepEqual(threadsFor({ nodeSelector: { zone: 'a' } }), [2]);
     assert.deepEqual(threadsFor({ nodeSelector: { zone: 'c' } }), []);
   });
 
-  it('tells the CPUs that masks can choose among, also of nodes without exclusive CPUs', () => {
+  it('lists the CPUs that masks can select, also on nodes without exclusive CPUs', () => {
     const hostsOf = (spec: SelectingSpec) =>
       view.maskHosts(spec).map(({ online, usable }) => `${online} less the reserved ${usable}`);
     assert.deepEqual(hostsOf({ nodeSelector: { zone: 'shared' } }), ['0-7 less the reserved 1-7']);
@@ -75,7 +75,7 @@ describe('what the webhook knows of the cluster', () => {
     assert.deepEqual(hostsOf({ nodeSelector: { zone: 'c' } }), []);
   });
 
-  it('looks at nodes as kube-scheduler does: cordons and taints, unless tolerated, and only if others are left', async () => {
+  it('excludes nodes like kube-scheduler, by cordons and untolerated taints, but only if other nodes are left', async () => {
     const patchB = (spec: object) => api.client.patch('/api/v1/nodes/b', MERGE, { spec });
     const taint = { key: 'rack', value: 'x', effect: 'NoSchedule' };
     const tolerating = (...tolerations: SelectingSpec['tolerations'] & object) => threadsFor({ tolerations });
@@ -83,7 +83,7 @@ describe('what the webhook knows of the cluster', () => {
     await patchB({ unschedulable: true });
     await eventually(() => threadsFor({}).join() === '2', 'the cordon');
     assert.deepEqual(tolerating({ key: 'node.kubernetes.io/unschedulable', operator: 'Exists' }), [2, 4]);
-    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'b' } }), [4], 'the only one that it could go to');
+    assert.deepEqual(threadsFor({ nodeSelector: { zone: 'b' } }), [4], 'the only node that it may use');
 
     await patchB({ unschedulable: null, taints: [taint] });
     await eventually(() => tolerating({ key: 'rack', operator: 'Exists' }).length === 2, 'the taint');
@@ -104,16 +104,16 @@ describe('what the webhook knows of the cluster', () => {
     await eventually(() => tolerating({ key: 'rack', value: 'x', effect: 'NoExecute' }).length === 2, 'NoExecute');
     assert.deepEqual(threadsFor({}), [2]);
     await patchB({ taints: [{ ...taint, effect: 'PreferNoSchedule' }] });
-    await eventually(() => threadsFor({}).join() === '2,4', 'a preference, which keeps no pod away');
+    await eventually(() => threadsFor({}).join() === '2,4', 'a preference, which excludes no pod');
   });
 
-  it('tells which networks nodes report, and which bridges are on which physnet', () => {
+  it('lists the networks that nodes report, and the physnet of each bridge', () => {
     const { physnets, tunnel } = view.reportedNetworks();
     assert.deepEqual([physnets.has('east'), physnets.has('west'), tunnel], [true, false, true]);
     assert.equal(view.networkContext().bridgePhysnets.get('br-east'), 'east');
   });
 
-  it('follows labels, and forgets what followed from the old ones', async () => {
+  it('follows labels, and forgets results for old labels', async () => {
     await api.client.patch('/api/v1/nodes/b', MERGE, { metadata: { labels: { zone: 'a' } } });
     await eventually(() => threadsFor({ nodeSelector: { zone: 'a' } }).length === 2, 'the label');
     await api.client.delete(`${TOPOLOGIES}/b`);
@@ -126,7 +126,7 @@ describe('what the webhook knows of the cluster', () => {
     await eventually(() => threadsFor({ nodeSelector: { zone: 'late' } }).join() === '2', 'the report after it');
   });
 
-  it('keeps definitions by what classifies them, and finds a namespace’s primary network', async () => {
+  it('keeps the fields that classify definitions, and finds the primary network of a namespace', async () => {
     const nad = (name: string, config: object) => ({
       apiVersion: 'k8s.cni.cncf.io/v1',
       kind: 'NetworkAttachmentDefinition',
@@ -152,7 +152,7 @@ describe('what the webhook knows of the cluster', () => {
   });
 });
 
-describe('reports that decide for others', () => {
+describe('reports that could affect other nodes', () => {
   let api: ApiFixture;
   let view: ClusterView;
   let faults: ReadonlyMap<string, { readonly code: string }> = new Map();
@@ -212,10 +212,10 @@ describe('reports that decide for others', () => {
       'more-cpus',
     ],
     ['eight threads per core on amd64', 'n1', { cores: ['0-7'] }, 'threads-per-core'],
-    ['eight threads per core, alone and of no known architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
+    ['eight threads per core on one node of unknown architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
   ];
   for (const [name, node, lie, code] of lies) {
-    it(`${name}: does not decide how far others are padded`, async () => {
+    it(`${name}: does not affect the padding on other nodes`, async () => {
       assert.deepEqual(threads(), [2]);
       await put(node, reportOf(lie));
       await eventually(() => {
@@ -231,7 +231,7 @@ describe('reports that decide for others', () => {
     });
   }
 
-  it('whether all of KubeVirt’s nodes that a spec can go to report', async () => {
+  it('show whether all KubeVirt nodes that a spec may use have reported', async () => {
     const made = nodeOf('unheard', { cpu: '8' });
     Object.assign(made.metadata.labels, { 'kubevirt.io/schedulable': 'true', pool: 'new' });
     assert.ok(view.allReport({}));
@@ -239,8 +239,8 @@ describe('reports that decide for others', () => {
     await eventually(() => !view.allReport({}), 'a node that has not reported');
     assert.ok(view.allReport({ nodeSelector: { pool: 'old' } }), 'it cannot go there');
     await put('unheard', reportOf({ cpuManager: { policy: 'none' } }));
-    await eventually(() => view.allReport({}), 'it reports, if only that it gives no exclusive CPUs');
-    assert.ok(!view.nodeKinds().some(({ rooms }) => rooms.get(0) !== 8), 'rooms are those of the others’ reports');
+    await eventually(() => view.allReport({}), 'it reports, although it gives no exclusive CPUs');
+    assert.ok(!view.nodeKinds().some(({ rooms }) => rooms.get(0) !== 8), 'rooms come from the other reports');
   });
 
   it('a network counts where the node’s kubelet advertises its device', async () => {

@@ -13,15 +13,15 @@ const statusOf = (more: object = {}) => ({
 });
 const kindIn = (report: ReadReport) => ('code' in report ? assert.fail(report.message) : report.kind) ?? assert.fail();
 
-describe('kinds that nodes of one make share', () => {
-  it('are the 512 newest: a node that reports ever new ones fills nothing', () => {
+describe('kinds that equal nodes share', () => {
+  it('are limited to the 512 newest, so that a node with ever new reports cannot fill the memory', () => {
     const reader = createKindReader();
     const read = (i: number) => reader.readRaw(statusOf({ physnets: [{ name: `p${i}`, cells: '0' }] }));
     const [first, second] = [read(0), read(1)];
     for (let i = 2; i < 512; i++) read(i);
     assert.equal(read(0), first);
     const last = read(512);
-    assert.equal(read(1), second, 'the oldest alone has gone');
+    assert.equal(read(1), second, 'only the oldest is removed');
     assert.equal(read(512), last);
     assert.notEqual(read(0), first);
   });
@@ -38,7 +38,7 @@ describe('kinds that nodes of one make share', () => {
     ['pinning', { pinsVMs: false }],
   ];
   for (const [what, more] of apart) {
-    it(`are of the same ${what}`, () => {
+    it(`have the same ${what}`, () => {
       const reader = createKindReader();
       const plain = reader.readRaw(statusOf());
       assert.notDeepEqual(reader.readRaw(statusOf(more)), plain);
@@ -46,7 +46,7 @@ describe('kinds that nodes of one make share', () => {
     });
   }
 
-  it('say what the report says', () => {
+  it('contain the facts of the report', () => {
     const reader = createKindReader();
     const kind = kindIn(reader.readRaw(statusOf({ reserved: '0,4' })));
     assert.deepEqual(
@@ -65,7 +65,7 @@ describe('kinds that nodes of one make share', () => {
     assert.deepEqual([`${report.host.online}`, report.host.threadsPerCore], ['0-7', 2]);
   });
 
-  it('are none of a report that cannot be true', () => {
+  it('are not read from an impossible report', () => {
     const reader = createKindReader();
     for (const status of [undefined, statusOf({ reserved: 'x' }), statusOf({ cells: [] })]) {
       assert.ok('code' in reader.readRaw(status), JSON.stringify(status));
@@ -75,14 +75,14 @@ describe('kinds that nodes of one make share', () => {
   });
 });
 
-describe('kinds without the networks that no kubelet advertises', () => {
+describe('a kind without the networks that no kubelet advertises', () => {
   const [EAST, WEST] = ['physnet.plumbline.dev/east', 'physnet.plumbline.dev/west'];
   const physnets = ['east', 'west'].map((name) => ({ name, cells: '0' }));
   const networksOf = (more: object, advertised: string | undefined) => {
     const reader = createKindReader();
     const kind = kindIn(reader.readRaw(statusOf(more)));
     const narrowed = reader.narrowed(kind, advertised);
-    assert.equal(reader.narrowed(kind, advertised), narrowed, 'worked out once');
+    assert.equal(reader.narrowed(kind, advertised), narrowed, 'computed once');
     return {
       same: narrowed === kind,
       names: [...narrowed.networks.physnets.keys()],
@@ -91,29 +91,29 @@ describe('kinds without the networks that no kubelet advertises', () => {
   };
   const cases: [string, object, string | undefined, ReturnType<typeof networksOf>][] = [
     [
-      'all are, where it is not known',
+      'keeps all if the advertised networks are unknown',
       { physnets },
       undefined,
       { same: true, names: ['east', 'west'], tunnel: undefined },
     ],
-    ['all are', { physnets }, `${EAST} ${WEST}`, { same: true, names: ['east', 'west'], tunnel: undefined }],
-    ['there are none', {}, '', { same: true, names: [], tunnel: undefined }],
-    ['one is', { physnets }, WEST, { same: false, names: ['west'], tunnel: undefined }],
-    ['none is', { physnets }, '', { same: false, names: [], tunnel: undefined }],
+    ['keeps all', { physnets }, `${EAST} ${WEST}`, { same: true, names: ['east', 'west'], tunnel: undefined }],
+    ['has none to keep', {}, '', { same: true, names: [], tunnel: undefined }],
+    ['keeps one', { physnets }, WEST, { same: false, names: ['west'], tunnel: undefined }],
+    ['keeps none', { physnets }, '', { same: false, names: [], tunnel: undefined }],
     [
-      'the tunnel is not',
+      'drops the tunnel only',
       { physnets, tunnel: { cells: '0' } },
       `${EAST} ${WEST}`,
       { same: false, names: ['east', 'west'], tunnel: undefined },
     ],
     [
-      'the tunnel is, and a physnet is not',
+      'keeps the tunnel and drops a physnet',
       { physnets, tunnel: { cells: '0' } },
       `${EAST} ${TUNNEL_RESOURCE}`,
       { same: false, names: ['east'], tunnel: '0' },
     ],
-    ['a tunnel alone is', { tunnel: { cells: '0' } }, TUNNEL_RESOURCE, { same: true, names: [], tunnel: '0' }],
-    ['a tunnel alone is not', { tunnel: { cells: '0' } }, '', { same: false, names: [], tunnel: undefined }],
+    ['keeps a lone tunnel', { tunnel: { cells: '0' } }, TUNNEL_RESOURCE, { same: true, names: [], tunnel: '0' }],
+    ['drops a lone tunnel', { tunnel: { cells: '0' } }, '', { same: false, names: [], tunnel: undefined }],
   ];
   for (const [what, more, advertised, expected] of cases) {
     it(what, () => assert.deepEqual(networksOf(more, advertised), expected));

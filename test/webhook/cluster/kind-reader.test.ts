@@ -3,7 +3,7 @@ import { createKindReader } from '../../../webhook/cluster/kind-reader.ts';
 import { REPORT } from '../../model/placement/fixture.ts';
 
 describe('the kind of a node', () => {
-  it('is read from its report, once for nodes of one make', () => {
+  it('is read from its report, once for equal nodes', () => {
     const reader = createKindReader();
     const read = reader.readRaw(REPORT);
     assert.ok('kind' in read);
@@ -13,8 +13,8 @@ describe('the kind of a node', () => {
   });
 
   for (const [what, status] of [
-    ['what is no report', { ...REPORT, cells: 'many' }],
-    ['no report', undefined],
+    ['an invalid report', { ...REPORT, cells: 'many' }],
+    ['a missing report', undefined],
     [
       'a report that has a CPU on two NUMA nodes',
       {

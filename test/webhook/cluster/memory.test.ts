@@ -7,12 +7,12 @@ import { answerReview } from '../../../webhook/review/admission-review.ts';
 import { kindOf, localnet, mutationOf, podVector, requestFor, viewOf, vmiVector } from '../launcher-fixture.ts';
 
 const REVIEWS = 3000;
-/** Bytes that a review may leave behind, each; measured after a collection, so noise of some kilobytes is spread. */
+/** Bytes that each review may leave in memory, measured after a collection, which spreads noise of some kilobytes. */
 const MOST = 30;
 
 /** The long run, over the wire and 100,000 reviews, is `npm run bench -- webhook.private-memory-growth`. */
 describe('the memory of reviews', () => {
-  it('is given back: every pod differs, and nothing of any is kept', async function () {
+  it('is released: every pod differs, and no data of any pod is kept', async function () {
     this.timeout(300_000);
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;

@@ -38,7 +38,7 @@ function stage(subjects: unknown, bundles: (string | undefined)[] = ['CA', 'CA',
   return { ...requirement, state, seen, lines, looks: () => looks };
 }
 
-describe('the looks at whether the API server calls the webhook', () => {
+describe('the checks of whether the API server calls the webhook', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
@@ -47,7 +47,7 @@ describe('the looks at whether the API server calls the webhook', () => {
     await settle();
   };
 
-  it('come every 2 s until it does, then every 30 s, and every change is logged once', async () => {
+  it('run every 2 s until it does, then every 30 s, and log each change once', async () => {
     const { run, state, seen, lines, looks } = stage([]);
     const stopped = new AbortController();
     state.notReady = 'not yet';
@@ -87,7 +87,7 @@ describe('the looks at whether the API server calls the webhook', () => {
     assert.equal(seen.length, 5, 'none after the end');
   });
 
-  it('survive what they do not understand', async () => {
+  it('continue after an object that they cannot read', async () => {
     const { run, state, seen, lines } = stage('nonsense');
     const stopped = new AbortController();
     const ended = run(stopped.signal);
@@ -102,7 +102,7 @@ describe('the looks at whether the API server calls the webhook', () => {
   });
 });
 
-describe('one look at whether the API server calls the webhook', () => {
+describe('one check of whether the API server calls the webhook', () => {
   const others = [
     { ...ACCOUNT, kind: 'User' },
     { ...ACCOUNT, name: 'other' },
@@ -110,21 +110,21 @@ describe('one look at whether the API server calls the webhook', () => {
     { kind: ACCOUNT.kind, name: ACCOUNT.name },
   ];
   for (const other of others) {
-    it(`takes no other subject for its account: ${JSON.stringify(other)}`, async () => {
+    it(`does not mistake another subject for its account: ${JSON.stringify(other)}`, async () => {
       const { attempt, state } = stage([other]);
       assert.equal(await attempt(), undefined);
       assert.deepEqual(state.subjects, [other, ACCOUNT]);
     });
   }
 
-  it('finds its account among others, and asks for nothing more then', async () => {
+  it('finds its account among others, and then requires nothing else', async () => {
     const { attempt, state } = stage([others[0], ACCOUNT], [undefined]);
     state.notReady = 'not yet';
     assert.equal(await attempt(), undefined);
     assert.deepEqual(state.subjects, [others[0], ACCOUNT]);
   });
 
-  it('says what the API server answered, and throws what is no answer', async () => {
+  it('returns the error of the API server, and throws other errors', async () => {
     const { attempt, state } = stage([]);
     state.error = new KubeError(500, 'InternalError', 'broken');
     assert.equal(await attempt(), 'broken');
@@ -132,7 +132,7 @@ describe('one look at whether the API server calls the webhook', () => {
     await assert.rejects(attempt(), TypeError);
   });
 
-  it('throws what is no answer about a configuration, and says what the API server answered', async () => {
+  it('returns the error of the API server about a configuration, and throws other errors', async () => {
     for (const [error, expected] of [
       [new KubeError(403, 'Forbidden', 'not yours'), 'not yours'],
       [new TypeError('a mistake'), undefined],

@@ -16,7 +16,7 @@ const CONFIGURATIONS = [
 ];
 
 const entry = (caBundle?: string) => ({ name: 'a.plumbline.dev', clientConfig: { ...(caBundle && { caBundle }) } });
-/** Everything as it should be, before the webhook was ever called. */
+/** A complete installation before the first call of the webhook. */
 const installed = (): Record<string, unknown> => ({
   [BINDING]: { metadata: {}, roleRef: {} },
   ...Object.fromEntries(CONFIGURATIONS.map((path) => [`${ADMISSION}/${path}`, { webhooks: [entry('Q0E=')] }])),
@@ -40,7 +40,7 @@ function requirement(objects: Record<string, unknown>, notReady?: string, refusa
   return { written, ...createRequirement(options) };
 }
 
-describe('what has the API server call the webhook', () => {
+describe('the requirement that the API server calls the webhook', () => {
   it('adds its account to the binding, once', async () => {
     const { written, attempt } = requirement(installed());
     assert.equal(await attempt(), undefined);
@@ -48,7 +48,7 @@ describe('what has the API server call the webhook', () => {
     assert.deepEqual(written, [{ subjects: [ACCOUNT] }]);
   });
 
-  it('leaves other subjects there', async () => {
+  it('keeps other subjects of the binding', async () => {
     const other = { kind: 'User', name: 'other' };
     const { written, attempt } = requirement({ ...installed(), [BINDING]: { subjects: [other] } });
     assert.equal(await attempt(), undefined);
@@ -57,7 +57,7 @@ describe('what has the API server call the webhook', () => {
 
   const [, optIn = ''] = CONFIGURATIONS;
   const waits: [string, Record<string, unknown>, string | undefined, RegExp][] = [
-    ['it is not ready', {}, 'the caches are not synced yet', /not synced/],
+    ['the webhook is not ready', {}, 'the caches are not synced yet', /not synced/],
     [
       'the binding was deleted',
       { [BINDING]: undefined },
@@ -77,7 +77,7 @@ describe('what has the API server call the webhook', () => {
       /a\.plumbline\.dev of .*opt-in has no CA bundle/,
     ],
     [
-      'the configurations have different ones',
+      'the configurations have different CA bundles',
       { [`${ADMISSION}/${optIn}`]: { webhooks: [entry('b3RoZXI=')] } },
       undefined,
       /different CA bundles/,
@@ -91,13 +91,13 @@ describe('what has the API server call the webhook', () => {
     });
   }
 
-  it('says what the API server answered where that could not reach it', async () => {
+  it('returns the error of the API server if it could not reach the webhook', async () => {
     const failed = 'failed calling webhook "required.plumbline.dev": x509: certificate signed by unknown authority';
     const { attempt } = requirement(installed(), undefined, new KubeError(500, 'InternalError', failed));
     assert.equal(await attempt(), failed);
   });
 
-  it('reports after each look whether it is there, until it is stopped', async () => {
+  it('reports after each check whether it is in place, until it is stopped', async () => {
     const stopped = new AbortController();
     const seen: boolean[] = [];
     const objects = installed();
@@ -113,7 +113,7 @@ describe('what has the API server call the webhook', () => {
     assert.deepEqual(seen, [true]);
   });
 
-  it('lets the write pass when it is ready, and no sooner', async () => {
+  it('admits the write only when the webhook is ready', async () => {
     const request = {} as AdmissionRequest;
     assert.deepEqual(await createRequirementReview(() => undefined)(request), { allowed: true });
     const answer = await createRequirementReview(() => 'the caches are not synced yet')(request);

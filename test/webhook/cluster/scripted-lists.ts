@@ -15,7 +15,7 @@ export interface ScriptedLists {
   release(path: string): Promise<void>;
 }
 
-/** Lets everything happen that waits for no time. */
+/** Runs all work that does not wait for a timer. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < 8; i++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -9,7 +9,7 @@ import { podVector, setCpu, type TestPod, vmiVector } from '../launcher-fixture.
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
 const reference = { name: 'dpdk-fwd-01', uid: vmiVector().metadata.uid ?? '' };
 
-/** @param times what the clock shows each time the lookup reads it, in seconds; then the last one. Default: time stands still. */
+/** @param times clock values for successive reads, in seconds; the last one repeats. Default: time stands still. */
 function lookup(cached: VirtualMachineInstance | undefined, answer: unknown, times: readonly number[] = [0]) {
   const asked: string[] = [];
   const get = async (path: string) => {
@@ -23,8 +23,8 @@ function lookup(cached: VirtualMachineInstance | undefined, answer: unknown, tim
   return { asked, lookUp: createVmiLookup({ client, timeout: 1, now, find: () => cached }) };
 }
 
-describe('looking a VMI up', () => {
-  it('makes no request while the watched copy has it and it fits', async () => {
+describe('the lookup of a VMI', () => {
+  it('sends no request if the watched copy has the VMI and it fits', async () => {
     const { asked, lookUp } = lookup(vmiVector(), new Error('asked'));
     assert.equal((await lookUp('telco-east', reference, () => true)).kind, 'found');
     assert.deepEqual(asked, []);
@@ -46,10 +46,10 @@ describe('looking a VMI up', () => {
     { name: 'another uid at the API server', cached: undefined, answer: other, expected: 'replaced' },
     { name: 'a 404', cached: undefined, answer: new KubeError(404, 'NotFound', 'gone'), expected: 'absent' },
     { name: 'no permission', cached: undefined, answer: new KubeError(403, 'Forbidden', 'no'), expected: 'unreadable' },
-    { name: 'nonsense', cached: undefined, answer: { spec: 7 }, expected: 'unreadable' },
+    { name: 'an invalid object', cached: undefined, answer: { spec: 7 }, expected: 'unreadable' },
   ];
   for (const { name, cached, fits = true, answer, expected } of cases) {
-    it(`W6: asks once on ${name}: ${expected}`, async () => {
+    it(`W6: sends one request after ${name}: ${expected}`, async () => {
       const { asked, lookUp } = lookup(cached, answer);
       assert.equal((await lookUp('telco-east', reference, () => fits)).kind, expected);
       assert.deepEqual(asked, ['/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances/dpdk-fwd-01']);
@@ -57,14 +57,14 @@ describe('looking a VMI up', () => {
   }
 });
 
-describe('looking a VMI up while the API server is slow or away for a moment', () => {
+describe('the lookup of a VMI while the API server is slow or briefly down', () => {
   const passing: [name: string, error: KubeError][] = [
-    ['a connection that broke', new KubeError(0, 'Unreachable', 'socket hang up')],
+    ['a broken connection', new KubeError(0, 'Unreachable', 'socket hang up')],
     ['too many requests', new KubeError(429, 'TooManyRequests', 'try again')],
-    ['a fault of the server', new KubeError(500, 'InternalError', 'etcd')],
+    ['a server error', new KubeError(500, 'InternalError', 'etcd')],
   ];
   for (const [name, error] of passing) {
-    it(`asks again after ${name}`, async () => {
+    it(`retries after ${name}`, async () => {
       let asked = 0;
       const get = async () => {
         if (++asked < 3) throw error;
@@ -76,7 +76,7 @@ describe('looking a VMI up while the API server is slow or away for a moment', (
       assert.equal(asked, 3);
     });
 
-    it(`gives up on ${name} when its time is over, and says why`, async () => {
+    it(`gives up after ${name} when its time is over, and returns the reason`, async () => {
       const { asked, lookUp } = lookup(undefined, error, [0, 0, 0, 0.9]);
       const found = await lookUp('telco-east', reference, () => true);
       assert.deepEqual(found, { kind: 'unreadable', why: error.message });
@@ -84,7 +84,7 @@ describe('looking a VMI up while the API server is slow or away for a moment', (
     });
   }
 
-  it('takes what the watch brings while the API server does not answer, once it fits, and gives the request up', async () => {
+  it('uses the watched copy when it fits while the API server does not answer, and cancels the request', async () => {
     let cached: VirtualMachineInstance | undefined;
     let looks = 0;
     let signal: AbortSignal | undefined;
@@ -107,7 +107,7 @@ describe('whether a copy of a VMI fits its launcher', () => {
     ['as KubeVirt rendered it', () => undefined, true],
     ['padded', (pod) => setCpu(pod, '16'), true],
     ['more CPUs than padding explains: sockets were plugged in', (pod) => setCpu(pod, '17'), false],
-    ['CPUs that are no whole cores of the VMI: a socket was plugged in', (pod) => setCpu(pod, '13'), false],
+    ['CPUs that are not whole cores of the VMI: a socket was plugged in', (pod) => setCpu(pod, '13'), false],
     ['fewer CPUs than the VMI has', (pod) => setCpu(pod, '8'), false],
     [
       'another affinity',
@@ -119,7 +119,7 @@ describe('whether a copy of a VMI fits its launcher', () => {
       (pod) => Object.assign(pod.metadata.annotations, { [NETWORKS]: 'dpdk-net-east,new' }),
       false,
     ],
-    ['a network unplugged', (pod) => delete pod.metadata.annotations[NETWORKS], true],
+    ['an unplugged network', (pod) => delete pod.metadata.annotations[NETWORKS], true],
     [
       'any CPUs on the shared pool',
       (pod, vmi) => {

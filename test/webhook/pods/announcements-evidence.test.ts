@@ -34,11 +34,11 @@ const launcherOf = ({ decision = 'ten', owners = [UID], created = '2026-11-22T12
 });
 const FAILED = { type: 'Synchronized', status: 'False', reason: 'FailedCreate' };
 
-/** What the API server has, which tests change while the clock stands still. */
+/** The content of the API server, which tests change while the clock stands still. */
 interface Evidence {
   launchers: Launcher[] | null;
   conditions: object[] | null;
-  /** Of the VMI. */
+  /** The uid of the VMI. */
   uid: string;
   /** Requests wait until it resolves. */
   held?: Promise<void>;
@@ -68,7 +68,7 @@ function stage(evidence: Partial<Evidence> = {}) {
   return { announcements, state, said, asked };
 }
 
-/** Lets everything happen that waits for no time. */
+/** Runs all work that does not wait for a timer. */
 async function settle() {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -78,11 +78,11 @@ async function pass(milliseconds: number) {
   await settle();
 }
 
-describe('evidence for a decision of a caller that is not known', () => {
+describe('evidence for a decision of an unknown caller', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('is looked for with a bounded list, by the uid, and not for long', async () => {
+  it('is requested with a limited list, by uid, and with a timeout', async () => {
     const { announcements, asked } = stage();
     announcements.decided(vmi(), 'ten', [text('a')]);
     await pass(10);
@@ -95,14 +95,14 @@ describe('evidence for a decision of a caller that is not known', () => {
     ]);
   });
 
-  it('is not looked for where there is nothing to say', async () => {
+  it('is not requested if there is no Event to send', async () => {
     const { announcements, asked } = stage();
     announcements.decided(vmi(), 'ten', []);
     await pass(100);
     assert.deepEqual(asked, []);
   });
 
-  it('proves what several reviews of the same launcher said, once', async () => {
+  it('confirms the Events of several reviews of the same launcher, once', async () => {
     const { announcements, said, asked } = stage({ launchers: [{}] });
     announcements.decided(vmi(), 'ten', [text('a')]);
     announcements.decided(vmi(), 'ten', [text('b'), text('a')]);
@@ -110,10 +110,10 @@ describe('evidence for a decision of a caller that is not known', () => {
     assert.deepEqual(said, ['a', 'b']);
     await pass(100);
     assert.deepEqual(said, ['a', 'b']);
-    assert.equal(asked.length, 1, 'no look after it was said');
+    assert.equal(asked.length, 1, 'no request after the Event is sent');
     announcements.decided(vmi(), 'ten', [text('forged')]);
     await pass(100);
-    assert.equal(asked.length, 1, 'no look for a decision that was said');
+    assert.equal(asked.length, 1, 'no request for a decision with a sent Event');
   });
 
   const launchers: [string, Launcher[], boolean][] = [
@@ -122,13 +122,13 @@ describe('evidence for a decision of a caller that is not known', () => {
     ['the launcher after another one', [{ decision: 'twelve' }, {}], true],
     ['the launcher before another one', [{}, { decision: 'twelve' }], true],
     ['a launcher of another owner', [{ owners: ['other'] }], false],
-    ['a launcher of no owner', [{ owners: [] }], false],
+    ['a launcher without an owner', [{ owners: [] }], false],
     ['a launcher with several owners', [{ owners: ['other', UID] }], true],
     ['a launcher that is younger than a minute', [{ created: '2026-11-22T11:59:01Z' }], true],
-    ['a launcher of a minute ago', [{ created: '2026-11-22T11:59:00Z' }], false],
-    ['a launcher of a clock that is ahead', [{ created: '2026-11-22T12:00:59Z' }], true],
-    ['a launcher of an hour to come', [{ created: '2026-11-22T13:00:00Z' }], false],
-    ['a launcher of no known age', [{ created: '' }], false],
+    ['a launcher that is a minute old', [{ created: '2026-11-22T11:59:00Z' }], false],
+    ['a launcher from a clock that is ahead', [{ created: '2026-11-22T12:00:59Z' }], true],
+    ['a launcher from an hour in the future', [{ created: '2026-11-22T13:00:00Z' }], false],
+    ['a launcher of unknown age', [{ created: '' }], false],
   ];
   for (const [name, found, proven] of launchers) {
     it(`${proven ? 'is' : 'is not'} ${name}`, async () => {
@@ -141,7 +141,7 @@ describe('evidence for a decision of a caller that is not known', () => {
 
   const failures: [string, object[] | null, string[]][] = [
     ['no conditions', null, []],
-    ['a failure that says nothing', [FAILED], ['padded']],
+    ['a failure without a message', [FAILED], ['padded']],
     ['a failure for another reason', [{ ...FAILED, message: 'exceeded quota' }], ['padded']],
     ['a failure that quotes', [{ ...FAILED, message: 'denied: quoted' }], ['padded', 'quoted']],
     ['the failure after another condition', [{ type: 'Ready', status: 'False' }, FAILED], ['padded']],
@@ -150,7 +150,7 @@ describe('evidence for a decision of a caller that is not known', () => {
     ['another reason', [{ ...FAILED, reason: 'FailedDelete' }], []],
   ];
   for (const [name, conditions, expected] of failures) {
-    it(`of a launcher that was not created: ${name}`, async () => {
+    it(`for a launcher that was not created: ${name}`, async () => {
       const { announcements, said } = stage({ launchers: null, conditions });
       announcements.decided(vmi(), 'ten', [text('padded'), text('quoted', 'LauncherNotAsAsked')]);
       await pass(10);
@@ -165,7 +165,7 @@ describe('evidence for a decision of a caller that is not known', () => {
     assert.deepEqual(said, []);
   });
 
-  it('may come until the last look, and not later', async () => {
+  it('may arrive until the last check, and not later', async () => {
     const { announcements, state, said, asked } = stage();
     announcements.decided(vmi(), 'ten', [text('a')]);
     await pass(59);
@@ -180,23 +180,23 @@ describe('evidence for a decision of a caller that is not known', () => {
     assert.deepEqual(said, ['a']);
     announcements.decided(vmi('late'), 'ten', [text('c')]);
     await pass(10);
-    assert.deepEqual(said, ['a', 'c'], 'what no evidence came for is forgotten');
+    assert.deepEqual(said, ['a', 'c'], 'a decision without evidence is forgotten');
   });
 
-  it('of a newer decision takes the place of an older one, with looks of its own', async () => {
+  it('for a newer decision replaces that for an older one, with its own checks', async () => {
     const { announcements, state, said } = stage();
     announcements.decided(vmi(), 'ten', [text('old')]);
     await pass(45);
     announcements.decided(vmi(), 'twelve', [text('new')]);
     state.launchers = [{}];
     await pass(15);
-    assert.deepEqual(said, [], 'the older decision is looked for no more');
+    assert.deepEqual(said, [], 'the older decision is not checked any more');
     state.launchers = [{ decision: 'twelve' }];
     await pass(15);
-    assert.deepEqual(said, ['new'], 'the end of the older one’s looks ends those of the newer one');
+    assert.deepEqual(said, ['new'], 'the checks of the newer decision do not end with those of the older one');
   });
 
-  it('that comes after a newer decision, or after the end, is not used', async () => {
+  it('is not used if it arrives after a newer decision or after a stop', async () => {
     for (const interrupt of ['decide', 'stop'] as const) {
       let release: () => void = assert.fail;
       const held = new Promise<void>((resolve) => {
@@ -213,7 +213,7 @@ describe('evidence for a decision of a caller that is not known', () => {
     }
   });
 
-  it('is not looked for after the end', async () => {
+  it('is not requested after a stop', async () => {
     const { announcements, asked } = stage();
     announcements.decided(vmi(), 'ten', [text('a')]);
     announcements.refused(vmi(), text('b'));
@@ -222,7 +222,7 @@ describe('evidence for a decision of a caller that is not known', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('leaves no timer behind once it was looked for', async () => {
+  it('leaves no timer after the last check', async () => {
     const { announcements } = stage();
     announcements.decided(vmi(), 'ten', [text('a')]);
     await pass(100);
@@ -232,7 +232,7 @@ describe('evidence for a decision of a caller that is not known', () => {
     cleared.mock.restore();
   });
 
-  it('of a refusal is looked for next to that of a decision', async () => {
+  it('is requested for a refusal as well as for a decision', async () => {
     const { announcements, said } = stage({ conditions: [{ ...FAILED, message: 'no' }] });
     announcements.decided(vmi(), 'ten', [text('yes')]);
     announcements.refused(vmi(), text('no', 'LauncherRefused'));
@@ -240,7 +240,7 @@ describe('evidence for a decision of a caller that is not known', () => {
     assert.deepEqual(said, ['yes', 'no']);
   });
 
-  it('is looked for of the 256 newest decisions', async () => {
+  it('is requested for the 256 newest decisions', async () => {
     const { announcements, asked } = stage();
     for (let i = 0; i < 257; i++) announcements.decided(vmi(`uid-${i}`), 'ten', [text('a')]);
     await pass(10);
@@ -249,7 +249,7 @@ describe('evidence for a decision of a caller that is not known', () => {
     assert.equal(selectors[0], 'kubevirt.io/created-by=uid-1');
   });
 
-  it('of the 1,000 newest announcements is not looked for again', async () => {
+  it('is not requested again for the 1,000 newest announcements', async () => {
     const uids = Array.from({ length: 1001 }, (_, i) => `uid-${i}`);
     const { said, state, announcements } = stage({ conditions: [FAILED] });
     for (const uid of uids) {

@@ -56,7 +56,7 @@ function stage(launchers: Launcher[], callersAreKnown = false, failure?: string)
 }
 
 describe('the announcement of a decision for an unknown caller', () => {
-  it('waits for the launcher that has it, and is sent once', async () => {
+  it('waits for the launcher with the decision, and is sent once', async () => {
     const launchers: Launcher[] = [];
     const { announcements, said } = stage(launchers);
     announcements.decided(vmi(), 'ten', [padded]);
@@ -74,7 +74,7 @@ describe('the announcement of a decision for an unknown caller', () => {
   const forged: [string, Launcher][] = [
     ['another decision', { decision: 'twelve' }],
     ['another owner', { decision: 'ten', owner: 'someone-else' }],
-    ['a launcher of an hour ago', { decision: 'ten', created: '2026-11-22T11:00:00Z' }],
+    ['a launcher from an hour ago', { decision: 'ten', created: '2026-11-22T11:00:00Z' }],
   ];
   for (const [name, launcher] of forged) {
     it(`is never sent if the API server has ${name}`, async () => {
@@ -85,7 +85,7 @@ describe('the announcement of a decision for an unknown caller', () => {
     });
   }
 
-  it('is looked for again after a later review, where the first looks found nothing', async () => {
+  it('is checked again after a later review if the first checks found nothing', async () => {
     const launchers: Launcher[] = [];
     const { announcements, said, asked } = stage(launchers);
     announcements.decided(vmi(), 'ten', [padded]);
@@ -98,7 +98,7 @@ describe('the announcement of a decision for an unknown caller', () => {
     assert.deepEqual(said, ['PaddedToWholeCores']);
   });
 
-  it('500 reviews of VMIs that do not exist write nothing and keep a bounded number of questions', async () => {
+  it('is not sent for 500 reviews of VMIs that do not exist, and causes a limited number of requests', async () => {
     const { announcements, said, asked } = stage([]);
     for (let i = 0; i < 500; i++) {
       announcements.decided(vmi(`uid-${i}`), 'ten', [padded]);
@@ -108,11 +108,11 @@ describe('the announcement of a decision for an unknown caller', () => {
     await delay(120);
     assert.deepEqual(said, []);
     assert.ok(asked.length > 0 && asked.length <= 256 * 3 * 2, `${asked.length} questions`);
-    assert.ok(!asked.some((one) => JSON.stringify(one).includes('!=')), 'no text of a caller’s in a selector');
+    assert.ok(!asked.some((one) => JSON.stringify(one).includes('!=')), 'no text of a caller in a selector');
     announcements.stop();
   });
 
-  it('asks nothing about a VMI without a uid', async () => {
+  it('causes no request for a VMI without a uid', async () => {
     const { announcements, asked } = stage([]);
     const { uid: _, ...nameless } = vmi();
     announcements.decided(nameless, 'ten', [padded]);
@@ -122,7 +122,7 @@ describe('the announcement of a decision for an unknown caller', () => {
     assert.deepEqual(asked, []);
   });
 
-  it('where KubeVirt says that the launcher could not be created: its padding, and the refusal that it quotes', async () => {
+  it('has the padding and the quoted refusal if KubeVirt reports that the launcher could not be created', async () => {
     const refusal = {
       type: 'Warning',
       reason: 'LauncherRefused',
@@ -143,7 +143,7 @@ describe('the announcement of a decision for an unknown caller', () => {
     }
   });
 
-  it('comes at once where callers are known, refusals too', () => {
+  it('is sent at once if callers are known, also for a refusal', () => {
     const { announcements, said } = stage([], true);
     announcements.decided(vmi(), 'ten', [padded]);
     announcements.refused(vmi(), { ...padded, reason: 'LauncherRefused' });
@@ -171,7 +171,7 @@ describe('Events', () => {
     };
   };
 
-  it('of one object are 25 at once and then one in five minutes', async () => {
+  it('for one object are limited to 25 at once and then one in five minutes', async () => {
     const { events, writes, pass } = recorder(async () => undefined);
     for (let i = 0; i < 200; i++) {
       events.record(vmi(), { ...padded, message: `${i}` });
@@ -182,10 +182,10 @@ describe('Events', () => {
     for (let i = 0; i < 10; i++) events.record(vmi(), { ...padded, message: `later ${i}` });
     assert.equal(writes(), 26);
     events.record(vmi('another'), padded);
-    assert.equal(writes(), 27, 'another object has its own');
+    assert.equal(writes(), 27, 'another object has its own limit');
   });
 
-  it('that the API server does not take are dropped beyond 64 at a time', () => {
+  it('are dropped beyond 64 at a time while the API server does not answer', () => {
     const { events, writes } = recorder(() => new Promise(() => undefined));
     for (let i = 0; i < 1000; i++) events.record(vmi(`uid-${i}`), padded);
     assert.equal(writes(), 64);

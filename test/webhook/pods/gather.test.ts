@@ -32,12 +32,12 @@ function counted(facts: Partial<ClusterView> = {}): { options: GatherOptions; re
   };
 }
 
-describe('what is read for a decision about a pod', () => {
+describe('the reads for a decision about a pod', () => {
   const web = { metadata: { name: 'web', labels: {} }, spec: { containers: [{ name: 'web' }] } };
   for (const [what, pod] of [
     ['a pod of another owner', web],
     ['a hot-plug pod', podVector('hp-volume-pod')],
-    ['what is no pod', { spec: 'nonsense' }],
+    ['an object that is not a pod', { spec: 'nonsense' }],
   ] as const) {
     it(`${what}: nothing`, async () => {
       const { options, reads } = counted();
@@ -54,13 +54,13 @@ describe('what is read for a decision about a pod', () => {
     assert.deepEqual(reads, { schedulerAway: 1 });
   });
 
-  it('a launcher whose VMI is gone: its VMI, and nothing of the cluster', async () => {
+  it('a launcher whose VMI does not exist: its VMI, and no cluster facts', async () => {
     const { options, reads } = counted();
     await gather(requestFor(podVector()), { ...options, lookUpVmi: async () => ({ kind: 'absent' }) });
     assert.deepEqual(reads, { schedulerAway: 1 });
   });
 
-  it('an ordinary pod: each watched copy once, and the API server for a definition that is missing alone', async () => {
+  it('an ordinary pod: each watched copy once, and the API server only for a missing definition', async () => {
     const known = localnet('east');
     const { options, reads } = counted({
       findNad: ({ name }) => (name === 'known' ? known : undefined),
@@ -88,9 +88,9 @@ describe('what is read for a decision about a pod', () => {
 
 describe('the namespace of a pod under review', () => {
   for (const [what, request, own, expected] of [
-    ['the request’s', 'telco-east', 'other', 'telco-east'],
-    ['its own, where the request names none', undefined, 'other', 'other'],
-    ['default, where neither does', undefined, undefined, 'default'],
+    ['that of the request', 'telco-east', 'other', 'telco-east'],
+    ['its own if the request names none', undefined, 'other', 'other'],
+    ['default if neither names one', undefined, undefined, 'default'],
   ] as const) {
     it(`is ${what}`, () => {
       const pod = podVector();

@@ -34,7 +34,7 @@ describe('review of a launcher pod: CPUs', () => {
     assert.deepEqual(after, pod);
   });
 
-  it('gives an empty patch on its own result', async () => {
+  it('returns an empty patch for its own result', async () => {
     const review = mutationOf();
     const pod = podVector();
     const once = patched(pod, await review(requestFor(pod)));
@@ -55,7 +55,7 @@ describe('review of a launcher pod: CPUs', () => {
   });
 
   const amounts: { name: string; cpu: string; threads: number[]; expected: string }[] = [
-    { name: '4 on SMT2 stays', cpu: '4', threads: [2], expected: '4' },
+    { name: '4 on SMT2, without a change', cpu: '4', threads: [2], expected: '4' },
     { name: '9 on SMT4', cpu: '9', threads: [4], expected: '12' },
     { name: '9 on SMT8', cpu: '9', threads: [8], expected: '16' },
     { name: '9 on nodes without SMT: the even number the annotation promises', cpu: '9', threads: [1], expected: '10' },
@@ -63,7 +63,7 @@ describe('review of a launcher pod: CPUs', () => {
     { name: '9 on SMT2 and SMT4: the larger', cpu: '9', threads: [2, 4], expected: '12' },
     { name: '9000m', cpu: '9000m', threads: [2], expected: '10' },
     { name: '9e0', cpu: '9e0', threads: [2], expected: '10' },
-    { name: '9500m is no exclusive amount', cpu: '9500m', threads: [2], expected: '9500m' },
+    { name: '9500m, not an exclusive amount, without a change', cpu: '9500m', threads: [2], expected: '9500m' },
   ];
   for (const { name, cpu, threads, expected } of amounts) {
     it(`aligns ${name}`, async () => {
@@ -98,7 +98,7 @@ describe('review of a launcher pod: CPUs', () => {
     pod?: (pod: TestPod) => void;
     vmi?: (vmi: VirtualMachineInstance) => void;
     gate?: boolean;
-    /** Of a launcher that asked: why it keeps its CPUs. */
+    /** For a launcher that asked: why it keeps its CPUs. */
     unpadded?: string;
   }[] = [
     { name: 'no annotation', pod: (pod) => delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION] },
@@ -119,7 +119,7 @@ describe('review of a launcher pod: CPUs', () => {
     { name: 'the feature gate is off', gate: false, unpadded: 'the webhook runs with --full-pcpus-only false' },
   ];
   for (const { name, pod: changePod, vmi, gate = true, unpadded } of untouched) {
-    it(`changes nothing${unpadded === undefined ? '' : ' but says why'}: ${name}`, async () => {
+    it(`changes nothing${unpadded === undefined ? '' : ' but records the reason'}: ${name}`, async () => {
       const pod = podVector();
       changePod?.(pod);
       const lookUpVmi = async (): Promise<VmiLookup> => ({ kind: 'found', vmi: vmiVector(vmi) });
@@ -131,7 +131,7 @@ describe('review of a launcher pod: CPUs', () => {
   }
 
   for (const networks of [true, false]) {
-    it(`replaces a decision and removes a wish that the tenant wrote, ${networks ? 'with' : 'without'} networks`, async () => {
+    it(`replaces a decision and removes preferences that the tenant wrote, ${networks ? 'with' : 'without'} networks`, async () => {
       const pod = podVector();
       delete pod.metadata.annotations[FULL_PCPUS_ANNOTATION];
       if (!networks) delete pod.metadata.annotations[NETWORKS_ANNOTATION];
@@ -163,7 +163,7 @@ describe('review of a launcher pod: its VMI', () => {
       },
     },
     {
-      name: 'unreadable: refused so that virt-controller tries again',
+      name: 'unreadable: refused so that virt-controller retries',
       lookup: { kind: 'unreadable', why: 'timeout' },
       expected: (answer) => {
         assert.ok(!answer.allowed);
@@ -219,14 +219,14 @@ describe('the Events of a VMI about its launcher', () => {
     findNad: () => localnet('east'),
   });
 
-  it('is what was done to it, once, and nothing on a dry run', async () => {
+  it('report each change once, and nothing on a dry run', async () => {
     const { after, events } = await told(onPhysnet, podVector());
     assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal HeldToItsNetworks', 'Normal HeldToItsCores']);
     assert.deepEqual((await told(onPhysnet, after)).events, []);
     assert.deepEqual((await told(onPhysnet, podVector(), { dryRun: true })).events, []);
   });
 
-  it('is not a warning if candidates differ, but is one if a network is unknown', async () => {
+  it('include a warning if a network is unknown, but not if candidates differ', async () => {
     const view = viewOf([kindOf(2), kindOf(4)], { findNad: () => localnet('west') });
     const { events } = await told(view, podVector());
     assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal MixedCandidates', 'Warning LauncherNotAsAsked']);

@@ -13,10 +13,10 @@ import {
 } from '../launcher-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
-/** What is written on a launcher that the webhook looked at and that needs nothing. */
+/** The patch of a launcher that the webhook reviewed and that needs nothing. */
 const ONLY_SEEN = [{ op: 'add', path: '/metadata/annotations/plumbline.dev~1decision', value: '{"padding":0}' }];
 
-/** A launcher on shared CPUs whose VM has as many vCPUs. */
+/** A launcher on shared CPUs whose VM has this many vCPUs. */
 function launcher(mask: string, { cores = 2, dedicated = false, limits = false, target = false } = {}) {
   const pod = podVector();
   if (target) pod.metadata.labels['kubevirt.io/migrationJobUID'] = 'job';
@@ -37,10 +37,10 @@ function launcher(mask: string, { cores = 2, dedicated = false, limits = false, 
 
 describe('the launcher of a VM with a CPU mask', () => {
   const refusals: [string, Parameters<typeof launcher>, RegExp][] = [
-    ['that cannot be read', ['1::2'], /annotation plumbline\.dev\/cpu-mask: CPU mask "1::2": entry 2 .* is empty/],
-    ['with another number of entries than vCPUs', ['0:1:2'], /entries for 3 vCPUs, but the VM has 2/],
+    ['with an unreadable mask', ['1::2'], /annotation plumbline\.dev\/cpu-mask: CPU mask "1::2": entry 2 .* is empty/],
+    ['with more entries than vCPUs', ['0:1:2'], /entries for 3 vCPUs, but the VM has 2/],
     ['with dedicated CPUs', ['0-1', { dedicated: true }], /dedicatedCpuPlacement exclude each other/],
-    ['and requests that get it CPUs of its own', ['0-1', { limits: true }], /the kubelet gives it CPUs of its own/],
+    ['with requests that give it exclusive CPUs', ['0-1', { limits: true }], /the kubelet gives it CPUs of its own/],
   ];
   for (const [what, options, message] of refusals) {
     it(`${what} is refused, with an Event on the VMI`, async () => {
@@ -60,13 +60,13 @@ describe('the launcher of a VM with a CPU mask', () => {
     ['all:1,3-5:0', 3],
     ['all', 4],
   ] as const) {
-    it(`${mask} for ${cores} vCPUs is admitted, and says that the webhook looked at it`, async () => {
+    it(`with ${mask} for ${cores} vCPUs is admitted, and records that the webhook reviewed it`, async () => {
       const { pod, lookUpVmi } = launcher(mask, { cores });
       assert.deepEqual(patchOf(await mutationOf({ lookUpVmi })(requestFor(pod))), ONLY_SEEN);
     });
   }
 
-  it('is admitted with other vCPUs than entries as the target of a migration, since KubeVirt plugs vCPUs in by one', async () => {
+  it('is admitted as a migration target with more vCPUs than entries, because KubeVirt hotplugs vCPUs by migration', async () => {
     const { pod, lookUpVmi } = launcher('0:1', { cores: 3, target: true });
     assert.deepEqual(patchOf(await mutationOf({ lookUpVmi })(requestFor(pod))), ONLY_SEEN);
     assert.equal((await validationOf({ lookUpVmi })(requestFor(pod))).allowed, true);
@@ -74,7 +74,7 @@ describe('the launcher of a VM with a CPU mask', () => {
     assert.match(denialOf(await mutationOf(unread)(requestFor(unread.pod))).message, /entry 2 .* is empty/);
   });
 
-  it('admits "all" together with dedicated CPUs: it chooses none', async () => {
+  it('is admitted with "all" and dedicated CPUs, because "all" selects no CPUs', async () => {
     const { pod, lookUpVmi } = launcher('all', { limits: true });
     assert.equal((await mutationOf({ lookUpVmi })(requestFor(pod))).allowed, true);
   });

@@ -12,14 +12,14 @@ import {
   viewOf,
 } from '../launcher-fixture.ts';
 
-/** A mutating webhook of this test's cluster: returns the pod as it leaves it. */
+/** A mutating webhook of this test's cluster: returns the changed pod. */
 type Mutator = (pod: TestPod) => Promise<TestPod>;
 
 const view = viewOf([kindOf(2, { physnets: { physnet1: '0' } })], { findNad: () => localnet('physnet1') });
 
 const plumbline: Mutator = async (pod) => patched(pod, await mutationOf({ view })(requestFor(pod)));
 
-/** As the network resources injector does: the devices of the attached networks, into the first container. */
+/** Like the network resources injector: adds the devices of the attached networks to the first container. */
 const networkResources: Mutator = async (pod) => {
   const next = structuredClone(pod);
   const { resources } = next.spec.containers[0]!;
@@ -27,7 +27,7 @@ const networkResources: Mutator = async (pod) => {
   return next;
 };
 
-/** As a virtiofs appender does: one more container, request and limit alike, unless it is there. */
+/** Like a virtiofs appender: adds a container with equal requests and limits, unless it exists. */
 const virtiofs: Mutator = async (pod) => {
   const next = structuredClone(pod);
   if (next.spec.containers.some(({ name }) => name === 'virtiofs-data')) return next;
@@ -38,7 +38,7 @@ const virtiofs: Mutator = async (pod) => {
 
 const MUTATORS: Record<string, Mutator> = { plumbline, networkResources, virtiofs };
 
-/** Runs them in order, then once more those that asked for it and whose pod a later one has changed. */
+/** Runs the mutators in order, then again those with reinvocation whose pod a later one has changed. */
 async function admitted(order: readonly string[], reinvoked: readonly string[]): Promise<TestPod> {
   let pod = podVector();
   const left = new Map<string, string>();
@@ -53,7 +53,7 @@ async function admitted(order: readonly string[], reinvoked: readonly string[]):
 }
 
 describe('Plumbline among other mutating webhooks', () => {
-  it('W8: comes to the same pod in every order, Guaranteed, and finds nothing to do in it', async () => {
+  it('W8: produces the same Guaranteed pod in every order, and changes nothing in a second pass', async () => {
     const names = Object.keys(MUTATORS);
     const expected = await admitted(names, names);
     await fc.assert(

@@ -23,7 +23,7 @@ const here = [kindOf(2, { physnets: { physnet1: '1' }, tunnel: '0' })];
 const overlay = nadFacts({ metadata: {}, spec: { config: '{"type":"ovn-k8s-cni-overlay","topology":"layer2"}' } });
 
 describe('review of a launcher pod: networks', () => {
-  it('asks for the device of a required physnet, in requests and limits, and says so', async () => {
+  it('adds the device of a required physnet to requests and limits, and records it', async () => {
     const pod = podVector();
     const view = viewOf(here, { findNad: () => localnet('physnet1') });
     const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
@@ -33,7 +33,7 @@ describe('review of a launcher pod: networks', () => {
     assert.match(after.metadata.annotations[DECISION_ANNOTATION] ?? '', /"on":"physnet physnet1"/);
   });
 
-  it('asks for none where the launcher has no whole number of CPUs, so gets none of its own', async () => {
+  it('adds no device if the launcher has a fractional number of CPUs, and thus no exclusive CPUs', async () => {
     const pod = podVector();
     const { resources } = pod.spec.containers[0]!;
     setCpu(pod, '2500m');
@@ -51,21 +51,21 @@ describe('review of a launcher pod: networks', () => {
     warning?: RegExp;
   }[] = [
     {
-      name: 'a definition created a millisecond ago is asked for once',
+      name: 'a definition created a millisecond ago is requested once',
       cached: undefined,
       fresh: localnet('physnet1'),
       expected: 'physnet.plumbline.dev/physnet1',
       asked: ['telco-east/dpdk-net-east'],
     },
     {
-      name: 'one that leads to an unknown physnet is asked for once, and may have been corrected',
+      name: 'a definition with an unknown physnet is requested once, because it may have been corrected',
       cached: localnet('typo'),
       fresh: localnet('physnet1'),
       expected: 'physnet.plumbline.dev/physnet1',
       asked: ['telco-east/dpdk-net-east'],
     },
     {
-      name: 'one that stays unknown is admitted with a warning that names the physnet',
+      name: 'a physnet that stays unknown is admitted with a warning that names it',
       cached: localnet('typo'),
       fresh: localnet('typo'),
       expected: undefined,
@@ -73,7 +73,7 @@ describe('review of a launcher pod: networks', () => {
       warning: /no node reports the physnet typo/,
     },
     {
-      name: 'one that does not exist is admitted with a warning that names it',
+      name: 'a definition that does not exist is admitted with a warning that names it',
       cached: undefined,
       fresh: undefined,
       expected: undefined,
@@ -81,7 +81,7 @@ describe('review of a launcher pod: networks', () => {
       warning: /there is no NetworkAttachmentDefinition telco-east\/dpdk-net-east/,
     },
     {
-      name: 'one that is known is not asked for',
+      name: 'a known definition is not requested',
       cached: overlay,
       fresh: undefined,
       expected: 'plumbline.dev/tunnel',
@@ -144,7 +144,7 @@ describe('review of a launcher pod: networks', () => {
     assert.ok(events.events.some(({ reason, message }) => reason === 'LauncherRefused' && says.test(message)));
   });
 
-  it('W13: reads both annotation forms alike, takes duplicates once, encodes what is no resource name', async () => {
+  it('W13: reads both forms of the annotation, counts duplicates once, and encodes names that are not resource names', async () => {
     const byName = new Map([
       ['telco-east/a', localnet('rack 7')],
       ['telco-east/b', localnet('physnet1')],
@@ -160,7 +160,7 @@ describe('review of a launcher pod: networks', () => {
     }
   });
 
-  it('W13: takes the primary network of a labelled namespace for the pod network', async () => {
+  it('W13: uses the primary network of a labelled namespace as the pod network', async () => {
     const findNad = ({ name }: NetworkRef) => (name === 'udn' ? localnet('physnet1') : overlay);
     const vmi = vmiVector((one) => {
       one.metadata.annotations = { 'plumbline.dev/numa-affinity': '{"default":"required","dpdk-east":"none"}' };
@@ -175,13 +175,13 @@ describe('review of a launcher pod: networks', () => {
     assert.equal(limits['plumbline.dev/tunnel'], undefined);
   });
 
-  it('says where a labelled namespace has no primary network', async () => {
+  it('warns if a labelled namespace has no primary network', async () => {
     const view = viewOf(here, { findNad: () => overlay, primaryNetwork: () => ({ kind: 'missing' }) });
     const { warnings } = await mutationOf({ view })(requestFor(podVector()));
     assert.ok(warnings?.some((text) => /telco-east is labelled for a primary user-defined network/.test(text)));
   });
 
-  it('W13: says which required networks have no NUMA node in common, on the pod and on the VMI', async () => {
+  it('W13: reports which required networks have no NUMA node in common, on the pod and on the VMI', async () => {
     const findNad = ({ name }: NetworkRef) => localnet(name === 'west' ? 'physnet1' : 'physnet0');
     const view = viewOf([kindOf(2, { physnets: { physnet0: '0', physnet1: '1' } })], { findNad });
     const pod = podVector();
@@ -198,7 +198,7 @@ describe('review of a launcher pod: networks', () => {
     assert.ok(events.events.some(({ message }) => says.test(message)));
   });
 
-  it('tells the extender what is wished for, not required, and whether the guest spans NUMA nodes', async () => {
+  it('records for the extender the preferred networks, not the required ones, and whether the guest spans NUMA nodes', async () => {
     const findNad = ({ name }: NetworkRef) => localnet(name === 'west' ? 'physnet1' : 'elsewhere');
     const view = viewOf([kindOf(2, { physnets: { physnet1: '0' } })], { findNad });
     const placed = async (wishes: Record<string, string>, spans: boolean) => {
@@ -239,7 +239,7 @@ describe('review of a launcher pod: networks', () => {
     assert.equal(after.spec.containers[0]!.resources.limits['physnet.plumbline.dev/physnet1'], undefined);
   });
 
-  it('refuses an annotation that cannot be read, with the reason, and tells the VMI', async () => {
+  it('refuses an unreadable annotation with the reason, and records an Event on the VMI', async () => {
     const pod = podVector();
     pod.metadata.annotations[NETWORKS] = '[{"name":';
     const events = recordedEvents();

@@ -10,14 +10,14 @@ const required = (nodeSelectorTerms: NodeTerm[]): SelectingSpec => ({
   affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
 });
 
-describe('which nodes a pod can go to', () => {
+describe('the nodes that a pod may use', () => {
   const labels = { zone: 'a', cores: '8', empty: '' };
   const cases: [what: string, spec: SelectingSpec, expected: boolean][] = [
-    ['nothing asked', {}, true],
-    ['a selector that holds', { nodeSelector: { zone: 'a' } }, true],
-    ['a selector that does not', { nodeSelector: { zone: 'b' } }, false],
-    ['a selector of the empty value', { nodeSelector: { empty: '' } }, true],
-    ['a selector of the empty value on an absent label', { nodeSelector: { absent: '' } }, false],
+    ['no constraint', {}, true],
+    ['a selector that matches', { nodeSelector: { zone: 'a' } }, true],
+    ['a selector that does not match', { nodeSelector: { zone: 'b' } }, false],
+    ['a selector with the empty value', { nodeSelector: { empty: '' } }, true],
+    ['a selector with the empty value on an absent label', { nodeSelector: { absent: '' } }, false],
     ['In', required([{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['b', 'a'] }] }]), true],
     ['NotIn', required([{ matchExpressions: [{ key: 'zone', operator: 'NotIn', values: ['a'] }] }]), false],
     [
@@ -30,7 +30,7 @@ describe('which nodes a pod can go to', () => {
     ['Gt', required([{ matchExpressions: [{ key: 'cores', operator: 'Gt', values: ['7'] }] }]), true],
     ['Lt', required([{ matchExpressions: [{ key: 'cores', operator: 'Lt', values: ['8'] }] }]), false],
     [
-      'Gt of what is no number',
+      'Gt of a label that is not a number',
       required([{ matchExpressions: [{ key: 'zone', operator: 'Gt', values: ['1'] }] }]),
       false,
     ],
@@ -53,7 +53,7 @@ describe('which nodes a pod can go to', () => {
     ],
   ];
   for (const [what, spec, expected] of cases) {
-    it(`${what}: ${expected ? 'this one' : 'not this one'}`, () =>
+    it(`${what}: ${expected ? 'selected' : 'not selected'}`, () =>
       assert.equal(selectsNode(spec, node(labels)), expected));
   }
 });
@@ -62,7 +62,7 @@ describe('the node affinity that follows from a decision', () => {
   const hopeless = (cpus: number[], kinds = [kindOf(2), kindOf(4)]) =>
     smtAffinity({ cpus, candidates: kinds, reported: kinds })?.[0]?.values;
 
-  it('keeps away from the threads per core that the CPUs are no multiple of', () => {
+  it('excludes numbers of threads per core of which the CPUs are not a multiple', () => {
     assert.deepEqual(hopeless([10]), ['4']);
     assert.equal(hopeless([12]), undefined);
     assert.deepEqual(hopeless([12, 2]), ['4']);
@@ -74,7 +74,7 @@ describe('the node affinity that follows from a decision', () => {
     assert.equal(hopeless([10], [kindOf(2), kindOf(4, { fullPcpusOnly: false })]), undefined);
   });
 
-  it('selects just the nodes that were selected before and are not hopeless', () => {
+  it('selects exactly the nodes that were selected before and are not hopeless', () => {
     const value = fc.constantFrom('2', '4', '8');
     const requirement = fc.record({
       key: fc.constantFrom('zone', 'rack'),
@@ -126,7 +126,7 @@ describe('the node affinity that follows from a decision', () => {
     );
   });
 
-  it('leaves a user’s requirements on fields as they are, with and without requirements on labels', () => {
+  it('keeps the requirements of a user on fields, with and without requirements on labels', () => {
     const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['n'] }];
     const zone = { key: 'zone', operator: 'In', values: ['a'] };
     const [threads, full] = [
@@ -150,7 +150,7 @@ describe('the node affinity that follows from a decision', () => {
     }
   });
 
-  it('compares pairs of terms: terms that differ in a field are no pair', () => {
+  it('compares pairs of terms: terms that differ in a field are not a pair', () => {
     const on = (name: string) => [{ key: 'metadata.name', operator: 'In', values: [name] }];
     const own = required([
       { matchExpressions: [{ key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values: ['4'] }], matchFields: on('n') },
@@ -159,7 +159,7 @@ describe('the node affinity that follows from a decision', () => {
     assert.equal(beforeSmtAffinity(own), own);
   });
 
-  it('differs from a user’s own requirement on the same labels, which stays', () => {
+  it('is distinct from a user’s own requirement on the same labels, which stays', () => {
     const own = (values: string[]) => ({ key: THREADS_PER_CORE_LABEL, operator: 'NotIn', values });
     const alternatives = [own(['4']), { key: FULL_PCPUS_LABEL, operator: 'NotIn', values: ['true'] }];
     const users: NodeTerm[][] = [
@@ -181,7 +181,7 @@ describe('the node affinity that follows from a decision', () => {
     }
   });
 
-  it('is added to what the pod has, and a second pass finds it', async () => {
+  it('is added to the affinity of the pod, and a second pass finds it', async () => {
     const pod = podVector();
     const view = viewOf([kindOf(2), kindOf(4)], { candidates: () => [kindOf(2)] });
     const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
@@ -190,7 +190,7 @@ describe('the node affinity that follows from a decision', () => {
     assert.deepEqual(patchOf(await mutationOf({ view })(requestFor(after))), []);
   });
 
-  it('is put into a pod without any', async () => {
+  it('is added to a pod without an affinity', async () => {
     const pod = podVector();
     delete pod.spec['affinity'];
     const view = viewOf([kindOf(2), kindOf(8)], { candidates: () => [kindOf(2)] });

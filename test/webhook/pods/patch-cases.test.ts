@@ -23,25 +23,25 @@ describe('the patch of an affinity', () => {
   const all = { [REQUIRED]: { nodeSelectorTerms: TERMS } };
   const at = '/spec/affinity/nodeAffinity';
   const cases: [string, unknown, unknown[]][] = [
-    ['none', undefined, [{ op: 'add', path: '/spec/affinity', value: { nodeAffinity: all } }]],
+    ['no affinity', undefined, [{ op: 'add', path: '/spec/affinity', value: { nodeAffinity: all } }]],
     ['null', null, [{ op: 'add', path: '/spec/affinity', value: { nodeAffinity: all } }]],
-    ['one of pods only', { podAffinity: {} }, [{ op: 'add', path: at, value: all }]],
+    ['an affinity only for pods', { podAffinity: {} }, [{ op: 'add', path: at, value: all }]],
     [
-      'a preferred one only',
+      'only a preferred node affinity',
       { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
       [{ op: 'add', path: `${at}/${REQUIRED}`, value: { nodeSelectorTerms: TERMS } }],
     ],
-    ['a required one without terms', { nodeAffinity: { [REQUIRED]: {} } }, []],
-    ['a required one with null for terms', { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: null } } }, []],
-    ['a required one with no terms', { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: [] } } }, []],
+    ['a required node affinity without terms', { nodeAffinity: { [REQUIRED]: {} } }, []],
+    ['a required node affinity with null terms', { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: null } } }, []],
+    ['a required node affinity with zero terms', { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: [] } } }, []],
   ];
   for (const [what, affinity, expected] of cases) {
-    it(`where there is ${what}`, () => {
+    it(`is correct for ${what}`, () => {
       assert.deepEqual(patchOf({ ...(affinity !== undefined && { affinity }) }, { nodes: NODES }), expected);
     });
   }
 
-  it('adds alternatives to the terms there, once', () => {
+  it('adds alternatives to existing terms, once', () => {
     const terms: NodeTerm[] = [{ matchExpressions: [{ key: 'zone', operator: 'In', values: ['a'] }] }];
     const affinity = (nodeSelectorTerms: unknown) => ({
       affinity: { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms } } },
@@ -53,7 +53,7 @@ describe('the patch of an affinity', () => {
     assert.deepEqual(patchOf(affinity(first?.value), { nodes: NODES }), []);
   });
 
-  it('is none where no nodes are asked for', () => {
+  it('is empty if no nodes are required', () => {
     assert.deepEqual(patchOf({}, {}), []);
   });
 });
@@ -62,7 +62,7 @@ describe('the patch of a container', () => {
   const container: ContainerChange = { list: 'containers', index: 1, cpus: undefined, resources: [] };
   const spec = (resources?: unknown) => ({ containers: [{}, { ...(resources !== undefined && { resources }) }] });
 
-  it('takes a device away on both sides, where it is', () => {
+  it('removes a device from requests and limits, where it exists', () => {
     const gone = { ...container, dropped: ['example.com/a~b'] };
     const have = { requests: { 'example.com/a~b': '1', cpu: '9' }, limits: { 'example.com/a~b': '1' } };
     assert.deepEqual(patchOf(spec(have), { containers: [gone] }), [
@@ -72,7 +72,7 @@ describe('the patch of a container', () => {
     assert.deepEqual(patchOf(spec({ requests: {}, limits: {} }), { containers: [gone] }), []);
   });
 
-  it('creates what is missing, and nothing for a change of nothing', () => {
+  it('creates missing resources, and is empty for an empty change', () => {
     const ten = { ...container, cpus: 10, resources: ['x/y'] };
     const wanted = { cpu: '10', 'x/y': '1' };
     const path = '/spec/containers/1/resources';
@@ -98,7 +98,7 @@ describe('the patch of annotations and of the scheduler', () => {
       { op: 'add', path: '/metadata/annotations/x~1b', value: '1' },
     ]);
   });
-  it('names the scheduler, if one is given', () => {
+  it('sets the scheduler if one is given', () => {
     assert.deepEqual(patchOf({}, { scheduler: 's' }), [{ op: 'add', path: '/spec/schedulerName', value: 's' }]);
   });
 });

@@ -63,7 +63,7 @@ const change = fc.record({
 });
 
 describe('the patch of a pod', () => {
-  it('applied gives the pod with the change made, and made again is empty', () => {
+  it('produces the changed pod when it is applied, and is empty the second time', () => {
     fc.assert(
       fc.property(pod, change, (before, wanted) => {
         const given = before as Pod;

@@ -18,7 +18,7 @@ import {
   viewOf,
 } from '../launcher-fixture.ts';
 
-/** What users of each of these VMs get: the whole patch, byte for byte, on the nodes of `reviewOf`. */
+/** The whole patch for each of these VMs, byte for byte, on the nodes of `reviewOf`. */
 const PATCHES = vector<Readonly<Record<string, unknown>>>('launcher-patches.json');
 
 /** `vms/dataplane0` is a localnet on physnet0, `vms/dataplane1` on physnet1; `vms/bridge` has no physnet. */
@@ -28,7 +28,7 @@ const NETWORKS: Readonly<Record<string, NadFacts>> = {
   bridge: nadFacts({ metadata: {}, spec: { config: JSON.stringify({ type: 'bridge', bridge: 'br1' }) } }),
 };
 
-/** Nodes of two threads a core that give whole cores only, with physnet0 on NUMA node 0 and physnet1 on 1. */
+/** Nodes with two threads per core that give only whole cores, with physnet0 on NUMA node 0 and physnet1 on 1. */
 function reviewOf({ vmi }: RealLauncher) {
   const view = viewOf([kindOf(2, { physnets: { physnet0: '0', physnet1: '1' } })], {
     findNad: ({ name }) => NETWORKS[name],
@@ -41,7 +41,7 @@ function reviewOf({ vmi }: RealLauncher) {
 const podOf = ({ launcher }: RealLauncher) => structuredClone(launcher) as unknown as TestPod;
 const requestOf = (pod: TestPod) => requestFor(pod, { namespace: 'vms' });
 
-/** What the annotation promises, worked out from the VMI alone. */
+/** What the annotation promises, derived only from the VMI. */
 function isPadded({ vmi }: RealLauncher): boolean {
   const { cpu } = (vmi.spec as { domain: { cpu: Record<string, unknown> } }).domain;
   const asks = vmi.metadata.annotations[FULL_PCPUS_ANNOTATION] !== undefined;
@@ -51,7 +51,7 @@ function isPadded({ vmi }: RealLauncher): boolean {
 describe('launchers as the real KubeVirt renders them', () => {
   const launchers = realLaunchers();
 
-  it('are 42 different ones, each with its patch', () => {
+  it('are 42 different launchers, each with its patch', () => {
     assert.equal(launchers.length, 42);
     assert.deepEqual(
       launchers.map((one) => one.case),
@@ -60,13 +60,13 @@ describe('launchers as the real KubeVirt renders them', () => {
   });
 
   for (const one of launchers) {
-    it(`${one.case}: the same patch, byte for byte`, async () => {
+    it(`${one.case}: gets the same patch, byte for byte`, async () => {
       const pod = podOf(one);
       const answer = await reviewOf(one)(requestOf(pod));
       assert.equal(JSON.stringify(patchOf(answer), null, 1), JSON.stringify(PATCHES[one.case], null, 1));
     });
 
-    it(`${one.case}: whole cores where the VM asks for them and has an emulator thread of its own, else its CPUs`, async () => {
+    it(`${one.case}: gets whole cores if the VM asks for them and isolates its emulator thread, otherwise its CPUs`, async () => {
       const pod = podOf(one);
       const before = computeCpus(pod);
       const after = patched(pod, await reviewOf(one)(requestOf(pod)));
@@ -76,7 +76,7 @@ describe('launchers as the real KubeVirt renders them', () => {
       assert.deepEqual(patchOf(await reviewOf(one)(requestOf(after))), [], 'a second pass changes nothing');
     });
 
-    it(`${one.case}: explain and doctor see that the webhook saw it`, async () => {
+    it(`${one.case}: explain and doctor show that the webhook reviewed it`, async () => {
       const after = patched(podOf(one), await reviewOf(one)(requestOf(podOf(one))));
       const pod = explainedPod.parse(after);
       const facts = { namespace: 'vms', name: one.case, kind: 'vm', scheduler: { leads: true } } as const;

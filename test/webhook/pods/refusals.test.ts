@@ -48,7 +48,7 @@ describe('refusal of pods', () => {
       says: /pod-level resources.* Remove spec\.resources/,
     },
     {
-      name: 'W14: a physnet that was not decided',
+      name: 'W14: a physnet without a decision',
       change: (pod) => Object.assign(pod.spec.containers[0]!.resources.limits, { [PHYSNET]: '1' }),
       code: 403,
       says: /container compute asks for physnet\.plumbline\.dev\/physnet1: 1, which only Plumbline may set/,
@@ -62,7 +62,7 @@ describe('refusal of pods', () => {
     },
   ];
   for (const { name, change, code, says } of cases) {
-    it(`for ${name}, when it is changed and when it is judged`, async () => {
+    it(`for ${name}, in mutation and in validation`, async () => {
       const pod = podVector();
       change(pod);
       for (const review of [mutationOf(), validationOf()]) {
@@ -73,7 +73,7 @@ describe('refusal of pods', () => {
     });
   }
 
-  it('leaves launchers alone that were promised nothing, but for a decision that says so', async () => {
+  it('does not apply to launchers without a promise, which get only a decision without padding', async () => {
     const pod = podVector();
     pod.metadata.annotations = {};
     pod.spec.containers.push(sidecar({}) as never);
@@ -96,8 +96,8 @@ describe('refusal of pods', () => {
   });
 
   const claims: { name: string; lookup: VmiLookup }[] = [
-    { name: 'is gone', lookup: { kind: 'absent' } },
-    { name: 'was re-created', lookup: { kind: 'replaced', uid: 'x' } },
+    { name: 'does not exist', lookup: { kind: 'absent' } },
+    { name: 'was created again', lookup: { kind: 'replaced', uid: 'x' } },
   ];
   for (const { name, lookup } of claims) {
     it(`W14: refuses a claim of a launcher whose VMI ${name}`, async () => {
@@ -108,7 +108,7 @@ describe('refusal of pods', () => {
     });
   }
 
-  it('has an Event on the VMI, except on a dry run', async () => {
+  it('records an Event on the VMI, except on a dry run', async () => {
     const pod = podVector();
     pod.spec.containers.push(sidecar({}) as never);
     const [events, none] = [recordedEvents(), recordedEvents()];
@@ -119,8 +119,8 @@ describe('refusal of pods', () => {
   });
 });
 
-describe('the judgement of a pod after all other webhooks', () => {
-  it('lets pass what was decided, and names what was taken back', async () => {
+describe('the validation of a pod after all other webhooks', () => {
+  it('admits a pod that matches the decision, and names a change that another webhook reverted', async () => {
     const pod = podVector();
     const once = patched(pod, await mutationOf()(requestFor(pod)));
     assert.deepEqual(await validationOf()(requestFor(once)), { allowed: true });
@@ -144,7 +144,7 @@ describe('the judgement of a pod after all other webhooks', () => {
       change: (pod) => Object.assign(pod.spec.containers[0]!.resources, both({ cpu: '10', memory: '9Gi' })),
       allowed: false,
     },
-    { name: 'its CPUs, the gate being off', gate: false, change: (pod) => setCpu(pod, '12'), allowed: true },
+    { name: 'its CPUs with the gate off', gate: false, change: (pod) => setCpu(pod, '12'), allowed: true },
   ];
   for (const { name, change, allowed, gate = true, policy = 'annotated' } of resizes) {
     it(`W11: ${allowed ? 'admits' : 'refuses'} a resize of ${name}`, async () => {
@@ -157,7 +157,7 @@ describe('the judgement of a pod after all other webhooks', () => {
     });
   }
 
-  it('refuses a resize of anything but a Pod, and names the kind', async () => {
+  it('refuses a resize of an object that is not a Pod, and says which object', async () => {
     const resize = { operation: 'UPDATE', subResource: 'resize' } as const;
     const [pod, broken] = [podVector(), { spec: 'nonsense' }];
     const after = denialOf(await validationOf()(requestFor(broken, { ...resize, oldObject: pod })));
@@ -167,7 +167,7 @@ describe('the judgement of a pod after all other webhooks', () => {
     assert.match(before.message, /^plumbline: the old object is not a Pod: /);
   });
 
-  it('admits a resize of a launcher that did not ask, unless all are aligned', async () => {
+  it('admits a resize of a launcher that did not opt in, unless all launchers are aligned', async () => {
     const before = podVector();
     before.metadata.annotations = {};
     const after = structuredClone(before);
@@ -183,7 +183,7 @@ describe('ordinary pods that ask for whole cores', () => {
     ({ metadata: { annotations: { [ALIGN_ANNOTATION]: value } }, spec: { containers } }) as unknown as TestPod;
   const one = (name: string, cpu: string) => ({ name, resources: both({ cpu, memory: '1Gi' }) });
 
-  it('are rounded container by container, init containers too, and seen by the extender', async () => {
+  it('are rounded container by container, including init containers, and get the resource for the extender', async () => {
     const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'), one('b', '500m'), one('c', '4'));
     pod.spec.initContainers = [one('first', '1')];
     const review = mutationOf();
@@ -213,16 +213,16 @@ describe('ordinary pods that ask for whole cores', () => {
     });
   }
 
-  it('are refused for a container that costs Guaranteed', async () => {
+  it('are refused for a container that costs them the Guaranteed class', async () => {
     const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'), sidecar({}));
     assert.match(denialOf(await mutationOf()(requestFor(pod))).message, /container mesh costs the pod/);
   });
 
   for (const [name, pod, says] of [
     ['another value', podOf('yes', one('a', '3')), /unknown value "yes"/],
-    ['no whole number of CPUs', podOf(ALIGN_WHOLE_CORES, one('a', '1500m')), /has no effect/],
+    ['a fractional number of CPUs', podOf(ALIGN_WHOLE_CORES, one('a', '1500m')), /has no effect/],
   ] as const) {
-    it(`have an Event about ${name} and stay unchanged`, async () => {
+    it(`get a warning about ${name} and stay unchanged`, async () => {
       const answer = await mutationOf()(requestFor(pod));
       assert.deepEqual(patchOf(answer), []);
       assert.match(answer.warnings?.join() ?? '', says);
@@ -247,13 +247,13 @@ describe('the cluster’s alignment policy', () => {
     expected: string;
     says?: RegExp;
   }[] = [
-    { name: 'annotated leaves the others', policy: 'annotated', annotated: false, threads: [2], expected: '9' },
+    { name: 'annotated leaves other VMs', policy: 'annotated', annotated: false, threads: [2], expected: '9' },
     { name: 'always needs no annotation', policy: 'always', annotated: false, threads: [1], expected: '10' },
     { name: 'auto follows SMT2', policy: 'auto', annotated: false, threads: [2], expected: '10' },
-    { name: 'auto wastes nothing where SMT is off', policy: 'auto', annotated: true, threads: [1], expected: '9' },
+    { name: 'auto wastes nothing without SMT', policy: 'auto', annotated: true, threads: [1], expected: '9' },
     { name: 'auto follows SMT4', policy: 'auto', annotated: false, threads: [4], expected: '12' },
     {
-      name: 'auto takes the largest of mixed candidates and says so',
+      name: 'auto uses the largest of mixed candidates and warns',
       policy: 'auto',
       annotated: false,
       threads: [1, 2, 4],

@@ -37,7 +37,7 @@ describe('the scheduler of a launcher', () => {
   for (const own of [undefined, '', 'default-scheduler']) {
     const named = own === undefined ? 'none' : JSON.stringify(own);
     for (const way of ['mutate', 'route'] as const) {
-      it(`${way}: a launcher that names ${named} is given Plumbline’s`, async () => {
+      it(`${way}: becomes Plumbline’s for a launcher that names ${named}`, async () => {
         const reviews = routing(WORKING);
         const pod = launcher(own);
         const after = patched(pod, await reviews[way](requestFor(pod)));
@@ -48,7 +48,7 @@ describe('the scheduler of a launcher', () => {
     }
   }
 
-  it('keeps a scheduler of the user’s choice, and reports it once', async () => {
+  it('stays the user’s choice, and is reported once', async () => {
     for (const way of ['mutate', 'route'] as const) {
       const reviews = routing(WORKING);
       const pod = launcher('volcano');
@@ -60,7 +60,7 @@ describe('the scheduler of a launcher', () => {
     }
   });
 
-  it('routing changes nothing else, of no other pod, refuses nothing, and can be turned off', async () => {
+  it('is the only change of routing, which ignores other pods, refuses nothing, and can be turned off', async () => {
     const { route } = routing(WORKING);
     assert.deepEqual(patchOf(await route(requestFor(launcher()))), [
       { op: 'add', path: '/spec/schedulerName', value: OURS },
@@ -77,14 +77,14 @@ describe('the scheduler of a launcher', () => {
     }
   });
 
-  it('routing is of pods that are created, not of changes and of other kinds', async () => {
+  it('is set only when pods are created, not for updates or other kinds', async () => {
     const { route } = routing(WORKING);
     assert.deepEqual(await route(requestFor(launcher(), { operation: 'UPDATE' })), { allowed: true });
     const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachineInstance' };
     assert.deepEqual(await route(requestFor(launcher(), { kind })), { allowed: true });
   });
 
-  it('a pod that opts in is routed too, one that does not is not', async () => {
+  it('is also set for an ordinary pod that opts in, but not for others', async () => {
     const pod = (annotations: Record<string, string>) => ({
       metadata: { name: 'dpdk', annotations },
       spec: {
@@ -99,7 +99,7 @@ describe('the scheduler of a launcher', () => {
     assert.equal(await routed(pod({}))(), 0);
   });
 
-  it('the VM reports it while that scheduler is down', async () => {
+  it('is reported on the VM while it is down', async () => {
     for (const way of ['mutate', 'route'] as const) {
       const reviews = routing(AWAY);
       const pod = launcher();
@@ -135,7 +135,7 @@ describe('the scheduler that a VM names', () => {
     return said.filter((text) => text.startsWith('spec.schedulerName'));
   };
 
-  it('is warned about when it is written, of VMs that ask Plumbline for something', async () => {
+  it('causes a warning when it is written, if the VM asks Plumbline for something', async () => {
     assert.match((await warnings(vm('volcano', FULL)))[0] ?? '', /"volcano" does not check kubelets/);
     assert.deepEqual(await warnings(vm('volcano', {})), []);
     assert.deepEqual(await warnings(vm('default-scheduler', FULL)), []);
@@ -147,7 +147,7 @@ describe('the scheduler that a VM names', () => {
 });
 
 describe('whether the scheduler works', () => {
-  /** A Lease list, then a watch that brings what is pushed. */
+  /** A list of Leases, then a watch without events. */
   async function watching(items: object[], use: (at: (seconds: number) => string | undefined) => void) {
     let clock = 0;
     const stop = new AbortController();
@@ -176,7 +176,7 @@ describe('whether the scheduler works', () => {
     spec: { holderIdentity, leaseDurationSeconds: 8 },
   });
 
-  it('follows from its Lease: none, given up, renewed, silent', async () => {
+  it('follows from its Lease: missing, released, renewed, or not renewed', async () => {
     await watching([], (at) => assert.match(at(0) ?? '', /ever led/));
     await watching([leaseOf('')], (at) => assert.match(at(0) ?? '', /no replica of it leads/));
     await watching([leaseOf('pod-1_uuid')], (at) => {

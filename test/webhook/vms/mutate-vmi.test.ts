@@ -39,10 +39,10 @@ describe('new VMIs', () => {
   const untouched = { record: undefined, strategy: undefined };
   const cases: [string, Vmi, object][] = [
     ['with a mask start paused, which is recorded', { annotations: { [MASK]: '0:1' } }, paused],
-    ['without a mask start as they are', {}, untouched],
-    ['with a mask that pins nothing start as they are', { annotations: { [MASK]: 'all' } }, untouched],
+    ['without a mask start unchanged', {}, untouched],
+    ['with a mask that pins nothing start unchanged', { annotations: { [MASK]: 'all' } }, untouched],
     [
-      'that their user has start paused are recorded nowhere',
+      'that their user starts paused get no record',
       { annotations: { [MASK]: '0:1' }, spec: { startStrategy: 'Paused' } },
       { record: undefined, strategy: 'Paused' },
     ],
@@ -52,24 +52,24 @@ describe('new VMIs', () => {
       untouched,
     ],
     [
-      'whose user has them pinned once they run are not paused',
+      'that are pinned after they start are not paused',
       { annotations: { [MASK]: '0:1', [START]: 'running' } },
       untouched,
     ],
     [
-      'whose user has them pinned once they run bring no record either',
+      'that are pinned after they start lose a record that they bring',
       { annotations: { [MASK]: '0:1', [START]: 'running', [RECORD]: 'waiting' } },
       untouched,
     ],
     ['with an unknown kind of start are paused', { annotations: { [MASK]: '0:1', [START]: 'Running' } }, paused],
     ['with a mask and the default start are paused', { annotations: { [MASK]: '0:1', [START]: 'paused' } }, paused],
-    ['bring no record of their own', { annotations: { [RECORD]: 'waiting' } }, untouched],
+    ['without a mask lose a record that they bring', { annotations: { [RECORD]: 'waiting' } }, untouched],
     [
-      'bring none either if the start is their user’s choice',
+      'that their user starts paused lose a record that they bring',
       { annotations: { [MASK]: '0:1', [RECORD]: 'waiting' }, spec: { startStrategy: 'Paused' } },
       { record: undefined, strategy: 'Paused' },
     ],
-    ['have theirs overwritten', { annotations: { [MASK]: '0:1', [RECORD]: 'resumed' } }, paused],
+    ['with a mask get a record that replaces theirs', { annotations: { [MASK]: '0:1', [RECORD]: 'resumed' } }, paused],
   ];
   for (const [what, vmi, outcome] of cases) {
     it(what, async () => assert.deepEqual(await stored(vmi), outcome));
@@ -80,11 +80,11 @@ describe('new VMIs', () => {
     assert.equal(code, 422);
     assert.match(message, /CPU mask "1:": entry 2 \(for vCPU 1\) is empty/);
   });
-  it('are refused where they cannot be read, since it is not known how they would start', async () => {
+  it('are refused if they cannot be read, because their start is unknown', async () => {
     const spec = { domain: { cpu: { cores: 'two' } } };
     assert.equal(denialOf(await create({ annotations: { [MASK]: '0' }, spec })).code, 400);
   });
-  it('alone are changed: no update, and no other kind', async () => {
+  it('are the only objects that change: no updates and no other kinds', async () => {
     const vmi = { annotations: { [MASK]: '0:1' } };
     assert.deepEqual(await create(vmi, { operation: 'UPDATE' }), { allowed: true });
     assert.deepEqual(await create(vmi, { kind: { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' } }), {

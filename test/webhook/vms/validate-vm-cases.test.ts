@@ -24,7 +24,7 @@ const review = (vm: Vm, more: Partial<AdmissionRequest> = {}, options: Parameter
   createVmValidation(optionsOf(options))(requestFor(objectOf(vm), { kind: VM, ...more }));
 
 describe('reviews of VMs', () => {
-  it('are of what is created or updated', async () => {
+  it('apply when a VM is created or updated', async () => {
     for (const operation of ['CREATE', 'UPDATE'] as const) {
       assert.equal((await review(WRONG, { operation })).allowed, false, operation);
     }
@@ -33,32 +33,32 @@ describe('reviews of VMs', () => {
     }
   });
 
-  it('are of whole objects, and not of subresources', async () => {
+  it('apply to whole objects, not to subresources', async () => {
     assert.equal((await review(WRONG, { subResource: '' })).allowed, false);
     assert.deepEqual(await review(WRONG, { subResource: 'status' }), { allowed: true });
   });
 
-  it('are of KubeVirt’s kinds that VMIs are made of', async () => {
+  it('apply to the kinds of KubeVirt from which VMIs are created', async () => {
     const kind = { ...VM, kind: 'VirtualMachinePreference' };
     assert.deepEqual(await review(WRONG, { kind }), { allowed: true });
   });
 
-  it('of something new go by nothing old', async () => {
+  it('ignore an old object when a VM is created', async () => {
     assert.equal((await review(WRONG, { operation: 'CREATE', oldObject: objectOf(WRONG) })).allowed, false);
     assert.equal((await review(WRONG, { operation: 'UPDATE', oldObject: objectOf(WRONG) })).allowed, true);
   });
 
-  it('of an object whose old state cannot be read go by the new one alone', async () => {
+  it('use only the new object if the old one cannot be read', async () => {
     assert.equal((await review(WRONG, { operation: 'UPDATE', oldObject: { metadata: {}, spec: 7 } })).allowed, false);
   });
 
-  it('refuse with 422 what does not go together or cannot be read', async () => {
+  it('refuse contradictory and unreadable settings with 422', async () => {
     assert.equal(denialOf(await review(WRONG)).code, 422);
     const { code, message } = denialOf(await review({ annotations: { [AFFINITY]: 'required' } }));
     assert.deepEqual([code, /not JSON/.test(message)], [422, true]);
   });
 
-  it('fail where the program does, and refuse nothing then', async () => {
+  it('fail on a programming error, and do not refuse the VM', async () => {
     const view = viewOf([], {
       maskHosts: () => {
         throw new TypeError('a mistake');
@@ -82,12 +82,12 @@ describe('reviews of VMs', () => {
   });
 
   const namespaces: [string, string | undefined, string | undefined, string][] = [
-    ['the request’s', 'asked', 'own', 'asked'],
-    ['the object’s, where the request has none', undefined, 'own', 'own'],
-    ['default, where neither has one', undefined, undefined, 'default'],
+    ['of the request', 'asked', 'own', 'asked'],
+    ['of the object, if the request has none', undefined, 'own', 'own'],
+    ['default, if neither has one', undefined, undefined, 'default'],
   ];
   for (const [what, asked, own, expected] of namespaces) {
-    it(`look for networks in the namespace: ${what}`, async () => {
+    it(`search for networks in the namespace: ${what}`, async () => {
       const looked: string[] = [];
       const view = viewOf([kindOf(2)], {
         findNad: ({ namespace }) => {
@@ -113,7 +113,7 @@ describe('reviews of VMs', () => {
       assert.ok(answer.allowed);
       return (answer.warnings ?? []).some((text) => text.includes('scheduler'));
     };
-    it('other than Plumbline’s are warned, once, if they ask for something', async () => {
+    it('other than Plumbline’s warn once, if the VM asks for something', async () => {
       assert.equal(await warned(named('other')), true);
       assert.equal(await warned(named('other'), asking), true);
       assert.equal(
@@ -135,7 +135,7 @@ describe('reviews of VMs', () => {
     ['tolerations', [{ key: 'a', operator: 'Exists' }]],
   ];
   for (const [part, value] of parts) {
-    it(`judge an update of ${part}`, async () => {
+    it(`check an update of ${part}`, async () => {
       let looks = 0;
       const view = viewOf([kindOf(2)], {
         candidates: () => {

@@ -73,9 +73,9 @@ async function validate(template: Template, old?: Template, kind: Kind = 'Virtua
 
 describe('validation of VMs: warnings', () => {
   const cases: { name: string; vm: Template; old?: Template; gate?: boolean; says: RegExp | undefined }[] = [
-    { name: 'a VM that is as it should be', vm: { annotations: FULL, networks: [net('east')] }, says: undefined },
+    { name: 'a VM without faults', vm: { annotations: FULL, networks: [net('east')] }, says: undefined },
     {
-      name: 'required physnets apart',
+      name: 'required physnets on different NUMA nodes',
       vm: { networks: [net('a', 'east'), net('b', 'west')] },
       says: /the kubelet cannot split: .*a \(physnet east\), b \(physnet west\)/,
     },
@@ -85,7 +85,7 @@ describe('validation of VMs: warnings', () => {
       says: undefined,
     },
     {
-      name: 'one of them not required',
+      name: 'physnets on different NUMA nodes, one of them not required',
       vm: { annotations: { ...FULL, [AFFINITY]: '{"b":"none"}' }, networks: [net('a', 'east'), net('b', 'west')] },
       says: undefined,
     },
@@ -120,11 +120,11 @@ describe('validation of VMs: warnings', () => {
       says: /no effect: the VM has no dedicatedCpuPlacement/,
     },
     {
-      name: 'nothing of that where an instancetype brings the CPUs',
+      name: 'a VM whose CPUs an instancetype sets',
       vm: { annotations: FULL, cpu: {}, instancetype: true },
       says: undefined,
     },
-    { name: 'the gate being off', vm: { annotations: FULL }, gate: false, says: /FullPCPUsOnly is off/ },
+    { name: 'a feature gate that is off', vm: { annotations: FULL }, gate: false, says: /FullPCPUsOnly is off/ },
     {
       name: 'an annotation outside the template',
       vm: { outer: FULL },
@@ -141,7 +141,7 @@ describe('validation of VMs: warnings', () => {
       says: /with a liveness probe the VM cannot start paused, so it runs for a moment before its vCPUs are pinned/,
     },
     {
-      name: 'a mask with a liveness probe, and a start that its user chose',
+      name: 'a mask with a liveness probe and a paused start that its user chose',
       vm: {
         annotations: { [MASK]: '0' },
         cpu: { cores: 2 },
@@ -150,7 +150,7 @@ describe('validation of VMs: warnings', () => {
       says: undefined,
     },
     {
-      name: 'a mask with a liveness probe, and a start without a pause that its user chose',
+      name: 'a mask with a liveness probe and an unpaused start that its user chose',
       vm: {
         annotations: { [MASK]: '0', [START]: 'running' },
         cpu: { cores: 2 },
@@ -179,19 +179,19 @@ describe('validation of VMs: warnings', () => {
       says: /no effect without plumbline\.dev\/cpu-mask/,
     },
     {
-      name: 'a NIC plugged in',
+      name: 'a hotplugged NIC',
       vm: { networks: [net('east'), net('both')] },
       old: { networks: [net('east')] },
       says: /interface both is plugged into a VM .* next migration or restart/,
     },
     {
-      name: 'a NIC plugged in that does not mind',
+      name: 'a hotplugged NIC without an affinity',
       vm: { annotations: { ...FULL, [AFFINITY]: '{"both":"none"}' }, networks: [net('both')] },
       old: {},
       says: undefined,
     },
     {
-      name: 'what was warned about before',
+      name: 'a fault that an earlier review has warned about',
       vm: { networks: [net('a', 'north')] },
       old: { networks: [net('a', 'north')] },
       says: undefined,
@@ -211,9 +211,9 @@ describe('validation of VMs: warnings', () => {
 describe('validation of VMs: refusals', () => {
   const shared = (cores: number, mask: string): Template => ({ annotations: { [MASK]: mask }, cpu: { cores } });
   const cases: { name: string; vm: Template; old?: Template; says: RegExp | undefined }[] = [
-    { name: 'a mask for other vCPUs', vm: shared(2, '0:1:2'), says: /entries for 3 vCPUs, but the VM has 2/ },
-    { name: 'a mask for just these', vm: shared(2, '0:1'), says: undefined },
-    { name: 'one entry for all', vm: shared(7, '0-3'), says: undefined },
+    { name: 'a mask for too many vCPUs', vm: shared(2, '0:1:2'), says: /entries for 3 vCPUs, but the VM has 2/ },
+    { name: 'a mask for exactly these vCPUs', vm: shared(2, '0:1'), says: undefined },
+    { name: 'one entry for all vCPUs', vm: shared(7, '0-3'), says: undefined },
     {
       name: 'vCPUs that change under a mask',
       vm: shared(3, '0:1'),
@@ -226,15 +226,15 @@ describe('validation of VMs: refusals', () => {
       old: shared(2, '0:1'),
       says: /entries for 3/,
     },
-    { name: 'both changed together', vm: shared(3, '0:1:2'), old: shared(2, '0:1'), says: undefined },
+    { name: 'a mask and vCPUs that change together', vm: shared(3, '0:1:2'), old: shared(2, '0:1'), says: undefined },
     {
-      name: 'neither changed, whatever they are',
+      name: 'an unchanged mask that does not match',
       vm: { ...shared(2, '0:1:2'), outer: { note: 'x' } },
       old: shared(2, '0:1:2'),
       says: undefined,
     },
     {
-      name: 'one that is being deleted',
+      name: 'a VM that is being deleted',
       vm: { ...shared(3, '0:1'), deleting: true },
       old: shared(2, '0:1'),
       says: undefined,
@@ -245,10 +245,10 @@ describe('validation of VMs: refusals', () => {
       vm: { annotations: { [MASK]: '0' } },
       says: /dedicatedCpuPlacement exclude each other/,
     },
-    { name: 'a count that an instancetype decides', vm: { ...shared(1, '0:1'), instancetype: true }, says: undefined },
-    { name: 'an affinity that is no JSON', vm: { annotations: { [AFFINITY]: 'required' } }, says: /it is not JSON/ },
+    { name: 'a count from an instancetype', vm: { ...shared(1, '0:1'), instancetype: true }, says: undefined },
+    { name: 'an affinity that is not JSON', vm: { annotations: { [AFFINITY]: 'required' } }, says: /it is not JSON/ },
     {
-      name: 'an affinity that is none',
+      name: 'an affinity with an unknown value',
       vm: { annotations: { [AFFINITY]: '{"a":"maybe"}' } },
       says: /expected one of required, preferred, none/,
     },
@@ -281,11 +281,11 @@ describe('validation of VMs: refusals', () => {
   const TOO_LARGE =
     /^(plumbline: )?larger than the NUMA nodes of its networks on every node that it can go to: interface east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and 9 are asked for$/;
 
-  it('refuse a VM that is larger than the NUMA node of its network on every node, with that reason', async () => {
+  it('refuse a VM that is larger than the NUMA node of its network on every node, with the reason', async () => {
     assert.match(denialOf(await create({})).message, TOO_LARGE);
   });
 
-  it('warn of it only where a node has not reported, where larger nodes may come, and at updates', async () => {
+  it('only warn about such a VM if a node has not reported, if larger nodes may join, and on updates', async () => {
     for (const answer of [
       await create({ allReport: () => false }),
       await create({}, { oversized: 'warn' }),
@@ -300,14 +300,14 @@ describe('validation of VMs: refusals', () => {
   });
 
   for (const kind of ['VirtualMachineInstance', 'VirtualMachineInstanceReplicaSet', 'VirtualMachinePool'] as const) {
-    it(`hold for a ${kind} as for a VM`, async () => {
+    it(`apply to a ${kind} as to a VM`, async () => {
       assert.match(denialOf(await validate(shared(2, '0:1:2'), undefined, kind)).message, /entries for 3 vCPUs/);
       const { warnings } = await validate({ networks: [net('a', 'north')] }, undefined, kind);
       assert.match(warnings?.join() ?? '', /no node reports the physnet north/);
     });
   }
 
-  it('are left to KubeVirt where the object cannot be read', async () => {
+  it('are left to KubeVirt if the object cannot be read', async () => {
     const request = requestFor(
       { metadata: {}, spec: 7 },
       { kind: { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' } },
@@ -335,28 +335,28 @@ describe('validation of VMs: launchers that every full-pcpus-only node would rej
       says: /asks for 9 CPUs: every node it can go to \(2 threads per core\) rejects it, SMTAlignmentError; annotate/,
     },
     {
-      what: 'where other nodes take it',
+      what: 'a VM that other nodes accept',
       kinds: [SMT2, plain],
       says: /asks for 9 CPUs: every full-pcpus-only node \(2 threads/,
     },
-    { what: 'of several makes', kinds: [SMT2, kindOf(4)], says: /\(2 or 4 threads per core\)/ },
-    { what: 'without an isolated emulator thread', vm: { cpu: odd }, says: /asks for 3 CPUs: .*fill whole cores/ },
+    { what: 'nodes of several kinds', kinds: [SMT2, kindOf(4)], says: /\(2 or 4 threads per core\)/ },
+    { what: 'no isolated emulator thread', vm: { cpu: odd }, says: /asks for 3 CPUs: .*fill whole cores/ },
     {
-      what: 'annotated, which has no effect without one',
+      what: 'an annotated VM without an isolated emulator thread',
       vm: { cpu: odd, annotations: FULL },
       says: /asks for 3 CPUs: .*fill whole cores/,
     },
-    { what: 'annotated', vm: { annotations: FULL } },
-    { what: 'with KubeVirt’s own annotation', vm: { annotations: PARITY } },
-    { what: 'where every launcher is aligned', policy: 'auto' },
-    { what: 'of an even launcher', vm: { cpu: { ...isolated, cores: 7, threads: 1 } } },
-    { what: 'on nodes without SMT', kinds: [kindOf(1)] },
-    { what: 'where one make of nodes takes it', kinds: [SMT2, kindOf(1)] },
-    { what: 'where no kubelet asks for whole cores', kinds: [plain] },
-    { what: 'where no node has reported', kinds: [] },
-    { what: 'without dedicated CPUs', vm: { cpu: { cores: 3 } } },
-    { what: 'whose CPUs an instancetype brings', vm: { cpu: isolated, instancetype: true } },
-    { what: 'larger than any host', vm: { cpu: { ...isolated, cores: 2 ** 31, sockets: 2 ** 31 } } },
+    { what: 'an annotated VM', vm: { annotations: FULL } },
+    { what: 'a VM with KubeVirt’s own annotation', vm: { annotations: PARITY } },
+    { what: 'a policy that aligns every launcher', policy: 'auto' },
+    { what: 'a launcher with an even number of CPUs', vm: { cpu: { ...isolated, cores: 7, threads: 1 } } },
+    { what: 'nodes without SMT', kinds: [kindOf(1)] },
+    { what: 'another kind of nodes that accepts the VM', kinds: [SMT2, kindOf(1)] },
+    { what: 'nodes whose kubelet does not ask for whole cores', kinds: [plain] },
+    { what: 'no node that has reported', kinds: [] },
+    { what: 'a VM without dedicated CPUs', vm: { cpu: { cores: 3 } } },
+    { what: 'a VM whose CPUs come from an instancetype', vm: { cpu: isolated, instancetype: true } },
+    { what: 'a VM that is larger than any host', vm: { cpu: { ...isolated, cores: 2 ** 31, sockets: 2 ** 31 } } },
   ];
   for (const { what, vm = {}, kinds = [SMT2], policy, says } of cases) {
     it(`${says ? 'a warning' : 'none'}: ${what}`, async () => {

@@ -8,7 +8,7 @@ const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
 const CONTROLLER = 'system:serviceaccount:kubevirt:kubevirt-controller';
 
-/** Two makes of nodes with CPU 0 reserved; only the one in zone `far` has CPU 22. */
+/** Two kinds of nodes with CPU 0 reserved; only the one in zone `far` has CPU 22. */
 const near: MaskHost = { online: CpuSet.parse('0-3'), usable: CpuSet.parse('1-3') };
 const far: MaskHost = { online: CpuSet.parse('0-2,22'), usable: CpuSet.parse('1-2,22') };
 const ZONES: Readonly<Record<string, readonly MaskHost[]>> = {
@@ -58,11 +58,11 @@ const ofInstance = (vm: Vm, old: Vm, username?: string) =>
 
 describe('warnings of CPU masks', () => {
   const cases: { name: string; vm: Vm; old?: Vm; says: RegExp | undefined }[] = [
-    { name: 'one that some node can keep', vm: { mask: '2:22' }, says: undefined },
-    { name: 'one without', vm: {}, says: undefined },
-    { name: 'one that pins nothing', vm: { mask: 'all', zone: 'none' }, says: undefined },
+    { name: 'a mask that fits some node', vm: { mask: '2:22' }, says: undefined },
+    { name: 'a VM without a mask', vm: {}, says: undefined },
+    { name: 'a mask that pins nothing', vm: { mask: 'all', zone: 'none' }, says: undefined },
     { name: 'CPUs that no node has', vm: { mask: '90' }, says: /no node .* has the CPUs of 90 online .* not start/ },
-    { name: 'CPUs that are together on no node', vm: { mask: '3:22' }, says: /no node .* has the CPUs of 3:22 online/ },
+    { name: 'CPUs that no node has together', vm: { mask: '3:22' }, says: /no node .* has the CPUs of 3:22 online/ },
     { name: 'a CPU that every node reserves', vm: { mask: '0' }, says: /unreserved: it will not start/ },
     {
       name: 'CPUs that no node has, with the fix',
@@ -70,13 +70,13 @@ describe('warnings of CPU masks', () => {
       says: /it will run on all CPUs of a node \(plumbline\.dev\/fix-cpu-mismatch\)/,
     },
     {
-      name: 'CPUs of a node that it may not go to',
+      name: 'CPUs of a node that the VM may not use',
       vm: { mask: '3', zone: 'far' },
       says: /no node that this VM may go to/,
     },
-    { name: 'nodes that apply none', vm: { mask: '1', zone: 'off' }, says: /applies CPU masks \(--vm-pinning off\)/ },
-    { name: 'nodes none of which reports', vm: { mask: '1', zone: 'none' }, says: /reports its CPUs/ },
-    { name: 'what was warned of before', vm: { mask: '90', sockets: 3 }, old: { mask: '90' }, says: undefined },
+    { name: 'nodes that pin no VMs', vm: { mask: '1', zone: 'off' }, says: /applies CPU masks \(--vm-pinning off\)/ },
+    { name: 'nodes without a report', vm: { mask: '1', zone: 'none' }, says: /reports its CPUs/ },
+    { name: 'an earlier warning', vm: { mask: '90', sockets: 3 }, old: { mask: '90' }, says: undefined },
     { name: 'a selector that changes', vm: { mask: '3', zone: 'far' }, old: { mask: '3' }, says: /no node/ },
     {
       name: 'a mask of a running VM',
@@ -84,7 +84,7 @@ describe('warnings of CPU masks', () => {
       old: { mask: '1' },
       says: /when it restarts/,
     },
-    { name: 'one taken from a running VM', vm: { running: true }, old: { mask: '1' }, says: /when it restarts/ },
+    { name: 'a removed mask of a running VM', vm: { running: true }, old: { mask: '1' }, says: /when it restarts/ },
     {
       name: 'vCPUs and mask of a running VM',
       vm: { mask: '1:2:3', sockets: 3, running: true },
@@ -105,8 +105,8 @@ describe('warnings of CPU masks', () => {
   }
 });
 
-describe('vCPUs that KubeVirt plugs into a VM with a CPU mask', () => {
-  it('are admitted for any number of entries of the mask: a refusal would stop every later update of the VM', async () => {
+describe('vCPUs that KubeVirt hotplugs into a VM with a CPU mask', () => {
+  it('are admitted for any number of entries of the mask: a refusal would block every later update of the VM', async () => {
     assert.ok((await ofMachine({ mask: '1:2:3', sockets: 3, running: true }, { mask: '1:2' })).allowed);
     for (const user of [CONTROLLER, 'system:serviceaccount:other-namespace:kubevirt-controller']) {
       assert.ok((await ofInstance({ mask: '1:2', sockets: 3 }, { mask: '1:2' }, user)).allowed, user);
@@ -115,14 +115,14 @@ describe('vCPUs that KubeVirt plugs into a VM with a CPU mask', () => {
     assert.ok(later.allowed, 'an update after that');
   });
 
-  it('may come after the mask, where KubeVirt hands annotations on', async () => {
+  it('may arrive after the mask if KubeVirt copies annotations', async () => {
     const answer = await ofInstance({ mask: '1:2:3' }, { mask: '1:2' }, CONTROLLER);
     assert.ok(answer.allowed);
     assert.match(answer.warnings?.join() ?? '', /entries for 3 vCPUs, but the VM has 2/);
     assert.ok((await ofInstance({ mask: '1:2:3', sockets: 3 }, { mask: '1:2:3' }, CONTROLLER)).allowed);
   });
 
-  it('do not let users write contradictions', async () => {
+  it('do not allow users to write contradictions', async () => {
     const refused = /entries for 2 vCPUs, but the VM has 3/;
     assert.match(denialOf(await ofMachine({ mask: '1:2', sockets: 3 }, { mask: '1:2' })).message, refused);
     for (const user of ['jane', 'system:serviceaccount:tenant:robot', 'kubevirt-controller']) {
@@ -130,6 +130,6 @@ describe('vCPUs that KubeVirt plugs into a VM with a CPU mask', () => {
       assert.match(message, refused, user);
     }
     const made = await review('VirtualMachineInstance', instanceOf({ mask: '1:2', sockets: 3 }), undefined, CONTROLLER);
-    assert.match(denialOf(made).message, refused, 'a VMI that is made');
+    assert.match(denialOf(made).message, refused, 'a new VMI');
   });
 });
