@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { request } from 'node:https';
 import { join } from 'node:path';
 import { virtualMachine } from '../../cli/demo/objects.ts';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
@@ -176,7 +177,7 @@ async function onSandbox(): Promise<Stage> {
     ground: 'sandbox',
     admin,
     webhook: victim('webhook-1'),
-    extender: victim('extender-1'),
+    extender: await activeOf(['extender-1', 'extender-2'].map(victim)),
     agent: undefined,
     ca: cluster.authority.cert,
     clientCertificate: undefined,
@@ -210,6 +211,15 @@ async function onSandbox(): Promise<Stage> {
   };
   await stage.serve();
   return stage;
+}
+
+/** The replica that answers the scheduler; the other one refuses every call. */
+function activeOf(extenders: readonly Victim[]): Promise<Victim> {
+  return until('an active extender', async () => {
+    for (const extender of extenders)
+      if ((await metricOf(extender, 'plumbline_extender_active')) === 1) return extender;
+    return false;
+  });
 }
 
 interface Launcher {
@@ -281,6 +291,28 @@ async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
     case 'tenant':
       return plane.serviceAccountToken(MALLORY, 'mallory');
   }
+}
+
+/** The answer of a daemon to one POST on a connection of its own. */
+export function postTo(
+  { port }: Victim,
+  path: string,
+  body: string | Buffer,
+  { headers = {}, ...credentials }: { headers?: Record<string, string>; cert?: string; key?: string } = {},
+): Promise<{ readonly status: number; readonly text: string }> {
+  return new Promise((resolve, reject) => {
+    const to = { host: '127.0.0.1', port, path, method: 'POST', rejectUnauthorized: false, agent: false as const };
+    const length = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' };
+    const call = request({ ...to, ...credentials, headers: { ...length, ...headers } }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on('error', reject);
+    });
+    call.on('error', reject).end(body);
+  });
 }
 
 /** Milliseconds of processor time that a process has had. */

@@ -1,11 +1,19 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { request } from 'node:https';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect, type TLSSocket } from 'node:tls';
 import { skipFor } from '../support/parts.ts';
-import { longestDelay, peakMiB, processorMs, REAL_GROUND, type Stage, startStage, type Victim } from './stage.ts';
+import {
+  longestDelay,
+  peakMiB,
+  postTo,
+  processorMs,
+  REAL_GROUND,
+  type Stage,
+  startStage,
+  type Victim,
+} from './stage.ts';
 
 /** The memory limit of both Deployments, MiB. */
 const LIMIT = 256;
@@ -33,27 +41,7 @@ describe('attacks by a stranger on the pod network', function () {
   let stolen = false;
   const credentials = ({ name }: Victim) => (stolen && name.startsWith('extender') ? stage.clientCertificate : {});
   const post = (victim: Victim, path: string, body: string | Buffer, headers: Record<string, string> = {}) =>
-    new Promise<{ status: number; text: string }>((resolve, reject) => {
-      const to = {
-        host: '127.0.0.1',
-        port: victim.port,
-        path,
-        method: 'POST',
-        rejectUnauthorized: false,
-        agent: false as const,
-        ...credentials(victim),
-      };
-      const length = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' };
-      const call = request({ ...to, headers: { ...length, ...headers } }, (response) => {
-        let text = '';
-        response.setEncoding('utf8').on('data', (chunk: string) => {
-          text += chunk;
-        });
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
-        response.on('error', reject);
-      });
-      call.on('error', reject).end(body);
-    });
+    postTo(victim, path, body, { headers, ...credentials(victim) });
   const tryOpen = async (victim: Victim): Promise<TLSSocket | undefined> => {
     const to = { host: '127.0.0.1', port: victim.port, rejectUnauthorized: false };
     const socket = connect({ ...to, ...credentials(victim) });
