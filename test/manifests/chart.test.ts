@@ -70,7 +70,7 @@ describe('the Helm chart, rendered', function () {
   it('gives the base by default', () => assertSame(rendered(), objectsOf(render('base'))));
 
   for (const component of Object.keys(COMPONENTS)) {
-    it(`gives the base with ${component} for ${SETTINGS[component]}`, () => {
+    it(`${SETTINGS[component]}: gives the base with ${component}`, () => {
       assertSame(rendered(SETTINGS[component] ?? ''), objectsOf(render('base', [component])));
     });
   }

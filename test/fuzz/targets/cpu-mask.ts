@@ -9,7 +9,7 @@ import { cpuList, LONG_LISTS, naiveCpus, sameNumbers } from './cpu-set.ts';
 const entry = fc.oneof({ weight: 4, arbitrary: cpuList }, { weight: 1, arbitrary: fc.constant('all') });
 const mask = fc.array(entry, { maxLength: 8 }).map((entries) => entries.join(':'));
 
-/** Entries that are read naively, which takes its time. */
+/** Entries that are read naively, which takes time. */
 const NAIVELY = 16;
 
 export const cpuMask: Target<string> = {

@@ -33,7 +33,7 @@ const body = fc
   // In the order of Go's structs.
   .map(({ Nodes, NodeNames }) => JSON.stringify({ Pod: pod, Nodes, NodeNames }));
 
-/** The beginning of a call. */
+/** The start of a call. */
 const HEAD = `{"Pod":${JSON.stringify(pod)}`;
 
 export const extenderArgs: Target<string> = {

@@ -17,7 +17,7 @@ interface Stream {
   readonly cuts: readonly number[];
 }
 
-/** Feeds the bytes in these pieces; undefined where they are no whole question. */
+/** Feeds the bytes in these pieces; undefined if they are not a complete request. */
 function feed(bytes: Buffer, cuts: readonly number[]): Question | undefined {
   const reader = createQuestionReader();
   const places = [...cuts.map((cut) => Math.floor(cut * bytes.length)), bytes.length].sort((a, b) => a - b);

@@ -29,7 +29,7 @@ export const kubeletConfig: Target<string> = {
       `${HEAD}cpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\nreservedSystemCPUs: 0-1\n`,
       `${HEAD}reservedMemory:\n- numaNode: 0\n  limits: &a {memory: 1Gi}\n- numaNode: 1\n  limits: *a\n`,
     ]),
-    // Half of the longest that is read: YAML takes its time.
+    // Half of the maximum length, because YAML takes time.
     64 * 1024,
     ...['- a\n', '- - - a\n', '- &a a\n', '- *a\n', '- {}\n', '#\n', '? a\n'].map((piece) => ({
       head: `${HEAD}x:\n`,

@@ -44,7 +44,7 @@ export const multus: Target<string> = {
     else assert.equal(list.length, (JSON.parse(text) as unknown[]).length);
     for (const one of list) {
       assert.ok(typeof one.name === 'string' && one.namespace.length > 0);
-      // A namespace has no slash, so a reference that was read can be written and read again.
+      // A namespace has no slash, so a parsed reference can be written and parsed again.
       const again = parseRef(refText(one), 'other');
       if (!one.namespace.includes('/')) assert.deepEqual(again, { namespace: one.namespace, name: one.name });
     }

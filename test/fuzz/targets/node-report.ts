@@ -43,7 +43,7 @@ const report = fc
   )
   .map((parts) => JSON.stringify({ ...REPORT, ...parts }));
 
-/** What stands before and after a list of the report, as `"cores":[@]`. */
+/** The text before and after a list of the report, such as `"cores":[@]`. */
 function around(list: object): { readonly head: string; readonly tail: string } {
   const [head = '', tail = ''] = JSON.stringify({ ...REPORT, ...list }).split('"@"');
   return { head, tail };

@@ -23,7 +23,7 @@ const review = fc
   .array(container, { minLength: 1, maxLength: 3 })
   .map((containers) => text({ ...pod, spec: { ...pod.spec, containers } }));
 
-/** What stands before and after the containers. */
+/** The text before and after the containers. */
 const [HEAD = '', TAIL = ''] = text({ ...pod, spec: { ...pod.spec, containers: ['@'] } }).split('"@"');
 const AMOUNTS = '{"requests":{"cpu":"2","memory":"1Gi"},"limits":{"cpu":"2","memory":"1Gi"}}';
 
