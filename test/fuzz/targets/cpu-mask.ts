@@ -14,7 +14,7 @@ const NAIVELY = 16;
 
 export const cpuMask: Target<string> = {
   name: 'cpu-mask',
-  about: 'Ganeti’s masks: the CPUs of a naive reading for each vCPU, written and read back the same',
+  about: 'Ganeti’s masks give the CPUs of a naive reading for each vCPU, and survive writing and reading',
   inputs: withLong(
     almost(mask, ['all', '0-3', '1:3', '0,1:2-3:all']),
     16_000,

@@ -42,7 +42,7 @@ export function sameNumbers(a: readonly number[], b: readonly number[]): boolean
 
 export const cpuSet: Target<string> = {
   name: 'cpu-set',
-  about: 'CPU lists of kernel and kubelet: the members of a naive reading, written and read back the same',
+  about: 'CPU lists give the CPUs of a naive reading, and survive writing and reading',
   inputs: withLong(almost(cpuList, ['0-3,8-11', '0', '0-65535', '1,3,5,7']), 520_000, ...LONG_LISTS),
   fed: fedText((text) => CpuSet.parse(text)),
   work: { base: 400_000, each: 12 },

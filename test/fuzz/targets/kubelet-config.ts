@@ -23,7 +23,7 @@ const file = fc
 
 export const kubeletConfig: Target<string> = {
   name: 'kubelet-config',
-  about: 'the kubelet’s configuration as YAML: read or refused in few words, and nothing is made up',
+  about: 'the kubelet’s configuration is read without invented values, or refused with a short message',
   inputs: withLong(
     almost(file, [
       `${HEAD}cpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\nreservedSystemCPUs: 0-1\n`,

@@ -35,7 +35,7 @@ function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknow
 
 export const ovsdbStream: Target<Stream> = {
   name: 'ovsdb-stream',
-  about: 'OVSDB’s framing: however the bytes are cut into chunks, the same values, each as JSON.parse reads it',
+  about: 'OVSDB’s stream gives the values of JSON.parse, wherever it is cut',
   inputs: fc.record({
     text: withLong(
       almost(several, recorded),

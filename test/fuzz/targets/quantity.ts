@@ -35,7 +35,7 @@ const amount = fc.tuple(fc.constantFrom('', '', '+', '-'), number, suffix).map((
 
 export const quantity: Target<string> = {
   name: 'quantity',
-  about: 'amounts of CPUs and memory: what floating-point numbers make of them, rounded up',
+  about: 'amounts of CPUs and memory match floating-point numbers, rounded up',
   inputs: withLong(
     almost(amount, ['9', '500m', '8Gi', '9e0', '.5']),
     1000,
