@@ -65,8 +65,8 @@ export interface Stage {
   readonly truth: NodeTopologyStatus;
   as(attacker: Attacker): Promise<KubeClient>;
   /**
-   * A VM of another tenant: its launcher is created, padded and bound to a node. @throws if it is not padded as before
-   * the attack, or not bound within 20 s
+   * A VM of another tenant: its launcher is created, padded and bound to a node.
+   * @throws if it is not padded as before the attack, or not bound within 20 s
    */
   serve(): Promise<void>;
   stop(): Promise<void>;

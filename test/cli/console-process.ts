@@ -12,7 +12,8 @@ export interface ConsoleProcess {
 }
 
 /**
- * @param command the command to run: by default the bundle @throws Error with its output if it ends before it serves
+ * @param command the command to run: by default the bundle
+ * @throws Error with its output if it ends before it serves
  */
 export function startConsole(
   kubeconfig: string,

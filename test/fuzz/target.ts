@@ -51,8 +51,8 @@ export const fedText =
 const LONGEST_MESSAGE = 1500;
 
 /**
- * Calls the parser. An exception must be its own error, with a useful message of limited length. @returns the parsed
- * value, or undefined if the input was refused
+ * Calls the parser. An exception must be its own error, with a useful message of limited length.
+ * @returns the parsed value, or undefined if the input was refused
  */
 export function parsedOrRefused<T>(
   parse: () => T,

@@ -74,15 +74,15 @@ export interface Cluster {
   /** The administrator's client. */
   readonly client: KubeClient;
   /**
-   * The lab's only node once it is Ready and has the given number of devices of each resource. @param version of the
-   * kubelet that reports it; absent: any
+   * The lab's only node once it is Ready and has the given number of devices of each resource.
+   * @param version of the kubelet that reports it; absent: any
    */
   readyNode(seconds: number, devices: ReadonlyMap<string, number>, version?: string): Promise<LabNode>;
   /** Deletes the node: the next kubelet registers it as a new one, without data of another version. */
   forgetNode(): Promise<void>;
   /**
-   * Creates the namespace, or removes what an earlier run left in it. @throws Error if there is any node except the
-   * lab's, because KUBECONFIG then names another cluster
+   * Creates the namespace, or removes what an earlier run left in it.
+   * @throws Error if there is any node except the lab's, because KUBECONFIG then names another cluster
    */
   prepare(): Promise<void>;
   /** @returns the pod's uid */

@@ -39,15 +39,15 @@ export interface Guest {
   /** The version output of the kubelet's program. */
   kubeletVersion(): Promise<string>;
   /**
-   * Replaces the kubelet's program after stopping the kubelet. The node must run no pod. @throws Error if the guest
-   * cannot run it
+   * Replaces the kubelet's program after stopping the kubelet. The node must run no pod.
+   * @throws Error if the guest cannot run it
    */
   replaceKubelet(program: KubeletProgram): Promise<void>;
   /** Runs the bundled device plugin in the guest; it offers its devices to every kubelet that starts. */
   startPlugin(bundle: string): Promise<void>;
   /**
-   * Starts the kubelet with empty state and another configuration. No pod with CPUs of its own may exist. @param
-   * version of the kubelet that reads it
+   * Starts the kubelet with empty state and another configuration. No pod with CPUs of its own may exist.
+   * @param version of the kubelet that reads it
    */
   configure(round: Round, version: string): Promise<void>;
   /** Restarts the kubelet unchanged while pods run. */

@@ -28,8 +28,9 @@ export function kubeletFolders(flags: readonly string[] | undefined, env: NodeJS
 }
 
 /**
- * The kubelets in folders, in order. @throws Error with the folder that has none, or the program without a version;
- * ZodError or SyntaxError for an invalid `behaviour.json`
+ * The kubelets in folders, in order.
+ * @throws Error with the folder that has none, or the program without a version; ZodError or SyntaxError for an invalid
+ * `behaviour.json`
  */
 export async function readKubelets(folders: readonly string[]): Promise<readonly KubeletProgram[]> {
   const programs: KubeletProgram[] = [];

@@ -14,8 +14,9 @@ export interface Lab {
   /** The cluster's administrator. Available after `up`, like the rest. */
   kubeconfig(): string;
   /**
-   * Boots it, unless another run keeps one. @returns whether it belongs to that other run @throws Error if that one has
-   * another layout
+   * Boots it, unless another run keeps one.
+   * @returns whether it belongs to that other run
+   * @throws Error if that one has another layout
    */
   up(signal: AbortSignal, layout: LayoutName, disks?: MakeDisks): Promise<boolean>;
   /** Publishes the machine that `up` started for other runs. */

@@ -148,9 +148,9 @@ export function describePod({ spec }: DrawnPod): string {
 const NEVER_THERE = 'never-there';
 
 /**
- * The pod as it is created: bound to the node by name, with images of the lab. @param starts whether its containers
- * must run. A pod that waits for a volume is admitted anyway, and holds its resources; emulated hardware takes ten
- * seconds and more to start and stop a container.
+ * The pod as it is created: bound to the node by name, with images of the lab.
+ * @param starts whether its containers must run. A pod that waits for a volume is admitted anyway, and holds its
+ * resources; emulated hardware takes ten seconds and more to start and stop a container.
  */
 export function manifestOf(pod: DrawnPod, name: string, node: string, starts = true) {
   const held = starts ? {} : { volumeMounts: [{ name: NEVER_THERE, mountPath: '/never' }] };

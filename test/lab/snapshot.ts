@@ -86,8 +86,9 @@ export interface Checkpoints {
 
 /**
  * The kubelet's own checkpoints as a snapshot. Devices of deleted pods stay in their file until it is next written, so
- * only those of known pods count. @param names names of the existing pods by uid; a CPU entry of any other pod keeps
- * its uid @throws ZodError, SyntaxError
+ * only those of known pods count.
+ * @param names names of the existing pods by uid; a CPU entry of any other pod keeps its uid
+ * @throws ZodError, SyntaxError
  */
 export function readCheckpoints(texts: Checkpoints, names: ReadonlyMap<string, string>): Snapshot {
   const { defaultCpuSet, entries } = cpuCheckpoint.parse(JSON.parse(texts.cpu));

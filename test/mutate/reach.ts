@@ -27,9 +27,10 @@ const NO_C = '#error "changed"\n';
 /**
  * Puts the mutants into the sources of the copy, each behind a switch, except those of C. Then runs all test files and
  * finds which ones reach which mutant. Code that is reached while files are loaded is reached by every test that
- * imports its file. C is reached by the tests that fail if it does not compile. @param within the maximum seconds of a
- * test file; longer ones are left out @param onFile is called before each file, and with the problem after a file that
- * is left out @throws FailingTests
+ * imports its file. C is reached by the tests that fail if it does not compile.
+ * @param within the maximum seconds of a test file; longer ones are left out
+ * @param onFile is called before each file, and with the problem after a file that is left out
+ * @throws FailingTests
  */
 export async function findReach(
   copy: Copy,

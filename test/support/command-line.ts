@@ -16,8 +16,8 @@ export interface CommandLine<T extends Options> {
 }
 
 /**
- * Reads the flags of this process. `--help` prints the usage and exits with 0. @param positionals whether words are
- * allowed in addition to flags
+ * Reads the flags of this process. `--help` prints the usage and exits with 0.
+ * @param positionals whether words are allowed in addition to flags
  */
 export function commandLine<const T extends Options>(usage: string, options: T, positionals = false): CommandLine<T> {
   const refuse = (problem: string): never => {

@@ -29,7 +29,8 @@ interface Variable {
 
 /**
  * NODE_OPTIONS of a daemon in the shipped manifests. They limit the heap: without them, the daemon's memory is not
- * meaningful. @throws Error if the manifest sets none
+ * meaningful.
+ * @throws Error if the manifest sets none
  */
 export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): { readonly NODE_OPTIONS: string } {
   const file = join(root, 'manifests', WORKLOADS[daemon]);

@@ -7,9 +7,11 @@ export const PATIENCE = 120;
 const INTERVAL = 25;
 
 /**
- * Repeats until there is an answer, or the check holds; an error counts as no answer yet. @param what for the message
- * of a failed wait @param most the timeout in seconds, if it must be longer than usual @returns the answer @throws
- * Error after that time, with the last error as its cause
+ * Repeats until there is an answer, or the check holds; an error counts as no answer yet.
+ * @param what for the message of a failed wait
+ * @param most the timeout in seconds, if it must be longer than usual
+ * @returns the answer
+ * @throws Error after that time, with the last error as its cause
  */
 export async function until<T>(
   what: string,

@@ -6,7 +6,8 @@ import type { Supervised } from './supervised.ts';
 
 /**
  * A pod of the Deployment plumbline-scheduler: the extender is a sidecar, so kube-scheduler starts after it and ends
- * before it. @param startScheduler starts its kube-scheduler
+ * before it.
+ * @param startScheduler starts its kube-scheduler
  */
 export function schedulerPair(extender: Supervised, startScheduler: () => Promise<SchedulerProgram>): ReplicaPod {
   let scheduler: Promise<SchedulerProgram> | undefined;

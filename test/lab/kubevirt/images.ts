@@ -68,7 +68,8 @@ export const IMAGES_DISK = 'kubevirt-images';
 
 /**
  * Writes an archive of the three images: KubeVirt's programs on libvirt and QEMU of Debian, and a guest with the lab's
- * own kernel. @returns its file
+ * own kernel.
+ * @returns its file
  */
 export async function writeKubeVirtImages(places: Places, say: (what: string) => void): Promise<string> {
   const work = join(places.home, 'kubevirt-images');

@@ -13,7 +13,8 @@ export interface VcpuSample {
 }
 
 /**
- * Samples the vCPUs of a QEMU as often as the lab's guest can, from before its start. @param guest as in QEMU's -name
+ * Samples the vCPUs of a QEMU as often as the lab's guest can, from before its start.
+ * @param guest as in QEMU's -name
  */
 export async function sampleVcpus(
   { lab, undo }: Scene,

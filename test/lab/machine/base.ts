@@ -14,7 +14,9 @@ const LEFT_OUT = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*',
 
 /**
  * Creates the guest's disk, kernel and initramfs from Debian packages, unless they exist and are up to date. Takes a
- * minute, and root. @param mirror a Debian mirror @throws Error if packages are not available
+ * minute, and root.
+ * @param mirror a Debian mirror
+ * @throws Error if packages are not available
  */
 export async function makeBase(places: Places, mirror: string, say: (what: string) => void): Promise<void> {
   if (await isMade(places)) return;

@@ -7,8 +7,8 @@ import { filesOf } from './kernel-modules.ts';
 const DISKS = 60;
 
 /**
- * The first process: mounts the disk, adds the lab's own files from the second disk, and starts systemd. @param modules
- * file names, in the order of loading
+ * The first process: mounts the disk, adds the lab's own files from the second disk, and starts systemd.
+ * @param modules file names, in the order of loading
  */
 export function initScript(modules: readonly string[]): string {
   return `#!/bin/busybox sh

@@ -3,7 +3,8 @@ import { dirname, join, relative } from 'node:path';
 import { execute } from './commands.ts';
 
 /**
- * Puts the named modules and their dependencies into the guest's root. @param unpacked the kernel's package, unpacked
+ * Puts the named modules and their dependencies into the guest's root.
+ * @param unpacked the kernel's package, unpacked
  * @throws Error if the kernel has no such module
  */
 export async function installModules(

@@ -40,9 +40,10 @@ export interface Machine {
 }
 
 /**
- * Boots it with a control plane on loopback, and returns when it can run pods. @param makeDisks more files as disks of
- * the guest; called once its kernel exists @param say reports slow steps in a few words @throws Error with the activity
- * of the guest at a timeout
+ * Boots it with a control plane on loopback, and returns when it can run pods.
+ * @param makeDisks more files as disks of the guest; called once its kernel exists
+ * @param say reports slow steps in a few words
+ * @throws Error with the activity of the guest at a timeout
  */
 export async function startMachine(
   places: Places,

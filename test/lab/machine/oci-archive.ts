@@ -33,8 +33,8 @@ const WITH_CAPABILITIES = [
 ];
 
 /**
- * Creates a layer from a folder; the same folder gives the same layer. @param options `capabilities`: those of its
- * files are kept; otherwise they have none
+ * Creates a layer from a folder; the same folder gives the same layer.
+ * @param options `capabilities`: those of its files are kept; otherwise they have none
  */
 export async function makeLayer(
   directory: string,
@@ -50,8 +50,8 @@ export async function makeLayer(
 }
 
 /**
- * Writes images into one archive of the OCI image layout, which containerd imports. @param known layers that are left
- * out because the importer has them
+ * Writes images into one archive of the OCI image layout, which containerd imports.
+ * @param known layers that are left out because the importer has them
  */
 export async function writeArchive(
   target: string,

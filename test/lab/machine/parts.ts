@@ -17,8 +17,9 @@ export const NODE_ARCHIVE = '/opt/lab/images/node.tar';
 
 /**
  * Creates the second disk, mounted at /opt/lab: `bin/` has the kubelet and Node.js, `images/` the runtime's imports,
- * and `over/` is copied over the root file system at the start. @param files additional files by their path in the
- * guest @returns the layer of `NODE_IMAGE`
+ * and `over/` is copied over the root file system at the start.
+ * @param files additional files by their path in the guest
+ * @returns the layer of `NODE_IMAGE`
  */
 export async function makeParts(
   places: Places,

@@ -25,8 +25,8 @@ export type MakeDisks = (places: Places, say: (what: string) => void) => Promise
 
 /**
  * QEMU's arguments. The first two NUMA nodes have their own PCI root with an unconnected NIC, `phys0` and `phys1`;
- * `mgmt0` connects to this machine and is on no node. The disk is never written. @param sshPort of this machine's
- * loopback, forwards to the guest's ssh
+ * `mgmt0` connects to this machine and is on no node. The disk is never written.
+ * @param sshPort of this machine's loopback, forwards to the guest's ssh
  */
 export function qemuArguments(places: Places, layout: Layout, sshPort: number, disks: Disks): readonly string[] {
   const { nodes, sockets, dies, cores, memory } = layout;

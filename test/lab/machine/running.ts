@@ -21,8 +21,9 @@ export async function writeRunning(places: Places, kept?: Running): Promise<void
 }
 
 /**
- * The machine that another run keeps; undefined if no run has one. @throws Error if another run starts or uses one
- * itself: two runs would remove each other's files, pods and finally the machine
+ * The machine that another run keeps; undefined if no run has one.
+ * @throws Error if another run starts or uses one itself: two runs would remove each other's files, pods and finally
+ * the machine
  */
 export async function readRunning(places: Places): Promise<Running | undefined> {
   const text = await readFile(places.running, 'utf8').catch(() => undefined);

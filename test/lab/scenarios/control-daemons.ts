@@ -39,8 +39,8 @@ interface Configuration extends KubernetesObject {
 
 /**
  * Starts webhook and extender as processes of this machine, next to the API server, with the shipped RBAC, policies and
- * configurations, which point to loopback instead of Services. They are removed at the end of the scenario. @param
- * definitions of other products that need not be installed
+ * configurations, which point to loopback instead of Services. They are removed at the end of the scenario.
+ * @param definitions of other products that need not be installed
  */
 export async function startControlDaemons(
   scene: Scene,

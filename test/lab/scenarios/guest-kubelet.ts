@@ -15,8 +15,9 @@ export const POLICY_NONE = { cpuManagerPolicy: 'none', cpuManagerPolicyOptions: 
 /**
  * Restarts the kubelet with other settings and without the state of its CPU manager, as operators do, because a kubelet
  * with the state of another policy does not start. Pods keep running. At the end of the scenario it has its own
- * settings again. @param settings of its configuration; undefined removes one @returns a function that restores its
- * settings before the end of the scenario
+ * settings again.
+ * @param settings of its configuration; undefined removes one
+ * @returns a function that restores its settings before the end of the scenario
  */
 export async function reconfigureKubelet(
   { lab, undo }: Scene,

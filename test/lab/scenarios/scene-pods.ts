@@ -45,8 +45,8 @@ const checkpoint = z.object({ entries: z.record(z.string(), z.record(z.string(),
 /** Pods of a scenario, and their outcomes. */
 export interface ScenePods {
   /**
-   * @param resources limits in addition to memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }` @param more fields of
-   * the pod's spec
+   * @param resources limits in addition to memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
+   * @param more fields of the pod's spec
    */
   create(
     name: string,

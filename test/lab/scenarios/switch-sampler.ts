@@ -41,8 +41,9 @@ export async function installSampler({ lab, undo }: Scene): Promise<void> {
 }
 
 /**
- * Starts sampling. @param between milliseconds between two samples; 0: as fast as the guest can @returns a function
- * that stops it and returns the changes in order
+ * Starts sampling.
+ * @param between milliseconds between two samples; 0: as fast as the guest can
+ * @returns a function that stops it and returns the changes in order
  */
 export async function startSampling({ lab }: Scene, between = 0): Promise<() => Promise<readonly Sample[]>> {
   const command = `node ${PROGRAM} ${between} ${KUBELET_ROOT} ${RUNDIR} ${CONTAINERS}`;

@@ -21,7 +21,8 @@ export interface Qemu {
 }
 
 /**
- * Starts a QEMU that emulates in software and is halted, and waits for its monitor. @param more further arguments
+ * Starts a QEMU that emulates in software and is halted, and waits for its monitor.
+ * @param more further arguments
  * @param thread `multi`: each vCPU has its own thread
  */
 export async function startQemu(
