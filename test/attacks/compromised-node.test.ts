@@ -130,7 +130,7 @@ describe('attacks by a compromised node', function () {
     await report({});
   });
 
-  it('refusals of pods that are not on it evict none', async () => {
+  it('refusals of pods that are not on it evict no pod', async () => {
     const amounts = { cpu: '2', memory: '1Gi' };
     const resources = { requests: amounts, limits: amounts };
     const path = `/api/v1/namespaces/${MALLORY}/pods`;

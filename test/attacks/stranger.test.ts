@@ -138,7 +138,7 @@ describe('attacks by a stranger on the pod network', function () {
     await stage.serve();
   });
 
-  it('reviews about a VMI that is there, with its uid, write no Event either', async () => {
+  it('reviews about an existing VMI, with its uid, write no Event either', async () => {
     const path = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
     const vmi = (await stage.admin.create(path, {
       ...VMI,

@@ -93,7 +93,7 @@ function decide(options: PodOptions = {}, request: Partial<AlignmentRequest> = {
   };
 }
 
-describe('what a launcher requests', () => {
+describe('the CPU request of a launcher', () => {
   it('matches KubeVirt’s own tests and formulas', () => {
     const outcome = runCpuCases(fixture('kubevirt-cpu-cases'), () => undefined);
     assert.deepEqual(outcome.failures, []);

@@ -28,8 +28,8 @@ const ANSWERS: readonly [string, readonly string[], readonly [number, number?, s
   ['a refusal without a length', ['deny 12\nhello'], [1, 11, STATE]],
   ['a length that is too long', ['deny 12 999999\nhello'], [1, 11, STATE]],
   ['a refusal that ends before its text', ['deny 12 50\nhello'], [1, 11, STATE]],
-  ['another word', ['allowed\n'], [1, 11, STATE]],
-  ['a short word', ['no\n'], [1, 11, STATE]],
+  ['an unknown answer', ['allowed\n'], [1, 11, STATE]],
+  ['a short unknown answer', ['no\n'], [1, 11, STATE]],
   ['a line of 65 bytes without an end', ['x'.repeat(65)], [1, 11, STATE]],
   ['an end without an answer', [], [1, 11, STATE]],
 ];

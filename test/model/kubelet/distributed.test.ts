@@ -25,7 +25,7 @@ describe('model/kubelet: CPUs distributed over NUMA nodes', () => {
     ['may be in groups of two', taken(2, '0-15', 10, 2), '0-5,8-11'],
     ['are packed if their number is not a multiple of the group', taken(2, '0-15', 3, 2), '0-2'],
     ['are packed if there is no even share', taken(2, '7-15', 9), '7-15'],
-    ['may be none', taken(2, '0-15', 0), ''],
+    ['may be zero', taken(2, '0-15', 0), ''],
   ];
   for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
 

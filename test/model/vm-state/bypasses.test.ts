@@ -30,8 +30,8 @@ describe('evidence that the webhook never saw a launcher', () => {
   const undecided = (what: string) => [{ reason: 'NotDecided', text: UNSEEN + what, remedies: [AGAIN] }];
 
   for (const [title, one, expected] of [
-    ['is none if it has its decision', pod(), []],
-    ['is none if it requests nothing', pod({ annotations: {} }), []],
+    ['is absent if it has its decision', pod(), []],
+    ['is absent if it requests nothing', pod({ annotations: {} }), []],
     [
       'is a request for whole cores without a decision',
       pod({ annotations: ANNOTATED }),
@@ -53,7 +53,7 @@ describe('evidence that the webhook never saw a launcher', () => {
       missed('compute asks for 3 CPUs, no whole cores'),
     ],
     [
-      'is none if the decision was to leave it odd',
+      'is absent if the decision was to leave it odd',
       pod({ annotations: { ...ANNOTATED, 'plumbline.dev/decision': '{"padding":0}' }, cpus: '3' }),
       [],
     ],
@@ -68,16 +68,16 @@ describe('evidence that the webhook never saw a launcher', () => {
       [],
     ],
     [
-      'is none for networks that have no effect',
+      'is absent for networks that have no effect',
       pod({ annotations: NETWORKS }),
       undecided('no decision is written on it, and nothing holds it to its networks'),
     ],
     [
-      'is none for an affinity that has no effect',
+      'is absent for an affinity that has no effect',
       pod({ annotations: AFFINITY }),
       undecided('no decision is written on it, and nothing holds it to its networks'),
     ],
-    ['is none for networks with a decision', pod({ annotations: { ...NETWORKS, ...DECIDED } }), []],
+    ['is absent for networks with a decision', pod({ annotations: { ...NETWORKS, ...DECIDED } }), []],
     [
       'is networks that have an effect',
       pod({ annotations: NETWORKS, resources: { 'physnet.plumbline.dev/east': '1' } }),
@@ -93,9 +93,9 @@ describe('evidence that the webhook never saw a launcher', () => {
       pod({ annotations: MASKED, spec: shared, status: { phase: 'Pending' } }),
       undecided('no decision is written on it, and its CPU mask is not checked'),
     ],
-    ['is none for a mask with a decision', pod({ annotations: { ...MASKED, ...DECIDED }, spec: shared }), []],
+    ['is absent for a mask with a decision', pod({ annotations: { ...MASKED, ...DECIDED }, spec: shared }), []],
     [
-      'is none for a mask of a running pod',
+      'is absent for a mask of a running pod',
       pod({ annotations: MASKED, spec: shared, status: { phase: 'Running' } }),
       [],
     ],
@@ -120,7 +120,7 @@ describe('evidence that the webhook never saw a launcher', () => {
       },
     ]));
 
-  it('is none for a pod that is not a launcher', () =>
+  it('is absent for a pod that is not a launcher', () =>
     assert.deepEqual(bypasses(pod({ annotations: {}, spec: shared, metadata: { labels: {} } })), []));
 });
 
@@ -133,8 +133,8 @@ describe('evidence that the extender is not asked about a pod', () => {
   const RESTART =
     'start-again: start the VM again, without a scheduler of its own in its template: virtctl restart fw -n tenants';
 
-  it('is none if it has Plumbline’s scheduler', () => assert.deepEqual(bypasses(pod(), leads), []));
-  it('is none after it is bound', () =>
+  it('is absent if it has Plumbline’s scheduler', () => assert.deepEqual(bypasses(pod(), leads), []));
+  it('is absent after it is bound', () =>
     assert.deepEqual(bypasses(named('other', { spec: { nodeName: 'n1' } }), leads), []));
 
   for (const [name, shownAs, reason] of [
@@ -183,22 +183,22 @@ describe('evidence that the extender is not asked about a pod', () => {
     const kvm = { 'devices.kubevirt.io/kvm': '1' };
     for (const [title, spec, expected] of [
       [
-        'is none if it requests a managed resource',
+        'is absent if it requests a managed resource',
         { containers: [{ ...plain, resources: { requests: { ...amounts, ...kvm }, limits: amounts } }] },
         [],
       ],
       [
-        'is none if it has a limit of one',
+        'is absent if it has a limit of one',
         { containers: [{ ...plain, resources: { requests: amounts, limits: { ...amounts, ...kvm } } }] },
         [],
       ],
       [
-        'is none if another container does',
+        'is absent if another container does',
         { containers: [plain, { name: 'b', resources: { limits: { ...amounts, 'plumbline.dev/placed': '1' } } }] },
         [],
       ],
       [
-        'is none if an init container does',
+        'is absent if an init container does',
         {
           containers: [plain],
           initContainers: [{ name: 'i', resources: { requests: { ...amounts, ...kvm }, limits: amounts } }],

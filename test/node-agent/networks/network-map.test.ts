@@ -50,7 +50,7 @@ describe('network map', () => {
     ['the same for the tunnel', 'tunnel: {numaNodes: [7]}', /NUMA node 7 of the tunnel is not on this host/],
     ['a negative NUMA node', 'tunnel: {numaNodes: [-1]}', /tunnel.numaNodes/],
     ['a misspelt key', 'physnet: {a: {numaNodes: [0]}}', /physnet/],
-    ['a list where a map belongs', 'physnets: [a]', /physnets/],
+    ['a list instead of a map', 'physnets: [a]', /physnets/],
     ['broken YAML', 'physnets: {', /map.yaml: not YAML/],
     [
       'a name that no resource can have',

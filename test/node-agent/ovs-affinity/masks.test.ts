@@ -55,7 +55,7 @@ function maskOf(node: Node, leftOut: Partial<typeof none> = {}): string {
   return [...shown][0] ?? '';
 }
 
-describe('from who owns what to the mask that the kernel has', () => {
+describe('from CPU owners to the mask in the kernel', () => {
   // allocatable, reserved, used -> mask
   const table: [string, string, string[], string][] = [
     ['0-1', '2-3', ['1'], '0,2-3'],

@@ -45,7 +45,7 @@ const EXAMPLE: OvsStatus = {
 };
 
 describe('plumbline ovs status', () => {
-  it('shows what is wanted and why, groups similar threads in a line, and lists problems', () => {
+  it('shows wanted CPUs with reasons, groups similar threads in a line, and lists problems', () => {
     const text = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
     assert.deepEqual(text, [
       'on: ordinary threads should run on CPUs 0-3',
