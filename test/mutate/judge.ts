@@ -19,9 +19,11 @@ export interface Judged extends Placed {
 }
 
 /**
- * Runs the tests that reach a mutant, the fastest file first, until one fails. Processes are reused, so a failing file
- * runs again without the mutant, and a surviving mutant runs again in a new process: state of modules must neither fail
- * the tests nor hide the change.
+ * Runs the tests that reach a mutant, the fastest file first, until one fails.
+ *
+ * Processes are reused, so a failing file runs again without the mutant, and a surviving mutant runs again in a new
+ * process: state of modules must neither fail the tests nor hide the change.
+ *
  * @param quick accepts the first result of a surviving mutant
  */
 export async function judge(copy: Copy, player: Player, one: Reached, quick = false): Promise<Judged> {

@@ -158,7 +158,7 @@ describe('scheduler: the protocol of extenders', () => {
     ['an enclosing object', { HostPriorityList: [] }],
     ['lower-case keys', [{ host: 'a', score: 1 }]],
   ] as const) {
-    it(`${what} invalidates the whole reply`, () =>
+    it(`rejects the whole reply for ${what}`, () =>
       assert.throws(() => readPrioritizeReply('e', reply), /prioritize reply/));
   }
   it('a bind reply is empty or has an Error', () => {
