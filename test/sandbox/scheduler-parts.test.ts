@@ -146,8 +146,7 @@ describe('scheduler: the protocol of extenders', () => {
     ['an array', [], /filter reply/],
     ['a reason that is not text', { FailedNodes: { a: 1 } }, /filter reply/],
   ];
-  for (const [what, reply, message] of wrong)
-    it(`${what} is an error`, () => assert.throws(() => read(reply), message));
+  for (const [what, reply, message] of wrong) it(`rejects ${what}`, () => assert.throws(() => read(reply), message));
 
   it('scores are a bare array', () => {
     const scores = readPrioritizeReply('e', [{ Host: 'a', Score: 10 }]);

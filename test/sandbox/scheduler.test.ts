@@ -235,7 +235,7 @@ describe('scheduler and an extender', () => {
       failing = false;
       await until('it is placed', () => at.nodeOf('vm'));
     });
-    it(`${what} from an ignorable extender: placed unchecked`, async () => {
+    it(`${what} from an ignorable extender: the pod is placed unchecked`, async () => {
       at.say((_path, args) => reply(args));
       at.start({ ignorable: true, httpTimeout });
       await at.pod('vm', '1', true);
