@@ -88,7 +88,7 @@ describe('signals that live as long as a daemon', () => {
       .map((path) => join(folder, path)),
   );
 
-  it('are joined with others by underSignals alone: AbortSignal.any would leave something with them at each call', () => {
+  it('are combined with others only by underSignals, because AbortSignal.any would leak at each call', () => {
     assert.ok(sources.length > 100);
     const joining = sources.filter((path) => readFileSync(join(root, path), 'utf8').includes('AbortSignal.any('));
     assert.deepEqual(joining, []);

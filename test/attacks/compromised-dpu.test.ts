@@ -40,7 +40,7 @@ describe('attacks by a compromised DPU', function () {
     return status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
   };
 
-  it('is alive while it renews, and dead when it does not', async () => {
+  it('the DPU is alive while it renews, and dead when it stops', async () => {
     for (let i = 0; i < 3; i++) {
       await renew(dpu);
       await delay(500);
@@ -52,7 +52,7 @@ describe('attacks by a compromised DPU', function () {
     await until('the DPU to count as dead', async () => (await condition()) === 'False');
   });
 
-  it('a longer duration, written while it is dead, revives nothing and starts no flood of requests', async () => {
+  it('a longer duration, written while it is dead, revives nothing and causes no flood of requests', async () => {
     for (const leaseDurationSeconds of [600, 1_000_000, 2_147_483_647]) {
       await longestDelay(stage.extender);
       const before = processorMs(stage.extender);
@@ -60,14 +60,14 @@ describe('attacks by a compromised DPU', function () {
       await delay(2000);
       assert.equal(await condition(), 'False', `${leaseDurationSeconds} s`);
       const spent = processorMs(stage.extender) - before;
-      // 334 requests a second would take most of it.
+      // 334 requests per second would take most of it.
       assert.ok(spent < 1000, `${spent} ms of processor time in 2 s`);
       await stage.serve();
     }
     await stage.admin.patch(lease, MERGE, { spec: { leaseDurationSeconds: 3 } });
   });
 
-  it('counts a renewal from the future, or without a valid time, like any other', async () => {
+  it('a renewal from the future, or without a valid time, counts like any other', async () => {
     await renew(stage.admin, { renewTime: '2999-01-01T00:00:00.000000Z' });
     await delay(500);
     await until('the DPU to count as dead again', async () => (await condition()) === 'False');

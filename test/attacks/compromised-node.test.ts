@@ -22,11 +22,11 @@ import {
   TOPOLOGIES,
 } from './stage.ts';
 
-/** Random reports after which the event loops are looked at. */
+/** Random reports between two checks of the event loops. */
 const BATCH = 50;
-/** Of 4,096 characters: 16 of them are as much text as the definition allows in a list of lists. */
+/** 4,096 characters: 16 of them are as much text as the definition allows in a list of lists. */
 const WIDEST_LIST = `${'100,'.repeat(1023)}1000`;
-/** PLUMBLINE_SLOW_TESTS=1: as many random reports as the promise is about; else a part of them. */
+/** PLUMBLINE_SLOW_TESTS=1: as many random reports as documented; otherwise a part of them. */
 const RANDOM_REPORTS = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? 10_000 : 500;
 /** Milliseconds after which the extender has updated its gauges. */
 const GAUGES = 1500;
@@ -87,14 +87,14 @@ describe('attacks by a compromised node', function () {
       'more CPUs than its Node has',
       { cells: quarter(2048), cores: Array.from({ length: 1024 }, (_, i) => `${i * 2}-${i * 2 + 1}`) },
     ],
-    ['NUMA nodes that overlap', { cells: [0, 1, 2].map((id) => ({ id, cpus: '0-15' })) }],
-    ['a NUMA node of id 65535', { cells: [{ id: 65_535, cpus: '0-15' }] }],
+    ['overlapping NUMA nodes', { cells: [0, 1, 2].map((id) => ({ id, cpus: '0-15' })) }],
+    ['a NUMA node with id 65535', { cells: [{ id: 65_535, cpus: '0-15' }] }],
     ['reserved CPUs that it does not have', { reserved: '8000-8191' }],
-    ['a physnet whose name is no resource name', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }],
-    ['sockets that overlap', { sockets: Array.from({ length: 64 }, (_, id) => ({ id, cpus: '0-15' })) }],
+    ['a physnet with an invalid resource name', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }],
+    ['overlapping sockets', { sockets: Array.from({ length: 64 }, (_, id) => ({ id, cpus: '0-15' })) }],
   ];
   for (const [name, lie] of lies) {
-    it(`${name}: is quarantined, cheaply, and changes no other VM`, async () => {
+    it(`${name}: is quarantined with little CPU time, and changes no other VM`, async () => {
       const before = processorMs(stage.extender);
       await report(lie);
       await until('the report to be quarantined', quarantined);
@@ -110,7 +110,7 @@ describe('attacks by a compromised node', function () {
     });
   }
 
-  it('is reported in a short Event on its Node', async () => {
+  it('a quarantine is reported in a short Event on its Node', async () => {
     const events = await until('the Event', async () => {
       const found = await eventsOnNode();
       return found.length > 0 && found;
@@ -157,7 +157,7 @@ describe('attacks by a compromised node', function () {
     await stage.admin.delete(`${path}/promised`, { body: { gracePeriodSeconds: 0 } });
   });
 
-  it('refusals of pods that are not on it evict none', async () => {
+  it('refusals of pods that are not on it evict no pod', async () => {
     const amounts = { cpu: '2', memory: '1Gi' };
     const resources = { requests: amounts, limits: amounts };
     const path = `/api/v1/namespaces/${MALLORY}/pods`;
@@ -185,7 +185,7 @@ describe('attacks by a compromised node', function () {
     await report({});
   });
 
-  it('its own heartbeat with a duration of 2147483647 s makes no timer that fires at once', async () => {
+  it('its own heartbeat with a duration of 2147483647 s sets no timer that fires at once', async () => {
     const path = `${LEASES}/plumbline-agent-${stage.rogue}`;
     const spec = {
       holderIdentity: stage.rogue,
@@ -200,7 +200,7 @@ describe('attacks by a compromised node', function () {
     await stage.serve();
   });
 
-  it('fields that the API server does not know, and lists beyond their limits, are refused by it', async function () {
+  it('fields that the API server does not know, and lists beyond their limits, are refused', async function () {
     if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
     for (const lie of [
       { cores: Array.from({ length: 2049 }, (_, i) => `${i}`) },
@@ -222,7 +222,7 @@ describe('attacks by a compromised node', function () {
     }
   });
 
-  it('what is not its own: refused by the API server', async function () {
+  it('what is not its own is refused by the API server', async function () {
     if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
     const forbidden = (work: Promise<unknown>) =>
       assert.rejects(
@@ -264,14 +264,14 @@ describe('attacks by a compromised node', function () {
     });
   });
 
-  it('random reports that the definition allows: no long task, and no other verdict', async function () {
+  it('random reports that the definition allows cause no long task and no other verdict', async function () {
     // The sandbox keeps the history of its objects in the memory of this process.
     const reports = stage.ground === 'real' ? RANDOM_REPORTS : 100;
     this.timeout(600_000 + reports * SECONDS_PER_REPORT * 1000);
     const random = createRandom(7);
     const busy = async () => Math.max(await longestDelay(stage.extender), await longestDelay(stage.webhook));
     await busy();
-    // What a busy machine does to an honest report is not the attacker's.
+    // The effect of a busy machine on an honest report is not the attacker's.
     for (let i = 0; i < 100; i++) await report({ pmdCPUs: `${i % 8}` });
     const honestly = await busy();
     const limit = Math.max(100, 4 * honestly);
@@ -290,10 +290,10 @@ describe('attacks by a compromised node', function () {
     for (let accepted = 0; accepted < reports; ) {
       const lies = Array.from({ length: BATCH }, (_, i) => {
         const lie = randomReport(random);
-        // Every tenth is true of the hardware, so that the worst that is accepted is among them.
+        // Every tenth report matches the hardware, so that the worst accepted ones are included.
         return i % 10 === 0 ? onHardware(lie, stage.truth) : lie;
       });
-      // The same reports bring a long task again; a pause of a busy machine does not come back.
+      // The same reports cause a long task again; a pause of a busy machine does not repeat.
       const already = sent;
       let batch = await send(lies);
       assert.ok(sent > already, `${refused} reports refused one after the other`);

@@ -8,7 +8,7 @@ import { GATE, peakMiB, processorMs, type Stage, startStage } from './stage.ts';
 /** The memory limit of the agent, MiB. */
 const LIMIT = 160;
 
-/** A process on a node that can reach the agent's socket: root there, or one that a mistaken mode lets in. */
+/** A process on a node that can reach the agent's socket: root, or one with access through a wrong mode. */
 describe('attacks by a process on the node', function () {
   this.timeout(300_000);
   let stage: Stage;
@@ -35,13 +35,13 @@ describe('attacks by a process on the node', function () {
   });
 
   const floods: [string, (path: string) => void][] = [
-    ['1,000 connections that say nothing', (path) => void open(path)],
-    ['1,000 questions that never end', (path) => void open(path).write('{"question":"')],
+    ['1,000 silent connections', (path) => void open(path)],
+    ['1,000 requests that never end', (path) => void open(path).write('{"question":"')],
     ['1,000 times a megabyte of garbage', (path) => void open(path).write(Buffer.alloc(1 << 20, 0x5b))],
-    ['1,000 questions about pods that are not there', (path) => void open(path).write('ADD ns pod uid container\n')],
+    ['1,000 requests about missing pods', (path) => void open(path).write('ADD ns pod uid container\n')],
   ];
   for (const [name, flood] of floods) {
-    it(`${name}: the agent stays within its memory, and answers`, async function () {
+    it(`${name}: the agent stays within its memory limit, and answers`, async function () {
       const { agent } = stage;
       if (!agent || !existsSync(agent.gateSocket)) return skipFor(GATE, this);
       const before = processorMs(agent);
@@ -56,7 +56,7 @@ describe('attacks by a process on the node', function () {
     });
   }
 
-  it('200 connections to the probes, and invalid paths', async function () {
+  it('200 connections to the probes and invalid paths do no harm', async function () {
     const { agent } = stage;
     if (!agent) return skipFor(GATE, this);
     for (let i = 0; i < 200; i++) {

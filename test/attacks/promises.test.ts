@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { missingFrom, promisesOf } from '../support/promises.ts';
 
-/** The last column of the tables: the test file, and how the test's title begins. */
+/** The last column of the tables: the test file and the start of the test's title. */
 const PROMISES = promisesOf('docs/reference/security.md');
 
 describe('docs/reference/security.md', () => {
-  it('promises something', () => assert.ok(PROMISES.length > 30, `${PROMISES.length} promises`));
+  it('has promises', () => assert.ok(PROMISES.length > 30, `${PROMISES.length} promises`));
 
   for (const promise of PROMISES) {
     const { file, title } = promise;

@@ -21,9 +21,9 @@ export interface Victim {
   readonly probePort: number;
 }
 
-/** Who attacks. */
+/** The attacker. */
 export type Attacker =
-  /** The agent's token of a node. */
+  /** The token of a node's agent. */
   | { readonly kind: 'node'; readonly node: string }
   /** The account of a node's DPU. */
   | { readonly kind: 'dpu'; readonly node: string }
@@ -31,7 +31,7 @@ export type Attacker =
   /** May create VMs and pods in the namespace `mallory`. */
   | { readonly kind: 'tenant' };
 
-/** What the sandbox's API server does not enforce: permissions of service accounts, and admission policies. */
+/** The sandbox's API server does not enforce permissions of service accounts and admission policies. */
 export const REAL_GROUND = {
   name: 'permissions and admission policies as a real API server enforces them',
   install: 'put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
@@ -43,28 +43,31 @@ export const GATE = {
   install: `as root, ${REAL_GROUND.install}`,
 };
 
-/** A cluster with Plumbline in it, its daemons as processes, and VMs of other tenants that must be served meanwhile. */
+/** A cluster with Plumbline, its daemons as processes, and VMs of other tenants that must be served meanwhile. */
 export interface Stage {
-  /** `real`: a real API server with the permissions and policies that are shipped. The sandbox authorises everybody. */
+  /** `real`: a real API server with the shipped permissions and policies. The sandbox authorises everyone. */
   readonly ground: 'real' | 'sandbox';
   readonly admin: KubeClient;
   readonly webhook: Victim;
   readonly extender: Victim;
-  /** The honest node's agent, and the socket of its gate; undefined on the sandbox. */
+  /** The honest node's agent with the socket of its gate; undefined on the sandbox. */
   readonly agent: (Victim & { readonly gateSocket: string }) | undefined;
-  /** Of both serving certificates, PEM. */
+  /** The authority of both serving certificates, PEM. */
   readonly ca: string;
-  /** What the extender knows its scheduler by, PEM; undefined on the sandbox, where it serves every caller. */
+  /**
+   * The certificate that the extender accepts from its scheduler, PEM; undefined on the sandbox, where it serves every
+   * caller.
+   */
   readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined;
-  /** A node whose agent is honest, and one whose agent is not: it does not run. */
+  /** A node with an honest agent, and one whose agent does not run. */
   readonly honest: string;
   readonly rogue: string;
-  /** What the rogue's agent would report. */
+  /** The report of the rogue's agent. */
   readonly truth: NodeTopologyStatus;
   as(attacker: Attacker): Promise<KubeClient>;
   /**
    * A VM of another tenant: its launcher is created, padded and bound to a node.
-   * @throws if it is not padded as it was before the attack, or not bound within 20 s
+   * @throws if it is not padded as before the attack, or not bound within 20 s
    */
   serve(): Promise<void>;
   stop(): Promise<void>;
@@ -156,7 +159,7 @@ async function onSandbox(): Promise<Stage> {
   buildOnce();
   const world = await startWorld('sandbox');
   const { cluster, daemons } = world;
-  // It expands every list that is reported, which is what is attacked here.
+  // It expands every reported list, which is attacked here.
   world.observer.stop();
   const clients: KubeClient[] = [];
   const clientOf = async (identity: Parameters<typeof cluster.kubeconfig>[0]) => {
@@ -315,9 +318,9 @@ export function postTo(
   });
 }
 
-/** Milliseconds of processor time that a process has had. */
+/** Milliseconds of CPU time of a process. */
 export function processorMs({ pid }: Victim): number {
-  // After the name in brackets, which may hold anything: fields 14 and 15, in ticks of 10 ms.
+  // After the name in brackets, which may contain anything: fields 14 and 15, in ticks of 10 ms.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');
@@ -340,7 +343,7 @@ export async function metricOf({ probePort }: Victim, name: string): Promise<num
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
 }
 
-/** The longest that a daemon's event loop was busy since it was asked last, in milliseconds. */
+/** The longest time that a daemon's event loop was busy since the last call, in milliseconds. */
 export async function longestDelay(victim: Victim): Promise<number> {
   return (await metricOf(victim, 'nodejs_eventloop_lag_max_seconds')) * 1000;
 }

@@ -21,9 +21,9 @@ const MIB = 1024 * 1024;
 const VMI = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
 
 /**
- * A client that reaches the ports from the pod network without any credential. The webhook cannot ask for one where the
- * platform gives its API server none, which is the default. The extender can, so the attacks on its limits are those of
- * someone who has stolen the scheduler's certificate.
+ * A client that reaches the ports from the pod network without any credential. The webhook cannot require one if the
+ * platform gives its API server none, which is the default. The extender can, so the attacks on its limits assume the
+ * stolen certificate of the scheduler.
  */
 describe('attacks by a stranger on the pod network', function () {
   this.timeout(300_000);
@@ -55,8 +55,8 @@ describe('attacks by a stranger on the pod network', function () {
     return (await Promise.race([secure, closed])) ? socket : undefined;
   };
   /**
-   * Opens a connection; tries again where the server turns it away, as it may while it still counts the connections of
-   * the attack before.
+   * Opens a connection; retries if the server refuses it, as it may while it still counts the connections of the
+   * previous attack.
    */
   const open = async (victim: Victim): Promise<TLSSocket> => {
     for (let attempt = 0; attempt < 100; attempt++) {
@@ -126,7 +126,7 @@ describe('attacks by a stranger on the pod network', function () {
     await stage.serve();
   });
 
-  it('reviews about a VMI that is there, with its uid, write no Event either', async () => {
+  it('reviews about an existing VMI, with its uid, write no Event either', async () => {
     const path = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
     const vmi = (await stage.admin.create(path, {
       ...VMI,
@@ -138,7 +138,7 @@ describe('attacks by a stranger on the pod network', function () {
     for (let i = 0; i < 20; i++) await post(stage.webhook, '/mutate-pods', reviewOf(pod, 'default'));
     await delay(3000);
     const said = (await eventsOf('default')).map(({ reason }) => reason);
-    // The sandbox has a virt-controller of its own, which makes the launcher for real.
+    // The sandbox has a virt-controller of its own, which creates the real launcher.
     if (stage.ground === 'real') assert.deepEqual(said, []);
     await stage.admin.delete(`${path}/vm-real`);
   });
@@ -154,7 +154,7 @@ describe('attacks by a stranger on the pod network', function () {
         stolen = false;
       });
 
-      it('60 bodies that stall a byte before their end take no more memory than its limit', async () => {
+      it('60 bodies that stall a byte before their end stay within the memory limit', async () => {
         const victim = stage[name];
         for (let i = 0; i < 60; i++) {
           const socket = await open(victim);
@@ -164,7 +164,7 @@ describe('attacks by a stranger on the pod network', function () {
         await unharmed(victim);
       });
 
-      it('16 bodies of the largest size, all of them JSON', async () => {
+      it('16 bodies of the largest size with JSON stay within the memory limit', async () => {
         const victim = stage[name];
         const filler = 'x'.repeat(largest - 100_000);
         const body =
@@ -193,7 +193,7 @@ describe('attacks by a stranger on the pod network', function () {
         await stage.serve();
       });
 
-      it('400 connections that say nothing do not keep others out', async () => {
+      it('400 connections that say nothing do not block others', async () => {
         for (let i = 0; i < 400; i++) {
           const socket = connectTcp(stage[name].port, '127.0.0.1').on('error', () => undefined);
           sockets.push(socket);
@@ -202,7 +202,7 @@ describe('attacks by a stranger on the pod network', function () {
         await unharmed(stage[name]);
       });
 
-      it('400 connections that send their headers a byte at a time do not either', async () => {
+      it('400 connections that send their headers a byte at a time do not block others', async () => {
         const slow = await Promise.all(Array.from({ length: 100 }, () => open(stage[name])));
         const drip = setInterval(() => {
           for (const socket of slow) if (!socket.destroyed) socket.write('x');
@@ -214,7 +214,7 @@ describe('attacks by a stranger on the pod network', function () {
         assert.equal(open_, 0, `${open_} of 100 are still there after 8 s`);
       });
 
-      it('a request with two lengths, and one with headers of a megabyte, are turned away', async () => {
+      it('a request with two lengths, and one with headers of a megabyte, are refused', async () => {
         for (const head of [
           `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`,
           `POST ${path} HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(MIB)}\r\n\r\n`,
@@ -232,7 +232,7 @@ describe('attacks by a stranger on the pod network', function () {
         await stage.serve();
       });
 
-      it('2,000 requests in one write are answered in turn, and others come in between', async () => {
+      it('2,000 requests in one write are answered in order, with others in between', async () => {
         const socket = await open(stage[name]);
         socket.resume();
         socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2000));
@@ -241,7 +241,7 @@ describe('attacks by a stranger on the pod network', function () {
         assert.ok((await longestDelay(stage[name])) < 250);
       });
 
-      it('callers that never read their answers do not pile them up', async () => {
+      it('answers to callers that never read do not accumulate', async () => {
         const victim = stage[name];
         const body = name === 'webhook' ? reviewOf(launcher('x')) : JSON.stringify({ Pod: {}, NodeNames: ['n'] });
         const head = `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

@@ -11,11 +11,11 @@ const VMS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachines`;
 const PODS = `/api/v1/namespaces/${MALLORY}/pods`;
 const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${MALLORY}/network-attachment-definitions`;
 const MASK = 'plumbline.dev/cpu-mask';
-/** Milliseconds of processor time for refusing one bad input, and characters of the message. */
+/** Milliseconds of CPU time for the refusal of one invalid input, and characters of the message. */
 const REFUSED_WITHIN = 100;
 const LONGEST_MESSAGE = 2000;
 
-/** Who may create VMs and pods in one namespace. */
+/** Permission to create VMs and pods in one namespace. */
 describe('attacks by a tenant', function () {
   this.timeout(300_000);
   let stage: Stage;
@@ -71,7 +71,7 @@ describe('attacks by a tenant', function () {
       ],
     },
   });
-  /** The sandbox has no admission policies: there some input does no harm, where it is refused on a real API server. */
+  /** The sandbox has no admission policies: some input that a real API server refuses does no harm there. */
   const refusalOf = async (work: Promise<unknown>): Promise<string> => {
     const error = await work.then(
       () => undefined,
@@ -82,7 +82,7 @@ describe('attacks by a tenant', function () {
     assert.ok(error.message.length < LONGEST_MESSAGE, `a message of ${error.message.length} characters`);
     return error.message;
   };
-  /** Processor time of the webhook and the extender for some work, and then for the VM of another tenant. */
+  /** CPU time of the webhook and the extender for some work, followed by the VM of another tenant. */
   const costOf = async (work: () => Promise<unknown>): Promise<number> => {
     const before = processorMs(stage.webhook) + processorMs(stage.extender);
     await work();
@@ -94,7 +94,7 @@ describe('attacks by a tenant', function () {
   const LARGE_MASK = Array.from({ length: 4096 }, () => '0-65535').join(':');
   const WIDE_MASK = Array.from({ length: 990 }, (_, first) => `${first}-1023`).join(':');
 
-  it('a mask of 4,096 entries of 0-65535 (32 KB), on five VMIs and five launchers at once', async () => {
+  it('a mask of 4,096 entries of 0-65535 (32 KB), on five VMIs and five launchers at once, costs little', async () => {
     const spent = await costOf(async () => {
       const messages = await Promise.all(
         Array.from({ length: 5 }, async (_, i) => [
@@ -110,7 +110,7 @@ describe('attacks by a tenant', function () {
     assert.ok(spent < 10 * REFUSED_WITHIN, `${spent} ms`);
   });
 
-  it('20 halted VMs with the widest masks that are accepted', async () => {
+  it('20 halted VMs with the widest masks that are accepted cost little', async () => {
     const before = processorMs(stage.extender);
     const created = stage.ground === 'real' ? stage.admin : tenant;
     for (let i = 0; i < 20; i++) {
@@ -129,7 +129,7 @@ describe('attacks by a tenant', function () {
     for (let i = 0; i < 20; i++) await created.delete(`${VMS}/wide-${i}`);
   });
 
-  it('an image of 350 KiB in the status of a pod: forges no refusal, and costs little', async () => {
+  it('an image of 350 KiB in the status of a pod forges no refusal and costs little', async () => {
     const pod = (await stage.admin.create(PODS, {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -174,8 +174,8 @@ describe('attacks by a tenant', function () {
     await stage.admin.delete(`${PODS}/image`, { body: { gracePeriodSeconds: 0 } });
   });
 
-  it('30 pods of thousands of containers', async () => {
-    // Unschedulable, so that they fill no node: a scheduler gate holds them.
+  it('30 pods of thousands of containers cost little', async () => {
+    // Unschedulable, so that they fill no node: a scheduling gate blocks them.
     const amounts = { cpu: '1m', memory: '1Mi' };
     const containers = Array.from({ length: 2000 }, (_, i) => ({
       name: `c${i}`,
@@ -185,7 +185,7 @@ describe('attacks by a tenant', function () {
     const spec = { schedulingGates: [{ name: 'example.dev/held' }], containers };
     const before = peakMiB(stage.extender);
     const pods = Array.from({ length: 30 }, (_, i) => `crowd-${i}`);
-    // Each takes the API server most of a second: a few at a time.
+    // The API server needs most of a second for each: a few at a time.
     for (let from = 0; from < pods.length; from += 5) {
       await Promise.all(
         pods
@@ -208,7 +208,7 @@ describe('attacks by a tenant', function () {
       '100,000 networks',
       { 'k8s.v1.cni.cncf.io/networks': Array.from({ length: 40_000 }, (_, i) => `n${i}`).join(',') },
     ],
-    ['networks as deep JSON', { 'k8s.v1.cni.cncf.io/networks': '['.repeat(100_000) }],
+    ['networks as deeply nested JSON', { 'k8s.v1.cni.cncf.io/networks': '['.repeat(100_000) }],
     [
       'a numa-affinity of 200 KB',
       {
@@ -218,7 +218,7 @@ describe('attacks by a tenant', function () {
       },
     ],
     ['a numa-affinity of one long key', { 'plumbline.dev/numa-affinity': `{"${'k'.repeat(200_000)}":"nonsense"}` }],
-    ['a mask that is no mask', { [MASK]: 'x'.repeat(200_000) }],
+    ['an invalid mask', { [MASK]: 'x'.repeat(200_000) }],
     ['a mask of separators', { [MASK]: ':'.repeat(16_000) }],
     ['a mask of one long number', { [MASK]: '9'.repeat(16_000) }],
   ];
@@ -238,7 +238,7 @@ describe('attacks by a tenant', function () {
     });
   }
 
-  it('a pod of 2,000 containers that asks for whole cores', async () => {
+  it('a pod of 2,000 containers that requests whole cores costs little', async () => {
     const amounts = { cpu: '1', memory: '1Mi' };
     const containers = Array.from({ length: 2000 }, (_, i) => ({
       name: `c${i}`,
@@ -259,7 +259,7 @@ describe('attacks by a tenant', function () {
     await stage.admin.delete(`${PODS}/crowd`, { body: { gracePeriodSeconds: 0 } }).catch(() => undefined);
   });
 
-  it('a network definition of a megabyte, and one that is nested deep', async () => {
+  it('a network definition of a megabyte, and a deeply nested one, cost little', async () => {
     for (const [name, config] of [
       ['long', JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'n'.repeat(1_000_000) })],
       ['deep', `{"type":"bridge","x":${'['.repeat(200_000)}${']'.repeat(200_000)}}`],
@@ -279,7 +279,7 @@ describe('attacks by a tenant', function () {
     }
   });
 
-  it('a decision, a placement and a device of Plumbline’s, brought along', async () => {
+  it('a decision, a placement and a device of Plumbline’s in a new pod are refused', async () => {
     const cases: [string, object][] = [
       ['decision', { metadata: { annotations: { 'plumbline.dev/decision': '{"cpus":{"compute":64}}' } } }],
       ['placement', { metadata: { annotations: { 'plumbline.dev/placement': '{"spansCells":true}' } } }],
@@ -320,7 +320,7 @@ describe('attacks by a tenant', function () {
     }
   });
 
-  it('a CPU mask without the permission, by every way that leads to a VMI', async function () {
+  it('a CPU mask without the permission is refused in every way that leads to a VMI', async function () {
     if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
     const mask = { [MASK]: '0-3' };
     const patch = JSON.stringify({ op: 'add', path: '/spec/template/metadata/annotations', value: mask });
@@ -364,7 +364,7 @@ describe('attacks by a tenant', function () {
     }
   });
 
-  it('a flood of 300 launchers does not starve anybody else’s', async () => {
+  it('a flood of 300 launchers does not starve other tenants’ launchers', async () => {
     const flood = Array.from({ length: 300 }, (_, i) =>
       tenant
         .create(PODS, launcher(`flood-${i}`, { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' }), {

@@ -18,7 +18,7 @@ const VMS = { vms: [], overlaps: [] };
 const ENDING = { phase: 'Succeeded' };
 const RUNNING = { phase: 'Running' };
 
-describe('the agent of a node, asked through the API server', function () {
+describe('the agent of a node, reached through the API server', function () {
   this.timeout(120_000);
   let cluster: FixtureCluster;
   let server: ReturnType<typeof createProbeServer>;
@@ -64,13 +64,13 @@ describe('the agent of a node, asked through the API server', function () {
     (path) =>
       usingCluster({ kubeconfig: cluster.kubeconfig }, (access) => agentOf(access, node, 8082, open)(path));
 
-  it('is the running one on that node, and answers as it does there', async () => {
+  it('is the running pod on that node, and gives the same answer as on the node', async () => {
     assert.deepEqual(await fetchOvsStatus(ask('worker-1')), OVS);
     assert.deepEqual(await fetchVmStatus(ask('worker-2')), VMS);
     assert.deepEqual(targets, ['plumbline-system/agent-1:8082', 'plumbline-system/agent-2:8082']);
   });
 
-  it('a node without one, and a node that there is not', async () => {
+  it('is reported as not found for a node without an agent and for an unknown node', async () => {
     for (const node of ['worker-3', 'none']) {
       await assert.rejects(fetchOvsStatus(ask(node)), (error: { message: string; status: number }) => {
         assert.match(error.message, new RegExp(`^no agent runs on node ${node} `));
@@ -81,7 +81,7 @@ describe('the agent of a node, asked through the API server', function () {
 
   for (const [what, error, message] of [
     [
-      'no permission',
+      'denied permission',
       new KubeError(403, 'Forbidden', 'no'),
       /not allowed to reach the agent \(pods\/portforward in plumbline-system\)/,
     ],
@@ -101,7 +101,7 @@ describe('the agent of a node, asked through the API server', function () {
     });
   }
 
-  it('as a command: the node’s name is taken and completed, a wrong address of the agent is refused', async () => {
+  it('is selected by the node’s name, which is completed; an invalid agent address is refused', async () => {
     buildCli();
     const none = await plumbline(['ovs', 'status', 'worker-3'], cluster);
     assert.deepEqual([none.status, none.stdout], [4, '']);

@@ -9,7 +9,7 @@ import { parse, stringify } from 'yaml';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { buildCli, PROGRAM, plumbline, type Ran } from './run.ts';
 
-/** What the API server of a case answers, whatever is asked. */
+/** The answer of a case's API server to every request. */
 interface Answer {
   readonly status: number;
   readonly body: string;
@@ -87,19 +87,19 @@ describe('reports an error in one line, with the next step', function () {
     }
   });
 
-  describe('no cluster: status 3', () => {
+  describe('unreachable cluster: status 3', () => {
     const cases: readonly [string, () => readonly string[], RegExp][] = [
       ['no kubeconfig', () => [], /no kubeconfig found: give --kubeconfig/],
-      ['a file that is not there', () => ['--kubeconfig', '/nonexistent'], /cannot read the kubeconfig \/nonexistent/],
-      ['no YAML', () => ['--kubeconfig', kubeconfig('yaml', 'a: [')], /cannot read the kubeconfig .*yaml/],
-      ['another YAML', () => ['--kubeconfig', kubeconfig('other', { contexts: 7 })], /not a kubeconfig: contexts/],
+      ['a missing file', () => ['--kubeconfig', '/nonexistent'], /cannot read the kubeconfig \/nonexistent/],
+      ['invalid YAML', () => ['--kubeconfig', kubeconfig('yaml', 'a: [')], /cannot read the kubeconfig .*yaml/],
+      ['other YAML', () => ['--kubeconfig', kubeconfig('other', { contexts: 7 })], /not a kubeconfig: contexts/],
       [
-        'no context',
+        'a missing context',
         () => ['--kubeconfig', kubeconfig('none', config({ server: url }, {}, { 'current-context': '' }))],
         /no current context; choose one with --context \(here\)/,
       ],
       [
-        'another context',
+        'an unknown context',
         () => ['--context', 'there', '--kubeconfig', kubeconfig('ctx', config({ server: url }))],
         /no context there; choose one of here/,
       ],
@@ -109,22 +109,22 @@ describe('reports an error in one line, with the next step', function () {
         /names cluster one, which is missing/,
       ],
       [
-        'a server that is no URL',
+        'a server that is not a URL',
         () => ['--kubeconfig', kubeconfig('nourl', config({ server: 'here' }))],
         /the server "here" is not a URL/,
       ],
       [
-        'nothing listens',
+        'no listener',
         () => ['--kubeconfig', kubeconfig('dead', config({ server: 'https://127.0.0.1:1' }))],
         /cannot reach the cluster .*nothing listens there/,
       ],
       [
-        'a name that does not resolve',
+        'an unresolvable name',
         () => ['--kubeconfig', kubeconfig('dns', config({ server: 'https://nowhere.invalid' }))],
         /cannot reach the cluster .*the host name does not resolve/,
       ],
       [
-        'a credential plugin that is missing',
+        'a missing credential plugin',
         () => [
           '--kubeconfig',
           kubeconfig(
@@ -144,7 +144,7 @@ describe('reports an error in one line, with the next step', function () {
         /no-such-plugin of the kubeconfig cannot run: .*; Install it first/,
       ],
       [
-        'a credential plugin that fails',
+        'a failing credential plugin',
         () => [
           '--kubeconfig',
           kubeconfig(
@@ -155,7 +155,7 @@ describe('reports an error in one line, with the next step', function () {
         /plugin false of the kubeconfig failed \(status 1\)/,
       ],
       [
-        'a CA that is not there',
+        'a missing CA',
         () => [
           '--kubeconfig',
           kubeconfig('ca', config({ server: 'https://127.0.0.1:1', 'certificate-authority': 'gone.crt' })),
@@ -173,59 +173,59 @@ describe('reports an error in one line, with the next step', function () {
     }
   });
 
-  describe('a cluster that says no, or nonsense: status 3', () => {
+  describe('an error or an invalid answer of the cluster: status 3', () => {
     const cases: readonly [string, readonly string[], Answer, RegExp][] = [
       [
-        'not known',
+        'invalid credentials',
         ['top'],
         failure(401, 'Unauthorized', 'Unauthorized'),
         /the API server rejects the credentials \(401\): log in again/,
       ],
       [
-        'not allowed',
+        'denied access',
         ['top'],
         failure(403, 'Forbidden', 'nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource'),
         /not allowed: nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource; ask for the permissions in docs\/reference\/cli-doctor.md/,
       ],
       [
-        'no definition',
+        'a missing definition',
         ['top'],
         failure(404, 'NotFound', 'the server could not find the requested resource'),
         /Plumbline is not installed there \(kubectl apply -k manifests\/base\)/,
       ],
       [
-        'no reports',
+        'missing reports',
         ['top'],
         { status: 200, body: '{"metadata":{"resourceVersion":"1"},"items":[]}' },
         /no node reports its topology; check that the agents run/,
       ],
       [
-        'no reports, simulating',
+        'missing reports, simulate',
         ['simulate', '--vm', '4c2t'],
         { status: 200, body: '{"metadata":{"resourceVersion":"1"},"items":[]}' },
         /no node reports its topology/,
       ],
       [
-        'no JSON',
+        'invalid JSON',
         ['top'],
         { status: 200, body: '<html>' },
         /is not JSON; check that the server in the kubeconfig is an API server/,
       ],
       [
-        'no list',
+        'not a list',
         ['top'],
         { status: 200, body: '[1]' },
         /the answer is not a list; check that the server in the kubeconfig is an API server/,
       ],
       ['a proxy in between', ['top'], { status: 502, body: 'Bad Gateway' }, /502 HTTP502/],
       [
-        'not allowed, explaining',
+        'denied access, explain',
         ['explain', 'pod', 'a'],
         failure(403, 'Forbidden', 'pods "a" is forbidden'),
         /not allowed: pods "a" is forbidden/,
       ],
       [
-        'not allowed, the doctor',
+        'denied access, doctor',
         ['doctor'],
         failure(403, 'Forbidden', 'nodes is forbidden'),
         /not allowed: nodes is forbidden/,
@@ -242,7 +242,7 @@ describe('reports an error in one line, with the next step', function () {
     }
   });
 
-  describe('on a cluster', () => {
+  describe('with a cluster', () => {
     let cluster: FixtureCluster;
     before(async () => {
       cluster = await createFixtureCluster();
@@ -251,7 +251,7 @@ describe('reports an error in one line, with the next step', function () {
     });
     after(() => cluster.stop());
 
-    it('an unknown name: status 4, with the existing names', async () => {
+    it('exits with status 4 and the existing names for an unknown name', async () => {
       const ran = await plumbline(['explain', 'pod', 'firewal'], { kubeconfig: cluster.kubeconfig });
       assert.equal(ran.status, 4);
       assertOneLine(ran);
@@ -261,7 +261,7 @@ describe('reports an error in one line, with the next step', function () {
       );
     });
 
-    it('a credential plugin gives the token', async () => {
+    it('uses the token of a credential plugin', async () => {
       const admin = parse(readFileSync(cluster.kubeconfig, 'utf8')) as {
         users: { user: { token: string } }[];
         clusters: { cluster: object }[];
@@ -294,7 +294,7 @@ describe('reports an error in one line, with the next step', function () {
       assert.equal(ran.stdout, 'node/worker-1\n', ran.stderr);
     });
 
-    it('as kubectl plumbline it says so', async () => {
+    it('names itself kubectl plumbline if it is called so', async () => {
       const link = join(directory, 'kubectl-plumbline');
       symlinkSync(PROGRAM, link);
       const { stdout, status } = await plumbline(['--help'], { program: link });

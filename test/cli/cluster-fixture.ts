@@ -6,10 +6,10 @@ import { NODE_TOPOLOGIES, NODES, PODS } from '../../sandbox/api-server/built-in-
 import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
 import type { KubeObject, Pod } from '../../sandbox/objects.ts';
 
-/** An embedded cluster whose nodes are objects alone: reports as agents write them, no kubelets. */
+/** An embedded cluster whose nodes exist only as objects: reports as agents write them, no kubelets. */
 export interface FixtureCluster {
   readonly sandbox: Sandbox;
-  /** Of the administrator. */
+  /** The administrator's kubeconfig. */
   readonly kubeconfig: string;
   node(name: string, options?: NodeOptions): Promise<void>;
   pod(name: string, options?: PodOptions): Promise<Pod>;
@@ -33,7 +33,7 @@ export interface PodOptions {
   readonly node?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** More requests and limits of its container. */
+  /** Additional requests and limits of its container. */
   readonly resources?: Readonly<Record<string, string>>;
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly status?: Readonly<Record<string, unknown>>;
@@ -64,7 +64,7 @@ const ALLOCATABLE = {
   'physnet.plumbline.dev/physnet0': '110',
 };
 
-/** No scheduler of the sandbox has this name, so that a pod stays as it was made. */
+/** No scheduler of the sandbox has this name, so the pod stays unscheduled. */
 const UNKNOWN = 'unknown';
 
 export async function createFixtureCluster(): Promise<FixtureCluster> {

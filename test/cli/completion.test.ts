@@ -60,31 +60,31 @@ describe('completion', function () {
     });
   }
 
-  it('every command, with what it is for', async () => {
+  it('lists every command with its summary', async () => {
     const { stdout } = await plumbline(['__complete', '']);
     assert.equal(stdout, COMMANDS.map(({ name, summary }) => `${name}\t${summary}\n`).join(''));
   });
 
-  it('without a cluster it offers no names and does not complain', async () => {
+  it('offers no names and prints no error without a cluster', async () => {
     const { stdout, stderr, status } = await plumbline(['__complete', 'explain', 'pod', '']);
     assert.deepEqual([stdout, stderr, status], ['', '', 0]);
   });
 
-  it('for kubectl, which wants its directive at the end', async () => {
+  it('ends with a directive for kubectl', async () => {
     const link = join(directory, 'kubectl_complete-plumbline');
     symlinkSync(PROGRAM, link);
     const { stdout } = await plumbline(['expl'], { program: link });
     assert.match(stdout, /^explain\t.*\n:4\n$/);
   });
 
-  it('bash completes by it', async () => {
+  it('works in bash', async () => {
     const { stdout: script } = await plumbline(['completion', 'bash']);
     const typed = `
       ${script}
       COMP_WORDS=(plumbline explain p) COMP_CWORD=2; _plumbline; echo "\${COMPREPLY[*]}"
       COMP_WORDS=(plumbline explain pod '') COMP_CWORD=3; _plumbline; echo "\${COMPREPLY[*]}"`;
     const env = { ...process.env, PATH: `${directory}:${process.env.PATH}`, KUBECONFIG: cluster.kubeconfig };
-    // Asynchronously: the cluster is in this process.
+    // Asynchronously, because the cluster is in this process.
     const out = await new Promise<string>((resolve, reject) => {
       execFile('bash', ['--norc', '-c', typed], { env }, (error, stdout) => (error ? reject(error) : resolve(stdout)));
     });
@@ -92,10 +92,10 @@ describe('completion', function () {
   });
 
   for (const shell of ['bash', 'zsh', 'fish'] as const) {
-    it(`the script for ${shell} is one that the shell can read`, async () => {
+    it(`prints a valid script for ${shell}`, async () => {
       const { stdout } = await plumbline(['completion', shell]);
       if (spawnSync(shell, ['-c', 'exit 0']).error) {
-        // Without the shell at least its quotes and braces have to close.
+        // Without the shell, check at least that quotes and braces are balanced.
         assert.equal((stdout.match(/'/g) ?? []).length % 2, 0);
         assert.equal((stdout.match(/[{]/g) ?? []).length, (stdout.match(/[}]/g) ?? []).length);
         return;

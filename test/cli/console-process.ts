@@ -5,15 +5,15 @@ import { PROGRAM } from './run.ts';
 export interface ConsoleProcess {
   readonly child: ChildProcess;
   readonly url: string;
-  /** What it printed on standard error so far. */
+  /** Standard error so far. */
   stderr(): string;
   /** Sends the signal. @returns the exit status */
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
 /**
- * @param command what is run: by default the bundle
- * @throws Error with what it printed if it ends before it serves
+ * @param command the command to run: by default the bundle
+ * @throws Error with its output if it ends before it serves
  */
 export function startConsole(
   kubeconfig: string,

@@ -9,7 +9,7 @@ import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts'
 import { startConsole } from './console-process.ts';
 import { buildCli, plumbline } from './run.ts';
 
-/** The port of 127.0.0.1 that a listener has taken. */
+/** A port of 127.0.0.1 that a listener uses. */
 async function takenPort() {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -35,7 +35,7 @@ describe('plumbline console', function () {
   after(() => cluster?.stop());
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    it(`serves the page from a cluster’s watches until ${signal}, with a page open, and ends with 0`, async () => {
+    it(`serves the page from the cluster’s watches until ${signal}, even with an open page, and exits with 0`, async () => {
       const { url, end, stderr } = await startConsole(cluster.kubeconfig);
       const html = await fetch(url);
       assert.equal(html.status, 200);
@@ -53,7 +53,7 @@ describe('plumbline console', function () {
     });
   }
 
-  it('says why the extender does not answer where the API server leads to none', async () => {
+  it('reports why the extender does not answer if the API server reaches none', async () => {
     const { url, end } = await startConsole(cluster.kubeconfig);
     const answer = await fetch(`${url}explain?pod=default/waits`);
     assert.equal(answer.status, 502);
@@ -61,7 +61,7 @@ describe('plumbline console', function () {
     await end('SIGTERM');
   });
 
-  it('listens on the port that it is given; on one that is taken it ends with 2', async () => {
+  it('listens on the given port, and exits with 2 if the port is in use', async () => {
     const { port, free } = await takenPort();
     const { status, stdout, stderr } = await plumbline(['console', '--port', String(port)], cluster);
     free();
@@ -90,7 +90,7 @@ describe('plumbline console', function () {
     });
   }
 
-  it('--help says what it needs and how it ends', async () => {
+  it('--help lists requirements and exit statuses', async () => {
     const { status, stdout } = await plumbline(['console', '--help']);
     assert.equal(status, 0);
     for (const text of ['--port <number>', 'The page has no login', 'list and watch', 'Exit status: 0']) {
@@ -107,14 +107,14 @@ describe('plumbline console', function () {
       },
     });
 
-    it('names every required kind that may not be read, with its status', async () => {
+    it('fails with the names of required kinds that it may not read', async () => {
       await assert.rejects(unreadableKinds(client({ 'v1/nodes': 403, 'v1/pods': 403, leases: 403 })), {
         status: 3,
         message: /^not allowed to list nodes, pods of all namespaces: ask for list and watch of each/,
       });
     });
 
-    it('works without the optional ones', async () => {
+    it('works without optional kinds', async () => {
       const without = await unreadableKinds(client({ leases: 403, virtualmachineinstances: 404, resourceslices: 404 }));
       assert.deepEqual([...without], ['leases']);
       assert.deepEqual(
@@ -123,7 +123,7 @@ describe('plumbline console', function () {
       );
     });
 
-    it('says that Plumbline is not installed, and passes other failures on', async () => {
+    it('reports that Plumbline is not installed, and passes other failures on', async () => {
       await assert.rejects(unreadableKinds(client({ nodetopologies: 404 })), { status: 3, message: /not installed/ });
       await assert.rejects(unreadableKinds(client({ 'v1/nodes': 500 })), KubeError);
     });

@@ -51,7 +51,7 @@ describe('plumbline cpu-mask explain', () => {
       fixMismatch: options.fix ?? false,
     });
 
-  it('says where each vCPU may run', () => {
+  it('shows the allowed CPUs of each vCPU', () => {
     assert.deepEqual(explanationLines(explain('1-2:all')), [
       'mask 1-2:all',
       '        CPUS',
@@ -60,7 +60,7 @@ describe('plumbline cpu-mask explain', () => {
     ]);
     assert.deepEqual(explanationLines(explain('all')).slice(0, 1), ['mask all: nothing is pinned']);
   });
-  it('says what is left on a host with gaps and reserved CPUs', () => {
+  it('shows the remaining CPUs on a host with gaps and reserved CPUs', () => {
     const { vcpus, problems, fellBack } = explain('0-1,8:all', { online: '0-3,8', reserved: '0' });
     assert.deepEqual([problems, fellBack], [[], false]);
     assert.deepEqual(vcpus, [
@@ -68,12 +68,12 @@ describe('plumbline cpu-mask explain', () => {
       { vcpu: 1, cpus: 'all', effective: '1-3,8' },
     ]);
   });
-  it('names what is wrong: the vCPUs, a CPU that is not there, one that no VM may have', () => {
+  it('names the fault: the vCPUs, a missing CPU, a CPU that no VM may use', () => {
     assert.match(explain('0:1', { vcpus: 3 }).problems.join(), /entries for 2 vCPUs, but the VM has 3/);
     assert.match(explain('0:4', { online: '0-3' }).problems.join(), /names CPU 4, which is not online/);
     assert.match(explain('0:1', { online: '0-3', reserved: '1' }).problems.join(), /leaves vCPU 1 no CPU/);
   });
-  it('says that a host that is too small gets all', () => {
+  it('reports that a host that is too small uses all', () => {
     const { fellBack, vcpus, problems } = explain('0:4', { online: '0-3', fix: true });
     assert.deepEqual([fellBack, problems, vcpus.map(({ effective }) => effective)], [true, [], ['0-3', '0-3']]);
   });
@@ -87,7 +87,7 @@ describe('plumbline cpu-mask', function () {
     });
     return { status, stdout, stderr };
   };
-  it('prints the canonical form, and as data what was read', () => {
+  it('prints the canonical form, and the parsed mask as data', () => {
     assert.deepEqual(run('parse', '3,1,2'), { status: 0, stdout: '1-3\n', stderr: '' });
     const { stdout } = run('parse', '1:all', '-o', 'json');
     assert.deepEqual(JSON.parse(stdout), { mask: '1:all', entries: ['1', 'all'], pinsNothing: false });
@@ -101,14 +101,14 @@ describe('plumbline cpu-mask', function () {
     [['convert', '0:1', '--to', 'lxc', '--vcpus', '2'], 1, /a container has no vCPUs/],
   ];
   for (const [args, status, line] of wrong) {
-    it(`${args.join(' ')} ends with ${status} and one line`, () => {
+    it(`${args.join(' ')} exits with ${status} and one line`, () => {
       const ran = run(...args);
       assert.deepEqual([ran.status, ran.stdout], [status, '']);
       assert.match(ran.stderr, line);
       assert.equal(ran.stderr.trimEnd().split('\n').length, 1);
     });
   }
-  it('ends with 1 where the mask cannot be kept, and says why', () => {
+  it('exits with 1 and the reason if the mask cannot be satisfied', () => {
     const { status, stdout } = run('explain', '8', '--online', '0-7');
     assert.equal(status, 1);
     assert.match(stdout, /^! the CPU mask 8 names CPU 8, which is not online on this host \(it has 0-7\)$/m);

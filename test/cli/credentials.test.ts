@@ -17,7 +17,7 @@ interface Given {
   readonly files?: Readonly<Record<string, string>>;
 }
 
-describe('whom the command is, by its kubeconfig', () => {
+describe('credentials from a kubeconfig', () => {
   const temp = tempDirectories();
 
   const config = ({ cluster, user, context, more }: Given) => ({
@@ -44,12 +44,12 @@ describe('whom the command is, by its kubeconfig', () => {
   const SENT: readonly (readonly [string, Given, object])[] = [
     ['a token', { user: { token: 't' } }, { headers: { Authorization: 'Bearer t' } }],
     [
-      'a token in a file next to the kubeconfig, with an end of line',
+      'a token in a file next to the kubeconfig, with a newline',
       { user: { tokenFile: 'token', token: 'stale' }, files: { token: 'from-file\n' } },
       { headers: { Authorization: 'Bearer from-file' } },
     ],
     [
-      'data wins over files',
+      'data takes precedence over files',
       {
         cluster: { 'certificate-authority': 'gone', 'certificate-authority-data': data('ca') },
         user: {
@@ -60,7 +60,7 @@ describe('whom the command is, by its kubeconfig', () => {
       { ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') },
     ],
     [
-      'a context without a user keeps the cluster’s CA',
+      'a context without a user uses the cluster’s CA',
       { context: { user: '' }, cluster: { 'certificate-authority-data': data('ca') } },
       { ca: Buffer.from('ca') },
     ],
@@ -75,12 +75,12 @@ describe('whom the command is, by its kubeconfig', () => {
       { cert: 'cert', key: 'key' },
     ],
     [
-      'a plugin wins over a token',
+      'a plugin takes precedence over a token',
       { user: { token: 'stale', ...exec(`echo '${credential({ token: 'fresh' })}'`) } },
       { headers: { Authorization: 'Bearer fresh' } },
     ],
     [
-      'another context, half written, is no concern',
+      'an incomplete other context is ignored',
       { user: { token: 't' }, more: { contexts: [{ name: 'half' }, ...config({}).contexts] } },
       { headers: { Authorization: 'Bearer t' } },
     ],
@@ -92,7 +92,7 @@ describe('whom the command is, by its kubeconfig', () => {
     });
   }
 
-  it('of two files with the same names the first wins', async () => {
+  it('the first of two files with the same names takes precedence', async () => {
     const [first, second] = ['first', 'second'].map((token) => written({ user: { token } }).kubeconfig);
     const before = process.env['KUBECONFIG'];
     process.env['KUBECONFIG'] = `${first}:${second}`;
@@ -105,14 +105,14 @@ describe('whom the command is, by its kubeconfig', () => {
     }
   });
 
-  it('a token that is replaced in its file counts at once', async () => {
+  it('a replaced token file takes effect at once', async () => {
     const { root, requestOptions } = access({ user: { tokenFile: 'token' }, files: { token: 'old' } });
     await requestOptions();
     replaceFile(join(root, 'token'), 'new');
     assert.deepEqual((await requestOptions()).headers, { Authorization: 'Bearer new' });
   });
 
-  it('a plugin learns what it runs for, and from which cluster', async () => {
+  it('a plugin gets its API version, environment and the cluster', async () => {
     const given = { provideClusterInfo: true, env: [{ name: 'REGION', value: 'north' }] };
     const { root, requestOptions } = access({
       cluster: { 'certificate-authority': 'ca.crt', 'tls-server-name': 'api.example' },
@@ -144,8 +144,8 @@ describe('whom the command is, by its kubeconfig', () => {
   });
 
   for (const [title, expirationTimestamp, runs] of [
-    ['asked once, however many requests there are', new Date(Date.now() + 3_600_000).toISOString(), 1],
-    ['asked again for each once its answer has run out', '2020-01-01T00:00:00Z', 8],
+    ['called once for any number of requests', new Date(Date.now() + 3_600_000).toISOString(), 1],
+    ['called again for each request after its credential has expired', '2020-01-01T00:00:00Z', 8],
   ] as const) {
     it(`a plugin is ${title}`, async () => {
       const root = temp();
@@ -158,13 +158,13 @@ describe('whom the command is, by its kubeconfig', () => {
   }
 
   const REFUSED: readonly (readonly [string, Given, RegExp])[] = [
-    ['a plugin without end', { user: exec('yes 2>/dev/null') }, /plugin sh .* returned more than 1048576 bytes$/],
     [
-      'a plugin that answers something else',
-      { user: exec('echo {}') },
-      /plugin sh .* did not return an ExecCredential$/,
+      'a plugin with endless output',
+      { user: exec('yes 2>/dev/null') },
+      /plugin sh .* returned more than 1048576 bytes$/,
     ],
-    ['a token file that is gone', { user: { tokenFile: 'gone' } }, /^context here: cannot read .*\/gone: ENOENT/],
+    ['a plugin with another answer', { user: exec('echo {}') }, /plugin sh .* did not return an ExecCredential$/],
+    ['a missing token file', { user: { tokenFile: 'gone' } }, /^context here: cannot read .*\/gone: ENOENT/],
     ['groups (as-groups)', { user: { as: 'jane', 'as-groups': ['ops'] } }, /as-groups is not supported; imp/],
     ['a proxy', { cluster: { 'proxy-url': 'http://proxy' } }, /proxy-url is not supported; use a tunnel/],
     ['an auth-provider', { user: { 'auth-provider': { name: 'oidc' } } }, /auth-provider oidc is not supported/],
@@ -177,7 +177,7 @@ describe('whom the command is, by its kubeconfig', () => {
     ],
   ];
   for (const [title, given, message] of REFUSED) {
-    it(`refused: ${title}`, async () => {
+    it(`refuses ${title}`, async () => {
       const { kubeconfig } = written(given);
       await assert.rejects(
         async () => accessOf(findCluster({ kubeconfig })).requestOptions(),
@@ -186,7 +186,7 @@ describe('whom the command is, by its kubeconfig', () => {
     });
   }
 
-  it('refused: a kubeconfig without end', () => {
+  it('refuses an endless kubeconfig', () => {
     assert.throws(
       () => findCluster({ kubeconfig: '/dev/zero' }),
       (error) =>
@@ -194,7 +194,7 @@ describe('whom the command is, by its kubeconfig', () => {
     );
   });
 
-  it('does not quote a file that is not YAML: it may hold a token', () => {
+  it('does not quote an invalid YAML file, which may contain a token', () => {
     const root = temp();
     writeTree(root, { config: 'users:\n- name: me\n  user: {token: very-secret\n' });
     assert.throws(

@@ -21,8 +21,8 @@ const PENDING = {
 };
 
 /**
- * The cluster that the guides speak of: three nodes, in the namespace `tenants` a VM `router` that runs on worker-1 and a
- * VM `firewall` that waits.
+ * The cluster of the guides: three nodes; in the namespace `tenants` a VM `router` that runs on worker-1 and a VM
+ * `firewall` that waits.
  */
 export async function createDocsCluster(): Promise<FixtureCluster> {
   const cluster = await createFixtureCluster();
@@ -51,14 +51,14 @@ export async function createDocsCluster(): Promise<FixtureCluster> {
   return cluster;
 }
 
-/** A VM with its instance and its launcher, as webhook and KubeVirt make it; the launcher's uid. */
+/** A VM with its instance and its launcher, as the webhook and KubeVirt create it; the launcher's uid. */
 async function launch(
   { sandbox: { client }, pod }: FixtureCluster,
   name: string,
   options: { node?: string; status: Record<string, unknown> },
 ): Promise<string> {
   const metadata = { name, namespace: 'tenants' };
-  // The sandbox's own virt-controller leaves a failed instance of a VM that runs once alone, and so this launcher.
+  // The sandbox's virt-controller leaves a failed instance of a run-once VM alone, and its launcher, too.
   const vmi = await client.create(VIRTUAL_MACHINE_INSTANCES, {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',

@@ -9,24 +9,24 @@ import type { FixtureCluster } from './cluster-fixture.ts';
 import { createDocsCluster } from './docs-cluster.ts';
 import { buildCli, PROGRAM } from './run.ts';
 
-/** A command line of a guide, and what the guide says comes of it. */
+/** A command line of a guide, with the result that the guide shows. */
 interface DocCommand {
   readonly file: string;
   readonly line: number;
   readonly text: string;
-  /** The status that the guide says (`# status 1`), else 0 or 1. */
+  /** The status in the guide (`# status 1`), else 0 or 1. */
   readonly status: number | undefined;
-  /** Lines of output; `…` stands for anything, and alone on a line for any lines. Undefined: the page shows no output. */
+  /** Lines of output; `…` matches any text, and alone on a line any lines. Undefined: the page shows no output. */
   readonly output: readonly string[] | undefined;
 }
 
 const OURS = /^(?:npx )?(?:kubectl )?plumbline\b(?!-)/;
 const NPM = /^npm /;
-/** A comment before a block says why it is not run here. */
+/** A comment before a block gives the reason why it is not run here. */
 const NOT_RUN = /^<!-- not run[^:]*: .{10,} -->$/;
-/** A test of its own runs all of it, in order, on the demo's cluster: test/demo/quickstart.test.ts. */
+/** A separate test runs all of it, in order, on the demo's cluster: test/demo/quickstart.test.ts. */
 const QUICKSTART = 'docs/get-started/quickstart.md';
-/** These ask an agent, or a QEMU of the machine that they run on: here there is neither. */
+/** These need an agent or a QEMU on the local machine, which do not exist here. */
 const ON_A_NODE = /^plumbline (?:ovs status|vm status|qemu)\b/;
 
 const guides = [
@@ -36,7 +36,10 @@ const guides = [
     .map((name) => `docs/${name}`),
 ].filter((name) => name !== QUICKSTART);
 
-/** Commands of fenced `console`, `sh` and `bash` blocks, and of indented ones; and blocks that are neither run nor marked. */
+/**
+ * Commands of fenced `console`, `sh` and `bash` blocks and of indented ones, and blocks that are neither run nor
+ * marked.
+ */
 function readGuide(file: string): { commands: DocCommand[]; unmarked: string[] } {
   const lines = readFileSync(join(root, file), 'utf8').split('\n');
   const commands: DocCommand[] = [];
@@ -57,7 +60,7 @@ function readGuide(file: string): { commands: DocCommand[]; unmarked: string[] }
       let end = i;
       while (/^ {4}\S/.test(lines[end] ?? '')) end++;
       const block = lines.slice(i, end).map((line) => line.slice(4));
-      // Indented blocks are also used for output and pictures, so lines that are not commands of this project are skipped.
+      // Indented blocks also contain output and pictures, so lines without a command of this project are skipped.
       if (!marked) commands.push(...scripts(file, i + 1, block).commands);
       i = end;
     }
@@ -65,7 +68,7 @@ function readGuide(file: string): { commands: DocCommand[]; unmarked: string[] }
   return { commands, unmarked };
 }
 
-/** The last line before that is not blank. */
+/** The previous line that is not blank. */
 function lineBefore(lines: readonly string[], at: number): string {
   return lines.slice(0, at).findLast((line) => line.trim() !== '') ?? '';
 }
@@ -103,13 +106,13 @@ function command(file: string, line: number, text: string, output: readonly stri
   return { file, line, text: bare, status: status === undefined ? undefined : Number(status), output };
 }
 
-/** Words in capitals stand for the reader’s own; files that only a host has are next to the test. */
+/** Words in capitals are placeholders; files that exist only on a host are next to the test. */
 const STAND_INS: readonly (readonly [RegExp, string])[] = [
   [/\bNAMESPACE\b/g, 'tenants'],
   [/\bNAME\b/g, 'firewall'],
-  // The watch of DPUs takes as long as its flag says.
+  // The watch of DPUs takes as long as its flag.
   [/^plumbline doctor$/g, 'plumbline doctor --watch 1'],
-  // It serves until it is ended; console.test.ts runs it.
+  // It serves until it is stopped; console.test.ts runs it.
   [/^plumbline console$/g, 'plumbline console --help'],
   [/\/etc\/nova\/nova\.conf/g, 'nova.conf'],
 ];
@@ -125,7 +128,7 @@ spec:
 const NOVA =
   '[neutron]\nphysnets = physnet0\n[neutron_physnet_physnet0]\nnuma_nodes = 0\n[compute]\ncpu_dedicated_set = 2-63\n';
 
-/** Whether output is what a guide shows. */
+/** Whether output matches a guide. */
 function matches(shown: readonly string[], printed: string): boolean {
   const escaped = shown.map((line) => line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'));
   const pattern = escaped.map((line) => (line === '…' ? '(?:.*\\n)*' : `${line.replaceAll('…', '.*')}\\n`)).join('');
@@ -134,7 +137,7 @@ function matches(shown: readonly string[], printed: string): boolean {
 
 const read = guides.map(readGuide);
 
-describe('every command of the guides', function () {
+describe('commands of the guides', function () {
   this.timeout(300_000);
   let cluster: FixtureCluster;
   let directory: string;
@@ -164,7 +167,7 @@ describe('every command of the guides', function () {
       });
     });
 
-  it('there are some, and every block is run or says why not', () => {
+  it('exist, and every block is run or gives the reason why not', () => {
     assert.ok(read.flatMap(({ commands }) => commands).length > 20);
     assert.deepEqual(
       read.flatMap(({ unmarked }) => unmarked),
@@ -194,7 +197,7 @@ describe('every command of the guides', function () {
     });
   }
 
-  it('every command of the tool is in docs/reference/cli.md', async () => {
+  it('include every command of the tool in docs/reference/cli.md', async () => {
     const { output } = await run('plumbline __complete ""');
     const names = output
       .trim()

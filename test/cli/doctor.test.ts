@@ -124,7 +124,7 @@ const kubevirtOf = (featureGates: string[], annotated: boolean) =>
     spec: { configuration: { developerConfiguration: { featureGates } } },
   });
 
-/** Pods of a part, whose container has this name, from images with these tags. */
+/** Pods of a component with the given container name, from images with these tags. */
 const podsOf = (container: string, image: string, ...tags: string[]) =>
   tags.map((tag) =>
     systemPod.parse({
@@ -141,7 +141,7 @@ const partsOf = (webhook: string, extender: string, ...agents: string[]) => {
   return { value: [...webhooks, ...schedulers, ...podsOf('node-agent', 'plumbline-node-agent', ...agents)] };
 };
 
-/** A cluster in which nothing is wrong: the base. Its own kube-scheduler knows nothing of Plumbline. */
+/** A cluster without faults: the base. Its own kube-scheduler does not use Plumbline. */
 const GOOD: Facts = {
   now: NOW,
   nodes: [node('worker-1')],
@@ -170,7 +170,7 @@ const GOOD: Facts = {
   rejections: { value: [] },
 };
 
-/** The second way: the cluster's own kube-scheduler asks the extender behind its Service. */
+/** The second way: the cluster's own kube-scheduler calls the extender behind its Service. */
 const OWN: Facts = {
   ...GOOD,
   mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] },
@@ -197,7 +197,7 @@ interface Case {
   readonly title: string;
   readonly check: (facts: Facts) => AreaReport;
   readonly facts: Partial<Facts>;
-  /** What the facts are put into. Default: GOOD */
+  /** The base for the facts. Default: GOOD */
   readonly among?: Facts;
   readonly what: RegExp;
   readonly why?: RegExp;
@@ -243,7 +243,7 @@ const SIDECAR_CASES: readonly Case[] = [
     severity: 'error',
   },
   {
-    title: 'no kube-scheduler has ever led',
+    title: 'no kube-scheduler was ever the leader',
     check: checkExtender,
     facts: { schedulerElection: { missing: 'absent' }, extender: { missing: 'absent' } },
     what: /no replica of plumbline-scheduler is the leader/,
@@ -306,7 +306,7 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
     severity: 'error',
   },
   {
-    title: 'its lease has run out',
+    title: 'its Lease has expired',
     facts: { extenderElection: { value: { leader: 'x', age: 600 } } },
     what: /last renewed 600 s ago/,
     severity: 'error',
@@ -324,25 +324,25 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
     severity: 'error',
   },
   {
-    title: 'never asked',
+    title: 'the extender was never called',
     facts: { extender: { value: { active: true, decisions: [] } } },
     what: /has not asked the extender/,
     severity: 'warning',
   },
   {
-    title: 'the webhook routes to a scheduler that is not there',
+    title: 'the webhook routes to a missing scheduler',
     facts: { mutating: { value: [configuration('plumbline-webhook', LAUNCHER, ROUTE)] } },
     what: /scheduler.plumbline.dev assigns launchers to plumbline-scheduler, which is not installed/,
     severity: 'error',
   },
   {
-    title: 'a launcher waits for a scheduler that is not there',
+    title: 'a launcher waits for a missing scheduler',
     facts: { launchers: { value: [pending('stranded', 'plumbline-scheduler')] } },
     what: /1 pending launcher for plumbline-scheduler, which is not installed: default\/stranded/,
     severity: 'error',
   },
   {
-    title: 'a Lease of the first way is left',
+    title: 'a Lease of the first way remains',
     facts: { schedulerElection: GOOD.schedulerElection, endpoints: { value: [] } },
     what: /no replica of plumbline-scheduler-plugin is active/,
     severity: 'error',
@@ -352,28 +352,28 @@ const OWN_CASES: readonly Case[] = OWN_ALONE.map((one) => ({ ...one, check: chec
 
 const CASES: readonly Case[] = [
   {
-    title: 'no definition',
+    title: 'a missing definition',
     check: checkInstalled,
     facts: { topologies: { missing: 'absent' } },
     what: /has no NodeTopology/,
     severity: 'error',
   },
   {
-    title: 'no reports',
+    title: 'missing reports',
     check: checkInstalled,
     facts: { topologies: { value: [] } },
     what: /no node reports/,
     severity: 'error',
   },
   {
-    title: 'no webhook',
+    title: 'a missing webhook',
     check: checkInstalled,
     facts: { mutating: { value: [] } },
     what: /no MutatingWebhookConfiguration plumbline-webhook/,
     severity: 'error',
   },
   {
-    title: 'no CA bundle',
+    title: 'a missing CA bundle',
     check: checkWebhook,
     facts: mutating({ clientConfig: {} }),
     what: /launcher.plumbline.dev has no CA bundle/,
@@ -415,7 +415,7 @@ const CASES: readonly Case[] = [
     severity: 'warning',
   },
   {
-    title: 'AlignCPUs, and a webhook configuration that does not know it',
+    title: 'AlignCPUs with a webhook configuration that does not support it',
     check: checkWebhook,
     facts: {
       ...mutating({ matchConditions: [{ expression: "'plumbline.dev/cpu-mask' in object.metadata.annotations" }] }),
@@ -425,7 +425,7 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
-    title: 'a later injector, and ours is not called again',
+    title: 'a later injector, after which the webhook is not called again',
     check: checkWebhook,
     facts: mutating({ reinvocationPolicy: 'Never' }, injector),
     what: /sidecar-injector change pods after plumbline-webhook, which is not called again/,
@@ -449,7 +449,7 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
-    title: 'no secret',
+    title: 'a missing Secret',
     check: checkCertificates,
     facts: { webhookSecret: { missing: 'absent' } },
     what: /no secret plumbline-webhook-tls/,
@@ -475,7 +475,7 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
-    title: 'a CA that is not renewed',
+    title: 'a CA that was not renewed',
     check: checkCertificates,
     among: OWN,
     facts: {
@@ -514,7 +514,7 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
-    title: 'a report of more CPUs than its Node has',
+    title: 'a report with more CPUs than its Node',
     check: checkAgents,
     facts: {
       nodes: [node('worker-1', { status: { capacity: { cpu: '2' } } })],
@@ -524,14 +524,14 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
-    title: 'a report that contradicts itself',
+    title: 'a contradictory report',
     check: checkAgents,
     facts: { topologies: { value: [topology('worker-1', { cores: ['0-1023'] })] } },
     what: /report of node worker-1 is quarantined: the report contradicts itself: core .* at most 8/,
     severity: 'error',
   },
   {
-    title: 'a report of a node that is gone',
+    title: 'a report of a deleted node',
     check: checkAgents,
     facts: { topologies: { value: [topology('worker-1'), topology('gone')] } },
     what: /nodes that no longer exist: gone/,
@@ -618,7 +618,7 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
-    title: 'a report that contradicts itself',
+    title: 'a contradictory report',
     check: checkKubelets,
     facts: report({ reserved: '99' }),
     what: /contradicts itself/,
@@ -689,7 +689,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** kubectl's verbs that only show, and those that mend; areas of this command. */
+/** kubectl's read-only verbs and repairing verbs; areas of this command. */
 const VERBS = ['get', 'describe', 'logs', 'rollout', 'apply', 'uncordon', 'delete'];
 
 function isKnown(program: string, args: readonly string[]): boolean {
@@ -707,7 +707,7 @@ describe('plumbline doctor', () => {
     ['own', OWN],
     ['own, next to each kube-scheduler', { ...OWN, ...LOOPBACK }],
   ] as const) {
-    it(`finds nothing where nothing is wrong: ${way}`, () => {
+    it(`finds nothing in a healthy cluster: ${way}`, () => {
       const reports = ALL.map((check) => check(facts));
       assert.deepEqual(
         reports.flatMap(({ findings }) => findings),
@@ -732,7 +732,7 @@ describe('plumbline doctor', () => {
       if (severity) assert.equal(found.severity, severity);
       if (why) assert.match(found.impact, why);
       assert.ok(found.impact.length > 0 && found.fix.text.length > 0);
-      // A command is in the list, where a test and a script find it.
+      // A command is in the list, where tests and scripts find it.
       assert.doesNotMatch(found.fix.text, /\bkubectl \w|\bplumbline (?:doctor|explain) \w/);
       for (const { program, args } of found.fix.commands) assert.ok(isKnown(program, args), args.join(' '));
       assert.equal(
@@ -744,13 +744,13 @@ describe('plumbline doctor', () => {
     });
   }
 
-  describe('versions of the parts', () => {
+  describe('versions of the components', () => {
     const found = (systemPods: Facts['systemPods'], command = '0.3.1') => {
       const { findings, seen, unseen } = checkInstalled({ ...GOOD, systemPods, command });
       return { findings: findings.map(({ severity, what, fix }) => `${severity}: ${what}; ${fix.text}`), seen, unseen };
     };
 
-    it('of one version, or with a command of another patch: no finding, and all are named', () => {
+    it('no finding for equal versions, or for a command with another patch version; all are named', () => {
       for (const command of ['0.3.1', '0.3.0', '0.3.2-rc.1']) {
         const { findings, seen } = found(partsOf(':v0.3.1', ':0.3.1@sha256:0a', ':0.3.1', ':0.3.1'), command);
         assert.deepEqual(findings, []);
@@ -767,7 +767,7 @@ describe('plumbline doctor', () => {
         new RegExp(`^warning: parts of different versions run: ${said.replace(/[.()]/g, '\\$&')}; finish the upgrade`),
       ],
       [
-        'a patch that one node has not',
+        'another patch version on one node',
         partsOf(':0.3.2', ':0.3.2', ':0.3.2', ':0.3.1'),
         '0.3.2',
         /^warning: .*finish the upgrade/,
@@ -796,7 +796,7 @@ describe('plumbline doctor', () => {
       });
     }
 
-    it('nothing is claimed of an image without a version, of others’ pods, and of pods that may not be read', () => {
+    it('no claim about images without a version, other pods, and unreadable pods', () => {
       const digest = found(partsOf(':0.3.1', '@sha256:0a', ':latest'));
       assert.deepEqual(digest.findings, []);
       assert.match(digest.seen.at(-1) ?? '', /^versions: webhook 0.3.1, command 0.3.1$/);
@@ -807,7 +807,7 @@ describe('plumbline doctor', () => {
     });
   });
 
-  it('says nothing of rejected launchers of a VM that is gone', () => {
+  it('ignores rejected launchers of a deleted VM', () => {
     const rejections = { value: [rejection('SMTAlignmentError', 'virt-launcher-vm-abcde')] };
     assert.deepEqual(checkPods({ ...GOOD, rejections }).findings, []);
     const forbidden = checkPods({ ...GOOD, rejections, machines: { missing: 'forbidden' } });
@@ -832,7 +832,7 @@ describe('plumbline doctor', () => {
     assert.match(found[0]?.consequences?.join() ?? '', /launcher.plumbline.dev has no CA bundle.*no replica of/);
   });
 
-  it('reports a webhook that is down for another reason as a finding of its own', () => {
+  it('reports a webhook that is down for another reason as a separate finding', () => {
     const facts: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
     const found = byCause(ALL.flatMap((check) => check(facts).findings));
     assert.deepEqual(
@@ -857,7 +857,7 @@ describe('plumbline doctor', () => {
     }
   });
 
-  it('wide names every object of a finding, and what was looked at in its area', () => {
+  it('names every object of a finding and the checked objects of its area with wide', () => {
     const names = Array.from({ length: 12 }, (_, i) => `worker-${i + 1}`);
     const facts: Facts = { ...GOOD, nodes: names.map((name) => node(name, { spec: { unschedulable: true } })) };
     const report = checkPods(facts);
@@ -871,7 +871,7 @@ describe('plumbline doctor', () => {
     );
   });
 
-  it('VMs on nodes with a silent agent are part of its finding, those elsewhere are not', () => {
+  it('adds VMs on nodes with a silent agent to its finding, but not others', () => {
     const running = (name: string, nodeName: string) => {
       const made = launcher(name, { status: { phase: 'Running' } });
       return { ...made, spec: { ...made.spec, nodeName } };
@@ -889,7 +889,7 @@ describe('plumbline doctor', () => {
     assert.deepEqual(check({ launchers: { value: [running('b', 'worker-2')] } }), ['agents', 'pods']);
   });
 
-  it('what hurts most comes first', () => {
+  it('sorts findings by impact', () => {
     const facts: Facts = {
       ...GOOD,
       nodes: [node('worker-1', { spec: { unschedulable: true } })],
@@ -915,7 +915,7 @@ describe('plumbline doctor', () => {
     assert.match(checkDpus(undefined, 5).unseen.join(), /leases of DPUs \(you may not read them\)/);
   });
 
-  it('names VMs whose CPU mask is set only once they run, and nodes that apply none', () => {
+  it('names VMs whose CPU mask is applied only after they run, and nodes that apply none', () => {
     const annotations = {
       'plumbline.dev/cpu-mask': '1:2',
       'plumbline.dev/cpu-mask-start': 'running',
@@ -935,7 +935,7 @@ describe('plumbline doctor', () => {
     assert.match(agents.seen.join('; '), /1 node without CPU masks \(--vm-pinning off\), .*: worker-1/);
   });
 
-  it('says once that a launcher has another scheduler', () => {
+  it('notes once that a launcher has another scheduler', () => {
     const { findings, seen } = checkExtender({ ...GOOD, launchers: { value: [pending('other', 'volcano')] } });
     assert.deepEqual(findings, []);
     assert.deepEqual(
@@ -944,7 +944,7 @@ describe('plumbline doctor', () => {
     );
   });
 
-  it('claims no version of an image that has none', () => {
+  it('makes no claim about the version of an image without one', () => {
     const { findings, unseen } = checkExtender({
       ...GOOD,
       deployments: { value: [scheduler('kube-scheduler@sha256:0a')] },
@@ -968,7 +968,7 @@ describe('plumbline doctor', () => {
     after(() => cluster.stop());
     const doctor = (...args: string[]) => plumbline(['doctor', ...args], { kubeconfig: cluster.kubeconfig });
 
-    it('a half-installed cluster: what is missing, each with why and what to do; status 1', async () => {
+    it('reports a half-installed cluster with reasons and next steps, and exits with 1', async () => {
       const { stdout, stderr, status } = await doctor();
       assert.equal(stderr, '');
       assert.equal(status, 1);
@@ -979,13 +979,13 @@ describe('plumbline doctor', () => {
       assert.match(stdout, /\d+ errors?, \d+ warnings?\n$/);
     });
 
-    it('an area in which nothing is wrong: status 0', async () => {
+    it('exits with 0 for an area without findings', async () => {
       const { stdout, status } = await doctor('kubelet', 'networks');
       assert.equal(status, 0);
       assert.match(stdout, /^✔ kubelet: 1 kubelet, v1.36.2\n✔ networks: .*physnet0\n\nno problems found\n$/);
     });
 
-    it('-o json, and the objects by name', async () => {
+    it('prints -o json, and the objects with -o name', async () => {
       const { ok, findings, areas } = JSON.parse((await doctor('installed', '-o', 'json')).stdout) as {
         ok: boolean;
         findings: { area: string }[];
@@ -999,8 +999,8 @@ describe('plumbline doctor', () => {
       );
     });
 
-    it('looks at the leases of DPUs, where there are any, and only there for a while', async () => {
-      // If it waited although there is nothing to look at, this test would never end.
+    it('watches Leases of DPUs for a while, only if there are any', async () => {
+      // If it waited without Leases, this test would never end.
       assert.equal((await doctor('dpu', '--watch', '3600')).status, 0);
       await cluster.node('dpu-1', { labels: { 'k8s.ovn.org/dpu-host': '' } });
       const { stdout, status } = await doctor('dpu', '--watch', '0', '-o', 'name');
@@ -1008,7 +1008,7 @@ describe('plumbline doctor', () => {
       assert.equal(status, 1);
     });
 
-    it('an agent that has long been silent', async () => {
+    it('reports an agent that has been silent for a long time', async () => {
       await cluster.sandbox.client.create(NAMESPACES, {
         apiVersion: 'v1',
         kind: 'Namespace',

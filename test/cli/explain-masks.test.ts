@@ -43,7 +43,7 @@ const masked = (mask: string, more: PodOptions = {}): PodOptions => ({
   },
 });
 
-describe('plumbline explain, of VMs with CPU masks', function () {
+describe('plumbline explain for VMs with CPU masks', function () {
   this.timeout(300_000);
   let cluster: FixtureCluster;
   before(async () => {
@@ -75,7 +75,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
     Object.fromEntries(nodes.flatMap(({ kind, nodes: names }) => names.map((name) => [name, kind])));
 
   describe('that wait, without the extender', () => {
-    it('each node is held against the mask, and against its agent', async () => {
+    it('compares each node with the mask, and checks its agent', async () => {
       await cluster.pod('far', masked('2:22', { status: WAITS }));
       const found = await explained('pod', 'far');
       assert.deepEqual(kindsOf(found), {
@@ -96,14 +96,14 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       assert.equal(dead?.text, 'CPU mask cannot be applied: node’s agent has stopped reporting');
     });
 
-    it('no node would take a mask of CPUs that none has', async () => {
+    it('reports that no node has the CPUs of the mask', async () => {
       await cluster.pod('nowhere', masked('90', { status: WAITS }));
       const { why, help } = await explained('pod', 'nowhere');
       assert.equal(why, 'none of 5 nodes can take it; nearest to it: node lacks CPUs of the CPU mask');
       assert.match(help.join(), /change the VM’s plumbline\.dev\/cpu-mask/);
     });
 
-    it('does not claim that a node that would run it on all CPUs satisfies the mask', async () => {
+    it('does not claim that a node that would use all CPUs satisfies the mask', async () => {
       await cluster.pod('fixed', masked('2:22', { status: WAITS, annotations: { [FIX]: 'true' } }));
       const { why, asks, nodes } = await explained('pod', 'fixed');
       assert.equal(why, 'it waits although 3 of 5 nodes would take it');
@@ -113,13 +113,13 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       assert.match(others?.detail ?? '', /lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node/);
     });
 
-    it('says that the mask applies only once the VM runs, if its user chose that', async () => {
+    it('reports that the mask applies only after the start, if the user chose that', async () => {
       await cluster.pod('late', masked('1:2', { status: WAITS, annotations: { [START]: 'running' } }));
       const { asks } = await explained('pod', 'late');
       assert.equal(asks[1], `the CPU mask 1:2, applied once it runs (${START}: running)`);
     });
 
-    it('is not advised to have dedicated CPUs, which masks exclude', async () => {
+    it('does not advise dedicated CPUs, which masks exclude', async () => {
       const { causes, help } = await explained('pod', 'far');
       assert.doesNotMatch([...causes, ...help].join(), /dedicatedCpuPlacement|no dedicated CPUs/);
       await cluster.pod('shared', { ...masked('all'), status: WAITS });
@@ -128,7 +128,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
   });
 
   describe('on a node', () => {
-    /** A VMI in phase Running with its launcher; by default paused as Plumbline has it start. */
+    /** A running VMI with its launcher, by default paused as Plumbline starts it. */
     const start = async (
       name: string,
       { record = `paused ${SINCE}`, paused = SINCE as string | null, mask = '1:2' as string | null } = {},
@@ -184,7 +184,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       );
     };
 
-    it('paused until its agent reports: not shown as running', async () => {
+    it('shows a VM as paused, not running, until its agent reports', async () => {
       await start('silent');
       for (const [kind, name] of [
         ['vm', 'silent'],
@@ -200,7 +200,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       assert.doesNotMatch(text.stdout, / runs: /);
     });
 
-    it('paused since its agent refuses the mask: its reason', async () => {
+    it('shows the reason if the agent refuses the mask', async () => {
       const pod = await start('refused');
       await report(pod, 'refused', { reason: 'Empty', message: 'the CPU mask 1:2 leaves vCPU 0 no CPU' });
       const { stage, why, help } = await explained('vm', 'refused');
@@ -212,20 +212,20 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       assert.match(help.join(), /correct plumbline\.dev\/cpu-mask/);
     });
 
-    it('pinned, and not resumed yet', async () => {
+    it('shows a pinned VM that is not resumed yet', async () => {
       await report(await start('soon', { record: 'waiting' }), 'pinned');
       const { stage, why } = await explained('vm', 'soon');
       assert.deepEqual([stage, why], ['paused', 'it is on numa1, pinned, and about to be resumed']);
     });
 
-    it('paused by its user later: how to end that', async () => {
+    it('shows how to end a later pause by the user', async () => {
       await start('users', { paused: '2026-11-02T08:00:00Z' });
       const { stage, why, help } = await explained('vm', 'users');
       assert.deepEqual([stage, why], ['paused', 'it is on numa1 and does not run: PausedByUser']);
       assert.match(help.join(), /virtctl unpause vmi users -n default/);
     });
 
-    it('running: whether its mask is in force', async () => {
+    it('shows whether the mask of a running VM is applied', async () => {
       const pod = await start('runs', { paused: null, record: 'resumed' });
       const mute = await explained('vm', 'runs');
       assert.match(mute.why, /^it runs on numa1, and its CPU mask is not applied: its agent has not reported/);
@@ -240,7 +240,7 @@ describe('plumbline explain, of VMs with CPU masks', function () {
       assert.equal(unpinned.why, 'it runs on numa1, and its CPU mask is not applied: found those of 0');
     });
 
-    it('without a mask and paused: not shown as running either', async () => {
+    it('shows a paused VM without a mask as paused', async () => {
       await start('plain', { mask: null, record: '' });
       assert.equal((await explained('vm', 'plain')).stage, 'paused');
     });

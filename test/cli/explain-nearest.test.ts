@@ -5,13 +5,13 @@ import { preparedHost } from '../../model/placement/needs.ts';
 import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 
-/** All of NUMA node 0 but cores 6 and 7, and one thread of core 5; on NUMA node 1 all is free. */
+/** Owned: all of NUMA node 0 except cores 6 and 7 and one thread of core 5. NUMA node 1 is free. */
 const ASSIGNMENTS = [
   { podUID: 'x', container: 'compute', cpus: '1-4,17-20' },
   { podUID: 'y', container: 'compute', cpus: '5' },
 ];
 
-describe('the node that almost takes a VM', () => {
+describe('the node closest to fitting a VM', () => {
   const plain = terminalOf({ isTTY: true, columns: 80 }, { NO_COLOR: '1' });
   const asks = {
     text: [],
@@ -22,7 +22,7 @@ describe('the node that almost takes a VM', () => {
   } as const;
   const host = preparedHost({ ...REPORT, pmdCPUs: '8,24', assignments: ASSIGNMENTS });
 
-  it('is drawn with whose its CPUs are, which could serve and which are of no use', () => {
+  it('is drawn with the owners of CPUs and the usable and unusable free CPUs', () => {
     assert.deepEqual(nearestLines({ node: 'worker-1', host, asks }, plain), [
       '',
       'The closest node: worker-1',
@@ -37,12 +37,12 @@ describe('the node that almost takes a VM', () => {
     ]);
   });
 
-  it('without whole cores or networks every free CPU could serve', () => {
+  it('counts every free CPU as usable without whole cores or networks', () => {
     const lines = nearestLines({ node: 'n', host, asks: { ...asks, wholeCores: false, networks: [] } }, plain);
     assert.match(lines.join('\n'), /19 CPUs are free; it needs 6/);
   });
 
-  describe('on a cluster', function () {
+  describe('with a cluster', function () {
     this.timeout(300_000);
     let cluster: FixtureCluster;
     before(async () => {
@@ -59,7 +59,7 @@ describe('the node that almost takes a VM', () => {
     });
     after(() => cluster.stop());
 
-    it('explain draws it below the reasons, and -o json has data alone', async () => {
+    it('is drawn by explain below the reasons, and -o json has only data', async () => {
       const { stdout } = await plumbline(['explain', 'pod', 'waits'], { kubeconfig: cluster.kubeconfig });
       assert.match(stdout, /The closest node: worker-1\n/);
       assert.match(stdout, /2 whole cores are free near physnet0, 4 CPUs; it needs 6/);

@@ -18,7 +18,7 @@ const kubeconfigOf = (server: string) =>
     users: [{ name: 'me', user: { token: 'abc' } }],
   });
 
-describe('what plumbline explain is asked about', function () {
+describe('arguments of plumbline explain', function () {
   this.timeout(120_000);
   before(buildCli);
   const cases: readonly [readonly [string, string?], string | undefined, unknown][] = [
@@ -32,7 +32,7 @@ describe('what plumbline explain is asked about', function () {
     [['tenants/firewall'], undefined, [undefined, 'tenants', 'firewall']],
     [['tenants/firewall'], 'tenants', [undefined, 'tenants', 'firewall']],
     [['firewall'], 'tenants', [undefined, 'tenants', 'firewall']],
-    // A namespace that is called as a kind is reached with the kind before it.
+    // A namespace with the name of a kind needs the kind before it.
     [['vm', 'vm/firewall'], undefined, ['vm', 'vm', 'firewall']],
   ];
   for (const [words, flag, expected] of cases) {
@@ -74,7 +74,7 @@ describe('what plumbline explain is asked about', function () {
 
     const run = (...args: string[]) => plumbline(args, { kubeconfig: cluster.kubeconfig });
 
-    it('a pod by its namespace and name, as the console names it; also where no kind is given', async () => {
+    it('name a pod by namespace and name, with or without the kind', async () => {
       for (const words of [['pod', 'demo/launcher'], ['pod/launcher', '-n', 'demo'], ['demo/launcher']]) {
         const { status, stdout, stderr } = await run('explain', ...words, '-o', 'name');
         assert.deepEqual([status, stdout, stderr], [0, 'pod/launcher\n', ''], words.join(' '));
@@ -87,7 +87,7 @@ describe('what plumbline explain is asked about', function () {
       assert.match(stderr, /there is no VM nothing in namespace demo/);
     });
 
-    it('--as: every request is one as that user', async () => {
+    it('--as sends every request as that user', async () => {
       const asked: (string | undefined)[] = [];
       const server = createServer((request, response) => {
         asked.push(request.headers['impersonate-user'] as string | undefined);
@@ -110,7 +110,7 @@ describe('what plumbline explain is asked about', function () {
     });
   });
 
-  it('version: of the command, as text and as data', async () => {
+  it('version prints the version as text and as data', async () => {
     const { stdout } = await plumbline(['version']);
     assert.match(stdout, /^plumbline \d+\.\d+\.\d+\S*, Node\.js v\d+\.\d+\.\d+\n$/);
     const { stdout: json } = await plumbline(['version', '-o', 'json']);

@@ -34,7 +34,7 @@ const busy = (cores: number) => ({
   assignments: [{ podUID: `pod-${cores}`, container: 'compute', cpus: `1-${cores},17-${16 + cores}` }],
 });
 
-/** A pod that nothing schedules, and what `explain pod` says of it. */
+/** An unscheduled pod, and the result of `explain pod`. */
 interface Case {
   readonly title: string;
   readonly pod: PodOptions;
@@ -68,7 +68,7 @@ const CASES: readonly Case[] = [
     help: /plumbline\.dev\/placed: 1/,
   },
   {
-    title: 'no scheduler has looked at it',
+    title: 'no scheduler has tried it',
     pod: { cpus: 4 },
     stage: 'unscheduled',
     why: /would take it/,
@@ -82,14 +82,14 @@ const CASES: readonly Case[] = [
     help: /annotate the VM’s template/,
   },
   {
-    title: 'rejected: no locality',
+    title: 'rejected: no NUMA alignment',
     pod: { cpus: 4, node: 'free', status: rejected('TopologyAffinityError', 'Resources cannot be allocated') },
     stage: 'rejected',
     why: /TopologyAffinityError/,
     help: /extender/,
   },
   {
-    title: 'rejected: something else was gone',
+    title: 'rejected: another resource was missing',
     pod: { cpus: 4, node: 'free', status: rejected('UnexpectedAdmissionError', 'Allocate failed') },
     stage: 'rejected',
     why: /UnexpectedAdmissionError/,
@@ -114,7 +114,7 @@ const CASES: readonly Case[] = [
     help: /bring the DPU of dead-dpu back/,
   },
   {
-    title: 'held back by a gate',
+    title: 'blocked by a gate',
     pod: { spec: { schedulingGates: [{ name: 'example.com/wait' }] } },
     stage: 'gated',
     why: /example\.com\/wait/,
@@ -170,7 +170,7 @@ describe('plumbline explain', function () {
     });
   }
 
-  it('Plumbline’s scheduler has no leader', async () => {
+  it('reports that Plumbline’s scheduler has no leader', async () => {
     await cluster.pod('stranded', { cpus: 4, spec: { schedulerName: 'plumbline-scheduler' } });
     const { stage, why, help, causes } = await explained('pod', 'stranded');
     assert.equal(stage, 'unscheduled');
@@ -179,7 +179,7 @@ describe('plumbline explain', function () {
     assert.deepEqual(causes, []);
   });
 
-  describe('where Plumbline has a scheduler of its own', () => {
+  describe('with Plumbline’s own scheduler', () => {
     const holder = 'plumbline-scheduler-1_d0330f3f-eaf2-4fbe-8f41-97b5e8dc94df';
     const lease = (renewTime: string): KubeObject => ({
       apiVersion: 'coordination.k8s.io/v1',
@@ -196,14 +196,14 @@ describe('plumbline explain', function () {
     });
     after(() => cluster.sandbox.client.delete(LEASES, made));
 
-    it('says that a pod has another scheduler, which may not ask the extender', async () => {
+    it('warns if a pod has another scheduler, which may not call the extender', async () => {
       await cluster.pod('elsewhere', { cpus: 4, status: UNSCHEDULABLE, spec: { schedulerName: 'other-scheduler' } });
       const { causes, help } = await explained('pod', 'elsewhere');
       assert.match(causes.join(), /its scheduler is other-scheduler, which does not ask the extender/);
       assert.match(help.join(), /create the pod again with schedulerName: plumbline-scheduler/);
     });
 
-    it('that scheduler asks about every pod of its own', async () => {
+    it('knows that the scheduler asks about every pod of its own', async () => {
       const spec = { schedulerName: 'plumbline-scheduler', containers: [plain('4')] };
       await cluster.pod('asked-about', { status: UNSCHEDULABLE, spec });
       const { causes, why } = await explained('pod', 'asked-about');
@@ -211,7 +211,7 @@ describe('plumbline explain', function () {
       assert.match(why, /would take it/);
     });
 
-    it('its Lease is no longer renewed', async () => {
+    it('reports that its Lease is no longer renewed', async () => {
       await cluster.sandbox.client.edit(LEASES, made, (draft) => {
         draft.spec = { holderIdentity: holder, renewTime: microTime(Date.now() - 600_000) } as never;
       });
@@ -220,7 +220,7 @@ describe('plumbline explain', function () {
     });
   });
 
-  it('node by node: each has its own reason, the closest first', async () => {
+  it('gives a reason for each node, the closest first', async () => {
     await cluster.pod('big', {
       cpus: 14,
       annotations: DECIDED,
@@ -250,15 +250,15 @@ describe('plumbline explain', function () {
     );
   });
 
-  // Of the 14 free CPUs near the network 2 go to the pod above that has not started.
-  it('names the nodes by how much they are short of', async () => {
+  // Of the 14 free CPUs near the network, 2 belong to the pod above, which has not started.
+  it('sorts nodes by what they are short of', async () => {
     const { nodes } = await explained('pod', 'big');
     assert.deepEqual(nodes[0]?.nodes, ['free', 'nearly', 'full']);
     assert.equal(nodes[0]?.missing, 2);
     assert.match(nodes[0]?.detail ?? '', /12 CPUs are free of 14 needed/);
   });
 
-  it('a pod that is bound and not reported yet takes its CPUs', async () => {
+  it('counts the CPUs of a bound pod that is not reported yet', async () => {
     await cluster.node('contended', { labels: { pool: 'contended' } });
     const spec = { nodeSelector: { pool: 'contended' } };
     await cluster.pod('in-flight', { cpus: 14, resources: PHYSNET0, node: 'contended', status: { phase: 'Pending' } });
@@ -267,7 +267,7 @@ describe('plumbline explain', function () {
     assert.equal(nodes.find(({ nodes: names }) => names.includes('contended'))?.kind, 'network-elsewhere');
   });
 
-  it('a VM larger than the NUMA node of its network: freeing cores would not help, and is not a remedy', async () => {
+  it('does not advise to free cores for a VM larger than the NUMA node of its network', async () => {
     await cluster.node('small-cells', { labels: { pool: 'small' } });
     await cluster.node('small-cordoned', { labels: { pool: 'small' }, unschedulable: true });
     const spec = { nodeSelector: { pool: 'small' } };
@@ -285,7 +285,7 @@ describe('plumbline explain', function () {
     assert.doesNotMatch(help.join(), /free cores/);
   });
 
-  it('a running pod: its CPUs, and whether they are straight', async () => {
+  it('shows the CPUs of a running pod and their alignment', async () => {
     const made = await cluster.pod('runs', {
       cpus: 4,
       resources: PHYSNET0,
@@ -335,14 +335,14 @@ describe('plumbline explain', function () {
       });
     };
 
-    it('that is switched off', async () => {
+    it('that is stopped', async () => {
       await vm('off', { runStrategy: 'Halted' });
       const { stage, help } = await explained('vm', 'off');
       assert.equal(stage, 'stopped');
       assert.deepEqual(help, ['switch it on: virtctl start off -n default']);
     });
 
-    it('whose launcher the webhook denied', async () => {
+    it('with a launcher that the webhook denied', async () => {
       const message =
         'failed to create virtual machine pod: admission webhook "launcher.plumbline.dev" denied the request: plumbline: quota';
       await vmi('denied', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
@@ -352,13 +352,13 @@ describe('plumbline explain', function () {
       assert.match(help.join(), /as the webhook says/);
     });
 
-    it('whose webhook does not answer', async () => {
+    it('with a webhook that does not answer', async () => {
       const message = 'failed calling webhook "launcher.plumbline.dev": connection refused';
       await vmi('unanswered', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
       assert.match((await explained('vm', 'unanswered')).help.join(), /bring the webhook back/);
     });
 
-    it('whose launcher a kubelet rejected, after KubeVirt has deleted it and its VMI', async () => {
+    it('with a launcher that a kubelet rejected, after KubeVirt deleted it and its VMI', async () => {
       const message = 'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2';
       await vm('again', { runStrategy: 'Manual' });
       const rejection = (pod: string, reason = 'SMTAlignmentError') =>
@@ -373,7 +373,7 @@ describe('plumbline explain', function () {
           source: { component: 'kubelet', host: 'smt2' },
           lastTimestamp: new Date().toISOString(),
         });
-      // Of another VM, whose name only begins alike.
+      // Of another VM whose name has the same prefix.
       await rejection('virt-launcher-again-2-abcde', 'UnexpectedAdmissionError');
       const before = await explained('vm', 'again');
       assert.equal(before.stage, 'stopped');
@@ -385,7 +385,7 @@ describe('plumbline explain', function () {
       assert.match(help[0] ?? '', /annotate the VM’s template/);
     });
 
-    it('the same, with how often KubeVirt has tried and when it tries again', () => {
+    it('with a rejection: shows how often KubeVirt tried and when it tries again', () => {
       const now = Date.parse('2026-11-01T10:00:00Z');
       const rejection = occurrence.parse({
         involvedObject: { kind: 'Pod', name: 'virt-launcher-again-abcde' },
@@ -406,11 +406,11 @@ describe('plumbline explain', function () {
         rejections: [rejection],
       } as const;
       assert.match(vmState(factsOf(subject, now)).text, /deleted it \(3 times in a row\), and starts another in 90 s$/);
-      // An hour later it says nothing of why there is no VMI now.
+      // An hour later, it is no reason for the missing VMI.
       assert.doesNotMatch(vmState(factsOf(subject, now + 3_600_000)).text, /rejected/);
     });
 
-    it('that runs through the sandbox’s own KubeVirt', async () => {
+    it('that runs in the sandbox’s KubeVirt', async () => {
       const domain = { cpu: { cores: 2, dedicatedCpuPlacement: true }, memory: { guest: '1Gi' } };
       await vm('launched', { runStrategy: 'Always', template: { spec: { schedulerName: 'other-scheduler', domain } } });
       let found = await explained('vm', 'launched');
@@ -423,7 +423,7 @@ describe('plumbline explain', function () {
     });
   });
 
-  describe('with an extender', () => {
+  describe('with --extender', () => {
     const serve = async (status: number, answer: string): Promise<{ url: string; close(): void; asked: string[] }> => {
       const asked: string[] = [];
       const server = createServer((request, response) => {
@@ -435,7 +435,7 @@ describe('plumbline explain', function () {
       return { url: `http://127.0.0.1:${port}`, asked, close: () => server.close() };
     };
 
-    it('its word counts', async () => {
+    it('uses the extender’s answer', async () => {
       await cluster.pod('asked', { cpus: 4, status: UNSCHEDULABLE });
       const node = { node: 'free', fits: false, kind: 'owner-backoff', text: 'held back', reason: 'held back: x' };
       const extender = await serve(200, JSON.stringify({ active: true, nodes: [node] }));
@@ -454,11 +454,11 @@ describe('plumbline explain', function () {
     });
 
     for (const [what, status, answer, message] of [
-      ['answers something else', 200, '{"kind":"Status"}', /did not answer as a Plumbline extender/],
-      ['answers no JSON', 200, 'hello', /cannot ask the extender .*not JSON/],
+      ['gives another answer', 200, '{"kind":"Status"}', /did not answer as a Plumbline extender/],
+      ['does not answer with JSON', 200, 'hello', /cannot ask the extender .*not JSON/],
       ['is not ready', 503, 'plumbline: not synced yet: pods', /not synced yet: pods/],
     ] as const) {
-      it(`that ${what}: one line, status 3`, async () => {
+      it(`reports an extender that ${what} in one line, with status 3`, async () => {
         await cluster.pod(`asked-${status}-${answer.length}`, { status: UNSCHEDULABLE });
         const extender = await serve(status, answer);
         try {
@@ -474,7 +474,7 @@ describe('plumbline explain', function () {
     }
   });
 
-  it('fits on a screen for any number of nodes, also on a narrow one', async () => {
+  it('fits on a screen for any number of nodes, even on a narrow one', async () => {
     for (let i = 0; i < 60; i++) await cluster.node(`extra-${i}`, { report: busy(1 + (i % 7)) });
     await cluster.pod('crowd', { cpus: 14, annotations: DECIDED, resources: PHYSNET0, status: UNSCHEDULABLE });
     for (const columns of ['120', '60']) {
@@ -492,14 +492,14 @@ describe('plumbline explain', function () {
     assert.match(wide.stdout, /extra-59/);
   });
 
-  it('-o name is the launcher, -o yaml the same as JSON', async () => {
+  it('prints the launcher with -o name, and the same as JSON with -o yaml', async () => {
     const name = await plumbline(['explain', 'pod', 'big', '-o', 'name'], { kubeconfig: cluster.kubeconfig });
     assert.equal(name.stdout, 'pod/big\n');
     const yaml = await plumbline(['explain', 'pod', 'big', '-o', 'yaml'], { kubeconfig: cluster.kubeconfig });
     assert.match(yaml.stdout, /^state: unscheduled$/m);
   });
 
-  it('without reports it says so; it does not claim anything', async () => {
+  it('makes no claim without reports, and says so', async () => {
     const bare = await createFixtureCluster();
     try {
       await bare.node('mute');

@@ -25,7 +25,7 @@ describe('plumbline import nova-conf', function () {
   });
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it('makes the ConfigMap that the agents mount, of a directory, later files first', () => {
+  it('prints the ConfigMap that the agents mount, from a directory, in the order of files', () => {
     const { status, stdout, stderr } = plumbline(directory, '--cpus', '0-15', '--node-selector', 'rack=a');
     assert.deepEqual([status, stderr], [0, '']);
     const { kind, metadata, data } = parse(stdout);
@@ -36,7 +36,7 @@ describe('plumbline import nova-conf', function () {
     assert.match(stdout, /^# reservedSystemCPUs: "0-1,8"$/m);
   });
 
-  it('prints entries to be put under others, or data', () => {
+  it('prints only the entries with --map-only, or data', () => {
     assert.deepEqual(parse(plumbline(directory, '--map-only').stdout), [
       { physnets: { physnet0: { numaNodes: [1] } } },
     ]);
@@ -47,32 +47,32 @@ describe('plumbline import nova-conf', function () {
     });
   });
 
-  it('warns on standard error, and ends with 0', () => {
+  it('warns on standard error and exits with 0', () => {
     const { status, stderr } = plumbline(file('lone.ini', '[neutron]\nphysnets = x\n'));
     assert.equal(status, 0);
     assert.match(stderr, /^warning: physnet x has no \[neutron_physnet_x\] numa_nodes/);
   });
 
   const wrong: readonly { readonly name: string; readonly args: () => string[]; readonly line: RegExp }[] = [
-    { name: 'a file that is not there', args: () => [join(directory, 'gone')], line: /cannot read .*gone: ENOENT/ },
+    { name: 'a missing file', args: () => [join(directory, 'gone')], line: /cannot read .*gone: ENOENT/ },
     {
-      name: 'what is not UTF-8 text',
+      name: 'text that is not UTF-8',
       args: () => [file('b.ini', Buffer.from([0x5b, 0xff, 0x5d]))],
       line: /is not UTF-8 text/,
     },
     {
-      name: 'what is no configuration',
+      name: 'another file format',
       args: () => [file('c.ini', 'hello')],
       line: /c\.ini, line 1: "hello": neither/,
     },
     {
-      name: 'a value that is none',
+      name: 'an invalid value',
       args: () => [file('d.ini', '[neutron_tunnel]\nnuma_nodes = -1')],
       line: /"-1" is what a NIC says/,
     },
-    { name: 'no file', args: () => [], line: /missing required argument 'files'/ },
+    { name: 'a missing argument', args: () => [], line: /missing required argument 'files'/ },
     {
-      name: 'a selector that is none',
+      name: 'an invalid selector',
       args: () => [directory, '--node-selector', 'rack'],
       line: /expected label=value/,
     },

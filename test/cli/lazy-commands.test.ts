@@ -5,7 +5,7 @@ import { COMMANDS } from '../../cli/commands.ts';
 import { COMMAND } from '../../packaging/command-bundle.ts';
 import { root } from '../support/bundles.ts';
 
-/** Commander is 53,000 bytes of it; zod or client-node alone is more. */
+/** Commander takes 53,000 bytes of it; zod or client-node alone is larger. */
 const MOST_BYTES = 100_000;
 
 describe('code that a subcommand loads for its flags', () => {
@@ -25,7 +25,7 @@ describe('code that a subcommand loads for its flags', () => {
   });
 
   for (const { name } of COMMANDS) {
-    it(`${name}: none of what help and completion do not need`, () => {
+    it(`${name}: loads only code that help and completion need`, () => {
       const [file] = Object.entries(outputs).find(([, one]) => one.entryPoint === `cli/${name}/command.ts`) ?? [];
       assert.ok(file !== undefined);
       const bytes = [...loadedWith(file, outputs)].reduce((sum, one) => sum + (outputs[one]?.bytes ?? 0), 0);
@@ -34,7 +34,7 @@ describe('code that a subcommand loads for its flags', () => {
   }
 });
 
-/** A file, and those that Node.js loads before it runs: the static imports. */
+/** A file and its static imports, which Node.js loads before it runs. */
 function loadedWith(file: string, outputs: Metafile['outputs'], found = new Set<string>()): Set<string> {
   if (found.has(file)) return found;
   found.add(file);

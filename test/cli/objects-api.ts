@@ -6,10 +6,10 @@ export interface ApiObject {
   readonly [key: string]: unknown;
 }
 
-/** Objects by the collection that they are in, as `/api/v1/pods`. */
+/** Objects by their collection, such as `/api/v1/pods`. */
 export type Objects = Readonly<Record<string, readonly ApiObject[]>>;
 
-/** An API server that reads alone: objects, lists, label and field selectors. A kind that has no list is not installed. */
+/** A read-only API server: objects, lists, label and field selectors. A kind without a list is not installed. */
 export function createObjectsApi(objects: Objects): KubeClient {
   const refuse = async () => {
     throw new Error('nothing is written here');

@@ -22,7 +22,7 @@ import { NOW, STATE_TABLE } from './state-table.ts';
 const SCHEMAS = join(root, 'docs/schemas');
 const names = Object.keys(OUTPUTS) as (keyof typeof OUTPUTS)[];
 
-/** As it is printed, so that what is undefined is not there. */
+/** In printed form, without undefined values. */
 const printed = (data: unknown): unknown => JSON.parse(JSON.stringify(data));
 const accept = (name: keyof typeof OUTPUTS, data: unknown) => {
   const result = OUTPUTS[name].safeParse(printed(data));
@@ -30,19 +30,19 @@ const accept = (name: keyof typeof OUTPUTS, data: unknown) => {
 };
 
 describe('the schemas of -o json', () => {
-  it('docs/schemas has one for each command, as npm run docs:schemas writes it', () => {
+  it('are those that npm run docs:schemas writes to docs/schemas, one for each command', () => {
     assert.deepEqual(readdirSync(SCHEMAS).sort(), names.map((name) => `${name}.json`).sort());
     for (const name of names) {
       assert.deepEqual(JSON.parse(readFileSync(join(SCHEMAS, `${name}.json`), 'utf8')), JSON.parse(schemaText(name)));
     }
   });
 
-  it('no field that they do not know is accepted', () => {
+  it('accept no unknown field', () => {
     for (const name of names) assert.equal(OUTPUTS[name].safeParse({ unknown: 1 }).success, false);
   });
 
   for (const { title, objects, subject } of STATE_TABLE) {
-    it(`hold for a VM that: ${title}`, async () => {
+    it(`match the output for a VM: ${title}`, async () => {
       const access = { client: createObjectsApi(objects), namespace: 'tenants' } as unknown as ClusterAccess;
       const [kind, name] = subject;
       const read = await readSubject(access.client, { kind, namespace: 'tenants', name }, 'default');
@@ -56,7 +56,7 @@ describe('the schemas of -o json', () => {
     });
   }
 
-  it('hold for the threads of a VM: CPUs are numbers, and the state of the mask is a word', () => {
+  it('match the threads of a VM: CPUs are numbers, and the state of the mask is a word', () => {
     const thread = { tid: 7, name: 'CPU 0/KVM', role: 'vcpu', allowed: '2-3', wanted: '2' };
     const vm = {
       namespace: 'tenants',
@@ -79,7 +79,7 @@ describe('the schemas of -o json', () => {
     assert.deepEqual(data.overlaps[0]?.cpus, [4, 6]);
   });
 
-  it('hold for Open vSwitch’s threads: CPUs are numbers, null where nothing is set', () => {
+  it('match Open vSwitch’s threads: CPUs are numbers, null if unset', () => {
     const threads = [
       { tid: 7, name: 'handler7', allowed: '0-3', wanted: '0,2', note: 'clipped' },
       { tid: 8, name: 'pmd-c03', allowed: '3', wanted: null, note: 'pmd' },

@@ -12,7 +12,7 @@ import { accept, createFrames, type Frames } from './web-socket.ts';
 
 const PROTOCOL = 'v4.channel.k8s.io';
 const HOLDER = 'plumbline-scheduler-7d9f8-x2x4z_d0330f3f-eaf2-4fbe-8f41-97b5e8dc94df';
-/** The port 8082 in two bytes, as both channels begin with. */
+/** The port 8082 in two bytes, with which both channels begin. */
 const PORT = [0x92, 0x1f];
 const [DATA, ERROR] = [0, 1];
 
@@ -20,7 +20,7 @@ interface Channels extends Frames {
   on(channel: number, ...bytes: (number | string)[]): void;
 }
 
-/** What a stand-in of the API server does with a request for a WebSocket. */
+/** How a stand-in of the API server handles a WebSocket. */
 type Serve = (channels: Channels, requested: Promise<void>) => void;
 type Refuse = number | 'hang';
 
@@ -31,7 +31,7 @@ interface Case {
 }
 
 const ok = (body: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`;
-/** Once the request is there. */
+/** After the request has arrived. */
 const answers =
   (send: (channels: Channels) => void): Serve =>
   (channels, requested) =>
@@ -39,7 +39,7 @@ const answers =
 
 const CASES: readonly Case[] = [
   {
-    title: 'an answer, in pieces and behind both channels’ ports',
+    title: 'an answer in pieces after the ports of both channels',
     serve: answers((channels) => {
       channels.on(DATA, ...PORT);
       channels.on(ERROR, ...PORT);
@@ -51,7 +51,7 @@ const CASES: readonly Case[] = [
     found: { answer: { active: true } },
   },
   {
-    title: 'the port split over two messages, and data right behind it',
+    title: 'the port split over two messages, directly followed by data',
     serve: answers((channels) => {
       channels.on(DATA, PORT[0] ?? 0);
       channels.on(DATA, PORT[1] ?? 0, ok('{"active":false}'));
@@ -72,7 +72,7 @@ const CASES: readonly Case[] = [
     found: /did not answer \(exit status 1\)$/,
   },
   {
-    title: 'an error of the kubelet at once',
+    title: 'an immediate error of the kubelet',
     serve: (channels) => channels.on(ERROR, ...PORT, 'dial tcp4 127.0.0.1:8082: connection refused\n'),
     found: /did not answer \(dial tcp4 127\.0\.0\.1:8082: connection refused\)$/,
   },
@@ -87,12 +87,12 @@ const CASES: readonly Case[] = [
     found: /did not answer \(socket hang up\)$/,
   },
   {
-    title: 'no HTTP',
+    title: 'invalid HTTP',
     serve: answers((channels) => channels.on(DATA, ...PORT, 'hello\r\n\r\n')),
     found: /did not answer \(Parse Error/,
   },
   {
-    title: 'no JSON',
+    title: 'invalid JSON',
     serve: answers((channels) => channels.on(DATA, ...PORT, ok('hello'))),
     found: /did not answer \(Unexpected token/,
   },
@@ -104,7 +104,7 @@ const CASES: readonly Case[] = [
     found: /did not answer \(plumbline: not synced\)$/,
   },
   {
-    title: 'a message larger than any of a kubelet',
+    title: 'a message larger than any message of a kubelet',
     serve: answers((channels) => channels.on(DATA, ...PORT, 'x'.repeat(2 * 1024 * 1024))),
     found: /did not answer \(Max payload size exceeded\)$/,
   },
@@ -126,12 +126,12 @@ interface StandIn {
   /** With another tls-server-name. */
   readonly configOf: (tlsServerName: string) => KubeConfig;
   readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders; text: string }[];
-  /** Connections that are open. */
+  /** Open connections. */
   readonly open: ReadonlySet<Socket>;
   stop(): Promise<void>;
 }
 
-/** @param tls with a client certificate of its own and a name that is not its address */
+/** @param tls with its own client certificate and a name other than its address */
 async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
   const authority = createCertificateAuthority('api');
   const requests: StandIn['requests'] = [];
@@ -143,7 +143,7 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
     socket.on('error', () => undefined).once('close', () => open.delete(socket));
   });
   server.on('upgrade', (request, socket: Socket) => {
-    // Sockets of a server stay half open otherwise.
+    // Otherwise the server's sockets stay half open.
     socket.on('error', () => undefined).on('end', () => socket.end());
     socket.resume();
     const seen = { url: request.url ?? '', headers: request.headers, text: '' };
@@ -197,7 +197,10 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
   };
 }
 
-/** A client of which only the Leases and the Service's proxy are asked for. Extenders behind a Service elect none by default. */
+/**
+ * A client that only gets requests for Leases and for the proxy of the Service. By default, no extender behind a
+ * Service is elected.
+ */
 function clientOf(answer: (path: string) => unknown, behindService?: object): Pick<KubeClient, 'get'> {
   return {
     get: async (path) => {
@@ -212,7 +215,7 @@ const isLease = (path: string) => path.endsWith('/leases/plumbline-scheduler');
 const status = (code: number) => new KubeError(code, `HTTP${code}`, `GET: ${code}`);
 const withLease = (lease: object) => clientOf((path) => (isLease(path) ? lease : status(404)));
 
-describe('asking the extender in kube-scheduler’s pod', function () {
+describe('a request to the extender in kube-scheduler’s pod', function () {
   this.timeout(300_000);
 
   for (const { title, serve, found } of CASES) {
@@ -232,7 +235,7 @@ describe('asking the extender in kube-scheduler’s pod', function () {
     });
   }
 
-  it('the path, the subprotocol, the credentials and the request', async () => {
+  it('sends the path, the subprotocol, the credentials and the request', async () => {
     const server = await standIn(
       answers((channels) => channels.on(DATA, ...PORT, ok('{}'))),
       true,
@@ -254,7 +257,7 @@ describe('asking the extender in kube-scheduler’s pod', function () {
     }
   });
 
-  it('where extenders behind a Service elect one, that is forwarded to', async () => {
+  it('forwards to the elected extender behind a Service, if there is one', async () => {
     const server = await standIn(
       answers((channels) => channels.on(DATA, ...PORT, ok('{}'))),
       true,
@@ -269,7 +272,7 @@ describe('asking the extender in kube-scheduler’s pod', function () {
     }
   });
 
-  it('a server with another certificate is not asked', async () => {
+  it('is not sent to a server with another certificate', async () => {
     const server = await standIn(403, true);
     try {
       const config = server.configOf('another.example');
@@ -281,26 +284,34 @@ describe('asking the extender in kube-scheduler’s pod', function () {
     }
   });
 
-  describe('which way', () => {
+  describe('the route', () => {
     const served = { answer: { by: 'service' } };
     const TABLE: readonly (readonly [string, (path: string) => unknown, Asked | RegExp])[] = [
-      ['no Lease: the Service', (path) => (isLease(path) ? status(404) : served.answer), served],
-      ['a Lease that was given up: the Service', (path) => (isLease(path) ? { metadata: {} } : served.answer), served],
-      ['a leader that is gone: the Service', (path) => (isLease(path) ? LEASE : served.answer), served],
-      ['a Lease that may not be read: the Service', (path) => (isLease(path) ? status(403) : served.answer), served],
+      ['without a Lease: the Service', (path) => (isLease(path) ? status(404) : served.answer), served],
+      ['with a released Lease: the Service', (path) => (isLease(path) ? { metadata: {} } : served.answer), served],
+      ['with a missing leader: the Service', (path) => (isLease(path) ? LEASE : served.answer), served],
+      ['with an unreadable Lease: the Service', (path) => (isLease(path) ? status(403) : served.answer), served],
       ['neither', () => status(404), /^the API server does not reach the extender$/],
       [
-        'no leader, no Service',
+        'without leader and Service: an error',
         (path) => (isLease(path) ? { metadata: {} } : status(404)),
         /^no replica of .* is the leader$/,
       ],
-      ['neither may be read', () => status(403), /^you may not reach the extender \(services\/proxy in/],
       [
-        'the Lease may not be read, no Service',
+        'without permission for both: an error',
+        () => status(403),
+        /^you may not reach the extender \(services\/proxy in/,
+      ],
+      [
+        'with an unreadable Lease and no Service: an error',
         (path) => status(isLease(path) ? 403 : 404),
         /^you may not reach the extender \(leases in plumbline-system\)$/,
       ],
-      ['no replica behind the Service', (path) => status(isLease(path) ? 404 : 503), /no active replica/],
+      [
+        'without a replica behind the Service: an error',
+        (path) => status(isLease(path) ? 404 : 503),
+        /no active replica/,
+      ],
     ];
     for (const [title, answer, found] of TABLE) {
       it(title, async () => {

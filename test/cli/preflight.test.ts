@@ -21,7 +21,7 @@ const kubelet = (settings: Partial<KubeletSettings>) => ({
 });
 
 describe('the preflight', () => {
-  it('finds nothing where everything is there', () => {
+  it('finds nothing if all requirements are met', () => {
     const { findings, seen, unseen } = checkPreflight(GOOD);
     assert.deepEqual(findings, []);
     assert.match(seen.join(), /Kubernetes v1\.36\.2,cert-manager,KubeVirt,multus/);
@@ -30,15 +30,31 @@ describe('the preflight', () => {
 
   const cases: [string, Partial<PreflightFacts>, RegExp][] = [
     ['an older Kubernetes', { version: { value: 'v1.32.9' } }, /^error: Kubernetes v1\.32\.9 is older than 1\.33$/],
-    ['a newer one', { version: { value: 'v1.37.0+k3s1' } }, /^warning: Kubernetes v1\.37\.0\+k3s1 is newer than 1\.36/],
-    ['no static policy', kubelet({ cpuManagerPolicy: 'none' }), /^warning: CPU manager policy none on 1 node: a$/],
     [
-      'single threads',
+      'a newer Kubernetes',
+      { version: { value: 'v1.37.0+k3s1' } },
+      /^warning: Kubernetes v1\.37\.0\+k3s1 is newer than 1\.36/,
+    ],
+    [
+      'a missing static policy',
+      kubelet({ cpuManagerPolicy: 'none' }),
+      /^warning: CPU manager policy none on 1 node: a$/,
+    ],
+    [
+      'no full-pcpus-only',
       kubelet({ cpuManagerPolicyOptions: {} }),
       /^warning: the option full-pcpus-only is off on 1 node/,
     ],
-    ['no topology', kubelet({ topologyManagerPolicy: 'none' }), /^warning: topology manager policy none on 1 node: a$/],
-    ['a missing permission', { denied: ['create namespaces'] }, /^error: you may not create namespaces$/],
+    [
+      'no topology manager policy',
+      kubelet({ topologyManagerPolicy: 'none' }),
+      /^warning: topology manager policy none on 1 node: a$/,
+    ],
+    [
+      'a missing permission',
+      { denied: ['a missing permission to create namespaces'] },
+      /^error: you may not create namespaces$/,
+    ],
     [
       'DPUs without their namespace',
       { dpuNamespace: { missing: 'absent' } },

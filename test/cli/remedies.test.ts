@@ -7,16 +7,16 @@ import { commandsOfTable, shell } from './remedy-commands.ts';
 import { buildCli, plumbline } from './run.ts';
 import { NODE } from './state-table.ts';
 
-/** KubeVirt's command is not here: what of it is used, as its own help has it. */
+/** KubeVirt's command is missing here: the forms that are used, from its help text. */
 const VIRTCTL: readonly RegExp[] = [
   /^virtctl (?:start|stop|restart|migrate) [-\w.]+ -n [-\w]+$/,
   /^virtctl unpause (?:vm|vmi) [-\w.]+ -n [-\w]+$/,
 ];
 
-/** The sandbox enforces none of these, so it does not have them; test/real/cli/remedies.test.ts runs them. */
+/** The sandbox does not enforce these and does not have them; test/real/cli/remedies.test.ts runs them. */
 const NOT_IN_SANDBOX = /resourcequota|limitrange|poddisruptionbudget/;
 
-describe('every command that a remedy suggests', function () {
+describe('suggested commands', function () {
   this.timeout(300_000);
   let cluster: FixtureCluster;
   let commands: readonly Command[];
@@ -48,11 +48,11 @@ describe('every command that a remedy suggests', function () {
 
   const of = (program: Command['program']) => commands.filter((one) => one.program === program);
 
-  it('plumbline: each runs, and finds what it names', async () => {
+  it('plumbline: each runs and finds its objects', async () => {
     const own = of('plumbline');
     assert.ok(own.length >= 5);
     for (const { args } of own) {
-      // The doctor watches the leases of DPUs for 25 s by default.
+      // The doctor watches the Leases of DPUs for 25 s by default.
       const quick = args.includes('dpu') ? [...args, '--watch', '1'] : args;
       const { status, stderr } = await plumbline(quick, { kubeconfig: cluster.kubeconfig });
       assert.ok(status <= 1, `plumbline ${args.join(' ')}: ${status} ${stderr}`);
@@ -60,7 +60,7 @@ describe('every command that a remedy suggests', function () {
     }
   });
 
-  it('virtctl: each is one of its forms', () => {
+  it('virtctl: each has a valid form', () => {
     const texts = of('virtctl').map(commandText);
     assert.ok(texts.length >= 3);
     assert.deepEqual(
@@ -72,7 +72,7 @@ describe('every command that a remedy suggests', function () {
   describe('kubectl', () => {
     needs('kubectl');
 
-    it('each runs, as it stands in a shell', async () => {
+    it('each runs in a shell as printed', async () => {
       const texts = of('kubectl')
         .map(commandText)
         .filter((text) => !NOT_IN_SANDBOX.test(text));

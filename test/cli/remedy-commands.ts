@@ -6,7 +6,7 @@ import { type Command, commandText } from '../../model/vm-state/remedy.ts';
 import { createObjectsApi } from './objects-api.ts';
 import { NOW, STATE_TABLE } from './state-table.ts';
 
-/** Every command that a state of the table is answered with. */
+/** Every command suggested for a state of the table. */
 export async function commandsOfTable(): Promise<Command[]> {
   const found = new Map<string, Command>();
   for (const { objects, subject } of STATE_TABLE) {

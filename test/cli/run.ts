@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { buildOnce, dist } from '../support/bundles.ts';
 
-/** What a command came to. */
+/** The result of a command. */
 export interface Ran {
   readonly status: number;
   readonly stdout: string;
@@ -13,16 +13,16 @@ export interface RunOptions {
   /** A kubeconfig; without one there is no cluster. */
   readonly kubeconfig?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** What stands in its standard input. */
+  /** The content of standard input. */
   readonly input?: string;
   readonly program?: string;
 }
 
-/** The bundled command, as users run it. `before(buildCli)` makes it. */
+/** The bundled command, as users run it. `before(buildCli)` builds it. */
 export const PROGRAM = join(dist, 'plumbline.mjs');
 export const buildCli = buildOnce;
 
-/** Runs `plumbline` as a process of its own, in an environment without a cluster but the one given. */
+/** Runs `plumbline` as a separate process, without any cluster except the given one. */
 export function plumbline(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { kubeconfig, env = {}, input, program = PROGRAM } = options;
   const {

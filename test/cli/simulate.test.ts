@@ -22,17 +22,24 @@ function run(nodes: number, topology: string, shapes: readonly string[], more: o
 }
 
 describe('plumbline simulate', () => {
-  describe('how many fit', () => {
-    // By hand: a VM of 4c2t is 8 vCPUs and one for the emulator, padded to 10, which is 5 cores.
+  describe('the number of VMs that fit', () => {
+    // Computed by hand: a VM with 4c2t needs 8 vCPUs and one for the emulator, padded to 10, which is 5 cores.
     const cases: readonly [string, number, string, string[], object, number[]][] = [
-      ['15 free cores hold three VMs of 5', 1, '2x8x2', ['4c2t'], {}, [3]],
-      ['one NUMA node each: (8 - 1) / 5 and 8 / 5', 1, '2x8x2', ['4c2t'], { topologyManager: 'single-numa-node' }, [2]],
-      ['near a physnet on one NUMA node', 1, '2x8x2', ['4c2t@physnet0'], { physnet: ['physnet0=1'] }, [1]],
-      ['ten nodes are ten times one', 10, '2x8x2', ['4c2t'], {}, [30]],
-      ['no more than asked for', 10, '2x8x2', ['4c2t:7'], {}, [7]],
-      ['one after the other', 1, '2x8x2', ['4c2t:2', '2c2t'], {}, [2, 1]],
-      ['without SMT nothing has to be filled but to an even number', 1, '2x8x1', ['4c1t'], {}, [2]],
-      ['a network that no node has', 3, '2x8x2', ['4c2t@nowhere'], {}, [0]],
+      ['15 free cores hold three VMs of 5 cores', 1, '2x8x2', ['4c2t'], {}, [3]],
+      [
+        'each VM is on one NUMA node: (8 - 1) / 5 and 8 / 5',
+        1,
+        '2x8x2',
+        ['4c2t'],
+        { topologyManager: 'single-numa-node' },
+        [2],
+      ],
+      ['VMs fit near a physnet on one NUMA node', 1, '2x8x2', ['4c2t@physnet0'], { physnet: ['physnet0=1'] }, [1]],
+      ['ten nodes hold ten times as many as one', 10, '2x8x2', ['4c2t'], {}, [30]],
+      ['at most the requested number is placed', 10, '2x8x2', ['4c2t:7'], {}, [7]],
+      ['kinds of VMs are placed in turn', 1, '2x8x2', ['4c2t:2', '2c2t'], {}, [2, 1]],
+      ['without SMT, VMs are only padded to an even number', 1, '2x8x1', ['4c1t'], {}, [2]],
+      ['a network that no node has fits nowhere', 3, '2x8x2', ['4c2t@nowhere'], {}, [0]],
     ];
     for (const [title, nodes, topology, shapes, more, placed] of cases) {
       it(title, () => {
@@ -44,7 +51,7 @@ describe('plumbline simulate', () => {
       });
     }
 
-    it('says why no more fit, node by node', () => {
+    it('gives the reason for each node if no more fit', () => {
       const { vms } = run(3, '2x8x2', ['4c2t@nowhere']);
       assert.deepEqual(vms[0]?.refusals, { 'physnet nowhere is not on the node': 3 });
     });
@@ -55,7 +62,7 @@ describe('plumbline simulate', () => {
       assert.equal(run(2, '2x8x2', ['6c2t']).cpus.stranded, 4);
     });
 
-    it('for any nodes and VMs: CPUs add up, and no requested VM would still fit', () => {
+    it('for any nodes and VMs, CPUs add up, and no requested VM still fits', () => {
       const shape = fc.tuple(
         fc.integer({ min: 1, max: 9 }),
         fc.constantFrom(1, 2),
@@ -94,7 +101,7 @@ describe('plumbline simulate', () => {
     });
   });
 
-  describe('wrong input is refused with what was expected', () => {
+  describe('invalid input is refused with the expected form', () => {
     for (const text of [
       '',
       '4',
@@ -170,7 +177,7 @@ metadata: { name: dataplane, namespace: default }
 spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"localnet","physicalNetworkName":"physnet0","name":"dataplane","netAttachDefName":"default/dataplane"}' }
 `;
 
-    it('places VMs of a file on this cluster near their network, without cordoned nodes', async () => {
+    it('places VMs of a file on this cluster near their network, except on cordoned nodes', async () => {
       const { stdout, status } = await plumbline(['simulate', '-f', '-', '-o', 'json'], {
         kubeconfig: cluster.kubeconfig,
         input: VMS,
@@ -195,7 +202,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
       ]);
     });
 
-    it('invented nodes need no cluster', async () => {
+    it('needs no cluster for simulated nodes', async () => {
       const { stdout, status } = await plumbline(['simulate', '--vm', '4c2t:3', '--nodes', '1', '--topology', '2x8x2']);
       assert.equal(status, 0);
       assert.match(stdout, /4c2t {2}10 \(1 completes a core\) {2}3 {6}3/);

@@ -1,7 +1,7 @@
 import type { Explanation } from '../../cli/explain/explanation.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
 
-/** An explanation with its parts as the text output has them. */
+/** An explanation with its parts in the form of the text output. */
 export interface Spoken extends Omit<Explanation, 'causes' | 'asks'> {
   readonly stage: Explanation['state'];
   readonly why: string;
@@ -10,7 +10,7 @@ export interface Spoken extends Omit<Explanation, 'causes' | 'asks'> {
   readonly asks: readonly string[];
 }
 
-/** Of what `plumbline explain -o json` prints. */
+/** From the output of `plumbline explain -o json`. */
 export function spoken(json: string): Spoken {
   const found = JSON.parse(json) as Explanation;
   return {

@@ -5,14 +5,14 @@ import { placeLostText } from '../../model/vm-state/starting.ts';
 import { REPORT } from './cluster-fixture.ts';
 import type { ApiObject, Objects } from './objects-api.ts';
 
-/** When all of it is. */
+/** The time of all states. */
 export const NOW = Date.parse('2026-11-01T10:00:00Z');
 const SECONDS_AGO = (seconds: number) => new Date(NOW - seconds * 1000).toISOString();
 export const NODE = 'n1';
 const VM = 'fw';
 const LAUNCHER = 'virt-launcher-fw-abcde';
 
-/** A VM in some state, and what every output has to say of it. */
+/** A VM in some state, and the expected result of every output. */
 export interface StateCase {
   readonly title: string;
   readonly objects: Objects;
@@ -21,14 +21,14 @@ export interface StateCase {
   readonly verdict: Verdict;
   readonly reason: Reason;
   readonly remedies: readonly RemedyId[];
-  /** What outputs say that do not look at every node for each pod; default: the same. */
+  /** Outputs that do not check every node for each pod; default: the same. */
   readonly coarse?: Reason;
 }
 
 type Metadata = Readonly<Record<string, unknown>>;
 
 interface Parts {
-  /** null: there is none. */
+  /** null: it does not exist. */
   readonly vm?: { readonly spec?: object; readonly status?: object } | null;
   readonly vmi?: { readonly metadata?: Metadata; readonly status?: object } | null;
   readonly pod?: {
@@ -183,7 +183,7 @@ const owns = (cpus: string, more: Partial<NodeTopologyStatus> = {}): Partial<Nod
   assignments: [{ podUID: 'pod-uid', namespace: 'tenants', podName: LAUNCHER, container: 'compute', cpus }],
   ...more,
 });
-/** Others own all but so many cores of the first NUMA node, and all of the second. */
+/** Others own all but the given cores of the first NUMA node, and all of the second. */
 const busy = (cpus: string): Partial<NodeTopologyStatus> => ({
   assignments: [{ podUID: 'other', container: 'compute', cpus }],
 });
@@ -233,18 +233,18 @@ const runningVmi = {
 const maskedVm = { spec: { template: { metadata: { annotations: MASK }, spec: { domain: { cpu: { cores: 2 } } } } } };
 const SMT = 'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2';
 
-/** The table of states: what is true of a VM, and what all of Plumbline's outputs say of it. */
+/** The table of states: a VM's state and the result of all of Plumbline's outputs. */
 export const STATE_TABLE: readonly StateCase[] = [
-  one('switched off', ['stopped', 'stopped', 'SwitchedOff'], ['start'], {
+  one('stopped', ['stopped', 'stopped', 'SwitchedOff'], ['start'], {
     vm: { spec: { runStrategy: 'Halted' } },
     vmi: null,
     pod: null,
   }),
-  one('KubeVirt makes no instance', ['no-launcher', 'broken', 'NoInstance'], ['check-virt-controller'], {
+  one('KubeVirt creates no instance', ['no-launcher', 'broken', 'NoInstance'], ['check-virt-controller'], {
     vmi: null,
     pod: null,
   }),
-  one('KubeVirt makes no launcher', ['no-launcher', 'broken', 'NoLauncher'], ['check-virt-controller'], {
+  one('KubeVirt creates no launcher', ['no-launcher', 'broken', 'NoLauncher'], ['check-virt-controller'], {
     pod: null,
     vmi: { status: { phase: 'Pending' } },
   }),
@@ -282,23 +282,23 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('rejected: not annotated, no whole cores', ['rejected', 'broken', 'UnalignedRejected'], ['add-annotation'], {
     pod: { ...rejected('SMTAlignmentError', SMT), cpus: '3', metadata: { annotations: {} } },
   }),
-  one('rejected: annotated, and the webhook was away', ['rejected', 'broken', 'UnpaddedRejected'], ['start-again'], {
+  one('rejected: annotated, while the webhook was down', ['rejected', 'broken', 'UnpaddedRejected'], ['start-again'], {
     pod: { ...rejected('SMTAlignmentError', SMT), cpus: '3', metadata: { annotations: ANNOTATED } },
   }),
-  one('rejected: its cores went to another', ['rejected', 'waiting', 'CoresTaken'], ['wait'], {
+  one('rejected: another pod got its cores', ['rejected', 'waiting', 'CoresTaken'], ['wait'], {
     pod: rejected(
       'SMTAlignmentError',
       'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 2',
     ),
   }),
-  one('rejected: no NUMA node held it', ['rejected', 'broken', 'TopologyRejected'], ['check-extender'], {
+  one('rejected: no NUMA node has room', ['rejected', 'broken', 'TopologyRejected'], ['check-extender'], {
     pod: rejected('TopologyAffinityError', 'Resources cannot be allocated with Topology locality'),
   }),
-  one('rejected: a device went to another', ['rejected', 'waiting', 'AdmissionRejected'], ['wait'], {
+  one('rejected: another pod got a device', ['rejected', 'waiting', 'AdmissionRejected'], ['wait'], {
     pod: rejected('UnexpectedAdmissionError', 'Allocate failed'),
   }),
   one(
-    'a loop of rejections, of which KubeVirt has left Events alone',
+    'a loop of rejections, of which KubeVirt has left only Events',
     ['rejected', 'broken', 'UnalignedRejected'],
     ['add-annotation'],
     {
@@ -333,10 +333,10 @@ export const STATE_TABLE: readonly StateCase[] = [
     { schedulerAge: null },
     { coarse: 'SchedulerAway' },
   ),
-  one('Plumbline’s scheduler has fallen silent', ['unscheduled', 'broken', 'SchedulerAway'], ['bring-scheduler-back'], {
+  one('Plumbline’s scheduler is silent', ['unscheduled', 'broken', 'SchedulerAway'], ['bring-scheduler-back'], {
     schedulerAge: 300,
   }),
-  one('no scheduler has looked at it yet', ['unscheduled', 'waiting', 'NotTried'], ['bring-scheduler-back'], {}),
+  one('no scheduler has tried it yet', ['unscheduled', 'waiting', 'NotTried'], ['bring-scheduler-back'], {}),
   one('the node is full', ['unscheduled', 'waiting', 'NoNodeFits'], ['free-whole-cores'], {
     pod: { status: REFUSED },
     report: busy('1-15,17-31'),
@@ -346,7 +346,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     report: busy('1-7,17-23'),
   }),
   one(
-    'larger than any node, were it empty',
+    'larger than any empty node',
     ['unscheduled', 'broken', 'TooLarge'],
     ['ask-for-less'],
     { pod: { cpus: '64', status: REFUSED } },
@@ -371,7 +371,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { status: REFUSED, resources: { 'physnet.plumbline.dev/typo': '1' } },
   }),
   one(
-    'a node would take it',
+    'a node would accept it',
     ['unscheduled', 'waiting', 'RetryPending'],
     ['wait', 'look-at-volumes'],
     { pod: { status: REFUSED } },
@@ -392,12 +392,12 @@ export const STATE_TABLE: readonly StateCase[] = [
     },
     report: owns('1-2,17-18'),
   }),
-  one('it asks for networks alone, and the webhook found none to hold it to', ['running', 'ok', 'Aligned'], [], {
+  one('it requests only networks that need no alignment', ['running', 'ok', 'Aligned'], [], {
     pod: { ...RUNNING, metadata: { annotations: { ...NETWORKS, ...SEEN } } },
     report: owns('1-2,17-18'),
   }),
   one(
-    'it asks for networks alone, and the webhook did not see it',
+    'it requests only networks, and the webhook did not see it',
     ['running', 'degraded', 'NotDecided'],
     ['start-again'],
     {
@@ -409,19 +409,19 @@ export const STATE_TABLE: readonly StateCase[] = [
     vm: maskedVm,
     pod: { ...masked(), metadata: { annotations: MASK }, status: { phase: 'Pending' } },
   }),
-  one('it asks for nothing, so the webhook was not asked', ['running', 'ok', 'Aligned'], [], {
+  one('it requests nothing, so the webhook was not called', ['running', 'ok', 'Aligned'], [], {
     pod: { ...RUNNING, metadata: { annotations: {} } },
     report: owns('1-2,17-18'),
   }),
   one(
-    'the default scheduler has it',
+    'it has the default scheduler',
     ['unscheduled', 'degraded', 'ExtenderNotAsked'],
     ['start-again', 'wait', 'look-at-volumes'],
     {
       pod: { spec: { schedulerName: 'default-scheduler' }, status: REFUSED },
     },
   ),
-  one('a scheduler of its own has it', ['unscheduled', 'waiting', 'NoNodeFits'], ['uncordon', 'start-again'], {
+  one('it has another scheduler', ['unscheduled', 'waiting', 'NoNodeFits'], ['uncordon', 'start-again'], {
     pod: { spec: { schedulerName: 'tenant-scheduler' }, status: REFUSED },
     node: { spec: { unschedulable: true } },
   }),
@@ -434,7 +434,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     },
   }),
   one(
-    'the agent refuses its CPUs, and the extender holds it',
+    'the agent refuses its CPUs, and the extender does not evict it',
     ['starting', 'waiting', 'AllocationRefused'],
     ['delete-pod'],
     {
@@ -443,11 +443,11 @@ export const STATE_TABLE: readonly StateCase[] = [
       events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: `${NODE}: ${REFUSAL.message}` }],
     },
   ),
-  one('its place is lost, and the extender holds it', ['starting', 'waiting', 'PlaceLost'], ['delete-pod'], {
+  one('its place is lost, and the extender does not evict it', ['starting', 'waiting', 'PlaceLost'], ['delete-pod'], {
     pod: { spec: ON_NODE },
     events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: placeLostText(NODE) }],
   }),
-  one('its place was said to be lost, and its kubelet has admitted it', ['starting', 'waiting', 'Starting'], [], {
+  one('its place was reported lost, but its kubelet has admitted it', ['starting', 'waiting', 'Starting'], [], {
     pod: { spec: ON_NODE },
     report: owns('1-2,17-18'),
     events: [{ name: LAUNCHER, reason: 'CannotStartHere', message: placeLostText(NODE) }],
@@ -495,7 +495,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('1-2,17-18', { physnets: [] }),
   }),
-  one('its network’s NUMA node is not known', ['running', 'degraded', 'NetworkUnplaced'], ['check-network-name'], {
+  one('its network’s NUMA node is unknown', ['running', 'degraded', 'NetworkUnplaced'], ['check-network-name'], {
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('1-2,17-18', { physnets: [{ name: 'physnet0', cells: '' }] }),
   }),
@@ -542,19 +542,19 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: masked(),
     report: pinning('pinned'),
   }),
-  one('its mask could not be kept, and all was taken', ['running', 'ok', 'MaskFellBack'], [], {
+  one('its mask could not be satisfied, and all is used instead', ['running', 'ok', 'MaskFellBack'], [], {
     vm: maskedVm,
     vmi: runningVmi,
     pod: masked(),
     report: pinning('pinned', { reason: 'FellBack', message: '"all" was taken for it' }),
   }),
-  one('its mask is no longer kept', ['running', 'degraded', 'MaskNotApplied'], ['correct-mask'], {
+  one('its mask is no longer satisfied', ['running', 'degraded', 'MaskNotApplied'], ['correct-mask'], {
     vm: maskedVm,
     vmi: runningVmi,
     pod: masked(),
     report: pinning('unpinned', { reason: 'Threads', message: 'found those of 0' }),
   }),
-  one('no agent reports of its mask', ['running', 'degraded', 'MaskNotReported'], ['check-agent'], {
+  one('no agent reports its mask', ['running', 'degraded', 'MaskNotReported'], ['check-agent'], {
     vm: maskedVm,
     vmi: runningVmi,
     pod: masked(),

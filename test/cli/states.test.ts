@@ -19,7 +19,7 @@ import { NOW, STATE_TABLE, type StateCase } from './state-table.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 
-/** The command's way to a case's cluster. Nothing can be forwarded to there. */
+/** The command's access to the cluster of a case. Port-forwards do not work there. */
 const accessTo = ({ objects }: StateCase) =>
   ({ client: createObjectsApi(objects), namespace: 'tenants' }) as unknown as ClusterAccess;
 
@@ -40,11 +40,11 @@ const statusOf = ({ objects }: StateCase) => {
 const isMasked = (one: StateCase) =>
   JSON.stringify(podOf(one)?.metadata['annotations'] ?? {}).includes('plumbline.dev/cpu-mask');
 
-describe('the states of a VM, to every output', () => {
-  it('there are thirty and more, and each reason of the table has one or says why not', () => {
+describe('the states of a VM in every output', () => {
+  it('are at least thirty, and each reason of the table has one or a comment why not', () => {
     assert.ok(STATE_TABLE.length >= 30);
     const seen = new Set(STATE_TABLE.flatMap(({ reason, coarse }) => [reason, ...(coarse ? [coarse] : [])]));
-    // Of these the tests below have no cluster: a node to wait on, an image that does not come, no report that may be read.
+    // The tests below have no cluster for these: a node to wait for, an image that does not arrive, no readable report.
     const elsewhere: Reason[] = ['Nominated', 'ContainerWaiting', 'OtherScheduler', 'Running'];
     const missing = (Object.keys(REASONS) as Reason[]).filter((one) => !seen.has(one) && !elsewhere.includes(one));
     assert.deepEqual(missing, []);
@@ -73,7 +73,7 @@ describe('the states of a VM, to every output', () => {
         if (found[0] === undefined) return;
         const { remedies } = await explained(one);
         const said = found[0].remedies.map(({ text }) => text);
-        // explain looks at every node as well.
+        // explain checks every node, too.
         assert.deepEqual(
           said,
           remedies.slice(0, said.length).map(({ text }) => text),
@@ -122,7 +122,7 @@ describe('the states of a VM, to every output', () => {
           string,
           { reason: Reason; text: string },
         ];
-        // The page says apart, at its top, that no scheduler leads; the list knows of a pod what the pod says.
+        // The page reports a missing leader separately, at its top; the list only knows the pod's own state.
         const byPod: Partial<Record<Reason, Reason>> = { SchedulerAway: 'NotTried', ExtenderNotAsked: 'NoNodeFits' };
         assert.equal(record.reason, byPod[coarse] ?? coarse);
         const { reason, text, state } = await explained(one);
@@ -131,7 +131,7 @@ describe('the states of a VM, to every output', () => {
     });
   }
 
-  it('no remedy names a VM where none made the instance', async () => {
+  it('no remedy names a VM if no VM created the instance', async () => {
     const bare = STATE_TABLE.find(({ title }) => title.startsWith('an instance that no VM made'))!;
     const { remedies } = await explained(bare);
     const commands = remedies.flatMap((one) => one.commands).map(commandText);

@@ -7,7 +7,7 @@ function capture(isTTY: boolean) {
 }
 
 describe('the progress of a long run', () => {
-  it('is one line on a terminal, no longer than it is wide', () => {
+  it('is one line on a terminal, no longer than its width', () => {
     const { written, out } = capture(true);
     const progress = createStatusLine(out);
     progress.status('1 of 3');
@@ -24,7 +24,7 @@ describe('the progress of a long run', () => {
     ]);
   });
 
-  it('is a plain line at intervals elsewhere', () => {
+  it('is a plain line at intervals without a terminal', () => {
     const { written, out } = capture(false);
     const progress = createStatusLine(out, 2);
     for (const i of [1, 2, 3, 4]) progress.status(`${i} of 4`);

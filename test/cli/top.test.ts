@@ -19,7 +19,7 @@ const plain = (width = Number.POSITIVE_INFINITY) => ({
   width,
 });
 
-/** 4 cores of 2 threads, the emulator isolated: 9 CPUs, which the webhook has padded to 10. */
+/** 4 cores of 2 threads with an isolated emulator: 9 CPUs, which the webhook has padded to 10. */
 const FIREWALL = {
   name: 'default/firewall',
   vmi: {
@@ -47,7 +47,7 @@ function view(report: Partial<NodeTopologyStatus> = {}) {
 
 describe('plumbline top', () => {
   describe('a picture', () => {
-    it('shows threads of a core side by side, and which CPU only fills a core', () => {
+    it('shows threads of a core side by side, and the padding CPU', () => {
       assert.deepEqual(topLines({ nodes: [view({ pmdCPUs: '' })], notes: [] }, plain()), [
         'worker-1  20 of 32 CPUs free, 10 whole cores  (cordoned)',
         '  NUMA 0 physnet0  RR AA AA AA AA A/ ·· ··',
@@ -58,11 +58,11 @@ describe('plumbline top', () => {
       ]);
     });
 
-    it('shows CPUs on which Open vSwitch polls, before that it is reserved', () => {
+    it('shows CPUs on which Open vSwitch polls, rather than that they are reserved', () => {
       assert.match(topLines({ nodes: [view()], notes: [] }, plain())[1] ?? '', /physnet0 {2}PP AA/);
     });
 
-    it('with numbers, for one node', () => {
+    it('has CPU numbers for one node', () => {
       const lines = nodeLines(view({ pmdCPUs: '' }), plain());
       assert.equal(lines[3], 'NUMA node 0  (physnet0)');
       assert.match(lines[4] ?? '', /^ {3}0 16 {2}│ {2}1 17/);
@@ -82,7 +82,7 @@ describe('plumbline top', () => {
       });
     }
 
-    it('has as many CPUs as the node, however narrow', () => {
+    it('has as many CPUs as the node, at any width', () => {
       const drawn = topLines({ nodes: [view()], notes: [] }, plain(30))
         .slice(1, -2)
         .join('\n');
@@ -90,7 +90,7 @@ describe('plumbline top', () => {
       assert.equal(marks.length, 32, drawn);
     });
 
-    it('as data says the same', () => {
+    it('has the same content as data', () => {
       const { owners, free, freeCores } = viewData(view({ pmdCPUs: '' }));
       const cpus = CpuSet.parse('1-5,17-21').toArray();
       assert.deepEqual(owners, [{ name: 'default/firewall', cpus, numaNodes: [0], padding: [21] }]);
@@ -101,13 +101,13 @@ describe('plumbline top', () => {
 
   describe('colour', () => {
     const cases: readonly [string, NodeJS.ProcessEnv, boolean, boolean][] = [
-      ['on a terminal', {}, true, true],
-      ['not into a pipe', {}, false, false],
-      ['not with NO_COLOR', { NO_COLOR: '1' }, true, false],
-      ['NO_COLOR that is empty says nothing', { NO_COLOR: '' }, true, true],
-      ['not on a dumb terminal', { TERM: 'dumb' }, true, false],
-      ['into a pipe with FORCE_COLOR', { FORCE_COLOR: '1' }, false, true],
-      ['NO_COLOR wins over FORCE_COLOR', { FORCE_COLOR: '1', NO_COLOR: '1' }, true, false],
+      ['is used on a terminal', {}, true, true],
+      ['is not used in a pipe', {}, false, false],
+      ['is not used with NO_COLOR', { NO_COLOR: '1' }, true, false],
+      ['is used with an empty NO_COLOR', { NO_COLOR: '' }, true, true],
+      ['is not used on a dumb terminal', { TERM: 'dumb' }, true, false],
+      ['is used in a pipe with FORCE_COLOR', { FORCE_COLOR: '1' }, false, true],
+      ['is not used with both NO_COLOR and FORCE_COLOR', { FORCE_COLOR: '1', NO_COLOR: '1' }, true, false],
     ];
     for (const [title, env, isTTY, color] of cases) {
       it(title, () => {
@@ -124,7 +124,7 @@ describe('plumbline top', () => {
       return { written, out: { isTTY, rows, columns: 80, write: (text: string) => written.push(text) > 0 } as never };
     };
 
-    it('draws in place, no longer than the screen, and gives the terminal back', async () => {
+    it('redraws in place within the screen, and restores the terminal', async () => {
       const { written, out } = screen(true);
       const controller = new AbortController();
       let drawn = 0;
@@ -138,7 +138,7 @@ describe('plumbline top', () => {
       assert.equal(written.at(-1), '\x1b[?25h\x1b[?1049l');
     });
 
-    it('keys go through a picture, read at once and quit; a new size is drawn at once', async () => {
+    it('scrolls, refreshes and quits with keys, and redraws at once after a resize', async () => {
       const { written, out } = screen(true);
       const listeners: { keys?: (pressed: Buffer) => void; resize?: () => void } = {};
       const raw: boolean[] = [];
@@ -186,7 +186,7 @@ describe('plumbline top', () => {
       assert.deepEqual([raw, listeners.keys, written.at(-1)], [[true, false], undefined, '\x1b[?25h\x1b[?1049l']);
     });
 
-    it('gives the terminal back also when the first picture fails', async () => {
+    it('restores the terminal even if the first picture fails', async () => {
       const { written, out } = screen(true);
       const fails = () => Promise.reject(new KubeError(403, 'Forbidden', 'GET /: 403 Forbidden: no'));
       await assert.rejects(watch(fails, { seconds: 1, out, signal: new AbortController().signal }), KubeError);
@@ -210,7 +210,7 @@ describe('plumbline top', () => {
     });
   });
 
-  describe('on a cluster', function () {
+  describe('with a cluster', function () {
     this.timeout(300_000);
     let cluster: FixtureCluster;
     before(async () => {
@@ -223,7 +223,7 @@ describe('plumbline top', () => {
     after(() => cluster.stop());
     const top = (...args: string[]) => plumbline(['top', ...args], { kubeconfig: cluster.kubeconfig });
 
-    it('every node, in the order of their numbers', async () => {
+    it('shows every node, sorted by number', async () => {
       const { stdout, status } = await top();
       assert.equal(status, 0);
       assert.deepEqual(stdout.match(/^worker-\d+/gm), ['worker-1', 'worker-2', 'worker-10']);
@@ -231,7 +231,7 @@ describe('plumbline top', () => {
       assert.ok(!stdout.includes('\x1b'), 'no colour into a pipe');
     });
 
-    it('-o json, -o name', async () => {
+    it('prints -o json and -o name', async () => {
       const { nodes } = JSON.parse((await top('-o', 'json')).stdout) as {
         nodes: { node: string; remarks: object[] }[];
       };
@@ -243,7 +243,7 @@ describe('plumbline top', () => {
       assert.equal((await top('worker-2', '-o', 'name')).stdout, 'node/worker-2\n');
     });
 
-    it('is live in a pseudo terminal until q, and leaves it as it was', async function () {
+    it('is live in a pseudo terminal until q, and restores it', async function () {
       if (!existsSync('/usr/bin/script')) skipFor({ name: 'script', install: 'apt-get install bsdutils' }, this);
       const { NO_COLOR: _, COLUMNS: __, ...rest } = process.env;
       const env = { ...rest, KUBECONFIG: cluster.kubeconfig, TERM: 'xterm' };
@@ -263,7 +263,7 @@ describe('plumbline top', () => {
       assert.match(seen, /\[\?25h.\[\?1049l\s*$/s);
     });
 
-    it('a node that does not report: status 4', async () => {
+    it('exits with 4 for a node that does not report', async () => {
       const { status, stderr } = await top('worker-7');
       assert.equal(status, 4);
       assert.match(stderr, /^plumbline: node worker-7 does not report its topology.*\n$/);

@@ -7,7 +7,7 @@ import { topologyOutput } from '../../cli/topology/output.ts';
 import { needs } from '../support/parts.ts';
 import { buildCli, plumbline } from './run.ts';
 
-/** A sysfs of two NUMA nodes of two cores of two threads, a NIC on the second, and a bond over it. */
+/** A sysfs of two NUMA nodes of two cores of two threads, with a NIC on the second one and a bond over it. */
 const FILES: Readonly<Record<string, string>> = {
   'devices/system/cpu/online': '0-7',
   'devices/system/cpu/isolated': '6-7',
@@ -80,7 +80,7 @@ describe('plumbline topology', function () {
     ]);
   });
 
-  it('as data: bytes, CPUs by number', async () => {
+  it('prints bytes and CPU numbers as data', async () => {
     const { stdout } = await plumbline(['topology', '--sysfs-root', root, '-o', 'json']);
     const { numaNodes, cores, caches, isolated, nics } = topologyOutput.parse(JSON.parse(stdout));
     assert.deepEqual(numaNodes, [
@@ -112,13 +112,13 @@ describe('plumbline topology', function () {
     });
   });
 
-  it('wide: who shares which cache, and the distances', async () => {
+  it('prints shared caches and distances with wide', async () => {
     const { stdout } = await plumbline(['topology', '--sysfs-root', root, '-o', 'wide']);
     assert.match(stdout, /each shared by 4 CPUs: 0-1,4-5 \| 2-3,6-7/);
     assert.match(stdout, /Distances\n {2}0: 10 21\n {2}1: 21 10/);
   });
 
-  it('a tree that contradicts itself: status 1, with what is wrong', async () => {
+  it('exits with 1 and the fault for a contradictory tree', async () => {
     const broken = mkdtempSync(join(tmpdir(), 'plumbline-sys-'));
     try {
       await mkdir(join(broken, 'devices/system/cpu'), { recursive: true });
@@ -130,9 +130,9 @@ describe('plumbline topology', function () {
     }
   });
 
-  describe('this machine', () => {
+  describe('on this machine', () => {
     needs('linux');
-    it('is described', async () => {
+    it('describes it', async () => {
       const { stdout, status } = await plumbline(['topology', '-o', 'json']);
       assert.equal(status, 0);
       assert.ok(topologyOutput.parse(JSON.parse(stdout)).numaNodes.length >= 1);

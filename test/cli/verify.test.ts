@@ -65,13 +65,13 @@ describe('plumbline verify', function () {
     return { status, found, of: (name: string) => found.vms.find((one) => one.name === name) as VmFinding };
   };
 
-  it('says that there is nothing to verify where no VM has a mask that pins', async () => {
+  it('reports that there is nothing to verify if no VM has a mask that pins', async () => {
     await vm('plain', {});
     await vm('all', { mask: 'all' });
     assert.deepEqual(await run(), { status: 0, stdout: 'no VM has a CPU mask: nothing to check\n', stderr: '' });
   });
 
-  it('ends with 0 where each VM has a node, and says which nodes could not host which VMs', async () => {
+  it('exits with 0 if each VM has a node, and lists the nodes that could not host each VM', async () => {
     await vm('anywhere', { mask: '1,3' });
     await vm('seven', { mask: '7' });
     await vm('reserved', { mask: '0:all' });
@@ -103,7 +103,7 @@ describe('plumbline verify', function () {
     assert.equal((await run()).status, 0);
   });
 
-  it('tells people the same, node by node', async () => {
+  it('prints the same as text, node by node', async () => {
     await vm('seven', { mask: '7' });
     await vm('nowhere', { mask: '99' });
     const { status, stdout } = await run();
@@ -115,7 +115,7 @@ describe('plumbline verify', function () {
     assert.equal((await run('-o', 'name')).stdout, 'virtualmachine/nowhere\n');
   });
 
-  it('counts only nodes that the VM may go to', async () => {
+  it('counts only nodes that the VM may use', async () => {
     await vm('seven', { mask: '7', spec: { nodeSelector: { size: 'small' } } });
     await vm('lost', { mask: '1', spec: { nodeSelector: { size: 'none' } } });
     const { status, of } = await verify();
@@ -134,7 +134,7 @@ describe('plumbline verify', function () {
     assert.match(of('short').refused[0]?.message ?? '', /entries for 3 vCPUs, but the VM has 2/);
   });
 
-  it('counts CPUs that other pods own by now, and nodes that do not report', async () => {
+  it('excludes CPUs that other pods own, and nodes that do not report', async () => {
     await cluster.node('busy', {
       labels: { size: 'busy' },
       report: { ...four, assignments: [{ podUID: 'x', container: 'compute', cpus: '1-2' }] },
@@ -144,7 +144,7 @@ describe('plumbline verify', function () {
     assert.match(of('two').refused[0]?.message ?? '', /of 2 none is free of reservation and of other pods \(free: 3\)/);
   });
 
-  it('takes VMIs that no VM made, and says what the agent says of one that runs', async () => {
+  it('includes VMIs without a VM, and the agent’s result for a running one', async () => {
     const { client } = cluster.sandbox;
     await cluster.node('runs', { labels: { size: 'runs' }, report: four });
     const { metadata, spec } = templateOf({ mask: '1' }) as { metadata: JsonObject; spec: JsonObject };
@@ -175,7 +175,7 @@ describe('plumbline verify', function () {
     assert.equal(running?.text, 'it runs on runs, and its CPU mask is not applied: expected 2');
   });
 
-  it('ends with 3 where the cluster cannot be asked', async () => {
+  it('exits with 3 if the cluster is not reachable', async () => {
     const { status, stderr } = await run('--context', 'nowhere');
     assert.equal(status, 3);
     assert.equal(stderr.trimEnd().split('\n').length, 1);

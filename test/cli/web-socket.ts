@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Binary messages over a WebSocket that is open, on the server's side. Source: RFC 6455, section 5.2 */
+/** Binary messages over an open WebSocket, on the server's side. Source: RFC 6455, section 5.2 */
 export interface Frames {
   send(message: Buffer): void;
   close(): void;
 }
 
-/** Answers a request for a WebSocket. Source: RFC 6455, section 4.2.2 */
+/** Accepts a request for a WebSocket. Source: RFC 6455, section 4.2.2 */
 export function accept({ headers }: IncomingMessage, socket: Socket, protocol: string): void {
   const salted = `${headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
   const proof = createHash('sha1').update(salted).digest('base64');
@@ -56,11 +56,11 @@ function header(opcode: number, length: number): Buffer {
 interface Frame {
   readonly opcode: number;
   readonly payload: Buffer;
-  /** Bytes with the header. */
+  /** Bytes including the header. */
   readonly size: number;
 }
 
-/** The first frame, once all of it is here. Frames of clients are masked, and never fragmented here. */
+/** The first frame, once it is complete. Frames of clients are masked, and never fragmented here. */
 function next(bytes: Buffer): Frame | undefined {
   if (bytes.length < 2) return undefined;
   const [first = 0, second = 0] = bytes;

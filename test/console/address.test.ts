@@ -18,7 +18,7 @@ describe('the console’s address', () => {
     it(`reads ${text || 'nothing'}`, () => assert.deepEqual(parseListenAddress(text), expected));
   }
 
-  it('is a loopback address and no other, since the page has no login; a wrong one is refused with its flag', () => {
+  it('must be a loopback address, because the page has no login; another one is refused with its flag', () => {
     assert.deepEqual(parseConsoleConfig([]).address, { host: '127.0.0.1', port: 8083 });
     for (const address of ['8083', '0.0.0.0:8083', '10.1.2.3:80', '[::]:8083', 'off']) {
       assert.throws(
@@ -28,7 +28,7 @@ describe('the console’s address', () => {
     }
   });
 
-  it('recognises addresses that no other machine can reach', () => {
+  it('is recognised if no other machine can reach it', () => {
     assert.deepEqual(
       ['127.0.0.1', '127.1.2.3', 'localhost', '::1', '0.0.0.0', '10.0.0.1', '::', 'localhost.evil.example'].map(
         isLoopback,

@@ -3,14 +3,14 @@ import { createRequire } from 'node:module';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { pathOf } from '../support/parts.ts';
 
-/** Debian's Chromium; its own sandbox wants rights that a test in a container seldom has. */
+/** Debian's Chromium. Its own sandbox needs permissions that a test in a container rarely has. */
 export function openBrowser(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({ executablePath: pathOf('chromium'), args: ['--no-sandbox', ...args] });
 }
 
 export interface OpenPage {
   readonly page: Page;
-  /** What the browser complained of: errors of scripts, breaches of the policy. */
+  /** Complaints of the browser: script errors, policy violations. */
   readonly complaints: readonly string[];
 }
 
@@ -30,9 +30,9 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What axe finds wrong, a line each: the rule and the first element. */
+/** Faults that axe finds, one line each: the rule and the first element. */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
-  // By way of the debugger, which the page's own policy does not bind.
+  // Through the debugger, to which the page's own policy does not apply.
   await page.evaluate(axe);
   const found = await page.evaluate(
     `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })`,

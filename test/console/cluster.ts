@@ -2,7 +2,7 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
 
-/** Deterministic numbers from 0 to 1. */
+/** Deterministic numbers between 0 and 1. */
 export function numbers(seed: number): () => number {
   let state = seed;
   return () => {
@@ -11,7 +11,9 @@ export function numbers(seed: number): () => number {
   };
 }
 
-/** A host of some makes: two sockets of 32 SMT cores, two of 12 numbered in turns, one of 24 without SMT. */
+/**
+ * Several types of hosts: two sockets with 32 SMT cores, two with 12 in alternating numbers, one with 24 without SMT.
+ */
 const MAKES: readonly Omit<NodeTopologyStatus, 'assignments'>[] = [
   {
     kubeletVersion: 'v1.36.2',
@@ -73,7 +75,7 @@ export interface InventedNode {
 const NAMES = ['forwarder', 'upf', 'router', 'firewall', 'amf', 'du', 'trader', 'voice'];
 const NAMESPACES = ['east', 'west', 'core', 'edge'];
 
-/** A node with VMs on some of its whole cores, the same for the same index. */
+/** A node with VMs on some of its whole cores; the same index gives the same node. */
 export function inventNode(index: number): InventedNode {
   const random = numbers(index * 7919 + 17);
   const make = MAKES[index % 7 === 3 ? 2 : index % 3 === 1 ? 1 : 0]!;

@@ -11,7 +11,7 @@ import { cpuCount, findVms, type VmQuery, vmsOf } from '../../console/data/vm-li
 import type { ShapeContent, WireRecord } from '../../console/data/wire.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 
-/** Two NUMA nodes of two SMT2 cores, ids taking turns between them, as many vendors number them. */
+/** Two NUMA nodes of two SMT2 cores with alternating ids, as many vendors number them. */
 const TURNS: ShapeContent = {
   cells: [
     [1, '1,3,5,7'],
@@ -45,7 +45,7 @@ const cpusPainted = ({ paint, shape }: NodeItem, kind: number) =>
   formatCpus([...paint.keys()].filter((slot) => paint[slot] === kind).map((slot) => shape!.slots[slot]!.cpu));
 
 describe('the page’s data', () => {
-  it('reads and writes CPU lists as the daemons do', () => {
+  it('has CPU lists in the format of the daemons', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.nat(300)), (ids) => {
         const set = CpuSet.of(ids);
@@ -55,7 +55,7 @@ describe('the page’s data', () => {
     );
   });
 
-  it('lays out a host by NUMA node and core for any CPU numbering, with its networks', () => {
+  it('gives the layout of a host by NUMA node and core for any CPU numbering, with its networks', () => {
     const shape = shapeOf(TURNS);
     assert.deepEqual(
       shape.slots.map(({ cpu }) => cpu),
@@ -71,7 +71,7 @@ describe('the page’s data', () => {
     assert.deepEqual(shape.placeless, ['lost']);
   });
 
-  it('paints each thread with its owner; what a report gives goes before what is on its way', () => {
+  it('gives each thread its owner; reported owners take precedence over pods in flight', () => {
     const painted = node({ owners: [['a/vm', 'compute', '1,5', 1]], inFlight: [['a/next', 'bound', '1,3,5,7']] });
     assert.equal(cpusPainted(painted, Paint.owner), '1,5');
     assert.equal(cpusPainted(painted, Paint.inFlight), '3,7');
@@ -83,14 +83,14 @@ describe('the page’s data', () => {
   const problems: [string, Parameters<typeof node>[0], NodeItem['problems']][] = [
     ['nothing', {}, []],
     ['a dead DPU', { flags: 1 | 2 | 4, dpu: 'dead' }, ['dpu-dead']],
-    ['a dead lease on a node that is no DPU host', { flags: 1 | 4 }, []],
+    ['a dead Lease on a node that is not a DPU host', { flags: 1 | 4 }, []],
     ['a silent agent', { flags: 1 | 16 }, ['silent']],
-    ['no report', { shape: undefined }, ['no-report']],
+    ['a missing report', { shape: undefined }, ['no-report']],
     ['dra.cpu', { flags: 1 | 8 }, ['dra-cpu']],
     ['a report without a Node', { flags: 0 }, ['no-node']],
   ];
   for (const [what, parts, expected] of problems) {
-    it(`calls ${what} ${expected.join() || 'well'}`, () => assert.deepEqual(node(parts).problems, expected));
+    it(`shows for ${what}: ${expected.join() || 'no problem'}`, () => assert.deepEqual(node(parts).problems, expected));
   }
 
   const shape: Shape = shapeOf(TURNS);
@@ -102,11 +102,11 @@ describe('the page’s data', () => {
   const all: NodeQuery = { text: '', sort: 'name', descending: false, filter: 'all' };
   const queries: [string, Partial<NodeQuery>, number[]][] = [
     ['everything, 9 before 10', {}, [3, 2, 1]],
-    ['the other way round', { descending: true }, [1, 2, 3]],
+    ['everything in reverse order', { descending: true }, [1, 2, 3]],
     ['a VM', { text: 'UPF' }, [1]],
     ['a network', { text: 'tunnel' }, [2, 1]],
     ['two words', { text: 'worker east/' }, [1]],
-    ['what is wrong', { text: 'silent' }, [2]],
+    ['a problem', { text: 'silent' }, [2]],
     ['nothing', { text: 'worker-3' }, []],
     ['problems only', { filter: 'problems' }, [3, 2]],
     ['nodes in use', { filter: 'in-use' }, [1]],
@@ -118,7 +118,7 @@ describe('the page’s data', () => {
     it(`finds ${what}`, () => assert.deepEqual(findNodes(nodes, { ...all, ...query }), expected));
   }
 
-  it('sums the cluster up', () => {
+  it('sums up the cluster', () => {
     assert.deepEqual(totalsOf(nodes), {
       nodes: 3,
       withProblems: 2,
@@ -137,7 +137,7 @@ describe('the page’s data', () => {
     assert.deepEqual(store.nodeNamed('n1')?.problems, ['no-report']);
   });
 
-  it('knows a node by its new name when its number was given to another', () => {
+  it('shows a node by its new name after its number was reused', () => {
     const store = new Store();
     store.take([['n', 1, 'old', -1, 1, '', [], []]]);
     store.take([['n', 1, 'new', -1, 1, '', [], []]]);
@@ -147,7 +147,7 @@ describe('the page’s data', () => {
   });
 });
 
-describe('the marks of owners', () => {
+describe('owner marks', () => {
   const owner = (pod: string, cpus = ''): readonly [string, string, string, number] => [pod, 'compute', cpus, 0];
   const marksByPod = (item: NodeItem) =>
     Object.fromEntries(item.owners.map(([pod], index) => [pod, item.marks[index]]));
@@ -172,7 +172,7 @@ describe('the marks of owners', () => {
     );
   });
 
-  it('are the same on every page that sees the same VMs, and a pod’s containers share one', () => {
+  it('are the same on every page with the same VMs, and shared by the containers of a pod', () => {
     const some = ['a/router', 'b/upf', 'c/amf'];
     const one = marksByPod(node({ owners: some.map((pod) => owner(pod)) }));
     const other = marksByPod(node({ owners: [...some].reverse().map((pod) => owner(pod)) }));
@@ -180,7 +180,7 @@ describe('the marks of owners', () => {
     assert.deepEqual(new Set(node({ owners: [owner('a', '2'), owner('a', '3')] }).marks).size, 1);
   });
 
-  it('are six colours before one comes again', () => {
+  it('have six colours before one repeats', () => {
     const owners = Array.from({ length: 6 }, (_, index) => owner(`vm-${index}`));
     assert.deepEqual([...node({ owners }).marks].sort(), [0, 1, 2, 3, 4, 5]);
   });
@@ -222,7 +222,7 @@ describe('the list of VMs', () => {
     );
   });
 
-  it('is searched by what a VM is called, where it runs and what is wrong, filtered and sorted', () => {
+  it('is searched by VM name, node and problem, filtered and sorted', () => {
     const names = (more: Partial<VmQuery>) => findVms(list(), { ...query, ...more }).map(({ name }) => name);
     assert.deepEqual(names({ text: 'N2 dpu' }), ['west/du']);
     assert.deepEqual(names({ filter: 'attention' }), ['west/du']);
@@ -230,7 +230,7 @@ describe('the list of VMs', () => {
     assert.deepEqual(names({ sort: 'verdict', descending: true }), ['west/du', 'east/upf', 'west/masked']);
   });
 
-  it('forgets what a record has ended', () => {
+  it('drops ended VMs', () => {
     store.take([['r', 'u2']]);
     assert.equal(list().length, 2);
     store.take([['n', 1]]);
@@ -238,12 +238,12 @@ describe('the list of VMs', () => {
   });
 });
 
-describe('a list’s query in the address', () => {
+describe('a list’s query in the URL', () => {
   const usual: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };
   const sorts = ['name', 'node', 'cpus', 'verdict'] as const;
   const filters = ['all', 'attention', 'mask'] as const;
 
-  it('comes back as it was written', () => {
+  it('is read back as it was written', () => {
     fc.assert(
       fc.property(
         fc.string({ maxLength: 50 }),
@@ -259,7 +259,7 @@ describe('a list’s query in the address', () => {
     assert.equal(queryText(usual, usual), '');
   });
 
-  it('takes what it does not know as usual', () => {
+  it('has defaults for unknown values', () => {
     assert.deepEqual(parseQuery('?sort=-colour&filter=none', usual, sorts, filters), usual);
   });
 });

@@ -12,7 +12,7 @@ describe('the console in the demo', function () {
   this.timeout(300_000);
   before(() => buildOnce());
 
-  it('shows the real extender’s view: a VM near its network with its padding, and why another waits', async () => {
+  it('shows the real extender’s data: a VM near its network with its padding, and why another one waits', async () => {
     const demo = spawn(process.execPath, [join(dist, 'plumbline.mjs'), 'demo', '--console'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

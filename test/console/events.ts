@@ -7,16 +7,16 @@ export interface SentEvent {
   readonly data: string;
 }
 
-/** One who listens to the console's events as a browser would. */
+/** A client of the console's events, like a browser. */
 export interface Listener {
   readonly status: number;
   readonly headers: IncomingMessage['headers'];
   readonly events: readonly SentEvent[];
-  /** Bytes that came over the wire. */
+  /** Bytes received over the network. */
   readonly bytes: number;
-  /** Resolves with the first event from the `from`th on that is looked for. */
+  /** Resolves with the first matching event from the `from`th on. */
   until(accepts: (event: SentEvent) => boolean, from?: number): Promise<SentEvent>;
-  /** Pauses reading, or resumes it. */
+  /** Pauses or resumes reading. */
   pause(): void;
   resume(): void;
   readonly ended: Promise<void>;

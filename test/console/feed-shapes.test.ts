@@ -5,7 +5,7 @@ import { createReports, type Reports } from '../../console/server/reports.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 
-/** A feed of reports alone. */
+/** A feed with only reports. */
 function feedOf(): { feed: Feeding; reports: Reports; report(node: string, status?: NodeTopologyStatus): void } {
   const reports: Reports = createReports((node) => feed.listeners.node(node));
   const cluster: Cluster = {
@@ -32,7 +32,7 @@ function feedOf(): { feed: Feeding; reports: Reports; report(node: string, statu
   };
 }
 
-/** What a page that has everything up to a number is sent: the kind and number of each record, for a node its shape too. */
+/** The records for a page that is up to date to a number: kind and number of each, and the shape of a node. */
 function sent({ records }: Feeding, after = 0): string[] {
   return [...records.after(after)]
     .map(({ json }) => JSON.parse(json) as [string, number, string?, number?])
@@ -45,8 +45,8 @@ function sent({ records }: Feeding, after = 0): string[] {
 
 const other = (kubeletVersion: string) => ({ ...statusOf(), kubeletVersion });
 
-describe('shapes in what the console sends', () => {
-  it('are shared by nodes of one make, and sent once, before the first of them', () => {
+describe('shapes in the stream of the console', () => {
+  it('are shared by equal nodes and sent once, before the first of them', () => {
     const { feed, report } = feedOf();
     report('a', statusOf());
     report('b', statusOf({ assignments: [{ podUID: 'u', container: 'compute', cpus: '2-3' }] }));
@@ -65,13 +65,13 @@ describe('shapes in what the console sends', () => {
     assert.deepEqual(sent(feed), ['s0', 's1', 'n1 a of 0']);
   });
 
-  it('do not exist for a node whose report contradicts itself', () => {
+  it('do not exist for a node with a contradictory report', () => {
     const { feed, report } = feedOf();
     report('a', statusOf({ reserved: '0,99' }));
     assert.deepEqual(sent(feed), ['n1 a of -1']);
   });
 
-  it('a node that goes is ended by its number; when it comes back it has another', () => {
+  it('of a removed node end with its number; a returning node gets another one', () => {
     const { feed, report } = feedOf();
     report('a', statusOf());
     report('b', statusOf());
@@ -81,12 +81,12 @@ describe('shapes in what the console sends', () => {
     assert.deepEqual(sent(feed), ['s0', 'n2 b of 0', 'n1', 'n3 a of 0']);
   });
 
-  it('do not pile up: a thousand more than there are nodes, and all is rewritten under another epoch', () => {
+  it('do not accumulate: with a thousand more than nodes, all are written again in another epoch', () => {
     const { feed, report } = feedOf();
     report('a', statusOf());
     report('b', statusOf());
     const { epoch } = feed;
-    // Numbers 1 to 1001: one of b, and a thousand more than there are nodes.
+    // Numbers 1 to 1001: one of b, and a thousand more than nodes.
     for (let i = 1; i <= 1001; i++) report('b', other(`v1.35.${i}`));
     assert.equal(feed.epoch, epoch);
     assert.equal(sent(feed).filter((one) => one.startsWith('s')).length, 1002);

@@ -13,7 +13,7 @@ import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, LEADER, NO_ROOM,
 const isReady = ({ event }: { readonly event: string }) => event === 'ready';
 const isRecords = ({ event }: { readonly event: string }) => event === 'message';
 
-/** What a page would hold after all that a listener was sent. */
+/** The content of a page after all events of a listener. */
 function pageOf(events: Listener['events'], store = new Store()): Store {
   for (const { event, data } of events) {
     if (event === 'hello' && !(JSON.parse(data) as { resumed: boolean }).resumed) store.clear();
@@ -22,7 +22,7 @@ function pageOf(events: Listener['events'], store = new Store()): Store {
   return store;
 }
 
-describe('what the console sends', () => {
+describe('the stream of the console', () => {
   let under: ConsoleUnderTest;
   const listeners: Listener[] = [];
   const start = async (fixture: ConsoleFixture) => {
@@ -38,13 +38,13 @@ describe('what the console sends', () => {
     await under.stop();
   });
 
-  it('is of the version that the page reads, with the same flags', () => {
+  it('has the version that the page reads, with the same flags', () => {
     assert.equal(WIRE_VERSION, PAGES_VERSION);
     assert.deepEqual({ ...Flag }, { ...NodeFlag });
     return start({});
   });
 
-  it('makes the page know each node: hardware, owners by the name of their VM, padding, networks, free cores', async () => {
+  it('has for each node: hardware, owners by VM name, padding, networks, free cores', async () => {
     const vm = { namespace: 'east', name: 'fw', uid: 'u1', count: 4, padding: 1 };
     await start({
       nodes: {
@@ -78,7 +78,7 @@ describe('what the console sends', () => {
     assert.deepEqual(node.problems, []);
   });
 
-  it('tells of changes alone, and once: a DPU, a report, a pod on its way, a node that goes', async () => {
+  it('has only changes, each once: a DPU, a report, a pod in flight, a removed node', async () => {
     await start({
       nodes: { n1: statusOf(), n2: statusOf() },
       dpus: { n2: { ready: true, state: 'alive', age: 5 } },
@@ -110,7 +110,7 @@ describe('what the console sends', () => {
     await news(() => under.report('n2', undefined));
     await listener.until(({ data }) => data.includes(`["n",${id}]`));
     assert.equal(node('n2'), undefined);
-    // The same report again is no news: what comes next is the change after it.
+    // The same report is not sent again: the next record is the following change.
     under.report('n1', statusOf({ assignments: [{ podUID: 'uid-vm', container: 'compute', cpus: '1-2,9-10' }] }));
     const stale = await news(() => under.report('n1', undefined));
     assert.deepEqual(
@@ -120,7 +120,7 @@ describe('what the console sends', () => {
     assert.deepEqual(node('n1')?.problems, ['no-report']);
   });
 
-  it('shows a report that contradicts its Node, or itself, as quarantined, and nothing of it', async () => {
+  it('shows a contradictory report as quarantined, without its content', async () => {
     await start({ nodes: { n1: statusOf(), n2: statusOf({ reserved: '0,99' }), n3: statusOf() } });
     under.api.put('nodes', { metadata: { name: 'n3' }, status: { capacity: { cpu: '8' } } } as { metadata: object });
     const listener = await join();
@@ -137,13 +137,13 @@ describe('what the console sends', () => {
     }
   });
 
-  it('shows an agent as silent whose lease has not changed for its duration', async () => {
+  it('shows an agent as silent if its Lease has not changed for its duration', async () => {
     await start({ nodes: { n1: statusOf() } });
     const listener = await join();
     await listener.until(isReady);
     const renewed = (renewTime: string) => under.lease('plumbline-agent-n1', { renewTime, leaseDurationSeconds: 1 });
     renewed('2026-05-04T10:00:00.000000Z');
-    // Another lease that keeps changing shows that the watch is alive.
+    // Another Lease that keeps changing shows that the watch works.
     let seconds = 10;
     const others = setInterval(
       () => under.lease('other', { renewTime: `2026-05-04T10:00:${++seconds % 60}.000000Z` }),
@@ -157,7 +157,7 @@ describe('what the console sends', () => {
     await listener.until(({ data }) => data.includes('"n1",0,1,'), listener.events.length);
   });
 
-  it('tells who waits, in the words of the scheduler, and that he waits no more', async () => {
+  it('shows waiting pods with the scheduler’s message, and when they no longer wait', async () => {
     await start({ nodes: { n1: statusOf() } });
     const pod = waitingPod('vm', 40);
     under.see(pod);
@@ -175,7 +175,7 @@ describe('what the console sends', () => {
     assert.equal(pageOf(listener.events).pods.size, 0);
   });
 
-  it('keeps nothing of pods that share CPUs, and bounds what a status says', async () => {
+  it('omits pods that share CPUs, and limits the length of a status', async () => {
     await start({ nodes: { n1: statusOf() } });
     const pod = waitingPod('vm', 4);
     const conditions = [{ type: 'PodScheduled', status: 'False', message: 'x'.repeat(100_000) }];
@@ -189,7 +189,7 @@ describe('what the console sends', () => {
     assert.equal(page.pods.get('uid-vm')?.unscheduled?.length, 1024);
   });
 
-  it('shows a guest as paused while KubeVirt says so, as running after that, and the target of a migration as it is', async () => {
+  it('shows a guest as paused while KubeVirt reports it, and the target of a migration separately', async () => {
     await start({
       nodes: {
         n1: statusOf({ assignments: [{ podUID: 'u1', container: 'compute', cpus: '1-2,9-10' }] }),
@@ -222,7 +222,7 @@ describe('what the console sends', () => {
     assert.equal(pageOf(listener.events).running.size, 0);
   });
 
-  it('without KubeVirt, or without the right to read VMIs, all else is shown, and the page says which', async () => {
+  it('shows everything else without KubeVirt or the permission to read VMIs, and names what is missing', async () => {
     for (const [status, without] of [
       [404, []],
       [403, ['virtualmachineinstances']],
@@ -242,7 +242,7 @@ describe('what the console sends', () => {
     await start({});
   });
 
-  it('says which pod decides, and that none does', async () => {
+  it('shows the active extender pod, or that there is none', async () => {
     await start({});
     const listener = await join();
     await listener.until(isReady);
@@ -268,7 +268,7 @@ describe('what the console sends', () => {
   });
 
   for (const how of ['the browser’s own header', 'the address']) {
-    it(`lets a page that was away catch up with what changed, by ${how}`, async () => {
+    it(`resumes for a page that was disconnected, by ${how}`, async () => {
       await start({ invented: 300 });
       const first = await join();
       await first.until(isReady);
@@ -292,7 +292,7 @@ describe('what the console sends', () => {
   }
 
   for (const id of ['0123456789ab.7', 'nonsense', '.', '.-1', `.${'9'.repeat(30)}`]) {
-    it(`starts again for a page that comes from elsewhere (${id.slice(0, 20)})`, async () => {
+    it(`starts again for a page from elsewhere (${id.slice(0, 20)})`, async () => {
       await start({ invented: 20 });
       const listener = await join(`/events?after=${encodeURIComponent(id)}`);
       await listener.until(isReady);
@@ -301,7 +301,7 @@ describe('what the console sends', () => {
     });
   }
 
-  it('sends 5,000 nodes in less than a quarter of a megabyte where the client reads gzip', async function () {
+  it('needs less than a quarter of a megabyte for 5,000 nodes with gzip', async function () {
     this.timeout(300_000);
     await start({ invented: 5000 });
     const listener = await join('/events', { 'accept-encoding': 'gzip' });

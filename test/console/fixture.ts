@@ -17,18 +17,18 @@ import { silent } from '../support/logger.ts';
 import { inventNode, launcher } from './cluster.ts';
 import { createMemoryApi, type MemoryApi } from './memory-api.ts';
 
-/** The console's server on an API in memory, and the extender that it asks for explanations. */
+/** The console's server with an API in memory, and the extender that explains pods. */
 export interface ConsoleUnderTest extends Pick<ExtenderUnderTest, 'filter' | 'extender'> {
   readonly api: MemoryApi;
   readonly page: Console;
   readonly url: string;
   readonly port: number;
-  /** The names of the nodes that it began with. */
+  /** The names of the initial nodes. */
   readonly names: readonly string[];
-  /** The Node as it is from now on; null: it is gone. `dpu` is the status of its DPUReady condition. */
+  /** Replaces the Node; null: deletes it. `dpu` is the status of its DPUReady condition. */
   node(name: string, what: { readonly dpu?: string; readonly since?: string; readonly message?: string } | null): void;
   report(name: string, status: NodeTopologyStatus | undefined): void;
-  /** Its agent's Lease, renewed at a time; a Lease that does not change is one of a silent agent. */
+  /** Its agent's Lease with a renewal time; a Lease that does not change is one of a silent agent. */
   lease(name: string, spec: object): void;
   see(pod: Pod, status?: object): void;
   gone(pod: Pod): void;
@@ -36,13 +36,13 @@ export interface ConsoleUnderTest extends Pick<ExtenderUnderTest, 'filter' | 'ex
 }
 
 export interface ConsoleFixture extends ExtenderFixture {
-  /** Invented nodes, with their VMs. */
+  /** Generated nodes with their VMs. */
   readonly invented?: number;
   readonly port?: number;
   readonly ask?: AskExtender;
   readonly askSwitch?: AskSwitch;
   readonly without?: ReadonlySet<OptionalKind>;
-  /** What the API server answers when these are read. */
+  /** The answers of the API server when these are read. */
   readonly refused?: Readonly<Partial<Record<Kind, KubeError>>>;
   /** No scheduler leads. */
   readonly leaderless?: true;
@@ -50,7 +50,7 @@ export interface ConsoleFixture extends ExtenderFixture {
 
 let built: Promise<string> | undefined;
 
-/** The page's files, bundled once in a run. */
+/** The page's files, bundled once for each run. */
 export function pageFiles(): Promise<string> {
   built ??= (async () => {
     const folder = await mkdtemp(join(tmpdir(), 'plumbline-console-'));
@@ -61,27 +61,27 @@ export function pageFiles(): Promise<string> {
   return built;
 }
 
-/** What kube-scheduler writes of a pod that it found no node for. */
+/** The message of kube-scheduler for a pod without a node. */
 export const NO_ROOM = '0/400 nodes are available: 400 too few free whole cores.';
 const UNSCHEDULED = {
   phase: 'Pending',
   conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: NO_ROOM }],
 };
 
-/** A launcher that the scheduler has found no node for. */
+/** A launcher without a node. */
 export function waitingPod(name: string, cpus: number, since = '2026-05-04T10:00:00Z'): Pod {
   const pod = launcher({ namespace: 'east', name, uid: `uid-${name}`, count: cpus, padding: 1 });
   return { ...pod, metadata: { ...pod.metadata, creationTimestamp: since } } as Pod;
 }
 
-/** Who leads, and since when it has renewed its Lease. */
+/** The leader, and since when it has renewed its Lease. */
 export const LEADER = 'plumbline-scheduler-7d9-abcde';
 const leaderLease = (renewTime = '2026-05-04T10:00:00.000000Z', pod = LEADER) => ({
   metadata: { name: 'plumbline-scheduler', namespace: NAMESPACE },
   spec: { holderIdentity: `${pod}_0f3a`, leaseDurationSeconds: 3600, renewTime },
 });
 
-/** The whole console, as a process has it; the test's own words are what the API server says. */
+/** The complete console, as in a process; the test controls the answers of the API server. */
 export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUnderTest> {
   const invented = Array.from({ length: fixture.invented ?? 0 }, (_, index) => inventNode(index));
   const dpus = Object.fromEntries(
@@ -122,7 +122,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     report(name, status);
     for (const vm of vms) {
       const pod = launcher(vm);
-      // The extender knows what they own from the report.
+      // The extender knows from the report what they own.
       api.put('pods', { ...pod, spec: { ...pod.spec, nodeName: name }, status: { phase: 'Running' } } as Pod);
     }
   }
@@ -139,7 +139,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     client: api.client,
     address: { host: '127.0.0.1', port: fixture.port ?? 0 },
     assets: await pageFiles(),
-    // Over the wire it is JSON.
+    // Over the network it is JSON.
     ask:
       fixture.ask ?? (async (pod) => ({ answer: JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as unknown })),
     ...(fixture.askSwitch === undefined ? {} : { askSwitch: fixture.askSwitch }),

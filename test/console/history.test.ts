@@ -59,7 +59,7 @@ describe('the history of a node and of a VM', () => {
   });
   after(() => api.stop());
 
-  it('a node: its Events and when its conditions changed, the newest first, with what is bad marked', async () => {
+  it('of a node has its Events and changes of conditions, newest first, with bad ones marked', async () => {
     const { entries, notes } = await createHistories(api.client).ofNode('n1');
     assert.deepEqual(
       entries.map(({ reason, isWarning, from }) => [reason, isWarning, from]),
@@ -74,7 +74,7 @@ describe('the history of a node and of a VM', () => {
     assert.deepEqual(notes, []);
   });
 
-  it('a VM: its own Events, its launchers’, its phases and its migration; no other’s', async () => {
+  it('of a VM has its own Events, those of its launchers, its phases and its migration, and no others', async () => {
     const { entries } = await createHistories(api.client).ofVm('vms', 'router');
     assert.deepEqual(
       entries.map(({ reason, about }) => [reason, about]),
@@ -88,7 +88,7 @@ describe('the history of a node and of a VM', () => {
     );
   });
 
-  it('what may not be read is a note; what cannot be asked is an error', async () => {
+  it('has a note for unreadable kinds, and an error for a failed request', async () => {
     const refusing = (status: number) => ({
       get: async () => {
         throw new KubeError(status, 'Refused', 'GET: refused');

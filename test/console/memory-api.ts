@@ -9,16 +9,18 @@ interface ApiObject {
   readonly metadata: { readonly name?: string | undefined; readonly namespace?: string | undefined };
 }
 
-/** The collections that the console reads, in memory: lists, and watches that bring what changes. */
+/** The collections that the console reads, in memory: lists, and watches that deliver changes. */
 export interface MemoryApi {
   readonly client: KubeClient;
   put(kind: Kind, object: ApiObject): void;
   remove(kind: Kind, object: ApiObject): void;
-  /** Events, which are listed and not watched. */
+  /** Events, which are listed but not watched. */
   event(event: object): void;
-  /** From now on requests for this kind end so, and open watches end; undefined: they are answered again. */
+  /**
+   * From now on, requests for this kind fail with the error, and open watches end; undefined: they are answered again.
+   */
   fail(kind: Kind, error: KubeError | undefined): void;
-  /** Watches that are open. */
+  /** Open watches. */
   readonly watches: number;
 }
 
@@ -37,7 +39,7 @@ export function createMemoryApi(): MemoryApi {
   const failures = new Map<string, KubeError>();
   const events: KubeObject[] = [];
   let version = 1;
-  /** What a question about one node or VM lists. */
+  /** The list for a request about one node or VM. */
   const chosen = (path: string, query: Readonly<Record<string, unknown>> = {}): readonly object[] => {
     const selector = String(query['fieldSelector'] ?? '');
     if (path.endsWith('/events')) return events.filter(fieldSelector(EVENTS, selector));

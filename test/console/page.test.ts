@@ -11,7 +11,7 @@ const FIRST = 'worker-0.east.example.internal';
 const DPU_NODE = 'worker-7.east.example.internal';
 const INVENTED = 400;
 
-/** Rows that are drawn, by their first cell's first line. */
+/** Visible rows, by the first line of their first cell. */
 const rowNames = (page: Page) => page.locator('.grid-body .row .name').allTextContents();
 
 describe('the page in Chromium', function () {
@@ -34,7 +34,7 @@ describe('the page in Chromium', function () {
     await under.stop();
   });
 
-  it('draws every node’s line where it is seen, the cluster in numbers, and breaks no rule of its own policy', async () => {
+  it('draws the row of each visible node and the totals, without a violation of its own policy', async () => {
     const { page, complaints } = await openPage(browser, under.url);
     const names = await rowNames(page);
     assert.equal(names[0], FIRST);
@@ -48,7 +48,7 @@ describe('the page in Chromium', function () {
     assert.deepEqual(complaints, []);
   });
 
-  it('follows the cluster without being asked: a DPU that dies, a VM that lands, a node that goes', async () => {
+  it('updates by itself: a DPU that dies, a new VM, a removed node', async () => {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${DPU_NODE}`);
     await page.locator('.detail .badge.is-good', { hasText: 'DPU alive' }).first().waitFor();
     under.node(DPU_NODE, { dpu: 'False' });
@@ -85,7 +85,7 @@ describe('the page in Chromium', function () {
     await page.getByText('16 of 400').waitFor();
   });
 
-  it('explains a waiting VM: the reason, and every node’s answer', async () => {
+  it('explains a waiting VM: the reason, and the result of every node', async () => {
     const { page, complaints } = await openPage(browser, under.url);
     await page.getByRole('link', { name: /Waiting/ }).click();
     await page.getByRole('row', { name: /huge/ }).click();
@@ -104,14 +104,14 @@ describe('the page in Chromium', function () {
     );
     assert.match(await page.locator('.node-by-node').innerText(), /it offered 2 nodes, and 0 would take it/);
     assert.ok((await page.locator('.detail .problem').first().innerText()).includes(NO_ROOM));
-    // The nearest miss is open from the start, and says what is short there.
+    // The closest node is open at the start and shows its shortage.
     assert.match(await groups.first().locator('.group-nodes li').first().innerText(), /worker-\d+/);
     assert.deepEqual(complaints, []);
     under.gone(waitingPod('huge', 130));
     await page.getByText('This pod no longer waits').waitFor();
   });
 
-  it('can be used with the keyboard alone', async () => {
+  it('can be used with the keyboard only', async () => {
     const { page } = await openPage(browser, under.url);
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the list');
@@ -142,7 +142,7 @@ describe('the page in Chromium', function () {
     assert.ok(await grid.evaluate((element) => element === element.ownerDocument.activeElement));
   });
 
-  it('says all that the picture says in a table', async () => {
+  it('shows all data of the picture in a table', async () => {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${FIRST}`);
     await page.getByText('Every CPU as a table').click();
     const rows = page.locator('.every-cpu tbody tr');
@@ -154,11 +154,11 @@ describe('the page in Chromium', function () {
   for (const [place, hash] of [
     ['the nodes', ''],
     ['one node', `#/nodes/${FIRST}`],
-    ['who waits', '#/waiting'],
+    ['the waiting VMs', '#/waiting'],
     ['an explanation', '#/waiting/east/virt-launcher-huge-x2x4z'],
   ] as const) {
     for (const colorScheme of ['light', 'dark'] as const) {
-      it(`axe finds no fault with ${place}, ${colorScheme}`, async () => {
+      it(`has no fault that axe finds with ${place}, ${colorScheme}`, async () => {
         const { page } = await openPage(browser, `${under.url}/${hash}`, { colorScheme });
         if (place === 'an explanation') await page.locator('.groups > li').first().waitFor();
         if (place === 'one node') await page.locator('.cpu-cell').first().waitFor();
@@ -167,7 +167,7 @@ describe('the page in Chromium', function () {
     }
   }
 
-  it('is a grid of rows and cells to a screen reader, each row with its number and its map in words', async () => {
+  it('is a grid of rows and cells for a screen reader, each row with its number and its map as text', async () => {
     const { page } = await openPage(browser, under.url);
     const row = page.getByRole('grid', { name: 'Nodes' }).getByRole('row').nth(1);
     assert.equal(await row.getAttribute('aria-rowindex'), '2');
@@ -178,7 +178,7 @@ describe('the page in Chromium', function () {
     );
   });
 
-  it('keeps the colours that were chosen', async () => {
+  it('keeps the chosen colours', async () => {
     const { page } = await openPage(browser, under.url);
     const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
     const light = await background();
@@ -203,7 +203,7 @@ describe('the page in Chromium', function () {
     assert.equal(moving, 0);
   });
 
-  it('says when it has no line, and catches up when the console has been started again', async () => {
+  it('shows that it is disconnected, and catches up after a restart of the console', async () => {
     const { page } = await openPage(browser, under.url);
     const { port } = under;
     await under.stop();
@@ -215,7 +215,7 @@ describe('the page in Chromium', function () {
     assert.equal(await page.getByRole('alert').count(), 0);
   });
 
-  it('says plainly that the extender cannot be asked, and why; what the API server knows is there', async () => {
+  it('shows why the extender is not available, and the data of the API server', async () => {
     const why = 'you may not reach the extender (pods/portforward in plumbline-system)';
     const other = await consoleOf({ invented: 3, ask: async () => ({ why }) });
     other.see(waitingPod('huge', 130));
@@ -227,7 +227,7 @@ describe('the page in Chromium', function () {
   });
 
   const banners: [string, (other: ConsoleUnderTest) => void, RegExp][] = [
-    ['no scheduler leads', () => undefined, /scheduler has no leader: new VMs stay pending/],
+    ['no scheduler is the leader', () => undefined, /scheduler has no leader: new VMs stay pending/],
     [
       'the API server fails',
       ({ api }) => api.fail('pods', new KubeError(403, 'Forbidden', 'GET /api/v1/pods: 403 Forbidden')),
@@ -235,7 +235,7 @@ describe('the page in Chromium', function () {
     ],
   ];
   for (const [what, happens, expected] of banners) {
-    it(`says when ${what}`, async () => {
+    it(`reports when ${what}`, async () => {
       const other = await consoleOf({ invented: 3, leaderless: true });
       const { page } = await openPage(browser, other.url);
       happens(other);
@@ -246,7 +246,7 @@ describe('the page in Chromium', function () {
     });
   }
 
-  it('says what is not shown where leases may not be read', async () => {
+  it('names what is missing if Leases may not be read', async () => {
     const other = await consoleOf({ invented: 3, without: new Set(['leases'] as const) });
     const { page } = await openPage(browser, other.url);
     await page.locator('.banner', { hasText: /You may not read leases: .*silent agents/ }).waitFor();
@@ -254,7 +254,7 @@ describe('the page in Chromium', function () {
     await other.stop();
   });
 
-  it('takes one column on a telephone, and needs no scrolling sideways', async () => {
+  it('uses one column on a phone without horizontal scrolling', async () => {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${FIRST}`, {
       viewport: { width: 360, height: 720 },
     });

@@ -5,8 +5,8 @@ const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const COLOURS = 256;
 
 /**
- * Writes a screenshot (PNG, 8 bits, RGB or RGBA without transparency) with a palette, which is a third as large. Colours
- * beyond 256, those of smoothed letters, become the nearest of the most frequent ones.
+ * Writes a screenshot (PNG, 8 bits, RGB or RGBA without transparency) with a palette, which is a third as large.
+ * Colours beyond 256, from smoothed letters, become the nearest of the most frequent ones.
  */
 export async function shrinkPng(png: Buffer, file: string): Promise<void> {
   const { width, height, pixels } = decode(png);

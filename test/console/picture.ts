@@ -6,8 +6,8 @@ import { shrinkPng } from './palette.ts';
 import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
 
 /**
- * `npx tsx test/console/picture.ts [FOLDER]`: draws the pictures of docs/reference/console.md again, of an invented cluster: what an
- * operator looks at, at three widths, light and dark.
+ * `npx tsx test/console/picture.ts [FOLDER]`: creates the pictures of docs/reference/console.md again, from a generated
+ * cluster: the pages of an operator at three widths, light and dark.
  */
 const [folder = 'docs'] = process.argv.slice(2);
 const HEIGHTS: Readonly<Record<number, number>> = { 390: 844, 1280: 760, 1920: 1000 };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { RecordLog } from '../../console/server/record-log.ts';
 
-/** What a viewer makes of records: the last word about each thing. */
+/** The view after records: the last record of each object. */
 function applied(view: Map<string, string>, records: Iterable<{ readonly json: string }>): Map<string, string> {
   for (const { json } of records) {
     const [key = '', value] = JSON.parse(json) as [string, string?];
@@ -17,7 +17,7 @@ const json = (key: string, value?: number) => JSON.stringify(value === undefined
 describe('the record log', () => {
   const step = fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), fc.option(fc.nat(3), { nil: undefined }));
 
-  it('brings a viewer that left at any time up to date, with at most one record for each thing', () => {
+  it('updates a viewer that left at any time, with at most one record for each object', () => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 60 }),
@@ -55,7 +55,7 @@ describe('the record log', () => {
     );
   });
 
-  it('counts nothing as news that says the same again', () => {
+  it('ignores an unchanged record', () => {
     const log = new RecordLog();
     log.put('a', json('a', 1));
     log.put('a', json('a', 1));

@@ -3,7 +3,7 @@ import { inventNode, launcher } from './cluster.ts';
 import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
 import { waitingPod } from './fixture.ts';
 
-/** A cluster with something to show: a dead DPU, VMs that wait, one that is paused, a mask, Events, Open vSwitch's threads. */
+/** A demonstration cluster: a dead DPU, waiting VMs, a paused one, a mask, Events, Open vSwitch's threads. */
 const NODES = 48;
 const name = (index: number) => `worker-${index}.east.example.internal`;
 
@@ -11,7 +11,7 @@ const name = (index: number) => `worker-${index}.east.example.internal`;
 export const WITH_DPU = name(7);
 /** Its first VM is paused. */
 const WITH_PAUSED = 3;
-/** Its agent says where Open vSwitch's threads are. */
+/** Its agent reports where Open vSwitch's threads are. */
 export const SWITCH_NODE = name(9);
 
 const THREADS: SwitchPicture = {
@@ -82,7 +82,7 @@ function event({ kind, namespace, reason, message, time, type = 'Normal', count 
   };
 }
 
-/** @param since when the VMs that wait were created, in milliseconds since 1970 */
+/** @param since creation time of the waiting VMs, in milliseconds since 1970 */
 export async function dressed(
   open: (fixture: ConsoleFixture) => Promise<ConsoleUnderTest>,
   since = Date.parse('2026-05-04T10:00:00Z'),

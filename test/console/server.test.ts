@@ -31,7 +31,7 @@ describe('the console’s server', () => {
     under = await consoleOf({ nodes: { n1: statusOf(), n2: statusOf({ reserved: '0-15' }) } });
   });
   after(() => under.stop());
-  it('serves the page with a policy under which nothing comes from elsewhere and nothing is evaluated', async () => {
+  it('serves the page with a policy that allows only its own content and no evaluation', async () => {
     const files = [
       ['/', 'text/html'],
       ['/console.js', 'text/javascript'],
@@ -67,9 +67,9 @@ describe('the console’s server', () => {
   }
 
   const foreign: [string, Record<string, string>, number][] = [
-    ['a name that leads here by DNS rebinding', { host: 'evil.example:8083' }, 421],
-    ['another site’s page', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }, 403],
-    ['another port’s page', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }, 403],
+    ['a name that resolves to this host by DNS rebinding', { host: 'evil.example:8083' }, 421],
+    ['a page of another site', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }, 403],
+    ['a page of another port', { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' }, 403],
     ['a link on another site', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }, 200],
     ['the page itself', { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }, 200],
     ['kubectl port-forward on another port', { host: 'localhost:31337' }, 200],
@@ -97,7 +97,7 @@ describe('the console’s server', () => {
     });
   }
 
-  it('explains a pod node by node, with what is short', async () => {
+  it('explains a pod node by node, with the shortage', async () => {
     const pod = waitingPod('vm', 10);
     under.see(pod);
     const { status, body } = await ask(under.port, '/explain?pod=east/virt-launcher-vm-x2x4z');
@@ -135,7 +135,7 @@ describe('the console’s server', () => {
     });
   }
 
-  it('explains one pod at a time, and asks others to wait', async () => {
+  it('explains one pod at a time and asks others to wait', async () => {
     let answered: (answer: object) => void = () => undefined;
     const answer = new Promise<object>((resolve) => {
       answered = resolve;
@@ -162,8 +162,12 @@ describe('the console’s server', () => {
   });
 
   const unanswered: [string, Awaited<ReturnType<AskExtender>>, RegExp][] = [
-    ['says why the extender cannot be asked', { why: 'you may not ask it' }, /^Cannot reach the extender: you may not/],
-    ['takes nothing else for an answer', { answer: { nodes: 'all' } }, /^Cannot reach the extender: the answer is not/],
+    [
+      'gives the reason if the extender is not available',
+      { why: 'you may not ask it' },
+      /^Cannot reach the extender: you may not/,
+    ],
+    ['accepts no other answer', { answer: { nodes: 'all' } }, /^Cannot reach the extender: the answer is not/],
   ];
   for (const [title, answer, expected] of unanswered) {
     it(title, async () => {
@@ -175,7 +179,7 @@ describe('the console’s server', () => {
     });
   }
 
-  it('keeps 16 pages up to date, and refuses the next in a line', async () => {
+  it('keeps 16 pages up to date, and refuses the next with one line', async () => {
     const listeners: Listener[] = [];
     for (let at = 0; at < 16; at++) listeners.push(await listen(`${under.url}/events`));
     const { status, body } = await ask(under.port, '/events');
@@ -184,7 +188,7 @@ describe('the console’s server', () => {
     for (const listener of listeners) listener.close();
   });
 
-  it('keeps one watch of each kind open, however many pages there are, and none once it has stopped', async () => {
+  it('has one open watch of each kind for any number of pages, and none after it has stopped', async () => {
     const other = await consoleOf({});
     const listeners = [await listen(`${other.url}/events`), await listen(`${other.url}/events`)];
     await Promise.all(listeners.map((one) => one.until(({ event }) => event === 'ready')));

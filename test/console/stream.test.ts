@@ -7,7 +7,7 @@ import { RecordLog } from '../../console/server/record-log.ts';
 import { streamEvents } from '../../console/server/stream.ts';
 import { type Listener, listen } from './events.ts';
 
-/** A feed with the content that the test puts into it. */
+/** A feed with content from the test. */
 function feedOf(mostEnds?: number) {
   const viewers = new Set<() => void>();
   const records = new RecordLog(mostEnds);
@@ -55,7 +55,7 @@ describe('the stream to a page', () => {
   });
 
   for (const gzip of [false, true]) {
-    it(`keeps nothing for a page that does not read${gzip ? ', through gzip too' : ''}, and brings it up to date when it does`, async () => {
+    it(`buffers nothing for a page that does not read${gzip ? ', with gzip, too' : ''}, and updates it when it reads again`, async () => {
       const { feed, tell } = feedOf();
       const client = await serve(feed, { gzip });
       await client.until(({ event }) => event === 'ready');
@@ -79,7 +79,7 @@ describe('the stream to a page', () => {
     });
   }
 
-  it('ends the line to a page that reads nothing for too long', async () => {
+  it('ends the connection to a page that reads nothing for too long', async () => {
     const { feed, tell } = feedOf();
     const client = await serve(feed, { beat: 10, patience: 50 });
     await client.until(({ event }) => event === 'ready');
@@ -93,7 +93,7 @@ describe('the stream to a page', () => {
     assert.equal(feed.viewers, 0);
   });
 
-  it('shows with heartbeats that the line is alive', async () => {
+  it('has heartbeats while the connection works', async () => {
     const { feed } = feedOf();
     const client = await serve(feed, { beat: 5 });
     const first = await client.until(({ event }) => event === 'beat');
@@ -113,7 +113,7 @@ describe('the stream to a page', () => {
     assert.deepEqual(JSON.parse(again.data), [['c', 1], ['b']]);
   });
 
-  it('lets go of everything when the page goes', async () => {
+  it('releases everything when the page disconnects', async () => {
     const { feed } = feedOf();
     const client = await serve(feed);
     assert.equal(feed.viewers, 1);

@@ -7,7 +7,7 @@ import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
 
 const rows = (page: Page) => page.locator('.grid-body .row .name:not(.is-plain)').allTextContents();
 
-describe('the running VMs, and what happened to them, in Chromium', function () {
+describe('running VMs and their history in Chromium', function () {
   needs('chromium');
   this.timeout(300_000);
   let browser: Browser;
@@ -24,7 +24,7 @@ describe('the running VMs, and what happened to them, in Chromium', function () 
     for (const context of browser.contexts()) await context.close();
   });
 
-  it('lists them, what needs attention first, with the verdict of the table of states', async () => {
+  it('are listed with the verdict of the table of states, those that need attention first', async () => {
     const { page, complaints } = await openPage(browser, `${under.url}/#/vms`);
     const first = page.locator('.grid-body .row').first();
     assert.match(
@@ -44,7 +44,7 @@ describe('the running VMs, and what happened to them, in Chromium', function () 
     assert.deepEqual(complaints, []);
   });
 
-  it('lists a paused guest as paused, after those that need attention', async () => {
+  it('list a paused guest as paused, after those that need attention', async () => {
     const { page } = await openPage(browser, `${under.url}/#/vms`);
     await page.getByRole('searchbox', { name: 'Search VMs' }).fill('Paused');
     const row = page.locator('.grid-body .row');
@@ -55,7 +55,7 @@ describe('the running VMs, and what happened to them, in Chromium', function () 
     await page.locator('.detail .badge', { hasText: 'stopped: Paused' }).waitFor();
   });
 
-  it('a link holds what was searched, filtered, sorted and chosen', async () => {
+  it('have links with search, filter, order and selection', async () => {
     const { page } = await openPage(browser, `${under.url}/#/vms`);
     await page.getByRole('searchbox', { name: 'Search VMs' }).fill('worker-1');
     await page.getByRole('button', { name: 'CPUs' }).click();
@@ -66,12 +66,12 @@ describe('the running VMs, and what happened to them, in Chromium', function () 
     const other = await openPage(browser, address);
     assert.deepEqual(await rows(other.page), seen);
     assert.equal(await other.page.locator('.detail h2').innerText(), title);
-    // Typing is no step of Back: it leads to where the VM was chosen from.
+    // Typing adds no step for Back, which returns to where the VM was selected.
     await page.goBack();
     await page.locator('.detail').waitFor({ state: 'detached' });
   });
 
-  it('a VM: how it is, where, and its history, in UTC where that is chosen', async () => {
+  it('show a VM: its state, its place and its history, in UTC if selected', async () => {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${WITH_DPU}`, { timezoneId: 'Asia/Kolkata' });
     const dpu = page.getByRole('region', { name: 'DPU' });
     await dpu.waitFor();
@@ -90,7 +90,7 @@ describe('the running VMs, and what happened to them, in Chromium', function () 
     await page.getByRole('heading', { name: WITH_DPU }).waitFor();
   });
 
-  it('a node: where the switch’s threads are, and what happened to it', async () => {
+  it('show a node: the threads of the switch and its history', async () => {
     const { page } = await openPage(browser, `${under.url}/#/nodes/${SWITCH_NODE}`);
     const section = page.locator('.switch');
     await section.locator('tbody tr').first().waitFor();
@@ -100,7 +100,7 @@ describe('the running VMs, and what happened to them, in Chromium', function () 
     assert.match(await page.locator('.history').innerText(), /OVSThreadsMoved/);
   });
 
-  it('single keys lead to the lists and the search, unless they are turned off', async () => {
+  it('have single keys for the lists and the search, unless turned off', async () => {
     const { page } = await openPage(browser, under.url);
     await page.keyboard.press('2');
     await page.getByRole('grid', { name: 'Running VMs' }).waitFor();
@@ -119,14 +119,14 @@ describe('the running VMs, and what happened to them, in Chromium', function () 
     assert.equal(await page.getByRole('grid', { name: 'Running VMs' }).count(), 1);
   });
 
-  it('says what to do where a list is empty', async () => {
+  it('advise what to do if a list is empty', async () => {
     const { page } = await openPage(browser, `${under.url}/#/vms?q=nothing-is-called-so`);
     await page.getByText('No VM matches. Clear the search').waitFor();
   });
 
   for (const width of [390, 1280, 1920]) {
     for (const hash of ['#/vms', `#/nodes/${WITH_DPU}`, '#/vms?filter=attention']) {
-      it(`${hash} at ${width} px: no fault of axe, and nothing is wider than the screen`, async () => {
+      it(`${hash} at ${width} px: has no fault of axe, and nothing is wider than the screen`, async () => {
         const colorScheme = width === 1280 ? 'dark' : 'light';
         const { page } = await openPage(browser, `${under.url}/${hash}`, {
           viewport: { width, height: 900 },

@@ -69,7 +69,7 @@ describe('the demo', function () {
   this.timeout(300_000);
   before(() => buildOnce());
 
-  it('holds in every step, and leaves no process behind', async () => {
+  it('passes every step and leaves no process behind', async () => {
     const { status, held, steps } = await demo();
     assert.deepEqual(
       steps.filter((step) => !step.held),
@@ -89,7 +89,7 @@ describe('the demo', function () {
     assert.deepEqual(leftovers(), []);
   });
 
-  it('--keep: ends with nothing that doctor finds wrong', async () => {
+  it('--keep: leaves a cluster in which doctor finds no problem', async () => {
     const program = join(root, 'dist/plumbline.mjs');
     const child = spawn(process.execPath, [program, 'demo', '--keep'], { stdio: ['ignore', 'pipe', 'inherit'] });
     const ended = new Promise((resolve) => child.once('exit', resolve));
@@ -149,7 +149,7 @@ describe('the demo', function () {
     });
   }
 
-  it('says which daemon it does not know', async () => {
+  it('refuses an unknown daemon and lists the known ones', async () => {
     await assert.rejects(demo('--daemon', 'kubelet=x'), /expected <name>=<program> with one of webhook/);
   });
 });

@@ -153,7 +153,7 @@ describe('the quickstart, from an empty folder', function () {
   const quickstart = readBlocks(join(root, 'docs/get-started/quickstart.md')).flatMap(titled);
   const readme = readBlocks(join(root, 'README.md')).flatMap(titled);
 
-  it('there are commands, and the README begins as the quickstart does', () => {
+  it('has commands, and the README starts with the same one', () => {
     assert.ok(quickstart.length > 15 && readme.length > 5);
     assert.equal(`${quickstart[0]?.line} && ${quickstart[1]?.line}`, SEEN_ALREADY);
     assert.equal(readme[0]?.line, SEEN_ALREADY);
@@ -167,7 +167,7 @@ describe('the quickstart, from an empty folder', function () {
     });
   }
 
-  it('--json printed a JSON document and nothing else', () => {
+  it('--json printed only a JSON document', () => {
     const { held } = JSON.parse(readFileSync(join(folder, 'steps.json'), 'utf8')) as { held: boolean };
     assert.equal(held, true);
   });
@@ -185,7 +185,7 @@ describe('the quickstart, from an empty folder', function () {
     });
   }
 
-  it('Ctrl-C ends the demo, and takes its kubeconfig away', async () => {
+  it('Ctrl-C ends the demo and removes its kubeconfig', async () => {
     assert.ok(demo);
     await pressCtrlC(demo.shell);
     await eventually(() => !existsSync(join(folder, 'demo.kubeconfig')), 'the kubeconfig to be gone');

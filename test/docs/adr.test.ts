@@ -7,7 +7,7 @@ const FOLDER = join(root, 'docs/adr');
 const FILES = readdirSync(FOLDER).filter((name) => name !== 'README.md');
 const SECTIONS = ['Status', 'Context', 'Decision', 'Alternatives', 'Consequences'];
 const STATUS = /^(?:Proposed|Accepted|Rejected|Superseded by \[\d{4}\]\(\d{4}-[a-z0-9-]+\.md\))$/;
-/** Lines of a record: about a printed page. */
+/** Maximum lines of a record: about a printed page. */
 const PAGE = 60;
 
 const textOf = (name: string) => readFileSync(join(FOLDER, name), 'utf8');
@@ -22,7 +22,7 @@ const sectionsOf = (text: string) =>
     }));
 const statusOf = (text: string) => sectionsOf(text).find(({ heading }) => heading === 'Status')?.body ?? '';
 
-/** What is wrong with the form of a record. */
+/** Faults in the form of a record. */
 function faultsOf(name: string, text: string): string[] {
   const faults: string[] = [];
   const number = /^(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md$/.exec(name)?.[1];
@@ -63,7 +63,7 @@ describe('docs/adr', () => {
     assert.deepEqual(rows, expected);
   });
 
-  it('every link to a record leads to one', () => {
+  it('links to records have targets', () => {
     const pages = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter((page) =>
       page.endsWith('.md'),
     );
@@ -85,7 +85,7 @@ describe('the form of a record', () => {
   const good = textOf(name);
 
   for (const [what, changed] of [
-    ['no Alternatives', good.replace('## Alternatives', '## Considered')],
+    ['missing Alternatives', good.replace('## Alternatives', '## Considered')],
     ['sections in bold instead of headings', good.replace('## Context\n', '**Context.**')],
     ['an empty section', good.replace(/(## Context\n)[^#]*/, '$1\n')],
     ['a status of another kind', good.replace('Accepted', 'Done')],

@@ -31,14 +31,14 @@ describe(PAGE, () => {
 describe('promises that were not shown', () => {
   const one = { name: '5.2', file: 'real/qemu/pin', title: 'M2: one entry pins the whole VM', code: [] };
 
-  it('one whose test did not run, one whose file did not run, and none that passed', () => {
+  it('are those whose test or file did not run, but not those that passed', () => {
     const full = 'plumbline qemu, with a real QEMU M2: one entry pins the whole VM: every thread of the process';
     assert.deepEqual(notShown([one], new Map([[one.file, [full]]])), []);
     assert.deepEqual(notShown([one], new Map([[one.file, ['another']]])), [one]);
     assert.deepEqual(notShown([one], new Map()), [one]);
   });
 
-  it('a row is missing what it names, if that is not there', () => {
+  it('have an error if the row names something that does not exist', () => {
     assert.match(missingFrom({ ...one, title: 'nothing of the kind' }) ?? '', /has no test that begins with/);
     assert.match(missingFrom({ ...one, file: 'real/qemu/none' }) ?? '', /there is no/);
     assert.match(missingFrom({ ...one, code: ['model/none.ts'] }) ?? '', /there is no model\/none\.ts/);

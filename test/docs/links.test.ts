@@ -11,12 +11,12 @@ const markdown = (folder: string, recursive = false) =>
 
 const PAGES = [...markdown('.'), ...markdown('docs', true), ...markdown('manifests', true), ...markdown('packaging')];
 const INDEX = 'docs/README.md';
-/** Lines that a page of the documentation may have. */
+/** Maximum lines of a page of the documentation. */
 const LONGEST_PAGE = 200;
 
 const textOf = (page: string) => readFileSync(join(root, page), 'utf8');
 
-/** What the headings of a page can be linked by. Source: GitHub's anchors. */
+/** The anchors of a page's headings. Source: GitHub's anchors. */
 function anchorsOf(path: string): string[] {
   const text = readFileSync(path, 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
@@ -28,7 +28,7 @@ function anchorsOf(path: string): string[] {
   );
 }
 
-/** Targets of a page's links into the repository, as they are written. */
+/** Targets of a page's links into the repository, as written. */
 function linksOf(page: string): string[] {
   const text = textOf(page).replaceAll(/^```[\s\S]*?^```/gm, '');
   return [...text.matchAll(/\]\(([^)\s]+)\)/g)]
@@ -41,7 +41,7 @@ const fileOf = (page: string, target: string) => {
   return path === '' ? page : join(dirname(page), path);
 };
 
-/** Links of a page into the repository that lead nowhere. */
+/** Links of a page into the repository without a target. */
 function deadLinks(page: string): string[] {
   return linksOf(page).filter((target) => {
     const [, anchor] = target.split('#');
@@ -62,7 +62,7 @@ function reachedFrom(page: string, reached = new Set<string>()): Set<string> {
   return reached;
 }
 
-/** Names of pages in texts other than links, as `docs/tasks/install.md`, with the file that has them. */
+/** Names of pages outside of links, such as `docs/tasks/install.md`, with the file that contains them. */
 function namedPages(): (readonly [string, string])[] {
   const files = execFileSync('git', ['ls-files', '-z'], { cwd: root }).toString().split('\0');
   return files
@@ -75,7 +75,7 @@ function namedPages(): (readonly [string, string])[] {
 }
 
 describe('links within the documentation', () => {
-  it('lead somewhere', () => {
+  it('have a target', () => {
     assert.ok(PAGES.length > 60);
     const dead = PAGES.flatMap((page) => deadLinks(page).map((target) => `${page}: ${target}`));
     assert.deepEqual(dead, []);
@@ -89,7 +89,7 @@ describe('links within the documentation', () => {
     );
   });
 
-  it('finds a file for every page that code, manifests and pages name', () => {
+  it('are complete: every page that code, manifests and pages name exists', () => {
     const named = namedPages();
     assert.ok(named.length > 50, `${named.length}`);
     assert.deepEqual(
@@ -98,7 +98,7 @@ describe('links within the documentation', () => {
     );
   });
 
-  it('the root’s pages that a newcomer looks for are there', () => {
+  it('include the standard pages of the repository’s root', () => {
     const pages = ['CODE_OF_CONDUCT', 'CONTRIBUTING', 'GOVERNANCE', 'MAINTAINERS', 'ROADMAP', 'SECURITY'];
     for (const page of pages) assert.ok(PAGES.includes(relative(root, join(root, `${page}.md`))), page);
   });
@@ -117,7 +117,7 @@ describe('the pages of docs/', () => {
     );
   });
 
-  it('begin with one title', () => {
+  it('start with one title', () => {
     const titles = ({ page }: { page: string }) =>
       textOf(page)
         .replaceAll(/^```[\s\S]*?^```/gm, '')
@@ -128,7 +128,7 @@ describe('the pages of docs/', () => {
     );
   });
 
-  it('about concepts have one drawing each, made from text or SVG in the repository', () => {
+  it('about concepts have one drawing each, from text or SVG in the repository', () => {
     const concepts = lengths.filter(({ page }) => page.startsWith('docs/concepts/'));
     assert.ok(concepts.length >= 8);
     const drawings = ({ page }: { page: string }) => textOf(page).match(/^```text$|^!\[.*\]\(.*\.svg\)$/gm) ?? [];

@@ -22,14 +22,14 @@ const sources = execFileSync('git', ['ls-files', '-z', 'model', 'webhook', 'sche
   .filter((file) => file.endsWith('.ts'))
   .map((file) => readFileSync(join(root, file), 'utf8'));
 
-describe('pages that are generated', () => {
+describe('generated pages', () => {
   for (const name of Object.keys(GENERATED)) {
-    it(`${FOLDER}/${name} is as the code is (npm run docs:reference)`, () => {
+    it(`${FOLDER}/${name} is up to date with the code (npm run docs:reference)`, () => {
       assert.equal(textOf(name), pageOf(name, textOf(name)));
     });
   }
 
-  it('are not generated without the marks', () => {
+  it('need their marks', () => {
     assert.throws(() => pageOf('flags.md', '# Flags\n'), /marks/);
   });
 });
@@ -48,7 +48,7 @@ describe(`${FOLDER}/names.md`, () => {
     );
   });
 
-  it('has no name that the code lacks', () => {
+  it('has no name that the code does not have', () => {
     const texts = sources.join('\n');
     const spans = firstColumn('names.md').map((name) => name.replace(/<\w+>$/, ''));
     assert.ok(spans.length > 20);
@@ -60,7 +60,7 @@ describe(`${FOLDER}/names.md`, () => {
 });
 
 describe(`${FOLDER}/conditions.md`, () => {
-  it('has every condition that the agent reports, and no other', () => {
+  it('has exactly the conditions that the agent reports', () => {
     const report = readFileSync(join(root, 'node-agent/report/status.ts'), 'utf8');
     const reported = [...report.matchAll(/conditionOf\(\s*'(\w+)'/g)].map(([, type = '']) => type);
     const limits = readFileSync(join(root, 'node-agent/report/limits.ts'), 'utf8');
@@ -73,7 +73,7 @@ describe(`${FOLDER}/conditions.md`, () => {
 });
 
 describe(`${FOLDER}/events.md`, () => {
-  /** How the daemons write a reason where they record an Event. */
+  /** The forms in which the daemons write the reason of an Event. */
   const RECORDED = [
     /type: '(?:Normal|Warning)', reason: '(\w+)'/g,
     /(?:note\(\{ reason: |warn\(|say\(pod, )'(\w+)'/g,
@@ -95,7 +95,7 @@ describe(`${FOLDER}/events.md`, () => {
     );
   });
 
-  it('has no reason that the code lacks', () => {
+  it('has no reason that the code does not have', () => {
     const texts = sources.join('\n');
     assert.ok(listed.length > 35);
     assert.deepEqual(
@@ -108,7 +108,7 @@ describe(`${FOLDER}/events.md`, () => {
 describe('the figures of the README', () => {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
 
-  it('are those of the pages that it links', () => {
+  it('are those of the linked pages', () => {
     const pods = [...textOf('compatibility.md').matchAll(/^\| 1\.\d+\.\d+ +\| (\d+) +\| 0 /gm)];
     const sum = pods.reduce((total, [, count = '0']) => total + Number(count), 0);
     assert.match(readme, new RegExp(`${sum} random pods on real kubelets`));

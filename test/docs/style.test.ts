@@ -12,7 +12,7 @@ describe('the style check', () => {
     assert.deepEqual(fault, { file: 'page.md', line: 3, text: 'told', use: 'reported, given, informed, configured' });
   });
 
-  it('leaves code, link targets, comments and generated tables of a page alone', () => {
+  it('ignores code, link targets, comments and generated tables of a page', () => {
     const page = [
       '# Title',
       '`nobody` and [a link](beside.md)',
@@ -31,7 +31,7 @@ describe('the style check', () => {
     });
   }
 
-  it('finds a sentence that is too long, in a paragraph, a list and a table, and none of code', () => {
+  it('finds a sentence that is too long in a paragraph, a list and a table, but not in code', () => {
     const long = `The agent ${'really '.repeat(LONGEST_SENTENCE)}runs.`;
     for (const page of [long, `- ${long}`, `| a | ${long} |`]) {
       assert.match(texts(faultsOfPage('page.md', page)).join(), /^a sentence of/, page);
@@ -39,7 +39,7 @@ describe('the style check', () => {
     assert.deepEqual(faultsOfPage('page.md', `It runs \`${'word '.repeat(100)}\`. ${'Short. '.repeat(100)}`), []);
   });
 
-  it('reads comments and strings of a source, and no identifiers', () => {
+  it('reads comments and strings of a source, but no identifiers', () => {
     const source = ['// nobody knows', "const told = 'anew';", 'const beside = `somebody foretold`;'].join('\n');
     assert.deepEqual(texts(faultsOfSource('x.ts', source)).toSorted(), ['anew', 'foretold', 'nobody', 'somebody']);
     assert.deepEqual(faultsOfSource('x.ts', "const name = 'webhook.beside-it';"), []);
@@ -57,9 +57,9 @@ describe('the check of docstrings', () => {
 
   for (const [what, source, fault] of [
     ['a function without a docstring', 'export function f() {}', 'f has no docstring'],
-    ['an asynchronous one', 'export async function f() {}', 'f has no docstring'],
-    ['a constant that is a function', 'export const f = () => 1;', 'f has no docstring'],
-    ['a line comment above it', '// Returns 1.\nexport function f() {}', 'f has no docstring'],
+    ['an asynchronous function without a docstring', 'export async function f() {}', 'f has no docstring'],
+    ['a constant function without a docstring', 'export const f = () => 1;', 'f has no docstring'],
+    ['a line comment instead of a docstring', '// Returns 1.\nexport function f() {}', 'f has no docstring'],
     ['a docstring of something else', '/** One. */\nexport const a = 1;\nexport function f() {}', 'f has no docstring'],
     ['a throw without @throws', '/** One. */\nexport function f(a: number) { if (a) throw new Error(); }', 'f throws'],
   ] as const) {
@@ -69,9 +69,9 @@ describe('the check of docstrings', () => {
   for (const [what, source] of [
     ['a docstring', '/** One. */\nexport function f() {}'],
     ['@throws', '/** One. @throws Error if a */\nexport function f(a: number) { if (a) throw new Error(); }'],
-    ['a throw in a function that is returned', '/** One. */\nexport const f = () => () => { throw new Error(); };'],
-    ['a function of the module alone', 'function f() {}'],
-    ['a constant that is no function', 'export const a = 1;'],
+    ['a throw in a returned function', '/** One. */\nexport const f = () => () => { throw new Error(); };'],
+    ['a function that is not exported', 'function f() {}'],
+    ['a constant that is not a function', 'export const a = 1;'],
   ] as const) {
     it(`accepts ${what}`, () => assert.deepEqual(found(source), []));
   }

@@ -4,11 +4,11 @@ import { needs } from '../support/parts.ts';
 import { play } from './play.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
-/** The short form of `npm run test:faults`: what takes the least time, and fewer VMs. */
+/** The short form of `npm run test:faults`: the fastest scenarios, with fewer VMs. */
 const SHORT = ['watch-cut', 'rotation'];
 const VMS = 40;
 
-describe('faults, on the sandbox', function () {
+describe('faults on the sandbox', function () {
   needs('linux');
   this.timeout(300_000);
   before(() => buildOnce());

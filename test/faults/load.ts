@@ -8,35 +8,35 @@ import { NAMESPACE, type World } from './world/world.ts';
 
 /** VMs that come and go. Each waits until it runs, lives for a moment, and is deleted. */
 export interface Load {
-  /** Resolves when so many VMs have run and the fault is over, rejects when one waits for longer than it may. */
+  /** Resolves when the required VMs have run and the fault is over, rejects when one waits for too long. */
   readonly done: Promise<void>;
   readonly placed: number;
-  /** VMs that are still to be created at least. */
+  /** Minimum number of VMs that are still to create. */
   readonly left: number;
-  /** Resolves when so many VMs have run. */
+  /** Resolves when this many VMs have run. */
   running(vms: number): Promise<void>;
   /** How often launchers ended before they ran, by reason; each VM was created again. */
   readonly ended: ReadonlyMap<string, number>;
-  /** Launchers that the API server did not create, by what was said. */
+  /** Launchers that the API server did not create, by message. */
   readonly refusedAdmissions: ReadonlyMap<string, number>;
-  /** Seconds that the slowest VM waited: since it was created, or since the fault's end if that came later. */
+  /** Seconds that the slowest VM waited: since its creation, or since the end of the fault if that was later. */
   readonly slowest: number;
-  /** Marks the end of the fault: from now on no pod may wait for longer than `seconds`. */
+  /** Marks the end of the fault: from now on no pod may wait longer than `seconds`. */
   healthy(seconds: number): void;
   stop(): void;
 }
 
 export interface LoadOptions {
   readonly world: World;
-  /** Of the VMs' sizes and lives: the same for the VM of the same number. */
+  /** For sizes and lifetimes of the VMs: the same for the VM with the same number. */
   readonly seed: number;
-  /** How many are to run. */
+  /** The number of VMs to run. */
   readonly vms: number;
 }
 
-/** VMs that are created after the fault's end, at least. */
+/** Minimum number of VMs that are created after the end of the fault. */
 const AFTER = 20;
-/** Milliseconds that a VM lives. */
+/** Lifetime of a VM in milliseconds. */
 const LIFE = { least: 50, most: 400 };
 
 export function startLoad({ world, seed, vms }: LoadOptions): Load {
@@ -68,7 +68,7 @@ export function startLoad({ world, seed, vms }: LoadOptions): Load {
         throw new Error(`${name} waits for ${state.limit} s: ${lastHeard(world, name)}`);
     }
   };
-  /** VMs come and go for as long as the fault lasts, and some are created when it is over. */
+  /** VMs come and go during the fault, and some are created after it. */
   const goesOn = () => state.left > 0 || state.healthySince === undefined || state.after < AFTER;
   const run = async (group: Group): Promise<void> => {
     while (goesOn() && !stopping.signal.aborted) {
@@ -130,7 +130,7 @@ export function startLoad({ world, seed, vms }: LoadOptions): Load {
   };
 }
 
-/** The launchers of VMs by name, as the API tells of them. */
+/** The launchers of VMs by name, from the API. */
 function watchPods({ cluster: { client } }: World) {
   const pods = new Map<string, Pod>();
   const listeners = new Set<() => void>();
@@ -142,7 +142,7 @@ function watchPods({ cluster: { client } }: World) {
     else if (pods.get(name)?.metadata.uid === object.metadata.uid) pods.delete(name);
     for (const listener of listeners) listener();
   });
-  /** Looks at each change, and now and then so that what waits for too long is noticed. */
+  /** Checks at each change and at intervals, so that a pod that waits too long is noticed. */
   const wait = async <T>(signal: AbortSignal, check: () => void, look: () => T | undefined): Promise<T> => {
     for (;;) {
       const found = look();
@@ -162,7 +162,7 @@ function watchPods({ cluster: { client } }: World) {
   };
   return {
     stop,
-    /** `Running`, or why it ended before that. */
+    /** `Running`, or why it ended before. */
     outcome(name: string, signal: AbortSignal, check: () => void): Promise<string> {
       return wait(signal, check, () => {
         const pod = pods.get(name);
@@ -179,13 +179,13 @@ function watchPods({ cluster: { client } }: World) {
   };
 }
 
-/** As a person deletes it; the instance and its launcher follow. */
+/** As a user deletes it; the instance and its launcher follow. */
 async function remove({ cluster: { client } }: World, name: string): Promise<void> {
   const metadata = { name, namespace: NAMESPACE };
   await client.delete(VIRTUAL_MACHINES, { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata });
 }
 
-/** A VM of a group, of a size by chance. */
+/** A VM of a group, with a random size. */
 export function machine(name: string, { physnet, node }: Pick<Group, 'physnet' | 'node'>, random: Random): KubeObject {
   const cores = random.oneOf([1, 2]);
   const cpu = { sockets: 1, cores, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };

@@ -3,36 +3,36 @@ import { type Load, startLoad } from './load.ts';
 import type { Scenario } from './scenarios/scenario.ts';
 import { type Ground, startWorld, type World } from './world/world.ts';
 
-/** Seconds within which every waiting VM must be placed once the fault is over. */
+/** Seconds within which every waiting VM must be placed after the fault. */
 export const LIMITS: Readonly<Record<Ground, number>> = { sandbox: 30, real: 90 };
 
-/** How a scenario came out. */
+/** The result of a scenario. */
 export interface Outcome {
   readonly scenario: string;
   readonly ground: Ground;
   readonly held: boolean;
-  /** What did not hold. */
+  /** Violations. */
   readonly problems: readonly string[];
-  /** What was seen, in figures. */
+  /** Figures of the run. */
   readonly notes: readonly string[];
-  /** Where the logs are; undefined if nothing was kept. */
+  /** The directory of the logs; undefined if none were kept. */
   readonly logs: string | undefined;
 }
 
 export interface PlayOptions {
   readonly ground: Ground;
   readonly seed: number;
-  /** VMs that are to run. */
+  /** The number of VMs to run. */
   readonly vms: number;
   /** Called at intervals with the progress. */
   readonly progress?: (text: string) => void;
 }
 
 const PROGRESS_SECONDS = 20;
-/** Of the VMs, how many run before the fault begins. */
+/** The share of VMs that run before the fault starts. */
 const BEFORE = 0.1;
 
-/** Plays one scenario in a cluster of its own. */
+/** Plays one scenario in its own cluster. */
 export async function play(scenario: Scenario, { ground, seed, vms, progress }: PlayOptions): Promise<Outcome> {
   const problems: string[] = [];
   const notes: string[] = [];
@@ -73,7 +73,7 @@ export async function play(scenario: Scenario, { ground, seed, vms, progress }: 
   return { scenario: scenario.name, ground, held, problems, notes, logs: held ? undefined : world.directory };
 }
 
-/** An answer that has the launcher created again in a moment: where the API server took too long, as on a busy machine. */
+/** An answer after which the launcher is created again soon: the API server took too long, as on a busy machine. */
 const ASKED_AGAIN = /could not be read .*; try again$/;
 
 function judge(scenario: Scenario, { observer, daemons }: World, load: Load): string[] {

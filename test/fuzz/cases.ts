@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** An input that was once judged wrong, kept so that it never is again. */
+/** An input that was once judged wrong, kept as a regression test. */
 export interface Case {
   readonly file: string;
   readonly why: string;
@@ -26,7 +26,7 @@ export function targetsWithCases(): string[] {
     : readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 }
 
-/** Keeps an input. Returns the file's path. */
+/** Saves an input. Returns the file's path. */
 export function keepCase(target: string, { why, input }: Omit<Case, 'file'>): string {
   const content = `${JSON.stringify({ why, input }, null, 2)}\n`;
   const name = createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 12);

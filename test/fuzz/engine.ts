@@ -6,30 +6,30 @@ import { countWork, holdToWork, type Worked, type WorkOptions } from './work.ts'
 export interface Played {
   readonly runs: number;
   readonly counts: Readonly<Record<Verdict, number>>;
-  /** The smallest input found that was judged wrong, and why. */
+  /** The smallest input that was judged wrong, and why. */
   readonly failure: { readonly input: unknown; readonly why: string } | undefined;
 }
 
 export interface PlayOptions {
   readonly seed: number;
-  /** Inputs; without end when only the time is bounded. */
+  /** The number of inputs; endless if only the time is limited. */
   readonly runs: number;
   readonly seconds?: number;
   /**
-   * Hold each input to a bound of processor time and memory as well. Both depend on what else the process has in its heap
-   * and on how busy the machine is, so only a process of its own asks for it.
+   * Limits also CPU time and memory for each input. Both depend on the heap of the process and on the load of the
+   * machine, so only a separate process uses it.
    */
   readonly holdTimeAndMemory?: boolean;
 }
 
-/** A target whatever its inputs are. */
+/** A target with any kind of inputs. */
 export interface Playable extends Pick<Target, 'name' | 'about'> {
   play(options: PlayOptions): Promise<Played>;
-  /** Judges an input that was kept. @throws Error as before it was mended */
+  /** Judges a saved input. @throws Error as before the correction */
   judgeCase(input: unknown): Promise<Verdict>;
-  /** Holds the work of each input to the target's bound. */
+  /** Checks the work of each input against the target's limit. */
   countWork(counter: WorkCounter, options: WorkOptions): Promise<Worked>;
-  /** The same for inputs that were kept. @throws Error as before it was mended */
+  /** The same for saved inputs. @throws Error as before the correction */
   holdCases(counter: WorkCounter, inputs: readonly unknown[]): Promise<void>;
 }
 
@@ -39,14 +39,14 @@ export function playable<I>(target: Target<I>): Playable {
     name,
     about,
     play: (options) => play(target, options),
-    // Cases are inputs that were generated.
+    // Cases are generated inputs.
     judgeCase: async (input) => target.judge(input as I),
     countWork: (counter, options) => countWork(target, counter, options),
     holdCases: (counter, inputs) => holdToWork(target, counter, inputs as readonly I[]),
   };
 }
 
-/** Feeds a target generated inputs until one is judged wrong; that one is then made as small as can be. */
+/** Feeds a target generated inputs until one is judged wrong, and then makes that one as small as possible. */
 export async function play<I>(
   target: Target<I>,
   { seed, runs, seconds, holdTimeAndMemory = false }: PlayOptions,
@@ -66,13 +66,16 @@ export async function play<I>(
   return { runs: details.numRuns, counts, failure };
 }
 
-/** For an input of so many characters a parser with its oracle may take so much. Wide: it is orders that matter. */
+/**
+ * The limits of a parser and its oracle for an input of this length. They are wide, because only orders of magnitude
+ * matter.
+ */
 const MILLISECONDS = { base: 200, each: 0.02 };
 const BYTES = { base: 48 * 2 ** 20, each: 2000 };
-/** Of the processor's time, so that other programs do not count; collecting garbage does: the best of some counts. */
+/** CPU time, so that other programs do not count. Garbage collection does: the best of several tries counts. */
 const TRIES = 3;
 
-/** @throws Error when the answer is wrong, or took time or memory out of proportion */
+/** @throws Error if the answer is wrong, or took disproportionate time or memory */
 export async function judgeWithinBounds<I>(target: Target<I>, input: I): Promise<Verdict> {
   const size = JSON.stringify(input).length;
   const most = { time: MILLISECONDS.base + MILLISECONDS.each * size, memory: BYTES.base + BYTES.each * size };

@@ -13,20 +13,20 @@ import { FOREIGN_TARGETS, TARGETS } from './targets/index.ts';
 import { countWork, holdToWork } from './work.ts';
 
 const RUNS = 1000;
-/** Inputs of which the work is counted, in a process of its own. */
+/** Inputs whose work is counted in a separate process. */
 const WORK_RUNS = 200;
 const TSX = ['--import', 'tsx'];
-/** The same inputs each time, so that a change is judged by itself; `npm run fuzz` looks for new ones. */
+/** The same inputs each time, so that a change is judged by itself; `npm run fuzz` searches for new ones. */
 const SEED = 20_231;
-/** Of the inputs, how many at least must be taken, and how many refused: else they reach only a part of the parser. */
+/** Minimum shares of accepted and of refused inputs: with fewer, the inputs reach only a part of the parser. */
 const SHARE = 0.05;
-/** Characters of a failure: its input may be megabytes. */
+/** Characters of a failure message, because its input may have megabytes. */
 const LONGEST_SHOWN = 4000;
 
 describe('fuzzing', function () {
   this.timeout(300_000);
 
-  // The test runner keeps whole stacks, which of an error deep within a text costs more than the text.
+  // The test runner keeps complete stacks, which for an error deep within a text cost more than the text.
   const { stackTraceLimit } = Error;
   before(() => {
     Error.stackTraceLimit = 10;
@@ -50,7 +50,7 @@ describe('fuzzing', function () {
     }
   }
 
-  it('keeps cases of known targets only', () => {
+  it('has cases of known targets only', () => {
     const known = [...TARGETS, ...FOREIGN_TARGETS].map(({ name }) => name);
     assert.deepEqual(
       targetsWithCases().filter((name) => !known.includes(name)),
@@ -58,7 +58,7 @@ describe('fuzzing', function () {
     );
   });
 
-  it('no parser works for longer than its bound', async () => {
+  it('keeps each parser within its work limit', async () => {
     const script = join(import.meta.dirname, 'work-run.ts');
     const args = [...TSX, script, '--runs', `${WORK_RUNS}`, '--seed', `${SEED}`];
     const { stdout } = await promisify(execFile)(process.execPath, args).catch((error: unknown) => {
@@ -86,7 +86,7 @@ describe('fuzzing', function () {
     assert.deepEqual(failure, { input: 'a', why: 'an a' });
   });
 
-  it('notices one input among thousands whose work is above its bound, and makes it small', async () => {
+  it('notices one of thousands of inputs with too much work, and makes it small', async () => {
     let count = 0;
     const counter: WorkCounter = {
       take() {
@@ -117,7 +117,7 @@ describe('fuzzing', function () {
     await assert.rejects(holdToWork(squared, counter, ['abc']), /19 blocks of code for 3 bytes, at most 13/);
   });
 
-  it('notices time and memory out of proportion', async () => {
+  it('notices disproportionate time and memory', async () => {
     const slow: Target<string> = {
       ...text,
       judge() {
@@ -127,7 +127,7 @@ describe('fuzzing', function () {
       },
     };
     await assert.rejects(judgeWithinBounds(slow, 'x'), /took \d{3,} ms/);
-    // What others have left behind would be collected meanwhile, and make up for what is taken.
+    // Earlier garbage would be collected during the run and hide the new memory.
     collectGarbage();
     const kept: unknown[] = [];
     const greedy: Target<string> = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** A change of a text: at which place, which, with what. */
+/** A change of a text: kind, place and content. */
 interface Change {
   readonly how: 'insert' | 'replace' | 'delete' | 'double' | 'repeat' | 'cut';
   readonly at: number;
@@ -8,7 +8,7 @@ interface Change {
   readonly text: string;
 }
 
-/** Characters that parsers trip over: ends, signs, other scripts' digits, halves of pairs, controls. */
+/** Characters that confuse parsers: ends, signs, digits of other scripts, halves of pairs, control characters. */
 const ODD = [
   '',
   ' ',
@@ -50,7 +50,7 @@ const ODDER = [
   'all',
 ];
 const MOST_REPEATS = 2000;
-/** Longer texts show nothing new and cost time. */
+/** Longer texts show nothing new and take time. */
 const LONGEST = 200_000;
 
 const change: fc.Arbitrary<Change> = fc.record({
@@ -60,9 +60,7 @@ const change: fc.Arbitrary<Change> = fc.record({
   text: fc.oneof(fc.constantFrom(...ODD, ...ODDER), fc.string({ unit: 'binary', maxLength: 4 })),
 });
 
-/**
- * Texts that are almost right: from a grammar or a corpus, as they are or with a few changes; and now and then any text.
- */
+/** Almost valid texts: from a grammar or a corpus, unchanged or with a few changes; sometimes any text. */
 export function almost(...sources: readonly (fc.Arbitrary<string> | readonly string[])[]): fc.Arbitrary<string> {
   const right = fc.oneof(...sources.map((source) => ('generate' in source ? source : fc.constantFrom(...source))));
   return fc.oneof(
@@ -95,18 +93,20 @@ function apply(text: string, { how, at, length, text: other }: Change): string {
   }
 }
 
-/** A text that repeats the same piece up to the wanted length. */
+/** A text that repeats the same piece up to the given length. */
 export interface Repeated {
   readonly head?: string;
-  /** By its index, where pieces differ. */
+  /** By its index, if pieces differ. */
   readonly piece: string | ((index: number) => string);
   readonly joint?: string;
   readonly tail?: string;
-  /** What closes each piece again, at the end: nesting. */
+  /** The text that closes each piece at the end, for nesting. */
   readonly closing?: string;
 }
 
-/** Long runs of what parsers count, look for or skip: digits, separators, escapes, brackets, quotes, blanks. */
+/**
+ * Long runs of characters that parsers count, search or skip: digits, separators, escapes, brackets, quotes, blanks.
+ */
 const RUNS: readonly string[] = [
   ...'09,:;-^=.@/#[]{}"\'\\ \n\t\0é',
   '\\"',
@@ -119,16 +119,16 @@ const RUNS: readonly string[] = [
   '- ',
   '\r\n',
 ];
-/** One in so many inputs is a long one. */
+/** One in this many inputs is long. */
 const LONG = 20;
 
-/** Lengths up to the longest, each order of magnitude as often as another. */
+/** Lengths up to the longest, with the same frequency for each order of magnitude. */
 const lengthUpTo = (longest: number): fc.Arbitrary<number> =>
   fc.integer({ min: 0, max: 1000 }).map((part) => Math.floor(longest ** (part / 1000)));
 
 /**
- * The given inputs, and among them those of someone who wants the parser to work for long: one piece over and over, alone
- * or within an input, up to so many characters.
+ * The given inputs, and some that make the parser work for long: one piece repeated, alone or within an input, up to
+ * this many characters.
  */
 export function withLong(
   inputs: fc.Arbitrary<string>,

@@ -54,7 +54,7 @@ for (const target of chosen(FOREIGN_TARGETS)) {
     console.log(`${target.name}: skipped, ${missing}`);
     continue;
   }
-  // Its calls cannot be stopped by the clock; at some two thousand a second this many fit.
+  // The clock cannot stop its calls; at some two thousand per second this many fit.
   const many = seconds === undefined ? runs : Math.min(runs, seconds * 2000);
   const { problems, runs: done } = target.play(many, seed);
   console.log(`${target.name}: ${done} inputs: ${problems.length} judged wrong`);

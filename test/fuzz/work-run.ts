@@ -5,10 +5,10 @@ import { startWorkCounter } from '../support/work-counter.ts';
 import { casesOf, keepCase } from './cases.ts';
 
 const ROOT = pathToFileURL(join(import.meta.dirname, '../..')).href;
-/** The libraries in which foreign data is read. */
+/** The libraries that read foreign data. */
 const LIBRARIES = ['zod', 'yaml'].map((name) => `${ROOT}/node_modules/${name}/`);
 
-// Before the targets are loaded, since only functions that are compiled later are counted.
+// Before the targets are loaded, because only functions that are compiled later are counted.
 const counter = startWorkCounter((url) => {
   // Of zod, which compiles checks of objects.
   if (url === '') return true;

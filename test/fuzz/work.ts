@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import type { WorkCounter } from '../support/work-counter.ts';
 import type { Fed, Target } from './target.ts';
 
-/** How much work the inputs of a target made. */
+/** The work for the inputs of a target. */
 export interface Worked {
   readonly runs: number;
-  /** The most blocks per byte that was seen of an input of at least LONG bytes. */
+  /** The observed maximum of blocks per byte for an input of at least LONG bytes. */
   readonly perByte: number;
-  /** The largest part of its bound that an input took, as far as inputs were looked at one by one. */
+  /** The largest share of its limit that an input used, for inputs that were measured singly. */
   readonly share: number;
   readonly failure: { readonly input: unknown; readonly why: string } | undefined;
 }
@@ -18,14 +18,14 @@ export interface WorkOptions {
   readonly seconds?: number;
 }
 
-/** Inputs that are made at a time. */
+/** Inputs that are generated at a time. */
 const CHUNK = 1000;
-/** Bytes from which on what an input costs apart from its length no longer counts. */
+/** From this many bytes on, the fixed cost of an input no longer matters. */
 const LONG = 1024;
-/** The part of the smallest bound of a batch that it is expected to take. */
+/** The expected share of the smallest limit of a batch. */
 const EXPECTED = 0.6;
 
-/** An input with what is measured of it. */
+/** An input with its measurements. */
 interface Weighed<I> {
   readonly input: I;
   readonly fed: Fed;
@@ -33,8 +33,8 @@ interface Weighed<I> {
 }
 
 /**
- * Holds the work of each input to its bound, in blocks of code that run. Reading the counters takes milliseconds, so
- * inputs are measured in batches. A batch whose sum is within the smallest bound among its inputs has none above its own;
+ * Checks the work of each input against its limit, in executed code blocks. Reading the counters takes milliseconds, so
+ * inputs are measured in batches. A batch whose sum is within the smallest limit of its inputs has none above its own;
  * any other batch is halved and measured again, down to the single input.
  */
 export async function countWork<I>(
@@ -45,7 +45,7 @@ export async function countWork<I>(
   const scale = createScale(target, counter);
   const end = performance.now() + seconds * 1000;
   let done = 0;
-  // What is set up at the first calls is none of an input's work.
+  // The setup of the first calls is not counted for an input.
   await scale.measure(scale.weighed(fc.sample(target.inputs, { seed, numRuns: 100 })));
   for (let chunk = 0; done < runs && performance.now() < end; chunk++) {
     const numRuns = Math.min(CHUNK, runs - done);
@@ -58,7 +58,7 @@ export async function countWork<I>(
   return { runs: done, ...scale.most, failure: undefined };
 }
 
-/** Holds inputs to their bounds that were once above them. @throws Error naming the work of the first that is */
+/** Checks inputs that were once above their limits. @throws Error with the work of the first one above its limit */
 export async function holdToWork<I>(target: Target<I>, counter: WorkCounter, inputs: readonly I[]): Promise<void> {
   const scale = createScale(target, counter);
   for (const one of scale.weighed(inputs)) {
@@ -75,24 +75,24 @@ interface Failed<I> {
 interface Scale<I> {
   weighed(inputs: readonly I[]): Weighed<I>[];
   measure(batch: readonly Weighed<I>[]): Promise<number>;
-  /** @returns the first input that is above its bound */
+  /** @returns the first input above its limit */
   hold(inputs: readonly Weighed<I>[]): Promise<Failed<I> | undefined>;
   readonly most: Pick<Worked, 'perByte' | 'share'>;
 }
 
 function createScale<I>({ fed: feed, work }: Target<I>, counter: WorkCounter): Scale<I> {
   const most = { perByte: 0, share: 0 };
-  /** What an input takes of its bound, on an average of the last ones. */
+  /** The average share of the limit that the last inputs used. */
   let usual = 0.1;
 
-  /** Between two batches nothing runs that counts, so each sum begins where the last was read. */
+  /** No counted code runs between two batches, so each sum starts where the last one was read. */
   const measure = async (batch: readonly Weighed<I>[]): Promise<number> => {
     for (const { fed } of batch) {
       try {
         const result = fed.parse();
         if (result instanceof Promise) await result;
       } catch {
-        // A refusal is work as well; whether it is the right one is judged elsewhere.
+        // A refusal is work, too; other tests check whether it is right.
       }
     }
     return counter.take();
@@ -100,7 +100,7 @@ function createScale<I>({ fed: feed, work }: Target<I>, counter: WorkCounter): S
 
   const holdOne = async (one: Weighed<I>, count: number): Promise<Failed<I> | undefined> => {
     const { input, fed, bound } = one;
-    // What happens once in a while, a table that grows for one, is not there at the second time.
+    // One-time work, such as a growing table, does not occur the second time.
     const least = count <= bound ? count : Math.min(count, await measure([one]));
     most.share = Math.max(most.share, least / bound);
     if (fed.bytes >= LONG) most.perByte = Math.max(most.perByte, least / fed.bytes);
@@ -108,7 +108,7 @@ function createScale<I>({ fed: feed, work }: Target<I>, counter: WorkCounter): S
     return { input, why: `${least} blocks of code for ${fed.bytes} bytes, at most ${bound} are expected` };
   };
 
-  /** Whether some input may be a new extreme, and so must be measured alone. */
+  /** Whether an input may be a new maximum, and so must be measured alone. */
   const isHot = (batch: readonly Weighed<I>[], count: number): boolean => {
     const bounds = batch.reduce((sum, { bound }) => sum + bound, 0);
     const bytes = batch.reduce((sum, { fed }) => sum + fed.bytes, 0);
@@ -133,7 +133,7 @@ function createScale<I>({ fed: feed, work }: Target<I>, counter: WorkCounter): S
         return { input, fed, bound: work.base + work.each * fed.bytes };
       }),
     async hold(inputs) {
-      // Inputs of about the same length together: the first has the smallest bound.
+      // Inputs of similar lengths together: the first one has the smallest limit.
       counter.take();
       const sorted = inputs.toSorted((a, b) => a.bound - b.bound);
       for (let from = 0; from < sorted.length; ) {
@@ -149,7 +149,7 @@ function createScale<I>({ fed: feed, work }: Target<I>, counter: WorkCounter): S
   };
 }
 
-/** The same inputs once more, one by one, and from the first that is above its bound to the smallest. */
+/** The same inputs again, one by one, and from the first one above its limit down to the smallest. */
 async function smallest<I>(target: Target<I>, scale: Scale<I>, seed: number, failed: Failed<I>): Promise<Failed<I>> {
   let found = failed;
   const property = fc.asyncProperty(target.inputs, async (input) => {

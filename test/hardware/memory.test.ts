@@ -25,7 +25,7 @@ describe('memory from sysfs', () => {
     });
   };
 
-  it('sizes in bytes of every node, those without CPUs included; distances between nodes with CPUs', async () => {
+  it('has sizes in bytes of every node, including those without CPUs, and distances between nodes with CPUs', async () => {
     node(0, 4096, '10 17 21', { '2048kB': 3, '1048576kB': 0 });
     node(1, 8192, '17 10 28');
     node(3, 1024, '21 28 10', { '1048576kB': 2 });
@@ -39,7 +39,7 @@ describe('memory from sysfs', () => {
     });
   });
 
-  it('a kernel without NUMA: nothing is known', async () => {
+  it('is unknown with a kernel without NUMA', async () => {
     assert.deepEqual(await readMemory(root, [0]), { cells: [], distances: undefined });
   });
 });

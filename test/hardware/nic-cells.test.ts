@@ -5,7 +5,7 @@ import { createSysfsTree, type SysfsTree } from './sysfs-tree.ts';
 
 let tree: SysfsTree;
 
-/** Two NICs on NUMA node 0, two on 1, one nowhere; what is built of them differs from case to case. */
+/** Two NICs on NUMA node 0, two on 1, one without a node; the stacked interfaces differ between cases. */
 function setUp(): void {
   const temp = tempDirectories();
   beforeEach(() => {
@@ -30,9 +30,13 @@ describe('NUMA nodes of network interfaces', () => {
     ['a plain NIC', () => 'far0', ['hardware', '1', []]],
     ['-1 is unknown, never node 0', () => 'nowhere0', ['hardware', '', ['nowhere0']]],
     ['a missing interface', () => 'gone0', ['absent', '', []]],
-    ['a bond in one cell', () => tree.stacked('bond0', ['near0', 'near1'], { slaves: true }), ['hardware', '0', []]],
     [
-      'a bond across cells yields both',
+      'a bond in one NUMA node',
+      () => tree.stacked('bond0', ['near0', 'near1'], { slaves: true }),
+      ['hardware', '0', []],
+    ],
+    [
+      'a bond across NUMA nodes is on both',
       () => tree.stacked('bond0', ['near0', 'far0'], { slaves: true }),
       ['hardware', '0-1', []],
     ],
@@ -46,7 +50,7 @@ describe('NUMA nodes of network interfaces', () => {
       ['hardware', '1', []],
     ],
     [
-      'a bond one of whose NICs is nowhere: what is known, and what is not',
+      'a bond with one NIC without a node: the known and the unknown part',
       () => tree.stacked('bond0', ['near0', 'nowhere0'], { slaves: true }),
       ['hardware', '0', ['nowhere0']],
     ],
@@ -69,7 +73,7 @@ describe('NUMA nodes of network interfaces', () => {
     ['an empty bond', () => tree.stacked('bond0', [], { slaves: true }), ['virtual', '', []]],
     ['a dummy', () => tree.stacked('dummy0', []), ['virtual', '', []]],
     [
-      'interfaces that are made of each other end',
+      'interfaces that stack in a circle',
       () => {
         tree.stacked('a0', ['b0']);
         tree.stacked('b0', ['a0']);
@@ -86,7 +90,7 @@ describe('NUMA nodes of network interfaces', () => {
       ['hardware', '1', []],
     ],
     [
-      'virtio on a function that says -1',
+      'virtio on a function with -1',
       () => tree.nic('eth0', '0000:00:03.0', { virtio: true }),
       ['hardware', '', ['eth0']],
     ],
@@ -99,7 +103,7 @@ describe('NUMA nodes of network interfaces', () => {
       ['hardware', '1', []],
     ],
     [
-      'a virtual function that does not know: its physical one does',
+      'a virtual function without a node: that of its physical function',
       () => {
         tree.pci('0000:af:02.0', -1, '0000:af:00.0');
         return tree.nic('vf0', '0000:af:02.0');
@@ -107,7 +111,7 @@ describe('NUMA nodes of network interfaces', () => {
       ['hardware', '1', []],
     ],
     [
-      'a device without the file and nothing above it',
+      'a device without the file and without a parent',
       () => {
         tree.pci('0000:01:00.0', undefined);
         return tree.nic('eth1', '0000:01:00.0');
@@ -116,7 +120,7 @@ describe('NUMA nodes of network interfaces', () => {
     ],
   ];
   for (const [name, build, expected] of cases) {
-    it('a stack in which many lead to the same ones costs its interfaces, not its ways', () => {
+    it('a stack with many paths to the same interfaces costs only the number of interfaces', () => {
       let below = ['near0', 'far0'];
       for (let level = 0; level < 24; level++) {
         below = [0, 1].map((side) => tree.stacked(`s${level}-${side}`, below));
@@ -128,7 +132,7 @@ describe('NUMA nodes of network interfaces', () => {
       assert.ok(user + system < 2_000_000, `${(user + system) / 1000} ms for 48 interfaces`);
     });
 
-    it('refuses a name that leads out of the directory of interfaces', () => {
+    it('a name that leaves the directory of interfaces is refused', () => {
       for (const name of ['../net/far0', '.', '..', '', 'far0/../far0', 'far0\0']) {
         assert.equal(placeOfNic(tree.root, name).kind, 'absent', JSON.stringify(name));
         assert.equal(hasCarrier(tree.root, name), undefined);
@@ -141,17 +145,17 @@ describe('NUMA nodes of network interfaces', () => {
     });
   }
 
-  it('a PCI address', () => {
+  it('a PCI address is resolved', () => {
     assert.equal(placeOfPci(tree.root, '0000:af:00.1').cells.toString(), '1');
     assert.deepEqual(placeOfPci(tree.root, '0000:00:03.0').unknown, ['0000:00:03.0']);
     assert.equal(placeOfPci(tree.root, '0000:77:00.0').kind, 'absent');
   });
 });
 
-describe('interfaces of guests, and carriers', () => {
+describe('guest interfaces and carriers', () => {
   setUp();
 
-  it('veth, tap and representors are guests’; NICs, VLANs and dummies are not', () => {
+  it('veth, tap and representors belong to guests; NICs, VLANs and dummies do not', () => {
     tree.stacked('tap0', [], { files: { tun_flags: '0x1002\n' } });
     tree.stacked('veth0', [], { files: { iflink: '31\n' } });
     tree.nic('rep0', '0000:af:00.0', { files: { phys_port_name: 'pf0vf3\n' } });

@@ -2,14 +2,14 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { writeTree } from '../support/files.ts';
 
-/** Builds the part of a sysfs tree that tells where network interfaces are, linked as the kernel links it. */
+/** Creates the part of a sysfs tree with the locations of network interfaces, with the links of the kernel. */
 export interface SysfsTree {
   readonly root: string;
-  /** A PCI function; `node` undefined: without the file. `physfn`: the address of the function it is a part of. */
+  /** A PCI function. `node` undefined: without the file. `physfn`: the address of its physical function. */
   pci(address: string, node: number | undefined, physfn?: string): void;
   /** A NIC on that function, by name; with `virtio`, the function's virtio device is in between. */
   nic(name: string, address: string, options?: { virtio?: boolean; files?: Record<string, string> }): string;
-  /** An interface made of others, by name; `slaves`: it is a bond and lists them in its own file, too. */
+  /** An interface on top of others, by name. `slaves`: it is a bond and lists them in its own file, too. */
   stacked(
     name: string,
     lower: readonly string[],

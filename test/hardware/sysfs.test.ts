@@ -31,7 +31,7 @@ interface Case {
 
 const cases: Case[] = [
   {
-    name: 'two sockets of two cores of two threads, siblings far apart, a cache for each socket',
+    name: 'two sockets of two cores of two threads, siblings far apart, one cache for each socket',
     files: {
       ...online('0-7'),
       ...Object.assign(
@@ -61,22 +61,22 @@ const cases: Case[] = [
     },
   },
   {
-    name: 'threads off: each CPU its own core',
+    name: 'SMT off: each CPU is a core',
     files: { ...online('0-1'), ...cpu(0, '0'), ...cpu(1, '1'), ...node(0, '0-1') },
     expected: { cells: [{ id: 0, cpus: '0-1' }], cores: ['0', '1'], sockets: [{ id: 0, cpus: '0-1' }] },
   },
   {
-    name: 'no NUMA directories: one cell 0',
+    name: 'no NUMA directories: one NUMA node 0',
     files: { ...online('0-1'), ...cpu(0, '0-1'), ...cpu(1, '0-1') },
     expected: { cells: [{ id: 0, cpus: '0-1' }], cores: ['0-1'], sockets: [{ id: 0, cpus: '0-1' }] },
   },
   {
-    name: 'an offline sibling is neither in a core nor in a cell',
+    name: 'an offline sibling is in no core and no NUMA node',
     files: { ...online('0,2-3'), ...cpu(0, '0-1'), ...cpu(2, '2-3'), ...cpu(3, '2-3'), ...node(0, '0-3') },
     expected: { cells: [{ id: 0, cpus: '0,2-3' }], cores: ['0', '2-3'], sockets: [{ id: 0, cpus: '0,2-3' }] },
   },
   {
-    name: 'a node of memory alone is no cell; node numbers may have gaps',
+    name: 'a node with only memory is ignored; node numbers may have gaps',
     files: { ...online('0-1'), ...cpu(0, '0'), ...cpu(1, '1'), ...node(0, ''), ...node(2, '0'), ...node(10, '1') },
     expected: {
       cells: [
@@ -88,12 +88,12 @@ const cases: Case[] = [
     },
   },
   {
-    name: 'no topology directory at all, and a socket that says -1',
+    name: 'no topology directory, and a socket -1',
     files: { ...online('0-1'), 'devices/system/cpu/cpu1/topology/physical_package_id': '-1\n' },
     expected: { cells: [{ id: 0, cpus: '0-1' }], cores: ['0', '1'], sockets: [{ id: 0, cpus: '0-1' }] },
   },
   {
-    name: 'two last-level caches in one socket; a cache that some CPU lacks is not reported',
+    name: 'two last-level caches in one socket; a cache that some CPU does not have is not reported',
     files: { ...online('0-1'), ...cpu(0, '0', 0, 5), ...cpu(1, '1', 0, 9), ...node(0, '0-1') },
     expected: {
       cells: [{ id: 0, cpus: '0-1' }],
@@ -120,26 +120,26 @@ describe('host from sysfs', () => {
     });
   }
 
-  it('says what to do where there is no sysfs', async () => {
+  it('is refused with the next step if sysfs is missing', async () => {
     await assert.rejects(
       readHost(temp()),
       (error) => error instanceof SysfsError && /--sysfs-root/.test(error.message),
     );
   });
 
-  it('names the CPUs that belong to no NUMA node', async () => {
+  it('is refused with the names of CPUs without a NUMA node', async () => {
     const root = temp();
     writeTree(root, { ...online('0-3'), ...node(0, '0-1') });
     await assert.rejects(readHost(root), /CPUs 2-3 belong to no NUMA node/);
   });
 
-  it('refuses a malformed list', async () => {
+  it('is refused for a malformed list', async () => {
     const root = temp();
     writeTree(root, { ...online('0-3'), ...node(0, '0-x') });
     await assert.rejects(readHost(root), /0-x/);
   });
 
-  it('1,024 CPUs', async () => {
+  it('may have 1,024 CPUs', async () => {
     const root = temp();
     const files: Record<string, string> = { ...online('0-1023') };
     for (let id = 0; id < 1024; id++) Object.assign(files, cpu(id, `${id % 512},${(id % 512) + 512}`));
@@ -149,7 +149,7 @@ describe('host from sysfs', () => {
 
   describe('of this machine', () => {
     needs('linux');
-    it('has the CPUs that the kernel says are online', async () => {
+    it('has the CPUs that the kernel lists as online', async () => {
       const host = createHost(await readHost('/sys'));
       assert.ok(host.online.equals(CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'))));
       assert.ok(createHost(describeHost(host)).online.equals(host.online));

@@ -6,32 +6,32 @@ import { aptOptions, debianSources, debianSuite } from './debian.ts';
 
 const run = promisify(execFile);
 
-/** Architectures by their names in images: this machine's, and the other one. */
+/** Names of architectures in images: this machine's, and the other one. */
 export const [HERE, THERE] = process.arch === 'x64' ? (['amd64', 'arm64'] as const) : (['arm64', 'amd64'] as const);
 export type ImageArchitecture = typeof HERE | typeof THERE;
 
-/** What the build stage installs is in the base already: `apt-get install` has nothing to fetch then. */
+/** The packages of the build stage are already in the base: `apt-get install` has nothing to fetch. */
 const BUILD_PACKAGES = [
   ...['ca-certificates', 'gcc', 'libc6-dev', 'libstdc++6', 'make', 'musl-tools'],
   ...(HERE === 'amd64'
     ? ['gcc-aarch64-linux-gnu', 'libc6-dev-arm64-cross']
     : ['gcc-x86-64-linux-gnu', 'libc6-dev-amd64-cross']),
 ];
-/** What Node.js is linked with. */
+/** The libraries of Node.js. */
 const RUN_PACKAGES = ['libc6', 'libgcc-s1', 'libstdc++6'];
 
-/** Runs buildah. @returns what it prints */
+/** Runs buildah. @returns its output */
 export type Buildah = (...args: string[]) => Promise<string>;
 
-/** Names of images; each is made when it is first asked for. */
+/** Names of images; each is created at its first use. */
 export interface Bases {
   /** With compilers, and this machine's Node.js and npm. */
   builds(architecture: ImageArchitecture): Promise<string>;
-  /** With Node.js and the libraries that it is linked with, as distroless has them. */
+  /** With Node.js and its libraries, like distroless. */
   runs(architecture: ImageArchitecture): Promise<string>;
 }
 
-/** Base images of Debian's packages, by the machine's settings of apt. */
+/** Base images of Debian's packages, with the machine's settings of apt. */
 export function createBases(directory: string, buildah: Buildah): Bases {
   const made = new Map<string, Promise<string>>();
   const once = (name: string, make: (name: string) => Promise<void>): Promise<string> => {
@@ -74,7 +74,8 @@ export function createBases(directory: string, buildah: Buildah): Bases {
     async builds(architecture) {
       const name = await native();
       if (architecture === HERE) return name;
-      // buildah 1.28 ignores `FROM --platform` and takes no base of another platform: the same layers, said to be of that one.
+      // buildah 1.28 ignores `FROM --platform` and accepts no base of another platform: the same layers, declared as
+      // that platform.
       return once('localhost/build-base-there:1', async (other) => {
         const container = await buildah('from', '--pull-never', name);
         await buildah('config', '--arch', architecture, container);
@@ -91,7 +92,10 @@ export function createBases(directory: string, buildah: Buildah): Bases {
   };
 }
 
-/** Node.js where the base of the Dockerfile has it: this machine's, or that of the same major version for another one from npm. */
+/**
+ * Node.js where the base of the Dockerfile has it: this machine's, or for another architecture the same major version
+ * from npm.
+ */
 async function addNode(tree: string, architecture: ImageArchitecture, directory: string): Promise<void> {
   await mkdir(join(tree, 'nodejs/bin'), { recursive: true });
   const node = join(tree, 'nodejs/bin/node');
@@ -104,12 +108,12 @@ async function addNode(tree: string, architecture: ImageArchitecture, directory:
   await cp(join(directory, 'package/bin/node'), node);
 }
 
-/** Node.js and npm of this machine on the PATH of a tree, trusting what this machine trusts. */
+/** Node.js and npm of this machine on the PATH of a tree, with the trusted CAs of this machine. */
 async function addNpm(tree: string): Promise<void> {
   await cp(process.execPath, join(tree, 'usr/local/bin/node'));
   const npm = dirname(dirname(await realpath((await run('which', ['npm'])).stdout.trim())));
   await cp(npm, join(tree, 'usr/local/lib/npm'), { recursive: true });
-  // Whom this machine trusts beyond Node.js' own list, the build must trust too.
+  // The build must also trust the CAs that this machine trusts beyond Node.js' own list.
   const authorities = process.env['NODE_EXTRA_CA_CERTS'];
   if (authorities !== undefined) await writeFile(join(tree, 'etc/extra-authorities.pem'), await readFile(authorities));
   const trust = authorities === undefined ? '' : 'NODE_EXTRA_CA_CERTS=/etc/extra-authorities.pem ';

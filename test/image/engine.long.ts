@@ -18,10 +18,10 @@ const KOFFI = 'plumbline/node_modules/koffi';
 /** Machines in ELF headers, at byte 18. */
 const MACHINES = { amd64: 62, arm64: 183 } as const;
 const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
-/** Calls the C library by koffi. */
+/** Calls the C library through koffi. */
 const callBy = (koffi: string) =>
   `require('${koffi}').load('libc.so.6').func('int getpid()')() > 0 || process.exit(1); console.log('called')`;
-/** What the gate says to a caller that is no container runtime. */
+/** The gate's message for a caller that is not a container runtime. */
 const NO_CALL = /required env variables \[CNI_COMMAND\] missing/;
 
 describe('images that buildah builds from the Dockerfile', function () {
@@ -71,14 +71,14 @@ describe('images that buildah builds from the Dockerfile', function () {
 
   describe(`for ${HERE}`, () => {
     for (const name of NAMES) {
-      it(`${name}: starts as its entry point says, and has the version of these sources`, async () => {
+      it(`${name}: starts with its entry point and has the version of these sources`, async () => {
         const image = await kept(name, HERE);
         assert.match(await engine.start(image, '--help'), new RegExp(`Usage: plumbline-${name}`));
         assert.equal(await engine.start(image, '--version'), packageJson.version);
         assert.equal(image.config.User, name === AGENT ? '0:0' : '65532:65532');
       });
 
-      it(`${name}: has the bill of materials of what is in it, by the lock file`, () => {
+      it(`${name}: has a bill of materials of its content, from the lock file`, () => {
         const bill = JSON.parse(readFileSync(tree(name, HERE, 'plumbline/sbom.cdx.json'), 'utf8')) as {
           readonly components: readonly { readonly name: string; readonly version: string }[];
         };
@@ -96,14 +96,14 @@ describe('images that buildah builds from the Dockerfile', function () {
       });
     }
 
-    it('the agent calls the C library by koffi, and has a gate that answers', async () => {
+    it('the agent calls the C library through koffi, and has a gate that answers', async () => {
       assertMachine(HERE);
       await run('chroot', [tree(AGENT, HERE), '/nodejs/bin/node', '-e', callBy(`/${KOFFI}`)]);
       const gate = spawnSync(tree(AGENT, HERE, 'usr/local/bin/plumbline-gate'), { encoding: 'utf8', input: '' });
       assert.match(gate.stdout, NO_CALL);
     });
 
-    it('built a second time, every step run again, all have the same digests', async () => {
+    it('all images have the same digests after a second build of every step', async () => {
       const first = NAMES.map((name) => images.get(`${name} ${HERE}`));
       await engine.forget(first.flatMap((image) => image ?? []));
       for (const [i, name] of NAMES.entries()) {
@@ -124,7 +124,7 @@ describe('images that buildah builds from the Dockerfile', function () {
       });
     }
 
-    it('the agent calls the C library by koffi, and has a gate that answers, under qemu-user', () => {
+    it('the agent calls the C library through koffi, and has a gate that answers, under qemu-user', () => {
       assertMachine(THERE);
       const home = tree(AGENT, THERE);
       assert.equal(emulate(home, '-e', callBy(join(home, KOFFI))), 'called');
@@ -139,7 +139,7 @@ describe('images that buildah builds from the Dockerfile', function () {
 
 const EMULATOR = `qemu-${THERE === 'arm64' ? 'aarch64' : 'x86_64'}-static`;
 
-/** Runs Node.js of the other architecture from an image's tree. @returns what it prints */
+/** Runs Node.js of the other architecture from an image's tree. @returns its output */
 function emulate(home: string, ...args: readonly string[]): string {
   const command = ['-L', home, join(home, 'nodejs/bin/node'), ...args];
   const { status, stdout, stderr } = spawnSync(EMULATOR, command, { encoding: 'utf8' });

@@ -9,13 +9,13 @@ import { type Buildah, createBases, type ImageArchitecture } from './bases.ts';
 const run = promisify(execFile);
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
-/** A container engine with a storage of its own: buildah, without namespaces and without a registry. */
+/** A container engine with its own storage: buildah, without namespaces and without a registry. */
 export interface Engine {
-  /** Builds a target of the repository's Dockerfile; what an earlier target was built from is not built again. */
+  /** Builds a target of the repository's Dockerfile; the stages of an earlier target are not built again. */
   build(target: string, architecture: ImageArchitecture): Promise<BuiltImage>;
-  /** Forgets images and what they were built from: the next build runs every step again. The bases stay. */
+  /** Removes images and their stages: the next build runs every step again. The bases stay. */
   forget(images: readonly BuiltImage[]): Promise<void>;
-  /** Runs an image's entry point with arguments. @returns what it prints */
+  /** Runs an image's entry point with arguments. @returns its output */
   start(image: BuiltImage, ...args: string[]): Promise<string>;
   /** Copies an image's files into a folder. */
   unpack(image: BuiltImage, directory: string): Promise<void>;
@@ -24,7 +24,7 @@ export interface Engine {
 
 export interface BuiltImage {
   readonly id: string;
-  /** Of its manifest. */
+  /** The digest of its manifest. */
   readonly digest: string;
   /** Bytes of its layers, without those of its base. */
   readonly added: number;
@@ -40,8 +40,8 @@ interface Inspected {
 }
 
 /**
- * Registries of images are out of reach of tests, so the bases are made on the spot (`bases.ts`). buildah runs without
- * namespaces, and builds for the other architecture as the Dockerfile does: without emulation.
+ * Tests cannot reach image registries, so the bases are created locally (`bases.ts`). buildah runs without namespaces,
+ * and builds for the other architecture as the Dockerfile does: without emulation.
  */
 export async function createEngine(): Promise<Engine> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-engine-'));
@@ -72,7 +72,7 @@ export async function createEngine(): Promise<Engine> {
     },
     async forget(images) {
       await buildah('rmi', '--force', ...new Set(images.map(({ id }) => id)));
-      // What steps left has no name.
+      // Intermediate images have no name.
       await buildah('rmi', '--prune', '--force');
     },
     async start({ id, config }, ...args) {
@@ -90,7 +90,7 @@ export async function createEngine(): Promise<Engine> {
       await buildah('rm', container);
     },
     async close() {
-      // Overlays that are mounted would keep the folder.
+      // Mounted overlays would keep the folder.
       await buildah('umount', '--all').catch(() => undefined);
       await rm(directory, { recursive: true, force: true });
     },
@@ -102,7 +102,7 @@ function layerBytes({ Manifest }: Inspected): number {
   return layers.reduce((sum, { size }) => sum + size, 0);
 }
 
-/** Overlays cost a fraction of copies, where the file system can have them. */
+/** Overlays cost a fraction of copies, if the file system supports them. */
 async function driverFor(places: readonly string[]): Promise<string> {
   const works = await run('buildah', [...places, '--storage-driver', 'overlay', 'from', 'scratch']).then(
     () => true,

@@ -25,7 +25,7 @@ import { needs } from '../support/parts.ts';
 const NAMES = ['webhook', 'scheduler-plugin', 'node-agent', 'console'] as const;
 const NODE = '/nodejs/bin/node';
 
-/** What the Dockerfile's base has and these images add nothing to: Node.js and the libraries that it is linked with. */
+/** The base of the Dockerfile, to which these images add their files: Node.js and its libraries. */
 function addBase(tree: string): void {
   mkdirSync(join(tree, dirname(NODE)), { recursive: true });
   cpSync(process.execPath, join(tree, NODE));
@@ -56,7 +56,7 @@ describe('the images’ files', function () {
   });
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it('are the daemon and the terms it is under; native code is the agent’s only, for this platform only', () => {
+  it('are the daemon and its licences; only the agent has native code, for this platform', () => {
     const terms = ['/plumbline/LICENSE', '/plumbline/THIRD-PARTY-LICENSES', '/plumbline/sbom.cdx.json'];
     const own = (name: string) => files(name).filter((path) => !terms.includes(path));
     assert.deepEqual(own('webhook'), ['/plumbline/webhook.cjs']);
@@ -73,14 +73,14 @@ describe('the images’ files', function () {
     assert.match(readFileSync(image('webhook', 'plumbline/THIRD-PARTY-LICENSES'), 'utf8'), /node_modules|express/);
   });
 
-  it('is readable for an unprivileged user', () => {
+  it('are readable for an unprivileged user', () => {
     for (const name of NAMES) {
       for (const path of files(name)) assert.ok((statSync(image(name, path)).mode & 0o444) === 0o444, `${name}${path}`);
     }
     assert.ok((statSync(image('node-agent', 'usr/local/bin/plumbline-gate')).mode & 0o111) === 0o111);
   });
 
-  it('a wrong name or no folder: what is possible, exit status 2', () => {
+  it('a wrong name or a missing folder: shows the usage, exit status 2', () => {
     for (const args of [
       ['webhooks', '--out', directory],
       ['webhook'],
@@ -96,7 +96,7 @@ describe('the images’ files', function () {
     }
   });
 
-  it('are what the Dockerfile puts into targets of these names, and starts', () => {
+  it('are those that the Dockerfile puts into targets of these names, and starts', () => {
     const text = readFileSync(join(root, 'Dockerfile'), 'utf8');
     for (const name of NAMES) {
       const target = text.split(/^FROM /m).find((one) => one.split('\n')[0]?.endsWith(` AS ${name}`));
@@ -109,11 +109,11 @@ describe('the images’ files', function () {
     assert.deepEqual(users, ['65532:65532', '65532:65532', '65532:65532', '0:0']);
   });
 
-  it('are built from what an engine is sent: .dockerignore follows from what the bundles are made of', async () => {
+  it('are built from the engine’s context: .dockerignore follows from the inputs of the bundles', async () => {
     assert.equal(readFileSync(join(root, '.dockerignore'), 'utf8'), await ignoreFile(join(directory, 'dist')));
   });
 
-  it('run as the user that the manifests give them', () => {
+  it('run as the user of the manifests', () => {
     const user = (path: string) => {
       const documents = parseAllDocuments(readFileSync(join(root, 'manifests', path), 'utf8'));
       const text = JSON.stringify(documents.map((document) => document.toJS()));
@@ -124,13 +124,13 @@ describe('the images’ files', function () {
     assert.deepEqual(all.map(user), ['65532', '65532', '0', '65532']);
   });
 
-  describe('with a root directory of their own', () => {
+  describe('with their own root directory', () => {
     needs('root');
     before(() => {
       for (const name of NAMES) addBase(image(name));
     });
 
-    /** In the image's tree and nothing else: no /proc, no /etc, no source tree. */
+    /** Only the image's tree: no /proc, no /etc, no source tree. */
     const inImage = (name: string, args: readonly string[], user = '0') =>
       spawn('chroot', [`--userspec=${user}:${user}`, image(name), NODE, `/plumbline/${name}.cjs`, ...args], {
         env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
@@ -147,7 +147,7 @@ describe('the images’ files', function () {
     };
 
     for (const name of NAMES) {
-      it(`${name}: says its settings, and one line of what is missing`, async () => {
+      it(`${name}: prints its settings, and one line about a missing part`, async () => {
         const user = name === 'node-agent' ? '0' : '65532';
         const help = await ended(inImage(name, ['--help'], user));
         assert.deepEqual([help.status, help.text.includes(`Usage: plumbline-${name}`)], [0, true], help.text);
@@ -161,8 +161,8 @@ describe('the images’ files', function () {
       });
     }
 
-    it('node-agent: runs with its native module, and stops in order', async () => {
-      // What a container has of its machine.
+    it('node-agent: runs with its native module, and stops cleanly', async () => {
+      // The files that a container has of its machine.
       await writeSysfs(image('node-agent', 'sys'), createHost({ cells: [{ id: 0, cpus: '0-1' }], cores: ['0', '1'] }));
       const kubeconfig = {
         'current-context': 'c',

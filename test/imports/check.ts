@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { type Import, readImports } from './graph.ts';
 import { CIRCLES_ALLOWED, type ImportRule, RULES } from './rules.ts';
 
-/** Every import of the repository that the rules forbid, and every circle of folders; the tests may write circles. */
+/** Every import of the repository that breaks a rule, and every circle of folders; tests may contain circles. */
 export function faultsIn(root: string): string[] {
   const tops = RULES.filter(({ may }) => may !== undefined).map(({ folder }) => folder);
   const imports = readImports(root, tops);
@@ -14,7 +14,7 @@ export function faultsIn(root: string): string[] {
   return [...forbidden(imports, RULES), ...circles];
 }
 
-/** The imports that the rules forbid, each with the rule that it breaks; no text comes twice. */
+/** The imports that break a rule, each with the rule; no text appears twice. */
 export function forbidden(imports: readonly Import[], rules: readonly ImportRule[]): string[] {
   const faults = imports.flatMap((one) =>
     rules
@@ -26,7 +26,7 @@ export function forbidden(imports: readonly Import[], rules: readonly ImportRule
   return [...new Set(faults)];
 }
 
-/** The rule of the innermost folder around the file that says what it may import from other folders. */
+/** The rule of the innermost folder around the file that defines imports from other folders. */
 function innermost(file: string, rules: readonly ImportRule[]): ImportRule | undefined {
   return rules
     .filter(({ folder, may }) => may !== undefined && file.startsWith(`${folder}/`))

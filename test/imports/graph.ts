@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 
-/** One import of a file of ours. */
+/** One import of a file of the project. */
 export interface Import {
   /** Path below the repository's root. */
   readonly file: string;
@@ -11,10 +11,10 @@ export interface Import {
 }
 
 const SOURCE = /\.(?:ts|tsx|js|cjs|mjs)$/;
-/** `import … from`, `export … from`, the last line of one that is broken over lines, `import '…'`, `import(…)` and `require(…)`. */
+/** `import … from`, `export … from`, the last line of a multi-line one, `import '…'`, `import(…)` and `require(…)`. */
 const IMPORT = /^(?:import|export|\})[^'\n]*\bfrom '([^']+)'|^import '([^']+)'|\b(?:import|require)\(\s*'([^']+)'/gm;
 
-/** The imports that a source file writes, in order. */
+/** The imports of a source file, in order. */
 export function importsOf(file: string, text: string): Import[] {
   return [...text.matchAll(IMPORT)].map(([, ...names]) => {
     const name = names.find((one) => one !== undefined) ?? '';

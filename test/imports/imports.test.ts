@@ -11,9 +11,9 @@ const one = (file: string, target: string): Import => ({ file, target, isPackage
 const faultsOf = (file: string, target: string, rules = RULES) => forbidden([one(file, target)], rules);
 
 describe('the imports of this repository', () => {
-  it('keep every rule', () => assert.deepEqual(faultsIn(root), []));
+  it('follow every rule', () => assert.deepEqual(faultsIn(root), []));
 
-  it('every top folder with code has a rule', () => {
+  it('have a rule for every top folder with code', () => {
     const files = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.js', '*.cjs'], { cwd: root, encoding: 'utf8' });
     const folders = files.split('\n').filter((file) => file.includes('/'));
     const tops = new Set(folders.map((file) => file.slice(0, file.indexOf('/'))));
@@ -21,7 +21,7 @@ describe('the imports of this repository', () => {
     assert.deepEqual([...tops].sort(), ruled.map(({ folder }) => folder).sort());
   });
 
-  it('CONTRIBUTING.md says the same', () => {
+  it('are documented in CONTRIBUTING.md in the same way', () => {
     const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
     const rows = [...text.matchAll(/^\| ((?:`[\w/-]+\/`,? *)+)\|[^|]*\| *([^|]*?) *\|$/gm)].flatMap(
       ([, names = '', may = '']) => [...names.matchAll(/`([\w/-]+)\/`/g)].map(([, folder]) => `${folder}: ${may}`),
@@ -34,11 +34,11 @@ describe('the imports of this repository', () => {
   });
 });
 
-describe('who may import whom', () => {
+describe('allowed imports', () => {
   const tops = RULES.filter(({ may }) => may !== undefined);
   for (const { folder, may = [] } of tops) {
     const others = tops.map((rule) => rule.folder).filter((name) => name !== folder);
-    it(`${folder}/: ${may === '*' ? 'everything' : may.join(', ') || 'nothing of ours'}`, () => {
+    it(`${folder}/: ${may === '*' ? 'everything' : may.join(', ') || 'no other folder'}`, () => {
       const accepted = others.filter(
         (other) => faultsOf(`${folder}/deep/thing.ts`, `${other}/deep/thing.ts`, tops).length === 0,
       );
@@ -52,7 +52,7 @@ describe('who may import whom', () => {
     assert.equal(forbidden(imports, RULES).length, packages.length - 1);
   });
 
-  it('a fault says which rule it breaks', () => {
+  it('a fault names the broken rule', () => {
     assert.deepEqual(faultsOf('kube/client.ts', 'cli/main.ts'), [
       'kube/client.ts imports cli/main.ts: kube/ may import model/, runtime/ only',
     ]);
@@ -98,7 +98,7 @@ describe('floors', () => {
 });
 
 describe('folders that import each other in a circle', () => {
-  it('are named, with the imports that close it', () => {
+  it('are named with the imports that close the circle', () => {
     const imports = [
       one('cli/demo/a.ts', 'cli/doctor/b.ts'),
       one('cli/doctor/b.ts', 'cli/top/c.ts'),

@@ -1,21 +1,24 @@
-/** What the files of a folder may import. They may always import each other, unless `floors` says otherwise. */
+/** The allowed imports of the files in a folder. They may always import each other, unless `floors` restricts it. */
 export interface ImportRule {
-  /** Path below the repository's root. A file obeys the rules of every folder that it is in, and the `may` of the innermost. */
+  /**
+   * Path below the repository's root. The rules of every folder around a file apply, and the `may` of the innermost
+   * one.
+   */
   readonly folder: string;
-  /** Other top folders of ours; '*' for all. Left out where the rule of the folder around this one already says it. */
+  /** Other top folders of the project; '*' for all. Omitted if the rule of the enclosing folder defines it. */
   readonly may?: readonly string[] | '*';
-  /** Packages of npm or Node.js. Left out: any. */
+  /** Packages of npm or Node.js. Omitted: any. */
   readonly packages?: readonly string[];
   /**
-   * The folders inside this one, lowest first; '.' stands for the files directly in it. Each may import those before it
-   * in the list. Names in one string are on the same floor and do not import each other. All folders must be listed.
+   * The folders inside this one, lowest first; '.' means the files directly in it. Each may import earlier ones in the
+   * list. Names in one string are on the same floor and do not import each other. All folders must be listed.
    */
   readonly floors?: readonly string[];
 }
 
 const DAEMON = ['model', 'runtime', 'kube'];
 
-/** Who may import whom: the only place that says so. `npm run lint` checks every import of the repository against it. */
+/** The allowed imports, defined only here. `npm run lint` checks every import of the repository. */
 export const RULES: readonly ImportRule[] = [
   { folder: 'model', may: [], packages: ['zod'] },
   { folder: 'native', may: [] },
@@ -72,5 +75,5 @@ export const RULES: readonly ImportRule[] = [
   { folder: 'test', may: '*' },
 ];
 
-/** Top folders in which folders may still import each other in a circle; everywhere else that is a fault. */
+/** Top folders whose folders may still import each other in a circle; everywhere else that is a fault. */
 export const CIRCLES_ALLOWED: readonly string[] = ['test'];

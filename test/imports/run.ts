@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { faultsIn } from './check.ts';
 
-/** Part of `npm run lint`: prints every import that the rules forbid and ends with 1 if there is one. */
+/** Part of `npm run lint`: prints every import that breaks a rule and exits with 1 if there is one. */
 const faults = faultsIn(join(import.meta.dirname, '../..'));
 for (const fault of faults) console.error(fault);
 if (faults.length > 0)

@@ -5,7 +5,7 @@ import { asIs, leaves } from '../../kube/as-it-is.ts';
 import { node, pod } from '../../kube/resources.ts';
 import { vector } from '../support/vectors.ts';
 
-/** Fails unless each field that was read is what the value has there; fields that were left out do not matter. */
+/** Fails unless each field that was read equals the field of the value; omitted fields do not matter. */
 function assertWithin(read: unknown, value: unknown, path = ''): void {
   if (typeof read !== 'object' || read === null) {
     assert.deepEqual(read, value, path);
@@ -17,7 +17,7 @@ function assertWithin(read: unknown, value: unknown, path = ''): void {
   if (Array.isArray(read)) assert.equal(read.length, (value as unknown[]).length, path);
 }
 
-/** What a field may be replaced by. */
+/** Replacement values for a field. */
 const replacements = fc.constantFrom<unknown[]>(
   null,
   undefined,
@@ -51,7 +51,7 @@ function replaced(value: unknown, [first, ...rest]: readonly string[], by: unkno
   return copy;
 }
 
-describe('values that a schema would leave as they are', () => {
+describe('values that a schema does not change', () => {
   const upper = z.string().transform((text) => text.toUpperCase());
   const short = z.string().transform(
     leaves(
@@ -73,14 +73,14 @@ describe('values that a schema would leave as they are', () => {
     ],
     ['nullable fields', z.object({ a: z.string().nullish() }), [{ a: null }, {}], [{ a: 1 }]],
     ['lists', z.array(z.string()), [[], ['a']], [[1], {}, 'a']],
-    ['lists of a least length', z.array(z.string()).min(1), [['a']], [[], [1]]],
-    ['what is replaced where it is wrong', z.string().catch('x'), ['a'], [1]],
+    ['lists with a minimum length', z.array(z.string()).min(1), [['a']], [[], [1]]],
+    ['fields with a default for invalid values', z.string().catch('x'), ['a'], [1]],
     ['anything', z.unknown(), [1, null, undefined], []],
-    ['a transformation that says what it leaves', short, ['abc'], ['abcd', 1]],
-    ['a transformation that does not', upper, [], ['A', 'a']],
-    ['rules that are not understood', z.string().max(3), [], ['a']],
-    ['lists with such rules', z.array(z.string()).max(3), [], [['a']]],
-    ['objects that refuse what they do not know', z.strictObject({ a: z.string() }), [], [{ a: 'b' }]],
+    ['a transformation with a list of unchanged values', short, ['abc'], ['abcd', 1]],
+    ['a transformation without such a list', upper, [], ['A', 'a']],
+    ['unknown rules', z.string().max(3), [], ['a']],
+    ['lists with unknown rules', z.array(z.string()).max(3), [], [['a']]],
+    ['objects that refuse unknown fields', z.strictObject({ a: z.string() }), [], [{ a: 'b' }]],
     ['unions', z.union([z.string(), z.number()]), [], ['a']],
   ] as [string, z.ZodType, unknown[], unknown[]][]) {
     it(what, () => {
@@ -104,7 +104,7 @@ describe('values that a schema would leave as they are', () => {
       },
     ],
   ] as [string, z.ZodType, unknown][]) {
-    it(`${what}: is taken as it is; with anything else in any place the schema would read the same, or is asked`, () => {
+    it(`${what}: is accepted as it is; after any replacement the schema gives the same value, or is called`, () => {
       const check = asIs(schema);
       assert.equal(check(object), true);
       const paths = pathsOf(object);

@@ -5,8 +5,8 @@ import { KubeError } from '../../kube/errors.ts';
 const isKubeError = (status: number, reason: string) => (error: unknown) =>
   error instanceof KubeError && error.status === status && error.reason === reason;
 
-describe('calls of the API server', () => {
-  it('a query: empty without values, encoded otherwise', () => {
+describe('API calls', () => {
+  it('encode a query, which is empty without values', () => {
     assert.equal(queryString(undefined), '');
     assert.equal(queryString({ limit: undefined }), '');
     assert.equal(
@@ -15,7 +15,7 @@ describe('calls of the API server', () => {
     );
   });
 
-  it('each call has its method, and a body where there is one', async () => {
+  it('have a method each, and a body if needed', async () => {
     const seen: unknown[] = [];
     const calls = callsOver(async (method, path, _options, content) => void seen.push([method, path, content]));
     const json = (body: object) => ({ type: 'application/json', body });
@@ -35,7 +35,7 @@ describe('calls of the API server', () => {
     ]);
   });
 
-  it('an answer that is no JSON names its path and content type', () => {
+  it('name path and content type of an answer that is not JSON', () => {
     assert.deepEqual(decode('/p', '{"a":1}'), { a: 1 });
     assert.throws(() => decode('/p', '<html>', 'text/html'), {
       status: 0,
@@ -45,7 +45,7 @@ describe('calls of the API server', () => {
     assert.throws(() => decode('/p', ''), { message: '/p: the answer (no content type) is not JSON' });
   });
 
-  it('a refusal carries the reason and the text of the server, each cut', () => {
+  it('report a refusal with reason and message of the server, both shortened', () => {
     const of = (body: unknown) => statusError('GET', '/p', 403, typeof body === 'string' ? body : JSON.stringify(body));
     const full = of({ reason: 'Forbidden', message: 'no access' });
     assert.deepEqual([full.status, full.reason, full.message], [403, 'Forbidden', 'GET /p: 403 Forbidden: no access']);
@@ -56,7 +56,7 @@ describe('calls of the API server', () => {
     assert.equal(long.message, `GET /p: 403 ${'R'.repeat(64)}: ${'m'.repeat(512)}`);
   });
 
-  it('a request that a signal ended gives the reason of the signal', () => {
+  it('report the reason of a signal that ended the request', () => {
     const aborted = Object.assign(new Error('The operation was aborted'), {
       name: 'AbortError',
       cause: new Error('no answer within 2 s'),
@@ -68,7 +68,7 @@ describe('calls of the API server', () => {
     assert.equal(unreachable('GET', '/p', bare).message, 'GET /p: aborted');
   });
 
-  it('an answer may have as many bytes as the limit, and not one more', async () => {
+  it('accept an answer with up to the maximum number of bytes', async () => {
     const chunks = async function* (...sizes: number[]) {
       for (const size of sizes) yield Buffer.alloc(size, 'x');
     };
@@ -77,7 +77,7 @@ describe('calls of the API server', () => {
     await assert.rejects(readText(chunks(3, 5), 7), isKubeError(0, 'TooLarge'));
   });
 
-  it('the rest of an answer that is too large is not read', async () => {
+  it('do not read the rest of an answer that is too large', async () => {
     let read = 0;
     const endless = async function* () {
       for (;;) {

@@ -27,7 +27,7 @@ describe('the Kubernetes client', () => {
     await assert.rejects(client.get(`${PATH}/one`), isNotFound);
   });
 
-  it('distinguishes an object that already exists from one that another client changed first', async () => {
+  it('distinguishes an existing object from one that another client changed first', async () => {
     const { client } = api;
     const first = (await client.create(PATH, configMap('two'))) as object;
     await assert.rejects(client.create(PATH, configMap('two')), isAlreadyExists);
@@ -35,7 +35,7 @@ describe('the Kubernetes client', () => {
     await assert.rejects(client.replace(`${PATH}/two`, first), isConflict);
   });
 
-  it('names method, path, status and reason, and never the object', async () => {
+  it('names method, path, status and reason in errors, but not the object', async () => {
     const stranger = await api.clientWith('unknown-token');
     await assert.rejects(
       stranger.create(PATH, { ...configMap('x'), data: { password: 'hidden' } }),
@@ -49,7 +49,7 @@ describe('the Kubernetes client', () => {
     );
   });
 
-  it('keeps its connections', async () => {
+  it('keeps its connections open', async () => {
     const { client } = api;
     await client.get('/api/v1/nodes');
     const before = process.memoryUsage().rss;
@@ -66,7 +66,7 @@ describe('the Kubernetes client', () => {
     );
   });
 
-  it('names the file that is not a kubeconfig', () => {
+  it('names an invalid kubeconfig', () => {
     assert.throws(
       () => createKubeClient(kubeconfigAccess('/nonexistent/kubeconfig'), 'test'),
       (error: unknown) =>

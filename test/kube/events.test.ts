@@ -42,7 +42,7 @@ describe('an Event recorder', () => {
     return { recorder, lines };
   };
 
-  it('writes into the namespace of the object, and into default for objects without one', async () => {
+  it('writes into the namespace of the object, or into default', async () => {
     const { recorder } = start(undefined, 'worker-1');
     recorder.record(vm('a'), text('x'.repeat(2000)));
     recorder.record(nodeTarget('worker-1'), text());
@@ -63,7 +63,7 @@ describe('an Event recorder', () => {
     assert.equal(written[0]?.event['reportingInstance'], 'worker-1');
   });
 
-  it('writes the same Event of an object once a minute, and names no two alike', async () => {
+  it('writes the same Event of an object once per minute, with a unique name', async () => {
     const { recorder } = start();
     for (const at of [0, 59.9, 60, 119.9, 120]) {
       now = at;
@@ -77,7 +77,7 @@ describe('an Event recorder', () => {
     assert.deepEqual(written[0]?.event['source'], { component: 'test' });
   });
 
-  it('remembers the last 1,000 Events: an older one may be written again', async () => {
+  it('remembers the last 1,000 Events, so an older one may be written again', async () => {
     const { recorder } = start();
     const record = async (i: number) => {
       recorder.record(vm(`vm-${i}`), text());
@@ -93,7 +93,7 @@ describe('an Event recorder', () => {
     assert.equal(written.length, 1002, 'one alone was forgotten each time');
   });
 
-  it('writes 25 Events of one object at once and one more every 300 s, and says so once a minute', async () => {
+  it('writes 25 Events of an object at once and one more every 300 s, and logs that once per minute', async () => {
     const { recorder, lines } = start();
     for (let i = 0; i < 30; i++) recorder.record(vm('a'), text(`message ${i}`));
     await recorder.flush();
@@ -118,7 +118,7 @@ describe('an Event recorder', () => {
     assert.equal(written.length, 26);
   });
 
-  it('has 64 writes under way at most, and counts one as done when it failed', async () => {
+  it('has at most 64 writes in progress, and counts a failed one as finished', async () => {
     const waiting: (() => void)[] = [];
     const { recorder, lines } = start(
       () => new Promise((_, reject) => void waiting.push(() => reject(new KubeError(500, 'InternalError', 'no')))),
@@ -133,7 +133,7 @@ describe('an Event recorder', () => {
     assert.equal(lines.filter(({ msg }) => msg === 'writing an Event failed').length, 64);
   });
 
-  it('says nothing where the Event exists already', async () => {
+  it('does not log an Event that already exists', async () => {
     const { recorder, lines } = start(async () => {
       throw new KubeError(409, 'AlreadyExists', 'exists');
     });

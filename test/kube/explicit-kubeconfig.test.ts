@@ -16,12 +16,12 @@ const DAEMONS: Readonly<Record<string, readonly string[]>> = {
   'node-agent': ['--node-name', 'worker-0'],
 };
 
-describe('outside of a pod, a daemon that is not given a kubeconfig', function () {
+describe('a daemon outside of a pod without --kubeconfig', function () {
   this.timeout(300_000);
   const temp = tempDirectories();
 
   for (const [name, args] of Object.entries(DAEMONS)) {
-    it(`${name}: ends with 2 and one line, and dials no cluster of KUBECONFIG and ~/.kube/config`, async () => {
+    it(`${name}: exits with 2 and one line, and contacts no cluster of KUBECONFIG and ~/.kube/config`, async () => {
       const server = createServer((socket) => socket.destroy());
       const dialled = once(server, 'connection').then(() => 'it dialled the cluster of the current context');
       server.listen(0, '127.0.0.1');

@@ -29,7 +29,7 @@ describe('PodResources client', () => {
     await kubelet.stop();
   });
 
-  it('lists pods, says what is allocatable, gets one pod', async () => {
+  it('lists pods, gives allocatable resources, and gets one pod', async () => {
     kubelet.allocatable = '2-3,5';
     kubelet.pods = { 'ns/a': { compute: '2-3', shared: '' } };
     kubelet.devices = { 'ns/a': { 'plumbline.dev/tunnel': ['tunnel-1'] } };
@@ -62,7 +62,7 @@ describe('PodResources client', () => {
     });
   }
 
-  it('no socket: unavailable, naming the socket and what to do', async () => {
+  it('reports unavailable with the socket and the next step if there is no socket', async () => {
     const lost = createPodResourcesClient('/nonexistent/kubelet.sock');
     await assert.rejects(
       lost.list(),
@@ -71,18 +71,18 @@ describe('PodResources client', () => {
     lost.close();
   });
 
-  it('a kubelet that hangs: deadline', async () => {
+  it('reports deadline if the kubelet hangs', async () => {
     kubelet.behaviour = () => new Promise(() => {});
     await assert.rejects(client.list({ deadlineSeconds: 0.1 }), hasCode('deadline'));
   });
 
-  it('an aborted signal ends the call, before and during', async () => {
+  it('ends a call when the signal aborts, before or during the call', async () => {
     kubelet.behaviour = () => new Promise(() => {});
     await assert.rejects(client.list({ signal: AbortSignal.abort() }), hasCode('cancelled'));
     await assert.rejects(client.list({ signal: AbortSignal.timeout(50) }), hasCode('cancelled'));
   });
 
-  it('a kubelet that restarts: answers again within its backoff', async () => {
+  it('reconnects within its backoff after a restart of the kubelet', async () => {
     await client.list();
     await kubelet.stop();
     await assert.rejects(client.list(), hasCode('unavailable'));
@@ -97,7 +97,7 @@ describe('PodResources client', () => {
     );
   });
 
-  it('an answer of 8 MiB, twice gRPC’s own limit', async () => {
+  it('accepts an answer of 8 MiB, twice gRPC’s own limit', async () => {
     const directory = temp();
     mkdirSync(join(directory, 'p'));
     const server = new Server(SERVER_OPTIONS);

@@ -12,18 +12,18 @@ type Call = ServerUnaryCall<unknown, unknown>;
 const callOf = (request: unknown = {}, cancelled = false) =>
   Object.assign(new EventEmitter(), { request, cancelled }) as unknown as Call;
 
-/** What the other side gets. */
+/** The answer that the caller receives. */
 const answerOf = (answer: (request: unknown, signal: AbortSignal) => unknown, call = callOf()) =>
   new Promise<unknown[]>((resolve) => {
     unaryHandler(answer)(call, (...args: unknown[]) => resolve(args));
   });
 
 describe('a gRPC handler', () => {
-  it('answers with what the function returns', async () => {
+  it('answers with the return value of the function', async () => {
     assert.deepEqual(await answerOf((request) => ({ got: request }), callOf('hello')), [null, { got: 'hello' }]);
   });
 
-  it('keeps the status of an RpcError; any other error is INTERNAL with its text', async () => {
+  it('keeps the status of an RpcError; any other error is INTERNAL with its message', async () => {
     const failing = (error: unknown) =>
       answerOf(() => {
         throw error;
@@ -37,7 +37,7 @@ describe('a gRPC handler', () => {
     assert.deepEqual(await failing('a text'), [{ code: status.INTERNAL, details: 'a text' }]);
   });
 
-  it('aborts its signal when the call is cancelled, before and during', async () => {
+  it('aborts its signal when the call is cancelled, before or during the call', async () => {
     assert.ok(abortSignalOf(callOf({}, true)).aborted);
     const call = callOf();
     const signal = abortSignalOf(call);
@@ -46,7 +46,7 @@ describe('a gRPC handler', () => {
     assert.ok(signal.aborted);
   });
 
-  it('gives its function that signal', async () => {
+  it('passes that signal to its function', async () => {
     const call = callOf();
     const answered = answerOf(
       (_request, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('ended'))),
@@ -61,7 +61,7 @@ describe('a gRPC handler', () => {
 describe('a gRPC server on a socket', () => {
   const temp = tempDirectories();
 
-  it('fails with the path where it cannot listen', async () => {
+  it('fails with the path if it cannot listen', async () => {
     const file = join(temp(), 'file');
     writeFileSync(file, '');
     const server = new Server(SERVER_OPTIONS);

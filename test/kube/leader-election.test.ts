@@ -9,19 +9,19 @@ import { type ApiFixture, startApi } from './api-fixture.ts';
 const PATH = '/apis/coordination.k8s.io/v1/namespaces/default/leases/leader';
 const DURATION = 2;
 
-/** Time passes only where a test lets it: on a busy machine no lease runs out by itself. */
+/** Time passes only when a test moves the clock, so no Lease expires by itself on a busy machine. */
 interface Candidate extends LeaderElection {
-  /** What its clock is ahead of the common one by, in seconds. */
+  /** Seconds by which its clock is ahead of the common one. */
   readonly clock: { skip: number };
-  /** How often it has looked at the Lease. */
+  /** How often it has read the Lease. */
   readonly looks: number;
   readonly told: boolean[];
-  /** Once it takes no more part. */
+  /** Once it no longer takes part. */
   readonly ended: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Requests have as long as they take: the candidates' own limit is for a machine that has time for them. */
+/** Requests have no timeout: the candidates' own limit assumes a machine that is not busy. */
 function patient(client: KubeClient): KubeClient {
   const without = (options: RequestOptions = {}) => ({ ...options, timeout: 60 });
   return {
@@ -95,7 +95,7 @@ describe('leader election', function () {
     candidates.push(one);
     return one;
   };
-  /** Waits until each of them has looked so many times more. */
+  /** Waits until each of them has read the Lease the given number of times more. */
   const looksOf = async (all: readonly Candidate[], more: number) => {
     const before = all.map(({ looks }) => looks);
     await eventually(() => all.every(({ looks }, i) => looks >= before[i]! + more), `${more} looks`);
@@ -103,7 +103,7 @@ describe('leader election', function () {
   const holder = async () =>
     ((await api.client.get(PATH)) as { spec: { holderIdentity: string; leaseTransitions: number } }).spec;
 
-  it('chooses one of several, and all of them know', async () => {
+  it('elects one of several candidates, and all of them know it', async () => {
     const all = ['a', 'b', 'c'].map((identity) => candidate(identity));
     await eventually(() => all.every(({ settled }) => settled), 'all to be settled');
     const leads = (await holder()).holderIdentity;
@@ -120,8 +120,8 @@ describe('leader election', function () {
     assert.ok(!first.isLeader());
   });
 
-  for (const leaves of ['gives the lease up', 'ends without a word']) {
-    it(`what a leader has written is read by the next one before it leads, if the first ${leaves}`, async () => {
+  for (const leaves of ['releases the Lease', 'ends without a word']) {
+    it(`a new leader reads the record of the previous leader before it leads, if the first ${leaves}`, async () => {
       const log: string[] = [];
       let text = 'early';
       const recordOf = (identity: string): LeaseRecord => ({
@@ -148,7 +148,7 @@ describe('leader election', function () {
     });
   }
 
-  it('loses a lease that expires during its renewal, and wins it again', async () => {
+  it('a Lease that expires during its renewal is lost, and can be won again', async () => {
     let suspended = 0;
     const first: Candidate = candidate('a', {
       ...api.client,
@@ -162,7 +162,7 @@ describe('leader election', function () {
     assert.ok(first.isLeader());
   });
 
-  it('passes on when the holder has vanished, after its duration and no sooner', async () => {
+  it('a vanished holder is replaced after its duration, not earlier', async () => {
     const first = candidate('a');
     await eventually(() => first.isLeader(), 'the first to lead');
     const second = candidate('b');
@@ -177,7 +177,7 @@ describe('leader election', function () {
     assert.deepEqual([(await holder()).holderIdentity, (await holder()).leaseTransitions], ['b', 2]);
   });
 
-  it('passes on at once when the holder gives it up', async () => {
+  it('a holder that releases the Lease is replaced at once', async () => {
     const first = candidate('a');
     await eventually(() => first.isLeader(), 'the first to lead');
     const second = candidate('b');
@@ -189,7 +189,7 @@ describe('leader election', function () {
     assert.deepEqual(first.told, [true, false]);
   });
 
-  it('who has given it up takes no more part, though it still runs', async () => {
+  it('a candidate that released the Lease no longer takes part, even while it runs', async () => {
     for (let i = 0; i < 4; i++) {
       const first = candidate(`a${i}`);
       await eventually(() => first.isLeader(), 'the first to lead');
@@ -201,13 +201,13 @@ describe('leader election', function () {
     }
   });
 
-  it('who finds the Lease deleted waits for the duration, since its holder may have renewed it unseen', async () => {
+  it('a candidate that finds the Lease deleted waits for the duration, because its holder may have renewed it unseen', async () => {
     const first = candidate('a');
     await eventually(() => first.isLeader(), 'the first to lead');
     const second: Candidate = candidate('b', {
       ...api.client,
       async get(path, options) {
-        // For longer than the duration nothing was seen; meanwhile the holder has renewed, and the Lease was deleted.
+        // Nothing was seen for longer than the duration; meanwhile the holder renewed the Lease, and it was deleted.
         if (second.looks === 3) second.clock.skip += DURATION;
         if (second.looks === 3) await api.client.delete(PATH);
         return api.client.get(path, options);
@@ -225,7 +225,7 @@ describe('leader election', function () {
     await eventually(() => second.isLeader(), 'the second to lead');
   });
 
-  it('who was too slow to make the Lease waits for the duration, though it never reads it', async () => {
+  it('a candidate that was too slow to create the Lease waits for the duration, although it never reads it', async () => {
     let first: Candidate | undefined;
     const second: Candidate = candidate('b', {
       ...api.client,
@@ -248,7 +248,7 @@ describe('leader election', function () {
     assert.ok(!second.isLeader());
   });
 
-  it('leaves a Lease alone that it may not read', async () => {
+  it('a candidate without read permission does not touch the Lease', async () => {
     const first = candidate('a', {
       ...api.client,
       get: () => Promise.reject(new KubeError(403, 'Forbidden', 'no access to leases')),
@@ -258,7 +258,7 @@ describe('leader election', function () {
     await assert.rejects(api.client.get(PATH), { status: 404 });
   });
 
-  it('names no holder of a Lease that was given up, nor itself once it leads no more', async () => {
+  it('a released Lease has no holder, and a former leader does not name itself', async () => {
     const first = candidate('a');
     await eventually(() => first.isLeader(), 'the first to lead');
     assert.equal(first.holder, 'a');
@@ -269,7 +269,7 @@ describe('leader election', function () {
     assert.equal(second.holder, undefined);
   });
 
-  it('creates a Lease again that was deleted under its holder, and never has two leaders', async () => {
+  it('a deleted Lease is created again, without ever having two leaders', async () => {
     const all = ['a', 'b', 'c'].map((identity) => candidate(identity));
     await eventually(() => all.every(({ settled }) => settled), 'all to be settled');
     await eventually(() => all.some((one) => one.isLeader()), 'one to lead');

@@ -33,8 +33,8 @@ const pod = fc
   .record({ name: fc.string(), namespace: fc.string(), containers: fc.array(container, { maxLength: 3 }) })
   .map(PodResources.fromPartial);
 
-describe('answers of PodResources, decoded as far as they are wanted', () => {
-  it('a List: as decoded whole, without what is not wanted', () => {
+describe('answers of PodResources, partly decoded', () => {
+  it('a List equals the complete decoding without unused fields', () => {
     fc.assert(
       fc.property(fc.array(pod, { maxLength: 4 }), (podResources) => {
         const bytes = ListPodResourcesResponse.encode({ podResources }).finish();
@@ -49,7 +49,7 @@ describe('answers of PodResources, decoded as far as they are wanted', () => {
     );
   });
 
-  it('what may be given: the same', () => {
+  it('allocatable resources equal the complete decoding', () => {
     fc.assert(
       fc.property(fc.array(device), cpuIds, memory, (devices, ids, cells) => {
         const message = AllocatableResourcesResponse.fromPartial({ devices, cpuIds: ids, memory: cells });
@@ -61,13 +61,13 @@ describe('answers of PodResources, decoded as far as they are wanted', () => {
     );
   });
 
-  it('ids that are not packed, as other encoders may write them', () => {
+  it('unpacked ids of other encoders are read', () => {
     const bytes = Uint8Array.from([0x10, 0x03, 0x10, 0xac, 0x02]);
     assert.deepEqual(decodeLeanAllocatable(bytes, wanted).cpuIds, [3, 300]);
     assert.deepEqual(AllocatableResourcesResponse.decode(bytes).cpuIds, [3, 300]);
   });
 
-  it('one cut off is an error, not fewer pods', () => {
+  it('a truncated answer is an error, not fewer pods', () => {
     const containers = [ContainerResources.fromPartial({ name: 'compute', cpuIds: [2, 3] })];
     const pods = [PodResources.fromPartial({ name: 'vm', namespace: 'ns', containers })];
     const bytes = ListPodResourcesResponse.encode({ podResources: pods }).finish();
@@ -77,8 +77,8 @@ describe('answers of PodResources, decoded as far as they are wanted', () => {
   });
 });
 
-describe('fields that a newer kubelet may add', () => {
-  /** A field of this number whose bytes would be read as a pod, a container or devices if the number were not looked at. */
+describe('fields of newer kubelets', () => {
+  /** A field with this number whose bytes would be read as a pod, a container or devices if the number were ignored. */
   const unknownField = (message: Uint8Array, number: number, content: Uint8Array) =>
     Buffer.concat([message, Buffer.from([(number << 3) | 2, content.length]), content]);
   const OURS = ContainerDevices.fromPartial({ resourceName: 'ours/a', deviceIds: ['1'] });
@@ -108,7 +108,7 @@ describe('fields that a newer kubelet may add', () => {
     assert.deepEqual(podResources[0]?.containers[0]?.devices, []);
   });
 
-  it('are skipped in what may be given, and in a device the last name counts', () => {
+  it('are skipped in allocatable resources, and the last name of a device counts', () => {
     const content = ContainerDevices.encode(OURS).finish();
     const answer = unknownField(
       AllocatableResourcesResponse.encode(AllocatableResourcesResponse.create()).finish(),

@@ -5,7 +5,7 @@ import { type PagesOptions, pagesOf } from '../../kube/list-pages.ts';
 
 const MIB = 1024 * 1024;
 
-/** A list of objects of these sizes, which answers as the API server does; what was asked is kept. */
+/** A list of objects with these sizes, which answers like the API server and records all requests. */
 function listOf(sizes: readonly number[]) {
   const asked: { limit: number; from: number; largest: number }[] = [];
   const get = async (_path: string, { query = {}, largest = 0 }: RequestOptions = {}) => {
@@ -26,7 +26,7 @@ const all = async (client: PagesOptions['client'], page: number) => {
 };
 
 describe('the pages of a list', () => {
-  it('are as long as asked for, and end with the last', async () => {
+  it('have the requested length and end with the last object', async () => {
     const { client, asked } = listOf(Array(25).fill(1));
     assert.equal((await all(client, 10)).length, 25);
     assert.deepEqual(
@@ -39,7 +39,7 @@ describe('the pages of a list', () => {
     );
   });
 
-  it('shrink to a quarter where one is too large, and grow again up to half of it, later to all of it', async () => {
+  it('shrink to a quarter if one is too large, and grow again to half of it, later to all of it', async () => {
     const { client, asked } = listOf([...Array(16).fill(MIB / 4), ...Array(100).fill(1)]);
     assert.equal((await all(client, 16)).length, 116);
     const limits = asked.map(({ limit }) => limit);
@@ -48,7 +48,7 @@ describe('the pages of a list', () => {
     assert.equal(limits.indexOf(16, 1), 5, `${limits}`);
   });
 
-  it('a page of one object may have 16 MiB, others 2 MiB', async () => {
+  it('may have 16 MiB with one object, otherwise 2 MiB', async () => {
     const { client, asked } = listOf([15 * MIB, 1]);
     assert.deepEqual(await all(client, 4), [15 * MIB, 1]);
     assert.deepEqual(
@@ -60,7 +60,7 @@ describe('the pages of a list', () => {
     );
   });
 
-  it('one object above 16 MiB fails the list, and is not asked for again', async () => {
+  it('fail for one object above 16 MiB, without a retry', async () => {
     const { client, asked } = listOf([17 * MIB]);
     await assert.rejects(all(client, 4), { reason: 'TooLarge' });
     assert.deepEqual(
@@ -69,7 +69,7 @@ describe('the pages of a list', () => {
     );
   });
 
-  it('any other error fails the list at once', async () => {
+  it('fail at once for any other error', async () => {
     let calls = 0;
     const get = async () => {
       calls++;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { factsOfNode } from '../../kube/node-facts.ts';
 
-describe('the machine that a Node describes', () => {
+describe('the machine of a Node', () => {
   const of = (cpu?: string, labels?: Record<string, string>) =>
     factsOfNode({
       metadata: labels === undefined ? {} : { labels },
@@ -13,7 +13,7 @@ describe('the machine that a Node describes', () => {
     assert.deepEqual(of('8000m'), { cpus: 8, arch: undefined });
   });
 
-  it('has no number of CPUs where the capacity is missing, fractional or unreadable', () => {
+  it('has no number of CPUs if the capacity is missing, fractional or unreadable', () => {
     for (const cpu of [undefined, '1500m', 'many', '']) assert.equal(of(cpu).cpus, undefined, String(cpu));
   });
 });

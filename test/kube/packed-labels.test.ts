@@ -11,7 +11,7 @@ describe('packed labels', () => {
     assert.deepEqual([labelIn(packed, 'b'), labelIn(packed, 'c'), labelIn(packed, '1')], ['', 'a', undefined]);
   });
 
-  it('are the same only with the same keys and values', () => {
+  it('are equal only with the same keys and values', () => {
     const one = packLabels({ a: '1', b: '2' }, asIs);
     assert.ok(sameLabels(one, packLabels({ a: '1', b: '2' }, asIs)));
     assert.ok(!sameLabels(one, packLabels({ a: '1', b: '3' }, asIs)));
@@ -21,7 +21,7 @@ describe('packed labels', () => {
 });
 
 describe('interning', () => {
-  it('answers with the text, before and after it was emptied', () => {
+  it('returns the text, before and after it was emptied', () => {
     const intern = createInterning(2);
     for (const text of ['a', 'b', 'a', 'c', 'd', 'a', 'b', 'c']) assert.equal(intern(text), text);
   });

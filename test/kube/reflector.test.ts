@@ -45,7 +45,7 @@ describe('a reflector', () => {
     return reflector;
   };
 
-  it('lists in pages, then follows', async () => {
+  it('lists in pages, then watches', async () => {
     for (let i = 0; i < 1203; i++) await api.client.create('/api/v1/nodes', node(`n${i}`));
     const reflector = start();
     await reflector.whenSynced;
@@ -66,7 +66,7 @@ describe('a reflector', () => {
     ]);
   }).timeout(300_000);
 
-  it('resumes after the server was down, and misses no change of that time', async () => {
+  it('resumes after the server was down, without missing a change', async () => {
     const reflector = start();
     await reflector.whenSynced;
     await api.client.create('/api/v1/nodes', node('one'));
@@ -75,26 +75,26 @@ describe('a reflector', () => {
     await sleep(0.2);
     assert.ok(reflector.items.has('one'), 'the last copy stays');
     await api.server.start();
-    // More changes than the server remembers: the old version is gone, and a new list must find them.
+    // More changes than the server remembers: the old version has expired, and a new list must find them.
     for (let i = 0; i < 40; i++) await api.client.create('/api/v1/nodes', node(`more-${i}`));
     await api.client.delete('/api/v1/nodes/one');
     await eventually(() => reflector.items.size === 40 && !reflector.items.has('one'), 'the new list');
   }).timeout(300_000);
 
-  it('hears bookmarks where nothing changes', async () => {
+  it('gets bookmarks while nothing changes', async () => {
     const reflector = start();
     await reflector.whenSynced;
     const first = reflector.lastHeard ?? 0;
     await eventually(() => (reflector.lastHeard ?? 0) > first, 'a bookmark');
   });
 
-  it('counts an optional kind that is not installed as empty', async () => {
+  it('treats an optional kind that is not installed as empty', async () => {
     const reflector = start('/apis/not.installed.example/v1/things', true);
     await reflector.whenSynced;
     assert.equal(reflector.items.size, 0);
   });
 
-  it('is not synced while a needed kind cannot be listed', async () => {
+  it('is not synced while a required kind cannot be listed', async () => {
     const reflector = start('/apis/not.installed.example/v1/things');
     await sleep(0.3);
     assert.equal(reflector.synced, false);
@@ -103,7 +103,7 @@ describe('a reflector', () => {
 
 describe('a reflector: hostile sizes', () => {
   const meta = (name: string) => ({ name, resourceVersion: '1' });
-  /** An API server of a few objects, whose answers are counted in bytes. */
+  /** An API server with a few objects that counts the bytes of its answers. */
   const serve = (objects: readonly object[]) => {
     const asked: number[] = [];
     const client = {
@@ -142,7 +142,7 @@ describe('a reflector: hostile sizes', () => {
     return { reflector, asked };
   };
 
-  it('reads a list of large objects in small pages, and grows them again', async () => {
+  it('reads a list of large objects in small pages, which grow again', async () => {
     const large = (i: number) => ({ metadata: { ...meta(`n${i}`), annotations: { x: 'x'.repeat(1_400_000) } } });
     const small = (i: number) => ({ metadata: meta(`s${i}`) });
     const objects = [
@@ -155,7 +155,7 @@ describe('a reflector: hostile sizes', () => {
     assert.ok(asked.length < 60, `${asked.length} requests`);
   });
 
-  it('one object that its listener fails on does not keep the others away', async () => {
+  it('processes other objects if its listener fails on one', async () => {
     let calls = 0;
     const { reflector } = await run([{ metadata: meta('a') }, { metadata: meta('b') }], () => {
       calls++;
@@ -164,7 +164,7 @@ describe('a reflector: hostile sizes', () => {
     assert.deepEqual([...reflector.items.keys()], ['b']);
   });
 
-  it('takes up thousands of objects in slices', async () => {
+  it('processes thousands of objects in slices', async () => {
     const objects = Array.from({ length: 5000 }, (_, i) => ({ metadata: meta(`n${i}`) }));
     let turns = 0;
     let ended = false;
@@ -193,15 +193,15 @@ describe('lines of a watch', () => {
     return found;
   };
 
-  it('are put together over chunks, characters of several bytes too', async () => {
+  it('are joined across chunks, including characters of several bytes', async () => {
     for (const size of [1, 2, 3, 7, 100]) {
       assert.deepEqual(await all(chunks('{"a":"ä€"}\n\n{"b":1}\nrest', size)), ['{"a":"ä€"}', '{"b":1}']);
     }
   });
-  it('are refused when they are too long', async () => {
+  it('are refused if too long', async () => {
     await assert.rejects(all(chunks('x'.repeat(5000), 100)), /larger than 1000 bytes/);
   });
-  it('cost their length, however many chunks they are split over', async () => {
+  it('take time in proportion to their length, for any number of chunks', async () => {
     const read = (length: number) => processorTimeOf(() => all(chunks(`${'x'.repeat(length)}\n`, 16), 1e9));
     await read(100_000);
     const [once, tenfold] = [await read(400_000), await read(4_000_000)];

@@ -18,7 +18,7 @@ const authority = createCertificateAuthority('api');
 const serving = authority.issue(['localhost', '127.0.0.1']);
 const encode = (pem: string) => Buffer.from(pem).toString('base64');
 
-/** A kubeconfig of one cluster and one user. */
+/** A kubeconfig with one cluster and one user. */
 function kubeconfig(cluster: object, user: object): string {
   return stringify({
     apiVersion: 'v1',
@@ -47,7 +47,7 @@ describe('requests to the API server', () => {
   }[];
   let answer: { status: number; body: string };
   let delay: number;
-  /** Of how many requests the connection breaks before the answer. */
+  /** The number of requests whose connection breaks before the answer. */
   let lost: number;
 
   before(async () => {
@@ -96,7 +96,7 @@ describe('requests to the API server', () => {
   const client = (user: object = { token: 't' }, cluster?: object) =>
     createKubeClient(access(user, cluster).read(), 'test/1');
 
-  it('one kept connection, token, query, body', async () => {
+  it('have one kept connection, a token, a query and a body', async () => {
     const api = client();
     assert.deepEqual(await api.get('/a', { query: { limit: 5, none: undefined } }), { kind: 'Thing' });
     await api.patch('/b', 'application/apply-patch+yaml', { x: 1 }, { query: { force: true } });
@@ -115,7 +115,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('what is accepted is what client-go sends, whatever the method', async () => {
+  it('have the Accept header of client-go, for every method', async () => {
     const api = client();
     await api.get('/a');
     await api.create('/a', {});
@@ -130,7 +130,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('does not treat a refused retry of a write whose answer was lost as a conflict', async () => {
+  it('do not treat a refused retry as a conflict if the answer to the write was lost', async () => {
     const api = client();
     await api.get('/a');
     lost = 1;
@@ -147,7 +147,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('opens a kept connection again that the server has just closed', async () => {
+  it('reopen a kept connection that the server has just closed', async () => {
     const api = client();
     await api.get('/a');
     server.closeAllConnections();
@@ -155,7 +155,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('an error answer: status, reason and text; one that is not JSON', async () => {
+  it('report status, reason and message of an error answer, even if it is not JSON', async () => {
     const api = client();
     answer = { status: 409, body: '{"reason":"AlreadyExists","message":"it is there"}' };
     await assert.rejects(api.create('/a', {}), (error) => {
@@ -168,7 +168,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('no answer in time; a signal that aborts; a server that is not there; a certificate for another server', async () => {
+  it('report a timeout, an aborting signal, a missing server and a certificate of another server', async () => {
     const api = client();
     delay = 500;
     await assert.rejects(api.get('/a', { timeout: 0.05 }), (error) => error instanceof KubeError && error.status === 0);
@@ -187,7 +187,7 @@ describe('requests to the API server', () => {
     await Promise.all([away, wary, naive].map((one) => one.close()));
   });
 
-  it('credentials in files: a token that is renewed, a CA, a client certificate', async () => {
+  it('read credentials from files: a renewed token, a CA, a client certificate', async () => {
     const { cert, key } = authority.issue(['agent']);
     const given = access({ tokenFile: 'token' }, { server: `${url}/`, 'certificate-authority': 'ca.pem' });
     const api = createKubeClient(given.read(), 'test/1');
@@ -205,23 +205,23 @@ describe('requests to the API server', () => {
   });
 
   const unusable: [string, string | undefined, RegExp][] = [
-    ['no pod and no kubeconfig', undefined, /give --kubeconfig/],
+    ['a missing pod and kubeconfig', undefined, /give --kubeconfig/],
     ['a missing file', '/nowhere/kubeconfig', /cannot read \/nowhere\/kubeconfig/],
     [
       'a credential plugin',
       kubeconfig({ server: 'https://x' }, { exec: { command: 'aws' } }),
       /plugins are not supported/,
     ],
-    ['no server', kubeconfig({}, {}), /clusters.0.cluster.server/],
+    ['a missing server', kubeconfig({}, {}), /clusters.0.cluster.server/],
     [
-      'a context of nothing',
+      'a context without content',
       kubeconfig({ server: 'https://x' }, {}).replace('cluster: c', 'cluster: z'),
       /names no cluster/,
     ],
-    ['no YAML', 'a: [', /not YAML/],
+    ['invalid YAML', 'a: [', /not YAML/],
   ];
   for (const [name, content, message] of unusable) {
-    it(`refused: ${name}`, () => {
+    it(`refuse ${name}`, () => {
       const root = temp();
       if (content !== undefined && !content.startsWith('/')) writeTree(root, { kubeconfig: content });
       const file = content?.startsWith('/') ? content : content && join(root, 'kubeconfig');
@@ -232,13 +232,13 @@ describe('requests to the API server', () => {
     });
   }
 
-  it('the kernel probes a connection that is silent, so that a watch of a server that went away ends', async () => {
+  it('use keep-alive probes, so that a watch ends when its server disappears', async () => {
     const api = client();
     delay = 60_000;
     const stop = new AbortController();
     const watching = api.watch('/a', { signal: stop.signal });
     await eventually(() => requests.length > 0, 'the server has the request');
-    // proc_net_tcp(5): the timer `02:<ticks>` is that of keep-alive probes where nothing is unacknowledged.
+    // proc_net_tcp(5): the timer `02:<ticks>` is that of keep-alive probes if all data is acknowledged.
     const [{ port = 0 } = assert.fail()] = requests;
     const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, '0')}`;
     const timer = () => {
@@ -254,7 +254,7 @@ describe('requests to the API server', () => {
     await api.close();
   });
 
-  it('watches, as the other daemons do', async () => {
+  it('watch like the other daemons', async () => {
     const sandbox = createSandbox({ directory: temp(), nodes: [] });
     await sandbox.start();
     const file = await sandbox.kubeconfig({ kind: 'admin' });

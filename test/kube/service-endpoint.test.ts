@@ -45,7 +45,7 @@ describe('the endpoint of a Service without a selector', () => {
   const publish = (address: string, port = 9443) => publisher().publish(endpointAt(address, port));
   const slice = async () => (await api.client.get(PATH)) as Slice;
 
-  it('is made, left alone while it is right, and replaced by the next one', async () => {
+  it('is created, kept while it is correct, and replaced by the next one', async () => {
     assert.ok(await publish('10.244.0.1'));
     const first = await slice();
     assert.equal(first.metadata.labels['kubernetes.io/service-name'], 'extender');
@@ -60,7 +60,7 @@ describe('the endpoint of a Service without a selector', () => {
     assert.equal((await slice()).ports[0]?.port, 9444);
   });
 
-  it('is in the Endpoints that the API server proxies by, which are mirrored nowhere', async () => {
+  it('is in the Endpoints that the API server uses for proxies, which are not mirrored', async () => {
     const read = async () => (await api.client.get(ENDPOINTS)) as Endpoints;
     const told = ({ subsets }: Endpoints) =>
       subsets.map(({ addresses, ports }) => [
@@ -114,7 +114,7 @@ describe('the endpoint of a Service without a selector', () => {
   });
 
   const read = async (path: string) => (await api.client.get(path)) as Record<string, unknown>;
-  /** What the object says, without what the API server counts. */
+  /** The content of the object, without fields that the API server counts. */
   const contentOf = async (path: string) => {
     const { metadata, ...rest } = (await read(path)) as { metadata: { labels?: object } };
     return { ...rest, labels: metadata.labels };
@@ -158,7 +158,7 @@ describe('the endpoint of a Service without a selector', () => {
     });
   }
 
-  it('is withdrawn, and an endpoint of another replica is not', async () => {
+  it('is withdrawn, but not if another replica has published its own', async () => {
     assert.ok(await publish('10.0.0.9'));
     await publisher().withdraw(endpointAt('10.0.0.8'));
     assert.deepEqual((await slice()).endpoints[0]?.addresses, ['10.0.0.9']);
@@ -196,7 +196,7 @@ describe('the endpoint of a Service without a selector', () => {
     assert.deepEqual([(await slice()).addressType, (await slice()).endpoints[0]?.addresses], ['IPv6', ['fd00::1']]);
   });
 
-  /** A publisher whose writes to one of the two objects fail with an error, and what it logs. */
+  /** A publisher whose writes to one of the two objects fail with an error, and its log. */
   const failing = (collection: string, error: () => Error | undefined) => {
     const { log, lines } = recordingLogger();
     const client = new Proxy(api.client, {
@@ -212,13 +212,13 @@ describe('the endpoint of a Service without a selector', () => {
   };
   const conflict = () => new KubeError(409, 'Conflict', 'changed meanwhile');
 
-  it('is not right after a conflict over the slice, which is no fault', async () => {
+  it('is not published after a conflict over the slice, which is not an error', async () => {
     const { publisher: one, lines } = failing('endpointslices', conflict);
     assert.equal(await one.publish(endpointAt('10.244.0.1')), false);
     assert.deepEqual(lines, []);
   });
 
-  it('is right for proxies after a conflict over the Endpoints, which is no fault either', async () => {
+  it('is published for proxies after a conflict over the Endpoints, which is not an error either', async () => {
     const { publisher: one, lines } = failing('endpoints', conflict);
     assert.equal(await one.publish(endpointAt('10.244.0.1')), true);
     assert.deepEqual(
@@ -227,7 +227,7 @@ describe('the endpoint of a Service without a selector', () => {
     );
   });
 
-  it('warns once for each time that the Endpoints stop being writable', async () => {
+  it('warns once for each time that the Endpoints become unwritable', async () => {
     let broken = true;
     const { publisher: one, lines } = failing('endpoints', () => (broken ? new Error('forbidden') : undefined));
     const warnings = () => lines.filter(({ msg }) => msg === 'the API server cannot proxy to the service').length;

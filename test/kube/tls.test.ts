@@ -57,19 +57,19 @@ const CASES: readonly Case[] = [
   { title: 'an expired certificate', serving: expired, cluster: TRUSTED, outcome: /certificate has expired/ },
   { title: 'a certificate of another name', serving: named, cluster: TRUSTED, outcome: /does not match certificate/ },
   {
-    title: 'tls-server-name says that name',
+    title: 'tls-server-name with that name',
     serving: named,
     cluster: { ...TRUSTED, 'tls-server-name': 'kubernetes.example' },
     outcome: 'none',
   },
   {
-    title: 'tls-server-name says yet another',
+    title: 'tls-server-name with yet another name',
     serving: named,
     cluster: { ...TRUSTED, 'tls-server-name': 'another.example' },
     outcome: /does not match certificate/,
   },
   {
-    title: 'insecure-skip-tls-verify, whatever the certificate',
+    title: 'insecure-skip-tls-verify with any certificate',
     serving: expired,
     cluster: { 'insecure-skip-tls-verify': true },
     outcome: 'none',
@@ -89,14 +89,14 @@ const CASES: readonly Case[] = [
     outcome: 'me',
   },
   {
-    title: 'a client certificate of another CA is shown and not believed',
+    title: 'a client certificate of another CA, which is sent but not trusted',
     serving: valid,
     cluster: TRUSTED,
     user: credentials(stranger),
     outcome: 'none',
   },
   {
-    title: 'a client certificate with the key of another',
+    title: 'a client certificate with another key',
     serving: valid,
     cluster: TRUSTED,
     user: { ...credentials(me), 'client-key-data': data(stranger.key) },
@@ -104,7 +104,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** Both make an ApiAccess of a kubeconfig file. */
+/** Both create an ApiAccess from a kubeconfig file. */
 const WAYS: Readonly<Record<string, (kubeconfig: string) => ApiAccess>> = {
   'a daemon': kubeconfigAccess,
   'the command': (kubeconfig) => accessOf(findCluster({ kubeconfig })),
@@ -124,7 +124,7 @@ describe('TLS to the API server', () => {
     for (const server of servers) server.close().closeAllConnections();
   });
 
-  /** Answers with the common name of the client's certificate, where that is of the CA. */
+  /** Answers with the common name of the client's certificate if the CA issued it. */
   const serve = async ({ cert, key }: KeyedCertificate) => {
     const options = { cert, key, ca: authority.cert, requestCert: true, rejectUnauthorized: false };
     let requests = 0;

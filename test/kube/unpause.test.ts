@@ -28,15 +28,15 @@ describe("KubeVirt's unpause route", () => {
   });
 
   for (const accept of ['application/json', 'application/json;q=0.9, application/yaml']) {
-    it(`answers 406 to a client that accepts ${accept} alone`, async () => {
+    it(`answers 406 to a client that only accepts ${accept}`, async () => {
       const { status } = await clientOf(server)('PUT', PATH, {}, { accept });
       assert.equal(status, 406);
     });
   }
 
-  it('lets our client through to the VMI', async () => {
+  it('accepts the project’s client for the VMI', async () => {
     const client = createKubeClient(kubeconfigAccess(file), 'test');
-    // There is no such VMI: 404 is KubeVirt's answer, where 406 would be the router's.
+    // The VMI does not exist: 404 is KubeVirt's answer, while 406 would be the router's.
     await assert.rejects(client.replace(PATH, {}), (error) => error instanceof KubeError && error.status === 404);
     await client.close();
   });

@@ -11,7 +11,7 @@ type WatchEvent = { readonly type: string; readonly object: Record<string, unkno
 
 const node = (name: string, resourceVersion: string) => ({ metadata: { name, resourceVersion } });
 
-/** A collection of Nodes whose watches send what a test scripts: one list of events for each watch. */
+/** A collection of Nodes whose watches send scripted events: one list for each watch. */
 function scripted(watches: readonly (readonly WatchEvent[])[], listed: readonly object[] = [node('a', '1')]) {
   const watchedFrom: unknown[] = [];
   const timeouts: number[] = [];
@@ -63,7 +63,7 @@ describe('a reflector and the events of its watch', () => {
     return { reflector, logged };
   };
 
-  it('continues from the version of the last event, bookmarks included, and does not keep a bookmark', async () => {
+  it('continues from the version of the last event or bookmark, and does not store bookmarks', async () => {
     const api = scripted([
       [
         { type: 'ADDED', object: node('b', '5') },
@@ -101,7 +101,7 @@ describe('a reflector and the events of its watch', () => {
     assert.deepEqual([...reflector.items.keys()], ['a']);
   });
 
-  it('an ERROR event without a code counts as status 0', async () => {
+  it('treats an ERROR event without a code as status 0', async () => {
     const api = scripted([[{ type: 'ERROR', object: {} }], []]);
     const { logged } = start(api.client);
     await until('the second watch', () => api.watchedFrom.length >= 2);
@@ -109,7 +109,7 @@ describe('a reflector and the events of its watch', () => {
     assert.deepEqual([warning?.err['status'], warning?.err['message']], [0, 'watch /api/v1/nodes: error event']);
   });
 
-  it('asks for watches of 290 to 435 seconds, not all of the same length', async () => {
+  it('requests watches of 290 to 435 seconds with different lengths', async () => {
     const api = scripted(Array.from({ length: 40 }, (_, i) => [{ type: 'ADDED', object: node('b', String(i)) }]));
     start(api.client);
     await until('40 watches', () => api.timeouts.length >= 40);
@@ -132,11 +132,11 @@ describe('a line of a watch', () => {
   };
   const isTooLarge = (error: unknown) => error instanceof KubeError && error.reason === 'TooLarge';
 
-  it('may have as many bytes as the limit, over however many chunks', async () => {
+  it('may have as many bytes as the limit, over any number of chunks', async () => {
     assert.deepEqual(await read(4, 'ab', 'cd', '\nefgh', '\n'), ['abcd', 'efgh']);
   });
 
-  it('is refused one byte above the limit, counted from its own beginning', async () => {
+  it('is refused one byte above the limit, counted from its own start', async () => {
     await assert.rejects(read(4, 'abcd', 'e'), isTooLarge);
     await assert.rejects(read(4, 'abcdefgh\nab', 'cde'), isTooLarge);
     assert.deepEqual(await read(4, 'abcdefgh\nab', 'cd\n'), ['abcdefgh', 'abcd']);

@@ -13,7 +13,7 @@ export const VERSION = 'v1.9.0';
 
 const program = (name: string) => join(pathOf('kubevirt'), name);
 
-/** The definition of KubeVirt's own CR, as KubeVirt's generator prints it. */
+/** The definition of KubeVirt's own CR, from KubeVirt's generator. */
 export function definitionOfTheCr(): KubernetesObject[] {
   return objectsOf(execFileSync(program('resource-generator'), ['--type=kv'], { encoding: 'utf8' }));
 }
@@ -21,15 +21,16 @@ export function definitionOfTheCr(): KubernetesObject[] {
 export interface InstallStrategyOptions {
   readonly client: KubeClient;
   readonly kubeconfig: string;
-  /** Of the images. */
+  /** The registry of the images. */
   readonly registry: string;
-  /** More of virt-operator's deployment configuration. */
+  /** Additional deployment configuration of virt-operator. */
   readonly config?: object;
 }
 
 /**
- * All that virt-operator installs: definitions, accounts with their rights, Deployments and the DaemonSet, webhook
- * configurations, policies and the APIService. It writes them into a ConfigMap, as its own job does at every installation.
+ * All objects that virt-operator installs: definitions, accounts with their permissions, Deployments and the DaemonSet,
+ * webhook configurations, policies and the APIService. It writes them into a ConfigMap, like its own job at every
+ * installation.
  */
 export async function installStrategy(options: InstallStrategyOptions): Promise<KubernetesObject[]> {
   const { client, kubeconfig, registry } = options;
@@ -51,11 +52,11 @@ export async function installStrategy(options: InstallStrategyOptions): Promise<
   return objectsOf(yaml).map((object) => ({ ...object, apiVersion: groupOf(object) }));
 }
 
-/** virt-operator creates its policies by a client of their group, and prints them without it. */
+/** virt-operator creates its policies with a client of their group, and prints them without it. */
 const groupOf = ({ apiVersion, kind }: KubernetesObject) =>
   kind.startsWith('ValidatingAdmissionPolicy') ? 'admissionregistration.k8s.io/v1' : apiVersion;
 
-/** KubeVirt's webhooks and its APIService, with a port of this machine in place of virt-api's Service. */
+/** KubeVirt's webhooks and its APIService, with a port of this machine instead of virt-api's Service. */
 export function reachable(objects: readonly KubernetesObject[], port: number, ca: string): KubernetesObject[] {
   const service = {
     apiVersion: 'v1',

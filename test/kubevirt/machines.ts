@@ -5,21 +5,21 @@ import type { JsonObject, KubeObject, Pod, VirtualMachineInstance } from '../../
 import type { RealCluster } from '../real/demo/real-cluster.ts';
 import { PATIENCE } from './patience.ts';
 
-/** What cases do with VMs, whichever KubeVirt there is. */
+/** Actions of cases on VMs, with either KubeVirt. */
 export interface Machines {
   readonly client: KubeClient;
-  /** Creates any object of KubeVirt's, in the namespace of the VMs unless it names another. */
+  /** Creates any KubeVirt object, in the namespace of the VMs unless it names another. */
   create(object: KubeObject): Promise<KubeObject>;
-  /** The launchers of a VMI by that name, the oldest first. */
+  /** The launchers of a VMI by name, the oldest first. */
   launchers(vmi: string, namespace?: string): Pod[];
-  /** The one launcher that has not ended. @throws StepFailed */
+  /** The only launcher that has not ended. @throws StepFailed */
   launcher(vmi: string, namespace?: string): Promise<Pod>;
   vmi(name: string, namespace?: string): VirtualMachineInstance | undefined;
   /** @throws StepFailed */
   untilPhase(name: string, phase: string, seconds?: number): Promise<VirtualMachineInstance>;
-  /** Messages of Events about objects of that name. */
+  /** Messages of Events about objects with that name. */
   events(name: string): { readonly reason: string; readonly message: string; readonly kind: string }[];
-  /** Deletes an object and what is made for it, and waits until it is gone. */
+  /** Deletes an object and its dependents, and waits until it is gone. */
   remove(object: KubeObject): Promise<void>;
 }
 
@@ -104,7 +104,7 @@ export interface MachineOptions {
 }
 
 export const WHOLE_CORES = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
-/** 9 CPUs with the emulator's. */
+/** 9 CPUs including the emulator's. */
 export const NINE = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 
 /** A template for a VM without disks, on the pod network. */
@@ -133,7 +133,7 @@ export function machine(name: string, options: MachineOptions = {}): KubeObject 
   };
 }
 
-/** CPUs of `compute`: what it is limited to. */
+/** The CPU limit of `compute`. */
 export function cpusOf({ spec }: Pod): string | undefined {
   return spec.containers.find(({ name }) => name === 'compute')?.resources?.limits?.['cpu'];
 }

@@ -2,8 +2,8 @@ import type { ControlPlane, KubernetesObject } from '../real/control-plane.ts';
 import { installStrategy, KUBEVIRT, VERSION } from './install-strategy.ts';
 
 /**
- * Kinds of other products, what would run images, and what is not needed: the policies bind virt-handler to
- * its node.
+ * Kinds of other products, objects that would run images, and unnecessary ones: the policies bind virt-handler to its
+ * node.
  */
 const LEFT_OUT = new Set([
   'Deployment',
@@ -19,16 +19,16 @@ const LEFT_OUT = new Set([
   'VirtualMachineClusterPreference',
 ]);
 
-/** Called by virt-operator's own objects alone. */
+/** Called only by virt-operator's own objects. */
 const OPERATOR_WEBHOOKS = 'virt-operator-validator';
 
-/** What virt-operator installs, less what is left out. */
+/** The objects that virt-operator installs, without the excluded ones. */
 export async function strategyOf({ client, adminKubeconfig: kubeconfig }: ControlPlane): Promise<KubernetesObject[]> {
   const objects = await installStrategy({ client, kubeconfig, registry: 'registry.example' });
   return objects.filter(({ kind, metadata }) => !LEFT_OUT.has(kind) && metadata.name !== OPERATOR_WEBHOOKS);
 }
 
-/** KubeVirt's CR with the feature gates that the cases need, as it is once virt-operator has deployed everything. */
+/** KubeVirt's CR with the feature gates of the cases, as after a complete deployment by virt-operator. */
 export function kubeVirtCr(spec: object): KubernetesObject & { readonly status: object } {
   return {
     apiVersion: 'kubevirt.io/v1',
@@ -40,7 +40,7 @@ export function kubeVirtCr(spec: object): KubernetesObject & { readonly status: 
       observedKubeVirtVersion: VERSION,
       targetKubeVirtVersion: VERSION,
       operatorVersion: VERSION,
-      // Workloads are updated, and CPUs plugged in, only where the two are the same.
+      // Workloads are updated, and CPUs hotplugged, only if the two are equal.
       observedDeploymentID: 'test',
       targetDeploymentID: 'test',
       defaultArchitecture: 'amd64',

@@ -1,2 +1,2 @@
-/** Seconds that anything is waited for: a loaded machine is no failure, and what has come is not waited for. */
+/** Maximum seconds of any wait: a loaded machine is not a failure, and a wait ends as soon as its event occurs. */
 export const PATIENCE = 180;

@@ -13,14 +13,14 @@ import { definitionOfTheCr, KUBEVIRT, reachable } from './install-strategy.ts';
 import { kubeVirtCr, strategyOf } from './objects.ts';
 import { createVirtHandler, type VirtHandler } from './virt-handler-stand-in.ts';
 
-/** What virt-api requires of a client certificate, and virt-handler of virt-api's. */
+/** The names that virt-api requires in a client certificate, and virt-handler in virt-api's. */
 const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
 const READY_SECONDS = 180;
 
-/** Of another vendor's device plugin. */
+/** A resource of another vendor's device plugin. */
 export const HOST_DEVICE = 'example.com/gpu';
 
-/** What the cases of this folder need beyond KubeVirt's defaults. */
+/** The settings of the cases beyond KubeVirt's defaults. */
 const CONFIGURATION = {
   developerConfiguration: {
     featureGates: [
@@ -54,13 +54,13 @@ const SPEC = {
 };
 
 export interface RealKubeVirt extends KubeVirt {
-  /** Once it has been started. */
+  /** Available after the start. */
   readonly virtApi: Program;
   readonly virtController: Program;
   readonly virtHandler: VirtHandler;
 }
 
-/** virt-api and virt-controller as processes under their own accounts, and a stand-in for every node's virt-handler. */
+/** virt-api and virt-controller as processes with their own accounts, and a stand-in for every node's virt-handler. */
 export function createRealKubeVirt(): RealKubeVirt {
   let started: { virtApi: Program; virtController: Program; virtHandler: VirtHandler } | undefined;
   let objects: readonly KubernetesObject[] = [];
@@ -90,7 +90,7 @@ export function createRealKubeVirt(): RealKubeVirt {
     async start({ plane, client, nodes, onFault }) {
       const serving = createCertificateAuthority('kubevirt-ca');
       const directory = join(plane.directory, KUBEVIRT);
-      // Apart from the logs: KubeVirt reads its certificates again whenever anything changes in their folder.
+      // Separate from the logs: KubeVirt reads its certificates again whenever a file changes in their folder.
       const certificates = join(directory, 'certificates');
       await mkdir(certificates, { recursive: true });
       const later = objects.filter(({ kind }) => !['CustomResourceDefinition', 'APIService', 'Service'].includes(kind));
@@ -142,7 +142,7 @@ export function createRealKubeVirt(): RealKubeVirt {
   };
 }
 
-/** Waits until the API is served, VMIs are defaulted on their way in, and virt-controller leads. */
+/** Waits until the API is served, new VMIs get their defaults, and virt-controller leads. */
 async function untilServed(plane: ControlPlane, programs: readonly Program[]): Promise<void> {
   const vmi = {
     apiVersion: 'kubevirt.io/v1',

@@ -14,13 +14,13 @@ import { PATIENCE } from './patience.ts';
 import { createSwitchablePort, type SwitchablePort } from './switchable-port.ts';
 
 /**
- * A real control plane with KubeVirt and Plumbline, as its manifests install it, on nodes that are emulated. Cases can run
- * against the real KubeVirt and against the stand-in for it, on the same control plane.
+ * A real control plane with KubeVirt and Plumbline, installed by its manifests, on emulated nodes. Cases run with the
+ * real KubeVirt or its stand-in on the same control plane.
  */
 export interface KubeVirtStage extends Machines {
   readonly cluster: RealCluster;
   readonly plumbline: Installed;
-  /** The way from the API server to the webhook. */
+  /** The connection from the API server to the webhook. */
   readonly wayToWebhook: SwitchablePort;
   stop(): Promise<void>;
 }
@@ -28,10 +28,13 @@ export interface KubeVirtStage extends Machines {
 /** Namespace of the tests' VMs. */
 export const VMS = 'vms';
 
-/** Runs guests as processes with real threads, so that the agent has something to pin. */
+/** Runs guests as processes with real threads, so that the agent can pin them. */
 export const PINNING_NODE = 'smt1';
 
-/** Two nodes with two threads a core, so that VMs can migrate, and one with a thread a core for VMs with CPU masks. */
+/**
+ * Two nodes with two threads per core, so that VMs can migrate, and one with one thread per core for VMs with CPU
+ * masks.
+ */
 export const STAGE_NODES: readonly DemoNode[] = [
   { name: 'smt2-a', host: oneSocket(12, 2), physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
   { name: 'smt2-b', host: oneSocket(12, 2), physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
@@ -63,7 +66,7 @@ export interface StageOptions {
 export async function startKubeVirtStage(options: StageOptions = {}): Promise<KubeVirtStage> {
   const { kubeVirt = KUBEVIRT_STAND_IN, nodes = STAGE_NODES } = options;
   buildOnce();
-  // Short: unix sockets below it end at 107 bytes.
+  // Short: unix sockets below it may have paths of at most 107 bytes.
   const directory = mkdtempSync(join(tmpdir(), 'kv-'));
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
   const stop = async () => {

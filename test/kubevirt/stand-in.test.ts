@@ -4,7 +4,7 @@ import { runningCases } from './cases/running.ts';
 import { startCases } from './cases/starts.ts';
 import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
 
-/** The sandbox's KubeVirt, held to what the real one does in the same cases. */
+/** The sandbox's KubeVirt, checked with the same cases as the real one. */
 describe('with the stand-in for KubeVirt', function () {
   needs('linux');
   needs('controlPlane');

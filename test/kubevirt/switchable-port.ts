@@ -1,7 +1,10 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A port of loopback that leads to another, and can be cut: then nothing listens there, as where a Service has no pods. */
+/**
+ * A port of loopback that forwards to another one, and can be closed: then nothing listens there, as with a Service
+ * without pods.
+ */
 export interface SwitchablePort {
   readonly port: number;
   cut(): Promise<void>;

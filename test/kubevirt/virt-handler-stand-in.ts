@@ -18,17 +18,17 @@ import type { ControlPlane } from '../real/control-plane.ts';
 import { silent } from '../support/logger.ts';
 import { KUBEVIRT } from './install-strategy.ts';
 
-/** What virt-api asks of whatever it takes for virt-handler. */
+/** The name that virt-api requires from virt-handler. */
 const SERVER = 'kubevirt.io:system:node:virt-handler';
 const PAUSED: Condition = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
 
 /**
- * Stands in for virt-handler on every node: guests run as soon as KubeVirt hands their VMI to the node, stop when it is
- * deleted, are paused and resumed, and arrive at once where they migrate to. It writes under virt-handler's own account.
+ * Stands in for virt-handler on every node: guests run as soon as KubeVirt assigns their VMI to the node, stop when it
+ * is deleted, are paused and resumed, and arrive immediately in a migration. It writes with virt-handler's own account.
  * Source: KubeVirt, pkg/virt-handler/vm.go, migration-source.go and migration-target.go.
  */
 export interface VirtHandler {
-  /** Of virt-handler's own server, which virt-api calls. */
+  /** The certificate of virt-handler's own server, which virt-api calls. */
   readonly port: number;
   /** Whether guests start; otherwise VMIs stay Scheduled. */
   starts: boolean;
@@ -39,7 +39,7 @@ export interface VirtHandler {
 
 export interface VirtHandlerDeps {
   readonly plane: ControlPlane;
-  /** Of the administrator: reads launchers. */
+  /** The administrator's client, which reads launchers. */
   readonly client: RemoteClient;
   readonly nodes: readonly EmulatedNode[];
   readonly authority: CertificateAuthority;
@@ -82,12 +82,12 @@ export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHand
 
 interface HandledNode {
   edit(vmi: VirtualMachineInstance, change: (draft: VirtualMachineInstance) => void): Promise<void>;
-  /** At every VMI that is on the node. */
+  /** For every VMI on the node. */
   look(): void;
   stop(): Promise<void>;
 }
 
-/** KubeVirt lets virt-handler change only VMIs on its own node, which it knows by the pod that the token is bound to. */
+/** KubeVirt allows virt-handler to change only VMIs on its own node, which it recognises by the pod of the token. */
 async function createNode(
   { plane, client: admin, onFault }: VirtHandlerDeps,
   { name: node, kubelet }: EmulatedNode,
@@ -111,9 +111,9 @@ async function createNode(
       });
   const next = (vmi: VirtualMachineInstance) => (vmi.status?.nodeName === node ? nextState(vmi, starts()) : undefined);
   const onVmi = (vmi: VirtualMachineInstance) => {
-    // What it is by the time of the write decides.
+    // The state at the time of the write decides.
     if (next(vmi) !== undefined) void edit(vmi, (draft) => next(draft)?.(draft));
-    // virt-launcher ends once its guest is elsewhere.
+    // virt-launcher ends when its guest has left.
     const left = admin.get(PODS, vmi.metadata.namespace, launcherLeft(vmi, node) ?? '');
     if (left !== undefined) kubelet.exit(left.metadata.uid ?? '').catch(onFault);
   };
@@ -131,7 +131,10 @@ async function createNode(
   };
 }
 
-/** virt-controller patches conditions if they are, null for null, what it has read: Go writes a time that is not set. */
+/**
+ * virt-controller patches conditions only if they equal, null for null, those that it has read: Go writes a time that
+ * is not set.
+ */
 function asGoWrites(condition: Condition): Condition {
   return Object.assign({ lastProbeTime: null }, condition);
 }
@@ -139,7 +142,7 @@ function asGoWrites(condition: Condition): Condition {
 const seconds = () => `${new Date().toISOString().slice(0, 19)}Z`;
 const paused = (): Condition => ({ ...PAUSED, lastTransitionTime: seconds() });
 
-/** What virt-handler makes of a VMI that is on a node; undefined: nothing. */
+/** virt-handler's next state for a VMI on a node; undefined: unchanged. */
 function nextState(
   vmi: VirtualMachineInstance,
   starts: boolean,
@@ -179,13 +182,16 @@ function isArriving({ status }: VirtualMachineInstance): boolean {
   return migration?.['targetNode'] !== undefined && migration['targetNode'] !== '' && migration['completed'] !== true;
 }
 
-/** The name of the launcher on this node that a guest has migrated away from. */
+/** The name of the launcher on this node that a guest has left by migration. */
 function launcherLeft({ status }: VirtualMachineInstance, node: string): string | undefined {
   const { sourceNode, sourcePod, completed } = (at(status, 'migrationState') ?? {}) as JsonObject;
   return completed === true && sourceNode === node ? String(sourcePod) : undefined;
 }
 
-/** One step of a migration: the target says where it listens, the guest leaves, has arrived, and its vCPUs are plugged in. */
+/**
+ * One step of a migration: the target publishes its address, the guest leaves, has arrived, and its vCPUs are plugged
+ * in.
+ */
 function arrive(draft: VirtualMachineInstance): void {
   const migration = { ...(at(draft.status, 'migrationState') as JsonObject) };
   if (migration['targetNodeAddress'] === undefined) migration['targetNodeAddress'] = '127.0.0.1';
@@ -222,7 +228,7 @@ async function serve(authority: CertificateAuthority, call: Call): Promise<Serve
   return server;
 }
 
-/** The pod of the DaemonSet by which virt-api finds virt-handler. */
+/** The pod of the DaemonSet through which virt-api finds virt-handler. */
 async function createPod(plane: ControlPlane, node: string): Promise<{ name: string; uid: string }> {
   const name = `virt-handler-${node}`;
   await plane.create({

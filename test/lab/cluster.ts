@@ -6,10 +6,10 @@ import type { Resize } from '../../model/kubelet/resize.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Verdict } from './compare.ts';
 
-/** Where the runner's pods are. */
+/** The namespace of the runner's pods. */
 export const NAMESPACE = 'plumbline-lab';
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
-/** Seconds between two looks at a pod. */
+/** Seconds between two checks of a pod. */
 const LOOK = 0.1;
 
 const nodeList = z.object({
@@ -55,11 +55,11 @@ type Observed = z.infer<typeof observed>['status'];
 export interface LabNode {
   readonly name: string;
   readonly uid: string;
-  /** The kubelet's. */
+  /** The kubelet's version. */
   readonly version: string;
-  /** Allocatable ones. */
+  /** Allocatable CPUs. */
   readonly cpus: number;
-  /** Allocatable amounts, as the kubelet writes them. */
+  /** Allocatable amounts, in the kubelet's format. */
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
@@ -69,33 +69,33 @@ export interface Asked {
   readonly amounts: Readonly<Record<string, string>>;
 }
 
-/** The lab's cluster, as far as one node's kubelet is concerned. */
+/** The lab's cluster, for the kubelet of one node. */
 export interface Cluster {
-  /** As administrator. */
+  /** The administrator's client. */
   readonly client: KubeClient;
   /**
-   * The lab's one node once it is Ready and has as many devices of each resource as said.
-   * @param version the kubelet's that reports it; absent: any
+   * The lab's only node once it is Ready and has the given number of devices of each resource.
+   * @param version of the kubelet that reports it; absent: any
    */
   readyNode(seconds: number, devices: ReadonlyMap<string, number>, version?: string): Promise<LabNode>;
-  /** Forgets the node: the next kubelet registers it as a new one, with nothing that another version wrote there. */
+  /** Deletes the node: the next kubelet registers it as a new one, without data of another version. */
   forgetNode(): Promise<void>;
   /**
-   * Makes the namespace, or empties it of what an earlier run left.
-   * @throws Error if there is any node but the lab's: then KUBECONFIG names some other cluster
+   * Creates the namespace, or removes what an earlier run left in it.
+   * @throws Error if there is any node except the lab's, because KUBECONFIG then names another cluster
    */
   prepare(): Promise<void>;
   /** @returns the pod's uid */
   create(manifest: object): Promise<string>;
-  /** What the kubelet made of a pod. */
+  /** The kubelet's verdict on a pod. */
   verdict(name: string, seconds: number): Promise<Verdict>;
   /** Waits until the pod's containers run. */
   running(name: string, seconds: number): Promise<void>;
-  /** Asks for other amounts for a container of a running pod. */
+  /** Requests other amounts for a container of a running pod. */
   resize(name: string, container: string, amounts: Readonly<Record<string, string>>): Promise<void>;
-  /** What the kubelet made of that, once it is `expected`; else what it is after so many seconds. */
+  /** The kubelet's reaction once it is `expected`; otherwise its state after the given seconds. */
   resized(name: string, asked: Asked, expected: (found: Resize) => boolean, seconds: number): Promise<Resize>;
-  /** Deletes a pod and waits until the kubelet has cleared it away. */
+  /** Deletes a pod and waits until the kubelet has removed it. */
   remove(name: string, seconds: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -182,7 +182,7 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
   };
 }
 
-/** A kubelet that does not look at it leaves the pod's status as it was. */
+/** A kubelet that ignores it leaves the pod's status unchanged. */
 function resizeIn({ conditions, containerStatuses }: Observed, { container, amounts }: Asked): Resize {
   const pending = conditions.find(({ type, status }) => type === 'PodResizePending' && status === 'True');
   if (pending) return { outcome: 'pending', reason: pending.reason, message: pending.message };

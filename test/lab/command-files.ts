@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { dist } from '../support/bundles.ts';
 import type { Lab } from './lab.ts';
 
-/** Copies the `plumbline` command into a folder of the guest: plumbline.mjs and the parts that it loads. */
+/** Copies the `plumbline` command into a folder of the guest: plumbline.mjs and the files that it loads. */
 export async function copyCommand(lab: Lab, folder: string): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-lab-'));
   try {

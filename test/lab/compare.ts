@@ -3,15 +3,15 @@ import type { Admission, ContainerPlacement } from '../../model/kubelet/admissio
 import type { DevicePools } from '../../model/kubelet/devices.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
-/** What a kubelet answered, as it writes it to pod.status. */
+/** A kubelet's answer, as it writes it to pod.status. */
 export type Verdict =
   | { readonly admitted: true }
   | { readonly admitted: false; readonly reason: string; readonly message: string };
 
-/** How the kubelet begins the message of a pod that it refuses. Source: pkg/kubelet/kubelet.go, rejectPod. */
+/** The start of the kubelet's message for a refused pod. Source: pkg/kubelet/kubelet.go, rejectPod. */
 const REJECTED = 'Pod was rejected: ';
 
-/** The verdict that a prediction amounts to. */
+/** The verdict of a prediction. */
 export function verdictOf(admission: Admission): Verdict {
   if (admission.admitted) return { admitted: true };
   return { admitted: false, reason: admission.reason, message: REJECTED + admission.message };
@@ -22,23 +22,23 @@ export function sameVerdict(a: Verdict, b: Verdict): boolean {
   return a.reason === b.reason && a.message === b.message;
 }
 
-/** Every CPU of every pod is as predicted, and the shared pool, too. */
+/** All CPUs of all pods are as predicted, and also the shared pool. */
 export function sameCpus(a: Snapshot, b: Snapshot): boolean {
   return a.defaultSet === b.defaultSet && JSON.stringify(a.cpus) === JSON.stringify(b.cpus);
 }
 
-/** What every container holds of each NUMA node's memory is as predicted, and the rest, too. */
+/** All containers hold the predicted memory of each NUMA node, and the rest is as predicted, too. */
 export function sameMemory(a: Snapshot, b: Snapshot): boolean {
   return isDeepStrictEqual(a.memory, b.memory);
 }
 
-/** What the pods hold of memory is the same; of pods that are gone the kubelet may know yet. */
+/** The pods hold the same memory; the kubelet may still know deleted pods. */
 export function sameBlocks(expected: Snapshot, actual: Snapshot): boolean {
   const held = Object.entries(expected.memory?.blocks ?? {});
   return held.every(([pod, blocks]) => isDeepStrictEqual(blocks, actual.memory?.blocks[pod]));
 }
 
-/** In what a prediction differs from what the kubelet did; empty if in nothing. */
+/** The differences between a prediction and the kubelet's action; empty if there are none. */
 export function differences(
   pod: string,
   predicted: Admission,
@@ -51,7 +51,7 @@ export function differences(
   const expected = snapshotOf(predicted.state);
   if (!sameCpus(expected, actual)) found.push('cpus');
   if (predicted.admitted && verdict.admitted) {
-    // The kubelet frees the memory of pods that are gone only while it admits the next one.
+    // The kubelet frees the memory of deleted pods only while it admits the next one.
     if (!sameMemory(expected, actual)) found.push('memory');
     const given = actual.devices[pod] ?? {};
     const other = predicted.containers.filter((one) => !sameDevices(one, given[one.name] ?? {}, pools));
@@ -61,8 +61,8 @@ export function differences(
 }
 
 /**
- * The kubelet picks at random among like devices, so only their number is held against it; and where the topology
- * manager settled on one NUMA node, how many of them are near it.
+ * The kubelet picks at random among equal devices, so only their number is compared, and, if the topology manager chose
+ * one NUMA node, how many of them are near it.
  */
 function sameDevices(
   { devices, hint }: ContainerPlacement,

@@ -9,12 +9,12 @@ import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import { sleep } from '../../runtime/time.ts';
 import { TEST_RESOURCES, type TestResource } from './devices.ts';
 
-/** Runs in the guest until it is stopped: offers the test resources to every kubelet that comes up. */
+/** Runs in the guest until it is stopped: offers the test resources to every kubelet that starts. */
 
 const DIRECTORY = '/var/lib/kubelet/device-plugins';
 const KUBELET = join(DIRECTORY, KUBELET_SOCKET);
 const OPTIONS = { preStartRequired: false, getPreferredAllocationAvailable: false };
-/** Seconds between two looks at the kubelet's socket. */
+/** Seconds between two checks of the kubelet's socket. */
 const LOOK = 0.2;
 
 void main();
@@ -25,10 +25,10 @@ async function main(): Promise<void> {
   for (;;) {
     const found = socketOf(KUBELET);
     if (found !== undefined && found !== known) {
-      // A kubelet empties the directory before it makes its own socket: ours come after.
+      // A kubelet empties the directory before it creates its own socket, so these come afterwards.
       for (const server of servers.splice(0)) server.forceShutdown();
       try {
-        // One after the other: on emulated hardware a kubelet that starts is slow to answer.
+        // One after the other, because a kubelet that starts on emulated hardware answers slowly.
         for (const resource of TEST_RESOURCES) await offer(resource, servers);
         known = found;
       } catch (error) {
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** What tells a socket from one made at the same path later; undefined where there is none. */
+/** Distinguishes a socket from a later one at the same path; undefined if there is none. */
 function socketOf(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false, bigint: true });
   return found && `${found.ino} ${found.ctimeNs}`;

@@ -1,6 +1,6 @@
 import type { DevicePools } from '../../model/kubelet/devices.ts';
 
-/** What the device plugin in the guest advertises, and what the prediction gets. */
+/** The device plugin's resources in the guest, which are also the input of the prediction. */
 export interface TestResource {
   readonly name: string;
   readonly devices: readonly { readonly id: string; readonly nodes?: readonly number[] }[];
@@ -8,7 +8,7 @@ export interface TestResource {
 
 const DOMAIN = 'lab.plumbline.dev';
 
-/** Eight of a kind are more than the lab's CPUs can use up; `few-*` run out. */
+/** Eight of a kind are more than the lab's CPUs can use; `few-*` run out. */
 export const TEST_RESOURCES: readonly TestResource[] = [
   resource('node0', like(8, [0])),
   resource('node1', like(8, [1])),
@@ -17,7 +17,7 @@ export const TEST_RESOURCES: readonly TestResource[] = [
   resource('few-anywhere', like(3, undefined)),
 ];
 
-/** What one container may ask for: resource to count. Only resources that never run out are asked for together. */
+/** Possible requests of one container: resource to count. Only unlimited resources are requested together. */
 export const DEVICE_WISHES: readonly Readonly<Record<string, string>>[] = [
   { [named('node0')]: '1' },
   { [named('node0')]: '1' },
@@ -32,12 +32,12 @@ export const DEVICE_WISHES: readonly Readonly<Record<string, string>>[] = [
   { [named('node0')]: '1', [named('both')]: '2' },
 ];
 
-/** How many devices of each a node has that runs the test's device plugin. */
+/** The number of devices of each resource on a node with the test's device plugin. */
 export const TEST_COUNTS: ReadonlyMap<string, number> = new Map(
   TEST_RESOURCES.map(({ name, devices }) => [name, devices.length]),
 );
 
-/** The resources as the model of the device manager knows them. */
+/** The resources in the form of the model's device manager. */
 export const TEST_POOLS: DevicePools = new Map(
   TEST_RESOURCES.map(({ name, devices }) => [
     name,

@@ -15,33 +15,33 @@ import { TEST_POOLS } from './devices.ts';
 import type { Round } from './rounds.ts';
 import { cpusOf, devicesOf, memoryOf, type Snapshot, snapshotOf } from './snapshot.ts';
 
-/** The model's kubelet, kept in step with a real one. Its CPUs are carried forward by the model alone. */
+/** The model's kubelet, kept in step with a real one. Only the model updates its CPUs. */
 export interface Follower {
   readonly state: KubeletState;
   predict(name: string, pod: Pod): Admission;
-  /** Takes the step that the real kubelet took; returns in what it was not as predicted. */
+  /** Takes the step of the real kubelet; returns the differences from the prediction. */
   admit(name: string, predicted: Admission, verdict: Verdict, actual: Snapshot): string[];
-  /** The state to expect once the pod has gone. */
+  /** The expected state after the pod is deleted. */
   without(name: string): KubeletState;
-  /** Takes that step; returns in what the real kubelet differs. */
+  /** Takes that step; returns the differences of the real kubelet. */
   remove(name: string, actual: Snapshot): string[];
-  /** What happens to other amounts of a running pod. */
+  /** The prediction for other amounts of a running pod. */
   predictResize(name: string, before: Pod, after: Pod): Resize;
-  /** Takes that step, which changes no CPUs and no memory blocks; returns in what the real kubelet differs. */
+  /** Takes that step, which changes no CPUs and no memory blocks; returns the differences of the real kubelet. */
   resize(predicted: Resize, answer: Resize, actual: Snapshot): string[];
-  /** What a kubelet that starts again will make of the pods that it finds. */
+  /** The prediction for a kubelet that restarts with existing pods. */
   predictRestart(pods: ReadonlyMap<string, Pod>): Restarted;
-  /** Takes that step; returns in what the real kubelet differs. */
+  /** Takes that step; returns the differences of the real kubelet. */
   restart(predicted: Restarted, verdicts: Readonly<Record<string, Verdict>>, actual: Snapshot): string[];
 }
 
-/** The outcome of each pod, and what is left. */
+/** The outcome of each pod, and the resulting state. */
 export interface Restarted {
   readonly verdicts: Readonly<Record<string, Verdict>>;
   readonly state: KubeletState;
 }
 
-/** Which kubelet is followed, on what hardware. */
+/** The kubelet that is followed, and its hardware. */
 export interface Followed {
   readonly version: string;
   readonly host: HostDescription;
@@ -50,12 +50,12 @@ export interface Followed {
   readonly round: Round;
 }
 
-/** @throws Error if the model says that such a kubelet cannot be predicted */
+/** @throws Error if the model cannot predict such a kubelet */
 export function createFollower(followed: Followed): Follower {
   const kubelet = kubeletOf(followed);
   if ('unpredictable' in kubelet) throw new Error(`round ${followed.round.name}: ${kubelet.unpredictable}`);
   let state = kubelet.initialState(TEST_POOLS);
-  /** Which of several like devices it was cannot be predicted, so the follower copies those; CPUs only after a mismatch. */
+  /** The choice among equal devices cannot be predicted, so the follower copies it; CPUs only after a mismatch. */
   const settle = (expected: KubeletState, actual: Snapshot, found: readonly string[]) => {
     const cpus =
       found.length === 0
@@ -94,7 +94,8 @@ export function createFollower(followed: Followed): Follower {
       const verdicts: Record<string, Verdict> = {};
       let left = state;
       for (const [name, pod] of pods) {
-        // What a refused pod held is freed only once the kubelet knows all its pods: each is judged among all others.
+        // A refused pod's resources are freed only once the kubelet knows all its pods: each is judged among all
+        // others.
         const admission = kubelet.admit(state, podRequestOf(pod, name));
         verdicts[name] = verdictOf(admission);
         if (!admission.admitted) left = kubelet.remove(left, name);
@@ -112,7 +113,7 @@ export function createFollower(followed: Followed): Follower {
   };
 }
 
-/** The model's kubelet under a round's configuration. */
+/** The model's kubelet with the configuration of a round. */
 export function kubeletOf({ version, host, memory, behaviour, round }: Followed): Kubelet | Unpredictable {
   return createKubelet({
     version,

@@ -7,7 +7,7 @@ import type { HostDescription } from '../../model/host.ts';
 import type { Lab } from './lab.ts';
 import { execute } from './machine/commands.ts';
 
-/** What the agent reads of a node, below /sys/devices/system. */
+/** The files that the agent reads of a node, below /sys/devices/system. */
 const FILES = [
   'cpu/online',
   'cpu/cpu[0-9]*/topology',
@@ -22,7 +22,7 @@ export async function readGuestHardware(
 ): Promise<{ readonly host: HostDescription; readonly memory: HostMemory }> {
   const root = await mkdtemp(join(tmpdir(), 'plumbline-lab-sysfs-'));
   try {
-    // Files of sysfs say that they are 4096 bytes long: an archive needs a copy that is as long as it says.
+    // Files of sysfs report 4096 bytes: an archive needs a copy with the real length.
     const copied = `cp -r --parents ${FILES.map((file) => `devices/system/${file}`).join(' ')} "$copy" 2>/dev/null || true`;
     const line = `copy=$(mktemp -d) && cd /sys && (${copied}) && tar -C "$copy" -cz . | base64 && rm -r "$copy"`;
     await execute('tar', ['-C', root, '-xz'], { input: Buffer.from(await lab.run(line), 'base64') });

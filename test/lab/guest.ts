@@ -24,38 +24,37 @@ export const KUBELET_ROOT = '/var/lib/kubelet';
 const KUBELET_CONFIG = '/etc/lab/kubelet.yaml';
 const KUBELET_PROGRAM = '/opt/lab/bin/kubelet';
 const OTHER_KUBELET = '/opt/plumbline-lab/kubelet';
-/** MiB of memory that a kubelet keeps for eviction by default. */
+/** MiB of memory that a kubelet reserves for eviction by default. */
 const EVICTION = 100;
 const PLUGIN_UNIT = 'plumbline-lab-devices';
 const PLUGIN_FILE = '/opt/plumbline-lab/device-plugin.cjs';
-/** Seconds in which a kubelet comes up, with the device plugin's devices. */
+/** Seconds until a kubelet has started with the device plugin's devices. */
 const COMES_UP = 180;
-/** Parts of one command's output. */
+/** Separates parts of a command's output. */
 const CUT = '\n=====\n';
 
-/** The node as its own files show it. Every wait ends by its deadline or the signal. */
+/** The node as its own files show it. Every wait ends at its deadline or with the signal. */
 export interface Guest {
   hardware(): Promise<{ readonly host: HostDescription; readonly memory: HostMemory }>;
-  /** What the kubelet's program says of itself. */
+  /** The version output of the kubelet's program. */
   kubeletVersion(): Promise<string>;
   /**
-   * Replaces the kubelet's program, after stopping the kubelet. The node must run no pod.
+   * Replaces the kubelet's program after stopping the kubelet. The node must run no pod.
    * @throws Error if the guest cannot run it
    */
   replaceKubelet(program: KubeletProgram): Promise<void>;
-  /** Runs the bundled device plugin in the guest; it offers its devices to every kubelet that comes up. */
+  /** Runs the bundled device plugin in the guest; it offers its devices to every kubelet that starts. */
   startPlugin(bundle: string): Promise<void>;
   /**
-   * Starts the kubelet afresh under another configuration. No pod with CPUs of its own may be
-   * there.
-   * @param version of the kubelet that is to take it
+   * Starts the kubelet with empty state and another configuration. No pod with CPUs of its own may exist.
+   * @param version of the kubelet that reads it
    */
   configure(round: Round, version: string): Promise<void>;
-  /** Starts the kubelet again as it is, under the pods that run. */
+  /** Restarts the kubelet unchanged while pods run. */
   restart(): Promise<void>;
-  /** Stops the device plugin, and puts the kubelet and its configuration back that were there before the first round. */
+  /** Stops the device plugin, and restores the kubelet and its configuration from before the first round. */
   restore(): Promise<void>;
-  /** Reads the kubelet's checkpoints until `expected` holds; the last ones read if it does not within `seconds`. */
+  /** Reads the kubelet's checkpoints until `expected` holds, or returns the last ones after `seconds`. */
   settled(
     names: ReadonlyMap<string, string>,
     expected: (found: Snapshot) => boolean,
@@ -64,7 +63,7 @@ export interface Guest {
 }
 
 export function createGuest(lab: Lab, signal: AbortSignal): Guest {
-  /** The kubelet's configuration as it was found. */
+  /** The original configuration of the kubelet. */
   let original: string | undefined;
   const checkpoints = async (): Promise<Checkpoints> => {
     const files = [CPU_CHECKPOINT, DEVICE_CHECKPOINT, MEMORY_CHECKPOINT];
@@ -81,10 +80,10 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
       await sleep(0.2, signal);
     }
   };
-  /** Without the sockets the device plugin waits for those of the next kubelet. */
+  /** Without the sockets, the device plugin waits for those of the next kubelet. */
   const stopKubelet = ['systemctl stop kubelet', `find ${KUBELET_ROOT}/device-plugins -type s -delete`];
   const stopPlugin = `(systemctl stop ${PLUGIN_UNIT} 2>/dev/null || true)`;
-  /** Everything that a kubelet remembers of pods: another version may not read it. */
+  /** All of a kubelet's data about pods, which another version may not be able to read. */
   const forget = `find ${KUBELET_ROOT} -maxdepth 1 -type f -name '*_state' -delete; rm -f ${KUBELET_ROOT}/${DEVICE_CHECKPOINT}`;
   const reconfigure = [`cat >${KUBELET_CONFIG}`, forget];
   const backToOwn = `(umount ${KUBELET_PROGRAM} 2>/dev/null || true)`;
@@ -161,7 +160,7 @@ function configured(text: string, round: Round, version: string): string {
         amount > 0 ? [{ numaNode, limits: { memory: `${amount}Mi` } }] : [],
       ),
     }),
-    // Not for what is decided, only for how soon it can be seen.
+    // These change only how soon a decision is visible.
     cpuManagerReconcilePeriod: '1s',
     nodeStatusUpdateFrequency: '1s',
   });

@@ -15,19 +15,19 @@ describe('rounds on several kubelets', () => {
     return join(directory, name);
   };
 
-  it('takes the folders of the flags, else those of KUBELETS', () => {
+  it('use the folders of the flags, otherwise those of KUBELETS', () => {
     assert.deepEqual(kubeletFolders(['a', 'b'], { KUBELETS: 'c' }), ['a', 'b']);
     assert.deepEqual(kubeletFolders(undefined, { KUBELETS: 'c:d:' }), ['c', 'd']);
     assert.deepEqual(kubeletFolders(undefined, {}), []);
   });
 
-  it('asks each program for its version', async () => {
+  it('run each program for its version', async () => {
     const [first, second] = [folder('one', 'Kubernetes v1.32.13'), folder('two', 'Kubernetes v1.35.6+k3s1')];
     const versions = (await readKubelets([first, second])).map(({ version }) => version);
     assert.deepEqual(versions, ['v1.32.13', 'v1.35.6+k3s1']);
   });
 
-  it('reads what is known to differ from others of its version', async () => {
+  it('read known differences from other kubelets of the same version', async () => {
     const carrying = folder('carrying', 'Kubernetes v1.35.6');
     writeFileSync(join(carrying, 'behaviour.json'), '{"deviceHints":"device-nodes"}');
     const [program] = await readKubelets([carrying]);
@@ -36,12 +36,12 @@ describe('rounds on several kubelets', () => {
     await assert.rejects(readKubelets([carrying]), /deviceHint/);
   });
 
-  it('refuses a folder without a kubelet, and a program that says no version', async () => {
+  it('refuse a folder without a kubelet, and a program without a version', async () => {
     await assert.rejects(readKubelets([directory]), /there is no program "kubelet" in /);
     await assert.rejects(readKubelets([folder('other', 'hello')]), /says "hello", which is no version/);
   });
 
-  it('sets the gate of alpha options where an option is alpha in that version', () => {
+  it('set the gate of alpha options if an option is alpha in that version', () => {
     const gates = (version: string, ...options: string[]) =>
       gatesForOptions(Object.fromEntries(options.map((name) => [name, 'true'])), version);
     const alpha = { CPUManagerPolicyAlphaOptions: true };
@@ -54,7 +54,7 @@ describe('rounds on several kubelets', () => {
     assert.deepEqual(gates('v1.36.2', 'distribute-cpus-across-cores'), alpha);
   });
 
-  it('counts pods and mispredictions by version', () => {
+  it('count pods and mispredictions by version', () => {
     const tally = createTally();
     tally.count('v1.32.13', { step: { action: 'create' }, differences: [] });
     tally.count('v1.32.13', { step: { action: 'delete' }, differences: ['cpus'] });

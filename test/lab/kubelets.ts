@@ -8,13 +8,13 @@ import { execute } from './machine/commands.ts';
 /** A kubelet's program on this machine. */
 export interface KubeletProgram {
   readonly path: string;
-  /** As the program itself says it: `v1.36.2`. */
+  /** From the program itself: `v1.36.2`. */
   readonly version: string;
-  /** What is known to differ from others of its version: changes that a distribution carries early. */
+  /** Known differences from other kubelets of its version: changes that a distribution backported. */
   readonly behaviour?: Partial<Behaviour>;
 }
 
-/** The file next to a kubelet that says so. */
+/** The file next to a kubelet that lists them. */
 const BEHAVIOUR_FILE = 'behaviour.json';
 const behaviourFile = z.strictObject({
   deviceHints: z.enum(['all-nodes', 'device-nodes']).exactOptional(),
@@ -22,15 +22,15 @@ const behaviourFile = z.strictObject({
   resize: z.enum(['ignored', 'refused-whole', 'refused-by-resource']).exactOptional(),
 });
 
-/** The folders that `--kubelet` names, else those in the environment variable KUBELETS, separated as in PATH. */
+/** The folders of `--kubelet`, otherwise those of the environment variable KUBELETS, separated as in PATH. */
 export function kubeletFolders(flags: readonly string[] | undefined, env: NodeJS.ProcessEnv): readonly string[] {
   return flags ?? (env['KUBELETS'] ?? '').split(delimiter).filter((folder) => folder !== '');
 }
 
 /**
- * The kubelets in folders, in their order.
- * @throws Error naming the folder that has none, or the program that does not say its version; ZodError, SyntaxError on a
- *   `behaviour.json` that is none
+ * The kubelets in folders, in order.
+ * @throws Error with the folder that has none, or the program without a version; ZodError or SyntaxError for an invalid
+ * `behaviour.json`
  */
 export async function readKubelets(folders: readonly string[]): Promise<readonly KubeletProgram[]> {
   const programs: KubeletProgram[] = [];
@@ -45,7 +45,7 @@ export async function readKubelets(folders: readonly string[]): Promise<readonly
   return programs;
 }
 
-/** Reads `Kubernetes v1.36.2`, as the program at `path` says it. @throws Error if that is no version */
+/** Reads `Kubernetes v1.36.2` from the program at `path`. @throws Error if it is not a version */
 export function versionIn(text: string, path: string): string {
   const version = /^Kubernetes (v\d+\.\d+\.\d+\S*)\s*$/.exec(text)?.[1];
   if (version === undefined)

@@ -11,34 +11,34 @@ import type { MakeDisks } from './machine/qemu.ts';
 
 /** The emulated machine that is the only node of a cluster (docs/maintainers/lab.md). */
 export interface Lab {
-  /** The cluster's administrator. Known once `up` has returned, as is the rest. */
+  /** The cluster's administrator. Available after `up`, like the rest. */
   kubeconfig(): string;
   /**
    * Boots it, unless another run keeps one.
-   * @returns whether it is that other run's
-   * @throws Error also where that one has another layout
+   * @returns whether it belongs to that other run
+   * @throws Error if that one has another layout
    */
   up(signal: AbortSignal, layout: LayoutName, disks?: MakeDisks): Promise<boolean>;
-  /** Lets other runs find what `up` started. */
+  /** Publishes the machine that `up` started for other runs. */
   keep(): Promise<void>;
-  /** Ends what `up` started. */
+  /** Stops the machine that `up` started. */
   down(): Promise<void>;
-  /** Runs a shell command line in the guest as root; returns what it wrote. */
+  /** Runs a shell command line in the guest as root; returns its output. */
   run(command: string, input?: string): Promise<string>;
   copy(source: string, destination: string): Promise<void>;
   /**
-   * Makes a port of an address in the guest's network reachable from this machine, at the same address: it is this machine's
-   * as well until the function that is returned has been called.
+   * Makes a port of an address in the guest's network reachable from this machine at the same address, which this
+   * machine also has until the returned function is called.
    */
   reach(address: string, port: number): Promise<() => Promise<void>>;
   readonly places: Places;
-  /** The layer of the guest's image with Node.js, on which another can be made. */
+  /** The layer of the guest's image with Node.js, as a base for others. */
   nodeLayer(): Layer;
-  /** How to look around in it. */
+  /** How to inspect it. */
   readonly hint: string;
 }
 
-/** The lab, or the one line that says what is missing for it. */
+/** The lab, or the line about its missing parts. */
 export async function findLab(env: NodeJS.ProcessEnv): Promise<Lab | { readonly missing: string }> {
   const places = placesOf(env);
   const missing = await whatIsMissing(places);

@@ -1,7 +1,7 @@
 /**
- * From which minor version of Kubernetes 1 on an option of the static CPU manager needs no feature gate to be set: it is
- * beta or stable then. Before, and with those that are not listed here, it is alpha.
- * Source: pkg/kubelet/cm/cpumanager/policy_options.go of 1.32 to 1.36.
+ * The minor version of Kubernetes 1 from which an option of the static CPU manager needs no feature gate, because it is
+ * beta or stable. Before that, and for options that are not listed, it is alpha. Source:
+ * pkg/kubelet/cm/cpumanager/policy_options.go of 1.32 to 1.36.
  */
 const BETA_SINCE: Readonly<Record<string, number>> = {
   'full-pcpus-only': 23,
@@ -10,7 +10,7 @@ const BETA_SINCE: Readonly<Record<string, number>> = {
   'prefer-align-cpus-by-uncorecache': 34,
 };
 
-/** The feature gates without which a kubelet of this version does not start with these options. */
+/** The feature gates that a kubelet of this version needs to start with these options. */
 export function gatesForOptions(
   cpuOptions: Readonly<Record<string, string>>,
   version: string,

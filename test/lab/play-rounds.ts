@@ -17,7 +17,7 @@ import type { RecordedRound } from './recording.ts';
 import { ROUNDS, type Round } from './rounds.ts';
 import type { Tally } from './tally.ts';
 
-/** What is played on the machine that is up. */
+/** The rounds for the running machine. */
 export interface RoundsToPlay {
   readonly rounds: readonly Round[];
   /** Empty: the machine's own. */
@@ -26,10 +26,10 @@ export interface RoundsToPlay {
   readonly seed: number;
 }
 
-/** Seconds: most come up in ten; one in fourteen was seen not to have come up in 60. */
+/** Seconds: most start in ten; one in fourteen had not started after 60. */
 const NODE_READY = 180;
 
-/** Plays rounds on each kubelet, and adds what came of them to the tally and to what is recorded. */
+/** Plays rounds on each kubelet, and adds the results to the tally and to the recording. */
 export async function playRounds(
   lab: Lab,
   { rounds, kubelets, pods, seed }: RoundsToPlay,
@@ -65,7 +65,7 @@ export async function playRounds(
         console.log(`${headingOf(round)}, kubelet ${node.version}, configured in ${clock()} s`);
         const steps: Step[] = [];
         recorded.push({ followed, steps });
-        // A round has its own numbers, so that it draws the same pods whichever others are played.
+        // A round has its own random numbers, so that it draws the same pods whichever others are played.
         const random = createRandom(seed + 1_000_003 * ROUNDS.indexOf(round));
         for await (const outcome of play({ followed, node, cluster, guest, random, pods })) {
           print(outcome, Number(clock()));
@@ -93,7 +93,7 @@ function headingOf({ name, topologyPolicy, scope, cpuOptions, topologyOptions = 
   return `# ${name}: ${topologyPolicy}, ${scope} scope, ${options}, ${reserved}${memory} reserved`;
 }
 
-/** The seconds since it was asked last. */
+/** Returns the seconds since its last call. */
 function createClock(): () => string {
   let last = monotonicSeconds();
   return () => {
@@ -104,7 +104,7 @@ function createClock(): () => string {
   };
 }
 
-/** The program for the guest as one file. */
+/** The guest's program as one file. */
 async function bundlePlugin(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));

@@ -24,7 +24,7 @@ export type Step =
   | {
       readonly action: 'resize';
       readonly name: string;
-      /** What is asked for the container `main`. */
+      /** The request for the container `main`. */
       readonly amounts: Readonly<Record<string, string>>;
       readonly answer: Resize;
       readonly actual: Snapshot;
@@ -45,7 +45,7 @@ export interface Outcome {
     readonly verdicts?: Readonly<Record<string, Verdict>>;
     readonly state: Snapshot;
   };
-  /** In what they differ; empty: in nothing. */
+  /** The differences; empty: none. */
   readonly differences: readonly string[];
 }
 
@@ -55,22 +55,22 @@ export interface Play {
   readonly cluster: Cluster;
   readonly guest: Guest;
   readonly random: Random;
-  /** How many pods are created. */
+  /** The number of created pods. */
   readonly pods: number;
 }
 
-/** Seconds: emulated hardware is slow. */
+/** Seconds, because emulated hardware is slow. */
 const VERDICT = 60;
 const CLEARED = 120;
 const SETTLED = 15;
 const STARTED = 300;
 const RESIZED = 60;
-/** How long a kubelet that does not look at resizes is given to do so. */
+/** Seconds to wait before a kubelet counts as ignoring resizes. */
 const IGNORED = 8;
 
 /**
- * Creates and deletes random pods under one configuration of the kubelet, one step at a time, and holds each step
- * against its prediction. Ends with the node empty again.
+ * Creates and deletes random pods with one configuration of the kubelet, one step at a time, and compares each step
+ * with its prediction. Finally, the node is empty again.
  */
 export async function* play(game: Play): AsyncGenerator<Outcome> {
   const { followed, node, random } = game;
@@ -85,7 +85,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const most = Math.ceil(node.cpus / 2);
   /** Held pods by uid. */
   const names = new Map<string, string>();
-  /** A pod is resized once: what a second resize would change cannot be distinguished from the effect of the first. */
+  /** A pod is resized once: the effect of a second resize cannot be distinguished from that of the first. */
   const resized = new Set<string>();
   const pods = startsPods(round) ? Math.ceil(game.pods / 3) : game.pods;
   for (let created = 0; created < pods; ) {
@@ -205,7 +205,7 @@ async function restart(
   const before = snapshotOf(follower.state);
   const predicted = follower.predictRestart(held);
   const state = snapshotOf(predicted.state);
-  // Of a container that has not started yet some versions do not know what it asks for.
+  // Some versions do not know the requests of a container that has not started yet.
   for (const name of held.keys()) await cluster.running(name, STARTED);
   await guest.restart();
   await cluster.readyNode(VERDICT, TEST_COUNTS);
@@ -220,7 +220,7 @@ async function restart(
   };
 }
 
-/** The kubelet's device checkpoint lists pods that are gone until it is next written. */
+/** The kubelet's device checkpoint lists deleted pods until it is next written. */
 function forget(names: Map<string, string>, name: string): void {
   for (const [uid, other] of names) if (other === name) names.delete(uid);
 }

@@ -3,12 +3,12 @@ import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import { DEVICE_WISHES } from './devices.ts';
 import type { Random } from './random.ts';
 
-/** A drawn pod: no more than what the kubelet's managers read. */
+/** A drawn pod with only the fields that the kubelet's managers read. */
 export interface DrawnPod extends Pod {
   readonly spec: { readonly containers: readonly PodContainer[]; readonly initContainers: readonly PodContainer[] };
 }
 
-/** Odd counts are rare where whole cores are demanded: there they say only that odd is refused. */
+/** Odd counts are rare if whole cores are required: there they only show that odd is refused. */
 const ALONE = {
   cores: [2, 2, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 1, 3, 5],
   threads: [1, 1, 2, 2, 3, 3, 4, 4, 5, 6],
@@ -20,24 +20,24 @@ const TOGETHER = {
 
 const KINDS = ['alone', 'alone', 'alone', 'two', 'two', 'init', 'init', 'sidecar', 'init, sidecar', 'helper'] as const;
 
-/** Without the static memory manager nothing depends on how much it is. */
+/** Without the static memory manager, the amount does not matter. */
 const LITTLE = { memory: '16Mi' };
-/** A NUMA node of the lab has 2 GiB, or 1 GiB where there are four: most fit in one, few need two. */
+/** A NUMA node of the lab has 2 GiB, or 1 GiB if there are four: most pods fit in one, few need two. */
 const MEMORY = ['16Mi', '64Mi', '200Mi', '350Mi', '500Mi', '700Mi', '900Mi', '1300Mi', '1800Mi', '2300Mi'] as const;
-/** Of 64 MiB a NUMA node, or 32. */
+/** Of 64 MiB per NUMA node, or 32. */
 const HUGE_PAGES = ['8Mi', '16Mi', '32Mi', '48Mi', '64Mi', '80Mi'] as const;
 
-/** What pods are drawn from. */
+/** The parameters of drawn pods. */
 export interface Draw {
   /** Whether counts are mostly whole cores. */
   readonly unit: 'cores' | 'threads';
-  /** Whether some ask for devices. */
+  /** Whether some request devices. */
   readonly devices: boolean;
-  /** Whether they ask for so much memory that it matters where it is, and for huge pages. */
+  /** Whether they request so much memory that its place matters, and huge pages. */
   readonly memory: boolean;
 }
 
-/** A random Guaranteed pod of 1 to 6 CPUs a container. */
+/** A random Guaranteed pod with 1 to 6 CPUs per container. */
 export function drawPod(random: Random, { unit, devices, memory }: Draw): DrawnPod {
   const kind = random.oneOf(KINDS);
   const cpus = kind === 'alone' || kind === 'helper' ? ALONE[unit] : TOGETHER[unit];
@@ -100,9 +100,9 @@ function mainOf({ containers }: DrawnPod['spec']): PodContainer {
 }
 
 /**
- * Whether the scheduler's plain count has room: it sends no pod that asks for more CPU, memory or huge pages than is left, so
- * neither does this runner. What the CPU manager admits can exceed it only where helpers run on the shared pool.
- * @param allocatable amounts of the node, as the kubelet writes them
+ * Whether there is room by the scheduler's plain count: it places no pod that requests more CPU, memory or huge pages
+ * than are free, so neither does this runner. The CPU manager can admit more only if helpers run on the shared pool.
+ * @param allocatable amounts of the node, in the kubelet's format
  */
 export function schedulable(
   pod: DrawnPod,
@@ -132,7 +132,7 @@ function peakOf({ spec }: DrawnPod, resource: string): number {
   );
 }
 
-/** CPUs and so on in a line: `init 2, sidecar 2 700Mi, main 4 (1 node0)`. */
+/** One line with CPUs and other amounts: `init 2, sidecar 2 700Mi, main 4 (1 node0)`. */
 export function describePod({ spec }: DrawnPod): string {
   return [...spec.initContainers, ...spec.containers]
     .map(({ name, resources }) => {
@@ -144,13 +144,13 @@ export function describePod({ spec }: DrawnPod): string {
     .join(', ');
 }
 
-/** What the kubelet waits for in vain. */
+/** A volume that never appears. */
 const NEVER_THERE = 'never-there';
 
 /**
- * The pod as it is created: bound to the node by name, from images that the lab has.
- * @param starts whether its containers must run. A pod that waits for a volume is admitted anyway, and holds what
- *   it was given; emulated hardware takes ten seconds and more to start and stop a container.
+ * The pod as it is created: bound to the node by name, with images of the lab.
+ * @param starts whether its containers must run. A pod that waits for a volume is admitted anyway, and holds its
+ * resources; emulated hardware takes ten seconds and more to start and stop a container.
  */
 export function manifestOf(pod: DrawnPod, name: string, node: string, starts = true) {
   const held = starts ? {} : { volumeMounts: [{ name: NEVER_THERE, mountPath: '/never' }] };
@@ -176,7 +176,7 @@ export function manifestOf(pod: DrawnPod, name: string, node: string, starts = t
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       ...(!starts && { volumes: [{ name: NEVER_THERE, configMap: { name: NEVER_THERE } }] }),
-      // With 0 the API server would forget the pod before the kubelet has cleared it away.
+      // With 0, the API server would delete the pod before the kubelet has removed it.
       terminationGracePeriodSeconds: 1,
       initContainers: pod.spec.initContainers.map((one) =>
         one.restartPolicy === 'Always' ? lasting(one) : ending(one),

@@ -3,7 +3,7 @@ import type { Outcome, Step } from './play.ts';
 import { describePod } from './pods.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** One line for a step: what was done and what the kubelet made of it. */
+/** One line for a step: the action and the kubelet's result. */
 export function lineOf({ step, differences }: Outcome, seconds: number): string {
   const verdict = differences.length === 0 ? 'ok  ' : 'FAIL';
   return `${verdict} ${seconds.toFixed(1).padStart(5)} s  ${textOf(step)}`;
@@ -36,7 +36,7 @@ function outcomeText(name: string, verdict: Verdict, { cpus }: Snapshot): string
   return given.length > 0 ? `CPUs of ${given.join(', ')}` : 'admitted';
 }
 
-/** A mismatch whole: enough to repeat it on paper. */
+/** A complete mismatch: enough to reproduce it on paper. */
 export function mismatchOf({ step, before, predicted, differences }: Outcome): string {
   const { actual, ...done } = step;
   const parts = { differs: differences, step: done, before, predicted, actual };

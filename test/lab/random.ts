@@ -1,14 +1,14 @@
-/** Random numbers that a seed repeats, on any machine. */
+/** Random numbers that a seed reproduces on any machine. */
 export interface Random {
-  /** A whole number from 0 up to and without `below`. */
+  /** An integer from 0 to below `below`. */
   below(below: number): number;
-  /** One of the list; list an entry twice to make it twice as likely. */
+  /** One of the list; list an entry twice to double its probability. */
   oneOf<T>(list: readonly T[]): T;
   /** True with this probability. */
   chance(probability: number): boolean;
 }
 
-/** Mulberry32: 32 bits of state, good enough to draw pods. */
+/** Mulberry32: 32 bits of state, enough to draw pods. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = () => {

@@ -7,15 +7,15 @@ import { type DrawnPod, withAmounts } from './pods.ts';
 import { readRecording } from './recording.ts';
 
 /**
- * What a real kubelet answered, step by step, as `npm run test:lab -- --record FILE` wrote it down: held against the
- * model again wherever there is no lab.
+ * The answers of a real kubelet, step by step, as recorded by `npm run test:lab -- --record FILE`: compared with the
+ * model again without a lab.
  */
 const FOLDER = join(import.meta.dirname, 'recorded');
 
-describe('what a real kubelet once did', () => {
+describe('recorded answers of a real kubelet', () => {
   for (const file of readdirSync(FOLDER).sort()) {
     for (const { followed, steps } of readRecording(readFileSync(join(FOLDER, file), 'utf8'))) {
-      it(`${file}, ${followed.round.name}, kubelet ${followed.version}: ${steps.length} steps`, () => {
+      it(`match the model: ${file}, ${followed.round.name}, kubelet ${followed.version}: ${steps.length} steps`, () => {
         const follower = createFollower(followed);
         const held: Held = new Map();
         for (const step of steps) assert.deepEqual(repeat(follower, held, step), [], JSON.stringify(step));
@@ -24,7 +24,7 @@ describe('what a real kubelet once did', () => {
   }
 });
 
-/** The pods that are there, by name: a kubelet that starts again judges all of them. */
+/** The existing pods by name: a restarted kubelet judges all of them. */
 type Held = Map<string, DrawnPod>;
 
 function repeat(follower: Follower, held: Held, step: Step): string[] {

@@ -40,11 +40,11 @@ describe('a recording of the lab', () => {
     { followed: { round, version: 'v1.32.13', host }, steps: steps.slice(0, 1) },
   ];
 
-  it('gives back what was written', () => {
+  it('is read as it was written', () => {
     assert.deepEqual(readRecording(writeRecording(rounds)), rounds);
   });
 
-  it('writes of each step what it changed', () => {
+  it('has only the changes of each step', () => {
     const lines = writeRecording(rounds).trim().split('\n');
     assert.equal(lines.length, 6);
     assert.deepEqual(JSON.parse(lines[3] ?? '').changed, { defaultSet: '1', cpus: { b: null } });

@@ -2,13 +2,13 @@ import type { Followed } from './follower.ts';
 import type { Step } from './play.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** What a kubelet did under one configuration. */
+/** The actions of a kubelet with one configuration. */
 export interface RecordedRound {
   readonly followed: Followed;
   readonly steps: readonly Step[];
 }
 
-/** What changed since the step before: pods by name, null where one is gone. */
+/** The changes since the previous step: pods by name, null if deleted. */
 type Change<T> = Readonly<Record<string, T | null>>;
 
 interface Changes {
@@ -21,7 +21,7 @@ interface Changes {
 
 const NOTHING: Snapshot = { defaultSet: '', cpus: {}, devices: {} };
 
-/** Rounds as lines of JSON: one for each configuration, then one for each step, with what it changed. */
+/** Rounds as lines of JSON: one for each configuration, then one for each step, with its changes. */
 export function writeRecording(rounds: readonly RecordedRound[]): string {
   return rounds
     .flatMap(({ followed, steps }) => {
@@ -37,7 +37,7 @@ export function writeRecording(rounds: readonly RecordedRound[]): string {
     .join('');
 }
 
-/** Reads what `writeRecording` wrote. @throws SyntaxError */
+/** Reads the output of `writeRecording`. @throws SyntaxError */
 export function readRecording(text: string): RecordedRound[] {
   const rounds: { followed: Followed; steps: Step[] }[] = [];
   let before = NOTHING;
@@ -92,7 +92,7 @@ function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Without what has not changed. */
+/** Without unchanged parts. */
 function compact(changes: { readonly [K in keyof Changes]: Changes[K] | undefined }): Changes {
   const kept = Object.entries(changes).filter(([, value]) => value !== undefined && !isSame(value, {}));
   return Object.fromEntries(kept);

@@ -1,7 +1,7 @@
 import type { TopologyPolicy } from '../../model/kubelet/merge.ts';
 import type { LayoutName } from './machine/layouts.ts';
 
-/** One configuration of the kubelet under which pods are drawn. */
+/** A configuration of the kubelet for drawn pods. */
 export interface Round {
   readonly name: string;
   readonly topologyPolicy: TopologyPolicy;
@@ -10,20 +10,20 @@ export interface Round {
   /** Reserved CPUs as a list; siblings are 0-1, 2-3 and so on. */
   readonly reserved: string;
   readonly topologyOptions?: Readonly<Record<string, string>>;
-  /** Under the static memory manager: MiB of each NUMA node that are reserved. Absent: without it. */
+  /** With the static memory manager: reserved MiB of each NUMA node. Absent: without it. */
   readonly reservedMemory?: readonly number[];
-  /** The machine that it is played on. Absent: two NUMA nodes. */
+  /** The layout of its machine. Absent: two NUMA nodes. */
   readonly layout?: LayoutName;
   /**
-   * The kubelet is also started again under running pods, which it then admits again. Such a round has no devices: until
-   * the plugins have registered again, the outcome of their pods depends on which containers happen to run.
+   * The kubelet is also restarted under running pods, which it then admits again. Such a round has no devices: until
+   * the plugins have registered again, the outcome of their pods depends on which containers are running.
    */
   readonly restarts?: boolean;
   /** CPU or memory of running pods is also changed in place. */
   readonly resizes?: boolean;
 }
 
-/** Whether the pods' containers run, as it matters there. Such a round takes long, and plays a third of the pods. */
+/** Whether the pods' containers run, if that matters. Such a round takes long, and plays a third of the pods. */
 export function startsPods({ restarts, resizes }: Round): boolean {
   return restarts === true || resizes === true;
 }
@@ -36,8 +36,8 @@ const SOCKET = { 'align-by-socket': 'true' };
 const CLOSEST = { 'prefer-closest-numa-nodes': 'true' };
 
 /**
- * All four policies under both scopes with whole cores, then without, then what only single options do, then restarts and
- * resizes, then the static memory manager, then what takes another machine.
+ * All four policies with both scopes with whole cores, then without, then effects of single options, then restarts and
+ * resizes, then the static memory manager, then rounds for another machine.
  */
 export const ROUNDS: readonly Round[] = [
   round('none', 'none', 'container', FULL),

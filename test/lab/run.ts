@@ -101,7 +101,7 @@ async function runAll(lab: Lab): Promise<boolean> {
   return failed === 0;
 }
 
-/** Scenarios, and most rounds, take the machine of two NUMA nodes; it comes first. */
+/** Scenarios and most rounds use the machine with two NUMA nodes; it comes first. */
 function layoutsToPlay(): readonly LayoutName[] {
   const ofRounds = rounds.map(({ layout = LAYOUT }) => layout);
   return [...new Set([...(scenarios.length > 0 || rounds.length === 0 ? [LAYOUT] : []), ...ofRounds])];
@@ -127,7 +127,7 @@ async function kept(lab: Lab, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) await sleep(3600, signal).catch(() => undefined);
 }
 
-/** Those that a flag names, `all` for each; undefined where it is not given. */
+/** The items that a flag names, `all` for each; undefined if it is not given. */
 function chosen<Item extends { readonly name: string }>(
   flag: string,
   all: readonly Item[],

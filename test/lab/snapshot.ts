@@ -5,7 +5,7 @@ import type { MemoryState, MemoryTable } from '../../model/kubelet/memory-state.
 import type { CpuAssignments, KubeletState } from '../../model/kubelet/state.ts';
 
 const memorySnapshot = z.object({
-  /** By NUMA node; how many blocks touch it, the NUMA nodes grouped with it, and bytes that are free by kind. */
+  /** By NUMA node: the number of blocks on it, the NUMA nodes grouped with it, and free bytes by kind. */
   cells: z.record(
     z.string(),
     z.object({ blocks: z.number(), group: z.string(), free: z.record(z.string(), z.number()) }),
@@ -16,12 +16,12 @@ const memorySnapshot = z.object({
 
 export type MemorySnapshot = z.infer<typeof memorySnapshot>;
 
-/** What a kubelet has given away, as plain data: pod, container, and CPUs as a list or device ids by resource. */
+/** A kubelet's assignments as plain data: pod, container, and CPUs as a list or device ids by resource. */
 export const snapshot = z.object({
   defaultSet: z.string(),
   cpus: z.record(z.string(), z.record(z.string(), z.string())),
   devices: z.record(z.string(), z.record(z.string(), z.record(z.string(), z.array(z.string())))),
-  /** Under the static memory manager. */
+  /** With the static memory manager. */
   memory: memorySnapshot.optional(),
 });
 
@@ -85,11 +85,9 @@ export interface Checkpoints {
 }
 
 /**
- * The kubelet's own checkpoints as a snapshot.
- *
- * Devices of pods that are gone stay in their file until it is next written, so only those of known pods count.
- *
- * @param names names of the pods that exist, by uid; a CPU entry of any other pod keeps its uid
+ * The kubelet's own checkpoints as a snapshot. Devices of deleted pods stay in their file until it is next written, so
+ * only those of known pods count.
+ * @param names names of the existing pods by uid; a CPU entry of any other pod keeps its uid
  * @throws ZodError, SyntaxError
  */
 export function readCheckpoints(texts: Checkpoints, names: ReadonlyMap<string, string>): Snapshot {
@@ -101,14 +99,14 @@ export function readCheckpoints(texts: Checkpoints, names: ReadonlyMap<string, s
     if (pod === undefined) continue;
     devices[pod] ??= {};
     devices[pod][entry.ContainerName] ??= {};
-    // A device near two NUMA nodes stands under both.
+    // A device near two NUMA nodes is listed for both.
     devices[pod][entry.ContainerName]![entry.ResourceName] = [...new Set(Object.values(entry.DeviceIDs).flat())].sort();
   }
   const memory = memoryIn(texts.memory, names);
   return sorted({ defaultSet: defaultCpuSet, cpus, devices, ...(memory && { memory }) });
 }
 
-/** Kinds that a NUMA node has none of are left out. */
+/** Kinds that a NUMA node does not have are left out. */
 function memoryIn(text: string, names: ReadonlyMap<string, string>): MemorySnapshot | undefined {
   const { policyName, machineState, entries } = memoryCheckpoint.parse(JSON.parse(text));
   if (policyName !== 'Static') return undefined;
@@ -130,7 +128,7 @@ function memoryIn(text: string, names: ReadonlyMap<string, string>): MemorySnaps
   return { cells, blocks };
 }
 
-/** How many devices of each resource the kubelet has from its plugins. */
+/** The number of devices of each resource that the kubelet has from its plugins. */
 export function registeredDevices(deviceText: string): ReadonlyMap<string, number> {
   const { RegisteredDevices } = deviceCheckpoint.parse(JSON.parse(deviceText)).Data;
   return new Map(Object.entries(RegisteredDevices ?? {}).map(([name, ids]) => [name, ids.length]));
@@ -159,7 +157,7 @@ export function snapshotOf(state: KubeletState): Snapshot {
 
 const freeOf = ({ free }: MemoryTable): number => free;
 
-/** The lab numbers its NUMA nodes as the kubelet's masks do. */
+/** The lab numbers its NUMA nodes like the kubelet's masks. */
 function nodesUnder(mask: number): string {
   return `${CpuSet.of([...mask.toString(2)].reverse().flatMap((digit, bit) => (digit === '1' ? [bit] : [])))}`;
 }
@@ -172,7 +170,7 @@ export function devicesOf({ devices }: Snapshot): DeviceAllocations {
   return toMap(devices, (containers) => toMap(containers, (resources) => toMap(resources, (ids) => new Set(ids))));
 }
 
-/** A snapshot's memory; what there is of it in all is taken from another state. */
+/** A snapshot's memory, with the totals from another state. */
 export function memoryOf({ memory }: Snapshot, { memory: known }: KubeletState): MemoryState | undefined {
   if (!memory || !known) return known;
   const cells = known.cells.map((cell, bit) => {
@@ -201,7 +199,7 @@ function sorted({ defaultSet, cpus, devices, memory }: Snapshot): Snapshot {
   return { defaultSet, cpus: ordered(cpus), devices: ordered(devices), ...(memory && { memory: ordered(memory) }) };
 }
 
-/** Keys in order at every level, so that equal snapshots are equal text. */
+/** Keys in order at every level, so that equal snapshots give equal text. */
 function ordered<T>(value: T): T {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) return value;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));

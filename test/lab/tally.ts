@@ -7,14 +7,14 @@ interface Row {
   skipped: number;
 }
 
-/** What came of the rounds, by version of the kubelet. */
+/** The results of the rounds, by version of the kubelet. */
 export interface Tally {
   count(version: string, outcome: Pick<Outcome, 'differences'> & { readonly step: { readonly action: string } }): void;
   /** One round that is not predicted for this version. */
   skip(version: string): void;
   readonly passed: number;
   readonly failed: number;
-  /** Rows for people; empty where no round was played. */
+  /** Rows for users; empty if no round was played. */
   table(): readonly string[];
 }
 

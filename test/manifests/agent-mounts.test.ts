@@ -26,9 +26,9 @@ interface Pod {
 
 const NODE = 'worker-1';
 const KUBELET = '/var/lib/kubelet';
-/** Cgroups of emulators, the device plugin's sockets, and in the last what an agent remembers for the next one. */
+/** Cgroups of emulators, the device plugin's sockets, and the state that an agent keeps for the next one. */
 const WRITTEN = ['/host/cgroup', `${KUBELET}/device-plugins`, '/var/lib/plumbline'];
-/** What the network map below makes the agent register on every node. */
+/** The resources that the network map below makes the agent register on every node. */
 const RESOURCES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbline.dev/placed'] as const;
 const WRITABLE: Readonly<Record<string, readonly string[]>> = {
   'plumbline-node-agent': WRITTEN,
@@ -44,7 +44,7 @@ describe('the agent’s mounts', () => {
   needs('kubectl');
 
   for (const [name, writable] of Object.entries(WRITABLE)) {
-    it(`${name}: writable is what the agent writes, and nothing else of the host`, () => {
+    it(`${name}: only paths that the agent writes are writable on the host`, () => {
       const { containers, volumes } = podOf(name);
       const mounts = containers[0]?.volumeMounts ?? [];
       const ofHost = (mount: Mount) => volumes.find((one) => one.name === mount.name)?.hostPath !== undefined;
@@ -60,7 +60,7 @@ describe('the agent’s mounts', () => {
   }
 });
 
-describe('the agent, with the mounts of its DaemonSet on a read-only root', function () {
+describe('the agent with the mounts of its DaemonSet and a read-only root', function () {
   needs('kubectl');
   needs('linux');
   needs('root');
@@ -78,9 +78,9 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
   });
 
   for (const name of Object.keys(WRITABLE)) {
-    it(`${name}: reports, registers with the kubelet, and is asked by it`, async () => {
+    it(`${name}: reports, registers with the kubelet, and answers it`, async () => {
       const directory = temp();
-      // What is below `host` is the node's, what is below `container` the agent sees.
+      // `host` contains the node's files, and `container` those that the agent sees.
       const [host, container] = [join(directory, 'host'), join(directory, 'container')];
       api = createFakeApi(NODE);
       const server = await api.listen();
@@ -131,7 +131,7 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
       const topology = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
       const status = () => (api.objects.get(topology) as unknown as NodeTopology | undefined)?.status;
       await eventually(() => status() !== undefined, 'a report');
-      // Devices near a network follow once the kubelet's configuration has been read: before these or after them.
+      // Devices near a network follow after the kubelet's configuration has been read: before or after these.
       const registered = () => kubelet.registrations.map(({ resourceName }) => resourceName);
       await eventually(() => RESOURCES.every((one) => registered().includes(one)), 'its resources are registered');
       assert.equal(status()?.reserved, '0-1', 'the configuration and the kubelet’s socket are read');
@@ -156,7 +156,7 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
     });
   }
 
-  /** What must not be possible; each says so where it is. */
+  /** Forbidden actions; each reports its path. */
   const PROBES: readonly ((container: string) => string)[] = [
     (of) => `touch ${of}${KUBELET}/written && echo wrote the directory || true`,
     (of) => `echo x >${of}${KUBELET}/config.yaml && echo wrote the configuration || true`,
@@ -195,7 +195,7 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
     });
   }
 
-  /** As a container runtime does it: by the depth of the paths, each bound and, where it says so, made read-only. */
+  /** As a container runtime does it: by the depth of the paths, each bound and, if requested, made read-only. */
   function mountScript({ containers, volumes }: Pod, directory: string): string[] {
     const mounts = [...(containers[0]?.volumeMounts ?? [])].sort(
       (a, b) => a.mountPath.split('/').length - b.mountPath.split('/').length,
@@ -205,7 +205,7 @@ describe('the agent, with the mounts of its DaemonSet on a read-only root', func
       const source = path === undefined ? join(directory, 'empty', name) : join(directory, 'host', path);
       const target = join(directory, 'container', mountPath);
       mkdirSync(source, { recursive: true });
-      // What is below another mount has its mount point there.
+      // A path below another mount has its mount point there.
       if (!mounts.some((one) => mountPath.startsWith(`${one.mountPath}/`))) mkdirSync(target, { recursive: true });
       return [`mount --rbind ${source} ${target}`, ...(readOnly ? [`mount -o remount,bind,ro ${target}`] : [])];
     });

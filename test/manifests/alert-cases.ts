@@ -1,6 +1,6 @@
 /**
- * What each alert is for, in promtool's notation: the series with which it fires after an hour (with those labels, its
- * severity aside), and the nearest series with which it must not.
+ * The purpose of each alert in promtool's notation: the series with which it fires after an hour (with those labels,
+ * except its severity), and the nearest series with which it must not.
  */
 export interface AlertCase {
   readonly fires: Readonly<Record<string, string>>;
@@ -8,9 +8,9 @@ export interface AlertCase {
   readonly silent: Readonly<Record<string, string>>;
 }
 
-/** A series of 71 minutes. */
+/** A series over 71 minutes. */
 const steady = (value: number) => `${value}x70`;
-/** The end of a certificate so many days after the rules are evaluated; the clock begins at 0. */
+/** The end of a certificate, in days after the evaluation of the rules; the clock starts at 0. */
 const ending = (days: number) => steady(65 * 60 + days * 86_400);
 const rising = (step: number) => `0+${step}x70`;
 
@@ -21,7 +21,7 @@ const byNode = (metric: string, bad: string, good: string, more: Readonly<Record
   return { fires: { [series]: bad }, labels, silent: { [series]: good } };
 };
 
-/** A histogram of which half is at most `fast` seconds and the rest at most `slow`. */
+/** A histogram with half at most `fast` seconds and the rest at most `slow`. */
 const seconds = (metric: string, labels: string, upTo: readonly string[], counts: readonly number[]) =>
   Object.fromEntries(upTo.map((le, i) => [`${metric}_bucket{${labels},le="${le}"}`, rising(counts[i] ?? 0)]));
 

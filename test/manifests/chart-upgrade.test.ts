@@ -15,7 +15,7 @@ type Values = { readonly [key: string]: unknown };
 const isTable = (value: unknown): value is Values =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What `over` says, and for the rest what `under` says: tables key by key, everything else as a whole. */
+/** The values of `over`, and otherwise those of `under`: tables key by key, everything else as a whole. */
 function coalesce(over: Values, under: Values): Values {
   const merged: Record<string, unknown> = { ...under };
   for (const [key, value] of Object.entries(over)) {
@@ -28,14 +28,13 @@ function coalesce(over: Values, under: Values): Values {
 
 interface Release {
   readonly defaults: Values;
-  /** What its user gave with --set and -f. */
+  /** The user's --set and -f. */
   readonly given: Values;
 }
 
 /**
- * The values of an upgrade, for each way to ask for one.
- * Source: helm upgrade --help; reuseValues in pkg/action/upgrade.go of Helm 3. With --reuse-values the defaults of the
- * old chart replace those of the new chart.
+ * The values of an upgrade, for each way to request one. Source: helm upgrade --help; reuseValues in
+ * pkg/action/upgrade.go of Helm 3. With --reuse-values the defaults of the old chart replace those of the new chart.
  */
 const WAYS: Readonly<Record<string, (old: Release, next: Release) => Values>> = {
   '--reset-values': (_, next) => coalesce(next.given, next.defaults),
@@ -44,14 +43,14 @@ const WAYS: Readonly<Record<string, (old: Release, next: Release) => Values>> = 
   'no flag': (old, next) => coalesce(Object.keys(next.given).length === 0 ? old.given : next.given, next.defaults),
 };
 
-/** The parts of the values that name an image of Plumbline. */
+/** The values with images of Plumbline. */
 const IMAGES = ['webhook', 'schedulerPlugin', 'nodeAgent', 'console'];
 const tagIn = (values: Values, part: string) => ((values[part] as Values)['image'] as Values)['tag'];
 const own = parse(chartFile('values.yaml')) as Values;
 
 describe('an upgrade of the Helm release', () => {
   for (const [way, valuesOf] of Object.entries(WAYS)) {
-    it(`${way}: the images follow the new chart, but for a tag that the user gave`, () => {
+    it(`${way}: the images follow the new chart, except for a tag of the user`, () => {
       const given = { webhook: { replicas: 3 }, console: { image: { tag: 'mine' } } };
       const values = valuesOf({ defaults: own, given }, { defaults: own, given: {} });
       const kept = way === '--reset-values' ? '' : 'mine';
@@ -63,13 +62,13 @@ describe('an upgrade of the Helm release', () => {
     });
   }
 
-  it('the rule that makes it so is needed: a tag in the old chart’s defaults outlives --reuse-values', () => {
+  it('the rule is needed: a tag in the old chart’s defaults survives --reuse-values', () => {
     const pinned = coalesce({ webhook: { image: { tag: '0.0.9' } } }, own);
     const upgrade = WAYS['--reuse-values']?.({ defaults: pinned, given: {} }, { defaults: own, given: {} });
     assert.equal(tagIn(upgrade ?? {}, 'webhook'), '0.0.9');
   });
 
-  it('an empty tag is the chart’s appVersion, and no template names an image in another way', () => {
+  it('an empty tag is the chart’s appVersion, and all templates name images in this way', () => {
     const helpers = chartFile('templates/_helpers.tpl');
     assert.ok(helpers.includes('{{ $image.repository }}:{{ $image.tag | default $root.Chart.AppVersion }}'));
     const images = readdirSync(join(CHART, 'templates'))
@@ -93,7 +92,7 @@ describe('an upgrade of the Helm release, rendered', function () {
       cpSync(CHART, next, { recursive: true });
       const chart = parse(chartFile('Chart.yaml')) as Values;
       writeFileSync(join(next, 'Chart.yaml'), stringify({ ...chart, version: '9.8.7', appVersion: '9.8.7' }));
-      // The values are the release's, whole: the chart's own add nothing to them.
+      // The values are the complete values of the release: the chart's own add nothing.
       const values = valuesOf({ defaults: own, given: {} }, { defaults: own, given: {} });
       writeFileSync(
         join(next, 'values.yaml'),

@@ -11,7 +11,7 @@ import { needs, pathOf } from '../support/parts.ts';
 const CHART = join(root, 'manifests/chart/plumbline');
 const AGENT = 'base/node-agent/components';
 
-/** What sets the condition of each component. */
+/** The setting of each component. */
 const SETTINGS: Readonly<Record<string, string>> = {
   [`${AGENT}/gate`]: 'nodeAgent.gate=true',
   [`${AGENT}/dpu`]: 'dpu.lease=own',
@@ -28,7 +28,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 describe('the Helm chart', () => {
   needs('kubectl');
 
-  it('is what the manifests make it (npm run chart)', function () {
+  it('is up to date with the manifests (npm run chart)', function () {
     this.timeout(300_000);
     const generated = generateChart();
     for (const [path, text] of generated) assert.equal(readFileSync(join(CHART, path), 'utf8'), text, path);
@@ -61,21 +61,21 @@ describe('the Helm chart, rendered', function () {
     return found;
   };
   const assertSame = (chart: readonly KubernetesObject[], manifests: readonly KubernetesObject[]) => {
-    // Helm makes it.
+    // Helm creates it.
     const others = byId(manifests.filter((one) => id(one) !== 'Namespace /plumbline-system'));
     assert.deepEqual([...byId(chart).keys()].sort(), [...others.keys()].sort());
     for (const [key, object] of byId(chart)) assert.deepEqual(object, others.get(key), key);
   };
 
-  it('by default: the base', () => assertSame(rendered(), objectsOf(render('base'))));
+  it('gives the base by default', () => assertSame(rendered(), objectsOf(render('base'))));
 
   for (const component of Object.keys(COMPONENTS)) {
-    it(`${SETTINGS[component]}: the base with ${component}`, () => {
+    it(`${SETTINGS[component]}: gives the base with ${component}`, () => {
       assertSame(rendered(SETTINGS[component] ?? ''), objectsOf(render('base', [component])));
     });
   }
 
-  it('several at once: the overlays', () => {
+  it('gives the overlays for several settings at once', () => {
     const settings = ['monitoring.enabled=true', 'dpu.lease=own'];
     assertSame(rendered(...settings), objectsOf(render('overlays/dpu-host', ['components/monitoring'])));
     assertSame(
@@ -84,7 +84,7 @@ describe('the Helm chart, rendered', function () {
     );
   });
 
-  it('images, replicas, resources and flags are where they belong', () => {
+  it('has images, replicas, resources and flags in their places', () => {
     const objects = rendered(
       ...['images.registry=registry.example.org/mirror/', 'images.pullPolicy=Always', 'webhook.image.tag=1.2.3'],
       ...['webhook.replicas=3', 'webhook.flags.full-pcpus-only=false', 'webhook.flags.alignment=always'],
@@ -115,7 +115,7 @@ describe('the Helm chart, rendered', function () {
     }
   });
 
-  it('the flag alone sends every launcher too, and KubeVirt’s namespace is where its controller is', () => {
+  it('sends every launcher if the flag is set, and uses KubeVirt’s namespace for its controller', () => {
     for (const policy of ['auto', 'always']) {
       const objects = rendered(`webhook.flags.alignment=${policy}`);
       for (const kind of ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration']) {
@@ -128,7 +128,7 @@ describe('the Helm chart, rendered', function () {
     assert.deepEqual(binding['subjects'], [{ kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'cnv' }]);
   });
 
-  it('without cert-manager, policies, network policies: none of their objects, and the authority where it is given', () => {
+  it('has no objects of cert-manager, policies and network policies if they are off, and the given authority', () => {
     const off = ['certManager', 'policies', 'networkPolicy', 'podDisruptionBudget'].map(
       (one) => `${one}.enabled=false`,
     );
@@ -146,7 +146,7 @@ describe('the Helm chart, rendered', function () {
     }
   });
 
-  it('a mistyped value, a wrong one and a wrong namespace are refused with a line that says so', () => {
+  it('refuses a mistyped value, an invalid one and a wrong namespace with a clear line', () => {
     for (const [setting, message] of [
       ['webhok.replicas=3', /webhok/],
       ['dpu.lease=mine', /lease/],

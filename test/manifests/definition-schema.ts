@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { root } from '../support/bundles.ts';
 
-/** A structural schema, as far as the shipped definition uses it. */
+/** A structural schema, limited to the features of the shipped definition. */
 export interface Schema {
   readonly type: 'object' | 'array' | 'string' | 'integer' | 'boolean';
   readonly description?: string;
@@ -46,10 +46,10 @@ export interface Place {
   readonly schema: Schema;
 }
 
-/** What the API server describes and bounds by itself. */
+/** Fields that the API server describes and limits itself. */
 const STANDARD = ['.apiVersion', '.kind', '.metadata'];
 
-/** Every place of a schema below its root, parents first, less the standard ones. */
+/** Every place of a schema below its root, parents first, without the standard ones. */
 export function placesOf(schema: Schema, path = ''): Place[] {
   const below: [string, Schema][] = [
     ...Object.entries(schema.properties ?? {}).map(([name, one]): [string, Schema] => [`${path}.${name}`, one]),
@@ -61,7 +61,7 @@ export function placesOf(schema: Schema, path = ''): Place[] {
     .flatMap(([at, one]) => [{ path: at, schema: one }, ...placesOf(one, at)]);
 }
 
-/** Why a value of this schema can be of any size, or undefined. */
+/** The reason why a value of this schema can have any size, or undefined. */
 export function unbounded({ type, ...schema }: Schema): string | undefined {
   switch (type) {
     case 'string':

@@ -6,7 +6,7 @@ describe('the definition of NodeTopology', () => {
   const at = (holds: (schema: Schema) => boolean) =>
     places.filter(({ schema }) => holds(schema)).map(({ path }) => path);
 
-  it('bounds every string, list, map and number', () => {
+  it('limits every string, list, map and number', () => {
     assert.ok(places.length >= 80, `${places.length} places`);
     const found = places.flatMap(({ path, schema }) => {
       const why = unbounded(schema);
@@ -15,7 +15,7 @@ describe('the definition of NodeTopology', () => {
     assert.deepEqual(found, []);
   });
 
-  it('says of every list and map how its parts are owned', () => {
+  it('defines the ownership of the parts of every list and map', () => {
     assert.deepEqual(
       at((schema) => schema.type === 'array' && schema['x-kubernetes-list-type'] === undefined),
       [],
@@ -40,7 +40,7 @@ describe('the definition of NodeTopology', () => {
     );
   });
 
-  it('finds what is unbounded: each kind, in each kind of place', () => {
+  it('is checked for unlimited values of each kind, in each kind of place', () => {
     const open: Schema = {
       type: 'object',
       properties: {

@@ -73,7 +73,7 @@ describe('the manifests', () => {
   const podOf = (object: Manifest) =>
     (object['spec'] as { template: { spec: { containers: Container[]; initContainers?: Container[] } } }).template.spec;
 
-  it('build, everything in plumbline-system that has a namespace', () => {
+  it('build, with all namespaced objects in plumbline-system', () => {
     const accounts = ['Deployment', 'ServiceAccount', 'ClusterRoleBinding'];
     for (const kind of [...accounts, 'Service', 'Certificate', 'ClusterRole']) find(kind, 'plumbline-webhook');
     for (const kind of accounts) find(kind, 'plumbline-scheduler');
@@ -85,7 +85,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('let cert-manager put the CA of the webhook’s own certificate into its configuration', () => {
+  it('let cert-manager put the CA of the webhook’s certificate into its configuration', () => {
     const { metadata } = find('MutatingWebhookConfiguration', 'plumbline-webhook');
     const [namespace, name] = (metadata.annotations?.['cert-manager.io/inject-ca-from'] ?? '').split('/');
     const certificate = find('Certificate', name ?? '');
@@ -116,7 +116,7 @@ describe('the manifests', () => {
   }
   const entriesOf = (all: readonly Manifest[]): Entry[] =>
     all.flatMap((one) => (one.kind.endsWith('WebhookConfiguration') ? (one['webhooks'] as Entry[]) : []));
-  /** By which the API server chooses what it sends, but for whether the webhook is switched on. */
+  /** The conditions by which the API server selects requests, except whether the webhook is switched on. */
   const conditionsOf = (all: readonly Manifest[], ...names: readonly string[]): string[] =>
     names.flatMap((name) =>
       (entriesOf(all).find((one) => one.name === name)?.matchConditions ?? [])
@@ -127,20 +127,20 @@ describe('the manifests', () => {
   const annotationsIn = (expression = '') =>
     new Set((expression.match(/'[^']*\/[^']+'/g) ?? []).map((name) => name.slice(1, -1)));
 
-  it('send the launchers that ask, and those with what only Plumbline may set', () => {
+  it('send launchers that request something, and those with names that only Plumbline may set', () => {
     const [mutating, validating, ...more] = conditionsOf(objects, ...LAUNCHERS);
     assert.deepEqual([validating, more], [mutating, []]);
     const asking = ASKING.filter((name) => name !== NETWORKS_ANNOTATION);
     assert.deepEqual(annotationsIn(mutating), new Set([...asking, DECISION_ANNOTATION, PLACEMENT_ANNOTATION]));
   });
 
-  it('send those that ask for nothing and have networks by an entry of their own, which refuses nothing', () => {
+  it('send launchers with networks only through a separate entry, which refuses nothing', () => {
     const [condition] = conditionsOf(objects, 'networks.plumbline.dev');
     assert.deepEqual(annotationsIn(condition), new Set(ASKING));
     assert.equal(entriesOf(objects).find(({ name }) => name === 'networks.plumbline.dev')?.failurePolicy, 'Ignore');
   });
 
-  it('call no entry before the webhook has switched itself on, and refuse only what asked', () => {
+  it('call no entry before the webhook has switched itself on, and refuse only pods that request something', () => {
     const required =
       /authorizer\.serviceAccount\('plumbline-system', 'plumbline-webhook'\).*check\('require'\)\.allowed\(\)$/;
     const entries = entriesOf(objects);
@@ -161,7 +161,7 @@ describe('the manifests', () => {
     assert.equal(binding['subjects'], undefined, 'applying it again leaves those of the webhook alone');
   });
 
-  it('send every launcher with a CPU limit where all are aligned, and say so to the webhook', () => {
+  it('send every launcher with a CPU limit if all are aligned, and configure the webhook accordingly', () => {
     const everywhere = objectsOf(render('base', ['components/align-all'])) as unknown as Manifest[];
     const [mutating = '', validating, ...more] = conditionsOf(everywhere, ...LAUNCHERS);
     assert.deepEqual([validating, more], [mutating, []]);
@@ -179,12 +179,12 @@ describe('the manifests', () => {
     );
   });
 
-  it('give masks to one account of KubeVirt, its controller', () => {
+  it('allow masks to one account of KubeVirt, its controller', () => {
     const { subjects } = find('ClusterRoleBinding', 'plumbline-cpu-mask-kubevirt') as unknown as { subjects: unknown };
     assert.deepEqual(subjects, [{ kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'kubevirt' }]);
   });
 
-  it('give every container a read-only root and no capability but those it names', () => {
+  it('give every container a read-only root and only the named capabilities', () => {
     for (const object of objects.filter(({ kind }) => kind === 'Deployment' || kind === 'DaemonSet')) {
       for (const { name, securityContext } of containersOf(object)) {
         assert.equal(securityContext.readOnlyRootFilesystem, true, name);
@@ -193,7 +193,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('leave every agent the capability it needs, whatever a component adds', function () {
+  it('leave every agent its capabilities with any component', function () {
     this.timeout(300_000);
     const components = ['gate', 'dpu', 'dpu-observe', 'openshift'].map((name) => `base/node-agent/components/${name}`);
     for (const component of components) {
@@ -208,7 +208,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('let a DPU renew its token, keep that where it can be written, and speak of no year', function () {
+  it('let a DPU renew its token in a writable place, and mention no year', function () {
     this.timeout(300_000);
     const of = (component: string) => objectsOf(render('base', [`base/node-agent/components/${component}`]));
     const named = (all: readonly { kind: string; metadata: { name: string } }[]) =>
@@ -232,7 +232,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('have a line in docs/tasks/uninstall.md for every path on hosts that an agent may write', function () {
+  it('match docs/tasks/uninstall.md, which has a line for every host path that an agent may write', function () {
     this.timeout(300_000);
     const page = readFileSync(join(root, 'docs/tasks/uninstall.md'), 'utf8');
     const components = ['gate', 'dpu'].map((name) => `base/node-agent/components/${name}`);
@@ -251,19 +251,19 @@ describe('the manifests', () => {
     );
   });
 
-  it('start the daemons with settings that they accept', () => {
+  it('start the daemons with valid settings', () => {
     const args = (kind: string, name: string) => containersOf(find(kind, name))[0]?.args ?? [];
     parseWebhookConfig(args('Deployment', 'plumbline-webhook'));
     parseNodeAgentConfig([...args('DaemonSet', 'plumbline-node-agent'), '--node-name', 'worker-0']);
   });
 
-  it('give agents no verb that writes nodes', () => {
+  it('give agents no verb that writes Nodes', () => {
     const rules = find('ClusterRole', 'plumbline-node-agent')['rules'] as { resources: string[]; verbs: string[] }[];
     const onNodes = rules.filter(({ resources }) => resources.includes('nodes')).flatMap(({ verbs }) => verbs);
     assert.deepEqual(onNodes, ['get']);
   });
 
-  it('have a kube-scheduler that asks the extender of its own pod, over loopback alone', () => {
+  it('run a kube-scheduler that calls the extender of its own pod only over loopback', () => {
     const pod = podOf(find('Deployment', 'plumbline-scheduler'));
     const [extender] = pod.initContainers ?? [];
     const { mode, schedulerLease } = parseSchedulerPluginConfig(extender?.args ?? []);
@@ -277,7 +277,7 @@ describe('the manifests', () => {
       leaderElection: { resourceNamespace: string; resourceName: string };
     };
     assert.equal(schedulerLease, `${leaderElection.resourceNamespace}/${leaderElection.resourceName}`);
-    // The webhook gives pods that scheduler, and both may see its Lease.
+    // The webhook sets that scheduler on pods, and both may read its Lease.
     const { schedulerName } = parseWebhookConfig([]);
     const args = { ignoredResourceGroups: ['near.plumbline.dev'] };
     const pluginConfig = [{ name: 'NodeResourcesFit', args }];
@@ -286,7 +286,7 @@ describe('the manifests', () => {
       const [rule] = find('Role', role)['rules'] as { resourceNames: string[] }[];
       assert.deepEqual(rule?.resourceNames, [leaderElection.resourceName], role);
     }
-    // Nothing leads to the extender from outside its pod.
+    // No path leads to the extender from outside its pod.
     const ports = [...pod.containers, extender].flatMap((one) => one?.ports ?? []);
     assert.ok(ports.every(({ containerPort }) => containerPort !== SIDECAR_ADDRESS.port));
     for (const kind of ['Service', 'EndpointSlice', 'Certificate']) {
@@ -295,7 +295,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('have a kube-scheduler of each version that is supported', () => {
+  it('have a kube-scheduler of each supported version', () => {
     for (const minor of [32, 33, 34, 35, 36]) {
       const text = readFileSync(join(manifests, `components/kubernetes-1.${minor}/kustomization.yaml`), 'utf8');
       const { images } = parse(text) as { images: { name: string; newTag: string }[] };
@@ -304,7 +304,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('run the console only where its component is, on loopback, with an account that lists and watches only', () => {
+  it('run the console only with its component, on loopback, with an account that lists and watches only', () => {
     const ofConsole = (built: readonly Manifest[]) =>
       built.filter(({ metadata }) => metadata.name === 'plumbline-console');
     assert.deepEqual(ofConsole(objects), []);
@@ -314,7 +314,7 @@ describe('the manifests', () => {
     ]);
     const rules = own.flatMap((one) => (one['rules'] ?? []) as { resources: string[]; verbs: string[] }[]);
     assert.ok(rules.length > 0);
-    // Events are asked for when a page shows a history.
+    // Events are requested when a page shows a history.
     const verbsOf = (resources: readonly string[]) => (resources.includes('events') ? ['list'] : ['list', 'watch']);
     for (const { resources, verbs } of rules) assert.deepEqual(verbs, verbsOf(resources), resources.join());
     const deployment = own.find(({ kind }) => kind === 'Deployment') as Manifest;
@@ -325,7 +325,7 @@ describe('the manifests', () => {
     assert.match(JSON.stringify(deployment), /"runAsNonRoot":true/);
   });
 
-  it('give the extender a Service where the cluster’s own scheduler asks it, and route no pod then', () => {
+  it('give the extender a Service if the cluster’s own scheduler calls it, and then route no pod', () => {
     const built = objectsOf(render('base', ['components/own-scheduler'])) as unknown as Manifest[];
     const named = (kind: string, name: string) => built.find((one) => one.kind === kind && one.metadata.name === name);
     for (const kind of ['Deployment', 'Service', 'ServiceAccount', 'Certificate', 'ClusterRole', 'NetworkPolicy'])
@@ -374,7 +374,7 @@ describe('the manifests', () => {
     ]);
     for (const [name, { issuerRef, duration, renewBefore, isCA = false }] of Object.entries(leaves)) {
       assert.deepEqual([issuerRef.name, isCA], ['plumbline-ca', false], name);
-      // Alerts are 14 days before the end: renewal comes first, and an authority that was copied along lasts longer.
+      // Alerts fire 14 days before the end: renewal comes first, and a copied authority lasts longer.
       assert.ok(hours(renewBefore) >= 720 && hours(renewBefore) < hours(duration), name);
       assert.ok(hours(duration) < hours(authority.renewBefore), name);
     }
@@ -384,7 +384,7 @@ describe('the manifests', () => {
     assert.equal(clientCaFile, '/etc/plumbline/tls/ca.crt');
   });
 
-  it('bound how long an extender call can hold up the only scheduling thread', () => {
+  it('limit how long an extender call can block the only scheduling thread', () => {
     const folder = join(manifests, 'scheduler');
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
       /config.*\.yaml$/.test(file),

@@ -24,12 +24,12 @@ const dashboard = JSON.parse(readFileSync(join(MONITORING, 'dashboard.json'), 'u
   panels: { id: number; title: string; targets?: { expr: string }[]; gridPos: Record<'x' | 'y' | 'w' | 'h', number> }[];
 };
 
-/** Labels that Prometheus gives a series by where it was scraped. */
+/** Labels that Prometheus adds to a series from its target. */
 const OF_TARGETS = ['job', 'node', 'pod', 'instance', 'namespace'];
 const known = new Map(Object.values(describedMetrics()).flatMap((metrics) => metrics.map((one) => [one.name, one])));
 const PROCESS = ['process_resident_memory_bytes', 'process_cpu_seconds_total'];
 
-/** What of an expression no daemon has: metrics, and labels of theirs. */
+/** Metrics and labels in an expression that no daemon has. */
 function unknownIn(expr: string): string[] {
   const names = metricsIn(expr);
   const foreign = (expr.match(/\b(?:process|nodejs)_[a-z_]+\b/g) ?? []).filter((name) => !PROCESS.includes(name));
@@ -47,26 +47,26 @@ function unknownIn(expr: string): string[] {
 }
 
 describe('alerts and dashboard', () => {
-  it('name only metrics and labels that the daemons have', () => {
+  it('name only metrics and labels of the daemons', () => {
     for (const { alert, expr } of shippedAlerts()) assert.deepEqual(unknownIn(expr), [], alert);
     for (const { title, targets = [] } of dashboard.panels) {
       for (const { expr } of targets) assert.deepEqual(unknownIn(expr), [], title);
     }
-    // And the check itself sees what is wrong.
+    // The check itself detects errors.
     assert.deepEqual(
       unknownIn('sum by (verbe) (rate(plumbline_extender_calls_total{outcom="error"}[5m])) + plumbline_x'),
       ['plumbline_x', 'plumbline_extender_calls_total{outcom}', 'verbe'],
     );
   });
 
-  it('every alert says what is wrong and what to do, and has a severity', () => {
+  it('have a problem, a next step and a severity in every alert', () => {
     for (const { alert, labels, annotations } of rules.groups.flatMap((group) => group.rules)) {
       assert.match(labels.severity, /^(critical|warning|info)$/, alert);
       assert.deepEqual(Object.keys(annotations), ['summary', 'description'], alert);
     }
   });
 
-  it('panels have places of their own', () => {
+  it('have panels that do not overlap', () => {
     const { panels } = dashboard;
     assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
     for (const [index, { title, gridPos: a }] of panels.entries()) {
@@ -78,12 +78,12 @@ describe('alerts and dashboard', () => {
     }
   });
 
-  it('docs/reference/metrics.md is as the registries are (npm run docs:metrics)', () => {
+  it('are documented in docs/reference/metrics.md as in the registries (npm run docs:metrics)', () => {
     assert.equal(readFileSync(join(root, 'docs/reference/metrics.md'), 'utf8'), metricsPage());
   });
 });
 
-describe('alerts, as Prometheus evaluates them', () => {
+describe('alerts, evaluated by Prometheus', () => {
   needs('promtool');
   const temp = tempDirectories();
   const alerts = shippedAlerts().map(({ alert }) => alert);
@@ -96,22 +96,22 @@ describe('alerts, as Prometheus evaluates them', () => {
     return { rulesFile, directory };
   };
 
-  it('are sound', () => {
+  it('are valid', () => {
     assert.match(promtool('check', 'rules', prepared().rulesFile), new RegExp(`SUCCESS: ${alerts.length} rules found`));
   });
 
-  it('each fires when it should and is silent when it is near', () => {
+  it('each fire when they should and are silent close to it', () => {
     assert.deepEqual(Object.keys(ALERT_CASES).toSorted(), alerts.toSorted());
     const { rulesFile, directory } = prepared();
     const cases = Object.entries(ALERT_CASES);
-    /** All of one kind at once: no two of them have a series in common. */
+    /** All of one kind at once: no two of them share a series. */
     const test = (kind: 'fires' | 'silent') => {
       const series = cases.flatMap(([, one]) => Object.entries(one[kind]));
       assert.equal(new Set(series.map(([name]) => name)).size, series.length);
       return {
         interval: '1m',
         input_series: series.map(([name, values]) => ({ series: name, values })),
-        // By their labels alone: texts have the values of the case in them.
+        // Only by their labels: the texts contain the values of the case.
         promql_expr_test: cases.map(([alertname, { labels }]) => {
           const { labels: own } = rules.groups
             .flatMap((group) => group.rules)

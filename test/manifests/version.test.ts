@@ -15,7 +15,7 @@ describe('the version', () => {
     assert.deepEqual([lock.version, chart['version'], chart['appVersion'], newest], Array(4).fill(version));
   });
 
-  it('is the tag of every image that the manifests name', () => {
+  it('is the tag of every image in the manifests', () => {
     const files = readdirSync(join(root, 'manifests'), { recursive: true, encoding: 'utf8' })
       .filter((path) => path.endsWith('.yaml') && !path.startsWith('chart/'))
       .map((path) => [path, read(`manifests/${path}`)] as const);

@@ -19,7 +19,7 @@ describe('alignment to whole cores', () => {
     });
   }
 
-  it('is the least multiple that is large enough, and stays', () => {
+  it('is the smallest sufficient multiple, and does not change it again', () => {
     fc.assert(
       fc.property(cpus, threads, (from, threadsPerCore) => {
         const to = alignedCpus(from, threadsPerCore);
@@ -31,7 +31,7 @@ describe('alignment to whole cores', () => {
     );
   });
 
-  it('takes an annotation’s even number, or more where a candidate has more threads per core', () => {
+  it('uses an even number with the annotation, or more if a candidate has more threads per core', () => {
     assert.equal(annotatedThreadsPerCore([]), 2);
     assert.equal(annotatedThreadsPerCore([1]), 2);
     assert.equal(annotatedThreadsPerCore([1, 8, 2]), 8);

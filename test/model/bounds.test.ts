@@ -11,9 +11,9 @@ import { createRandom } from '../lab/random.ts';
 import { collectGarbage } from '../support/garbage.ts';
 import { leastProcessorTime } from '../support/processor-time.ts';
 
-/** Milliseconds of processor time in which bad input is refused. */
+/** Milliseconds of CPU time within which invalid input is refused. */
 const REFUSED_WITHIN = 100;
-/** Characters of a message for people. */
+/** Maximum characters of a message. */
 const LONGEST_MESSAGE = 600;
 
 function refusalOf(work: () => unknown, type: new (...args: never[]) => Error): string {
@@ -50,7 +50,7 @@ describe('bounds: CPU masks', () => {
     );
   });
 
-  it('a mask that would take ten megabytes as sets is refused', () => {
+  it('a mask that needs ten megabytes as sets is refused', () => {
     const text = Array.from({ length: 1300 }, (_, first) => `${first}-65535`)
       .join(':')
       .slice(0, LONGEST_MASK)
@@ -61,10 +61,10 @@ describe('bounds: CPU masks', () => {
     );
   });
 
-  /** As many different wide entries as are allowed. */
+  /** The maximum number of different wide entries. */
   const wide = Array.from({ length: 1000 }, (_, first) => `${first}-1023`).join(':');
 
-  it('the widest mask that is accepted is read, written, summed up and refused within the bound', () => {
+  it('the widest accepted mask is read, written, shortened and refused within the limit', () => {
     const online = CpuSet.parse('0-7');
     let text = '';
     const spent = leastProcessorTime(() => {
@@ -79,7 +79,7 @@ describe('bounds: CPU masks', () => {
     assert.ok(text.length < LONGEST_MESSAGE, `a text of ${text.length} characters`);
   });
 
-  it('a mask that does not go with its VM is not printed whole', () => {
+  it('a mask that does not match its VM is not printed in full', () => {
     const metadata = { labels: undefined, annotations: { 'plumbline.dev/cpu-mask': wide } };
     for (const dedicatedCpuPlacement of [true, false]) {
       const [refusal = ''] = maskRefusals({
@@ -91,7 +91,7 @@ describe('bounds: CPU masks', () => {
     }
   });
 
-  it('a host that checks thousands of nodes for one mask adds up its CPUs once', () => {
+  it('the CPUs of a mask are added up once for thousands of nodes', () => {
     const mask = parseMask(wide);
     const online = CpuSet.parse('0-127');
     fitMask({ mask, fixMismatch: false }, { online, usable: online });
@@ -101,7 +101,7 @@ describe('bounds: CPU masks', () => {
     assert.ok(spent < 1000, `${spent} ms for 5,000 nodes`);
   });
 
-  it('thousands of VMs with masks take the memory of their text', () => {
+  it('thousands of VMs with masks use only the memory of their text', () => {
     const wishes = Array.from({ length: 400 }, (_, i) =>
       maskRequestOf({ annotations: { 'plumbline.dev/cpu-mask': `${i}:${wide}` } }),
     );
@@ -122,19 +122,19 @@ describe('bounds: CPU masks', () => {
 });
 
 describe('bounds: CPU lists', () => {
-  it('a list beyond the longest is refused unread', () => {
+  it('a list beyond the maximum length is refused unread', () => {
     assert.match(
       refusalOf(() => CpuSet.parse('0,'.repeat(LONGEST_LIST)), ParseError),
       /is longer than/,
     );
   });
-  it('a set of many ranges is cut in messages', () => {
+  it('a set of many ranges is shortened in messages', () => {
     const set = CpuSet.of(Array.from({ length: 4000 }, (_, i) => i * 2));
     assert.match(set.brief, /^0,2,4,6,8,10,12,14,16,18,20,22,… \(4000 CPUs\)$/);
     assert.equal(CpuSet.EMPTY.brief, 'none');
     assert.equal(CpuSet.parse('0-3,8').brief, '0-3,8');
   });
-  it('many overlapping ranges, whichever way they are read, make the set of their members', () => {
+  it('many overlapping ranges give the same set in either way of reading', () => {
     const random = createRandom(7);
     for (const length of [60, 65, 200, 3000]) {
       const ranges = Array.from({ length }, () => {
@@ -149,7 +149,7 @@ describe('bounds: CPU lists', () => {
     }
   });
 
-  it('a high id costs a short list of many ranges little more than one of few', () => {
+  it('many ranges with a high id cost little more than few', () => {
     const few = `${'0,'.repeat(60)}65535`;
     const many = `${'0,'.repeat(70)}65535`;
     const read = (text: string) => () => {
@@ -159,7 +159,7 @@ describe('bounds: CPU lists', () => {
     assert.ok(long < 6 * Math.max(short, 1), `${long} ms for ${short} ms`);
   });
 
-  it('ranges are joined over the borders of words', () => {
+  it('ranges are joined across word boundaries', () => {
     for (const text of ['0-31', '0-32', '31-32', '0,2,31-64,66', '63', '64', '0-65535', '1-65534', '32-63,65'])
       assert.equal(CpuSet.parse(text).toString(), text);
   });
@@ -180,12 +180,12 @@ describe('bounds: reports', () => {
     ['one core of 1,024 CPUs', { cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] }, /has at most 8/],
     ['overlapping NUMA nodes', { cells: [0, 1].map((id) => ({ id, cpus: '0-2047' })) }, /more than 2048 CPUs/],
     ['33 NUMA nodes', { cells: Array.from({ length: 33 }, (_, id) => ({ id, cpus: `${id}` })) }, /at most 32/],
-    ['a NUMA node of id 2^31', { cells: [{ id: 2 ** 31, cpus: '0-7' }] }, /ids end at 1023/],
-    ['sockets that overlap', { sockets: Array.from({ length: 128 }, (_, id) => ({ id, cpus: '0-2047' })) }, /2048/],
-    ['a reserved CPU that is not there', { reserved: '0-8191' }, /names? CPU 8, which is not online/],
+    ['a NUMA node with id 2^31', { cells: [{ id: 2 ** 31, cpus: '0-7' }] }, /ids end at 1023/],
+    ['overlapping sockets', { sockets: Array.from({ length: 128 }, (_, id) => ({ id, cpus: '0-2047' })) }, /2048/],
+    ['a reserved CPU that does not exist', { reserved: '0-8191' }, /names? CPU 8, which is not online/],
   ];
   for (const [name, parts, message] of cases) {
-    it(`${name}: refused before it is expanded`, () => {
+    it(`${name}: refused before expansion`, () => {
       assert.match(
         refusalOf(() => preparedHost(report(parts)), PlumblineError),
         message,
@@ -193,7 +193,7 @@ describe('bounds: reports', () => {
     });
   }
 
-  it('assignments whose lists are long together are refused before one is read', () => {
+  it('assignments with long lists in total are refused unread', () => {
     const cpus = `${'0,'.repeat(64)}8191`;
     const assignments = Array.from({ length: 2048 }, (_, i) => ({ podUID: `u${i}`, container: 'c', cpus }));
     assert.match(
@@ -202,7 +202,7 @@ describe('bounds: reports', () => {
     );
   });
 
-  it('networks on NUMA nodes that the host has not take no memory', () => {
+  it('networks on missing NUMA nodes take no memory', () => {
     const physnets = Array.from({ length: 256 }, (_, i) => ({ name: `p${i}`, cells: '0-1023' }));
     const spent = leastProcessorTime(() => preparedHost(report({ physnets })));
     assert.ok(spent < REFUSED_WITHIN, `${spent} ms`);

@@ -20,8 +20,8 @@ const gated = (primary: object, form: ConflistOptions['form'] = 'chained') => {
   return { name, conf: JSON.parse(text) as Record<string, unknown> };
 };
 
-describe('the gate’s configuration, made from the primary', () => {
-  it('a list: the gate is chained first, or is around the first; what the list says besides stays', () => {
+describe('the gate’s configuration, generated from the primary', () => {
+  it('adds the gate first to a list, or wraps the first plugin, and keeps the rest of the list', () => {
     const [first, second] = BRIDGE.plugins;
     assert.deepEqual(gated(BRIDGE), {
       name: GATE_FILES.list,
@@ -33,7 +33,7 @@ describe('the gate’s configuration, made from the primary', () => {
     });
   });
 
-  it('a lone plugin, as OVN-Kubernetes and multus have it: wrapped, in a file that multus does not look at', () => {
+  it('wraps a single plugin, as of OVN-Kubernetes and multus, in a file that multus ignores', () => {
     const { cniVersion, name, ...ovn } = OVN;
     for (const form of ['chained', 'wrapper'] as const) {
       assert.deepEqual(gated(OVN, form), {
@@ -44,12 +44,12 @@ describe('the gate’s configuration, made from the primary', () => {
     assert.deepEqual(gated({ cniVersion, name, plugins: [ovn] }), gated(OVN), 'and the same for a list of one');
   });
 
-  it('what a wrapped plugin can do, the wrapper says for it', () => {
+  it('copies the capabilities of a wrapped plugin to the wrapper', () => {
     const { conf } = gated(MULTUS);
     assert.deepEqual([conf['capabilities'], conf['delegate']], [{ bandwidth: true }, { type: 'multus' }]);
   });
 
-  it('removes a gate that is already there, in any form', () => {
+  it('replaces an existing gate in any form', () => {
     for (const before of [OVN, MULTUS, BRIDGE]) {
       for (const form of ['chained', 'wrapper'] as const)
         assert.deepEqual(gated(gated(before, form).conf), gated(before));
@@ -57,19 +57,15 @@ describe('the gate’s configuration, made from the primary', () => {
   });
 
   const wrongs: [string, string, RegExp][] = [
-    ['no JSON', '{"cniVersion":', /10-primary: not JSON/],
+    ['invalid JSON', '{"cniVersion":', /10-primary: not JSON/],
     ['an array', '[]', /not a JSON object/],
-    [
-      'a version that is not spoken',
-      JSON.stringify({ ...OVN, cniVersion: '0.2.0' }),
-      /"0\.2\.0": the gate supports 0\.3\.0/,
-    ],
-    ['no version', JSON.stringify({ ...OVN, cniVersion: undefined }), /cniVersion undefined/],
-    ['no name', JSON.stringify({ ...OVN, name: '' }), /no name/],
-    ['no plugins', JSON.stringify({ ...BRIDGE, plugins: [] }), /no plugins/],
-    ['nothing but a gate', JSON.stringify({ ...BRIDGE, plugins: [ENTRY] }), /no plugins/],
+    ['an unsupported version', JSON.stringify({ ...OVN, cniVersion: '0.2.0' }), /"0\.2\.0": the gate supports 0\.3\.0/],
+    ['a missing version', JSON.stringify({ ...OVN, cniVersion: undefined }), /cniVersion undefined/],
+    ['a missing name', JSON.stringify({ ...OVN, name: '' }), /no name/],
+    ['a missing list of plugins', JSON.stringify({ ...BRIDGE, plugins: [] }), /no plugins/],
+    ['a list with only a gate', JSON.stringify({ ...BRIDGE, plugins: [ENTRY] }), /no plugins/],
     ['a plugin without a type', JSON.stringify({ ...BRIDGE, plugins: [{}] }), /no type/],
-    ['a plugin that is none', JSON.stringify({ ...BRIDGE, plugins: ['bridge'] }), /no type/],
+    ['an invalid plugin', JSON.stringify({ ...BRIDGE, plugins: ['bridge'] }), /no type/],
   ];
   for (const [name, text, message] of wrongs) {
     it(`refuses ${name}`, () => {
@@ -88,7 +84,7 @@ describe('the gate’s configuration after a change', () => {
     return file(name, text);
   };
 
-  it('sorts before every primary that multus and others write', () => {
+  it('sorts before every primary of multus and others', () => {
     for (const name of Object.values(GATE_FILES))
       for (const other of [
         '00-multus.conf',
@@ -100,7 +96,7 @@ describe('the gate’s configuration after a change', () => {
         assert.ok(name < other, `${name} ${other}`);
   });
 
-  it('the primary is the first that a runtime reads', () => {
+  it('is generated from the first file that a runtime reads', () => {
     const files = ['99-loopback.conf', '.x.tmp', '10-ovn.conf', '00-multus.conf.new', 'README'].map((name) =>
       file(name),
     );
@@ -110,32 +106,48 @@ describe('the gate’s configuration after a change', () => {
 
   const other = file('99-loopback.conf', '{}');
   const cases: [what: string, files: ReturnType<typeof file>[], plan: object][] = [
-    ['a primary appears', [file('10-ovn.conf', OVN)], { kind: 'write', name: GATE_FILES.plugin, remove: [] }],
-    ['nothing changed', [file('10-ovn.conf', OVN), ownOf(OVN), other], { kind: 'keep', problem: undefined }],
     [
-      'the primary changed',
+      'is written when a primary appears',
+      [file('10-ovn.conf', OVN)],
+      { kind: 'write', name: GATE_FILES.plugin, remove: [] },
+    ],
+    [
+      'stays unchanged if nothing changed',
+      [file('10-ovn.conf', OVN), ownOf(OVN), other],
+      { kind: 'keep', problem: undefined },
+    ],
+    [
+      'is written again when the primary changed',
       [file('10-ovn.conf', { ...OVN, mtu: 9000 }), ownOf(OVN)],
       { kind: 'write', name: GATE_FILES.plugin, remove: [] },
     ],
     [
-      'multus came before a list: one file for the other',
+      'replaces its file when multus is installed before a list',
       [file('00-multus.conf', MULTUS), file('10-pods.conflist', BRIDGE), ownOf(BRIDGE)],
       { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
     ],
     [
-      'both of the gate’s files are there',
+      'removes the second of the gate’s own files',
       [file('10-ovn.conf', OVN), ownOf(OVN), ownOf(BRIDGE)],
       { kind: 'write', name: GATE_FILES.plugin, remove: [GATE_FILES.list] },
     ],
-    ['the primary is gone: the gate goes, too', [ownOf(OVN)], { kind: 'remove', remove: [GATE_FILES.plugin] }],
-    ['there never was one', [], { kind: 'keep', problem: undefined }],
+    ['is removed together with the primary', [ownOf(OVN)], { kind: 'remove', remove: [GATE_FILES.plugin] }],
+    ['is not written without a primary', [], { kind: 'keep', problem: undefined }],
     [
-      'the primary is half written: the gate stays as it is',
+      'stays unchanged while the primary is half written',
       [file('10-ovn.conf', '{"cniVer'), ownOf(OVN)],
       { kind: 'keep', problem: /10-ovn\.conf: not JSON/ },
     ],
-    ['the primary cannot be read', [file('10-ovn.conf'), ownOf(OVN)], { kind: 'keep', problem: /cannot be read/ }],
-    ['a primary before the gate', [file('00-a.conf', OVN)], { kind: 'keep', problem: /00-a\.conf sorts before/ }],
+    [
+      'stays unchanged while the primary is unreadable',
+      [file('10-ovn.conf'), ownOf(OVN)],
+      { kind: 'keep', problem: /cannot be read/ },
+    ],
+    [
+      'reports a primary before the gate',
+      [file('00-a.conf', OVN)],
+      { kind: 'keep', problem: /00-a\.conf sorts before/ },
+    ],
   ];
   for (const [what, files, expected] of cases) {
     it(what, () => {
@@ -147,7 +159,7 @@ describe('the gate’s configuration after a change', () => {
     });
   }
 
-  it('after what it says was done, there is nothing more to do', () => {
+  it('needs no further change after one pass', () => {
     const primary = fc.constantFrom<[string, object]>(
       ['10-ovn.conf', OVN],
       ['00-multus.conf', MULTUS],
@@ -173,7 +185,7 @@ describe('the gate’s configuration after a change', () => {
   });
 });
 
-describe('what the gate decides', () => {
+describe('the decision of the gate', () => {
   const dead = { ready: false, reason: 'its lease ran out' };
   const question = {
     dpu: dead,
@@ -183,7 +195,7 @@ describe('what the gate decides', () => {
     hasDevice: undefined,
   } as const;
 
-  it('a dead DPU: code 11 with the reason for ADD, 50 for STATUS where it is on', () => {
+  it('refuses with code 11 and the reason for ADD if the DPU is dead, and with 50 for STATUS if enabled', () => {
     assert.deepEqual(decideAdd(question), { code: 11, message: 'DPU Not Ready: its lease ran out' });
     assert.deepEqual(decideStatus(dead, true), { code: 50, message: 'DPU Not Ready: its lease ran out' });
     assert.equal(decideStatus(dead, false), undefined);
@@ -193,28 +205,28 @@ describe('what the gate decides', () => {
     ['a live DPU', { dpu: { ready: true, reason: '' } }],
     ['a node without a DPU', { dpu: undefined }],
     ['a system pod', { namespace: 'kube-system' }],
-    ['namespaces by their beginning', { exempt: ['def*'] }],
-    ['in scope of devices, an attachment without one', { scope: 'device', hasDevice: false }],
+    ['namespaces by prefix', { exempt: ['def*'] }],
+    ['with scope device, an attachment without a device', { scope: 'device', hasDevice: false }],
   ];
   for (const [what, more] of passes)
-    it(`passes: ${what}`, () => assert.equal(decideAdd({ ...question, ...more }), undefined));
+    it(`passes ${what}`, () => assert.equal(decideAdd({ ...question, ...more }), undefined));
 
   const holds: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
-    ['a pod that names no namespace', { namespace: undefined }],
-    ['in scope of devices, one of which it is not known', { scope: 'device', hasDevice: undefined }],
-    ['in scope of devices, an attachment with one', { scope: 'device', hasDevice: true }],
-    ['a namespace that only begins like an exempt one', { namespace: 'kube-system-2' }],
+    ['a pod without a namespace', { namespace: undefined }],
+    ['with scope device, an attachment with unknown devices', { scope: 'device', hasDevice: undefined }],
+    ['with scope device, an attachment with a device', { scope: 'device', hasDevice: true }],
+    ['a namespace that only starts like an exempt one', { namespace: 'kube-system-2' }],
   ];
   for (const [what, more] of holds)
-    it(`holds: ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
+    it(`refuses ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
 
-  it('D9: Plumbline’s marker resources do not count as devices of a DPU', () => {
+  it('D9: does not count Plumbline’s resources as devices of a DPU', () => {
     assert.equal(hasDpuDevice(['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], new Set()), false);
     assert.equal(hasDpuDevice(['plumbline.dev/tunnel', 'openshift.io/dpu'], new Set()), true);
     assert.equal(hasDpuDevice(['openshift.io/dpu'], new Set(['nvidia.com/bf3'])), false);
   });
 
-  it('CNI_ARGS: pairs, of two the first counts, the rest is ignored', () => {
+  it('reads pairs of CNI_ARGS, uses the first of duplicates and ignores the rest', () => {
     const pod = podOf(parseCniArgs('IgnoreUnknown=1;;=;x;K8S_POD_NAMESPACE=b;K8S_POD_NAMESPACE=a;K8S_POD_UID='));
     assert.deepEqual(pod, { namespace: 'b', name: undefined, uid: undefined });
     assert.deepEqual(podOf(parseCniArgs(undefined)), { namespace: undefined, name: undefined, uid: undefined });

@@ -20,14 +20,14 @@ const entry = fc.oneof(
 );
 const masks: fc.Arbitrary<CpuMask> = fc.array(entry, { maxLength: 16 }).map((entries) => ({ entries }));
 
-/** Pins as text, or the refusal's code. */
+/** Pins as text, or the code of the refusal. */
 function plan(mask: string, indexes: readonly number[], vcpus: number, allowed: CpuSet): string[] | string {
   const answer = planPins(parseMask(mask), indexes, vcpus, allowed);
   return answer.kind === 'pin' ? answer.pins.map(({ vcpu, cpus }) => `${vcpu}: ${cpus}`) : answer.code;
 }
 
 describe('CPU masks', () => {
-  it('M1: are as Ganeti reads them, but for the listed stricter cases', () => {
+  it('M1: are as Ganeti reads them, except for the listed stricter cases', () => {
     const cases: unknown = JSON.parse(
       readFileSync(join(import.meta.dirname, '../vectors/ganeti-cpumask-cases.json'), 'utf8'),
     );
@@ -72,7 +72,7 @@ describe('CPU masks', () => {
     ['٣', /CPU ids and ranges/],
     ['0-65536', /CPU ids end at 65535/],
   ] as const) {
-    it(`M1: ${JSON.stringify(text)} is refused, saying ${says}`, () => {
+    it(`M1: ${JSON.stringify(text)} is refused with ${says}`, () => {
       assert.throws(
         () => parseMask(text),
         (error) => error instanceof ParseError && says.test(error.message),
@@ -80,12 +80,12 @@ describe('CPU masks', () => {
     });
   }
 
-  it('M1: 0-999999999 is refused before anything is expanded, as is text without end', () => {
+  it('M1: 0-999999999 and endless text are refused before expansion', () => {
     const before = process.memoryUsage().arrayBuffers;
     const spent = processorTime(() => {
       for (let i = 0; i < 1000; i++) assert.throws(() => parseMask('0-999999999'), ParseError);
     });
-    // Expanding a thousand million ids once would take seconds.
+    // To expand a billion ids even once would take seconds.
     assert.ok(spent < 3000, `${spent} ms`);
     assert.throws(() => parseMask(`0-${'9'.repeat(60_000)}`), ParseError);
     assert.throws(() => parseMask('65535:'.repeat(1_000_000)), ParseError);
@@ -93,7 +93,7 @@ describe('CPU masks', () => {
     assert.ok(process.memoryUsage().arrayBuffers - before < 1_000_000);
   });
 
-  it('M2: one entry is every vCPU’s, and none and all restrict no vCPU', () => {
+  it('M2: one entry applies to every vCPU, and an empty mask and all restrict no vCPU', () => {
     assert.equal(String(entryOf(parseMask('2-3'), 7)), '2-3');
     assert.equal(entryOf(parseMask('1:3'), 2), undefined);
     assert.equal(entryOf(parseMask(''), 5), 'all');
@@ -102,7 +102,7 @@ describe('CPU masks', () => {
   });
 });
 
-describe('checking a mask', () => {
+describe('the check of a mask', () => {
   for (const [mask, vcpus, code] of [
     ['1:3', 2, undefined],
     ['1-2:all', 2, undefined],
@@ -137,16 +137,16 @@ describe('checking a mask', () => {
   });
 });
 
-describe('planning pins', () => {
+describe('planned pins', () => {
   const host = range(15);
   for (const [what, mask, indexes, vcpus, allowed, answer] of [
     ['one entry for every thread', '0-1', [0, 1, 2], 3, host, ['0: 0-1', '1: 0-1', '2: 0-1']],
-    ['one each, threads in any order', '1:3', [1, 0], 2, host, ['0: 1', '1: 3']],
-    ['all within a list is what is allowed', '1-2:all', [0, 1], 2, set('0-3'), ['0: 1-2', '1: 0-3']],
+    ['one entry for each, threads in any order', '1:3', [1, 0], 2, host, ['0: 1', '1: 3']],
+    ['all in a list means all allowed CPUs', '1-2:all', [0, 1], 2, set('0-3'), ['0: 1-2', '1: 0-3']],
     ['all restricts nothing', 'all', [0, 1], 2, host, []],
     ['CPUs beyond 63', '63:64:200', [0, 1, 2], 3, range(255), ['0: 63', '1: 64', '2: 200']],
-    ['M10: confined to what the VM may use', '0-7', [0], 1, set('4-9'), ['0: 4-7']],
-    ['M10: nothing left', '0-7:0', [0, 1], 2, set('4-9'), 'empty'],
+    ['M10: limited to the allowed CPUs', '0-7', [0], 1, set('4-9'), ['0: 4-7']],
+    ['M10: no CPU left', '0-7:0', [0, 1], 2, set('4-9'), 'empty'],
     ['M4: too few threads', '1:3', [0], 2, host, 'threads'],
     ['M4: too many threads', '1:3', [0, 1, 2], 2, host, 'threads'],
     ['M4: a gap in the indexes', '1:3', [0, 2], 2, host, 'threads'],
@@ -159,7 +159,7 @@ describe('planning pins', () => {
     });
   }
 
-  it('M10: never reaches outside what is allowed, and pins all vCPUs or none', () => {
+  it('M10: stay within the allowed CPUs, for all vCPUs or none', () => {
     fc.assert(
       fc.property(masks, fc.nat(16), fc.uniqueArray(fc.nat(300)), (mask, vcpus, ids) => {
         const allowed = CpuSet.of(ids);
@@ -176,7 +176,7 @@ describe('planning pins', () => {
     );
   });
 
-  it('M6: finds overlaps between VMs, each pair once', () => {
+  it('M6: overlap between VMs is reported once for each pair', () => {
     const found = overlaps([
       { vm: 'a', cpus: set('0-3') },
       { vm: 'b', cpus: set('3-4') },
@@ -189,7 +189,7 @@ describe('planning pins', () => {
   });
 });
 
-describe('masks in others’ words', () => {
+describe('masks in other formats', () => {
   for (const [cpus, hex] of [
     ['1,3', '0x0000000A'],
     ['', '0x00000000'],
@@ -203,7 +203,7 @@ describe('masks in others’ words', () => {
     });
   }
 
-  it('M7: taskset has one mask for each vCPU', () => {
+  it('M7: taskset gets one mask for each vCPU', () => {
     assert.deepEqual(toTaskset(parseMask('1,3'), 2, range(3)), ['0x0000000A', '0x0000000A']);
     assert.deepEqual(toTaskset(parseMask('0:all'), 2, range(3)), ['0x00000001', '0x0000000F']);
     assert.equal(toTaskset(parseMask('all'), 1, range(127))[0], `0x${'F'.repeat(32)}`);
@@ -222,7 +222,7 @@ describe('masks in others’ words', () => {
       assert.equal(toXen(parseMask(mask)), xen));
   }
 
-  it('M7: LXC takes one list with as many CPUs as vCPUs', () => {
+  it('M7: LXC gets one list with as many CPUs as vCPUs', () => {
     assert.equal(toLxc(parseMask('2,1'), 2), '1-2');
     assert.equal(toLxc(parseMask('all'), 2), undefined);
     for (const [mask, vcpus] of [

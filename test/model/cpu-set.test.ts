@@ -8,7 +8,7 @@ const ids = fc.uniqueArray(fc.nat(1023), { maxLength: 200 });
 const ascending = (set: Iterable<number>) => [...set].sort((a, b) => a - b);
 
 describe('CpuSet', () => {
-  it('is a naive Set in every operation, up to 1,024 CPUs', () => {
+  it('matches a naive Set in every operation, up to 1,024 CPUs', () => {
     fc.assert(
       fc.property(ids, ids, fc.nat(1100), (a, b, probe) => {
         const [left, right] = [CpuSet.of(a), CpuSet.of(b)];
@@ -34,7 +34,7 @@ describe('CpuSet', () => {
     );
   });
 
-  it('equals another of the same CPUs, and none that has one more, one less or another', () => {
+  it('equals only a set with exactly the same CPUs', () => {
     fc.assert(
       fc.property(ids, fc.nat(1023), fc.nat(1023), (members, one, other) => {
         const set = CpuSet.of(members);
@@ -46,7 +46,7 @@ describe('CpuSet', () => {
     );
   });
 
-  it('comes back from its list, its mask, its words and its JSON', () => {
+  it('survives conversion to its list, mask, words and JSON and back', () => {
     fc.assert(
       fc.property(ids, (members) => {
         const set = CpuSet.of(members);
@@ -58,7 +58,7 @@ describe('CpuSet', () => {
     );
   });
 
-  it('reads the kernel’s mask with a comma between each 32 bits', () => {
+  it('reads the kernel’s mask with a comma after each 32 bits', () => {
     const kernelForm = (set: CpuSet) =>
       [...set.toWords(32)]
         .reverse()
@@ -102,26 +102,26 @@ describe('CpuSet', () => {
     });
   }
 
-  it('reads long text of wide ranges at the cost of its length', () => {
+  it('reads long text of wide ranges in time proportional to its length', () => {
     const wide = CpuSet.parse(Array.from({ length: 20_000 }, () => '0-65535').join(','));
     assert.equal(wide.size, MAX_CPUS);
     assert.equal(CpuSet.parse(Array.from({ length: 200_000 }, () => '7').join(',')).toString(), '7');
   });
 
-  it('has no CPU that is beyond 32 bits, negative or no whole number', () => {
+  it('has no CPU that is beyond 32 bits, negative or not an integer', () => {
     const set = CpuSet.of([0, 1, 31, 63]);
     for (const id of [2 ** 32 + 1, -1, -31, 1.5, Number.NaN, Number.POSITIVE_INFINITY])
       assert.equal(set.has(id), false);
     for (const id of [-1, 0.5, MAX_CPUS, Number.NaN]) assert.throws(() => CpuSet.of([id]), RangeError);
   });
 
-  it('makes ranges and unions', () => {
+  it('builds ranges and unions', () => {
     assert.equal(CpuSet.range(3, 5).toString(), '3-5');
     assert.ok(CpuSet.range(3, 2).isEmpty);
     assert.equal(unionOf([CpuSet.range(0, 1), CpuSet.EMPTY, CpuSet.of([4])]).toString(), '0-1,4');
   });
 
-  it('does not change with the words it was made of or gave away', () => {
+  it('does not change with the words that it was created from or returned', () => {
     const words = new Uint32Array([1]);
     const set = CpuSet.fromWords(words);
     words[0] = 2;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { ParseError, PlumblineError, quote } from '../../model/errors.ts';
 
 describe('errors', () => {
-  it('carry a code, a name and a cause', () => {
+  it('have a code, a name and a cause', () => {
     const cause = new Error('underneath');
     const error = new ParseError('CPU list', '1-', 'expected a number', { cause });
     assert.ok(error instanceof PlumblineError && error instanceof Error);
@@ -13,11 +13,11 @@ describe('errors', () => {
     assert.equal(error.message, 'CPU list "1-": expected a number');
   });
 
-  it('quote text so that a message stays one short line', () => {
+  it('quote text in one short line', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 500 }), (text) => {
         const quoted = quote(text);
-        // Each character may be escaped to six at most.
+        // Each character is escaped to at most six.
         assert.ok(quoted.length <= 80 * 6 + 3);
         assert.doesNotMatch(quoted, /[\n\r\0]/);
       }),

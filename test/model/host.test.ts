@@ -4,7 +4,7 @@ import { createHost, describeHost, type HostDescription, HostError } from '../..
 import { assertOnline, isWholeCores, unevenCore } from '../../model/host-cores.ts';
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-siblings.ts';
 
-/** A host of one NUMA node whose CPUs have these sibling lists, by CPU id. */
+/** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */
 function sysfs(siblings: readonly (string | undefined)[], online: string): SysfsHost {
   const cpus = siblings.flatMap((list, id): SysfsCpu[] => (list === undefined ? [] : [{ id, siblings: list }]));
   return { online, cpus, nodes: [{ id: 0, cpus: online }] };
@@ -20,12 +20,17 @@ function thrown(act: () => unknown): string {
   return 'nothing';
 }
 
-describe('model/host: siblings as sysfs writes them', () => {
+describe('model/host: siblings from sysfs', () => {
   const cases: readonly [string, SysfsHost, string, number][] = [
-    ['neighbours 0-1', sysfs(['0-1', '0-1', '2-3', '2-3'], '0-3'), '0-1 2-3', 2],
-    ['far apart 0,4', sysfs(['0,4', '1,5', '2,6', '3,7', '0,4', '1,5', '2,6', '3,7'], '0-7'), '0,4 1,5 2,6 3,7', 2],
+    ['are next to each other: 0-1', sysfs(['0-1', '0-1', '2-3', '2-3'], '0-3'), '0-1 2-3', 2],
     [
-      'eight threads 0-7',
+      'are far apart: 0,4',
+      sysfs(['0,4', '1,5', '2,6', '3,7', '0,4', '1,5', '2,6', '3,7'], '0-7'),
+      '0,4 1,5 2,6 3,7',
+      2,
+    ],
+    [
+      'are eight threads: 0-7',
       sysfs(
         Array.from({ length: 16 }, (_, id) => (id < 8 ? '0-7' : '8-15')),
         '0-15',
@@ -33,11 +38,11 @@ describe('model/host: siblings as sysfs writes them', () => {
       '0-7 8-15',
       8,
     ],
-    ['no SMT', sysfs(['0', '1', '2'], '0-2'), '0 1 2', 1],
-    ['lines end as sysfs ends them', sysfs(['0-1\n', '0-1\n'], '0-1\n'), '0-1', 2],
-    ['an offline sibling that is still listed', sysfs(['0-1', undefined, '2-3', '2-3'], '0,2-3'), '0 2-3', 1],
-    ['hybrid: cores of two threads next to cores of one', sysfs(['0-1', '0-1', '2', '3'], '0-3'), '0-1 2 3', 1],
-    ['uneven: three cores', sysfs(['0,3', '1,4', '2,5', '0,3', '1,4', '2,5'], '0-5'), '0,3 1,4 2,5', 2],
+    ['are single threads without SMT', sysfs(['0', '1', '2'], '0-2'), '0 1 2', 1],
+    ['may end with a newline', sysfs(['0-1\n', '0-1\n'], '0-1\n'), '0-1', 2],
+    ['may include an offline CPU', sysfs(['0-1', undefined, '2-3', '2-3'], '0,2-3'), '0 2-3', 1],
+    ['may differ between hybrid cores with one and two threads', sysfs(['0-1', '0-1', '2', '3'], '0-3'), '0-1 2 3', 1],
+    ['may form three uneven cores', sysfs(['0,3', '1,4', '2,5', '0,3', '1,4', '2,5'], '0-5'), '0,3 1,4 2,5', 2],
   ];
   for (const [name, description, cores, threads] of cases) {
     it(name, () => {
@@ -47,18 +52,18 @@ describe('model/host: siblings as sysfs writes them', () => {
     });
   }
 
-  it('1,024 CPUs', () => {
+  it('may be 1,024 CPUs', () => {
     const siblings = Array.from({ length: 1024 }, (_, id) => `${id % 512},${(id % 512) + 512}`);
     const host = createHost(describeSysfs(sysfs(siblings, '0-1023')));
     assert.equal(host.cores.length, 512);
     assert.equal(`${host.online}`, '0-1023');
   });
 
-  it('without NUMA nodes there is one', () => {
+  it('form one NUMA node if there are none', () => {
     assert.deepEqual(describeSysfs({ ...sysfs(['0', '1'], '0-1'), nodes: [] }).cells, [{ id: 0, cpus: '0-1' }]);
   });
 
-  it('sockets and caches are taken where every CPU names one', () => {
+  it('form sockets and caches if every CPU names one', () => {
     const cpus = [0, 1].map((id) => ({ id, siblings: `${id}`, socket: id, uncore: 7 }));
     const described = describeSysfs({ online: '0-1', cpus, nodes: [] });
     assert.deepEqual(described.sockets, [
@@ -72,27 +77,27 @@ describe('model/host: siblings as sysfs writes them', () => {
   });
 });
 
-describe('model/host: descriptions that contradict themselves name the CPU', () => {
+describe('model/host: a contradictory description is refused and names the CPU', () => {
   const host = (description: Partial<HostDescription>) => () =>
     createHost({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2-3'], ...description });
   const cases: readonly [string, () => unknown, string][] = [
     [
-      'siblings that are not symmetric',
+      'for asymmetric siblings',
       () => describeSysfs(sysfs(['0-1', '1', '2'], '0-2')),
       'CPU 0 has the siblings 0-1, but CPU 1 has the siblings 1: they must be the same',
     ],
     [
-      'a CPU that is not its own sibling',
+      'for a CPU that is not its own sibling',
       () => describeSysfs(sysfs(['1', '1'], '0-1')),
       'CPU 0 is not among its own siblings 1',
     ],
     [
-      'an online CPU of which nothing is known',
+      'for an online CPU without data',
       () => describeSysfs(sysfs(['0'], '0-1')),
       'CPU 1 is online, but its siblings are unknown',
     ],
     [
-      'a CPU in two NUMA nodes',
+      'for a CPU in two NUMA nodes',
       host({
         cells: [
           { id: 0, cpus: '0-2' },
@@ -101,11 +106,15 @@ describe('model/host: descriptions that contradict themselves name the CPU', () 
       }),
       'CPU 2 is in cell 0 and in cell 1',
     ],
-    ['a CPU in two cores', host({ cores: ['0-1', '1-2', '3'] }), 'CPU 1 is in core 0 and in core 1'],
-    ['a CPU in no core', host({ cores: ['0-1', '2'] }), 'CPU 3 belongs to NUMA node 0 but to no core'],
-    ['a CPU in no NUMA node', host({ cores: ['0-1', '2-3', '4'] }), 'CPU 4 belongs to a core but to no NUMA node'],
+    ['for a CPU in two cores', host({ cores: ['0-1', '1-2', '3'] }), 'CPU 1 is in core 0 and in core 1'],
+    ['for a CPU without a core', host({ cores: ['0-1', '2'] }), 'CPU 3 belongs to NUMA node 0 but to no core'],
     [
-      'a core in two NUMA nodes',
+      'for a CPU without a NUMA node',
+      host({ cores: ['0-1', '2-3', '4'] }),
+      'CPU 4 belongs to a core but to no NUMA node',
+    ],
+    [
+      'for a core in two NUMA nodes',
       host({
         cells: [
           { id: 0, cpus: '0' },
@@ -114,9 +123,9 @@ describe('model/host: descriptions that contradict themselves name the CPU', () 
       }),
       'CPU 1 shares a core with CPU 0, but CPU 0 belongs to NUMA node 0 and CPU 1 to NUMA node 1',
     ],
-    ['a CPU in no socket', host({ sockets: [{ id: 0, cpus: '0-2' }] }), 'CPU 3 belongs to no socket'],
+    ['for a CPU without a socket', host({ sockets: [{ id: 0, cpus: '0-2' }] }), 'CPU 3 belongs to no socket'],
     [
-      'reserved CPUs that do not exist',
+      'for reserved CPUs that do not exist',
       () => assertOnline(host({})(), CpuSet.parse('0,9'), 'reserved CPUs'),
       'reserved CPUs 0,9 name CPU 9, which is not online; the host has CPUs 0-3',
     ],
@@ -127,18 +136,18 @@ describe('model/host: descriptions that contradict themselves name the CPU', () 
 describe('model/host: cores', () => {
   const hybrid = createHost({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2', '3'] });
 
-  it('a core unlike the others is found', () => {
+  it('are compared to find one with another number of threads', () => {
     assert.equal(`${unevenCore(hybrid)}`, '2');
     assert.equal(unevenCore(createHost({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2-3'] })), undefined);
   });
 
-  it('whole cores', () => {
+  it('are whole if all their threads are in the set', () => {
     assert.equal(isWholeCores(hybrid, CpuSet.parse('0-2')), true);
     assert.equal(isWholeCores(hybrid, CpuSet.parse('1-2')), false);
     assert.equal(isWholeCores(hybrid, CpuSet.EMPTY), true);
   });
 
-  it('a description reads back to the same host', () => {
+  it('stay the same in a description and back', () => {
     assert.deepEqual(createHost(describeHost(hybrid)), hybrid);
   });
 });

@@ -13,7 +13,7 @@ import {
 } from '../../model/launcher/pins.ts';
 import { run as runPinCases } from '../vectors/kubevirt-pinning.ts';
 
-/** One cell of 16 cores; the sibling of CPU n is n + 16. */
+/** One NUMA node with 16 cores; the sibling of CPU n is n + 16. */
 const smt2: LauncherCells = [
   Array.from({ length: 16 }, (_, core) => ({ cpu: core, siblings: [core, core + 16] })).flatMap((first) => [
     first,
@@ -34,7 +34,7 @@ function kept(cpuset: string, { vcpus, ioThreads }: LauncherPins): string | unde
 }
 
 describe('the launcher’s pins', () => {
-  it('are as KubeVirt’s own tests say', () => {
+  it('match KubeVirt’s own tests', () => {
     const cases: unknown = JSON.parse(
       readFileSync(join(import.meta.dirname, '../vectors/kubevirt-pinning-cases.json'), 'utf8'),
     );
@@ -43,14 +43,14 @@ describe('the launcher’s pins', () => {
     assert.ok(outcome.ran >= 44);
   });
 
-  it('leave the padding CPU spare: 4 cores of 2 threads on 10 CPUs', () => {
+  it('leave the padding CPU unused: 4 cores of 2 threads on 10 CPUs', () => {
     const { vcpus, emulator, spare } = pins('1-5,17-21', 4, 2);
     assert.deepEqual(vcpus, [1, 17, 2, 18, 3, 19, 4, 20]);
     assert.deepEqual(emulator, [5]);
     assert.deepEqual(spare, [21]);
   });
 
-  it('put the emulator on the last vCPU’s core where there is nothing else: 7 cores of 1 thread on 8 CPUs', () => {
+  it('put the emulator on the last vCPU’s core if there is no other: 7 cores of 1 thread on 8 CPUs', () => {
     const { vcpus, emulator, spare } = pins('1-4,17-20', 7, 1);
     assert.deepEqual(vcpus, [1, 17, 2, 18, 3, 19, 4]);
     assert.deepEqual(emulator, [20]);
@@ -62,7 +62,7 @@ describe('the launcher’s pins', () => {
     assert.deepEqual({ ioThreads, emulator, spare }, { ioThreads: [5, 21], emulator: [6], spare: [22] });
   });
 
-  it('say which threads found no CPU', () => {
+  it('name the threads without a CPU', () => {
     assert.throws(
       () => pins('1-3,17-19', 4, 2),
       (error) => error instanceof LauncherPinError && /1 of 4 guest cores/.test(error.message),
@@ -109,11 +109,11 @@ describe('housekeeping', () => {
     assert.equal(kept('1-5,17-21', pins('1-5,17-21', 4, 2)), '5,21');
   });
 
-  it('M8: stays {20} where the last vCPU has the other thread', () => {
+  it('M8: stays {20} if the last vCPU has the other thread', () => {
     assert.equal(kept('1-4,17-20', pins('1-4,17-20', 7, 1)), '20');
   });
 
-  it('M8: keeps off the CPUs of a supplemental pool, which stay in the cgroup for their own threads', () => {
+  it('M8: excludes the CPUs of a supplemental pool, which stay in the cgroup for their own threads', () => {
     const found = pins('1-6,17-22', 4, 2, { ioThreads: 2 });
     const answer = housekeeping({
       container: set('1-6,17-22'),
@@ -129,11 +129,11 @@ describe('housekeeping', () => {
     assert.equal(housekeepingSet(set('1-5,17-21'), set('1-4,17-20'), set('5'))?.toString(), '21');
   });
 
-  it('is nothing where vCPUs have every CPU', () => {
+  it('is empty if vCPUs have every CPU', () => {
     assert.equal(housekeepingSet(set('1-4'), set('1-4'), set('1')), undefined);
   });
 
-  it('never reaches outside the container nor onto a vCPU, and is never empty', () => {
+  it('stays within the container, never includes a vCPU, and is never empty', () => {
     const some = fc.uniqueArray(fc.nat(40));
     fc.assert(
       fc.property(some, some, some, (container, vcpus, io) => {

@@ -10,7 +10,7 @@ import { qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 
-describe('threads of QEMU, by name', () => {
+describe('roles of QEMU threads by name', () => {
   for (const [name, role] of [
     ['CPU 0/KVM', { kind: 'vcpu', index: 0 }],
     ['CPU 127/TCG', { kind: 'vcpu', index: 127 }],
@@ -26,8 +26,8 @@ describe('threads of QEMU, by name', () => {
   }
 });
 
-describe('where IO threads were pinned', () => {
-  /** 16 cores of 2 threads in two NUMA nodes: CPU n and CPU n + 16 are one core. */
+describe('the pins of IO threads', () => {
+  /** 16 cores of 2 threads in two NUMA nodes: CPUs n and n + 16 form a core. */
   const host = createHost({
     cells: [
       { id: 0, cpus: '0-7,16-23' },
@@ -36,7 +36,7 @@ describe('where IO threads were pinned', () => {
     cores: Array.from({ length: 16 }, (_, n) => `${n},${n + 16}`),
   });
 
-  it('matches the launcher’s own algorithm for every guest and cpuset', () => {
+  it('match the launcher’s algorithm for every guest and cpuset', () => {
     const cpusets = fc.uniqueArray(fc.nat(31), { minLength: 4, maxLength: 32 }).map((ids) => CpuSet.of(ids));
     fc.assert(
       fc.property(
@@ -52,14 +52,14 @@ describe('where IO threads were pinned', () => {
           const pins = launcherPins({ cpuset: container, cells, guest, strict: false, ioThreads, emulator: 1 });
           const seen = { container, host, vcpus: pins.vcpus, ioThreads, emulator: CpuSet.of(pins.emulator) };
           const answer = ioThreadPins(seen);
-          // Two guests that look alike may have other IO threads: then there is no answer, and never a wrong one.
+          // Two guests that look alike may have different IO threads: then the answer is undefined, but never wrong.
           if (answer !== undefined) assert.deepEqual(answer, pins.ioThreads);
         },
       ),
     );
   });
 
-  it('{4, 5} with vCPUs on {2, 3} and the emulator on 6, in CPUs 2 to 7', () => {
+  it('are {4, 5} with vCPUs on {2, 3} and the emulator on 6, in CPUs 2 to 7', () => {
     const small = createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0-1', '2-3', '4-5', '6-7'] });
     const seen = { container: set('2-7'), host: small, vcpus: [2, 3], ioThreads: 2 };
     assert.deepEqual(ioThreadPins({ ...seen, emulator: set('6') }), [4, 5]);
@@ -107,7 +107,7 @@ describe('pins on a host', () => {
       /entries for 2 vCPUs, and the VM has 4: the others run on any of its CPUs/,
     ],
     ['1:2:3', 2, ['0: 1', '1: 2'], /entries for 3 vCPUs, and the VM has 2: the other entries wait/],
-    // The entry that names a reserved CPU waits for its vCPU, and refuses the VM only then.
+    // The entry that names a reserved CPU waits for its vCPU, and only then refuses the VM.
     ['1:0', 1, ['0: 1'], /the other entries wait/],
   ];
   for (const [mask, vcpus, pins, says] of counts) {

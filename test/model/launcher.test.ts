@@ -26,7 +26,7 @@ const kindOf = (threadsPerCore: number, fullPcpusOnly = true): NodeKind => ({
   rooms: new Map([[0, 64]]),
   alignment: 'best-effort',
 });
-/** Of nodes whose kubelets do not ask for whole cores. */
+/** Nodes whose kubelets do not require whole cores. */
 const plain = (threadsPerCore: number) => askedMultiples([kindOf(threadsPerCore, false)]);
 const annotated = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 
@@ -93,14 +93,14 @@ function decide(options: PodOptions = {}, request: Partial<AlignmentRequest> = {
   };
 }
 
-describe('what a launcher requests', () => {
-  it('is as KubeVirt’s own tests and formulas say', () => {
+describe('the CPU request of a launcher', () => {
+  it('matches KubeVirt’s own tests and formulas', () => {
     const outcome = runCpuCases(fixture('kubevirt-cpu-cases'), () => undefined);
     assert.deepEqual(outcome.failures, []);
     assert.ok(outcome.ran >= 82);
   });
 
-  it('counts sockets by the CPU limit, else the request, where the VMI has no domain.cpu or one without a topology', () => {
+  it('counts sockets by the CPU limit or the request if the VMI has no domain.cpu or no topology', () => {
     const total = (resources?: object, cpu?: object) =>
       guestTopology({ metadata: {}, spec: { domain: { ...(cpu && { cpu }), ...(resources && { resources }) } } });
     const sockets = (number: number) => ({ sockets: number, cores: 1, threads: 1 });
@@ -149,7 +149,7 @@ describe('what a launcher requests', () => {
     });
   }
 
-  it('W4: the CPU that KubeVirt leaves out is put back where SMT is off, and only that', () => {
+  it('W4: with SMT off, only the CPU that KubeVirt leaves out is added', () => {
     const parity = { [EVEN_PARITY_ANNOTATION]: '' };
     const auto = { candidates: [1], policy: 'auto' } as const;
     assert.equal(decide({ cpu: '3' }, { ...auto, vmi: vmi({ cores: 1 }, 1, parity) }).outcome, '3 -> 4');
@@ -171,11 +171,29 @@ describe('the padding decision', () => {
     ['W2: SMT4', {}, { candidates: [4] }, '9 -> 12', []],
     ['W2: SMT8', {}, { candidates: [8] }, '9 -> 16', []],
     ['W2: no SMT under auto', {}, { candidates: [1], policy: 'auto' }, 'aligned', []],
-    ['no SMT, annotated: an even number at least', {}, { candidates: [1] }, '9 -> 10', []],
-    ['auto, annotated, and no kubelet asks', {}, { candidates: plain(8), policy: 'auto' }, 'aligned', []],
-    ['auto, and no kubelet asks', { annotations: {} }, { candidates: plain(2), policy: 'auto' }, 'aligned', []],
-    ['a plain SMT8 node raises nothing', {}, { candidates: plain(8) }, '9 -> 10', []],
-    ['one among SMT2 that ask', {}, { candidates: askedMultiples([kindOf(2), kindOf(8, false)]) }, '9 -> 10', []],
+    ['no SMT, annotated: at least an even number', {}, { candidates: [1] }, '9 -> 10', []],
+    [
+      'auto, annotated, and no kubelet requires whole cores',
+      {},
+      { candidates: plain(8), policy: 'auto' },
+      'aligned',
+      [],
+    ],
+    [
+      'auto, and no kubelet requires whole cores',
+      { annotations: {} },
+      { candidates: plain(2), policy: 'auto' },
+      'aligned',
+      [],
+    ],
+    ['a plain SMT8 node does not count', {}, { candidates: plain(8) }, '9 -> 10', []],
+    [
+      'one among SMT2 nodes that require whole cores',
+      {},
+      { candidates: askedMultiples([kindOf(2), kindOf(8, false)]) },
+      '9 -> 10',
+      [],
+    ],
     ['no node has reported', {}, { candidates: [] }, '9 -> 10', []],
     ['no node has reported, auto, annotated', {}, { candidates: [], policy: 'auto' }, '9 -> 10', []],
     ['no node has reported, auto', { annotations: {} }, { candidates: [], policy: 'auto' }, 'aligned', []],
@@ -217,17 +235,17 @@ describe('the padding decision', () => {
     ['W5: hot-plug', { labels: { 'kubevirt.io': 'hotplug-disk' } }, {}, 'not-a-launcher', []],
     ['W11: 9000m', { cpu: '9000m' }, {}, '9 -> 10', []],
     ['W11: 9e0', { cpu: '9e0', limit: '9' }, {}, '9 -> 10', []],
-    ['W11: no whole number', { cpu: '9500m' }, {}, 'no-exclusive-cpus', []],
+    ['W11: not a whole number', { cpu: '9500m' }, {}, 'no-exclusive-cpus', []],
     ['W11: request below limit', { cpu: '9', limit: '10' }, {}, 'no-exclusive-cpus', ['not-guaranteed']],
     ['W11: pod-level resources', { podLevel: { cpu: '10' } }, {}, 'pod-level-resources', ['pod-level-resources']],
-    ['W11: nothing at all', { cpu: '0' }, {}, 'no-exclusive-cpus', ['not-guaranteed']],
+    ['W11: no resources', { cpu: '0' }, {}, 'no-exclusive-cpus', ['not-guaranteed']],
     ['more CPUs than any host has', { cpu: '1e15' }, {}, 'no-exclusive-cpus', []],
     ['W9: an integral sidecar', { after: [container('hook-sidecar-0', '1')] }, {}, '9 -> 10', ['misaligned-container']],
     ['an aligned sidecar', { after: [container('hook-sidecar-0', '2')] }, {}, '9 -> 10', []],
     ['an ordinary sidecar', { init: [container('guest-console-log', '15m')] }, {}, '9 -> 10', []],
     ['an integral init container', { init: [container('init', '3')] }, {}, '9 -> 10', ['misaligned-container']],
     [
-      'a sidecar that costs Guaranteed',
+      'a sidecar that prevents Guaranteed',
       { before: [container('mesh', '100m', '200m')] },
       {},
       '9 -> 10',
@@ -243,12 +261,12 @@ describe('the padding decision', () => {
     });
   }
 
-  it('names the container by index, wherever injectors have put it', () => {
+  it('names the container by index, wherever injectors put it', () => {
     const { decision } = decide({ before: [container('mesh', '100m')] });
     assert.ok(decision.kind === 'pad' && decision.container === 1);
   });
 
-  it('says what is wrong in sentences of at most 256 characters', () => {
+  it('describes problems in at most 256 characters', () => {
     const { decision } = decide({
       before: [container('mesh', '100m', '200m')],
       after: [container('hook-sidecar-0', '1')],
@@ -258,7 +276,7 @@ describe('the padding decision', () => {
     for (const { message } of decision.findings) assert.ok(message.length <= 256, message);
   });
 
-  it('takes the API’s own objects as they are', () => {
+  it('accepts the API’s own objects', () => {
     const one: VirtualMachineInstance = virtualMachineInstance.parse(fixture('vmi'));
     for (const name of ['virt-launcher-pod.admission', 'virt-launcher-pod.migration-target.admission']) {
       const admitted: Pod = podSchema.parse(fixture(name));
@@ -270,7 +288,7 @@ describe('the padding decision', () => {
   });
 });
 
-describe('recognizing a launcher', () => {
+describe('recognition of a launcher', () => {
   it('W7: takes the VMI from the controller owner, not from a label', () => {
     const pod = launcherPod({ labels: { 'vm.kubevirt.io/name': 'another-host-name' } });
     const found = recognizeLauncher(pod);
@@ -281,18 +299,18 @@ describe('recognizing a launcher', () => {
   const others: [what: string, owners: readonly (typeof owner)[]][] = [
     ['no owner', []],
     ['a pod for an owner', [{ ...owner, apiVersion: 'v1', kind: 'Pod' }]],
-    ['an owner that is no controller', [{ ...owner, controller: false }]],
+    ['an owner that is not a controller', [{ ...owner, controller: false }]],
     ['a VMI of a foreign API group', [{ ...owner, apiVersion: 'example.com/v1' }]],
   ];
   for (const [what, ownerReferences] of others) {
-    it(`passes a pod by with ${what}`, () => {
+    it(`ignores a pod with ${what}`, () => {
       const pod = launcherPod();
       const found = recognizeLauncher({ ...pod, metadata: { ...pod.metadata, ownerReferences } });
       assert.deepEqual(found, { kind: 'other', why: 'no-vmi-owner' });
     });
   }
 
-  it('passes by a pod without the label or without a compute container', () => {
+  it('ignores a pod without the label or without a compute container', () => {
     const pod = launcherPod();
     assert.equal(recognizeLauncher({ ...pod, metadata: {} }).kind, 'other');
     assert.equal(recognizeLauncher({ ...pod, spec: { containers: [container('other', '9')] } }).kind, 'other');
@@ -311,7 +329,7 @@ describe('exclusive CPUs of a pod', () => {
     );
   });
 
-  it('need the pod to be Guaranteed, a missing request counting as the limit', () => {
+  it('require a Guaranteed pod; a missing request counts as the limit', () => {
     const limited = { name: 'c', resources: { limits: { cpu: '1', memory: '1Gi' } } };
     assert.deepEqual(qosObstacles(launcherPod({ after: [limited] })), []);
     const same = {
@@ -326,18 +344,18 @@ describe('exclusive CPUs of a pod', () => {
   });
 });
 
-describe('whether the kubelet gives a pod CPUs of its own', () => {
+describe('whether the kubelet assigns CPUs to a pod', () => {
   const cases: readonly [what: string, pod: PodShape, expected: boolean][] = [
-    ['a whole number, requests that equal limits', launcherPod({ cpu: '4' }), true],
-    ['fewer requested than allowed', launcherPod({ cpu: '4', limit: '5' }), false],
+    ['a whole number, requests equal to limits', launcherPod({ cpu: '4' }), true],
+    ['requests below limits', launcherPod({ cpu: '4', limit: '5' }), false],
     ['a fraction', launcherPod({ cpu: '4500m' }), false],
     [
-      'a fraction, and a whole number in another container',
+      'a fraction, with a whole number in another container',
       launcherPod({ cpu: '500m', after: [container('b', '1')] }),
       true,
     ],
-    ['a whole number, and another container without limits', launcherPod({ cpu: '4', after: [{ name: 'b' }] }), false],
-    ['resources of the pod', launcherPod({ cpu: '4', podLevel: { cpu: '4' } }), false],
+    ['a whole number, with another container without limits', launcherPod({ cpu: '4', after: [{ name: 'b' }] }), false],
+    ['pod-level resources', launcherPod({ cpu: '4', podLevel: { cpu: '4' } }), false],
   ];
   for (const [what, pod, expected] of cases)
     it(`${what}: ${expected}`, () => assert.equal(hasExclusiveCpus(pod), expected));

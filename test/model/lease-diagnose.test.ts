@@ -9,7 +9,7 @@ const { ownerReferences, ...spec } = leaseForm(NODE);
 const START = Date.UTC(2026, 0, 1);
 const field = { 'f:spec': { 'f:renewTime': {} } };
 
-/** A read every 5 s, renewed each time by the next writer in turn. */
+/** One read every 5 s; the writers renew in turn. */
 const looksOf = (writers: readonly string[], more: Partial<LeaseLook> = {}): LeaseLook[] =>
   [0, 5, 10, 15, 20, 25].map((second, i) => ({
     at: START + second * 1000,
@@ -31,8 +31,8 @@ const sighting = (more: Partial<DpuSighting> = {}): DpuSighting => ({
 });
 const problems = (more: Partial<DpuSighting>) => diagnoseDpu('ovn-dpu-n1', sighting(more)).problems.join('\n');
 
-describe('the doctor’s view of a DPU’s lease', () => {
-  it('one writer that renews: nothing wrong', () => {
+describe('the doctor’s view of a DPU Lease', () => {
+  it('reports no problem with one writer that renews', () => {
     assert.deepEqual(diagnoseDpu('ovn-dpu-n1', sighting()), {
       node: 'n1',
       renewals: 5,
@@ -44,20 +44,20 @@ describe('the doctor’s view of a DPU’s lease', () => {
 
   const cases: [string, Partial<DpuSighting>, RegExp][] = [
     [
-      'two writers, named, with what to do',
+      'reports two writers by name, and what to do',
       { looks: looksOf(['plumbline-node-agent', 'ovnkube']) },
       /2 writers, ovnkube and plumbline-node-agent.*--dpu-lease observe/,
     ],
-    ['a DPU host without a lease', { looks: [] }, /lease ovn-dpu-n1 does not exist.*--mode dpu-host/],
-    ['a lease without a node', { uid: undefined }, /node n1 does not; delete the lease/],
-    ['a node created again', { uid: 'u2' }, /an object other than the present Node/],
+    ['reports a DPU host without a Lease', { looks: [] }, /lease ovn-dpu-n1 does not exist.*--mode dpu-host/],
+    ['reports a Lease without a Node', { uid: undefined }, /node n1 does not; delete the lease/],
+    ['reports a Node that was created again', { uid: 'u2' }, /an object other than the present Node/],
     [
-      'no owner',
+      'reports a missing owner',
       { looks: looksOf(['a'], { lease: { metadata: {}, spec } }) },
       /no owner, so it stays when the node is deleted/,
     ],
     [
-      'a duration that no lease counts',
+      'reports a duration beyond the limit',
       {
         looks: looksOf(['a'], {
           lease: { metadata: { ownerReferences }, spec: { ...spec, leaseDurationSeconds: 1e6 } },
@@ -65,19 +65,23 @@ describe('the doctor’s view of a DPU’s lease', () => {
       },
       /has no duration of 1 to 600 s/,
     ],
-    ['never renewed', { looks: looksOf(['a'], { renewTime: undefined, managedFields: [] }) }, /has never been renewed/],
     [
-      'not renewed any more',
+      'reports a Lease that was never renewed',
+      { looks: looksOf(['a'], { renewTime: undefined, managedFields: [] }) },
+      /has never been renewed/,
+    ],
+    [
+      'reports a Lease that is no longer renewed',
       { looks: looksOf(['a'], { renewTime: '2025-12-31T00:00:00Z' }) },
       /was not renewed in 25 s/,
     ],
     [
-      'pods that wait for the DPU',
+      'reports pods that wait for the DPU',
       { waiting: [{ pod: 'a/b', network: 'default', state: 'absent', reason: '' }] },
       /has not connected a\/b \(default: no answer\)/,
     ],
     [
-      'many of them',
+      'reports the number of many waiting pods',
       {
         waiting: Array.from({ length: 7 }, (_, i) => ({
           pod: `p/${i}`,
@@ -91,21 +95,21 @@ describe('the doctor’s view of a DPU’s lease', () => {
   ];
   for (const [what, more, expected] of cases) it(what, () => assert.match(problems(more), expected));
 
-  it('needs no lease on a node that is not a DPU host', () => {
+  it('needs no Lease on a node that is not a DPU host', () => {
     assert.equal(problems({ dpuHost: false, looks: [] }), '');
   });
 
-  it('a watch shorter than half the duration says nothing about renewals', () => {
+  it('does not judge renewals in less than half the duration', () => {
     assert.equal(problems({ looks: looksOf(['a'], { renewTime: undefined }).slice(0, 3) }), '');
   });
 
-  it('a lease that its host has released needs no renewal', () => {
+  it('needs no renewal of a Lease that its host has released', () => {
     const lease = { metadata: { ownerReferences }, spec: { ...spec, holderIdentity: RELEASED_HOLDER } };
     const found = diagnoseDpu('ovn-dpu-n1', sighting({ looks: looksOf(['a'], { renewTime: undefined, lease }) }));
     assert.deepEqual([found.problems, found.notes], [[], ['its host has turned the health check off']]);
   });
 
-  it('a clock that is ahead is worth a word, and no problem', () => {
+  it('notes a clock that is ahead, without a problem', () => {
     const found = diagnoseDpu('ovn-dpu-n1', sighting({ looks: looksOf(['a'], { renewTime: '2026-01-01T00:10:25Z' }) }));
     assert.match(found.notes.join(), /at least 600 s ahead/);
   });
@@ -120,7 +124,7 @@ describe('D11: connection-status of OVN-Kubernetes pods', () => {
       ...(status !== undefined && { 'k8s.ovn.org/dpu.connection-status': status }),
     }).map(({ network, state, reason }) => `${network} ${state} ${reason}`.trim());
 
-  it('Ready, not ready with its reason, absent', () => {
+  it('is Ready, not ready with its reason, or absent', () => {
     assert.deepEqual(of(), ['default absent', 'ns/blue absent']);
     assert.deepEqual(of('{"default":{"Status":"Ready"}}'), ['default Ready', 'ns/blue absent']);
     assert.deepEqual(of('{"default":{"Status":"Ready"},"ns/blue":{"Status":"Error","Reason":"no representor"}}'), [
@@ -129,7 +133,7 @@ describe('D11: connection-status of OVN-Kubernetes pods', () => {
     ]);
   });
 
-  it('a tenant’s annotations of hundreds of kilobytes name little, or nothing', () => {
+  it('limits the names from large annotations of a tenant', () => {
     const long = 'x'.repeat(20_000);
     const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`n${i}`, {}]));
     assert.equal(of('{}', JSON.stringify(many)).length, 64);
@@ -138,14 +142,14 @@ describe('D11: connection-status of OVN-Kubernetes pods', () => {
     assert.ok((named?.length ?? 0) < 300, `${named?.length} characters`);
   });
 
-  it('as older releases write it', () => {
+  it('is read in the form of older releases', () => {
     const asked = '{"pfId":"0","vfId":"3","sandboxId":"x"}';
     assert.deepEqual(of('{"Status":"Ready"}', asked), ['default Ready']);
     assert.deepEqual(of('{"Status":"NotReady"}', asked), ['default not ready NotReady']);
     assert.deepEqual(of('{"Foo":"Bar"}', asked), ['default absent']);
   });
 
-  it('finds no names in anything but a JSON object', () => {
+  it('has no names in anything but a JSON object', () => {
     for (const wrong of ['', '{', '[]', 'null', '"x"']) {
       assert.deepEqual(of('{}', wrong), [], wrong);
       assert.deepEqual(of(wrong, '{"default":{}}'), ['default absent'], wrong);

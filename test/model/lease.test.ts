@@ -26,7 +26,7 @@ const read = (renewTime: string | undefined): LeaseReading => ({ kind: 'read', r
 const failed: LeaseReading = { kind: 'failed' };
 const missing: LeaseReading = { kind: 'missing' };
 
-/** States at the given moments, after the readings before them. */
+/** States at the given moments, each after the earlier readings. */
 function states(
   readings: readonly (readonly [at: number, reading: LeaseReading])[],
   moments: readonly number[],
@@ -41,11 +41,11 @@ function states(
 }
 
 describe('the lease observer', () => {
-  it('knows nothing before it has looked', () => {
+  it('is unproven before the first read', () => {
     assert.deepEqual(states([], [0, 1e9]), ['unproven', 'unproven']);
   });
 
-  it('D3: never renewed is never alive, however often it is read, and dead once that was seen for a duration', () => {
+  it('D3: is never alive without a renewal, and dead after a duration without one', () => {
     assert.deepEqual(
       states(
         [
@@ -59,7 +59,7 @@ describe('the lease observer', () => {
     );
   });
 
-  it('D3: what was there at the first look proves nothing', () => {
+  it('D3: does not trust the first read', () => {
     const stale: [number, LeaseReading][] = [0, 10, 20, 30, 40, 50].map((at) => [at, read('old')]);
     assert.deepEqual(states(stale, [0, 35, 55]), ['unproven', 'unproven', 'dead']);
     assert.deepEqual(
@@ -69,7 +69,7 @@ describe('the lease observer', () => {
     );
   });
 
-  it('is alive from a change on, and dead a duration after the last', () => {
+  it('is alive from a change on, and dead a duration after the last one', () => {
     const readings: [number, LeaseReading][] = [
       [0, read('a')],
       [10, read('b')],
@@ -81,7 +81,7 @@ describe('the lease observer', () => {
     assert.deepEqual(states(readings, [5, 10, 59.9, 60]), ['unproven', 'alive', 'alive', 'dead']);
   });
 
-  it('takes the first renewal of a lease that it saw unrenewed', () => {
+  it('accepts the first renewal of a Lease that it saw unrenewed', () => {
     assert.deepEqual(
       states(
         [
@@ -95,7 +95,7 @@ describe('the lease observer', () => {
     );
   });
 
-  it('D3: does not read clocks: a renewTime ten minutes off either way, or running backwards, is as good as any', () => {
+  it('D3: does not compare clocks: a renewTime ten minutes off, or going backwards, is as good as any', () => {
     const times = ['2026-01-01T00:10:00Z', '2026-01-01T00:09:50Z', '2025-12-31T23:40:00Z'];
     assert.deepEqual(
       states(
@@ -106,7 +106,7 @@ describe('the lease observer', () => {
     );
   });
 
-  it('D4: one failed read, or one missing lease, never flips', () => {
+  it('D4: does not change on one failed read or one missing Lease', () => {
     for (const glitch of [failed, missing, read(undefined)]) {
       assert.deepEqual(
         states(
@@ -123,7 +123,7 @@ describe('the lease observer', () => {
     }
   });
 
-  it('D4: through an outage it is alive until the last change + duration, then unknown', () => {
+  it('D4: in an outage is alive until the last change + duration, then unknown', () => {
     const outage: [number, LeaseReading][] = [
       [0, read('a')],
       [10, read('b')],
@@ -134,7 +134,7 @@ describe('the lease observer', () => {
     assert.deepEqual(states([...outage, [70, read('z')]], [70, 109, 110]), ['alive', 'alive', 'unknown']);
   });
 
-  it('stays dead through an outage, and comes back with a change', () => {
+  it('stays dead in an outage, and recovers with a change', () => {
     const died: [number, LeaseReading][] = [
       [0, read('a')],
       [10, read('b')],
@@ -145,7 +145,7 @@ describe('the lease observer', () => {
     assert.deepEqual(states([...died, [70, read('c')]], [70]), ['alive']);
   });
 
-  it('where others’ hosts write the lease once at their start, one change is not enough', () => {
+  it('needs more than one change if foreign hosts write the Lease once at their start', () => {
     const observe = { duration: D, proof: 2 };
     assert.deepEqual(
       states(
@@ -198,7 +198,7 @@ describe('the lease observer', () => {
     );
   });
 
-  it('says how old the last change is and when its word ends', () => {
+  it('reports the age of the last change and until when it counts', () => {
     const seen = observeLease(observeLease(NOTHING_OBSERVED, read('a'), 0, { duration: D }), read('b'), 10, {
       duration: D,
     });
@@ -206,7 +206,7 @@ describe('the lease observer', () => {
     assert.deepEqual(judgeLease(seen, 55, { duration: D }), { state: 'unknown', age: 45, until: undefined });
   });
 
-  it('leaves unknown to a policy', () => {
+  it('handles unknown by policy', () => {
     assert.deepEqual(
       (['alive', 'unproven', 'dead', 'unknown'] as const).map((state) => isReady(state, 'ready')),
       [true, false, false, true],
@@ -222,7 +222,7 @@ describe('the lease observer', () => {
     what: fc.constantFrom('renew', 'read', 'read', 'fail', 'delete', 'create'),
   });
 
-  it('holds its invariants over any interleaving of renewals, reads, failures and deletions', () => {
+  it('keeps its invariants in any interleaving of renewals, reads, failures and deletions', () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 80 }), (events) => {
         let now = 0;
@@ -260,7 +260,7 @@ describe('the lease observer', () => {
     );
   });
 
-  it('with a DPU that renews and reads that mostly work, is never dead; once it stops, dead within a duration and a period', () => {
+  it('is never dead with a renewing DPU and mostly working reads; dead within a duration and a period after it stops', () => {
     const period = observationPeriod({ renewInterval: 10, duration: D });
     fc.assert(
       fc.property(
@@ -289,7 +289,7 @@ describe('the lease observer', () => {
   });
 });
 
-describe('what the host does to its DPU’s lease', () => {
+describe('the host’s repair of its DPU Lease', () => {
   const subject = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
   const good = leaseForm(subject);
   const [owner] = good.ownerReferences;
@@ -298,7 +298,7 @@ describe('what the host does to its DPU’s lease', () => {
     spec: { holderIdentity: good.holderIdentity, leaseDurationSeconds: 40, ...spec },
   });
 
-  it('D1: creates it with owner, holder and duration, and never with a renewTime', () => {
+  it('D1: creates it with owner, holder and duration, and without a renewTime', () => {
     const repair = repairLease(undefined, subject);
     assert.deepEqual(repair, { kind: 'create', form: good });
     assert.deepEqual(good, {
@@ -312,15 +312,15 @@ describe('what the host does to its DPU’s lease', () => {
 
   const { blockOwnerDeletion: _, ...unblocked } = owner;
   const cases: [what: string, lease: LeaseShape, faults: string[]][] = [
-    ['leaves a good one alone', lease([owner]), []],
-    ['takes an absent boolean for false', lease([unblocked]), []],
-    ['gives it an owner', lease(null), ['no-owner']],
-    ['D1: unblocks the node’s deletion', lease([{ ...owner, blockOwnerDeletion: true }]), ['owner-fields']],
-    ['D5: replaces the old node’s uid with the new one', lease([{ ...owner, uid: 'old' }]), ['foreign-owner']],
-    ['D5: leaves one owner', lease([{ ...owner, uid: 'old' }, owner]), ['foreign-owner']],
+    ['leaves a good Lease unchanged', lease([owner]), []],
+    ['treats an absent boolean as false', lease([unblocked]), []],
+    ['adds an owner', lease(null), ['no-owner']],
+    ['D1: stops blocking the deletion of the Node', lease([{ ...owner, blockOwnerDeletion: true }]), ['owner-fields']],
+    ['D5: replaces the old uid of the Node with the new one', lease([{ ...owner, uid: 'old' }]), ['foreign-owner']],
+    ['D5: leaves only one owner', lease([{ ...owner, uid: 'old' }, owner]), ['foreign-owner']],
     ['D1: corrects a foreign holder', lease([owner], { holderIdentity: 'another' }), ['holder']],
     ['follows a changed duration', lease([owner], { leaseDurationSeconds: 30 }), ['duration']],
-    ['does all of it at once', { metadata: {} }, ['no-owner', 'holder', 'duration']],
+    ['does all of this at once', { metadata: {} }, ['no-owner', 'holder', 'duration']],
   ];
   for (const [what, found, faults] of cases) {
     it(what, () => {
@@ -339,7 +339,7 @@ describe('renewTime', () => {
     assert.equal(nextRenewTime('no time', now), '2026-01-01T00:00:00.123456Z');
   });
 
-  it('D1: strictly advances with any clock', () => {
+  it('D1: strictly increases with any clock', () => {
     const micros = fc.bigInt({ min: 0n, max: 4_000_000_000_000_000n });
     fc.assert(
       fc.property(fc.array(micros, { minLength: 2 }), (clocks) => {
@@ -353,14 +353,14 @@ describe('renewTime', () => {
     );
   });
 
-  it('reads what others write', () => {
+  it('is read in the forms of other writers', () => {
     assert.equal(parseMicroTime('2026-01-01T01:00:00.5+01:00'), 1_767_225_600_500_000n);
     assert.equal(parseMicroTime('2026-01-01T00:00:00.123456789Z'), now);
     for (const text of ['', '2026-01-01', '2026-13-01T00:00:00Z', 'now']) assert.equal(parseMicroTime(text), undefined);
   });
 });
 
-describe('what a Lease may say of its duration', () => {
+describe('the duration in a Lease', () => {
   for (const [said, counts] of [
     [undefined, DEFAULT_LEASE_SECONDS],
     [null, DEFAULT_LEASE_SECONDS],
@@ -413,7 +413,7 @@ describe('the lease flags', () => {
     [30, 40, 10],
     [0, 40, 10],
   ] as const) {
-    it(`D2: ${renewInterval}/${duration} is fine, looked at every ${period} s`, () => {
+    it(`D2: ${renewInterval}/${duration} is valid and checked every ${period} s`, () => {
       checkLeaseTiming({ renewInterval, duration });
       assert.equal(observationPeriod({ renewInterval, duration }), period);
       assert.equal(isLeaseEnabled({ renewInterval, duration }), renewInterval > 0);

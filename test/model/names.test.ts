@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import * as names from '../../model/names.ts';
 import { PHYSNET_RESOURCE_PREFIX, physnetOfResource, physnetResource } from '../../model/names.ts';
 
-/** What Kubernetes takes after the slash of a resource name. */
+/** The characters that Kubernetes accepts after the slash of a resource name. */
 const VALID = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const bytes = (text: string) => new TextEncoder().encode(text).length;
 const name = fc.oneof(
@@ -29,7 +29,7 @@ describe('physnet resource names', () => {
     });
   }
 
-  it('gives back every name, and every name is one that Kubernetes takes', () => {
+  it('can be decoded, and are valid in Kubernetes', () => {
     fc.assert(
       fc.property(name, (physnet) => {
         fc.pre(bytes(physnet) <= 30);
@@ -40,7 +40,7 @@ describe('physnet resource names', () => {
     );
   });
 
-  it('never gives two physnets one name', () => {
+  it('are different for different physnets', () => {
     fc.assert(
       fc.property(name, name, (a, b) => {
         fc.pre(a !== b && bytes(a) <= 30 && bytes(b) <= 30);
@@ -49,24 +49,24 @@ describe('physnet resource names', () => {
     );
   });
 
-  it('refuses the empty name and what is too long to encode', () => {
+  it('are refused for an empty name or a name too long to encode', () => {
     assert.throws(() => physnetResource(''), RangeError);
     assert.throws(() => physnetResource(`${'ü'.repeat(15)}u`), RangeError);
     assert.equal(physnetResource('a'.repeat(63)), PHYSNET_RESOURCE_PREFIX + 'a'.repeat(63));
   });
 
-  it('recognises names that are not resources of a physnet', () => {
+  it('are distinguished from other resource names', () => {
     for (const other of ['cpu', 'plumbline.dev/tunnel', PHYSNET_RESOURCE_PREFIX, `${PHYSNET_RESOURCE_PREFIX}x--zz`]) {
       assert.equal(physnetOfResource(other), undefined);
     }
   });
 });
 
-describe('names that Plumbline shares', () => {
+describe('shared names', () => {
   const root = join(import.meta.dirname, '../..');
   const values = new Map<string, string>(
     Object.entries(names).flatMap(([constant, value]) =>
-      // The kubelet has an option of the same name as KubeVirt's.
+      // The kubelet has an option with the same name as KubeVirt's.
       typeof value === 'string' && /[./-]/.test(value) && value !== names.FULL_PCPUS_ONLY
         ? [[value, constant] as const]
         : [],
@@ -74,7 +74,7 @@ describe('names that Plumbline shares', () => {
   );
 
   for (const folder of ['model', 'kube', 'runtime', 'webhook', 'scheduler-plugin', 'node-agent', 'cli', 'console']) {
-    it(`${folder}/ takes each from model/names.ts`, () => {
+    it(`in ${folder}/ come from model/names.ts`, () => {
       const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
         .filter((file) => /\.tsx?$/.test(file))
         .map((file) => join(folder, file))

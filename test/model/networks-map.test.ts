@@ -45,8 +45,8 @@ describe('the network map', () => {
     ['a physnet without numaNodes', { physnets: { foo: {} } }, /physnets\.foo\.numaNodes/],
     ['-1, which means unknown', { physnets: { foo: { numaNodes: [-1] } } }, /numaNodes\.0: .*-1 means unknown/],
     ['a fraction', { tunnel: { numaNodes: [0.5] } }, /tunnel\.numaNodes\.0/],
-    ['a number where a list belongs', [{ tunnel: { numaNodes: 0 } }], /0\.tunnel\.numaNodes/],
-    ['a name that is none of ours', { physnet: {} }, /physnet/],
+    ['a number instead of a list', [{ tunnel: { numaNodes: 0 } }], /0\.tunnel\.numaNodes/],
+    ['an unknown key', { physnet: {} }, /physnet/],
     ['a physnet without a name', { physnets: { '': { numaNodes: [0] } } }, /physnets/],
   ];
   for (const [what, data, says] of malformed) {
@@ -58,7 +58,7 @@ describe('the network map', () => {
     });
   }
 
-  it('refuses a NUMA node that the host lacks, and two entries for one network', () => {
+  it('refuses a NUMA node that the host does not have, and two entries for one network', () => {
     const lacking = parseNetworkMap({ physnets: { bar: { numaNodes: [4] } } });
     assert.throws(
       () => networkMapFor(lacking, {}, host),
@@ -72,7 +72,7 @@ describe('the network map', () => {
     assert.throws(() => networkMapFor(tunnels, {}, host), /two entries for this node name the tunnel/);
   });
 
-  it('H4: beats discovery, network by network, and shows the drift', () => {
+  it('H4: overrides discovery for each network, and reports the drift', () => {
     const discovered = {
       physnets: new Map([
         ['a', CpuSet.of([0])],

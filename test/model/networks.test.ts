@@ -54,7 +54,7 @@ const nads = new Map(
 interface Setting {
   /** VMI networks: name to multus networkName; `pod` is the pod network. */
   readonly networks?: Record<string, string>;
-  /** The pod's multus annotation; absent: no pod yet. */
+  /** The pod's multus annotation; absent: there is no pod yet. */
   readonly annotation?: string;
   readonly wishes?: Record<string, string>;
   readonly exclusive?: boolean;
@@ -99,13 +99,13 @@ function describeKind(one: ResolvedNetwork): string {
 }
 
 describe('classification of networks', () => {
-  it('is as the shared samples say', () => {
+  it('is as in the shared samples', () => {
     const outcome = runNads(fixture('nads'), () => undefined);
     assert.deepEqual(outcome.failures, []);
     assert.ok(outcome.ran >= 36);
   });
 
-  it('looks through a gate that wraps another plugin', () => {
+  it('sees through a gate that wraps another plugin', () => {
     const config = {
       type: 'plumbline-gate',
       name: 'blue',
@@ -147,7 +147,7 @@ describe('classification of networks', () => {
     );
   });
 
-  it('a configuration, or a field, that is longer than any is not read', () => {
+  it('does not read an overlong configuration or field', () => {
     const classOf = (config: object, annotations = {}) =>
       classifyNad({ metadata: { annotations }, spec: { config: JSON.stringify(config) } }, EMPTY_CONTEXT);
     const long = 'x'.repeat(300_000);
@@ -161,7 +161,7 @@ describe('classification of networks', () => {
     assert.deepEqual(classOf(localnet, { 'plumbline.dev/physnet': long }), { kind: 'physnet', physnet: 'blue' });
   });
 
-  it('a localnet network is on the physnet of its own name, and on none without a name', () => {
+  it('puts a localnet network on the physnet of its name, and on none without a name', () => {
     const classOf = (more: object) => {
       const config = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', ...more };
       return classifyNad({ metadata: {}, spec: { config: JSON.stringify(config) } }, EMPTY_CONTEXT);
@@ -172,7 +172,7 @@ describe('classification of networks', () => {
     }
   });
 
-  it('reads bridge mappings forwards and backwards', () => {
+  it('reads bridge mappings in both directions', () => {
     const mappings = parseBridgeMappings('physnet0:br-ex, tenant-a:br-data,shared:br-data,physnet0:br-2,:x,y:,z');
     assert.deepEqual(
       mappings.map(({ physnet, bridge }) => `${physnet}=${bridge}`),
@@ -206,23 +206,23 @@ describe('multus’s annotation', () => {
   const addresses: [string, object, boolean][] = [
     ['six bytes', { mac: '02:00:00:aB:cd:ef' }, true],
     ['with hyphens', { mac: '02-00-00-ab-cd-ef' }, true],
-    ['in fours', { mac: '0200.00ab.cdef' }, true],
-    ['empty, which is none', { mac: '' }, true],
+    ['in groups of four', { mac: '0200.00ab.cdef' }, true],
+    ['empty, which is no address', { mac: '' }, true],
     ['an InfiniBand GUID', { 'infiniband-guid': 'c2:11:22:33:44:55:66:77' }, true],
     ['text', { mac: 'nonsense' }, false],
     ['five bytes', { mac: '02:00:00:ab:cd' }, false],
     ['mixed separators', { mac: '02:00-00:ab:cd:ef' }, false],
-    ['a GUID that is none', { 'infiniband-guid': 'c2' }, false],
+    ['an invalid GUID', { 'infiniband-guid': 'c2' }, false],
   ];
   for (const [what, address, isTaken] of addresses) {
-    it(`an address as multus reads it: ${what} is ${isTaken ? 'taken' : 'refused'}`, () => {
+    it(`reads an address as multus does: ${what} is ${isTaken ? 'accepted' : 'refused'}`, () => {
       const read = () => parseAttachments(JSON.stringify([{ name: 'east', ...address }]), 'ns');
       if (isTaken) assert.deepEqual(read().map(refText), ['ns/east']);
       else assert.throws(read, /it is not a MAC address/);
     });
   }
 
-  it('of more items, characters or longer names than can be: refused in a short message, before any is looked up', () => {
+  it('refuses too many items or characters or too long names in a short message, before any lookup', () => {
     const long = 'x'.repeat(300);
     for (const text of [
       'a,'.repeat(128),
@@ -242,7 +242,7 @@ describe('multus’s annotation', () => {
     assert.equal(parseAttachments('a,'.repeat(127), 'ns').length, 128);
   });
 
-  it('reads alike in both forms', () => {
+  it('gives the same result in both forms', () => {
     const label = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?$/);
     const one = fc.record(
       { namespace: label, name: label, interface: fc.option(label, { nil: undefined }) },
@@ -281,7 +281,7 @@ describe('interfaces', () => {
     ]);
   });
 
-  it('W13: keep duplicate attachments apart, in the VMI’s order, and injected ones under their own name', () => {
+  it('W13: keep duplicate attachments apart, in the VMI’s order, and injected ones with their own name', () => {
     const vmi = guest([
       { name: 'a', multus: { networkName: 'net' } },
       { name: 'b', multus: { networkName: 'other/net' } },
@@ -297,7 +297,7 @@ describe('interfaces', () => {
     ]);
   });
 
-  it('leave out what is not attached to the pod any more', () => {
+  it('omit networks that are no longer attached to the pod', () => {
     const vmi = guest([
       { name: 'a', multus: { networkName: 'net' } },
       { name: 'b', multus: { networkName: 'gone' } },
@@ -305,7 +305,7 @@ describe('interfaces', () => {
     assert.deepEqual(names(interfacesOf({ namespace: 'ns', pod: annotations('net'), vmi })), ['a=ns/net']);
   });
 
-  it('take the default network from multus, from the VMI, or from the namespace’s primary network', () => {
+  it('take the default network from multus, the VMI, or the namespace’s primary network', () => {
     const vmi = guest([{ name: 'default', pod: {} }]);
     const primary = { namespace: 'ns', name: 'udn' };
     const chosen = annotations('', { [DEFAULT_NETWORK_ANNOTATION]: 'infra/fast' });
@@ -315,14 +315,14 @@ describe('interfaces', () => {
     assert.deepEqual(names(interfacesOf({ namespace: 'ns', vmi: own })), ['main=infra/fast']);
   });
 
-  it('are empty on the host’s network, and one more than attached for an ordinary pod', () => {
+  it('are empty on the host’s network, and have a pod network for an ordinary pod', () => {
     assert.deepEqual(interfacesOf({ namespace: 'ns', pod: { metadata: {}, spec: { hostNetwork: true } } }), []);
     assert.deepEqual(names(interfacesOf({ namespace: 'ns', pod: annotations('net') })), ['eth0=pod', 'net1=ns/net']);
   });
 });
 
 describe('affinity', () => {
-  it('reads wishes by name', () => {
+  it('reads preferences by name', () => {
     const wishes: AffinityByInterface = parseAffinities('{"dpdk-east":"required","mgmt":"none","x":"preferred"}');
     assert.deepEqual(
       [...wishes],
@@ -356,7 +356,7 @@ describe('affinity', () => {
   }
 });
 
-describe('resolving a VM’s networks', () => {
+describe('resolved networks of a VM', () => {
   const cases: [what: string, setting: Setting, summary: string[], resources: string[], codes: string[]][] = [
     [
       'a physnet is required by default, the pod network never',
@@ -366,7 +366,7 @@ describe('resolving a VM’s networks', () => {
       [],
     ],
     [
-      'W13: two attachments of one network, one resource',
+      'W13: two attachments of one network give one resource',
       { networks: { a: 'east', b: 'east' }, annotation: 'east,east' },
       ['a physnet0 required', 'b physnet0 required'],
       ['physnet.plumbline.dev/physnet0'],
@@ -391,7 +391,7 @@ describe('resolving a VM’s networks', () => {
       [],
     ],
     [
-      'a wish may name the network, and an interface’s own wish comes first',
+      'a preference may name the network; an interface’s own preference takes precedence',
       { networks: { a: 'east', b: 'east' }, annotation: 'east,east', wishes: { 'ns/east': 'none', b: 'required' } },
       ['a physnet0 none', 'b physnet0 required'],
       ['physnet.plumbline.dev/physnet0'],
@@ -412,7 +412,7 @@ describe('resolving a VM’s networks', () => {
       [],
     ],
     [
-      'W13: a name that is no resource name is encoded',
+      'W13: an invalid resource name is encoded',
       { networks: { a: 'odd' }, annotation: 'odd' },
       ['a rack 7 required'],
       ['physnet.plumbline.dev/x--7261636b2037'],
@@ -426,49 +426,49 @@ describe('resolving a VM’s networks', () => {
       [],
     ],
     [
-      'and gets the answer if it asks',
+      'a VM on the shared pool with a preference gets a finding',
       { networks: { a: 'east' }, annotation: 'east', exclusive: false, wishes: { a: 'required' } },
       ['a physnet0 required'],
       [],
       ['affinity-without-exclusive-cpus'],
     ],
     [
-      'a wish for what has no location',
+      'a preference for a network without a location gives a finding',
       { networks: { a: 'bridge' }, annotation: 'bridge', wishes: { a: 'required' } },
       ['a none required'],
       [],
       ['affinity-without-location'],
     ],
     [
-      'a wish for an interface that is not there',
+      'a preference for a missing interface gives a finding',
       { networks: { a: 'east' }, annotation: 'east', wishes: { b: 'none' } },
       ['a physnet0 required'],
       ['physnet.plumbline.dev/physnet0'],
       ['unknown-interface'],
     ],
     [
-      'a definition that cannot be read',
+      'an unreadable definition gives a finding',
       { networks: { a: 'broken' }, annotation: 'broken' },
       ['a none none'],
       [],
       ['unreadable-network'],
     ],
     [
-      'a definition that is not there',
+      'a missing definition gives a finding',
       { networks: { a: 'absent' }, annotation: 'absent' },
       ['a unknown none'],
       [],
       ['unknown-network'],
     ],
     [
-      'an item without a name',
+      'an item without a name gives a finding',
       { annotation: 'east,' },
       ['eth0 tunnel none', 'net1 physnet0 required', 'net2 unknown none'],
       ['physnet.plumbline.dev/physnet0'],
       ['unknown-network'],
     ],
     [
-      'before there is a pod',
+      'networks are resolved before there is a pod',
       { networks: { default: 'pod', a: 'east' } },
       ['default tunnel none', 'a physnet0 required'],
       ['physnet.plumbline.dev/physnet0'],
@@ -485,7 +485,7 @@ describe('resolving a VM’s networks', () => {
     });
   }
 
-  it('the message about a VM does not grow with the names that its author chose', () => {
+  it('the message about a VM does not grow with the names in it', () => {
     const name = (i: number) => `${i}${'x'.repeat(5000)}`;
     const wishes = new Map(Array.from({ length: 256 }, (_, i) => [name(i), 'required' as const]));
     const vmi = { spec: { networks: Array.from({ length: 128 }, (_, i) => ({ name: name(1000 + i), pod: {} })) } };
@@ -508,12 +508,12 @@ describe('resolving a VM’s networks', () => {
     assert.throws(() => interfacesOf({ namespace: 'ns', vmi: many }), ParseError);
   });
 
-  it('names each missing definition once, so that it can be looked up afresh', () => {
+  it('each missing definition is named once, for a new lookup', () => {
     const { missing } = resolve({ annotation: 'absent,other/absent,absent' });
     assert.deepEqual(missing.map(refText), ['ns/absent', 'other/absent']);
   });
 
-  it('asks for no network that no node reports, and names it', () => {
+  it('a network that no node reports is not requested, and is named', () => {
     const { networks } = resolve({ networks: { a: 'east', b: 'overlay' }, annotation: 'east,overlay' });
     const { resources, findings } = requiredResources(networks, { physnets: new Set(['other']), tunnel: false }, true);
     assert.deepEqual(resources, []);
@@ -524,7 +524,7 @@ describe('resolving a VM’s networks', () => {
     assert.match(findings[0]?.message ?? '', /interface a: no node reports the physnet physnet0 of ns\/east/);
   });
 
-  it('asks for a network that the user requires also where no node reports it, and says that the pod waits', () => {
+  it('a network that the user requires is requested even if no node reports it, with a note that the pod waits', () => {
     const wishes = { a: 'required', b: 'required' };
     const { networks } = resolve({ networks: { a: 'east', b: 'overlay' }, annotation: 'east,overlay', wishes });
     const { resources, held, findings } = requiredResources(networks, { physnets: new Set(), tunnel: false }, true);
@@ -540,7 +540,7 @@ describe('resolving a VM’s networks', () => {
     assert.deepEqual(requiredResources(networks, { physnets: new Set(), tunnel: false }, false).resources, []);
   });
 
-  it('warns of a definition of OVN-Kubernetes in a list with other plugins, which OVN-Kubernetes refuses', () => {
+  it('a definition of OVN-Kubernetes in a list with other plugins causes a warning, because OVN-Kubernetes refuses it', () => {
     const ovn = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'physnet0' };
     const said = (config: object) =>
       resolveNetworks({
@@ -562,7 +562,7 @@ describe('resolving a VM’s networks', () => {
     assert.deepEqual(said({ name: 'n', plugins: [{ type: 'bridge', bridge: 'br' }, { type: 'tuning' }] }), []);
   });
 
-  it('says so of a physnet whose name is too long to be a resource', () => {
+  it('a physnet with too long a name is reported', () => {
     const long = 'ü'.repeat(20);
     const one: ResolvedNetwork = {
       kind: 'physnet',
@@ -576,7 +576,7 @@ describe('resolving a VM’s networks', () => {
     assert.deepEqual([resources, findings.map(({ code }) => code)], [[], ['physnet-name-too-long']]);
   });
 
-  it('takes the API’s own definition as it is', () => {
+  it('the API’s own definition is accepted', () => {
     const parsed = networkAttachmentDefinition.parse({ metadata: { name: 'a' }, spec: { config: '{"type":"sriov"}' } });
     assert.deepEqual(classifyNad(parsed, EMPTY_CONTEXT), { kind: 'device' });
   });
@@ -602,8 +602,8 @@ describe('required networks together', () => {
 
   for (const [what, required, nodes, answer] of [
     ['no required network', [], [], undefined],
-    ['no node is known', networks, [], undefined],
-    ['one cell for both', networks, [node({ physnet0: '0', physnet1: '0' })], undefined],
+    ['no node', networks, [], undefined],
+    ['one NUMA node for both', networks, [node({ physnet0: '0', physnet1: '0' })], undefined],
     ['W13: always apart', networks, [node({ physnet0: '0', physnet1: '1' })], APART],
     [
       'apart here, together there',
@@ -611,8 +611,8 @@ describe('required networks together', () => {
       [node({ physnet0: '0', physnet1: '1' }), node({ physnet0: '1', physnet1: '1' })],
       undefined,
     ],
-    ['P4: a bond over both cells', networks, [node({ physnet0: '0-1', physnet1: '1' })], undefined],
-    ['a NIC of unknown cell', networks, [node({ physnet0: '', physnet1: '1' })], undefined],
+    ['P4: a bond over both NUMA nodes', networks, [node({ physnet0: '0-1', physnet1: '1' })], undefined],
+    ['a NIC without a known NUMA node', networks, [node({ physnet0: '', physnet1: '1' })], undefined],
     ['no node with both', networks, [node({ physnet0: '0' }), node({ physnet1: '0' })], NOWHERE],
     ['the tunnel elsewhere', withTunnel, [node({ physnet0: '0' }, '1')], APART],
     ['no tunnel', withTunnel, [node({ physnet0: '0' })], NOWHERE],
@@ -643,7 +643,7 @@ describe('required networks together', () => {
       false,
     ],
     [
-      'too large for both: the nearest says by how much',
+      'too large for both: the nearest one gives the difference',
       east,
       { cpus: 10, spansCells: false },
       [small, node({ physnet0: '0' })],
@@ -651,7 +651,7 @@ describe('required networks together', () => {
       true,
     ],
     [
-      'a node without the network decides nothing',
+      'a node without the network does not count',
       east,
       { cpus: 10, spansCells: false },
       [node({}), small],
@@ -659,7 +659,7 @@ describe('required networks together', () => {
       true,
     ],
     [
-      'too large here, apart there: not for its size alone',
+      'too large on one node, apart on the other: not only its size',
       networks,
       { cpus: 10, spansCells: false },
       [node({ physnet0: '0', physnet1: '0' }), node({ physnet0: '0', physnet1: '1' })],
@@ -667,7 +667,7 @@ describe('required networks together', () => {
       false,
     ],
     [
-      'a guest with NUMA nodes of its own is near one network with part of its CPUs',
+      'a guest with NUMA nodes of its own has part of its CPUs near a network',
       east,
       { cpus: 12, spansCells: true },
       [small],

@@ -13,33 +13,37 @@ const read = (...texts: string[]) => readNovaConf(parse(...texts));
 const plain = (config: ReturnType<typeof parse>) =>
   Object.fromEntries([...config].map(([section, options]) => [section, Object.fromEntries(options)]));
 
-describe('model/nova-conf: files as oslo.config reads them', () => {
+describe('model/nova-conf: files in the format of oslo.config', () => {
   const cases: readonly { readonly name: string; readonly text: string; readonly expected: object }[] = [
-    { name: 'both signs; the first one counts', text: '[a]\nx = 1:2\ny: 3=4', expected: { a: { x: '1:2', y: '3=4' } } },
-    { name: 'a value over several lines', text: '[a]\nx = 1,\n  2,\n\t3', expected: { a: { x: '1,\n2,\n3' } } },
     {
-      name: 'comments on their own lines alone',
+      name: 'both signs are allowed; the first one counts',
+      text: '[a]\nx = 1:2\ny: 3=4',
+      expected: { a: { x: '1:2', y: '3=4' } },
+    },
+    { name: 'a value may have several lines', text: '[a]\nx = 1,\n  2,\n\t3', expected: { a: { x: '1,\n2,\n3' } } },
+    {
+      name: 'comments need their own lines',
       text: '[a]\n# x = 0\n;\nx = 1 # one',
       expected: { a: { x: '1 # one' } },
     },
     {
-      name: 'one pair of quotes',
+      name: 'one pair of quotes is removed',
       text: `[a]\nx = " 1 "\ny = '"2"'\nz = "3'`,
       expected: { a: { x: ' 1 ', y: '"2"', z: `"3'` } },
     },
     {
-      name: 'sections of any case, DEFAULT as it is',
+      name: 'sections have any case, except DEFAULT',
       text: '[NeuTron]\nx=1\n[neutron]\ny=2\n[DEFAULT]\n[default]',
       expected: { neutron: { x: '1', y: '2' }, DEFAULT: {}, default: {} },
     },
-    { name: 'lines that end as on Windows', text: '[a]\r\nx = 1\r\n', expected: { a: { x: '1' } } },
-    { name: 'the last one of an option given twice', text: '[a]\nx = 1\nx = 2', expected: { a: { x: '2' } } },
+    { name: 'lines may end as in Windows', text: '[a]\r\nx = 1\r\n', expected: { a: { x: '1' } } },
+    { name: 'the last of duplicate options counts', text: '[a]\nx = 1\nx = 2', expected: { a: { x: '2' } } },
   ];
   for (const { name, text, expected } of cases) {
     it(name, () => assert.deepEqual(plain(parse(text)), expected));
   }
 
-  it('later files win, option by option', () => {
+  it('later files override single options', () => {
     assert.deepEqual(plain(parse('[a]\nx = 1\ny = 1', '[A]\nx = 2')), { a: { x: '2', y: '1' } });
   });
 
@@ -68,7 +72,7 @@ numa_nodes = 2, 3,2
 numa_nodes = 1
 `;
 
-describe('model/nova-conf: where networks are', () => {
+describe('model/nova-conf: locations of networks', () => {
   it('physnets and the tunnel, with duplicates once', () => {
     assert.deepEqual(read(NEUTRON), {
       networks: { physnets: { foo: { numaNodes: [0] }, bar: { numaNodes: [2, 3] } }, tunnel: { numaNodes: [1] } },
@@ -77,15 +81,15 @@ describe('model/nova-conf: where networks are', () => {
     });
   });
 
-  it('nothing from a file without networks', () => assert.deepEqual(read('[DEFAULT]\n').networks, {}));
+  it('a file without networks gives none', () => assert.deepEqual(read('[DEFAULT]\n').networks, {}));
 
-  it('a listed physnet without NUMA nodes is warned about: it has no affinity', () => {
+  it('a listed physnet without NUMA nodes has no affinity, with a warning', () => {
     const { networks, warnings } = read('[neutron]\nphysnets = bar');
     assert.deepEqual(networks, { physnets: { bar: { numaNodes: [] } } });
     assert.match(warnings.join(), /bar has no \[neutron_physnet_bar\] numa_nodes: Nova does not start with this/);
   });
 
-  it('ignores a section of an unlisted physnet, with a warning', () => {
+  it('a section of an unlisted physnet is ignored, with a warning', () => {
     const { networks, warnings } = read('[neutron_physnet_foo]\nnuma_nodes = 1');
     assert.deepEqual(networks, {});
     assert.match(warnings.join(), /\[neutron_physnet_foo\] is left out/);
@@ -102,27 +106,27 @@ describe('model/nova-conf: where networks are', () => {
     });
   }
 
-  it('a physnet by the name __proto__ is a name like any other', () => {
+  it('a physnet may have the name __proto__', () => {
     const { networks } = read('[neutron]\nphysnets = __proto__\n[neutron_physnet___proto__]\nnuma_nodes = 1');
     assert.deepEqual(Object.entries(networks.physnets ?? {}), [['__proto__', { numaNodes: [1] }]]);
   });
 });
 
 describe('model/nova-conf: CPUs', () => {
-  it('the kubelet reserves what pinned guests did not have', () => {
+  it('the kubelet reserves the CPUs that pinned guests did not have', () => {
     const { cpus } = read('[compute]\ncpu_dedicated_set = 2-15,^8\ncpu_shared_set = 1');
     assert.equal(`${cpus.dedicated} ${cpus.shared}`, '2-7,9-15 1');
     assert.equal(`${reservedCpusFor(cpus, CpuSet.parse('0-15'))}`, '0-1,8');
   });
 
-  it('vcpu_pin_set of older files', () => {
+  it('vcpu_pin_set of older files is read', () => {
     assert.equal(`${read('[DEFAULT]\nvcpu_pin_set = 4-7').cpus.dedicated}`, '4-7');
     const both = read('[DEFAULT]\nvcpu_pin_set = 4-7\n[compute]\ncpu_dedicated_set = 2');
     assert.equal(`${both.cpus.dedicated}`, '2');
     assert.match(both.warnings.join(), /vcpu_pin_set is left out/);
   });
 
-  it('CPUs in both sets are warned about', () => {
+  it('CPUs in both sets cause a warning', () => {
     assert.match(read('[compute]\ncpu_dedicated_set = 2-4\ncpu_shared_set = 4-5').warnings.join(), /CPUs 4 are in/);
   });
 
@@ -133,7 +137,7 @@ describe('model/nova-conf: CPUs', () => {
   }
 });
 
-describe('model/nova-conf: Nova’s own cases, written as files', () => {
+describe('model/nova-conf: Nova’s own cases, as files', () => {
   const { hostConfig } = JSON.parse(
     readFileSync(new URL('../vectors/nova-vswitch-config-cases.json', import.meta.url), 'utf8'),
   ) as { hostConfig: HostCase[] };

@@ -14,7 +14,7 @@ import type { VmiShape } from '../../model/launcher/shapes.ts';
 const MASK = 'plumbline.dev/cpu-mask';
 const [T1, T2] = ['2026-11-01T10:00:00Z', '2026-11-01T10:05:00Z'];
 
-describe('a start that waits to be pinned', () => {
+describe('a start that waits for its pins', () => {
   const spec = (more: Partial<VmiShape['spec']> = {}): VmiShape['spec'] => ({ domain: { cpu: { cores: 2 } }, ...more });
   const starts: [string, string | undefined, VmiShape['spec'], boolean][] = [
     ['with a mask', '0:1', spec(), true],
@@ -22,12 +22,12 @@ describe('a start that waits to be pinned', () => {
     ['with a mask that pins nothing', 'all', spec(), false],
     ['with an empty mask', '', spec(), false],
     ['without a mask', undefined, spec(), false],
-    ['that its user has start paused', '0:1', spec({ startStrategy: 'Paused' }), false],
+    ['that its user starts paused', '0:1', spec({ startStrategy: 'Paused' }), false],
     ['with a liveness probe, which KubeVirt does not pause', '0:1', spec({ livenessProbe: {} }), false],
     ['with CPUs of its own', '0:1', spec({ domain: { cpu: { cores: 2, dedicatedCpuPlacement: true } } }), false],
   ];
   for (const [what, mask, one, pauses] of starts) {
-    it(`is ${pauses ? '' : 'not '}that of a VM ${what}`, () => {
+    it(`is ${pauses ? '' : 'not '}used for a VM ${what}`, () => {
       const metadata = mask === undefined ? {} : { annotations: { [MASK]: mask } };
       assert.equal(pausesAtStart({ metadata, spec: one }), pauses);
     });
@@ -46,21 +46,26 @@ describe('a start that waits to be pinned', () => {
   const tell: StartStep = { do: 'tell', reason: 'Empty', message: 'no CPU is left' };
 
   const steps: [string, Partial<StartingVmi>, PinningReport | undefined, StartStep][] = [
-    ['a VM that starts as its user says, paused and pinned', { record: undefined, paused: ours }, pinned, nothing],
+    ['a VM that starts by its user’s choice, paused and pinned', { record: undefined, paused: ours }, pinned, nothing],
     ['a VM that does not run yet', { record: waiting, phase: 'Scheduled', paused: ours }, pinned, nothing],
-    ['one that runs, not seen paused yet', { record: waiting, paused: undefined }, pinned, nothing],
-    ['one seen paused', { record: waiting, paused: ours }, undefined, note],
-    ['one seen paused and pinned: first written down', { record: waiting, paused: ours }, pinned, note],
-    ['paused for an I/O error', { record: waiting, paused: { reason: 'PausedIOError', since: T1 } }, pinned, nothing],
-    ['written down, its agent silent', { record: noted, paused: ours }, undefined, { do: 'wait' }],
-    ['written down and pinned', { record: noted, paused: ours }, pinned, { do: 'unpause' }],
-    ['written down and refused', { record: noted, paused: ours }, refused, tell],
-    ['written down, pinned once', { record: noted, paused: ours }, { ...refused, state: 'unpinned' }, tell],
-    ['resumed by its user before it was pinned', { record: noted, paused: undefined }, undefined, end],
-    ['resumed by a replica that died before it said so', { record: noted, paused: undefined }, pinned, end],
-    ['resumed, then paused by its user', { record: noted, paused: later }, pinned, end],
-    ['in an I/O error by now', { record: noted, paused: { reason: 'PausedIOError', since: T1 } }, pinned, end],
-    ['one whose start is over and that its user pauses', { record: over, paused: later }, pinned, nothing],
+    ['a VM that runs, not yet seen paused', { record: waiting, paused: undefined }, pinned, nothing],
+    ['a VM seen paused', { record: waiting, paused: ours }, undefined, note],
+    ['a VM seen paused and pinned, which is recorded first', { record: waiting, paused: ours }, pinned, note],
+    [
+      'a VM paused for an I/O error',
+      { record: waiting, paused: { reason: 'PausedIOError', since: T1 } },
+      pinned,
+      nothing,
+    ],
+    ['a recorded VM with a silent agent', { record: noted, paused: ours }, undefined, { do: 'wait' }],
+    ['a recorded and pinned VM', { record: noted, paused: ours }, pinned, { do: 'unpause' }],
+    ['a recorded and refused VM', { record: noted, paused: ours }, refused, tell],
+    ['a recorded VM that was pinned once', { record: noted, paused: ours }, { ...refused, state: 'unpinned' }, tell],
+    ['a VM that its user resumed before it was pinned', { record: noted, paused: undefined }, undefined, end],
+    ['a VM resumed by a replica that died before it recorded it', { record: noted, paused: undefined }, pinned, end],
+    ['a resumed VM that its user paused', { record: noted, paused: later }, pinned, end],
+    ['a recorded VM with an I/O error', { record: noted, paused: { reason: 'PausedIOError', since: T1 } }, pinned, end],
+    ['a VM after its start that its user pauses', { record: over, paused: later }, pinned, nothing],
   ];
   for (const [what, vmi, report, step] of steps) {
     it(`${what}: ${step.do}`, () => {
@@ -68,7 +73,7 @@ describe('a start that waits to be pinned', () => {
     });
   }
 
-  it('is written down and read back', () => {
+  it('is written and read back', () => {
     for (const record of [waiting, noted, over]) assert.deepEqual(parsePausedStart(formatPausedStart(record)), record);
     assert.equal(parsePausedStart(undefined), undefined);
     for (const text of ['', 'paused', 'paused ', 'Waiting', 'yes']) {

@@ -27,7 +27,7 @@ describe('quantities', () => {
     ['1E', 1e21],
   ];
   for (const [text, milli] of amounts) {
-    it(`reads ${text} as ${milli} thousandths, rounded up`, () => assert.equal(milliValue(parseQuantity(text)), milli));
+    it(`read ${text} as ${milli} thousandths, rounded up`, () => assert.equal(milliValue(parseQuantity(text)), milli));
   }
 
   for (const text of [
@@ -45,20 +45,20 @@ describe('quantities', () => {
     '9'.repeat(65),
     'Infinity',
   ]) {
-    it(`refuses ${JSON.stringify(text.slice(0, 20))}`, () => assert.throws(() => parseQuantity(text), ParseError));
+    it(`refuse ${JSON.stringify(text.slice(0, 20))}`, () => assert.throws(() => parseQuantity(text), ParseError));
   }
 
-  it('refuses very long text at once', () => {
+  it('refuse very long text at once', () => {
     assert.throws(() => parseQuantity('9'.repeat(1_000_000)), ParseError);
   });
 
-  it('counts exclusive CPUs only in whole amounts', () => {
+  it('count exclusive CPUs only in whole amounts', () => {
     for (const text of ['9', '9000m', '9e0', '0.9e1', '9.000', '8999999999n'])
       assert.equal(integralCpus(text), 9, text);
     for (const text of ['9001m', '0.5', '200m']) assert.equal(integralCpus(text), undefined, text);
   });
 
-  it('reads every way of writing a whole number alike', () => {
+  it('read all forms of a whole number alike', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 100_000 }), (cpus) => {
         for (const text of [`${cpus}`, `${cpus * 1000}m`, `${cpus}e0`, `${cpus}.0`]) {

@@ -19,8 +19,8 @@ import { checkReport, faultOfError, outliers } from '../../model/report/check.ts
 
 const set = (text: string) => CpuSet.parse(text);
 
-describe('texts that are cut', () => {
-  it('keep what fits, and whole characters', () => {
+describe('shortened texts', () => {
+  it('keep whole characters within the limit', () => {
     assert.deepEqual([cut('abcd', 4), cut('abcde', 4), cut('abcdef', 4), cut('', 4)], ['abcd', 'abc…', 'abc…', '']);
     assert.equal(cut('ab😀cd', 4), 'ab…');
     assert.equal(cut('a😀bcd', 4), 'a😀…');
@@ -30,13 +30,13 @@ describe('texts that are cut', () => {
       [4, 3, 3, 4],
     );
   });
-  it('a few, and how many more there are', () => {
+  it('list a few items and the number of others', () => {
     assert.deepEqual(few(['a', 'b'], 2, 9), ['a', 'b']);
     assert.deepEqual(few(['a', 'bbbb', 'c', 'd'], 2, 3), ['a', 'bb…', 'and 2 more']);
   });
 });
 
-describe('whether the reports of agents are still kept', () => {
+describe('reports of agents are current', () => {
   const lease = (renewTime: string | undefined, duration: number | undefined = 40) => ({
     node: 'n1',
     renewTime,
@@ -44,21 +44,21 @@ describe('whether the reports of agents are still kept', () => {
   });
   const stale = (health: AgentHealth, now: number, heard: number | undefined = now) => [...health.stale(now, heard)];
 
-  it('for as long as the lease said when it was renewed', () => {
+  it('for the duration that the Lease had at its renewal', () => {
     const health = new AgentHealth();
     assert.deepEqual(stale(health, 1000), []);
     health.changed(lease('2026-01-01T00:00:00.000000Z'), 100);
     assert.deepEqual([stale(health, 139.9), stale(health, 140), stale(health, 141)], [[], ['n1'], ['n1']]);
     health.changed(lease('2026-01-01T00:00:10.000000Z'), 110);
     assert.deepEqual([stale(health, 149), stale(health, 150)], [[], ['n1']]);
-    // The same renewal again is no news; it may shorten the time, and not lengthen it.
+    // The same renewal is not new; it may shorten the time but not lengthen it.
     health.changed(lease('2026-01-01T00:00:10.000000Z', 60), 130);
     assert.deepEqual([stale(health, 149), stale(health, 150)], [[], ['n1']]);
     health.changed(lease('2026-01-01T00:00:10.000000Z', 20), 130);
     assert.deepEqual([stale(health, 129), stale(health, 130)], [[], ['n1']]);
   });
 
-  it('silence of the watch proves nothing', () => {
+  it('while the watch is silent', () => {
     const health = new AgentHealth();
     health.changed(lease('2026-01-01T00:00:00.000000Z'), 100);
     assert.deepEqual([stale(health, 200, 139), stale(health, 200, 140)], [[], ['n1']]);
@@ -70,10 +70,10 @@ describe('whether the reports of agents are still kept', () => {
   });
 });
 
-describe('leases in words and numbers', () => {
+describe('Leases as texts and numbers', () => {
   const words = (state: string, age?: number) =>
     describeLease({ state, age } as never, { lease: 'ovn-dpu-n1', duration: 60 });
-  it('what a verdict means', () => {
+  it('describe a verdict', () => {
     assert.equal(words('alive', 7.9), 'its lease ovn-dpu-n1 was renewed 7 s ago');
     assert.equal(words('alive'), 'its lease ovn-dpu-n1 was renewed 0 s ago');
     assert.equal(words('unproven'), 'its lease ovn-dpu-n1 has not been seen renewed yet; check the agent on the DPU');
@@ -88,14 +88,14 @@ describe('leases in words and numbers', () => {
     );
   });
 
-  it('renewals beyond those of a crash loop: back-offs of 10, 20, 40, 80, 160 and 300 s', () => {
+  it('need more renewals than a crash loop gives: back-offs of 10, 20, 40, 80, 160 and 300 s', () => {
     assert.deepEqual(
       [5, 10, 11, 20, 21, 40, 60, 100, 161, 300, 301, 1000].map(renewalsBeyondRestarts),
       [3, 3, 4, 4, 5, 5, 6, 7, 8, 8, 8, 8],
     );
   });
 
-  it('times to the microsecond, before 1970 as well', () => {
+  it('have times in microseconds, even before 1970', () => {
     for (const [micros, text] of [
       [0n, '1970-01-01T00:00:00.000000Z'],
       [-1n, '1969-12-31T23:59:59.999999Z'],
@@ -114,7 +114,7 @@ describe('leases in words and numbers', () => {
     assert.equal(nextRenewTime('yesterday', at), '2026-01-01T00:00:00.000005Z');
   });
 
-  it('each field of the owner is in order, or repaired', () => {
+  it('have each field of the owner checked or repaired', () => {
     const subject = { nodeName: 'n1', nodeUid: 'u1', duration: 60 };
     const form = leaseForm(subject);
     const [owner] = form.ownerReferences;
@@ -144,7 +144,7 @@ describe('leases in words and numbers', () => {
     assert.deepEqual(faults(owner, { ...owner, name: 'n2' }), ['foreign-owner']);
   });
 
-  it('who renewed', () => {
+  it('name the writer of a renewal', () => {
     const fields = (manager: string, fieldsV1: unknown) => ({ manager, fieldsV1 });
     const renewed = { 'f:spec': { 'f:renewTime': {} } };
     const sample = (...managedFields: object[]) => ({ renewTime: undefined, managedFields });
@@ -156,9 +156,9 @@ describe('leases in words and numbers', () => {
   });
 });
 
-describe('a report that cannot be', () => {
+describe('an impossible report', () => {
   const host = (online: string, threadsPerCore: number) => ({ online: set(online), threadsPerCore });
-  it('by what reading it ended with', () => {
+  it('is refused with the reason of the parser', () => {
     const { error } = z.object({ other: z.number(), format: z.literal(1, 'has format 9') }).safeParse({ format: 9 });
     assert.deepEqual(faultOfError(error), {
       code: 'unknown-format',
@@ -178,7 +178,7 @@ describe('a report that cannot be', () => {
     assert.equal(faultOfError(long).message.length, 256);
   });
 
-  it('by the capacity and the architecture of its Node', () => {
+  it('is refused by the capacity and the architecture of its Node', () => {
     assert.equal(checkReport(host('0-7', 2), { cpus: 8, arch: 'amd64' }), undefined);
     assert.equal(checkReport(host('0-7', 2), { cpus: 7 })?.code, 'more-cpus');
     for (const [arch, most] of [
@@ -195,7 +195,7 @@ describe('a report that cannot be', () => {
     assert.equal(checkReport(host('0-7', 8), undefined), undefined);
   });
 
-  it('by all other nodes, which agree on fewer threads', () => {
+  it('is refused if all other nodes agree on fewer threads', () => {
     const alone = (...threads: (number | [number, string])[]) => {
       const reports = threads.map((one, i) => {
         const [threadsPerCore, arch] = typeof one === 'number' ? [one, undefined] : one;
@@ -214,7 +214,7 @@ describe('a report that cannot be', () => {
 });
 
 describe('names of networks', () => {
-  it('as resources, to their limits', () => {
+  it('are valid resources up to their limits', () => {
     assert.equal(physnetResource('a'.repeat(63)), `physnet.plumbline.dev/${'a'.repeat(63)}`);
     assert.match(physnetResource('ü'.repeat(15)), /^physnet\.plumbline\.dev\/x--(c3bc){15}$/);
     assert.throws(() => physnetResource('ü'.repeat(16)), RangeError);
@@ -228,7 +228,7 @@ describe('names of networks', () => {
   });
 });
 
-describe('a host, whatever the order of its description', () => {
+describe('a host with a description in any order', () => {
   const shuffled = {
     cells: [
       { id: 1, cpus: '4-7' },
@@ -246,7 +246,7 @@ describe('a host, whatever the order of its description', () => {
   };
   const host = createHost(shuffled);
 
-  it('ascends', () =>
+  it('is sorted', () =>
     assert.deepEqual(describeHost(host), {
       cells: [
         { id: 0, cpus: '0-3' },
@@ -263,7 +263,7 @@ describe('a host, whatever the order of its description', () => {
       ],
     }));
 
-  it('sockets are its NUMA nodes and caches its sockets where it does not say', () => {
+  it('has NUMA nodes as default sockets and sockets as default caches', () => {
     const { sockets, uncores } = describeHost(createHost({ cells: shuffled.cells, cores: shuffled.cores }));
     const byCell = [
       { id: 0, cpus: '0-3' },
@@ -278,12 +278,12 @@ describe('a host, whatever the order of its description', () => {
     ]);
   });
 
-  it('cores that CPUs touch, and those that they fill', () => {
+  it('gives the cores that CPUs touch, and those that they fill', () => {
     assert.equal(`${wholeCoresTouching(host, set('1-2,7'))}`, '0-3,6-7');
     assert.equal(`${wholeCoresWithin(host, set('0-2,6-7'))}`, '0-1,6-7');
   });
 
-  it('is refused beyond the limits of a host', () => {
+  it('is refused beyond the limits', () => {
     const ids = (count: number) => Array.from({ length: count }, (_, id) => id);
     const singles = (count: number) => ({
       cells: ids(count).map((id) => ({ id, cpus: `${id}` })),
@@ -330,7 +330,7 @@ describe('a host, whatever the order of its description', () => {
     );
   });
 
-  it('as its kernel says, without what is offline', () => {
+  it('follows the kernel without offline CPUs', () => {
     const cpus = [0, 1, 2, 3].map((id) => ({ id, siblings: id < 2 ? '0-1' : '2-3', socket: 3 - id, uncore: id }));
     assert.deepEqual(describeSysfs({ online: '0-2', cpus, nodes: [] }), {
       cells: [{ id: 0, cpus: '0-2' }],
@@ -355,14 +355,14 @@ describe('a host, whatever the order of its description', () => {
       nodes: [],
     });
     assert.equal(sockets, undefined);
-    // What an offline CPU says does not matter.
+    // The data of an offline CPU is ignored.
     const off = cpus.map((cpu) => (cpu.id === 3 ? { id: 3, siblings: 'x' } : cpu));
     assert.ok(describeSysfs({ online: '0-2', cpus: off, nodes: [] }).sockets);
     assert.throws(() => describeSysfs({ online: '0-7', cpus, nodes: [] }), /^HostError: CPU 4 is online/);
   });
 });
 
-describe('CPU masks, briefly', () => {
+describe('CPU masks', () => {
   const pins = (mask: string, vcpus: number, more = {}) =>
     hostPins({
       mask: parseMask(mask),
@@ -375,7 +375,7 @@ describe('CPU masks, briefly', () => {
       ...more,
     });
 
-  it('as text, up to a length', () => {
+  it('are shortened as text', () => {
     assert.equal(briefMask(parseMask('1:2-3:all')), '1:2-3:all');
     assert.equal(briefMask(parseMask('all')), 'all');
     const long = Array.from({ length: 200 }, (_, i) => `${i * 2}`).join(':');
@@ -385,7 +385,7 @@ describe('CPU masks, briefly', () => {
     assert.ok(shown.length > 10 && long.startsWith(shown), brief);
   });
 
-  it('on a host: the VM as a whole, and vCPUs that were plugged in', () => {
+  it('on a host, cover the VM as a whole, and hotplugged vCPUs', () => {
     const whole = pins('1-3', 2);
     assert.ok(whole.kind === 'pin');
     assert.deepEqual([`${whole.whole}`, whole.otherCount, whole.fellBack], ['1-3', undefined, false]);
@@ -406,12 +406,12 @@ describe('CPU masks, briefly', () => {
     assert.doesNotMatch(empty.message, /^the CPU mask 0: the CPU mask/);
   });
 
-  it('for taskset, one for each vCPU', () => {
+  it('for taskset, are one for each vCPU', () => {
     assert.deepEqual(toTaskset(parseMask('1:all'), 2, set('0-3')), ['0x00000002', '0x0000000F']);
     assert.deepEqual(toTaskset(parseMask('3'), 2, set('0-3')), ['0x00000008', '0x00000008']);
   });
 
-  it('too long, or with too many CPUs, are refused', () => {
+  it('are refused if too long or malformed', () => {
     assert.throws(() => parseMask('1:'.repeat(100_000)), ParseError);
     assert.throws(() => parseMask('x'), ParseError);
   });

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutants.ts';
 
-/** A word, number, operator or bracket; comments and the preprocessor's lines are none. */
+/** A word, number, operator or bracket, but not comments and preprocessor lines. */
 interface Token {
   readonly text: string;
   readonly start: number;
@@ -10,7 +10,7 @@ interface Token {
 const TOKENS =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|^[ \t]*#(?:\\\n|[^\n])*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[A-Za-z_]\w*|\d\w*(?:\.\d\w*)?|->|\+\+|--|<<=|>>=|<<|>>|[<>=!+\-*/%&|^]=|&&|\|\||[^\s]/gm;
 
-/** An operator and what takes its place; only between two values, where it could be a sign or an address else. */
+/** An operator and its replacement, only between two values, because elsewhere it could be a sign or an address. */
 const OPERATORS = new Map(
   Object.entries({
     '<': '<=',
@@ -34,11 +34,11 @@ const OPERATORS = new Map(
   }),
 );
 
-/** What a statement can follow directly. */
+/** Tokens that a statement can follow directly. */
 const BEFORE_STATEMENT = new Set([';', '{', '}', ')', 'else', 'do']);
 const CLOSING = new Map(Object.entries({ '(': ')', '[': ']', '{': '}' }));
 
-/** Every mutant of a C source: operators, conditions, small and hexadecimal constants, and calls left out. */
+/** Every mutant of a C source: operators, conditions, small and hexadecimal constants, and omitted calls. */
 export function mutantsOfC(text: string): Mutant[] {
   const tokens = tokensOf(text);
   return tokens.flatMap((_, index) => mutationsAt(tokens, index));

@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
 
-/** A copy of the project's files, with the same packages, in which sources are changed. */
+/** A copy of the project's files with the same packages, in which sources are changed. */
 export interface Copy {
   readonly directory: string;
-  /** For the temporary files of what runs in the copy. */
+  /** For temporary files of programs in the copy. */
   readonly temporary: string;
   read(file: string): string;
   write(file: string, text: string): void;
   remove(): void;
 }
 
-/** Copies what git tracks and what it does not ignore, as it is now. */
+/** Copies all files that git tracks and does not ignore, in their current state. */
 export function createCopy(): Copy {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-mutate-'));
   const listed = execFileSync(
@@ -31,7 +31,7 @@ export function createCopy(): Copy {
     cpSync(join(root, file), join(directory, file), { verbatimSymlinks: true });
   }
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
-  // Sockets are made below it, whose paths have 107 bytes at most.
+  // Sockets are created below it, with paths of at most 107 bytes.
   const temporary = join(directory, 't');
   mkdirSync(temporary);
   return {

@@ -5,9 +5,9 @@ import { root } from '../support/bundles.ts';
 import { equivalents, reasonOf } from './equivalents.ts';
 import { placedMutants } from './mutants.ts';
 
-describe('the list of changes that change nothing', () => {
+describe('the list of equivalent changes', () => {
   for (const { file, code, was, operator, nth } of equivalents) {
-    it(`${file}: ${code}: ${operator}: there is such a change`, () => {
+    it(`${file}: ${code}: ${operator}: exists`, () => {
       assert.ok(existsSync(join(root, file)), 'there is no such file');
       const mutants = placedMutants(file, readFileSync(join(root, file), 'utf8'));
       const one = mutants.find(

@@ -77,7 +77,7 @@ describe('the verdict on a change', function () {
   after(() => copy.remove());
 
   const mutants = placedMutants('planted/clamp.ts', SOURCE);
-  /** The verdicts on the mutants of these kinds, one after the other. */
+  /** The verdicts on the mutants of these kinds, in order. */
   async function outcomes(tests: readonly string[], ...some: (readonly [operator: string, was: string])[]) {
     const reached = await findReach(copy, player, mutants, tests);
     const found: Judged[] = [];
@@ -89,7 +89,7 @@ describe('the verdict on a change', function () {
     return found;
   }
 
-  it('a weak test lets it survive', async () => {
+  it('is survived with a weak test', async () => {
     const found = await outcomes(
       ['planted/weak.test.ts'],
       ['> to >=', 'value > most'],
@@ -102,12 +102,12 @@ describe('the verdict on a change', function () {
     assert.deepEqual(scoreOf(found), { noticed: 0, counted: 2, percent: 0 });
   });
 
-  it('a good one notices it, and is named', async () => {
+  it('is noticed with a good test, which is named', async () => {
     const tests = ['planted/good.test.ts', 'planted/other.test.ts', 'planted/weak.test.ts'];
     const found = await outcomes(
       tests,
       ['condition to true', 'value > most'],
-      // In what is computed while the file is loaded, and in what is computed but once.
+      // In values that are computed while the file is loaded, and in those that are computed only once.
       ['/ to *', '1 / 2'],
       ['+ to -', 'value + 4'],
       ['/ to *', 'value / BASE'],
@@ -124,7 +124,7 @@ describe('the verdict on a change', function () {
     assert.deepEqual(scoreOf(found), { noticed: 4, counted: 4, percent: 100 });
   });
 
-  it('only files that reach the place are played, and what none reaches counts as unnoticed', async () => {
+  it('runs only files that reach the place, and counts an unreached place as unnoticed', async () => {
     const tests = ['planted/good.test.ts', 'planted/other.test.ts', 'planted/weak.test.ts'];
     const reached = await findReach(copy, player, mutants, tests);
     const find = (operator: string, was: string) =>
@@ -142,7 +142,7 @@ describe('the verdict on a change', function () {
     assert.deepEqual(scoreOf([judged]), { noticed: 0, counted: 1, percent: 0 });
   });
 
-  it('an endless loop is ended, and counts as noticed; the next change is judged as ever', async () => {
+  it('is noticed for an endless loop, which is ended; the next change is judged as usual', async () => {
     const found = await outcomes(
       ['planted/good.test.ts'],
       ['+= to -=', 'rest += most'],
@@ -155,14 +155,14 @@ describe('the verdict on a change', function () {
     assert.equal(scoreOf(found).noticed, 2);
   });
 
-  it('does not use tests that fail without any change', () =>
+  it('refuses tests that fail without any change', () =>
     assert.rejects(outcomes(['planted/wrong.test.ts']), (error: Error) => {
       assert.ok(error instanceof FailingTests);
       assert.match(error.message, /planted\/wrong.test.ts fails without any change: clamp holds 0/);
       return true;
     }));
 
-  it('C: the tests that build it are played, and what does not compile does not count', async function () {
+  it('C: runs the tests that build it, and ignores changes that do not compile', async function () {
     skipWithout('musl', this);
     skipWithout('make', this);
     const file = 'native/cni/text.c';
@@ -214,7 +214,7 @@ describe('npm run mutate', function () {
   }
   const copies = () => readdirSync(temporary).filter((name) => name.startsWith('plumbline-mutate-'));
 
-  it('says how it is used', async () => {
+  it('prints its usage', async () => {
     const { code, output } = await run(['--help']);
     assert.equal(code, 0);
     for (const flag of ['--sample', '--seed', '--tests', '--least', '--result', '--again'])
@@ -247,7 +247,7 @@ describe('npm run mutate', function () {
     assert.deepEqual(copies(), []);
   });
 
-  it('ends at once when it is interrupted, and leaves nothing behind', async () => {
+  it('ends at once when interrupted, and leaves nothing behind', async () => {
     const { code, output } = await run(['model', '--seed', '1'], (text, interrupt) => {
       if (text.includes('test files')) interrupt();
     });

@@ -7,8 +7,8 @@ import { isC, type Reached, withTexts } from './reach.ts';
 import { NONE } from './switches.ts';
 
 /**
- * `late`: noticed, as a test did not end. `not reached`: no test comes to the place, which is as bad as survived. `invalid`: it
- * does not compile. `equivalent`: on the list of changes that change nothing.
+ * `late`: noticed, because a test did not end. `not reached`: no test reaches the place, which is as bad as survived.
+ * `invalid`: it does not compile. `equivalent`: on the list of changes without effect.
  */
 export type Outcome = 'noticed' | 'late' | 'survived' | 'not reached' | 'invalid' | 'equivalent';
 
@@ -19,12 +19,12 @@ export interface Judged extends Placed {
 }
 
 /**
- * Plays the tests that reach a mutant with it, the fastest file first, until one fails.
+ * Runs the tests that reach a mutant, the fastest file first, until one fails.
  *
- * Processes are used again, so a file that fails is played once more without the mutant, and a mutant that survives once more in a
- * new process: what modules keep must neither fail the tests nor hide the change.
+ * Processes are reused, so a failing file runs again without the mutant, and a surviving mutant runs again in a new
+ * process: state of modules must neither fail the tests nor hide the change.
  *
- * @param quick takes the first word of a mutant that survives
+ * @param quick accepts the first result of a surviving mutant
  */
 export async function judge(copy: Copy, player: Player, one: Reached, quick = false): Promise<Judged> {
   const { tests, id: _, atLoad, ...placed } = one;
@@ -64,23 +64,23 @@ async function isFailureOfMutant(player: Player, played: Played & { file: TimedF
   return played.late || (await player.play(played.file, NONE)).passed;
 }
 
-/** The mutants of C are in no switches. */
+/** Mutants of C are not behind switches. */
 const withMutant = <T>(copy: Copy, one: Placed, work: () => Promise<T>): Promise<T> =>
   withTexts(copy, new Map(isC(one.file) ? [[one.file, mutated(copy.read(one.file), one)]] : []), work);
 
-/** Whether the plugin can be built, as it is for each release. */
+/** Whether the plugin can be built as for a release. */
 function compiles({ directory, temporary }: Copy): boolean {
   const args = ['-s', '-B', '-C', join(directory, 'native/cni'), `OUT=${join(temporary, 'compiled')}`];
   return spawnSync('make', args, { stdio: 'ignore' }).status === 0;
 }
 
-/** What is on the list is not played. */
+/** Mutants on the list are not run. */
 export const asEquivalent = ({ tests: _tests, id: _id, atLoad: _atLoad, ...placed }: Reached): Judged => ({
   ...placed,
   outcome: 'equivalent',
 });
 
-/** Noticed ones among those that count. */
+/** The share of noticed mutants among those that count. */
 export function scoreOf(judged: readonly Judged[]) {
   const counted = judged.filter(({ outcome }) => outcome !== 'invalid' && outcome !== 'equivalent').length;
   const noticed = judged.filter(({ outcome }) => outcome === 'noticed' || outcome === 'late').length;

@@ -29,7 +29,7 @@ const TYPESCRIPT: readonly [string, readonly string[]][] = [
   ['const f = () => { return false; };', ['the other boolean: const f = () => { return true; };']],
   ['const f = () => { return a; };', ['return undefined: const f = () => { return undefined; };']],
   ['const f = true as const;', ['the other boolean: const f = false as const;']],
-  // Nothing that runs, or that anybody decides by.
+  // Code that does not run or decides nothing.
   ["import { a } from './b.ts'; type F = 1 | true;", []],
   ["log.warn({ a: b < 1 }, 'c'); deps.log.info(!a);", []],
   ['class A { #log; f(a) { this.#log.info(!a); } }', []],
@@ -75,7 +75,7 @@ describe('changes to a source', () => {
     it(`C: ${text.trim()}`, () => assert.deepEqual(changesOf(text, 'a.c').sort(), [...expected].sort()));
   }
 
-  it('name their line, and which of several they are', () => {
+  it('name their line and their index among equal ones', () => {
     const found = placedMutants('a.ts', 'f();\n  g = 1 + 1;\n');
     assert.deepEqual(
       found.map(({ line, code, was, nth }) => [line, code, was, nth]),
@@ -112,7 +112,7 @@ const SOURCES = ['model', 'webhook', 'scheduler-plugin', 'node-agent', 'kube', '
 describe('changes to this project', () => {
   const read = (file: string) => readFileSync(join(root, file), 'utf8');
 
-  it('are valid programs: any test would notice an invalid one', () => {
+  it('are valid programs, because any test would notice an invalid one', () => {
     const every = SOURCES.flatMap((file) => placedMutants(file, read(file)));
     assert.ok(every.length > 5000, `${every.length}`);
     for (const one of shuffled(every, Date.now()).slice(0, 300)) {
@@ -154,7 +154,7 @@ describe('switches', () => {
     globalThis.plumblineMutant = before;
   });
 
-  it('change nothing that a program does', () => {
+  it('do not change the behaviour of a program', () => {
     globalThis.plumblineMutant = undefined;
     const [plain, withSwitches] = [load(text), load(switched(text, numbered))];
     for (const list of [[], [1], [3, 4, 5], [5, 5, 0, 9]]) {
@@ -162,18 +162,18 @@ describe('switches', () => {
     }
   });
 
-  it('turn on one change each, which does what the changed text does', () => {
+  it('activate one change each, with the effect of the changed text', () => {
     let active = -1;
     globalThis.plumblineMutant = (id) => id === active;
     const run = load(switched(text, numbered));
-    // What is endless with the change is left out.
+    // Changes that cause an endless loop are left out.
     for (const one of numbered.filter(({ was }) => !was.startsWith('i ') && was !== '1')) {
       active = one.id;
       assert.deepEqual(run([3, 4, 5, 0], { a: 3 }), load(mutated(text, one))([3, 4, 5, 0], { a: 3 }), nameOf(one));
     }
   });
 
-  it('are called where the program comes by', () => {
+  it('are called when the program reaches them', () => {
     const reached = new Set<number>();
     globalThis.plumblineMutant = (id) => {
       reached.add(id);

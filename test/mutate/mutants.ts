@@ -4,13 +4,13 @@ import { mutantsOfTypeScript } from './typescript.ts';
 
 /** One change to a source text that a test should notice. */
 export interface Mutant {
-  /** Character offsets of what is replaced; `end` is exclusive. */
+  /** Character offsets of the replaced text; `end` is exclusive. */
   readonly start: number;
   readonly end: number;
   readonly replacement: string;
-  /** What kind of change it is: `&& to ||`. */
+  /** The kind of change: `&& to ||`. */
   readonly operator: string;
-  /** An expression can be wrapped by a probe; a statement is preceded by one. */
+  /** A probe wraps an expression or precedes a statement. */
   readonly kind: 'expression' | 'statement';
 }
 
@@ -20,11 +20,11 @@ export interface Placed extends Mutant {
   readonly file: string;
   /** 1 is the first. */
   readonly line: number;
-  /** The source line that it begins on, without the white space around it. */
+  /** The source line at its start, without surrounding white space. */
   readonly code: string;
-  /** What is replaced. */
+  /** The replaced text. */
   readonly was: string;
-  /** How many mutants of the same file, line, text and kind precede it. */
+  /** The number of earlier mutants with the same file, line, text and kind. */
   readonly nth: number;
 }
 
@@ -46,11 +46,13 @@ export function placedMutants(file: string, text: string): Placed[] {
     });
 }
 
-/** What stays the same of a mutant while the rest of its file changes. */
+/** The identity of a mutant that stays the same while the rest of its file changes. */
 export const nameOf = ({ file, code, was, operator, nth }: Placed): string =>
   JSON.stringify([file, code, was, operator, nth]);
 
-/** The mutants in an order that the seed decides; a mutant's place depends on itself alone, so that edits shift no others. */
+/**
+ * The mutants in an order from the seed; the place of a mutant depends only on itself, so that edits shift no others.
+ */
 export function shuffled(mutants: readonly Placed[], seed: number): Placed[] {
   const key = (one: Placed) =>
     createHash('sha256')

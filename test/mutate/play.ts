@@ -5,8 +5,8 @@ import type { Answer, Asked } from './player.ts';
 import { NONE } from './switches.ts';
 
 /**
- * Run by `player.ts` as a process of its own, in the copy. Plays one test file after the other, as its parent asks, each as often as
- * it asks; files are loaded once.
+ * `player.ts` runs it as a separate process in the copy. It runs one test file after the other on request of its
+ * parent, as often as requested; files are loaded once.
  */
 const loaded = new Map<string, Mocha>();
 let active = NONE;
@@ -44,7 +44,7 @@ async function play({ file, mutant, all }: Asked): Promise<Answer> {
   });
 }
 
-/** The parent knows how long a file takes on this machine, as busy as it is. */
+/** The parent knows how long a file takes on this machine under its load. */
 function withoutTimeouts(suite: Mocha.Suite): void {
   suite.eachTest((test: Mocha.Test) => test.timeout(0));
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Copy } from './copy.ts';
 import { NONE } from './switches.ts';
 
-/** What `play.ts` is asked for. */
+/** A request to `play.ts`. */
 export interface Asked {
   readonly file: string;
   /** The number of the active mutant, or NONE. */
@@ -12,43 +12,43 @@ export interface Asked {
   readonly all: boolean;
 }
 
-/** What it answers. */
+/** The answer. */
 export interface Answer {
   readonly passed: boolean;
   /** The first test that failed, or why the file could not be loaded. */
   readonly failed?: string;
-  /** Mutants whose place was reached while the tests ran, and while files were loaded. */
+  /** Mutants that were reached while the tests ran, and while files were loaded. */
   readonly reached: readonly number[];
   readonly atLoad: readonly number[];
 }
 
-/** A test file, and the seconds that it takes. */
+/** A test file and its duration in seconds. */
 export interface TimedFile {
   readonly name: string;
   readonly seconds: number;
 }
 
 export interface Played extends Answer {
-  /** It took much longer than it does without a change. */
+  /** It took much longer than without a change. */
   readonly late: boolean;
   /** Its process ended. */
   readonly crashed: boolean;
   readonly seconds: number;
 }
 
-/** Plays test files in a process of their own. */
+/** Runs test files in a separate process. */
 export interface Player {
-  /** Runs a file until a test of it fails. */
+  /** Runs a file until one of its tests fails. */
   play(file: TimedFile, mutant: number): Promise<Played>;
-  /** Runs all of a file without a mutant. @param limit in seconds */
+  /** Runs a complete file without a mutant. @param limit in seconds */
   time(name: string, limit: number): Promise<Played>;
-  /** Ends the process with all that it has started; the next file is played by a new one. */
+  /** Ends the process with all its children; a new one runs the next file. */
   end(): void;
 }
 
-/** Seconds for starting Node.js and loading a file, on a machine that does other things too. */
+/** Seconds to start Node.js and load a file on a busy machine. */
 const START = 60;
-/** A file gets this many seconds, and so many times what it takes by itself. */
+/** The limit of a file: at least this many seconds, and this multiple of its own duration. */
 const LEAST = 20;
 const TIMES = 6;
 
@@ -62,7 +62,7 @@ export function createPlayer(copy: Copy): Player {
       cwd: copy.directory,
       env: { ...process.env, TMPDIR: copy.temporary },
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-      // With a process group of its own, which ends with it.
+      // With its own process group, which ends with it.
       detached: true,
     });
   }

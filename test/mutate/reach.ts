@@ -6,31 +6,30 @@ import type { Placed } from './mutants.ts';
 import type { Player, TimedFile } from './player.ts';
 import { NONE, switched } from './switches.ts';
 
-/** A mutant with its number, and the test files that come to it. */
+/** A mutant with its number, and the test files that reach it. */
 export interface Reached extends Placed {
   readonly id: number;
   /** The fastest first. */
   readonly tests: readonly TimedFile[];
-  /** Files are loaded but once in a process: such a mutant needs a new one. */
+  /** Files are loaded only once in a process: such a mutant needs a new one. */
   readonly atLoad: boolean;
 }
 
-/** Tests that fail without any change show nothing. */
+/** Tests that fail without any change, and so show nothing. */
 export class FailingTests extends Error {}
 
-/** Seconds for a test file of which nothing is known yet. */
+/** Seconds for a test file with an unknown duration. */
 export const LONGEST = 900;
 
-/** A C source that no compiler accepts: what builds it fails. */
+/** A C source that no compiler accepts, so that its build fails. */
 const NO_C = '#error "changed"\n';
 
 /**
- * Puts the mutants into the sources of the copy, each behind a switch, but for those of C. Then plays all test files and finds which
- * come to which mutant. What is reached while files are loaded is reached by every test that imports its file. C is reached by the
- * tests that fail where it does not compile.
- *
- * @param within the seconds that a test file may take; what takes longer is left out
- * @param onFile is called before each file, and with the problem after one that is left out
+ * Puts the mutants into the sources of the copy, each behind a switch, except those of C. Then runs all test files and
+ * finds which ones reach which mutant. Code that is reached while files are loaded is reached by every test that
+ * imports its file. C is reached by the tests that fail if it does not compile.
+ * @param within the maximum seconds of a test file; longer ones are left out
+ * @param onFile is called before each file, and with the problem after a file that is left out
  * @throws FailingTests
  */
 export async function findReach(
@@ -82,7 +81,7 @@ function grouped<T extends Placed>(mutants: readonly T[]): Map<string, T[]> {
   return groups;
 }
 
-/** All files that a file imports, directly or through others, by their paths below the copy. */
+/** All files that a file imports, directly or indirectly, by their paths below the copy. */
 function importsBelow({ directory }: Copy, file: string): ReadonlySet<string> {
   const found = new Set<string>();
   const open = [file];
@@ -95,7 +94,7 @@ function importsBelow({ directory }: Copy, file: string): ReadonlySet<string> {
   return found;
 }
 
-/** Does something while files of the copy have other texts. */
+/** Runs work while files of the copy have other texts. */
 export async function withTexts<T>(copy: Copy, texts: ReadonlyMap<string, string>, work: () => Promise<T>): Promise<T> {
   const before = [...texts.keys()].map((file) => [file, copy.read(file)] as const);
   try {

@@ -84,7 +84,7 @@ async function judgeFolder({ folder, sources, tests }: (typeof plans)[number], c
   const player = createPlayer(copy);
   const every = sources.flatMap((file) => placedMutants(file, copy.read(file)));
   const drawn = shuffled(every, seed).filter((one) => again === undefined || again.has(nameOf(one)));
-  // C that does not compile is made up for: the compiler is asked when it is its turn.
+  // Extra candidates replace C changes that do not compile: the compiler checks them in their turn.
   const candidates = again === undefined ? drawn.slice(0, 2 * sample) : drawn;
   progress.line(
     `${folder}: ${every.length} changes, ${Math.min(sample, drawn.length)} of them, ${tests.length} test files`,
@@ -123,7 +123,7 @@ function describe({ file, line, operator, was }: Placed): string {
   return `${file}:${line} ${operator}: ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`;
 }
 
-/** The names of what survived in the result of a run. */
+/** The names of the survivors in the result of a run. */
 function survivorsIn(file: string): ReadonlySet<string> {
   const read = (): Judged[] => {
     try {
@@ -140,7 +140,7 @@ async function sourcesOf(folder: string): Promise<string[]> {
   if (!existsSync(join(root, folder))) refuse(`${folder}: there is no such folder or file`);
   if (/\.(ts|c)$/.test(folder)) return [folder];
   const names = await readdir(join(root, folder), { recursive: true });
-  // Generated code, and the driver of the fuzzing, are not shipped as they stand here.
+  // Generated code and the fuzzing driver are not shipped in this form.
   const isSource = (name: string) => /\.(ts|c)$/.test(name) && !/(^|\/)(gen\/|fuzz\.c$)/.test(name);
   return names.filter(isSource).map((name) => join(folder, name));
 }

@@ -4,13 +4,13 @@ import type { Mutant } from './mutants.ts';
 export const NONE = -1;
 
 declare global {
-  /** Called by the sources at each place that has a mutant. @returns whether that mutant is the active one */
+  /** Called by the sources at each place with a mutant. @returns whether that mutant is the active one */
   var plumblineMutant: ((id: number) => boolean) | undefined;
 }
 
 /**
- * The text with all these mutants in it, each behind a switch: `globalThis.plumblineMutant` is called with its number whenever
- * the place is reached. Without an active one, the program is what it was.
+ * The text with all these mutants, each behind a switch: `globalThis.plumblineMutant` is called with its number
+ * whenever the place is reached. Without an active one, the program is unchanged.
  */
 export function switched(text: string, mutants: readonly (Mutant & { readonly id: number })[]): string {
   const insertions = mutants.flatMap(({ start, end, kind, id, replacement }) => {
@@ -22,7 +22,7 @@ export function switched(text: string, mutants: readonly (Mutant & { readonly id
       { at: end, put: close, opens: false, length: end - start, id },
     ];
   });
-  // From the end to the beginning; what is put at one place later comes to stand to the left of what was put there before.
+  // From the end to the start; later insertions at one place are to the left of earlier ones.
   insertions.sort((a, b) => {
     if (a.at !== b.at) return b.at - a.at;
     if (a.opens !== b.opens) return a.opens ? -1 : 1;

@@ -1,7 +1,7 @@
 import { parse } from '@babel/parser';
 import type { Mutant } from './mutants.ts';
 
-/** As Babel has it: what is read of any node. */
+/** The common fields of Babel's nodes. */
 interface Node {
   readonly type: string;
   readonly start: number;
@@ -9,7 +9,7 @@ interface Node {
   readonly [key: string]: unknown;
 }
 
-/** A binary operator and what takes its place. */
+/** A binary operator and its replacement. */
 const OPERATORS = new Map(
   Object.entries({
     '+': '-',
@@ -44,19 +44,16 @@ const METHODS = new Map(
   }),
 );
 
-/** Methods whose call is replaced by what it was called on: nothing is left out, or put in order. */
+/** Methods whose call is replaced by its object: nothing is left out or sorted. */
 const DROPPED = new Set(['filter', 'sort', 'toSorted', 'reverse', 'toReversed', 'slice', 'trim', 'toLowerCase']);
 
-/** What goes into a log is for people to judge. */
+/** People judge log texts. */
 const SILENT = new Set(['log', '#log', 'logger', 'console']);
 
-/** Whole numbers above this that a constant in capitals is made of are limits, seconds and sizes: one more is as good. */
+/** Integers above this in a constant in capitals are limits, seconds and sizes: one more is equally good. */
 const SMALL = 2;
 
-/**
- * Every mutant of a source file.
- * @throws SyntaxError if it is no TypeScript
- */
+/** Every mutant of a source file. @throws SyntaxError if it is not TypeScript */
 export function mutantsOfTypeScript(text: string): Mutant[] {
   const { program } = parse(text, { sourceType: 'module', plugins: ['typescript', 'explicitResourceManagement'] });
   const found: Mutant[] = [];
@@ -71,7 +68,7 @@ function visit(node: Node, text: string, inConstant: boolean, found: Mutant[]): 
   for (const child of childrenOf(node)) visit(child, text, constant, found);
 }
 
-/** Types, imports and exports of names: nothing of them runs. An expression with a type is looked into. */
+/** Types, imports and exports of names do not run. An expression with a type is searched. */
 function isForTypesOnly({ type }: Node): boolean {
   if (type === 'ImportDeclaration' || type === 'ExportAllDeclaration') return true;
   return type.startsWith('TS') && !['TSAsExpression', 'TSNonNullExpression', 'TSSatisfiesExpression'].includes(type);
@@ -96,10 +93,10 @@ function isSilent({ type, callee }: Node): boolean {
 
 function childrenOf(node: Node): Node[] {
   return Object.entries(node).flatMap(([key, value]) => {
-    // Names of properties and types are no values.
+    // Names of properties and types are not values.
     if (['loc', 'typeAnnotation', 'typeParameters', 'typeArguments', 'returnType'].includes(key)) return [];
     if (key === 'key' && node['computed'] !== true) return [];
-    // Where a histogram's buckets end is a matter of taste.
+    // The bounds of a histogram's buckets are arbitrary.
     if (key === 'value' && (node['key'] as Node | undefined)?.['name'] === 'buckets') return [];
     const values: unknown[] = Array.isArray(value) ? value : [value];
     return values.filter(isNode);
@@ -143,7 +140,7 @@ function mutationsOf(node: Node, text: string, inConstant: boolean): Mutant[] {
     }
     case 'ReturnStatement': {
       const argument = node['argument'];
-      // Of a boolean the other one is tried; undefined instead of false makes no difference to a condition.
+      // A boolean becomes the other one; undefined instead of false makes no difference to a condition.
       const changes = isNode(argument) && textOf(argument) !== 'undefined' && argument.type !== 'BooleanLiteral';
       return changes ? [change(argument, 'undefined', 'return undefined')] : [];
     }
@@ -151,7 +148,7 @@ function mutationsOf(node: Node, text: string, inConstant: boolean): Mutant[] {
       const expression = node['expression'] as Node;
       const called = expression.type === 'AwaitExpression' ? expression['argument'] : expression;
       if (!isNode(called) || called.type !== 'CallExpression' || isSilent(called)) return [];
-      // In a constructor that has to call it, nothing else can run without.
+      // Nothing else can run in a constructor without this call.
       if ((called['callee'] as Node).type === 'Super') return [];
       return [change(node, ';', 'call left out', 'statement')];
     }
@@ -165,7 +162,7 @@ function mutationsOf(node: Node, text: string, inConstant: boolean): Mutant[] {
 function operatorMutations(node: Node, change: Change, textOf: (part: unknown) => string): Mutant[] {
   const [left, right, operator] = [node['left'] as Node, node['right'] as Node, String(node['operator'])];
   if (operator === '??') {
-    // The compiler asks for a value at an index that is always there: the fallback says nothing.
+    // The compiler requires a value at an index that always exists: the fallback has no effect.
     if (left.type === 'MemberExpression' && left['computed'] === true) {
       return [change(node, `((${textOf(left)}) && (${textOf(right)}))`, '?? to &&')];
     }

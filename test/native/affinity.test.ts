@@ -25,11 +25,11 @@ describe('native affinity', () => {
   });
   after(() => child.kill());
 
-  it('reads what /proc shows', () => {
+  it('reads the same mask as /proc shows', () => {
     assert.equal(asBigInt(affinity.get(pid)), allowedMask(pid));
   });
 
-  it('sets one CPU of those there are, and all of them again', () => {
+  it('sets one existing CPU, and all of them again', () => {
     const all = affinity.get(pid);
     const first = all.findIndex((word) => word !== 0);
     const one = new Uint32Array(first + 1);
@@ -41,7 +41,7 @@ describe('native affinity', () => {
     assert.equal(allowedMask(pid), asBigInt(all));
   });
 
-  it('takes masks of any length: CPUs that do not exist are cut off by the kernel', () => {
+  it('accepts masks of any length: the kernel ignores CPUs that do not exist', () => {
     for (const length of [1, 2, 3, 32, 33, 2048]) {
       const words = new Uint32Array(length).fill(0xffffffff);
       affinity.set(pid, words);
@@ -50,10 +50,10 @@ describe('native affinity', () => {
   });
 
   const failures: [string, () => unknown, string][] = [
-    ['a thread that is gone, get', () => affinity.get(4_194_303), 'ESRCH'],
-    ['a thread that is gone, set', () => affinity.set(4_194_303, Uint32Array.of(1)), 'ESRCH'],
+    ['get of an ended thread', () => affinity.get(4_194_303), 'ESRCH'],
+    ['set of an ended thread', () => affinity.set(4_194_303, Uint32Array.of(1)), 'ESRCH'],
     ['only CPUs that do not exist', () => affinity.set(pid, Uint32Array.of(0, 0, 0, 0x80000000)), 'EINVAL'],
-    ['no CPU at all', () => affinity.set(pid, Uint32Array.of(0)), 'EINVAL'],
+    ['no CPU', () => affinity.set(pid, Uint32Array.of(0)), 'EINVAL'],
   ];
   for (const [name, run, code] of failures) {
     it(`${name}: ${code}`, () => {
@@ -63,12 +63,11 @@ describe('native affinity', () => {
 
   const refused: [string, () => unknown][] = [
     ['a fraction', () => affinity.get(1.5)],
-    ['zero, which would be this very thread', () => affinity.get(0)],
+    ['zero, which would be the calling thread', () => affinity.get(0)],
     ['a negative id', () => affinity.set(-1, Uint32Array.of(1))],
     ['not a number', () => affinity.set(Number.NaN, Uint32Array.of(1))],
-    ['beyond the largest pid', () => affinity.get(2 ** 31)],
+    ['an id beyond the largest pid', () => affinity.get(2 ** 31)],
     ['an empty mask', () => affinity.set(pid, new Uint32Array(0))],
   ];
-  for (const [name, run] of refused)
-    it(`refuses ${name} before the kernel sees it`, () => assert.throws(run, RangeError));
+  for (const [name, run] of refused) it(`refuses ${name} before the system call`, () => assert.throws(run, RangeError));
 });

@@ -8,33 +8,33 @@ import { createGateFixture, type GateFixture, writeState } from './gate.ts';
 const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
 const STATE = 'DPU Not Ready: as last known';
 
-/** What an agent answers, in the pieces in which it arrives, and what the gate makes of it: [exit code, CNI code, message]. */
+/** The answer of an agent in pieces as they arrive, and the result of the gate: [exit code, CNI code, message]. */
 const ANSWERS: readonly [string, readonly string[], readonly [number, number?, string?]][] = [
   ['a pass', ['allow\n'], [0]],
   ['a pass in two pieces', ['al', 'low\n'], [0]],
-  ['a request for time and a pass in one piece', ['wait\nallow\n'], [0]],
-  ['requests for time, some in one piece', ['wait\nwait\n', 'wait\nallow\n'], [0]],
-  ['a request for time and a refusal in one piece', ['wait\ndeny 12 5\nhello'], [1, 12, 'hello']],
+  ['a wait and a pass in one piece', ['wait\nallow\n'], [0]],
+  ['several waits, some in one piece', ['wait\nwait\n', 'wait\nallow\n'], [0]],
+  ['a wait and a refusal in one piece', ['wait\ndeny 12 5\nhello'], [1, 12, 'hello']],
   ['a refusal whose code has two different digits', ['deny 27 5\nhello'], [1, 27, 'hello']],
-  ['a refusal cut in its number', ['deny 1', '2 5\nhello'], [1, 12, 'hello']],
-  ['a refusal cut in its text', ['deny 12 5\nhe', 'llo'], [1, 12, 'hello']],
-  ['a refusal with more behind it', ['deny 12 5\nhello and more'], [1, 12, 'hello']],
+  ['a refusal split in its number', ['deny 1', '2 5\nhello'], [1, 12, 'hello']],
+  ['a refusal split in its text', ['deny 12 5\nhe', 'llo'], [1, 12, 'hello']],
+  ['a refusal with more text after it', ['deny 12 5\nhello and more'], [1, 12, 'hello']],
   ['a refusal without a text', ['deny 12 0\n'], [1, 12, '']],
   ['a refusal with quotes and a newline', ['deny 12 6\na"b\\\nc'], [1, 12, 'a"b\\\nc']],
   ['the longest refusal', [`deny 12 1024\n${'x'.repeat(1024)}`], [1, 12, 'x'.repeat(1024)]],
   ['a refusal without a code', ['deny  5\nhello'], [1, 11, STATE]],
-  ['a code that is no number', ['deny 1x 5\nhello'], [1, 11, STATE]],
+  ['a code that is not a number', ['deny 1x 5\nhello'], [1, 11, STATE]],
   ['a code of seven digits', ['deny 1234567 5\nhello'], [1, 11, STATE]],
   ['a refusal without a length', ['deny 12\nhello'], [1, 11, STATE]],
   ['a length that is too long', ['deny 12 999999\nhello'], [1, 11, STATE]],
   ['a refusal that ends before its text', ['deny 12 50\nhello'], [1, 11, STATE]],
-  ['another word', ['allowed\n'], [1, 11, STATE]],
-  ['a short word', ['no\n'], [1, 11, STATE]],
+  ['an unknown answer', ['allowed\n'], [1, 11, STATE]],
+  ['a short unknown answer', ['no\n'], [1, 11, STATE]],
   ['a line of 65 bytes without an end', ['x'.repeat(65)], [1, 11, STATE]],
-  ['an end without a word', [], [1, 11, STATE]],
+  ['an end without an answer', [], [1, 11, STATE]],
 ];
 
-describe('the CNI plugin reads its agent’s answers', () => {
+describe('the CNI plugin reads the answers of its agent', () => {
   needs('musl');
   needs('make');
   let gate: GateFixture;
@@ -49,7 +49,7 @@ describe('the CNI plugin reads its agent’s answers', () => {
       await once(socket, 'data');
       for (const piece of pieces) {
         socket.write(piece, 'latin1');
-        // The gate reads what is there at once; a piece that it finds with the one before is a case of its own.
+        // The gate reads all available data at once; two pieces that arrive together are a separate case.
         await delay(20);
       }
       if (ends) socket.end();
@@ -75,7 +75,7 @@ describe('the CNI plugin reads its agent’s answers', () => {
     });
   }
 
-  it('characters come through whole; each byte that is part of none is a question mark', async () => {
+  it('characters are passed on; each invalid byte becomes a question mark', async () => {
     const characters = ['\x7e', '\u0080', '\u07ff', '\u0800', '\ud7ff', '\ue000', '\uffff', '\u{10000}', '\u{10ffff}'];
     const overlong = ['c080', 'c1bf', 'e08080', 'e09fbf', 'f0808080', 'f08fbfbf'];
     const beyond = ['eda080', 'edbfbf', 'f4908080', 'f5808080', 'ff', '80', 'bf', 'e282', 'f09f98', 'c3', 'e28241'];
@@ -89,7 +89,7 @@ describe('the CNI plugin reads its agent’s answers', () => {
     assert.equal((await gate.call({ conf: chained })).json()['msg'], [...characters, ...marks].join(' '));
   });
 
-  it('a refusal right behind the pass, in one piece: the delegate is not executed', async () => {
+  it('a refusal right after the pass, in one piece: the delegate is not executed', async () => {
     const below = gate.delegate('unharmed', `printf '{}'`);
     pieces = ['allow\ndeny 12 5\nhello'];
     const result = await gate.call({ conf: { ...chained, delegate: { type: 'unharmed' } } });
@@ -100,14 +100,14 @@ describe('the CNI plugin reads its agent’s answers', () => {
     );
   });
 
-  it('a second pass, a request for time and a refusal in one piece, while the delegate runs: it is called off', async () => {
+  it('a second pass, a wait and a refusal in one piece while the delegate runs: the delegate is cancelled', async () => {
     gate.delegate('held', '[ "$CNI_COMMAND" = DEL ] || sleep 600');
     pieces = ['allow\n', 'allow\nwait\ndeny 12 5\nhello'];
     const result = await gate.call({ conf: { ...chained, delegate: { type: 'held' } } });
     assert.deepEqual([result.code, result.json()['code'], result.json()['msg']], [1, 12, 'hello']);
   });
 
-  it('ignores nonsense while the delegate runs', async () => {
+  it('invalid text is ignored while the delegate runs', async () => {
     ends = false;
     gate.delegate('short', `sleep 0.2; printf '{}'`);
     pieces = ['allow\n', 'nonsense\n'];

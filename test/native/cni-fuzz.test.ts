@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { needs } from '../support/parts.ts';
 import { fuzzGate } from './fuzz.ts';
 
-describe('the CNI plugin under the sanitizers', function () {
+describe('the CNI plugin with sanitizers', function () {
   this.timeout(300_000);
   needs('gcc');
   needs('make');
 
-  it('2,000 random calls: an answer in the specification’s form to each, and no report', () => {
+  it('gives each of 2,000 random calls an answer in the form of the specification, without a report', () => {
     const { calls, outcomes, problems } = fuzzGate(2000, 7);
     assert.deepEqual(problems, []);
     assert.equal(calls, 2000);

@@ -40,7 +40,7 @@ describe('the CNI plugin', () => {
     assert.match(execFileSync('readelf', ['-d', gate.shim], { encoding: 'utf8' }), /no dynamic section/);
   });
 
-  it('has the agent’s own paths compiled in, for a configuration that names none', () => {
+  it('has the agent’s own paths compiled in as defaults', () => {
     const { gateSocket, gateState } = parseNodeAgentConfig(['--node-name', 'worker-1']);
     const program = readFileSync(gate.shim);
     for (const path of [gateSocket, gateState]) assert.ok(program.includes(`${path}\0`), path);
@@ -48,7 +48,7 @@ describe('the CNI plugin', () => {
 
   describe('chained', () => {
     for (const version of VERSIONS) {
-      it(`${version}: an empty result lets the next plugin run; a result from before is passed on`, async () => {
+      it(`${version}: an empty result lets the next plugin run; a previous result is passed on`, async () => {
         const first = await gate.call({ conf: chained(version) });
         assert.deepEqual([first.code, first.json()], [0, { cniVersion: version }]);
         const prevResult = { cniVersion: version, ips: [{ address: '10.0.0.2/24' }], dns: {} };
@@ -58,24 +58,24 @@ describe('the CNI plugin', () => {
     }
 
     for (const verb of ['DEL', 'CHECK', 'GC']) {
-      it(`${verb} passes, dead DPU or not`, async () => {
+      it(`${verb} passes, even with a dead DPU`, async () => {
         writeState(gate.state, DEAD);
         const { code, stdout } = await gate.call({ verb, conf: chained('1.1.0') });
         assert.deepEqual([code, stdout], [0, '']);
       });
     }
 
-    it('VERSION names them all', async () => {
+    it('VERSION lists all versions', async () => {
       const { code, json } = await gate.call({ verb: 'VERSION', conf: { cniVersion: '1.1.0' } });
       assert.deepEqual([code, json()], [0, { cniVersion: '1.1.0', supportedVersions: VERSIONS }]);
     });
   });
 
-  describe('what the author of a network configuration cannot choose', () => {
+  describe('limits for the author of a network configuration', () => {
     afterEach(() => rmSync(join(gate.binDir, 'plumbline-gate.conf'), { force: true }));
     const unset = { PLUMBLINE_GATE_SOCKET: undefined, PLUMBLINE_GATE_STATE: undefined };
 
-    it('S13: the socket: root connects to no other than the administrator’s', async () => {
+    it('S13: the socket is only the administrator’s: root connects to no other', async () => {
       let connections = 0;
       const path = join(gate.directory, 'containerd.sock');
       const foreign = createServer((socket) => {
@@ -95,7 +95,7 @@ describe('the CNI plugin', () => {
       }
     });
 
-    it('the state file: no other is opened, and what it says is not shown', async () => {
+    it('the state file is only the administrator’s: no other is opened or shown', async () => {
       const path = join(gate.directory, 'secret');
       writeState(path, { ...DEAD, reason: 'the secret' });
       gate.settings({ socket: gate.socket, stateFile: gate.state });
@@ -103,7 +103,7 @@ describe('the CNI plugin', () => {
       assert.deepEqual([code, stdout.includes('secret')], [0, false]);
     });
 
-    it('the administrator’s settings hold, in the directory of the program whatever its name', async () => {
+    it('the administrator’s settings apply in the directory of the program, whatever its name', async () => {
       writeState(gate.state, DEAD);
       const front = join(gate.directory, 'settings-front');
       mkdirSync(front);
@@ -115,13 +115,13 @@ describe('the CNI plugin', () => {
 
     const untrusted: [string, (path: string) => void][] = [
       ['that others may write', (path) => chmodSync(path, 0o666)],
-      ['that is torn', (path) => writeFileSync(path, '{"whenAbsent":"closed"')],
+      ['that are torn', (path) => writeFileSync(path, '{"whenAbsent":"closed"')],
       [
         'of more than 4 KiB',
         (path) => writeFileSync(path, JSON.stringify({ whenAbsent: 'closed', x: 'x'.repeat(4096) })),
       ],
       [
-        'that is a link',
+        'that are a link',
         (path) => {
           renameSync(path, `${path}.real`);
           symlinkSync(`${path}.real`, path);
@@ -139,7 +139,7 @@ describe('the CNI plugin', () => {
       });
     }
 
-    it('a state file that is a pipe or a device holds nothing up', async () => {
+    it('a state file that is a pipe or a device does not block', async () => {
       execFileSync('mkfifo', [gate.state]);
       const pipe = await gate.call({ conf: chained('1.0.0') });
       rmSync(gate.state);
@@ -148,7 +148,7 @@ describe('the CNI plugin', () => {
       assert.deepEqual([pipe.code, device.code], [0, 0]);
     });
 
-    it('a value of hundreds of kilobytes is not repeated in the error', async () => {
+    it('an overlong value is not repeated in the error', async () => {
       const long = 'x'.repeat(300_000);
       const calls = [
         { conf: chained(long) },
@@ -163,14 +163,14 @@ describe('the CNI plugin', () => {
       }
     });
 
-    it('of two namespaces in CNI_ARGS the first counts, the runtime’s own', async () => {
+    it('the first of two namespaces in CNI_ARGS counts, which is the runtime’s own', async () => {
       writeState(gate.state, { ...DEAD, exempt: ['kube-system'] });
       const environment = { CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAMESPACE=kube-system' };
       assert.equal((await gate.call({ conf: chained('1.0.0'), environment })).json()['code'], 11);
     });
   });
 
-  describe('errors, in the specification’s form', () => {
+  describe('errors in the form of the specification', () => {
     const cases: [string, Parameters<GateFixture['call']>[0], number, RegExp][] = [
       [
         'CNI_IFNAME is missing',
@@ -185,35 +185,30 @@ describe('the CNI plugin', () => {
         4,
         /CNI_NETNS/,
       ],
-      ['no CNI_COMMAND', { conf: chained('1.0.0'), environment: { CNI_COMMAND: undefined } }, 4, /CNI_COMMAND/],
+      ['CNI_COMMAND is missing', { conf: chained('1.0.0'), environment: { CNI_COMMAND: undefined } }, 4, /CNI_COMMAND/],
       ['an unknown verb', { verb: 'PLUG', conf: chained('1.0.0') }, 4, /unknown CNI_COMMAND: PLUG/],
-      ['a version of the future', { conf: chained('2.0.0') }, 1, /incompatible.*"2\.0\.0"/],
-      ['no version', { conf: { name: 'net', type: 'plumbline-gate' } }, 1, /incompatible/],
-      ['CHECK before it existed', { verb: 'CHECK', conf: chained('0.3.1') }, 1, /does not allow CHECK/],
-      ['STATUS before it existed', { verb: 'STATUS', conf: chained('1.0.0') }, 1, /does not allow STATUS/],
-      ['GC before it existed', { verb: 'GC', conf: chained('1.0.0') }, 1, /does not allow GC/],
-      ['no JSON', { conf: '{"cniVersion":' }, 6, /no JSON object/],
+      ['a future version', { conf: chained('2.0.0') }, 1, /incompatible.*"2\.0\.0"/],
+      ['a missing version', { conf: { name: 'net', type: 'plumbline-gate' } }, 1, /incompatible/],
+      ['CHECK in a version without it', { verb: 'CHECK', conf: chained('0.3.1') }, 1, /does not allow CHECK/],
+      ['STATUS in a version without it', { verb: 'STATUS', conf: chained('1.0.0') }, 1, /does not allow STATUS/],
+      ['GC in a version without it', { verb: 'GC', conf: chained('1.0.0') }, 1, /does not allow GC/],
+      ['invalid JSON', { conf: '{"cniVersion":' }, 6, /no JSON object/],
       ['an array', { conf: '[]' }, 6, /no JSON object/],
-      ['too deep', { conf: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` }, 6, /no JSON object/],
+      ['too deeply nested', { conf: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` }, 6, /no JSON object/],
       [
-        'more than a MiB',
+        'more than 1 MiB',
         { conf: JSON.stringify(chained('1.0.0', { x: 'x'.repeat(1_100_000) })) },
         5,
         /larger than a MiB/,
       ],
-      ['a delegate that is no object', { conf: chained('1.0.0', { delegate: 'below' }) }, 7, /must be an object/],
+      ['a delegate that is not an object', { conf: chained('1.0.0', { delegate: 'below' }) }, 7, /must be an object/],
       [
         'a delegate outside CNI_PATH',
         { conf: chained('1.0.0', { delegate: { type: '../sh' } }) },
         7,
         /name of a plugin/,
       ],
-      [
-        'a delegate that is not there',
-        { conf: chained('1.0.0', { delegate: { type: 'unknown' } }) },
-        7,
-        /unknown is in no/,
-      ],
+      ['a missing delegate', { conf: chained('1.0.0', { delegate: { type: 'unknown' } }) }, 7, /unknown is in no/],
     ];
     for (const [name, call, code, message] of cases) {
       it(`${name}: code ${code}`, async () => {
@@ -234,7 +229,7 @@ describe('the CNI plugin', () => {
 
   describe('as a wrapper', () => {
     for (const version of VERSIONS) {
-      it(`${version}: the delegate gets its configuration, and its result comes through as it is`, async () => {
+      it(`${version}: the delegate gets its configuration, and its result is passed on unchanged`, async () => {
         const printed = `{ "cniVersion": "${version}",   "interfaces": [] }`;
         const below = gate.delegate('below', `echo >&2 noise; printf '%s' '${printed}'`);
         const { code, stdout, stderr } = await gate.call({
@@ -255,7 +250,7 @@ describe('the CNI plugin', () => {
       });
     }
 
-    it('the delegate’s error, exit code and stderr come through, and its DEL is called after a failed ADD', async () => {
+    it('the delegate’s error, exit code and stderr are passed on, and its DEL is called after a failed ADD', async () => {
       const error = '{"cniVersion":"1.0.0","code":103,"msg":"no addresses","details":"d"}';
       const below = gate.delegate('failing', `echo >&2 why; printf '%s' '${error}'; exit 3`);
       const result = await gate.call({ conf: chained('1.0.0', { delegate: { type: 'failing' } }) });
@@ -266,7 +261,7 @@ describe('the CNI plugin', () => {
       );
     });
 
-    it('DPU dead: the delegate is not executed for ADD; DEL twice, CHECK and GC reach it', async () => {
+    it('the delegate is not executed for ADD while the DPU is dead; DEL (twice), CHECK and GC reach it', async () => {
       writeState(gate.state, DEAD);
       const below = gate.delegate('gated', '');
       const conf = chained('1.1.0', { delegate: { type: 'gated' } });
@@ -290,7 +285,7 @@ describe('the CNI plugin', () => {
       assert.deepEqual(below.calls().at(-1)?.conf['cni.dev/valid-attachments'], valid);
     });
 
-    it('STATUS: 50 with the reason while the DPU is dead, else the delegate’s own', async () => {
+    it('STATUS: 50 with the reason while the DPU is dead, otherwise the delegate’s own', async () => {
       gate.delegate('status', 'exit 7');
       const conf = chained('1.1.0', { delegate: { type: 'status' } });
       assert.equal((await gate.call({ verb: 'STATUS', conf })).code, 7);
@@ -301,7 +296,7 @@ describe('the CNI plugin', () => {
       assert.equal((await gate.call({ verb: 'STATUS', conf })).code, 7);
     });
 
-    it('answers STATUS within a second and ends a delegate that does not answer', async function () {
+    it('STATUS is answered within a second, and a delegate that does not answer is ended', async function () {
       skipWithout('strace', this);
       gate.delegate('hanging', 'trap "" TERM; sleep 600');
       const conf = chained('1.1.0', { delegate: { type: 'hanging' } });
@@ -314,7 +309,7 @@ describe('the CNI plugin', () => {
       );
     });
 
-    it('a delegate that dies of a signal, one that prints without end, one that does not read', async () => {
+    it('a delegate that dies of a signal, prints endlessly or does not read is handled', async () => {
       gate.delegate('dying', 'kill -9 $$');
       const dying = await gate.call({ verb: 'DEL', conf: chained('1.0.0', { delegate: { type: 'dying' } }) });
       assert.match(String(dying.json()['msg']), /dying was ended by signal 9/);
@@ -326,7 +321,7 @@ describe('the CNI plugin', () => {
       assert.equal(deaf.code, 0);
     });
 
-    it('200 kB through both pipes', async () => {
+    it('200 kB pass through both pipes', async () => {
       execFileSync('cp', ['/bin/cat', join(gate.binDir, 'echo')]);
       const x = 'x'.repeat(200_000);
       const { code, json } = await gate.call({ conf: chained('1.0.0', { delegate: { type: 'echo', x } }) });
@@ -350,7 +345,7 @@ describe('the CNI plugin', () => {
         environment: { CNI_PATH: `${front}:${gate.binDir}`, ...more.environment },
       });
 
-    it('executes the next of its name; stdin, stdout, stderr and exit code are as without it', async () => {
+    it('executes the next plugin of its name with unchanged stdin, stdout, stderr and exit code', async () => {
       const real = gate.delegate('real', `echo >&2 "$CNI_IFNAME"; printf '{}'; exit 5`);
       const text = '{ "cniVersion":"1.1.0", "name":"net","type":"real", "x" : 1.50 }';
       const { code, stdout, stderr } = await call({ conf: text });
@@ -362,14 +357,14 @@ describe('the CNI plugin', () => {
       );
     });
 
-    it('VERSION is the real plugin’s, even with nothing else in the configuration', async () => {
+    it('returns the real plugin’s VERSION, even without anything else in the configuration', async () => {
       gate.delegate('real', `printf '{"cniVersion":"0.4.0","supportedVersions":["0.4.0"]}'`);
       for (const text of ['{"cniVersion":"1.1.0"}', '']) {
         assert.deepEqual((await call({ verb: 'VERSION', conf: text })).json()['supportedVersions'], ['0.4.0']);
       }
     });
 
-    it('DPU dead: code 11 and it is not executed; in scope of devices an attachment without one passes', async () => {
+    it('fails with code 11 without executing it while the DPU is dead; with scope device an attachment without a device passes', async () => {
       writeState(gate.state, { ...DEAD, scope: 'device' });
       gate.delegate('real', `printf '{}'`);
       assert.equal((await call()).json()['code'], 11);
@@ -378,7 +373,7 @@ describe('the CNI plugin', () => {
       assert.equal((await call({ conf: { ...without, runtimeConfig: { deviceID: 'vf' } } })).json()['code'], 11);
     });
 
-    it('two copies in front of each other end in an error, not in a loop', async () => {
+    it('fails without a loop if two copies call each other', async () => {
       const second = join(gate.directory, 'second');
       mkdirSync(second);
       copyFileSync(gate.shim, join(second, 'loop'));
@@ -394,9 +389,9 @@ describe('the CNI plugin', () => {
     });
   });
 
-  describe('without the agent, by its state file', () => {
+  describe('without the agent, with its state file', () => {
     const add = (environment = {}, more = {}) => gate.call({ conf: chained('1.0.0', more), environment });
-    it('no state: open by default, closed where the settings say so', async () => {
+    it('a missing state is open by default, and closed if configured', async () => {
       assert.equal((await add()).code, 0);
       gate.settings({ whenAbsent: 'closed' });
       const closed = await add({}, { whenAbsent: 'open' });
@@ -408,13 +403,13 @@ describe('the CNI plugin', () => {
       ['ready', { dpu: 'ready' }, 0],
       ['not ready', DEAD, 1],
       ['a node without a DPU', { dpu: 'none' }, 0],
-      ['not ready and stale: the last that is known', { ...DEAD, at: 0, staleAfter: 1 }, 1],
+      ['not ready and stale: last known', { ...DEAD, at: 0, staleAfter: 1 }, 1],
       ['not ready and stale, open', { ...DEAD, at: 0, staleAfter: 1, whenStale: 'open' }, 0],
       ['ready and stale, closed', { dpu: 'ready', at: 0, staleAfter: 1, whenStale: 'closed' }, 1],
-      ['from before the machine was started', { ...DEAD, at: 1e14 }, 0],
+      ['from before the boot', { ...DEAD, at: 1e14 }, 0],
       ['an exempt namespace', { ...DEAD, exempt: ['kube-system', 'default'] }, 0],
-      ['namespaces that begin so', { ...DEAD, exempt: ['x*', 'def*'] }, 0],
-      ['namespaces that begin otherwise', { ...DEAD, exempt: ['default-*', 'x*'] }, 1],
+      ['namespaces with a matching prefix', { ...DEAD, exempt: ['x*', 'def*'] }, 0],
+      ['namespaces with another prefix', { ...DEAD, exempt: ['default-*', 'x*'] }, 1],
       ['another exempt namespace', { ...DEAD, exempt: ['kube-system', 'default-2'] }, 1],
     ];
     for (const [name, state, code] of cases) {
@@ -423,7 +418,7 @@ describe('the CNI plugin', () => {
         assert.equal((await add()).code, code);
       });
     }
-    it('ignores a torn state', async () => {
+    it('a torn state is ignored', async () => {
       execFileSync('sh', ['-c', `printf '{"dpu":"not-ready","at":1' > ${gate.state}`]);
       assert.equal((await add()).code, 0);
     });

@@ -8,11 +8,11 @@ import { needs } from '../support/parts.ts';
 import { createGateFixture, type GateFixture } from './gate.ts';
 import { createNetwork, interpose, type Network, slowPlugin } from './network.ts';
 
-/** Those of Debian's plugins; 1.1.0 they refuse themselves. */
+/** The versions of Debian's plugins, which refuse 1.1.0 themselves. */
 const VERSIONS = ['0.3.1', '0.4.0', '1.0.0'];
 const ADDRESS = /^eth0 10\.88\.\d+\.\d+\/16$/;
 
-describe('the gate before real plugins, in network namespaces', function () {
+describe('the gate in front of real plugins, in network namespaces', function () {
   this.timeout(300_000);
   needs('musl');
   needs('make');
@@ -37,7 +37,7 @@ describe('the gate before real plugins, in network namespaces', function () {
 
   const single = (cniVersion: string, more: object) => ({ cniVersion, name: 'pods', ...more });
   const wrapped = (cniVersion: string, delegate: object) => single(cniVersion, { type: 'plumbline-gate', delegate });
-  /** What a result says of the pod: its address, and that there is an interface of its own. */
+  /** The relevant parts of a result: the pod's address, and that it has an interface. */
   const essence = (result: Record<string, unknown>) => {
     const { cniVersion, ips, interfaces } = result as {
       cniVersion: string;
@@ -57,7 +57,7 @@ describe('the gate before real plugins, in network namespaces', function () {
       network.plugin('ADD', single(version, network.bridge()), { program: join(gate.binDir, 'bridge') });
 
     for (const form of ['wrapper', 'interposer'] as const) {
-      it(`${form}, ${version}: ADD, CHECK and DEL come out as they do without it`, async () => {
+      it(`${form}, ${version}: ADD, CHECK and DEL give the same results as without it`, async () => {
         const reference = await alone();
         await network.plugin('DEL', single(version, network.bridge()), { program: join(gate.binDir, 'bridge') });
         isClean();
@@ -78,8 +78,8 @@ describe('the gate before real plugins, in network namespaces', function () {
       });
     }
 
-    it(`wrapper, ${version}: an ADD that fails half way leaves nothing behind, and its error comes through`, async () => {
-      // The address is taken before the plugin finds that the pod has an eth0 already.
+    it(`wrapper, ${version}: an ADD that fails half way leaves nothing behind, and its error is passed on`, async () => {
+      // The address is allocated before the plugin finds that the pod already has an eth0.
       const conf = wrapped(version, network.bridge());
       const first = await network.plugin('ADD', conf, { sandbox: 'first' });
       assert.equal(first.code, 0, first.stdout);
@@ -91,14 +91,14 @@ describe('the gate before real plugins, in network namespaces', function () {
     });
   }
 
-  it('a version that the plugin does not speak: its own refusal', async () => {
+  it('an unsupported version is refused by the plugin itself', async () => {
     const { code, json } = await network.plugin('ADD', wrapped('1.1.0', network.bridge()));
     assert.deepEqual([code, json()['code']], [1, 1]);
     assert.match(String(json()['details'] ?? json()['msg']), /1\.1\.0|incompatible/);
   });
 
   for (const form of ['wrapper', 'interposer'] as const) {
-    it(`${form}: the DPU dies in the middle of an ADD: what was made is taken down again`, async () => {
+    it(`${form}: if the DPU dies during an ADD, the created parts are removed again`, async () => {
       const calls = slowPlugin(gate, `slow-${form}`, 'bridge');
       const front = interpose(gate, `slow-${form}`);
       const slow = { ...network.bridge(), type: `slow-${form}` };
@@ -115,9 +115,9 @@ describe('the gate before real plugins, in network namespaces', function () {
     });
   }
 
-  describe('driven by libcni', () => {
+  describe('called by libcni', () => {
     needs('libcni');
-    /** As the installer would have it. */
+    /** As the installer writes it. */
     const generate = (primary: object, form: 'chained' | 'wrapper') => {
       gate.settings(formatGateSettings({ socket: gate.socket, stateFile: gate.state, whenAbsent: 'open' }));
       const made = gateConflist('10-pods', JSON.stringify(primary), { form });
@@ -134,13 +134,13 @@ describe('the gate before real plugins, in network namespaces', function () {
       ['chained first in a list', (version) => generate(list(version), 'chained')],
       ['around the first of a list', (version) => generate(list(version), 'wrapper')],
       [
-        'around a lone plugin',
+        'around a single plugin',
         (version) => generate({ cniVersion: version, name: 'pods', ...network.bridge() }, 'chained'),
       ],
     ];
     for (const [form, fileFor] of forms) {
       for (const version of VERSIONS) {
-        it(`${form}, ${version}: a sandbox is made, checked, taken down and made again`, async () => {
+        it(`${form}, ${version}: a sandbox is created, checked, removed and created again`, async () => {
           const file = fileFor(version);
           for (const sandbox of ['one', 'two']) {
             const added = await network.libcni('add', file, sandbox);
@@ -156,7 +156,7 @@ describe('the gate before real plugins, in network namespaces', function () {
         });
       }
 
-      it(`${form}: a dead DPU is the runtime’s code 11, and the clean-up after it succeeds`, async () => {
+      it(`${form}: a dead DPU gives the runtime code 11, and the clean-up succeeds`, async () => {
         agent.dpu = DEAD;
         const file = fileFor('1.0.0');
         const added = await network.libcni('add', file);

@@ -8,7 +8,7 @@ import { createGateFixture, type GateFixture, writeState } from './gate.ts';
 
 const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
 
-/** Values as they stand in a configuration; JSON.parse says which of them are JSON. */
+/** Values in a configuration; JSON.parse decides which of them are JSON. */
 const VALUES = [
   ...['0', '-0', '10', '907', '1.5', '0.0', '-1.25e+10', '1e5', '1E-5', '0e0', '1e05', '12.340'],
   ...['01', '-01', '1.', '.5', '-', '+1', '1e', '1e+', '1e-', '1.e5', '1.5.2', '0x1', '1/', '1:', '-a', '00', '--1'],
@@ -87,7 +87,7 @@ const VALUES = [
   ...['1 2', '"a" "b"', '\u00a01', '1\f', '\v1', '[] []', '{}1'],
 ];
 
-/** Whole configurations; `@` is the chained one. */
+/** Complete configurations; `@` is the chained one. */
 const TEXTS = [
   ...[
     '@',
@@ -135,7 +135,7 @@ describe('the CNI plugin, case by case', () => {
     rmSync(settingsFile, { force: true });
   });
 
-  it('takes what is a JSON object, and nothing else, with code 6', async () => {
+  it('accepts only a JSON object, and fails with code 6 otherwise', async () => {
     const whole = TEXTS.map((text) => text.replaceAll('@', JSON.stringify(chained)));
     const within = VALUES.map((value) => `{"cniVersion":"1.1.0","name":"n","x":${value},"type":"plumbline-gate"}`);
     for (const text of [...whole, ...within]) {
@@ -145,7 +145,7 @@ describe('the CNI plugin, case by case', () => {
     }
   });
 
-  it('255 levels within the configuration, no more', async () => {
+  it('accepts up to 255 levels in the configuration', async () => {
     for (const [open, close] of [
       ['[', ']'],
       ['{"a":', '}'],
@@ -158,7 +158,7 @@ describe('the CNI plugin, case by case', () => {
     }
   });
 
-  it('of two members with one name the last counts; one within another is not found', async () => {
+  it('uses the last of two members with one name, and ignores nested ones', async () => {
     const twice = '{"cniVersion":"9","cniVersion":"1.0.0","type":"no/name","type":"plumbline-gate","name":"n"}';
     const { code, json } = await gate.call({ conf: twice });
     assert.deepEqual([code, json()], [0, { cniVersion: '1.0.0' }]);
@@ -166,7 +166,7 @@ describe('the CNI plugin, case by case', () => {
     assert.equal(inner.code, 0);
   });
 
-  describe('what a verb needs', () => {
+  describe('requirements of a verb', () => {
     const NEEDED: Record<string, string[]> = {
       ADD: ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH'],
       DEL: ['CNI_CONTAINERID', 'CNI_IFNAME', 'CNI_PATH'],
@@ -196,7 +196,7 @@ describe('the CNI plugin, case by case', () => {
       });
     }
 
-    it('a verb: none, an unknown one, the beginning of one', async () => {
+    it('a verb: a missing, unknown or partial one is refused', async () => {
       for (const command of [undefined, '']) {
         const { code, msg } = (await gate.call({ conf: chained, environment: { CNI_COMMAND: command } })).json();
         assert.deepEqual([code, msg], [4, 'required env variables [CNI_COMMAND] missing']);
@@ -217,7 +217,7 @@ describe('the CNI plugin, case by case', () => {
     ];
     const VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'];
     for (const [verb, least] of since) {
-      it(`${verb} from version ${least} on`, async () => {
+      it(`${verb} is allowed from version ${least} on`, async () => {
         for (const cniVersion of VERSIONS) {
           const result = await gate.call({ verb, conf: { ...chained, cniVersion } });
           if (cniVersion >= least) assert.deepEqual([result.code, result.stdout], [0, ''], cniVersion);
@@ -229,7 +229,7 @@ describe('the CNI plugin, case by case', () => {
       });
     }
 
-    it('a version that is spoken: others are refused in the newest that is, except for VERSION', async () => {
+    it('a version: unsupported ones are refused in the newest supported one, except for VERSION', async () => {
       for (const cniVersion of ['0.2.0', '1.1.1', '1.1', '', 'x', undefined]) {
         const { cniVersion: said, code, msg } = (await gate.call({ conf: { ...chained, cniVersion } })).json();
         assert.deepEqual([said, code], ['1.1.0', 1]);
@@ -242,7 +242,7 @@ describe('the CNI plugin, case by case', () => {
   describe('a delegate', () => {
     const wrapped = (delegate: unknown, more = {}) => ({ ...chained, cniVersion: '1.0.0', ...more, delegate });
 
-    it('is a plugin by its file’s name', async () => {
+    it('is a plugin with a plain file name', async () => {
       for (const type of ['', '.', '..', 'a/b', '/', 'x'.repeat(256), 5, undefined]) {
         const { code, msg } = (await gate.call({ conf: wrapped({ type }) })).json();
         assert.equal(code, 7, String(type));
@@ -263,7 +263,7 @@ describe('the CNI plugin, case by case', () => {
       }
     });
 
-    it('gets its object with what the runtime says: instead of its own, and its own where that says nothing', async () => {
+    it('gets its object with the runtime’s values, which replace its own', async () => {
       const below = gate.delegate('conf', `printf '{}'`);
       const own = { type: 'conf', cniVersion: '9', name: 'own', prevResult: 1, runtimeConfig: 2, args: 3, mtu: 9000 };
       const valid = { 'cni.dev/valid-attachments': [1] };
@@ -292,7 +292,7 @@ describe('the CNI plugin, case by case', () => {
       );
     });
 
-    it('is the first program of its name on CNI_PATH: no directory, no file that cannot be executed, no gap', async () => {
+    it('is the first executable file of its name on CNI_PATH', async () => {
       const place = (name: string) => {
         const directory = join(gate.directory, name);
         mkdirSync(directory, { recursive: true });
@@ -317,7 +317,7 @@ describe('the CNI plugin, case by case', () => {
       for (const path of [`${a}:${b}`, ':', `${c}x`]) assert.equal((await call(path)).json()['code'], 7, path);
     });
 
-    it('that fails at ADD is called with DEL, whose words are not heard; its own environment, one gate deeper', async () => {
+    it('gets DEL after a failed ADD, with ignored output, in its own environment, one gate deeper', async () => {
       const log = join(gate.directory, 'environment.log');
       const below = gate.delegate(
         'failing',
@@ -334,7 +334,7 @@ describe('the CNI plugin, case by case', () => {
       assert.equal(check.calls().length, 1);
     });
 
-    it('below three gates runs, below four does not', async () => {
+    it('runs below three gates but not below four', async () => {
       gate.delegate('deep', `printf '{"depth":"%s"}' "$PLUMBLINE_GATE_DEPTH"`);
       const at = (depth: string | undefined) =>
         gate.call({ conf: wrapped({ type: 'deep' }), environment: { PLUMBLINE_GATE_DEPTH: depth } });
@@ -345,7 +345,7 @@ describe('the CNI plugin, case by case', () => {
       assert.deepEqual([code, msg], [7, 'plumbline-gate: deep is not reached: gates call each other, check CNI_PATH']);
     });
 
-    it('that dies of a signal is named with it', async () => {
+    it('is named with the signal that killed it', async () => {
       gate.delegate('killed', 'kill -15 $$');
       const { code, msg } = (await gate.call({ verb: 'DEL', conf: wrapped({ type: 'killed' }) })).json();
       assert.deepEqual([code, msg], [999, 'plumbline-gate: killed was ended by signal 15']);
@@ -366,14 +366,14 @@ describe('the CNI plugin, case by case', () => {
 
     const cases: [name: string, state: object, add: unknown[], status: unknown[]][] = [
       ['dead', DEAD, later, [1, 50, 'DPU Not Ready: why']],
-      ['dead, and STATUS is not to say so', { ...DEAD, status: false }, later, passed],
-      ['dead, and nothing is reported of STATUS', { ...DEAD, status: undefined }, later, passed],
+      ['dead, without a refusal of STATUS', { ...DEAD, status: false }, later, passed],
+      ['dead, without a setting for STATUS', { ...DEAD, status: undefined }, later, passed],
       ['alive', { ...DEAD, dpu: 'ready' }, passed, passed],
       ['of a node without a DPU', { ...DEAD, dpu: 'none' }, passed, passed],
-      ['of another word', { ...DEAD, dpu: 'not-readyx' }, passed, passed],
+      ['with another value', { ...DEAD, dpu: 'not-readyx' }, passed, passed],
       ['without a reason', { ...DEAD, reason: '' }, [1, 11, 'DPU Not Ready: '], [1, 50, 'DPU Not Ready: ']],
       ['of scope all', { ...DEAD, scope: 'all' }, later, [1, 50, 'DPU Not Ready: why']],
-      ['of devices alone', { ...DEAD, scope: 'device' }, passed, [1, 50, 'DPU Not Ready: why']],
+      ['of scope device', { ...DEAD, scope: 'device' }, passed, [1, 50, 'DPU Not Ready: why']],
       ['an exempt namespace', { ...DEAD, exempt: ['default'] }, passed, [1, 50, 'DPU Not Ready: why']],
       ['stale and open', { ...DEAD, at: 1, staleAfter: 1, whenStale: 'open' }, passed, passed],
       ['stale and closed', { ...DEAD, at: 1, staleAfter: 1, whenStale: 'closed' }, [1, 11, stale], [1, 50, stale]],
@@ -385,7 +385,7 @@ describe('the CNI plugin, case by case', () => {
       ],
       ['stale and the last known', { ...DEAD, at: 1, staleAfter: 1 }, later, [1, 50, 'DPU Not Ready: why']],
       [
-        'stale for another word',
+        'stale with another setting',
         { ...DEAD, at: 1, staleAfter: 1, whenStale: 'x' },
         later,
         [1, 50, 'DPU Not Ready: why'],
@@ -397,12 +397,12 @@ describe('the CNI plugin, case by case', () => {
         [1, 50, 'DPU Not Ready: why'],
       ],
       [
-        'never stale, by a number that is none',
+        'never stale, with an invalid number',
         { ...DEAD, at: 1, staleAfter: -1, whenStale: 'open' },
         later,
         [1, 50, 'DPU Not Ready: why'],
       ],
-      ['stale from the beginning', { ...DEAD, at: 1, staleAfter: 0, whenStale: 'open' }, passed, passed],
+      ['stale from the start', { ...DEAD, at: 1, staleAfter: 0, whenStale: 'open' }, passed, passed],
       ['closed and not stale', { ...DEAD, dpu: 'ready', whenStale: 'closed' }, passed, passed],
       ['of the first moment', { ...DEAD, at: 0 }, later, [1, 50, 'DPU Not Ready: why']],
     ];
@@ -413,7 +413,7 @@ describe('the CNI plugin, case by case', () => {
       });
     }
 
-    it('a moment that is none, or has not come yet: there is no state', async () => {
+    it('is ignored with an invalid or future time', async () => {
       gate.settings({ whenAbsent: 'closed' });
       for (const at of ['"1"', '-1', '1.5', '1e3', '999999999999999', '1000000000000000', '01', 'null']) {
         writeFileSync(gate.state, `{"dpu":"not-ready","reason":"why","status":true,"at":${at}}`);
@@ -425,7 +425,7 @@ describe('the CNI plugin, case by case', () => {
       assert.deepEqual(await outcome('ADD'), passed);
     });
 
-    it('namespaces that are exempt: whole names, beginnings, and nothing else', async () => {
+    it('exempts namespaces by full name or prefix only', async () => {
       const lists: [exempt: unknown, passes: boolean][] = [
         [['default'], true],
         [['a', 'default', 'b'], true],
@@ -452,7 +452,7 @@ describe('the CNI plugin, case by case', () => {
       assert.deepEqual(await outcome('ADD'), passed);
     });
 
-    it('the pod’s namespace is in CNI_ARGS, wherever; without one none is exempt', async () => {
+    it('exempts the namespace of CNI_ARGS, in any place; without a namespace nothing is exempt', async () => {
       writeState(gate.state, { ...DEAD, exempt: ['kube-system', '*x'] });
       const args: [text: string | undefined, passes: boolean][] = [
         ['K8S_POD_NAMESPACE=kube-system', true],
@@ -472,7 +472,7 @@ describe('the CNI plugin, case by case', () => {
       }
     });
 
-    it('a device: of the configuration, of the runtime, of the delegate', async () => {
+    it('applies to a device of the configuration, the runtime or the delegate', async () => {
       writeState(gate.state, { ...DEAD, scope: 'device' });
       gate.delegate('dev', `printf '{}'`);
       const confs: [conf: object, isRefused: boolean][] = [
@@ -490,7 +490,7 @@ describe('the CNI plugin, case by case', () => {
       }
     });
 
-    it('nearly as large as is read; one that is larger, or that others may write, is none', async () => {
+    it('is read up to its maximum size; a larger file or one that others may write is ignored', async () => {
       gate.settings({ whenAbsent: 'closed' });
       const text = (size: number) => {
         const begun = '{"dpu":"ready","at":1,"x":"';
@@ -517,7 +517,7 @@ describe('the CNI plugin, case by case', () => {
     });
   });
 
-  describe('where it asks', () => {
+  describe('a request to the agent', () => {
     let server: Server;
     let path: string;
     const unset = { PLUMBLINE_GATE_SOCKET: undefined, PLUMBLINE_GATE_STATE: undefined };
@@ -539,7 +539,7 @@ describe('the CNI plugin, case by case', () => {
     const codeOf = async (environment: Record<string, string | undefined>) =>
       (await gate.call({ conf: chained, environment })).json()['code'];
 
-    it('on the socket of its settings, unless the environment names another, by an absolute path that fits', async () => {
+    it('uses the socket of the settings, or a valid absolute path in the environment', async () => {
       gate.settings({ socket: path });
       assert.equal(await codeOf(noSocket), 27);
       for (const none of ['', 'other.sock', `/${'x'.repeat(107)}`]) {
@@ -551,7 +551,7 @@ describe('the CNI plugin, case by case', () => {
       assert.equal(await codeOf({ ...noSocket, PLUMBLINE_GATE_SOCKET: path }), 27);
     });
 
-    it('and looks at the state file of its settings, likewise', async () => {
+    it('uses the state file of the settings, or a valid absolute path in the environment', async () => {
       const state = join(gate.directory, 'other.state');
       writeState(state, { dpu: 'not-ready', reason: 'why' });
       gate.settings({ socket: gate.socket, stateFile: state });
@@ -564,7 +564,7 @@ describe('the CNI plugin, case by case', () => {
       assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_STATE: state }), 11);
     });
 
-    it('what it asks: verb, form, how long the variables and the configuration are, and both', async () => {
+    it('has verb, form and the lengths of variables and configuration, followed by both', async () => {
       gate.settings({ socket: path });
       const conf = JSON.stringify(chained);
       const names = ['CNI_COMMAND', 'CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH', 'CNI_ARGS'];
@@ -582,12 +582,12 @@ describe('the CNI plugin, case by case', () => {
           .map((one) => one.split('=')[0]);
         assert.deepEqual(keys.sort(), names.sort());
         const rest = question.text.slice(newline + 1 + Number(environment));
-        // The configuration is sent by itself, and may come as a piece of its own.
+        // The configuration is sent separately and may arrive as its own piece.
         assert.ok(conf.startsWith(rest), rest);
       }
     });
 
-    it('more than a pass in one piece, and then nothing while the connection stays open: the delegate runs', async () => {
+    it('lets the delegate run after more than a pass in one piece and an open, silent connection', async () => {
       const quiet = join(gate.directory, 'quiet.sock');
       const open = createServer((socket) => {
         socket.on('error', () => undefined);
@@ -601,7 +601,7 @@ describe('the CNI plugin, case by case', () => {
       assert.deepEqual(json(), { ran: 1 });
     });
 
-    it('nothing of DEL, CHECK, GC and VERSION', async () => {
+    it('is not sent for DEL, CHECK, GC and VERSION', async () => {
       gate.settings({ socket: path });
       for (const verb of ['DEL', 'CHECK', 'GC', 'VERSION']) {
         question.text = '';
@@ -610,7 +610,7 @@ describe('the CNI plugin, case by case', () => {
       }
     });
 
-    it('interposed, a STATUS in a version that has none is the delegate’s', async () => {
+    it('as an interposer, is not sent for STATUS in a version without it, which is the delegate’s', async () => {
       const front = join(gate.directory, 'front-table');
       mkdirSync(front, { recursive: true });
       copyFileSync(gate.shim, join(front, 'status'));

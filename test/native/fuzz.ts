@@ -4,18 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 
-/** How the calls of one run came out. */
+/** The results of the calls of one run. */
 export interface FuzzResult {
   readonly calls: number;
-  /** Calls that were let through, and errors by their code. */
+  /** Passed calls, and errors by code. */
   readonly outcomes: Readonly<Record<string, number>>;
-  /** What was wrong, at most ten of them; a sanitizer's report is one. */
+  /** At most ten problems; a report of a sanitizer is one. */
   readonly problems: readonly string[];
 }
 
 /**
- * Feeds the plugin random calls under the address and undefined-behaviour sanitizers, and checks that each answer is
- * what the specification allows: nothing or JSON on success, an error in its form otherwise.
+ * Sends the plugin random calls with the address and undefined-behaviour sanitizers, and checks that each answer is
+ * allowed by the specification: nothing or JSON on success, otherwise an error in its form.
  */
 export function fuzzGate(calls: number, seed: number): FuzzResult {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-fuzz-'));

@@ -6,7 +6,7 @@ import { root } from '../support/bundles.ts';
 import { endGroup } from '../support/children.ts';
 import { pathOf } from '../support/parts.ts';
 
-/** The shim as it ships, built once into a directory of its own, and a place for delegates, socket and state. */
+/** The shipped shim, built once into its own directory, with a place for delegates, socket and state. */
 export interface GateFixture {
   readonly directory: string;
   readonly shim: string;
@@ -16,30 +16,30 @@ export interface GateFixture {
   readonly state: string;
   /** Calls it as a runtime does. */
   call(call: GateCall): Promise<GateResult>;
-  /** Writes the settings file into a directory that has the program in it; default: the shim's own. */
+  /** Writes the settings file into a directory that contains the program; default: the shim's own. */
   settings(settings: object | string, directory?: string): void;
-  /** A delegate that notes each call and then does what the shell script says. */
+  /** A delegate that records each call and then runs the shell script. */
   delegate(name: string, script: string): Delegate;
-  /** Ends the calls that have no answer yet, too. */
+  /** Also ends calls without an answer. */
   remove(): void;
 }
 
 export interface GateCall {
   readonly verb?: string;
   readonly conf: object | string;
-  /** Over what a runtime sets; undefined takes a variable away. */
+  /** Replaces variables of a runtime; undefined removes a variable. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** The program's path; default: the shim's own. */
   readonly program?: string;
-  /** Notes what it waits for; needs strace. */
+  /** Records its waits; needs strace. */
   readonly traced?: boolean;
 }
 
-/** A wait that the program asked the kernel for. How fast the machine is does not show in it. */
+/** A wait system call of the program, which does not depend on the speed of the machine. */
 export interface Wait {
-  /** Milliseconds after which it should end, whatever happens; -1: never. */
+  /** Timeout in milliseconds; -1: none. */
   readonly most: number;
-  /** It ended because that time was over. */
+  /** It ended by its timeout. */
   readonly ranOut: boolean;
 }
 
@@ -47,16 +47,16 @@ export interface GateResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** Milliseconds from start to end: on a busy machine there is no bound on it but one from below. */
+  /** Milliseconds from start to end: on a busy machine there is only a lower bound. */
   readonly millis: number;
-  /** Of a traced call, in order. */
+  /** Waits of a traced call, in order. */
   readonly waits: readonly Wait[];
   /** Standard output as JSON. */
   json(): Record<string, unknown>;
 }
 
 export interface Delegate {
-  /** Each call so far: its CNI_COMMAND, and its configuration. */
+  /** All calls so far: CNI_COMMAND and configuration. */
   calls(): { readonly verb: string; readonly conf: Record<string, unknown> }[];
 }
 
@@ -118,7 +118,7 @@ export function createGateFixture(): GateFixture {
       chmodSync(file, 0o755);
       return {
         calls: () =>
-          // The shell may have opened the file, or written a part of a line.
+          // The shell may have opened the file, or written only a part of a line.
           (existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []).map((line) => ({
             verb: line.slice(0, line.indexOf(' ')),
             conf: JSON.parse(line.slice(line.indexOf(' ') + 1)) as Record<string, unknown>,
@@ -171,7 +171,7 @@ function run(
   });
 }
 
-/** Writes what an agent would leave behind; `at` defaults to now. */
+/** Writes the file of an agent; `at` defaults to now. */
 export function writeState(path: string, state: object): void {
   const at = Number(process.hrtime.bigint() / 1_000_000n);
   writeFileSync(path, JSON.stringify({ at, staleAfter: 60_000, whenStale: 'last-known', ...state }));

@@ -5,7 +5,7 @@ import { root } from '../support/bundles.ts';
 import { pathOf } from '../support/parts.ts';
 import type { GateFixture } from './gate.ts';
 
-/** Two network namespaces, one for the host and one for a pod, and Debian's plugins on CNI_PATH. */
+/** Two network namespaces, one for the host and one for a pod, with Debian's plugins on CNI_PATH. */
 export interface Network {
   readonly podNetns: string;
   /** Calls a program in the host's namespace, as a runtime calls a plugin. */
@@ -16,9 +16,9 @@ export interface Network {
   ): Promise<Answer>;
   /** Calls a list through libcni itself. */
   libcni(verb: 'add' | 'check' | 'del', file: string, sandbox?: string): Promise<Answer>;
-  /** The pod's addresses as the kernel has them: `eth0 10.88.0.2/16`. */
+  /** The pod's addresses in the kernel: `eth0 10.88.0.2/16`. */
   podAddresses(): string[];
-  /** Interfaces in the host's namespace besides lo and bridges. */
+  /** Interfaces in the host's namespace other than lo and bridges. */
   hostLinks(): string[];
   /** The addresses that host-local keeps for sandboxes. */
   leases(): string[];
@@ -101,7 +101,7 @@ interface Link {
   readonly addr_info?: readonly { readonly local: string; readonly prefixlen: number; readonly scope: string }[];
 }
 
-/** A plugin that does its work and then does not come back; a copy of the shim may be put in front of it by name. */
+/** A plugin that does its work and then does not return. A copy of the shim may be put in front of it by name. */
 export function slowPlugin(gate: GateFixture, name: string, real: string): () => readonly string[] {
   const delegate = gate.delegate(
     name,
@@ -110,7 +110,7 @@ export function slowPlugin(gate: GateFixture, name: string, real: string): () =>
   return () => delegate.calls().map(({ verb }) => verb);
 }
 
-/** Puts a copy of the shim into a directory of its own under a plugin's name. @returns the directory */
+/** Puts a copy of the shim into its own directory with the name of a plugin. @returns the directory */
 export function interpose(gate: GateFixture, plugin: string): string {
   const directory = execFileSync('mktemp', ['-d', '-p', gate.directory], { encoding: 'utf8' }).trim();
   copyFileSync(gate.shim, join(directory, plugin));

@@ -11,7 +11,7 @@ const GREETING = { QMP: { version: { qemu: { major: 9, minor: 0, micro: 0 } }, c
 type Answer = (command: string, id: number) => unknown;
 
 describe('lines of a stream', () => {
-  it('however it is cut, each byte copied at most twice', () => {
+  it('are read in pieces of any size, each byte copied at most twice', () => {
     const bytes = Buffer.from(`${'ä'.repeat(50_000)}\n\nb\n`);
     let copied = 0;
     const { copy } = Buffer.prototype;
@@ -34,13 +34,13 @@ describe('lines of a stream', () => {
     }
   });
 
-  it('a line that is too long is refused before its end', () => {
+  it('are refused before their end if too long', () => {
     assert.throws(() => createLineReader(10).read(Buffer.from('x'.repeat(11))), RangeError);
     assert.deepEqual(createLineReader(10).read(Buffer.from(`${'x'.repeat(10)}\n`)), ['x'.repeat(10)]);
   });
 });
 
-describe('QEMU’s monitor, taken over by its guest', () => {
+describe('QEMU’s monitor, controlled by its guest', () => {
   const temp = tempDirectories();
   let server: Server;
   let path: string;
@@ -77,7 +77,7 @@ describe('QEMU’s monitor, taken over by its guest', () => {
   const own = () => readdirSync('/proc/self/task').map(Number);
   const cpusFor = (tids: readonly number[]) => tids.map((tid, i) => ({ 'cpu-index': i, 'thread-id': tid }));
 
-  it('its own threads are taken', async () => {
+  it('may name QEMU’s own threads', async () => {
     const tids = own().slice(0, 3);
     answer = () => cpusFor(tids);
     const qmp = await connectQmp(path);
@@ -88,7 +88,7 @@ describe('QEMU’s monitor, taken over by its guest', () => {
     qmp.close();
   });
 
-  it('threads of other processes are refused, by name: init’s, a child’s, an invalid one', async () => {
+  it('may not name threads of other processes: init’s, a child’s, an invalid one', async () => {
     const child = spawn('sleep', ['60']);
     try {
       for (const tid of [1, child.pid ?? 0, 4_194_304]) {
@@ -109,10 +109,10 @@ describe('QEMU’s monitor, taken over by its guest', () => {
 
   for (const [what, cpus, says] of [
     ['more vCPUs than a machine has', Array.from({ length: 8193 }, () => 0), /names 8193 vCPUs/],
-    ['indexes that are none', [{ 'cpu-index': -1, 'thread-id': 5 }], /without an index and a thread/],
-    ['threads that are none', [{ 'cpu-index': 0, 'thread-id': 0 }], /without an index and a thread/],
-    ['a vCPU that is null', [null], /without an index and a thread/],
-    ['no list', { x: 1 }, /gives no list/],
+    ['invalid indexes', [{ 'cpu-index': -1, 'thread-id': 5 }], /without an index and a thread/],
+    ['invalid threads', [{ 'cpu-index': 0, 'thread-id': 0 }], /without an index and a thread/],
+    ['a null vCPU', [null], /without an index and a thread/],
+    ['an answer that is not a list', { x: 1 }, /gives no list/],
   ] as const) {
     it(`refuses ${what}`, async () => {
       answer = () => cpus;
@@ -122,7 +122,7 @@ describe('QEMU’s monitor, taken over by its guest', () => {
     });
   }
 
-  it('an error and a status of megabytes are not repeated', async () => {
+  it('causes short errors for a huge error or status', async () => {
     const long = 'x'.repeat(900_000);
     answer = (_command, id) => {
       socket.write(`${JSON.stringify({ error: { desc: long }, id })}\n`);
@@ -135,7 +135,7 @@ describe('QEMU’s monitor, taken over by its guest', () => {
     qmp.close();
   });
 
-  it('a line without end, events without end, bytes without end: the connection ends, and nothing piles up', async () => {
+  it('ends the connection with endless lines, events or bytes, and nothing accumulates', async () => {
     const event = `${JSON.stringify({ event: 'x'.repeat(1000) })}\n`;
     const floods: [string | Buffer, RegExp][] = [
       [Buffer.alloc(64 * 1024, 0x78), /a line of more than 1048576 bytes/],
@@ -158,14 +158,14 @@ describe('QEMU’s monitor, taken over by its guest', () => {
     }
   });
 
-  it('events while none is waited for: a few are kept, more end the connection', async () => {
+  it('may send a few unexpected events; more end the connection', async () => {
     const qmp = await connectQmp(path);
     socket.write('{"event":"STOP"}\n'.repeat(1000));
     await new Promise((resolve) => setTimeout(resolve, 50));
     await assert.rejects(qmp.status(), (error) => refused(error, /sent too many unsolicited messages/));
   });
 
-  it('no answer at all: after the deadline, however many other messages arrive', async () => {
+  it('without an answer is left at the deadline, however many other messages arrive', async () => {
     answer = () => {
       const timer = setInterval(() => socket.write('{"event":"STOP"}\n'), 5);
       socket.on('close', () => clearInterval(timer));

@@ -9,15 +9,15 @@ import { skipWithout } from '../support/parts.ts';
 const MODULE = join(import.meta.dirname, '../../native/thread-group.ts');
 
 describe('threads of a process', () => {
-  it('are all that /proc lists, and no others', () => {
+  it('are all threads in /proc, and no others', () => {
     const own = threadsOf(process.pid);
     assert.ok(own.length > 4 && own.every((tid) => isThreadOf(process.pid, tid)), own.join());
     assert.deepEqual([isThreadOf(process.pid, process.ppid), isThreadOf(process.ppid, process.pid)], [false, false]);
-    // A thread's id is no process's.
+    // A thread id is not a pid.
     assert.equal(isThreadOf(own.at(-1)!, process.pid), false);
   });
 
-  it('are empty for a process that has ended', async () => {
+  it('are none for an ended process', async () => {
     const child = spawn('sleep', ['60']);
     const pid = child.pid!;
     assert.equal(isThreadOf(pid, pid), true);
@@ -26,12 +26,12 @@ describe('threads of a process', () => {
     assert.equal(isThreadOf(pid, pid), false);
   });
 
-  it('invalid ids have no threads: 0 would be the caller’s own group', () => {
+  it('are none for invalid ids: 0 would be the caller’s own group', () => {
     for (const id of [0, -1, 2 ** 22 + 1])
       assert.deepEqual([isThreadOf(id, id), isThreadOf(process.pid, id)], [false, false]);
   });
 
-  it('of another user are found without the right to send it signals, as the agent has none', async function () {
+  it('of another user are found without the permission to send signals, which the agent does not have', async function () {
     skipWithout('root', this);
     const other = spawn('sleep', ['60'], { uid: 65534 });
     const program = `import { isThreadOf } from ${JSON.stringify(MODULE)};

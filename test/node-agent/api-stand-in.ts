@@ -7,20 +7,20 @@ import { KubeError } from '../../kube/errors.ts';
 type Value = unknown;
 type Object_ = Record<string, Value>;
 
-/** As much of an API server as the agent uses: objects by path, created, read, applied and changed by merge patches. */
+/** The part of an API server that the agent uses: objects by path; reads, creations, applies and merge patches. */
 export interface FakeApi {
   readonly client: KubeClient;
   readonly objects: Map<string, Object_>;
-  /** `PATCH /path` for each request, reads left out. */
+  /** `PATCH /path` for each request except reads. */
   readonly writes: string[];
-  /** Fails every request while set. */
+  /** While set, every request fails. */
   failing: boolean;
   /** Serves the same objects over HTTP. @returns the address */
   listen(): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Takes on an object with the node's own in it. */
+/** Creates an API server with the node's own objects. */
 export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
   let version = 0;
   let server: Server | undefined;
@@ -56,7 +56,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
       return store(full, body ?? {});
     }
     const target = path.replace(/\/status$/, '');
-    // The agent is the one manager of what it applies, so what it leaves out goes.
+    // The agent is the only manager of what it applies, so fields that it leaves out are removed.
     if (type.startsWith('application/apply-patch')) return store(target, { ...find(target), status: body?.status });
     return store(target, merge(find(target), body ?? {}) as Object_);
   };
@@ -77,7 +77,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
     },
     async listen() {
       server = createServer(async (incoming, response) => {
-        // Nothing ever changes here for those who watch.
+        // Watches never deliver a change.
         if (/[?&]watch=/.test(incoming.url ?? '')) return void response.writeHead(200).flushHeaders();
         const body = await text(incoming);
         const { status, answer } = await request(
@@ -104,7 +104,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
 
 const nameOf = (object: Object_ | undefined): Value => (object?.metadata as Object_ | undefined)?.name;
 
-/** RFC 7386, from its own pseudo-code. */
+/** RFC 7386, from the pseudo-code of the RFC. */
 function merge(target: Value, patch: Value): Value {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
   const result: Object_ = typeof target === 'object' && target !== null && !Array.isArray(target) ? { ...target } : {};

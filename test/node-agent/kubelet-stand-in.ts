@@ -21,22 +21,22 @@ import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { replaceFile } from './support.ts';
 
-/** The kubelet's sockets and files, under a test's control. */
+/** The kubelet's sockets and files, controlled by the test. */
 export interface FakeKubelet {
   readonly directory: string;
-  /** What GetAllocatableResources says, as a CPU list. */
+  /** The answer of GetAllocatableResources, as a CPU list. */
   allocatable: string;
-  /** What List says: `{'namespace/pod': {container: cpus}}`. */
+  /** The answer of List: `{'namespace/pod': {container: cpus}}`. */
   pods: Record<string, Record<string, string>>;
-  /** Devices of the List: `{'namespace/pod': {resource: ids}}`. */
+  /** Devices in the answer of List: `{'namespace/pod': {resource: ids}}`. */
   devices: Record<string, Record<string, string[]>>;
-  /** Answers every PodResources call from now on in this way. */
+  /** From now on, answers every PodResources call in this way. */
   behaviour: () => void | Promise<void>;
   /** PodResources calls so far. */
   calls: number;
   readonly registrations: RegisterRequest[];
   start(): Promise<void>;
-  /** Ends both services and removes their sockets. */
+  /** Stops both services and removes their sockets. */
   stop(): Promise<void>;
   writeCheckpoint(defaultCpus: string, entries?: Record<string, Record<string, string>>, policy?: string): void;
   plugin(endpoint: string): DevicePluginClient;

@@ -14,7 +14,7 @@ export interface RealOvs {
   stop(): Promise<void>;
 }
 
-/** Starts an Open vSwitch of its own below the directory, on the userspace datapath: it touches nothing of the host's. */
+/** Starts its own Open vSwitch below the directory, on the userspace datapath. It does not touch the host's. */
 export async function startRealOvs(directory: string): Promise<RealOvs> {
   const rundir = join(directory, 'ovs');
   mkdirSync(rundir);

@@ -21,7 +21,7 @@ export interface StandIn {
 
 const STAND_IN = fileURLToPath(new URL('fixtures/ovs-stand-in.cjs', import.meta.url));
 
-/** Starts a real process with the name of an OVS daemon and that many threads of its own in addition to Node's. */
+/** Starts a real process with the name of an OVS daemon and the given number of threads in addition to Node's. */
 export async function startStandIn(name: string, threads: number, pidfile: string): Promise<StandIn> {
   const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => key !== 'NODE_OPTIONS'));
   const child = spawn(process.execPath, [STAND_IN, name, String(threads), pidfile], {
@@ -45,7 +45,7 @@ export async function startStandIn(name: string, threads: number, pidfile: strin
   };
 }
 
-/** Cpus_allowed_list of every thread of a process, as the kernel shows it. */
+/** Cpus_allowed_list of every thread of a process, from the kernel. */
 export function allowedLists(pid: number): string[] {
   return readdirSync(`/proc/${pid}/task`).map((tid) => {
     const status = readFileSync(`/proc/${pid}/task/${tid}/status`, 'utf8');

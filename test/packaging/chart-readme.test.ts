@@ -11,7 +11,7 @@ type Values = { readonly [key: string]: unknown };
 const isTable = (value: unknown): value is Values =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What README.md describes for all parts together. */
+/** Values that README.md describes once for all components. */
 const SHARED = ['image', 'resources', 'replicas', 'flags', 'nodeSelector', 'tolerations', 'affinity', 'updateStrategy'];
 
 function pathsOf(values: Values, prefix = ''): string[] {
@@ -20,15 +20,15 @@ function pathsOf(values: Values, prefix = ''): string[] {
     .flatMap(([key, value]) => (isTable(value) ? pathsOf(value, `${prefix}${key}.`) : [`${prefix}${key}`]));
 }
 
-describe('the chart’s page', () => {
+describe('the README of the chart', () => {
   const values = pathsOf(parse(read('values.yaml')) as Values);
   const described = [...read('README.md').matchAll(/^\| `.*$/gm)].flatMap(([row]) =>
     [...(row.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
   );
 
-  it('describes every value, and none that there is not', () => assert.deepEqual(described.sort(), values.sort()));
+  it('describes exactly the existing values', () => assert.deepEqual(described.sort(), values.sort()));
 
-  it('names the custom resource of crds/ to Artifact Hub', () => {
+  it('declares the custom resource of crds/ for Artifact Hub', () => {
     const { annotations } = parse(read('Chart.yaml')) as { annotations: Readonly<Record<string, string>> };
     const [listed] = parse(annotations['artifacthub.io/crds'] ?? '') as {
       kind: string;

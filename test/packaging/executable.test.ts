@@ -26,7 +26,7 @@ describe('the single executable', function () {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-one-'));
   const program = join(directory, 'plumbline');
   const temporary = join(directory, 'tmp');
-  /** Without a PATH no Node.js is found; HOME has no modules. */
+  /** Without a PATH, Node.js is not found; HOME has no modules. */
   const run = (args: readonly string[], { command = program, tmp = temporary } = {}) =>
     spawnSync(command, args, { cwd: directory, env: { HOME: directory, TMPDIR: tmp }, encoding: 'utf8' });
   const build = (...args: readonly string[]) =>
@@ -43,7 +43,7 @@ describe('the single executable', function () {
   });
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it('runs on its own: version, help, and under its names for kubectl', () => {
+  it('runs on its own: version, help, and with its names for kubectl', () => {
     assert.equal(run(['--version']).stdout, `${packageJson.version}\n`);
     const help = run(['explain', '--help']);
     assert.deepEqual([help.status, help.stderr], [0, '']);
@@ -55,7 +55,7 @@ describe('the single executable', function () {
     assert.match(completion.stdout, /^explain\t[\s\S]*^:4$/m);
   });
 
-  it('makes system calls with the native module that it carries, and leaves no file of it', () => {
+  it('makes system calls with its embedded native module, and leaves no file of it', () => {
     const { status, stderr } = run(['qemu', '--qmp', '/nonexistent/qmp', '--mask', '0']);
     assert.deepEqual(
       [status, stderr.split(',')[0]],
@@ -64,7 +64,7 @@ describe('the single executable', function () {
     assert.deepEqual(readdirSync(temporary), []);
   });
 
-  it('where nothing can be written: names the folder and TMPDIR, and what needs no native module works', () => {
+  it('names the folder and TMPDIR if it cannot write, while commands without a native module work', () => {
     const { status, stderr } = run(['qemu', '--qmp', '/nonexistent/qmp', '--mask', '0'], { tmp: '/nonexistent/tmp' });
     assert.equal(status, 1);
     assert.match(
@@ -74,7 +74,7 @@ describe('the single executable', function () {
     assert.equal(run(['completion', 'bash'], { tmp: '/nonexistent/tmp' }).status, 0);
   });
 
-  it('serves the web page that it carries', async () => {
+  it('serves its embedded web page', async () => {
     const cluster = await createFixtureCluster();
     try {
       const { url, end } = await startConsole(cluster.kubeconfig, [], [program]);
@@ -90,25 +90,25 @@ describe('the single executable', function () {
     }
   });
 
-  it('is the same file when it is built again', () => {
+  it('is identical when it is built again', () => {
     const again = join(directory, 'again');
     const { status, stderr } = build('--out', again);
     assert.equal(status, 0, stderr);
     assert.ok(readFileSync(program).equals(readFileSync(again)));
   });
 
-  it('the demo needs the npm package, and says so', () => {
+  it('refuses the demo, which needs the npm package', () => {
     const { status, stderr } = run(['demo']);
     assert.equal(status, 2);
     assert.match(stderr, /^plumbline: this executable does not contain the daemons .*npm package/);
   });
 
-  it('comes with the terms of what is in it', () => {
+  it('comes with the licences of its content', () => {
     const text = readFileSync(`${program}.licenses`, 'utf8');
     for (const part of ['Apache License', 'Node.js', 'koffi', 'commander']) assert.ok(text.includes(part), part);
   });
 
-  it('a Node.js that cannot carry it is refused before anything is written', () => {
+  it('refuses an unsuitable Node.js before it writes anything', () => {
     const of = (machine: number, text = '') => {
       const bytes = Buffer.alloc(ELF_HEADER);
       bytes.write('\x7fELF', 'latin1');

@@ -29,7 +29,7 @@ describe('the npm package', function () {
   const out = join(directory, 'out');
   const prefix = join(directory, 'prefix');
   const inPackage = (path: string) => join(out, path);
-  /** Nothing of this machine: no cache, no settings of npm, no folder of modules. */
+  /** Nothing of this machine: no cache, no npm settings, no modules. */
   const env = { PATH: process.env['PATH'], HOME: directory, TMPDIR: directory };
   const npm = async (...args: readonly string[]) => {
     const child = spawn('npm', args, { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -61,7 +61,7 @@ describe('the npm package', function () {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it('is what runs, and nothing else', () => {
+  it('contains only the files that it runs', () => {
     const files = packed.files.map(({ path }) => path);
     const page = ['console.css', 'console.js', 'icon.svg', 'index.html'].map((file) => `dist/console/${file}`);
     const parts = readdirSync(join(dist, 'cli')).map((file) => `dist/cli/${file}`);
@@ -89,7 +89,7 @@ describe('the npm package', function () {
     assert.equal((command?.mode ?? 0) & 0o111, 0o111);
   });
 
-  it('depends on what its bundles require, at the repository’s versions; the repository itself cannot be published', () => {
+  it('depends on the packages of its bundles, in the repository’s versions; the repository itself cannot be published', () => {
     const bundles = readdirSync(inPackage('dist'), { recursive: true, encoding: 'utf8' });
     const required = bundles
       .filter((file) => /\.[cm]js$/.test(file))
@@ -98,7 +98,7 @@ describe('the npm package', function () {
           ([, name = '']) => name,
         ),
       );
-    // ws tries two packages more, which the repository does not have either.
+    // ws tries two more packages, which the repository does not have either.
     const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: object };
     const isInstalled = (name: string) => `node_modules/${name}` in packages;
     const manifest = readManifest(inPackage('package.json'));
@@ -109,7 +109,7 @@ describe('the npm package', function () {
     assert.equal(own.private, true);
   });
 
-  it('installed into an empty prefix it gives the commands, and asks the registry for koffi alone', async () => {
+  it('gives the commands in an empty prefix, and requests only koffi from the registry', async () => {
     mkdirSync(prefix);
     registry = await startRegistry(['koffi', NATIVE], directory);
     const flags = ['--prefix', prefix, '--registry', registry.url, '--no-audit', '--no-fund', '--ignore-scripts'];
@@ -122,13 +122,13 @@ describe('the npm package', function () {
     assert.equal(run('plumbline', '--version').stdout, `${own.version}\n`);
     assert.match(run('kubectl-plumbline', '--help').stdout, /^Usage: kubectl plumbline <command>/);
     assert.match(run('kubectl_complete-plumbline', 'expl').stdout, /^explain\t/m);
-    // This one loads the native module before it looks for QEMU.
+    // This one loads the native module before it searches for QEMU.
     const { status, stderr } = run('plumbline', 'qemu', '--qmp', '/nonexistent/qmp', '--mask', '0');
     assert.equal(status, 3, stderr);
     assert.match(stderr, /^plumbline: \/nonexistent\/qmp: connect ENOENT/);
   });
 
-  it('has what the demo starts and reads', async () => {
+  it('has the files of the demo', async () => {
     assert.ok(registry, 'the package is not installed: see the test before');
     const home = join(prefix, 'lib/node_modules', readManifest(inPackage('package.json')).name);
     for (const daemon of DAEMONS) {
@@ -152,7 +152,7 @@ describe('the npm package', function () {
     }
   });
 
-  it('no folder, or a flag that there is not: the usage, exit status 2', () => {
+  it('shows the usage and exits with 2 without a folder, or with an unknown flag', () => {
     for (const args of [[], ['--output', 'x']]) {
       const { status, stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'packaging/package.ts', ...args], {
         cwd: root,

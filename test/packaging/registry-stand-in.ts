@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 
-/** A registry of npm on loopback that has the packages named, as they are in node_modules, and no other. */
+/** An npm registry on loopback with only the given packages, as they are in node_modules. */
 export interface Registry {
   readonly url: string;
-  /** The packages that it was asked for, in order, also those that it does not have. */
+  /** The requested packages in order, including missing ones. */
   readonly asked: readonly string[];
   close(): Promise<void>;
 }
@@ -49,7 +49,7 @@ export async function startRegistry(names: readonly string[], directory: string)
   };
 }
 
-/** A package of node_modules as npm packs it; what only its build from source needs (MBs) stays out. */
+/** A package of node_modules as npm packs it, without files that only a build from source needs (MBs). */
 function packed(name: string, directory: string) {
   const source = join(root, 'node_modules', name);
   const file = `${name.replace('@', '').replace('/', '-')}.tgz`;

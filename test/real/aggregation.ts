@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 
 /**
- * Flags of kube-apiserver: what it presents to aggregated servers, and how they know it, as kubeadm sets it up.
+ * Flags of kube-apiserver for aggregated servers: its certificate, and how they verify it, as kubeadm configures it.
  * @param directory for its certificates
  */
 export function aggregation(directory: string): string[] {

@@ -16,7 +16,7 @@ import { freePort, type Program, startProgram } from './processes.ts';
 
 /**
  * A real control plane on loopback: etcd and kube-apiserver, and on demand kube-scheduler and kube-controller-manager.
- * The binaries are looked for where envtest keeps them; ask with `needs('controlPlane')` first.
+ * The binaries are expected where envtest keeps them; check with `needs('controlPlane')` first.
  */
 export interface ControlPlane {
   /** `Kubernetes v1.36.2` */
@@ -24,33 +24,33 @@ export interface ControlPlane {
   readonly url: string;
   /** The CA of the API server's certificate, PEM. */
   readonly ca: string;
-  /** Where kubeconfigs, logs and data are; removed by `stop`. */
+  /** Kubeconfigs, logs and data; `stop` removes it. */
   readonly directory: string;
-  /** The administrator. */
+  /** The client of the administrator. */
   readonly client: KubeClient;
   /** A kubeconfig file of the administrator. */
   readonly adminKubeconfig: string;
   /** A kubeconfig file for a token. */
   kubeconfig(name: string, token: string): Promise<string>;
   /**
-   * A token of a service account, from the API server. Bound to a pod it says which node the pod runs on, as a
-   * DaemonSet's token does.
+   * A token of a service account from the API server. A token bound to a pod names the pod's node, like that of a
+   * DaemonSet.
    */
   serviceAccountToken(namespace: string, name: string, pod?: { name: string; uid: string }): Promise<string>;
-  /** Creates objects of any kind, in order; one that exists already is left as it is. Kinds are found by discovery. */
+  /** Creates objects of any kind, in order; an existing one stays unchanged. Kinds are found by discovery. */
   create(...objects: readonly KubernetesObject[]): Promise<void>;
-  /** @param configuration a KubeSchedulerConfiguration; the way to the API server is put in */
+  /** @param configuration a KubeSchedulerConfiguration, without the connection to the API server */
   startScheduler(configuration: Readonly<Record<string, unknown>>, as?: SchedulerIdentity): Promise<SchedulerProgram>;
-  /** @param controllers as of --controllers; default all */
+  /** @param controllers as for --controllers; default all */
   startControllers(controllers?: readonly string[]): Promise<Program>;
   readonly etcd: Program;
-  /** The one that runs now. */
+  /** The running one. */
   readonly apiServer: Program;
-  /** Starts the API server again, on the same port, after it was ended. Resolves when it answers. */
+  /** Starts the API server again on the same port after it was stopped. Resolves when it answers. */
   restartApiServer(): Promise<void>;
-  /** Forgets every older version of everything, so that watches from one get 410. */
+  /** Compacts all older versions, so that watches from one get 410. */
   compact(): Promise<void>;
-  /** Ends every program and removes the directory. */
+  /** Stops all programs and removes the directory. */
   stop(): Promise<void>;
 }
 
@@ -66,26 +66,26 @@ export interface SchedulerProgram extends Program {
   readonly port: number;
 }
 
-/** A kube-scheduler that takes part in an election, under an account of its own. */
+/** A kube-scheduler that takes part in an election with its own account. */
 export interface SchedulerIdentity {
   readonly kubeconfig: string;
-  /** The host name by which it calls itself in the Lease. Default: this machine's. */
+  /** Its host name in the Lease. Default: this machine's. */
   readonly hostName?: string;
 }
 
 export interface ControlPlaneOptions {
-  /** More flags of kube-apiserver. */
+  /** Additional flags of kube-apiserver. */
   readonly apiServerArgs?: readonly string[];
   /** Users in addition to the administrator: lines of the token file, `token,name,uid,"group"`. */
   readonly tokens?: readonly string[];
-  /** Puts the token of its service account into every pod, which takes kube-controller-manager. */
+  /** Puts the token of its service account into every pod, which needs kube-controller-manager. */
   readonly podTokens?: boolean;
 }
 
 const ADMIN_TOKEN_BYTES = 16;
 const START_SECONDS = 60;
 const MEMORY_DISK = '/dev/shm';
-/** Bytes: its log is made in pieces of 64 MB. */
+/** Bytes: etcd allocates its log in segments of 64 MB. */
 const ETCD_NEEDS = 1024 ** 3;
 
 export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
@@ -96,7 +96,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const [etcdPort, peerPort, port] = await Promise.all([freePort(), freePort(), freePort()]);
   const programs: Program[] = [];
   const start = (name: string, args: readonly string[], hostName?: string) => {
-    // A host name of its own takes a namespace of its own (unshare of util-linux, as root).
+    // A separate host name needs a separate namespace (unshare of util-linux, as root).
     const [command, before] =
       hostName === undefined
         ? [binary(name), []]
@@ -123,10 +123,10 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     ...['--tls-cert-file', file('tls.crt'), '--tls-private-key-file', file('tls.key')],
     ...['--service-account-key-file', file('sa.pub'), '--service-account-signing-key-file', file('sa.key')],
     ...['--service-account-issuer', 'https://kubernetes.default.svc', '--token-auth-file', file('tokens.csv')],
-    // A configuration of authorizers replaces their list.
+    // A configuration of authorizers replaces the list of the flag.
     ...(apiServerArgs.includes('--authorization-config') ? [] : ['--authorization-mode', 'Node,RBAC']),
     ...['--service-cluster-ip-range', '10.0.0.0/24', '--allow-privileged=true'],
-    // Without kube-controller-manager there are no default service accounts, which this plugin insists on.
+    // Without kube-controller-manager there are no default service accounts, which this plugin requires.
     ...(podTokens ? [] : ['--disable-admission-plugins=ServiceAccount']),
     ...apiServerArgs,
   ];
@@ -192,7 +192,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     },
     create: (...objects) => createObjects(client, objects),
     async startScheduler(configuration, as) {
-      // Each has a file of its own, since it reads it some time after it was started.
+      // Each has its own file, because it is read some time after the start.
       const config = file(`scheduler-${++schedulers}.yaml`);
       await writeFile(config, stringify(configured(configuration, as)));
       const own = ['--authentication-kubeconfig', adminKubeconfig, '--authorization-kubeconfig', adminKubeconfig];
@@ -218,7 +218,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   };
 }
 
-/** etcd syncs each write, so every one waits for a disk that others keep busy. Nothing here has to outlive the tests. */
+/** etcd syncs each write and would wait for a busy disk. No data has to outlive the tests. */
 async function memoryOrDisk(): Promise<string> {
   const free = await statfs(MEMORY_DISK).then(
     ({ bavail, bsize }) => bavail * bsize,
@@ -227,7 +227,7 @@ async function memoryOrDisk(): Promise<string> {
   return free < ETCD_NEEDS ? tmpdir() : MEMORY_DISK;
 }
 
-/** By etcd's JSON gateway. */
+/** Through etcd's JSON gateway. */
 async function compact(etcdUrl: string): Promise<void> {
   const call = async (verb: string, body: object) => {
     const answer = await fetch(`${etcdUrl}/v3/kv/${verb}`, { method: 'POST', body: JSON.stringify(body) });
@@ -238,7 +238,7 @@ async function compact(etcdUrl: string): Promise<void> {
   await call('compaction', { revision: header.revision, physical: true });
 }
 
-/** @throws Error naming what is missing and where it was looked for */
+/** @throws Error that names the missing binary and the searched directories */
 export function binary(name: string): string {
   const found = [...assetDirectories(), '/usr/bin', '/usr/local/bin']
     .map((directory) => join(directory, name))
@@ -265,7 +265,7 @@ async function ready(client: KubeClient, apiServer: Program): Promise<void> {
   for (;;) {
     apiServer.assertAlive();
     try {
-      // The probe includes the hook that creates the default roles (system:basic-user and so on), but it says ok before
+      // The probe includes the hook that creates the default roles (system:basic-user and so on), but reports ok before
       // the namespaces exist.
       await probe(client, '/readyz');
       await client.get('/api/v1/namespaces/default', { timeout: 2 });
@@ -283,7 +283,7 @@ interface Resource {
   readonly namespaced: boolean;
 }
 
-/** A definition just created is served a moment later. */
+/** A new definition is served a moment later. */
 const DISCOVERY_SECONDS = 30;
 
 async function createObjects(client: KubeClient, objects: readonly KubernetesObject[]): Promise<void> {
@@ -312,7 +312,7 @@ async function discover(client: KubeClient, { apiVersion, kind }: KubernetesObje
   }
 }
 
-/** A probe answers `ok`, which is no JSON. */
+/** A probe answers `ok`, which is not JSON. */
 async function probe(client: KubeClient, path: string): Promise<void> {
   try {
     await client.get(path, { timeout: 2 });

@@ -3,12 +3,12 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { endsWithUs } from '../support/children.ts';
 
-/** A program of the control plane; what it prints goes to a file. */
+/** A program of the control plane; its output goes to a file. */
 export interface Program {
   readonly name: string;
   readonly pid: number;
   readonly logFile: string;
-  /** The exit status or signal with which it ended; undefined while it runs. */
+  /** Its exit status or signal; undefined while it runs. */
   readonly ended: string | undefined;
   /** Throws with the end of the log if the program has ended. */
   assertAlive(): void;
@@ -53,7 +53,7 @@ export function startProgram(name: string, path: string, args: readonly string[]
   };
 }
 
-/** A port on 127.0.0.1 that is free at the moment. */
+/** A port on 127.0.0.1 that is currently free. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

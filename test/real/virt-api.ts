@@ -10,15 +10,15 @@ import type { ControlPlane, KubernetesObject } from './control-plane.ts';
 const GROUP = 'subresources.kubevirt.io';
 const NAMESPACE = 'kubevirt';
 
-/** What virt-api answers to a request: a status, and a body where there is one. */
+/** The answer of virt-api: a status, and a body if there is one. */
 export interface VirtApiAnswer {
   readonly status: number;
   readonly body?: object;
 }
 
 /**
- * virt-api's unpause of VMIs, behind the real aggregation layer, so that the API server itself authenticates and authorizes; and
- * its webhook for evictions.
+ * virt-api's unpause of VMIs behind the real aggregation layer, so that the API server itself authenticates and
+ * authorizes; and its webhook for evictions.
  */
 export interface VirtApi {
   stop(): Promise<void>;
@@ -27,7 +27,9 @@ export interface VirtApi {
 export interface VirtApiDeps {
   /** The result for a VMI that the extender resumes, by namespace and name. */
   readonly unpause: (namespace: string, name: string) => Promise<VirtApiAnswer>;
-  /** Why the eviction of a pod, by namespace and name, is denied; undefined: it is not. Default: no webhook. */
+  /**
+   * The reason why the eviction of a pod, by namespace and name, is denied; undefined: allowed. Default: no webhook.
+   */
   readonly evictionDenial?: (namespace: string, name: string) => string | undefined;
 }
 
@@ -38,7 +40,7 @@ export async function serveVirtApi(plane: ControlPlane, { unpause, evictionDenia
   const server = createServer(authority.issue(['localhost']), (request, response) => {
     const { method, url = '', headers } = request;
     const [, namespace, name] = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/unpause$/.exec(url) ?? [];
-    // The real route declares no produced type: go-restful answers 406 to a client that does not accept any.
+    // The real route declares no produced type: go-restful answers 406 to a client that does not accept any type.
     const refused = !(headers.accept ?? '*/*').includes('*/*');
     if (url.startsWith(EVICTIONS)) {
       void judgeEviction(request, evictionDenial).then((review) => {
@@ -90,7 +92,9 @@ async function judgeEviction(
   return { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer };
 }
 
-/** As virt-operator installs it: without an answer launchers are not evicted. Source: KubeVirt, components/webhooks.go */
+/**
+ * As virt-operator installs it: without an answer, launchers are not evicted. Source: KubeVirt, components/webhooks.go
+ */
 function evictionWebhook(port: number, ca: string): KubernetesObject {
   const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['pods/eviction'] };
   const onlyVms = { name: 'only-vms', expression: 'object.metadata.name.startsWith("virt-launcher")' };
@@ -108,7 +112,7 @@ function evictionWebhook(port: number, ca: string): KubernetesObject {
   };
 }
 
-/** A Status of the API, for a request that failed. */
+/** A Status of the API for a failed request. */
 export const failure = (code: number, reason: string, message: string) => ({
   kind: 'Status',
   apiVersion: 'v1',
@@ -125,7 +129,7 @@ const DISCOVERY = {
   resources: [{ name: 'virtualmachineinstances/unpause', singularName: '', namespaced: true, kind: '', verbs: [] }],
 };
 
-/** A Service without a cluster address: the API server goes to its external name, which is this machine's loopback. */
+/** A Service without a cluster address: the API server uses its external name, which is this machine's loopback. */
 function apiService(port: number): KubernetesObject[] {
   return [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } },

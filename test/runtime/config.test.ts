@@ -12,7 +12,7 @@ describe('settings of the daemons', () => {
     assert.ok(Object.isFrozen(config));
   });
 
-  it('come from the environment where the flag is absent', () => {
+  it('come from the environment if the flag is absent', () => {
     process.env['PLUMBLINE_PORT'] = '1234';
     try {
       assert.equal(parseWebhookConfig([]).port, 1234);
@@ -23,16 +23,16 @@ describe('settings of the daemons', () => {
   });
 
   const wrong: { name: string; argv: string[]; message: RegExp }[] = [
-    { name: 'a port beyond the range', argv: ['--port', '70000'], message: /--port 70000: / },
-    { name: 'a port that is no number', argv: ['--port', 'http'], message: /--port http: / },
+    { name: 'a port out of range', argv: ['--port', '70000'], message: /--port 70000: / },
+    { name: 'a port that is not a number', argv: ['--port', 'http'], message: /--port http: / },
     {
       name: 'an unknown flag',
       argv: ['--prot', '1'],
       message: /unknown option '--prot'.*see plumbline-webhook --help/s,
     },
     { name: 'a flag without its value', argv: ['--port'], message: /argument missing/ },
-    { name: 'a word too many', argv: ['serve'], message: /too many arguments/ },
-    { name: 'a boolean that is none', argv: ['--full-pcpus-only', 'maybe'], message: /expected true or false/ },
+    { name: 'an extra argument', argv: ['serve'], message: /too many arguments/ },
+    { name: 'an invalid boolean', argv: ['--full-pcpus-only', 'maybe'], message: /expected true or false/ },
     { name: 'an unknown log level', argv: ['--log-level', 'loud'], message: /--log-level loud: / },
   ];
   for (const { name, argv, message } of wrong) {
@@ -45,7 +45,7 @@ describe('settings of the daemons', () => {
     });
   }
 
-  it('know the policies of the extender', () => {
+  it('include the policies of the extender', () => {
     assert.equal(parseSchedulerPluginConfig([]).unpredictable, 'count-check');
     assert.throws(() => parseSchedulerPluginConfig(['--unpredictable', 'hope']), /--unpredictable hope/);
   });

@@ -15,7 +15,7 @@ import { silent } from '../support/logger.ts';
 
 const authority = createCertificateAuthority('test');
 
-describe('an HTTPS server whose certificate is renewed', () => {
+describe('an HTTPS server with a renewed certificate', () => {
   let folder: string;
   let server: HttpServer;
   const files = () => ({ certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') });
@@ -42,7 +42,7 @@ describe('an HTTPS server whose certificate is renewed', () => {
     await rm(folder, { recursive: true });
   });
 
-  /** The serial number of the certificate that answered. */
+  /** The serial number of the certificate that the server presented. */
   const ask = (agent?: TlsAgent) =>
     new Promise<string>((resolve, reject) => {
       const options = { host: '127.0.0.1', port: server.port, ca: authority.cert, agent: agent ?? false };
@@ -53,7 +53,7 @@ describe('an HTTPS server whose certificate is renewed', () => {
       call.on('error', reject).end();
     });
 
-  it('serves the new one to new connections, and fails no request while it changes 100 times', async function () {
+  it('uses the new one for new connections, and fails no request while it changes 100 times', async function () {
     this.timeout(300_000);
     const running = new AbortController();
     const kept = new TlsAgent({ keepAlive: true, maxSockets: 1 });
@@ -72,7 +72,7 @@ describe('an HTTPS server whose certificate is renewed', () => {
     const loads = [load(), load(), load(kept)];
     for (let i = 0; i < 100; i++) {
       await write(authority.issue(['localhost', '127.0.0.1']));
-      // Some pairs are given the time to settle, others are overwritten half-way.
+      // Some pairs get time to settle, others are overwritten half-way.
       await sleep(i % 10 === 0 ? 0.25 : 0.01);
     }
     running.abort();
@@ -83,7 +83,7 @@ describe('an HTTPS server whose certificate is renewed', () => {
     assert.ok(serials.size > 5, `only ${serials.size} certificates were seen`);
   });
 
-  it('keeps the old one while certificate and key do not belong together', async () => {
+  it('keeps the old one while certificate and key do not match', async () => {
     const before = await ask();
     await writeFile(files().keyFile, authority.issue(['localhost']).key);
     await sleep(0.3);
@@ -93,7 +93,7 @@ describe('an HTTPS server whose certificate is renewed', () => {
     assert.notEqual(await ask(), before);
   });
 
-  it('does not start with a pair that does not belong together, and says so', async () => {
+  it('does not start with a pair that does not match, and reports it', async () => {
     await writeFile(files().keyFile, authority.issue(['localhost']).key);
     const other = createHttpServer({
       handler: () => undefined,
@@ -110,7 +110,7 @@ describe('an HTTPS server whose certificate is renewed', () => {
 });
 
 describe('an HTTP server that stops', () => {
-  it('lets a request in flight finish and closes kept-alive connections', async () => {
+  it('finishes a request in progress and closes kept-alive connections', async () => {
     const server = createHttpServer({
       handler: (_request, response) => void sleep(0.2).then(() => response.end('done')),
       host: '127.0.0.1',
@@ -132,7 +132,7 @@ describe('an HTTP server that stops', () => {
     agent.destroy();
   });
 
-  it('answers a request that has arrived on a kept-alive connection and is not read yet', async () => {
+  it('answers a request that has arrived on a kept-alive connection but is not read yet', async () => {
     const server = createHttpServer({
       handler: (_request, response) => void response.end('done'),
       host: '127.0.0.1',
@@ -144,7 +144,7 @@ describe('an HTTP server that stops', () => {
     const request = 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n';
     socket.write(request);
     await once(socket, 'data');
-    // Written into the kernel at once; this process reads no socket before the next turn of its loop.
+    // Written into the kernel at once; this process reads no socket before the next iteration of its event loop.
     socket.write(request);
     const answered = new Promise<string>((resolve, reject) => {
       socket

@@ -17,12 +17,12 @@ import { leastProcessorTime } from '../support/processor-time.ts';
 
 const MIB = 1024 * 1024;
 
-describe('bodies of requests', () => {
+describe('request bodies', () => {
   let server: HttpServer;
   let bodies: RequestBodies;
   const callers: Socket[] = [];
   let statuses: number[] = [];
-  /** Milliseconds that each body is worked on. */
+  /** Milliseconds of work for each body. */
   let work = 0;
   let underWay = 0;
   let mostUnderWay = 0;
@@ -67,7 +67,7 @@ describe('bodies of requests', () => {
     await once(socket, 'connect');
     return socket;
   };
-  /** Sends a part of a body and then nothing more. */
+  /** Sends a part of a body and then stops. */
   const stall = async (announced: number, sent: number) => {
     const socket = await open();
     socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${announced}\r\n\r\n`);
@@ -87,7 +87,7 @@ describe('bodies of requests', () => {
       call.on('error', reject).end(Buffer.alloc(size, 0x20));
     });
 
-  it('60 that stall take no more than the bytes in flight, and others are served meanwhile', async () => {
+  it('take at most the bytes in flight if 60 of them stall, while others are served', async () => {
     await serve();
     for (let i = 0; i < 60; i++) await stall(7 * MIB, 7 * MIB - 1);
     await sleep(0.3);
@@ -104,7 +104,7 @@ describe('bodies of requests', () => {
     assert.deepEqual([statuses, bodies.bytes], [[408], 0]);
   });
 
-  it('that drip in a byte at a time end at the same deadline', async () => {
+  it('that arrive byte by byte end at the same deadline', async () => {
     await serve({ seconds: 0.3 });
     const socket = await stall(100_000, 1);
     const drip = setInterval(() => socket.write(' '), 20);
@@ -113,14 +113,14 @@ describe('bodies of requests', () => {
     assert.deepEqual(statuses, [408]);
   });
 
-  it('that are announced too large are refused before they come', async () => {
+  it('announced too large are refused before they arrive', async () => {
     await serve();
     await stall(8 * MIB, 1);
     await sleep(0.1);
     assert.deepEqual(statuses, [413]);
   });
 
-  it('in chunks are measured as they come', async () => {
+  it('in chunks are measured as they arrive', async () => {
     await serve();
     const socket = await open();
     socket.write('POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n');
@@ -130,7 +130,7 @@ describe('bodies of requests', () => {
     assert.deepEqual(statuses, [413]);
   });
 
-  it('are worked on a few megabytes at a time', async () => {
+  it('are processed a few megabytes at a time', async () => {
     await serve();
     work = 20;
     await Promise.all([...Array.from({ length: 40 }, () => post(200_000)), post(3 * MIB)]);
@@ -138,7 +138,7 @@ describe('bodies of requests', () => {
     assert.equal(bodies.bytes, 0);
   });
 
-  it('connections beyond the cap close the ones that do nothing', async () => {
+  it('beyond the connection limit close idle connections', async () => {
     await serve({ connections: 8 });
     for (let i = 0; i < 40; i++) await open();
     assert.equal(await post(100), '100');
@@ -150,7 +150,7 @@ describe('bodies of requests', () => {
 });
 
 describe('JSON before it is decoded', () => {
-  it('has a bounded number of values and levels', () => {
+  it('has a limited number of values and levels', () => {
     for (const text of [`[${'{},'.repeat(300_000)}{}]`, '['.repeat(100_000), `{"a":[${'1,'.repeat(400_000)}1]}`]) {
       assert.throws(() => assertBoundedJson(Buffer.from(text)), JsonTooLarge);
     }
@@ -163,7 +163,7 @@ describe('JSON before it is decoded', () => {
     assertBoundedJson(Buffer.from(prose));
     assertBoundedJson(Buffer.from('"never closed \\'));
   });
-  it('is looked at once', () => {
+  it('is scanned once', () => {
     const bytes = Buffer.alloc(7 * MIB, 'a');
     bytes[0] = 0x22;
     const spent = leastProcessorTime(() => assertBoundedJson(bytes));
@@ -171,7 +171,7 @@ describe('JSON before it is decoded', () => {
   });
 });
 
-describe('names of clients', () => {
+describe('client names', () => {
   const authority = createCertificateAuthority('test');
   const clients = createCertificateAuthority('clients');
   let folder: string;
@@ -205,19 +205,19 @@ describe('names of clients', () => {
     });
   };
 
-  it('one that is allowed is served', async () => {
+  it('an allowed name is served', async () => {
     assert.equal(await ask('someone, kube-apiserver', clients.issue(['kube-apiserver'])), 200);
   });
-  it('any other of the same CA is turned away before it can ask', async () => {
+  it('any other name of the same CA is refused before a request', async () => {
     await assert.rejects(ask('kube-apiserver', clients.issue(['system:node:worker-1'])));
   });
-  it('one without a certificate is turned away', async () => {
+  it('a client without a certificate is refused', async () => {
     await assert.rejects(ask('kube-apiserver'));
   });
-  it('without names any certificate of the CA will do', async () => {
+  it('without configured names, any certificate of the CA is accepted', async () => {
     assert.equal(await ask('', clients.issue(['anybody'])), 200);
   });
-  it('are common names, DNS names and URIs, and nothing that only looks like one', () => {
+  it('common names, DNS names and URIs count, but not texts that look like them', () => {
     const allowed = new Set(['kube-apiserver']);
     const of = (CN: string | undefined, subjectaltname?: string) =>
       hasAllowedName({ subject: { CN }, subjectaltname } as never, allowed);

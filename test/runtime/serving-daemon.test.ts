@@ -6,10 +6,10 @@ import { createRegistry } from '../../runtime/metrics.ts';
 import { createServingDaemon, type DrainTimes } from '../../runtime/serving-daemon.ts';
 import { silent } from '../support/logger.ts';
 
-/** Longer than the calls below are apart, however busy the machine is. */
+/** Longer than the interval of the calls below, even on a busy machine. */
 const QUIET = 1;
 
-describe('a daemon that serves and is stopped', () => {
+describe('a serving daemon that is stopped', () => {
   const start = async (drain: DrainTimes) => {
     const handler: RequestListener = (_request, response) => response.end('ok');
     const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
@@ -32,13 +32,13 @@ describe('a daemon that serves and is stopped', () => {
     return { daemon, call, closed: () => closed };
   };
 
-  it('keeps answering for as long as calls arrive, and closes once none has for a while', async () => {
+  it('keeps answering while calls arrive, and closes after a quiet time', async () => {
     const { daemon, call, closed } = await start({ quiet: QUIET, most: 60 });
     let stopped = false;
     const stopping = daemon.stop().then(() => {
       stopped = true;
     });
-    // Callers that have not noticed yet, for several times as long as it waits for one.
+    // Callers that have not noticed yet, for several times as long as the daemon waits for a call.
     const deadline = performance.now() + 4 * QUIET * 1000;
     let answered = 0;
     while (performance.now() < deadline) {
@@ -53,7 +53,7 @@ describe('a daemon that serves and is stopped', () => {
     await assert.rejects(call());
   });
 
-  it('closes in the end even if calls keep arriving', async () => {
+  it('finally closes even if calls keep arriving', async () => {
     const { daemon, call, closed } = await start({ quiet: 60, most: 0.5 });
     let stopped = false;
     const stopping = daemon.stop().then(() => {

@@ -7,7 +7,7 @@ const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').le
 const untilAborted = (signal: AbortSignal) => sleep(60, signal);
 
 describe('work under signals', () => {
-  it('ends with the first of them, and with its reason', async () => {
+  it('ends with the first signal and its reason', async () => {
     const [one, other] = [new AbortController(), new AbortController()];
     const work = underSignals([one.signal, undefined, other.signal], undefined, untilAborted);
     other.abort(new Error('the other'));
@@ -19,11 +19,11 @@ describe('work under signals', () => {
     await assert.rejects(underSignals([AbortSignal.abort(new Error('before'))], 1, untilAborted), /before/);
   });
 
-  it('ends after its time', async () => {
+  it('ends after its timeout', async () => {
     await assert.rejects(underSignals([], 0.01, untilAborted), { name: 'TimeoutError' });
   });
 
-  it('ends what it has begun, and leaves nothing behind', async () => {
+  it('ends the work that it started, and leaves nothing behind', async () => {
     const { signal } = new AbortController();
     let begun: AbortSignal | undefined;
     for (let i = 0; i < 100; i++) {
@@ -44,7 +44,7 @@ describe('work under signals', () => {
     assert.equal(listeners(signal), 0);
   });
 
-  it('is at hand for as many at once as there are', async () => {
+  it('supports any number of concurrent tasks', async () => {
     const stop = new AbortController();
     const warnings: Error[] = [];
     const note = (warning: Error) => void warnings.push(warning);

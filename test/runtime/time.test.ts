@@ -8,7 +8,7 @@ describe('time', () => {
     assert.ok(monotonicSeconds() - start >= 0.045);
   });
 
-  it('wakes with the signal’s reason, before or while sleeping', async () => {
+  it('wakes with the reason of the signal, before or while sleeping', async () => {
     const reason = new Error('enough');
     await assert.rejects(sleep(60, AbortSignal.abort(reason)), reason);
     const controller = new AbortController();
@@ -17,7 +17,7 @@ describe('time', () => {
     await assert.rejects(sleeping, reason);
   });
 
-  it('backs off by doubling, up to the most, and starts over after a reset', () => {
+  it('backs off by doubling, up to the maximum, and starts over after a reset', () => {
     const backoff = new Backoff({ first: 1, most: 8 });
     const waits = Array.from({ length: 6 }, () => backoff.next());
     for (const [index, limit] of [1, 2, 4, 8, 8, 8].entries()) {

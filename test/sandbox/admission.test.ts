@@ -29,7 +29,7 @@ const review = (uid: string, response: object, extra: object = {}) => ({
 });
 const allow: Answer = ({ request }) => review(request.uid, { allowed: true });
 
-/** A server, and a webhook that answers as each test says. */
+/** A server, and a webhook whose answers each test sets. */
 function useWebhook() {
   const heard: Review[] = [];
   let answer: Answer = allow;
@@ -86,9 +86,9 @@ const pod = (labels?: Record<string, string>) => {
   return { ...made, metadata: { generateName: `p${count++}-`, namespace: 'default', ...(labels && { labels }) } };
 };
 
-describe('sandbox admission: what a webhook is sent', () => {
+describe('sandbox admission: requests to a webhook', () => {
   const hooks = useWebhook();
-  it('an AdmissionReview of a pod without name or uid, and who asks', async () => {
+  it('are an AdmissionReview of a pod without name or uid, with the user', async () => {
     await hooks.configure([hooks.webhook('a')]);
     hooks.say(allow);
     await hooks.call('POST', `${PODS}?fieldManager=me`, pod());
@@ -108,7 +108,7 @@ describe('sandbox admission: what a webhook is sent', () => {
     assert.deepEqual(request.options, { apiVersion: 'meta.k8s.io/v1', kind: 'CreateOptions', fieldManager: 'me' });
     assert.equal(request.object?.metadata.uid, undefined);
   });
-  it('sends the dry-run flag', async () => {
+  it('have the dry-run flag', async () => {
     hooks.say(allow);
     await hooks.call('POST', `${PODS}?dryRun=All`, pod());
     assert.equal(hooks.heard[0]?.request.dryRun, true);
@@ -121,14 +121,14 @@ describe('sandbox admission: what a webhook is sent', () => {
     ['another operation', { rules: rules(['UPDATE'], ['pods']) }, false],
     ['another resource', { rules: rules(['CREATE'], ['nodes']) }, false],
     ['every resource', { rules: rules(['*'], ['*']) }, true],
-    ['every subresource too', { rules: rules(['*'], ['*/*']) }, true],
-    ['a subresource only', { rules: rules(['*'], ['pods/status']) }, false],
+    ['every subresource', { rules: rules(['*'], ['*/*']) }, true],
+    ['only a subresource', { rules: rules(['*'], ['pods/status']) }, false],
     ['cluster scope', { rules: rules(['*'], ['*'], { scope: 'Cluster' }) }, false],
-    ['a label that is there', { objectSelector: { matchLabels: { a: 'b' } } }, true],
-    ['a label that is not', { objectSelector: { matchLabels: { a: 'c' } } }, false],
+    ['an existing label', { objectSelector: { matchLabels: { a: 'b' } } }, true],
+    ['a missing label', { objectSelector: { matchLabels: { a: 'c' } } }, false],
     ['an expression', { objectSelector: { matchExpressions: [{ key: 'z', operator: 'DoesNotExist' }] } }, true],
     [
-      'the namespace by its name',
+      'the namespace by name',
       { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'default' } } },
       true,
     ],
@@ -143,7 +143,7 @@ describe('sandbox admission: what a webhook is sent', () => {
     ],
   ];
   for (const [what, extra, called] of matches) {
-    it(`rules and selectors: ${what}: ${called ? 'called' : 'not called'}`, async () => {
+    it(`depend on rules and selectors: ${what}: ${called ? 'called' : 'not called'}`, async () => {
       await hooks.configure([hooks.webhook('m', extra)]);
       hooks.say(allow);
       await hooks.call('POST', PODS, pod({ a: 'b' }));
@@ -152,26 +152,26 @@ describe('sandbox admission: what a webhook is sent', () => {
   }
 });
 
-describe('sandbox admission: what a webhook answers', () => {
+describe('sandbox admission: answers of a webhook', () => {
   const hooks = useWebhook();
-  it('a patch is applied', async () => {
+  it('may have a patch, which is applied', async () => {
     await hooks.configure([hooks.webhook('a')]);
     hooks.say(({ request }) => review(request.uid, { allowed: true, ...addLabel('x') }));
     const { status, body } = await hooks.call('POST', PODS, pod());
     assert.deepEqual([status, body.metadata.labels], [201, { x: '1' }]);
   });
-  it('what a patch breaks is refused', async () => {
+  it('may not have a patch that makes the object invalid', async () => {
     hooks.say(({ request }) =>
       review(request.uid, { allowed: true, ...patch([{ op: 'remove', path: '/spec/containers/0' }]) }),
     );
     assert.equal((await hooks.call('POST', PODS, pod())).status, 422);
   });
-  it('warnings become headers', async () => {
+  it('may have warnings, which become headers', async () => {
     hooks.say(({ request }) => review(request.uid, { allowed: true, warnings: ['say "hi"', 'two'] }));
     const { headers } = await hooks.call('POST', PODS, pod());
     assert.equal(headers.warning, '299 - "say \\"hi\\"", 299 - "two"');
   });
-  it('warnings are cut once there are many', () => {
+  it('have their warnings shortened if they are too long', () => {
     assert.deepEqual(boundedWarnings(['x'.repeat(4000)]), ['x'.repeat(4000)]);
     assert.deepEqual(boundedWarnings(['x'.repeat(4000), 'y'.repeat(97)]), ['x'.repeat(256), 'y'.repeat(97)]);
   });
@@ -203,9 +203,9 @@ describe('sandbox admission: what a webhook answers', () => {
       ({ request }) => review(request.uid, { allowed: true, patch: 'W10=', patchType: 'Merge' }),
       /invalid response.patchType/,
     ],
-    ['no JSON', () => 'oops', /no JSON/],
+    ['invalid JSON', () => 'oops', /no JSON/],
     ['HTTP 500', () => 500, /HTTP 500/],
-    ['nothing in time', () => new Promise((resolve) => setTimeout(resolve, 1_300, 'late').unref()), /deadline/],
+    ['no answer in time', () => new Promise((resolve) => setTimeout(resolve, 1_300, 'late').unref()), /deadline/],
   ];
   for (const [what, answer, message] of bad) {
     it(`${what}: 500 under Fail, ignored under Ignore`, async () => {
@@ -221,7 +221,7 @@ describe('sandbox admission: what a webhook answers', () => {
   }
   for (const [what, fields] of [
     ['that does not apply', patch([{ op: 'replace', path: '/spec/nowhere/x', value: 1 }])],
-    ['that is no JSON', { patch: Buffer.from('{').toString('base64'), patchType: 'JSONPatch' }],
+    ['that is not JSON', { patch: Buffer.from('{').toString('base64'), patchType: 'JSONPatch' }],
   ] as const) {
     it(`a patch ${what}: 500 even under Ignore`, async () => {
       await hooks.configure([hooks.webhook('a', { failurePolicy: 'Ignore' })]);
@@ -232,7 +232,7 @@ describe('sandbox admission: what a webhook answers', () => {
   for (const [what, status, code, message] of [
     ['with a message', { message: 'no room' }, 400, 'admission webhook "a.example.dev" denied the request: no room'],
     ['with a code', { message: 'no', code: 422 }, 422, 'admission webhook "a.example.dev" denied the request: no'],
-    ['without a word', undefined, 400, 'admission webhook "a.example.dev" denied the request without explanation'],
+    ['without a message', undefined, 400, 'admission webhook "a.example.dev" denied the request without explanation'],
   ] as const) {
     it(`a denial ${what}: ${code}`, async () => {
       await hooks.configure([hooks.webhook('a')]);
@@ -258,21 +258,21 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     });
   };
 
-  it('one sees what the one before did; IfNeeded is called again after a later change', async () => {
+  it('each webhook sees the changes of earlier ones; IfNeeded is called again after a later change', async () => {
     await hooks.configure([hooks.webhook('a', { reinvocationPolicy: 'IfNeeded' }), hooks.webhook('b')]);
     hooks.say(labelling);
     const { body } = await hooks.call('POST', PODS, pod());
     assert.deepEqual(body.metadata.labels, { n: '3' });
     assert.equal(hooks.heard.length, 3);
   });
-  it('configurations run in name order', async () => {
+  it('configurations run in the order of their names', async () => {
     await hooks.configure([hooks.webhook('b', { objectSelector: { matchLabels: { n: '1' } } })], 'z-last');
     await hooks.configure([hooks.webhook('a')]);
     hooks.say(labelling);
     assert.deepEqual((await hooks.call('POST', PODS, pod())).body.metadata.labels, { n: '2' });
     await hooks.call('DELETE', `${CONFIGURATIONS}/z-last`);
   });
-  it('a validating webhook denies and may not patch', async () => {
+  it('a validating webhook may deny but not patch', async () => {
     await hooks.configure([hooks.webhook('v')], 'judges', VALIDATING);
     hooks.say(({ request }) => review(request.uid, { allowed: false, status: { message: 'never' } }));
     assert.match(String((await hooks.call('POST', PODS, pod())).body.message), /denied the request: never/);
@@ -280,7 +280,7 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
     await hooks.call('DELETE', `${VALIDATING}/judges`);
   });
-  it('a URL is called as well as a Service', async () => {
+  it('a URL works like a Service', async () => {
     const caBundle = Buffer.from(authority.cert).toString('base64');
     await hooks.configure([
       hooks.webhook('u', { clientConfig: { url: `https://127.0.0.1:${hooks.port}/u`, caBundle } }),
@@ -293,13 +293,13 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
   const other = Buffer.from(createCertificateAuthority('other').cert).toString('base64');
   for (const [what, clientConfig] of [
     ['another CA', { service, caBundle: other }],
-    ['no CA bundle', { service }],
+    ['a missing CA bundle', { service }],
     [
-      'a name that the certificate lacks',
+      'a name that is not in the certificate',
       { service: { ...service, name: 'else' }, caBundle: Buffer.from(authority.cert).toString('base64') },
     ],
   ] as const) {
-    it(`TLS with ${what} is no call`, async () => {
+    it(`TLS with ${what} causes no call`, async () => {
       await hooks.configure([hooks.webhook('t', { clientConfig })]);
       hooks.say(allow);
       assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
@@ -307,9 +307,9 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     });
   }
   for (const [what, extra, field] of [
-    ['a name of one part', { name: 'short' }, /webhooks\[0\].name/],
-    ['no sideEffects', { sideEffects: undefined as unknown as string }, /sideEffects/],
-    ['no v1', { admissionReviewVersions: ['v1beta1'] }, /must include at least one of v1/],
+    ['a name with one part', { name: 'short' }, /webhooks\[0\].name/],
+    ['missing sideEffects', { sideEffects: undefined as unknown as string }, /sideEffects/],
+    ['missing v1', { admissionReviewVersions: ['v1beta1'] }, /must include at least one of v1/],
     ['31 seconds', { timeoutSeconds: 31 }, /timeoutSeconds/],
     ['url and service', { clientConfig: { url: 'https://x', service } }, /exactly one of url or service/],
     ['match conditions', { matchConditions: [{ name: 'x', expression: 'true' }] }, /no CEL/],

@@ -12,7 +12,7 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
     call('POST', `${PODS}/${name}/binding`, { target, metadata });
   const there = async (path: string) => (await call('GET', path)).status === 200;
 
-  it('binding gives a node once', async () => {
+  it('a binding sets the node once', async () => {
     await make('b');
     assert.equal((await bind('b', { kind: 'Node', name: 'n1' })).status, 201);
     const { body } = await call('GET', `${PODS}/b`);
@@ -21,19 +21,19 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
     assert.deepEqual([again.status, again.body.reason], [409, 'Conflict']);
     assert.match(String(again.body.message), /pod b is already assigned to node "n1"/);
   });
-  it('binding refuses another uid, no target, no pod', async () => {
+  it('a binding with another uid, without a target or without a pod is refused', async () => {
     await make('b2');
     assert.equal((await bind('b2', { name: 'n' }, { uid: 'other' })).status, 409);
     assert.equal((await bind('b2', {})).status, 400);
     assert.equal((await bind('b3', { name: 'n' })).status, 404);
   });
 
-  it('a pod without a kubelet goes at once', async () => {
+  it('a pod without a kubelet is deleted at once', async () => {
     await make('d');
     await call('DELETE', `${PODS}/d`);
     assert.equal(await there(`${PODS}/d`), false);
   });
-  it('a pod on a node is marked, and goes when its kubelet says so', async () => {
+  it('a pod on a node is marked, and deleted by its kubelet', async () => {
     await make('g');
     await bind('g', { name: 'n1' });
     const { body } = await call('DELETE', `${PODS}/g?gracePeriodSeconds=7`);
@@ -44,7 +44,7 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
     await call('DELETE', `${PODS}/g`, { gracePeriodSeconds: 0 });
     assert.equal(await there(`${PODS}/g`), false);
   });
-  it('a pod that has ended goes at once', async () => {
+  it('an ended pod is deleted at once', async () => {
     const pod = await make('f');
     await bind('f', { name: 'n1' });
     await call('PUT', `${PODS}/f/status`, { ...podOf('f'), spec: pod.spec, status: { phase: 'Failed' } });
@@ -56,7 +56,7 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
     ['uid', 'other'],
     ['resourceVersion', '1'],
   ] as const) {
-    it(`a precondition of another ${field}: 409, and nothing is deleted`, async () => {
+    it(`a precondition with another ${field}: 409, and nothing is deleted`, async () => {
       const path = `${PODS}/p-${field.toLowerCase()}`;
       await make(`p-${field.toLowerCase()}`);
       const preconditions = { [field]: value };
@@ -65,7 +65,7 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
       assert.equal(await there(path), true);
     });
   }
-  it('an eviction with the right uid deletes', async () => {
+  it('an eviction with the right uid deletes the pod', async () => {
     const { metadata } = await make('e');
     const deleteOptions = { preconditions: { uid: metadata.uid } };
     assert.equal((await call('POST', `${PODS}/e/eviction`, { deleteOptions })).status, 201);
@@ -73,11 +73,11 @@ describe('sandbox API server: binding, eviction and graceful deletion', () => {
   });
 });
 
-describe('sandbox API server: what goes with what', () => {
+describe('sandbox API server: dependent objects', () => {
   const { call } = useApiServer();
   const there = async (path: string) => (await call('GET', path)).status === 200;
 
-  it('finalizers hold an object until the last is taken', async () => {
+  it('an object is kept until its last finalizer is removed', async () => {
     await call('POST', MAPS, { metadata: { name: 'held', finalizers: ['x.dev/a'] } });
     const { body } = await call('DELETE', `${MAPS}/held`);
     assert.ok(body.metadata.deletionTimestamp);
@@ -86,7 +86,7 @@ describe('sandbox API server: what goes with what', () => {
     assert.equal(await there(`${MAPS}/held`), false);
   });
 
-  it('deletes what an object owns, unless it has another owner', async () => {
+  it('a dependent is deleted with its owner, unless it has another owner', async () => {
     const owner = async (name: string) => {
       const { body } = await call('POST', MAPS, { metadata: { name } });
       return { apiVersion: 'v1', kind: 'ConfigMap', name, uid: body.metadata.uid };
@@ -99,7 +99,7 @@ describe('sandbox API server: what goes with what', () => {
     assert.equal(await there(`${MAPS}/two`), true);
   });
 
-  it('a namespace goes with everything in it', async () => {
+  it('all objects of a namespace are deleted with it', async () => {
     await call('POST', '/api/v1/namespaces', { metadata: { name: 'ns' } });
     await call('POST', '/api/v1/namespaces/ns/configmaps', { metadata: { name: 'in' } });
     await call('DELETE', '/api/v1/namespaces/ns');

@@ -80,7 +80,7 @@ describe('sandbox API server: lists', () => {
     assert.equal(rows[0]?.object.kind, 'PartialObjectMetadata');
   });
 
-  it('a NodeTopology has the columns that its definition has', () => {
+  it('a NodeTopology has the columns of its definition', () => {
     const file = new URL('../../manifests/base/crd/nodetopologies.yaml', import.meta.url);
     const { spec } = parse(readFileSync(file, 'utf8')) as {
       spec: { versions: { additionalPrinterColumns: { name: string }[] }[] };
@@ -102,7 +102,7 @@ describe('sandbox API server: watches', () => {
   const { call } = suite;
   const version = async () => (await call('GET', MAPS)).body.metadata.resourceVersion;
 
-  it('continues from a version, in order, with what selectors let through', async () => {
+  it('continues from a version, in order, with the selected objects', async () => {
     const from = await version();
     await call('POST', MAPS, map('w', { on: '1' }));
     const watching = watch(suite.server, `${MAPS}?watch=1&resourceVersion=${from}&labelSelector=on%3D1`);
@@ -126,7 +126,7 @@ describe('sandbox API server: watches', () => {
     watching.close();
   });
 
-  it('without a version begins with what is there', async () => {
+  it('starts with the existing objects without a version', async () => {
     await call('POST', MAPS, map('here'));
     const watching = watch(suite.server, `${MAPS}?watch=true`);
     await until('an event', () => watching.events.length > 0);
@@ -134,7 +134,7 @@ describe('sandbox API server: watches', () => {
     watching.close();
   });
 
-  it('sends bookmarks where they are allowed, with the newest version', async () => {
+  it('sends bookmarks with the newest version if allowed', async () => {
     const silent = watch(suite.server, `${MAPS}?watch=1&resourceVersion=${await version()}`);
     const marked = watch(suite.server, `${MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion=${await version()}`);
     await call('POST', '/api/v1/namespaces/default/secrets', { metadata: { generateName: 's-' } });
@@ -148,7 +148,7 @@ describe('sandbox API server: watches', () => {
     silent.close();
   });
 
-  it('marks the end of initial events', async () => {
+  it('marks the end of the initial events', async () => {
     const query = 'watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
     const watching = watch(suite.server, `/api/v1/namespaces?${query}`);
     const isEnd = (event: (typeof watching.events)[number]) =>
@@ -170,10 +170,10 @@ describe('sandbox API server: watches', () => {
   });
 
   for (const [what, from, code, reason] of [
-    ['a version that is forgotten', '1', 410, 'Expired'],
-    ['a version not reached yet', '999999', 504, 'Timeout'],
+    ['an expired version', '1', 410, 'Expired'],
+    ['a future version', '999999', 504, 'Timeout'],
   ] as const) {
-    it(`${what}: one ERROR event of ${code}, then the end`, async () => {
+    it(`${what}: one ERROR event with ${code}, then the end`, async () => {
       for (let i = 0; i < 10; i++) await call('POST', MAPS, { metadata: { generateName: 'x-' } });
       const watching = watch(suite.server, `${MAPS}?watch=1&resourceVersion=${from}`);
       await watching.closed;

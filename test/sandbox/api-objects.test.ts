@@ -7,10 +7,10 @@ const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const configMap = (name: string, extra: object = {}) => ({ metadata: { name, ...extra }, data: { a: '1' } });
 const lease = (name: string, spec: object) => ({ metadata: { name }, spec });
 
-describe('sandbox API server: who asks', () => {
+describe('sandbox API server: authentication', () => {
   const { call } = useApiServer();
   for (const [what, token] of [
-    ['no token', ''],
+    ['a missing token', ''],
     ['an unknown token', 'unknown'],
   ] as const) {
     it(`${what}: 401`, async () => {
@@ -20,7 +20,7 @@ describe('sandbox API server: who asks', () => {
   }
 });
 
-describe('sandbox API server: what is created', () => {
+describe('sandbox API server: a created object', () => {
   const { call } = useApiServer();
   it('gets uid, time, version, generation and defaults', async () => {
     const { status, body } = await call('POST', PODS, podOf('made', { limits: { cpu: 2, memory: '1Gi' } }));
@@ -46,7 +46,7 @@ describe('sandbox API server: what is created', () => {
     assert.notEqual(names[0], names[1]);
   });
 
-  it('has no status of its own choosing, but for nodes', async () => {
+  it('has no status from the client, except nodes', async () => {
     const pod = await call('POST', PODS, { ...podOf('bold'), status: { phase: 'Running' } });
     assert.equal((pod.body.status as { phase: string }).phase, 'Pending');
     const topology = await call('POST', TOPOLOGIES, { metadata: { name: 'n' }, status: { reserved: '0' } });
@@ -69,7 +69,14 @@ const refusals: [what: string, path: string, body: unknown, status: number, reas
     'AlreadyExists',
     /configmaps "twice" already exists/,
   ],
-  ['no name', PODS, podOf(''), 422, 'Invalid', /metadata.name: Required value: name or generateName is required/],
+  [
+    'a missing name',
+    PODS,
+    podOf(''),
+    422,
+    'Invalid',
+    /metadata.name: Required value: name or generateName is required/,
+  ],
   [
     'an upper-case name',
     PODS,
@@ -96,7 +103,7 @@ const refusals: [what: string, path: string, body: unknown, status: number, reas
     /namespace of the provided object does not match/,
   ],
   [
-    'a namespace that is not there',
+    'a missing namespace',
     '/api/v1/namespaces/nowhere/pods',
     { ...podOf('v'), metadata: { name: 'v' } },
     404,
@@ -121,7 +128,7 @@ const refusals: [what: string, path: string, body: unknown, status: number, reas
   ],
   ['a list', PODS, [], 400, 'BadRequest', /must be a JSON object/],
   [
-    'a label that is no string',
+    'a label that is not a string',
     PODS,
     { ...podOf('v'), metadata: { name: 'v', labels: { a: 1 } } },
     400,
@@ -129,7 +136,7 @@ const refusals: [what: string, path: string, body: unknown, status: number, reas
     /cannot unmarshal number/,
   ],
   [
-    'no containers',
+    'missing containers',
     PODS,
     { metadata: { name: 'v' }, spec: { containers: [] } },
     422,
@@ -137,7 +144,7 @@ const refusals: [what: string, path: string, body: unknown, status: number, reas
     /spec.containers: Required value/,
   ],
   [
-    'two containers of one name',
+    'two containers with one name',
     PODS,
     { metadata: { name: 'v' }, spec: { containers: [{ name: 'a' }, { name: 'a' }] } },
     422,
@@ -168,9 +175,9 @@ const refusals: [what: string, path: string, body: unknown, status: number, reas
     'Invalid',
     /must be equal to devices.kubevirt.io\/kvm limit of 2/,
   ],
-  ['half a device', PODS, podOf('v', { limits: { [device]: '500m' } }), 422, 'Invalid', /must be an integer/],
+  ['a fraction of a device', PODS, podOf('v', { limits: { [device]: '500m' } }), 422, 'Invalid', /must be an integer/],
   [
-    'a quantity that is none',
+    'an invalid quantity',
     PODS,
     podOf('v', { limits: { cpu: 'two' } }),
     422,
@@ -186,7 +193,7 @@ const refusals: [what: string, path: string, body: unknown, status: number, reas
     /six digits/,
   ],
   [
-    'a duration of nothing',
+    'a duration of zero',
     LEASES,
     lease('l', { leaseDurationSeconds: 0 }),
     422,
@@ -202,7 +209,7 @@ const refusals: [what: string, path: string, body: unknown, status: number, reas
     /does not match event.namespace/,
   ],
 ];
-describe('sandbox API server: what is refused at creation', () => {
+describe('sandbox API server: refused creations', () => {
   const { call } = useApiServer();
   before(() => call('POST', '/api/v1/namespaces/default/configmaps', configMap('twice')));
   for (const [what, path, body, status, reason, message] of refusals) {
@@ -219,7 +226,7 @@ describe('sandbox API server: what is refused at creation', () => {
   ] as const) {
     it(`${what}: ${status}`, async () => {
       const reply = await call('POST', PODS, body, { type }).catch((error: NodeJS.ErrnoException) => error.code);
-      // The answer to a body that is too long may overtake it: then the connection breaks.
+      // The answer to a body that is too long may arrive before the body is sent: then the connection breaks.
       if (typeof reply === 'string') assert.ok(['EPIPE', 'ECONNRESET'].includes(reply), reply);
       else assert.equal(reply?.status, status);
     });
@@ -234,19 +241,19 @@ describe('sandbox API server: PUT', () => {
     await call('DELETE', path);
     made = (await call('POST', '/api/v1/namespaces/default/configmaps', configMap('put'))).body;
   });
-  it('with the present version writes and counts on', async () => {
+  it('with the current version writes and increments the version', async () => {
     const { status, body } = await call('PUT', path, { ...made, data: { a: '2' } });
     assert.equal(status, 200);
     assert.ok(Number(body.metadata.resourceVersion) > Number(made.metadata.resourceVersion));
     assert.equal(body.metadata.uid, made.metadata.uid);
   });
-  it('that changes nothing makes no version', async () => {
+  it('without a change creates no version', async () => {
     const { body } = await call('PUT', path, made);
     assert.equal(body.metadata.resourceVersion, made.metadata.resourceVersion);
   });
   const wrong: [string, (metadata: object) => object, number, RegExp][] = [
     [
-      'a version gone by',
+      'an old version',
       (m) => ({ ...m, resourceVersion: '1' }),
       409,
       /Operation cannot be fulfilled on configmaps "put": the object has been modified; please apply your changes/,
@@ -269,11 +276,11 @@ describe('sandbox API server: PUT', () => {
   it('without a version overwrites', async () => {
     assert.equal((await call('PUT', path, configMap('put'))).status, 200);
   });
-  it('of what is not there: 404', async () => {
+  it('of a missing object: 404', async () => {
     const { status, body } = await call('PUT', `${path}x`, configMap('putx'));
     assert.deepEqual([status, body.reason, body.message], [404, 'NotFound', 'configmaps "putx" not found']);
   });
-  it('of a pod may not change its CPUs', async () => {
+  it('cannot change the CPUs of a pod', async () => {
     const pod = (await call('POST', PODS, podOf('still', { limits: { cpu: '1' } }))).body;
     const spec = { containers: [{ name: 'main', resources: { limits: { cpu: '2' } } }] };
     const reply = await call('PUT', `${PODS}/still`, { ...pod, spec });
@@ -285,25 +292,25 @@ describe('sandbox API server: PUT', () => {
 describe('sandbox API server: /status', () => {
   const { call } = useApiServer();
   before(() => call('POST', TOPOLOGIES, { metadata: { name: 's', labels: { a: '1' } }, spec: { x: 1 } }));
-  it('takes the status alone', async () => {
+  it('changes only the status', async () => {
     const sent = { metadata: { name: 's', labels: { a: '2' } }, spec: { x: 2 }, status: { reserved: '0-1' } };
     const { body } = await call('PUT', `${TOPOLOGIES}/s/status`, sent);
     assert.deepEqual([body.spec, body.status, body.metadata.labels], [{ x: 1 }, { reserved: '0-1' }, { a: '1' }]);
     assert.equal(body.metadata.generation, 1);
   });
-  it('is not written through the object', async () => {
+  it('is not changed through the object', async () => {
     const sent = { metadata: { name: 's' }, spec: { x: 3 }, status: { reserved: '9' } };
     const { body } = await call('PUT', `${TOPOLOGIES}/s`, sent);
     assert.deepEqual([body.spec, body.status, body.metadata.generation], [{ x: 3 }, { reserved: '0-1' }, 2]);
   });
-  it('of a resource without one: 404', async () => {
+  it('of a resource without a status: 404', async () => {
     assert.equal((await call('GET', `${LEASES}/x/status`)).status, 404);
   });
 });
 
-describe('sandbox API server: other ways', () => {
+describe('sandbox API server: other requests', () => {
   const { call } = useApiServer();
-  it('dry run answers as if and stores nothing', async () => {
+  it('a dry run answers as usual and stores nothing', async () => {
     const made = await call('POST', `${PODS}?dryRun=All`, podOf('dry'));
     assert.deepEqual([made.status, typeof made.body.metadata.uid], [201, 'string']);
     assert.equal((await call('GET', `${PODS}/dry`)).status, 404);

@@ -21,7 +21,7 @@ describe('sandbox API server: patches', () => {
   });
   const patch = (type: string, body: unknown, path = `${MAPS}/m`) => call('PATCH', path, body, { type });
 
-  it('merge patch: null removes, objects merge', async () => {
+  it('merge patch: null removes, objects are merged', async () => {
     const { body } = await patch(MERGE, { data: { a: null, c: '3' } });
     assert.deepEqual(body.data, { b: '2', c: '3' });
   });
@@ -41,15 +41,15 @@ describe('sandbox API server: patches', () => {
 
   const refused: [string, string, unknown, number][] = [
     ['a JSON patch whose parent is missing', JSON_PATCH, [{ op: 'add', path: '/x/y/z', value: 1 }], 422],
-    ['a JSON patch that is no list', JSON_PATCH, { a: 1 }, 400],
+    ['a JSON patch that is not a list', JSON_PATCH, { a: 1 }, 400],
     [
-      'a JSON patch of 10,001 operations',
+      'a JSON patch with 10,001 operations',
       JSON_PATCH,
       Array.from({ length: 10_001 }, () => ({ op: 'remove', path: '/data' })),
       413,
     ],
-    ['a merge patch that is no object', MERGE, [1], 400],
-    ['a resourceVersion gone by', MERGE, { metadata: { resourceVersion: '1' } }, 409],
+    ['a merge patch that is not an object', MERGE, [1], 400],
+    ['an old resourceVersion', MERGE, { metadata: { resourceVersion: '1' } }, 409],
     ['another uid', MERGE, { metadata: { uid: 'x' } }, 409],
     ['another name', MERGE, { metadata: { name: 'x' } }, 400],
     ['an unknown format', 'application/json', {}, 415],
@@ -60,12 +60,12 @@ describe('sandbox API server: patches', () => {
       assert.equal((await patch(type, body)).status, status);
     });
   }
-  it('a custom resource takes no strategic merge patch', async () => {
+  it('a custom resource accepts no strategic merge patch', async () => {
     await call('POST', TOPOLOGIES, { metadata: { name: 'n' } });
     assert.equal((await patch(STRATEGIC, { spec: { a: 1 } }, `${TOPOLOGIES}/n`)).status, 415);
     assert.equal((await patch(MERGE, { status: { reserved: '0' } }, `${TOPOLOGIES}/n/status`)).status, 200);
   });
-  it('a strategic merge patch of a condition leaves the others', async () => {
+  it('a strategic merge patch of a condition keeps the others', async () => {
     const pods = '/api/v1/namespaces/default/pods';
     await call('POST', pods, podOf('p'));
     for (const type of ['A', 'B']) {
@@ -81,13 +81,13 @@ describe('sandbox API server: patches', () => {
       { type: 'B', status: 'True' },
     ]);
   });
-  it('server-side apply makes what is not there and merges into what is', async () => {
+  it('server-side apply creates a missing object and merges into an existing one', async () => {
     const apply = (data: string) =>
       patch(APPLY, `apiVersion: v1\nkind: ConfigMap\ndata: {${data}}\n`, `${MAPS}/applied?fieldManager=test`);
     assert.deepEqual((await apply('a: "1"')).body.data, { a: '1' });
     assert.deepEqual((await apply('b: "2"')).body.data, { a: '1', b: '2' });
   });
-  it('writers that meet both succeed', async () => {
+  it('concurrent patches all succeed', async () => {
     const writes = Array.from({ length: 8 }, (_, i) => patch(MERGE, { data: { [`k${i}`]: 'x' } }));
     for (const { status } of await Promise.all(writes)) assert.equal(status, 200);
     const { body } = await call('GET', `${MAPS}/m`);
@@ -98,7 +98,7 @@ describe('sandbox API server: patches', () => {
 describe('strategic merge patch', () => {
   const cases: [what: string, target: JsonObject, patch: JsonObject, merged: JsonObject][] = [
     ['merges maps', { a: { x: 1, y: 2 } }, { a: { y: 3 } }, { a: { x: 1, y: 3 } }],
-    ['null removes', { a: 1, b: 2 }, { a: null }, { b: 2 }],
+    ['removes with null', { a: 1, b: 2 }, { a: null }, { b: 2 }],
     ['replaces lists without a key', { args: ['a'] }, { args: ['b'] }, { args: ['b'] }],
     [
       'merges containers by name',
@@ -123,7 +123,7 @@ describe('strategic merge patch', () => {
     ['keeps only named keys', { s: { a: 1, b: 2 } }, { s: { a: 3, $retainKeys: ['a'] } }, { s: { a: 3 } }],
     ['joins finalizers', { finalizers: ['a'] }, { finalizers: ['b', 'a'] }, { finalizers: ['a', 'b'] }],
     [
-      'takes from primitive lists',
+      'removes from primitive lists',
       { finalizers: ['a', 'b'] },
       { '$deleteFromPrimitiveList/finalizers': ['a'] },
       { finalizers: ['b'] },

@@ -30,20 +30,20 @@ describe('sandbox certificates', () => {
     });
   }
 
-  it('hold for the stated days', () => {
+  it('are valid for the given days', () => {
     const now = Date.UTC(2026, 0, 1);
     const leaf = new X509Certificate(createCertificateAuthority('ca', { days: 2, now }).issue(['a']).cert);
     assert.equal(Date.parse(leaf.validTo) - now, 2 * 86_400_000);
   });
 
-  it('another key does not verify', () => {
+  it('are not verified by another key', () => {
     const other = new X509Certificate(createCertificateAuthority('sandbox-ca').cert);
     assert.equal(new X509Certificate(issued.cert).verify(other.publicKey), false);
   });
 
   for (const [what, servername, trusted, code] of [
-    ['the right name under the right CA', 'localhost', ca.cert, undefined],
-    ['a name that is not in it', 'example.com', ca.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ['the right name with the right CA', 'localhost', ca.cert, undefined],
+    ['a name that is not in the certificate', 'example.com', ca.cert, 'ERR_TLS_CERT_ALTNAME_INVALID'],
     ['another CA', 'localhost', createCertificateAuthority('other').cert, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
   ] as const) {
     it(`TLS handshake: ${what}`, async () => {
@@ -64,7 +64,7 @@ describe('sandbox certificates', () => {
     });
   }
 
-  it('needs a name', () => {
+  it('need a name', () => {
     assert.throws(() => ca.issue([]), RangeError);
   });
 });

@@ -59,14 +59,14 @@ describe('the sandbox as a whole', () => {
   });
   const phase = (name: string) => sandbox.client.get(VIRTUAL_MACHINE_INSTANCES, 'default', name)?.status?.phase;
 
-  it('runs a machine of whole cores', async () => {
+  it('runs a VM with whole cores', async () => {
     await sandbox.client.create(VIRTUAL_MACHINES, machine('even', 3));
     await until('it runs', () => phase('even') === 'Running');
     const text = await readFile(join(sandbox.node('worker-0').kubeletDirectory, 'cpu_manager_state'), 'utf8');
     const [containers] = Object.values(JSON.parse(text).entries as Record<string, Record<string, string>>);
     assert.deepEqual(containers, { compute: '2,4,10,12' });
   });
-  it('fails one that would split a core, with the kubelet’s words', async () => {
+  it('fails a VM that would split a core, with the kubelet’s message', async () => {
     await sandbox.client.create(VIRTUAL_MACHINES, machine('odd', 4));
     let said: string | undefined;
     const end = sandbox.client.follow(PODS, ({ object: { metadata, status } }) => {
@@ -81,20 +81,20 @@ describe('the sandbox as a whole', () => {
     end();
     assert.equal(said, 'Pod was rejected: SMT Alignment Error: requested 5 cpus not multiple cpus per core = 2');
   });
-  it('lets the product’s own client in, as the node’s agent', async () => {
+  it('accepts the product’s own client as the node’s agent', async () => {
     const path = await sandbox.kubeconfig({ kind: 'node-agent', node: 'worker-0' });
     const client = createKubeClient(kubeconfigAccess(path), 'test');
     const node = (await client.get('/api/v1/nodes/worker-0')) as { metadata: { name: string } };
     assert.equal(node.metadata.name, 'worker-0');
     await client.close();
   });
-  it('a machine that goes takes everything with it and frees its CPUs', async () => {
+  it('deletes everything of a VM with it and frees its CPUs', async () => {
     for (const vm of sandbox.client.list(VIRTUAL_MACHINES)) await sandbox.client.delete(VIRTUAL_MACHINES, vm);
     await until('the pods are gone', () => sandbox.client.list(PODS).length === 0);
     const file = join(sandbox.node('worker-0').kubeletDirectory, 'cpu_manager_state');
     await until('the CPUs are free', async () => JSON.parse(await readFile(file, 'utf8')).defaultCpuSet === '0-15');
   });
-  it('names its nodes', () => {
+  it('lists its nodes, and names them if one is unknown', () => {
     assert.equal(sandbox.client.list(NODES).length, 1);
     assert.throws(() => sandbox.node('worker-9'), /no node worker-9; there are worker-0/);
   });

@@ -30,7 +30,7 @@ function vmi(evictionStrategy: string, migratable: boolean): VirtualMachineInsta
   } as unknown as VirtualMachineInstance;
 }
 
-/** KubeVirt, pod-eviction-admitter.go: by strategy, whether the guest can migrate, and whose launcher it is. */
+/** KubeVirt, pod-eviction-admitter.go: by strategy, whether the guest can migrate, and the owner of the launcher. */
 const CASES: readonly {
   readonly name: string;
   readonly pod?: Pod;
@@ -49,14 +49,14 @@ const CASES: readonly {
     vmi: vmi('LiveMigrate', true),
     denied: /Eviction request for target Pod/,
   },
-  { name: 'a launcher that has ended', pod: launcher({ phase: 'Failed' }), vmi: vmi('LiveMigrate', false) },
-  { name: 'a pod that is no launcher', pod: launcher({ labels: {} }), vmi: vmi('LiveMigrate', false) },
-  { name: 'a launcher whose VMI is gone', denied: /virtualmachineinstances "vm" not found/ },
+  { name: 'an ended launcher', pod: launcher({ phase: 'Failed' }), vmi: vmi('LiveMigrate', false) },
+  { name: 'a pod that is not a launcher', pod: launcher({ labels: {} }), vmi: vmi('LiveMigrate', false) },
+  { name: 'a launcher whose VMI is deleted', denied: /virtualmachineinstances "vm" not found/ },
 ];
 
-describe('sandbox: evictions as virt-api judges them', () => {
+describe('sandbox: evictions, decided as by virt-api', () => {
   for (const { name, pod = launcher(), vmi: found, denied } of CASES) {
-    it(`${name}: ${denied === undefined ? 'let through' : 'denied'}`, () => {
+    it(`${name}: ${denied === undefined ? 'allowed' : 'denied'}`, () => {
       const evict = () => interceptEviction(pod, () => found);
       if (denied === undefined) return assert.doesNotThrow(evict);
       assert.throws(evict, (error: Error & { http?: number }) => error.http === 429 && denied.test(error.message));
@@ -65,7 +65,7 @@ describe('sandbox: evictions as virt-api judges them', () => {
 });
 
 describe('sandbox: the pause before a VM that failed to start is started again', () => {
-  it('is 10 n² seconds, up to half as much again, and at most 300', () => {
+  it('is 10 n² seconds, up to 50 % more, and at most 300', () => {
     const least = [1, 2, 3, 4, 5, 6, 7].map((failures) => startPause(failures, 0));
     assert.deepEqual(least, [10, 40, 90, 160, 250, 300, 300]);
     const most = [1, 2, 3, 4].map((failures) => startPause(failures, 0.9999));

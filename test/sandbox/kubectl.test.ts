@@ -19,7 +19,7 @@ kind: NodeTopology
 metadata: {name: worker-0}
 `;
 
-describe('kubectl against the sandbox', () => {
+describe('kubectl with the sandbox', () => {
   const suite = useApiServer();
   let directory: { path: string; remove: () => Promise<void> };
   const kubectl = async (...args: string[]) => {
@@ -40,7 +40,7 @@ describe('kubectl against the sandbox', () => {
   needs('kubectl');
   after(() => directory.remove());
 
-  it('apply creates, changes and leaves alone', async () => {
+  it('apply creates and changes objects, and keeps unchanged ones', async () => {
     assert.match(await apply(MANIFEST), /pod\/web created\nnodetopology.plumbline.dev\/worker-0 created/);
     assert.match(await apply(MANIFEST), /pod\/web unchanged/);
     assert.match(await apply(MANIFEST.replace('one', 'two')), /pod\/web configured/);
@@ -64,7 +64,7 @@ describe('kubectl against the sandbox', () => {
     assert.match(await kubectl('delete', 'pod', 'web'), /deleted/);
     await assert.rejects(kubectl('get', 'pod', 'web'), /pods "web" not found/);
   });
-  it('get -w follows', async () => {
+  it('get -w follows changes', async () => {
     const args = ['--kubeconfig', join(directory.path, 'config'), 'get', 'configmaps', '-w', '-o', 'name'];
     const child = spawn(pathOf('kubectl'), args);
     let seen = '';

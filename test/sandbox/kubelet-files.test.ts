@@ -14,7 +14,7 @@ import { temporaryDirectory } from './support.ts';
 
 const HOSTS: Record<string, HostDescription> = {
   'one socket, SMT off': { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'] },
-  'two sockets, SMT2, siblings far': {
+  'two sockets, SMT2, siblings far apart': {
     cells: [
       { id: 0, cpus: '0-3,8-11' },
       { id: 1, cpus: '4-7,12-15' },
@@ -28,7 +28,7 @@ const HOSTS: Record<string, HostDescription> = {
     ],
     cores: ['0,4', '2,6', '1,5', '3,7'],
   },
-  'one socket, two cells, two caches': {
+  'one socket, two NUMA nodes, two caches': {
     cells: [
       { id: 0, cpus: '0-3' },
       { id: 1, cpus: '4-7' },
@@ -51,13 +51,13 @@ describe('emulated host files', () => {
   afterEach(() => directory.remove());
 
   for (const [what, description] of Object.entries(HOSTS)) {
-    it(`sysfs: the agent reads back what was described: ${what}`, async () => {
+    it(`sysfs gives the agent the described host: ${what}`, async () => {
       const host = createHost(description);
       await writeSysfs(directory.path, host);
       assert.deepEqual(describeHost(createHost(await readHost(directory.path))), describeHost(host));
     });
   }
-  it('config.yaml: the agent reads back what was configured', () => {
+  it('config.yaml gives the agent the configured values', () => {
     const text = kubeletConfiguration({
       version: 'v1.36.0',
       host: createHost(HOSTS.SMT4!),
@@ -85,14 +85,14 @@ describe('cpu_manager_state', () => {
   const create = () => createStateFile(path, 'static', { defaultSet: CpuSet.parse('0-7'), assignments: new Map() });
   const read = async () => JSON.parse(await readFile(path, 'utf8'));
 
-  it('has the checksum that a real kubelet writes', async () => {
+  it('has the checksum of a real kubelet', async () => {
     assert.equal(checkpointChecksum('none', '', new Map()), 1353318690);
     await create();
     const { checksum } = await read();
     assert.equal(checksum, checkpointChecksum('static', '0-7', new Map()));
   });
 
-  it('is read by the agent after every single write, and no instant shows an owned CPU as free', async () => {
+  it('is readable by the agent after every single write, and never shows an owned CPU as free', async () => {
     const states: string[] = [];
     const file = await create();
     const watching = watchWrites(path, states);
@@ -108,7 +108,7 @@ describe('cpu_manager_state', () => {
     assert.deepEqual(await readdir(directory.path), ['cpu_manager_state']);
   });
 
-  it('an init container’s CPUs that an app container has too go back once', async () => {
+  it('frees CPUs of an init container that an app container shares only once', async () => {
     const file = await create();
     await file.assign('u', 'init', CpuSet.parse('2-3'));
     await file.assign('u', 'app', CpuSet.parse('2-3'));
@@ -117,7 +117,7 @@ describe('cpu_manager_state', () => {
     assert.equal(file.state.defaultSet.toString(), '0-7');
   });
 
-  it('survives', async () => {
+  it('survives a restart', async () => {
     const file = await create();
     await file.assign('u', 'c', CpuSet.parse('2-3'));
     const state = await readStateFile(path, 'static');
@@ -133,9 +133,9 @@ describe('cpu_manager_state', () => {
       (text: string) => text,
       /configured policy "none" differs from state checkpoint policy "static"/,
     ],
-    ['something else', () => '{}', /not a CPU manager checkpoint/],
+    ['another format', () => '{}', /not a CPU manager checkpoint/],
   ] as const) {
-    it(`${what}: no kubelet starts on it`, async () => {
+    it(`prevents a start of the kubelet: ${what}`, async () => {
       const file = await create();
       await file.assign('u', 'c', CpuSet.parse('2-3'));
       await writeFile(path, spoil(await readFile(path, 'utf8')));
@@ -145,7 +145,7 @@ describe('cpu_manager_state', () => {
 });
 
 describe('cpu_manager_state: the order of writes', () => {
-  it('assign: the pool shrinks, then the entry comes; release: the entry goes, then the pool grows', async () => {
+  it('assign: the pool shrinks before the entry is added; release: the entry is removed before the pool grows', async () => {
     const directory = await temporaryDirectory();
     const path = join(directory.path, 'cpu_manager_state');
     const seen: string[] = [];
@@ -163,7 +163,7 @@ describe('cpu_manager_state: the order of writes', () => {
   });
 });
 
-/** Every text that stood in the file after a rename: watched by following the file's inode in a tight loop. */
+/** Every content of the file after a rename: a tight loop follows the file's inode. */
 function watchWrites(path: string, into: string[]) {
   let running = true;
   let last = '';

@@ -15,7 +15,7 @@ import { startPlugin, stopPlugins } from './plugin-fixture.ts';
 import { podOf, temporaryDirectory, useApiServer } from './support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
-/** Two cells of four cores of two threads; 0 and 8 are reserved. */
+/** Two NUMA nodes of four cores of two threads; 0 and 8 are reserved. */
 const HOST = createHost({
   cells: [
     { id: 0, cpus: '0-3,8-11' },
@@ -97,14 +97,14 @@ describe('kubelet stand-in: nodes and admission', () => {
     assert.equal(status?.allocatable?.['devices.kubevirt.io/kvm'], '1k');
     assert.equal(status?.conditions?.[0]?.status, 'True');
   });
-  it('gives whole cores, and writes them down', async () => {
+  it('assigns whole cores and records them', async () => {
     const { metadata } = await at.run('a', { cpu: '4' });
     await at.phase('a', 'Running');
     const { defaultCpuSet, entries } = await at.state();
     assert.deepEqual([defaultCpuSet, entries[metadata.uid!]], ['0,3-8,11-15', { main: '1-2,9-10' }]);
     assert.equal(at.get('a')?.status?.containerStatuses?.[0]?.ready, true);
   });
-  it('takes them back when the pod is deleted', async () => {
+  it('frees them when the pod is deleted', async () => {
     await at.run('a', { cpu: '4' });
     await at.phase('a', 'Running');
     await at.client.delete(PODS, at.get('a')!);
@@ -113,7 +113,7 @@ describe('kubelet stand-in: nodes and admission', () => {
     assert.equal((await at.state()).entries, undefined);
   });
 
-  it('takes them back when its containers have ended by themselves', async () => {
+  it('frees them when the containers have ended by themselves', async () => {
     const { metadata } = await at.run('done', { cpu: '4' });
     await at.phase('done', 'Running');
     await at.exit(metadata.uid!);
@@ -131,13 +131,13 @@ describe('kubelet stand-in: nodes and admission', () => {
       'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
     ],
     [
-      'more cores than there are',
+      'more cores than exist',
       { cpu: '16' },
       'SMTAlignmentError',
       'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 14, requested CPUs = 16, CPUs per core = 2',
     ],
     [
-      'more memory than there is',
+      'more memory than exists',
       { cpu: '2', memory: '65Gi' },
       'OutOfmemory',
       "Node didn't have enough resource: memory, requested: 69793218560, used: 0, capacity: 68719476736",
@@ -153,13 +153,13 @@ describe('kubelet stand-in: nodes and admission', () => {
       assert.equal((await at.state()).defaultCpuSet, '0-15');
     });
   }
-  it('a Burstable pod runs on the shared pool', async () => {
+  it('runs a Burstable pod on the shared pool', async () => {
     const pod = podOf('b', { requests: { cpu: '3' }, limits: { cpu: '4', memory: '1Gi' } }) as Pod;
     await at.client.bind(await at.client.create(PODS, pod), 'n1');
     await at.phase('b', 'Running');
     assert.equal((await at.state()).entries, undefined);
   });
-  it('Ready waits for the readiness gates', async () => {
+  it('waits for readiness gates before Ready', async () => {
     await at.run('g', { cpu: '2' }, { readinessGates: [{ conditionType: 'x.dev/open' }] });
     await at.phase('g', 'Running');
     const ready = () => at.get('g')?.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
@@ -172,7 +172,7 @@ describe('kubelet stand-in: nodes and admission', () => {
 
 describe('kubelet stand-in: single-numa-node', () => {
   const at = useKubelet({ topologyManagerPolicy: 'single-numa-node' });
-  it('10 CPUs of two cells of 8: TopologyAffinityError', async () => {
+  it('refuses 10 CPUs with two NUMA nodes of 8: TopologyAffinityError', async () => {
     await at.run('no', { cpu: '10' });
     await at.phase('no', 'Failed');
     const { status } = at.get('no')!;
@@ -185,7 +185,7 @@ describe('kubelet stand-in: single-numa-node', () => {
 
 describe('kubelet stand-in: PodResources', () => {
   const at = useKubelet();
-  it('lists the owners of resources, once there are any', async () => {
+  it('lists the owners of resources, if any', async () => {
     const client = createPodResourcesClient(join(at.directory, 'pod-resources/kubelet.sock'));
     assert.deepEqual(await client.list(), []);
     assert.deepEqual((await client.allocatable()).cpuIds, [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]);
@@ -227,7 +227,7 @@ describe('kubelet stand-in: device plugins', () => {
     client.close();
     await plugin.stop();
   });
-  it('keeps a container waiting while PreStartContainer refuses, with the plugin’s text', async () => {
+  it('keeps a container waiting while PreStartContainer refuses, with the plugin’s message', async () => {
     const plugin = await startPlugin(at.directory, PHYSNET, [0]);
     await until('the resource is offered', () => offered() === '4');
     plugin.refuseStart('OVS is still there');
@@ -245,7 +245,7 @@ describe('kubelet stand-in: device plugins', () => {
     await at.phase('a', 'Running');
     await plugin.stop();
   });
-  it('a refused Allocate fails the pod and frees its CPUs', async () => {
+  it('fails the pod after a refused Allocate and frees its CPUs', async () => {
     const plugin = await startPlugin(at.directory, PHYSNET, [0]);
     await until('the resource is offered', () => offered() === '4');
     plugin.refuseAllocation('broken');
@@ -261,7 +261,7 @@ describe('kubelet stand-in: device plugins', () => {
     await until('the CPUs are free', async () => (await at.state()).defaultCpuSet === '0-15');
     await plugin.stop();
   });
-  it('offers only healthy devices, and none once the plugin is gone', async () => {
+  it('offers only healthy devices, and none without the plugin', async () => {
     const plugin = await startPlugin(at.directory, PHYSNET, [0]);
     await until('the resource is offered', () => offered() === '4');
     plugin.setHealth('Unhealthy');
@@ -293,7 +293,7 @@ describe('kubelet stand-in: restart', () => {
     assert.deepEqual((await at.state()).entries[metadata.uid!], { main: '4,12' });
     await plugin.stop();
   });
-  it('frees what went while it was away', async () => {
+  it('frees CPUs of pods that were deleted while it was down', async () => {
     await at.run('a', { cpu: '2' });
     await at.phase('a', 'Running');
     await at.stop();
@@ -301,7 +301,7 @@ describe('kubelet stand-in: restart', () => {
     await at.start();
     assert.equal((await at.state()).defaultCpuSet, '0-15');
   });
-  it('refuses a running pod that is larger than what is free (kubernetes #129078)', async () => {
+  it('refuses a running pod that is larger than the free CPUs (kubernetes #129078)', async () => {
     await at.run('big', { cpu: '8' });
     await at.phase('big', 'Running');
     await at.stop();

@@ -14,12 +14,12 @@ import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/tr
 
 const running = new Set<() => Promise<void>>();
 
-/** Ends what a test that failed has left running. */
+/** Stops plugins that a failed test has left running. */
 export async function stopPlugins(): Promise<void> {
   for (const stop of running) await stop();
 }
 
-/** A device plugin of one resource whose answers a test sets. */
+/** A device plugin for one resource, whose answers a test sets. */
 export async function startPlugin(kubeletDirectory: string, resourceName: string, nodes: number[], count = 4) {
   const directory = join(kubeletDirectory, 'device-plugins');
   const endpoint = `${resourceName.replaceAll('/', '_')}.sock`;

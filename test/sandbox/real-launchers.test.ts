@@ -4,13 +4,13 @@ import { launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import { realLaunchers } from '../support/real-launchers.ts';
 import { placedBy } from '../support/rendered-launcher.ts';
 
-/** test/kubevirt asks the real virt-controller the same. */
-describe('virt-controller’s stand-in renders launchers as the real one has', () => {
+/** test/kubevirt runs the same checks with the real virt-controller. */
+describe('the stand-in of virt-controller renders launchers like the real one', () => {
   for (const { case: name, vmi, launcher } of realLaunchers()) {
     it(name, () => {
       const rendered = placedBy(launcherPod(vmi as unknown as VirtualMachineInstance));
       const real = placedBy(launcher as unknown as Pod);
-      // The network of a binding plugin is in KubeVirt's CR, which the stand-in has none of.
+      // The network of a binding plugin is in KubeVirt's CR, which the stand-in does not have.
       assert.deepEqual(rendered, name.startsWith('binding') ? { ...real, networks: [] } : real);
     });
   }

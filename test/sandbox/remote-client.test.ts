@@ -20,7 +20,7 @@ describe('sandbox: a client of any API server', () => {
     const { url, ca } = at.server;
     const headers = { authorization: `Bearer ${TOKEN}` };
     kube = createKubeClient({ server: url, requestOptions: () => ({ ca, headers }) }, 'test');
-    // As virt-handler, whose account may list, watch and update VMIs and has no `get`.
+    // As virt-handler, whose account may list, watch and update VMIs but not get them.
     const withoutGet: KubeClient = {
       ...kube,
       get: async (path, options) => {
@@ -52,7 +52,7 @@ describe('sandbox: a client of any API server', () => {
   };
   const path = (name: string) => `/api/v1/namespaces/default/pods/${name}`;
 
-  it('after a conflict it changes the newer object that its watch brings, without a GET', async () => {
+  it('changes the newer object from its watch after a conflict, without a GET', async () => {
     const pod = await create('contended');
     beforeReplace = () =>
       kube.patch(path('contended'), 'application/merge-patch+json', { metadata: { labels: { a: 'x' } } });
@@ -60,7 +60,7 @@ describe('sandbox: a client of any API server', () => {
     assert.deepEqual(metadata.labels, { a: 'x', b: 'x' });
   });
 
-  it('after a conflict with a deletion it says that the object is gone', async () => {
+  it('reports a deleted object after a conflict with the deletion', async () => {
     const pod = await create('deleted');
     beforeReplace = async () => {
       await kube.delete(path('deleted'), { body: { gracePeriodSeconds: 0 } });

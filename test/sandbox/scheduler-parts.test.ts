@@ -25,7 +25,7 @@ const pod = (spec: object = {}): Pod =>
   ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers: [{ name: 'c' }], ...spec } }) as Pod;
 const asking = (requests: Record<string, string>) => ({ name: 'c', resources: { requests } });
 
-describe('scheduler: filters in the tree', () => {
+describe('scheduler: built-in filters', () => {
   const affinity = (operator: string, values: string[], key = 'zone') => ({
     affinity: {
       nodeAffinity: {
@@ -38,7 +38,7 @@ describe('scheduler: filters in the tree', () => {
   const taint = { spec: { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] } };
   const AFFINITY = "node(s) didn't match Pod's node affinity/selector";
   const cases: [what: string, pod: Pod, node: Node, reason: string | undefined][] = [
-    ['nothing asked', pod(), node(), undefined],
+    ['no requirements', pod(), node(), undefined],
     ['cordoned', pod(), node({ spec: { unschedulable: true } }), 'node(s) were unschedulable'],
     [
       'not ready',
@@ -53,18 +53,23 @@ describe('scheduler: filters in the tree', () => {
       node(taint),
       undefined,
     ],
-    ['tolerated altogether', pod({ tolerations: [{ operator: 'Exists' }] }), node(taint), undefined],
-    ['preferably not', pod(), node({ spec: { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] } }), undefined],
-    ['selector met', pod({ nodeSelector: { zone: 'a' } }), node(), undefined],
-    ['selector missed', pod({ nodeSelector: { zone: 'b' } }), node(), AFFINITY],
-    ['In met', pod(affinity('In', ['a', 'b'])), node(), undefined],
-    ['NotIn missed', pod(affinity('NotIn', ['a'])), node(), AFFINITY],
-    ['DoesNotExist met', pod(affinity('DoesNotExist', [], 'none')), node(), undefined],
-    ['Gt met', pod(affinity('Gt', ['7'], 'size')), node(), undefined],
-    ['Lt missed', pod(affinity('Lt', ['8'], 'size')), node(), AFFINITY],
-    ['CPU fits', pod({ containers: [asking({ cpu: '8' })] }), node(), undefined],
-    ['CPU short', pod({ containers: [asking({ cpu: '8001m' })] }), node(), 'Insufficient cpu'],
-    ['a device short', pod({ containers: [asking({ 'x.dev/y': '2' })] }), node(), 'Insufficient x.dev/y'],
+    ['all taints tolerated', pod({ tolerations: [{ operator: 'Exists' }] }), node(taint), undefined],
+    [
+      'a PreferNoSchedule taint',
+      pod(),
+      node({ spec: { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] } }),
+      undefined,
+    ],
+    ['a matching selector', pod({ nodeSelector: { zone: 'a' } }), node(), undefined],
+    ['a failing selector', pod({ nodeSelector: { zone: 'b' } }), node(), AFFINITY],
+    ['a matching In', pod(affinity('In', ['a', 'b'])), node(), undefined],
+    ['a failing NotIn', pod(affinity('NotIn', ['a'])), node(), AFFINITY],
+    ['a matching DoesNotExist', pod(affinity('DoesNotExist', [], 'none')), node(), undefined],
+    ['a matching Gt', pod(affinity('Gt', ['7'], 'size')), node(), undefined],
+    ['a failing Lt', pod(affinity('Lt', ['8'], 'size')), node(), AFFINITY],
+    ['enough CPU', pod({ containers: [asking({ cpu: '8' })] }), node(), undefined],
+    ['too little CPU', pod({ containers: [asking({ cpu: '8001m' })] }), node(), 'Insufficient cpu'],
+    ['too few devices', pod({ containers: [asking({ 'x.dev/y': '2' })] }), node(), 'Insufficient x.dev/y'],
     ['an ignored device', pod({ containers: [asking({ 'ignored.dev/z': '2' })] }), node(), undefined],
   ];
   for (const [what, given, on, reason] of cases) {
@@ -74,7 +79,7 @@ describe('scheduler: filters in the tree', () => {
       assert.equal(misfit?.reasons.join(), reason);
     });
   }
-  it('what others have taken is gone', () => {
+  it('resources of other pods are subtracted', () => {
     const load = { requested: new Map([['cpu', 7_000_000_000n]]), pods: 2 };
     const given = pod({ containers: [asking({ cpu: '2' })] });
     assert.deepEqual(filterNode(given, podRequests(given), node(), load, new Set()), {
@@ -82,7 +87,7 @@ describe('scheduler: filters in the tree', () => {
       unresolvable: false,
     });
   });
-  it('a pod takes the larger of running and starting, sidecars in addition to both', () => {
+  it('a pod needs the larger of running and starting, with sidecars in both', () => {
     const cpu = (amount: string, extra = {}) => ({ ...asking({ cpu: amount }), ...extra });
     const given = pod({
       containers: [cpu('1'), cpu('2')],
@@ -91,7 +96,7 @@ describe('scheduler: filters in the tree', () => {
     });
     assert.equal(podRequests(given).get('cpu'), 5_250_000_000n);
   });
-  it('managed resources are found in init containers and limits too', () => {
+  it('managed resources are found in init containers and limits', () => {
     const names = new Set(['x.dev/y']);
     assert.equal(
       asksForAny(pod({ initContainers: [{ name: 'i', resources: { limits: { 'x.dev/y': '1' } } }] }), names),
@@ -112,11 +117,11 @@ describe('scheduler: filters in the tree', () => {
   });
 });
 
-describe('scheduler: the wire of extenders', () => {
+describe('scheduler: the protocol of extenders', () => {
   const offered = new Set(['a', 'b']);
   const read = (reply: unknown, capable = true) => readFilterReply('e', reply, offered, capable);
 
-  it('names that stay, and two maps of reasons', () => {
+  it('names are kept, with two maps of reasons', () => {
     const { names, failed, unresolvable } = read({
       NodeNames: ['b'],
       FailedNodes: { a: 'x' },
@@ -124,36 +129,36 @@ describe('scheduler: the wire of extenders', () => {
     });
     assert.deepEqual([names, [...failed], [...unresolvable]], [['b'], [['a', 'x']], []]);
   });
-  it('a full node list where the extender caches none', () => {
+  it('a complete node list is read if the extender has no cache', () => {
     assert.deepEqual(read({ Nodes: { items: [{ metadata: { name: 'a' } }] } }, false).names, ['a']);
   });
-  it('neither names nor nodes: none stays', () => {
+  it('no node is kept without names and nodes', () => {
     assert.deepEqual(read({ NodeNames: null, Nodes: null }).names, []);
   });
   const wrong: [string, unknown, RegExp][] = [
     ['an Error', { Error: 'not synced' }, /not synced/],
     [
-      'a name that was not offered',
+      'a name that was not sent',
       { NodeNames: ['a', 'z'] },
       /claims a filtered node "z" which is not found in the input node list/,
     ],
-    ['names that are no list', { NodeNames: 'a' }, /filter reply/],
+    ['names that are not a list', { NodeNames: 'a' }, /filter reply/],
     ['an array', [], /filter reply/],
-    ['a reason that is no text', { FailedNodes: { a: 1 } }, /filter reply/],
+    ['a reason that is not text', { FailedNodes: { a: 1 } }, /filter reply/],
   ];
-  for (const [what, reply, message] of wrong)
-    it(`${what} is an error`, () => assert.throws(() => read(reply), message));
+  for (const [what, reply, message] of wrong) it(`rejects ${what}`, () => assert.throws(() => read(reply), message));
 
-  it('scores come as a bare array', () => {
+  it('scores are a bare array', () => {
     const scores = readPrioritizeReply('e', [{ Host: 'a', Score: 10 }]);
     assert.deepEqual([...scores], [['a', 10]]);
   });
   for (const [what, reply] of [
     ['a fraction', [{ Host: 'a', Score: 7.5 }]],
-    ['an object around it', { HostPriorityList: [] }],
+    ['an enclosing object', { HostPriorityList: [] }],
     ['lower-case keys', [{ host: 'a', score: 1 }]],
   ] as const) {
-    it(`${what} drops the whole reply`, () => assert.throws(() => readPrioritizeReply('e', reply), /prioritize reply/));
+    it(`rejects the whole reply for ${what}`, () =>
+      assert.throws(() => readPrioritizeReply('e', reply), /prioritize reply/));
   }
   it('a bind reply is empty or has an Error', () => {
     readBindReply('e', {});
@@ -163,7 +168,7 @@ describe('scheduler: the wire of extenders', () => {
 
 describe('scheduler: configuration', () => {
   const base = { apiVersion: 'kubescheduler.config.k8s.io/v1', kind: 'KubeSchedulerConfiguration' };
-  it('the file that the manifests ship', () => {
+  it('accepts the file of the manifests', () => {
     const text = readFileSync(new URL('../../manifests/scheduler/kube-scheduler-config.yaml', import.meta.url), 'utf8');
     const [extender] = parseSchedulerConfiguration(text).extenders;
     assert.equal(extender?.filterVerb, 'filter');
@@ -174,16 +179,16 @@ describe('scheduler: configuration', () => {
   const wrong: [string, JsonObject, RegExp][] = [
     ['another version', { ...base, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }, /apiVersion/],
     ['an unknown field', { ...base, extenders: [{ ...extender, nodeCacheable: true }] }, /nodeCacheable/],
-    ['no address', { ...base, extenders: [{ filterVerb: 'filter' }] }, /urlPrefix/],
+    ['a missing address', { ...base, extenders: [{ filterVerb: 'filter' }] }, /urlPrefix/],
     ['a timeout without a unit', { ...base, extenders: [{ ...extender, httpTimeout: '5' }] }, /no duration/],
     ['scores without a weight', { ...base, extenders: [{ ...extender, prioritizeVerb: 'p' }] }, /positive weight/],
   ];
   for (const [what, given, message] of wrong) {
-    it(`${what} is refused`, () => assert.throws(() => parseSchedulerConfiguration(given), message));
+    it(`refuses ${what}`, () => assert.throws(() => parseSchedulerConfiguration(given), message));
   }
 });
 
-describe('scheduler: what wakes a rejected pod', () => {
+describe('scheduler: events that wake a rejected pod', () => {
   const ready = (status: string, lastHeartbeatTime = '1') => ({
     status: { conditions: [{ type: 'Ready', status, lastHeartbeatTime }] },
   });
@@ -201,7 +206,7 @@ describe('scheduler: what wakes a rejected pod', () => {
   for (const [what, now, before, wakes] of cases) {
     it(`${what}: ${wakes ? 'yes' : 'no'}`, () => assert.equal(nodeWakes(now, before), wakes));
   }
-  it('pods that have a node, and no others', () => {
+  it('pods with a node wake it, and no others', () => {
     assert.equal(podWakes(pod({ nodeName: 'n' }), pod()), true);
     assert.equal(podWakes(pod({ nodeName: 'n' }), undefined), true);
     assert.equal(podWakes(pod(), pod()), false);
@@ -219,13 +224,13 @@ describe('scheduler: the queue', () => {
       flushSeconds: 300,
     });
   };
-  it('first in, first out; removed ones do not come', () => {
+  it('is first in, first out, without removed pods', () => {
     const queue = make();
     for (const uid of ['a', 'b', 'c']) queue.add(uid);
     queue.remove('b');
     assert.deepEqual([queue.pop(), queue.pop(), queue.pop()], ['a', 'c', undefined]);
   });
-  it('a rejected pod waits for a signal', () => {
+  it('keeps a rejected pod until a signal', () => {
     const queue = make();
     queue.add('a');
     queue.unschedulable(queue.pop()!);
@@ -234,7 +239,7 @@ describe('scheduler: the queue', () => {
     queue.wake();
     assert.equal(queue.pop(), 'a');
   });
-  it('without a signal it waits for the flush of five minutes', () => {
+  it('keeps it without a signal until the flush after five minutes', () => {
     const queue = make();
     queue.add('a');
     queue.unschedulable(queue.pop()!);
@@ -244,7 +249,7 @@ describe('scheduler: the queue', () => {
     time = 300_000;
     assert.equal(queue.pop(), 'a');
   });
-  it('a signal that comes while it is tried is not lost', () => {
+  it('does not lose a signal that arrives during a try', () => {
     const queue = make();
     queue.add('a');
     const uid = queue.pop()!;
@@ -252,7 +257,7 @@ describe('scheduler: the queue', () => {
     queue.unschedulable(uid);
     assert.equal(queue.pop(), 'a');
   });
-  it('after errors it backs off: 1, 2, 4, 8, 10 s; signals do not shorten that', () => {
+  it('backs off after errors: 1, 2, 4, 8, 10 s, even with signals', () => {
     const queue = make();
     queue.add('a');
     for (const seconds of [1, 2, 4, 8, 10, 10]) {

@@ -17,7 +17,7 @@ interface Heard {
   readonly length: string | undefined;
 }
 
-/** An extender that says what each test says, and the scheduler that asks it. */
+/** An extender whose answers each test sets, and the scheduler that calls it. */
 function useScheduler() {
   const suite = useApiServer();
   const heard: Heard[] = [];
@@ -100,7 +100,7 @@ function useScheduler() {
 describe('scheduler', () => {
   const at = useScheduler();
 
-  it('places each pod where there is room, the emptier node first', async () => {
+  it('places each pod where there is room, on the emptier node first', async () => {
     await at.node('n1', '2');
     await at.node('n2', '2');
     at.start();
@@ -109,7 +109,7 @@ describe('scheduler', () => {
     assert.deepEqual(['a', 'b', 'c', 'd'].map(at.nodeOf), ['n1', 'n2', 'n1', 'n2']);
     assert.equal(at.conditionOf('a')?.status, 'True');
   });
-  it('says why a pod waits, in a condition and an Event, and places it when room is made', async () => {
+  it('reports why a pod waits in a condition and an Event, and places it when there is room', async () => {
     await at.node('n1', '2');
     at.start();
     await at.pod('a', '2');
@@ -125,7 +125,7 @@ describe('scheduler', () => {
     await at.client.delete(PODS, at.client.get(PODS, 'default', 'a')!, { gracePeriodSeconds: 0 });
     await until('the second is placed', () => at.nodeOf('b'));
   });
-  it('does not count resources of a group that is ignored, as NodeResourcesFit does not', async () => {
+  it('ignores resources of an ignored group, as NodeResourcesFit does', async () => {
     await at.node('n1', '2');
     const group = DEVICE.split('/', 1)[0] ?? '';
     const lacks = { limits: { cpu: '1', [`${group}/nowhere`]: '1' } };
@@ -137,7 +137,7 @@ describe('scheduler', () => {
     await at.client.create(PODS, podOf('counted', { limits: { cpu: '1', 'other.io/nowhere': '1' } }) as Pod);
     await until('the other is refused', () => /Insufficient other.io/.test(at.conditionOf('counted')?.message ?? ''));
   });
-  it('leaves other schedulers’ pods and gated pods alone', async () => {
+  it('ignores gated pods and pods of other schedulers', async () => {
     await at.node('n1');
     at.start();
     await at.client.create(PODS, podOf('other', {}, { schedulerName: 'mine' }) as Pod);
@@ -146,7 +146,7 @@ describe('scheduler', () => {
     await until('one is placed', () => at.nodeOf('a'));
     assert.deepEqual([at.nodeOf('other'), at.nodeOf('gated')], [undefined, undefined]);
   });
-  it('counts a pod that is decided on before its binding shows', async () => {
+  it('counts a pod that is decided before its binding is visible', async () => {
     await at.node('n1', '4');
     at.start();
     await Promise.all(['a', 'b'].map((name) => at.pod(name, '3')));
@@ -163,7 +163,7 @@ describe('scheduler and an extender', () => {
     for (const name of ['n1', 'n2', 'n3']) await at.node(name);
   });
 
-  it('asks about pods with a managed resource only, by names, with Content-Length', async () => {
+  it('is called only for pods with a managed resource, by names, with Content-Length', async () => {
     at.start({});
     await at.pod('plain');
     await at.pod('vm', '1', true);
@@ -176,7 +176,7 @@ describe('scheduler and an extender', () => {
     assert.equal(at.heard[0]?.args.Nodes, null);
     assert.match(at.heard[0]?.length ?? '', /^\d+$/);
   });
-  it('sends whole nodes to one that caches none', async () => {
+  it('gets complete nodes if it has no cache', async () => {
     at.say((path, { Nodes }) => (path === '/filter' ? { Nodes } : []));
     at.start({ nodeCacheCapable: false });
     await at.pod('vm', '1', true);
@@ -184,21 +184,21 @@ describe('scheduler and an extender', () => {
     assert.equal(at.heard[0]?.args.NodeNames, null);
     assert.deepEqual(at.heard[0]?.args.Nodes?.items[0]?.status?.allocatable?.cpu, '4');
   });
-  it('weighs scores by weight x 10', async () => {
+  it('has its scores multiplied by weight x 10', async () => {
     at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : [{ Host: 'n3', Score: 1 }]));
     at.start({});
     await at.pod('vm', '1', true);
     await until('it is placed', () => at.nodeOf('vm'));
     assert.equal(at.nodeOf('vm'), 'n3');
   });
-  it('is not asked for scores of a single node', async () => {
+  it('is not called for scores of a single node', async () => {
     at.say(() => ({ NodeNames: ['n2'] }));
     at.start({});
     await at.pod('vm', '1', true);
     await until('it is placed', () => at.nodeOf('vm'));
     assert.deepEqual([at.nodeOf('vm'), at.heard.length], ['n2', 1]);
   });
-  it('its reasons reach the user, counted', async () => {
+  it('has its reasons shown to the user, with counts', async () => {
     at.say(() => ({
       NodeNames: [],
       FailedNodes: { n1: 'no whole cores', n2: 'no whole cores' },
@@ -225,7 +225,7 @@ describe('scheduler and an extender', () => {
   ];
   for (const [what, reply, message] of failures) {
     const httpTimeout = what === 'no answer in time' ? '200ms' : '5s';
-    it(`${what}: a scheduling error, tried again with backoff`, async () => {
+    it(`${what}: a scheduling error, retried with backoff`, async () => {
       let failing = true;
       at.say((path, args) => (path !== '/filter' ? [] : failing ? reply(args) : { NodeNames: args.NodeNames }));
       at.start({ httpTimeout });
@@ -235,20 +235,20 @@ describe('scheduler and an extender', () => {
       failing = false;
       await until('it is placed', () => at.nodeOf('vm'));
     });
-    it(`${what} from an ignorable one: placed unchecked`, async () => {
+    it(`${what} from an ignorable extender: the pod is placed unchecked`, async () => {
       at.say((_path, args) => reply(args));
       at.start({ ignorable: true, httpTimeout });
       await at.pod('vm', '1', true);
       await until('it is placed', () => at.nodeOf('vm'));
     });
   }
-  it('a failed prioritize costs its scores only', async () => {
+  it('costs only its scores if prioritize fails', async () => {
     at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : 500));
     at.start({});
     await at.pod('vm', '1', true);
     await until('it is placed', () => at.nodeOf('vm'));
   });
-  it('binds through an extender that wants to', async () => {
+  it('binds pods if it has a bind verb', async () => {
     at.say((path, args) => {
       if (path === '/filter') return { NodeNames: ['n2'] };
       const { PodName, Node } = args as unknown as { PodName: string; Node: string };
@@ -282,14 +282,14 @@ describe('scheduler: a pod that an extender refused', () => {
   const heartbeat = (node: Node) => {
     for (const condition of node.status?.conditions ?? []) condition.lastHeartbeatTime = new Date().toISOString();
   };
-  it('is left alone by leases, custom resources and heartbeats', async () => {
+  it('is not retried for Leases, custom resources and heartbeats', async () => {
     at.start({});
     await waits();
     await editNode(heartbeat, 'status');
     await pause(100);
     assert.equal(at.heard.length, 0);
   });
-  it('is retried when the recheck annotation is touched', async () => {
+  it('is retried when the recheck annotation changes', async () => {
     at.start({});
     await waits();
     await editNode((node) => {
@@ -297,7 +297,7 @@ describe('scheduler: a pod that an extender refused', () => {
     });
     await until('it is placed', () => at.nodeOf('vm'));
   });
-  it('is retried when a condition’s status changes', async () => {
+  it('is retried when the status of a condition changes', async () => {
     at.start({});
     await waits();
     await editNode((node) => {
@@ -305,7 +305,7 @@ describe('scheduler: a pod that an extender refused', () => {
     }, 'status');
     await until('it is placed', () => at.nodeOf('vm'));
   });
-  it('is retried when another pod on a node goes', async () => {
+  it('is retried when another pod on a node is deleted', async () => {
     at.start({});
     await at.pod('other');
     await until('the other is placed', () => at.nodeOf('other'));
@@ -313,7 +313,7 @@ describe('scheduler: a pod that an extender refused', () => {
     await at.client.delete(PODS, at.client.get(PODS, 'default', 'other')!, { gracePeriodSeconds: 0 });
     await until('it is placed', () => at.nodeOf('vm'));
   });
-  it('is retried by the flush at last', async () => {
+  it('is finally retried by the flush', async () => {
     at.start({}, 0.3);
     await waits();
     await until('it is placed', () => at.nodeOf('vm'));

@@ -24,7 +24,7 @@ export type Client = (
   options?: { type?: string; accept?: string; token?: string },
 ) => Promise<Reply>;
 
-/** A running API server for one suite, faults thrown at the end. */
+/** A running API server for one suite; faults are thrown at the end. */
 export async function startApiServer(options: ApiServerOptions = {}): Promise<{ server: ApiServer; call: Client }> {
   const server = createApiServer({
     tokens: { [TOKEN]: { username: 'tester', groups: ['system:authenticated'], extra: { 'example.dev/x': ['y'] } } },
@@ -44,7 +44,7 @@ export function clientOf(server: ApiServer): Client {
           ca: server.ca,
           agent: false,
           headers: {
-            // Node frames the body of a DELETE only when its length is given.
+            // Node sends the body of a DELETE correctly only if its length is given.
             ...(body !== undefined && { 'content-length': Buffer.byteLength(textOf(body)) }),
             accept,
             ...(token && { authorization: `Bearer ${token}` }),
@@ -69,7 +69,7 @@ export function clientOf(server: ApiServer): Client {
 
 const textOf = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body));
 
-/** A server that lives as long as the suite that asks for it. */
+/** A server that lives as long as the suite. */
 export function useApiServer(options: ApiServerOptions = {}) {
   let running: { server: ApiServer; call: Client } | undefined;
   before(async () => {
@@ -90,7 +90,7 @@ export interface Watched {
   object: KubeObject & { code?: number; reason?: string };
 }
 
-/** Opens a watch and collects its events until it ends by itself or is closed. */
+/** Opens a watch and collects its events until it ends or is closed. */
 export function watch(server: ApiServer, path: string) {
   const events: Watched[] = [];
   let ended = false;
@@ -124,7 +124,7 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** An HTTP server, or HTTPS with a certificate of the authority for these names. */
+/** An HTTP server, or an HTTPS server with a certificate of the authority for these names. */
 export async function listen(
   handler: RequestListener,
   tls?: { authority: CertificateAuthority; names: string[] },

@@ -45,7 +45,7 @@ describe('virt-controller: the launcher pod', () => {
     }
     assert.equal(rendered.metadata.annotations?.['kubevirt.io/latest-observed-api-version'], undefined);
   });
-  it('asks for the CPUs and devices of a real one', () => {
+  it('requests the CPUs and devices of a real one', () => {
     const [compute] = rendered.spec.containers;
     const [wanted] = real.spec.containers;
     for (const key of ['cpu', 'devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun']) {
@@ -67,11 +67,11 @@ describe('virt-controller: the launcher pod', () => {
   const cpus: [string, JsonObject, number][] = [
     ['cores', { cpu: { cores: 4 } }, 4],
     ['cores, sockets and threads', { cpu: { cores: 4, sockets: 2, threads: 2 } }, 16],
-    ['the emulator', { cpu: { cores: 4, threads: 2, isolateEmulatorThread: true } }, 9],
+    ['the isolated emulator', { cpu: { cores: 4, threads: 2, isolateEmulatorThread: true } }, 9],
     ['supplemental IO threads', { cpu: { cores: 2 }, ioThreads: { supplementalPoolThreadCount: 3 } }, 5],
     ['limits', { resources: { limits: { cpu: '6' }, requests: { cpu: '2' } } }, 6],
     ['requests', { resources: { requests: { cpu: '2' } } }, 2],
-    ['maxSockets counts for nothing', { cpu: { cores: 1, maxSockets: 4 } }, 1],
+    ['cores, without maxSockets', { cpu: { cores: 1, maxSockets: 4 } }, 1],
   ];
   for (const [what, domain, count] of cpus) {
     it(`CPUs from ${what}: ${count}`, () => assert.equal(dedicatedCpus(vmi(domain)), count));
@@ -82,7 +82,7 @@ describe('virt-controller: the launcher pod', () => {
   });
 });
 
-describe('virt-controller: machines, instances and pods', () => {
+describe('virt-controller: VMs, instances and pods', () => {
   const suite = useApiServer();
   let client: LocalClient;
   let controller: VirtController;
@@ -130,7 +130,7 @@ describe('virt-controller: machines, instances and pods', () => {
       await until('it is being scheduled', () => phase() === 'Scheduling');
     });
   }
-  it('a machine that is halted gets none', async () => {
+  it('a stopped VM gets no instance', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Halted' }));
     await until(
       'its status says so',
@@ -153,7 +153,7 @@ describe('virt-controller: machines, instances and pods', () => {
     await until('it runs', () => phase() === 'Running');
     assert.equal(instance()?.status?.nodeName, 'n1');
   });
-  it('an instance that starts paused is so until it is unpaused, once', async () => {
+  it('an instance with a paused start stays paused until it is unpaused once', async () => {
     const template = { spec: { domain: {}, startStrategy: 'Paused' } };
     await client.create(VIRTUAL_MACHINES, machine({ running: true, template }));
     await until('there is a pod', () => client.list(PODS).length === 1);
@@ -183,7 +183,7 @@ describe('virt-controller: machines, instances and pods', () => {
     );
     for (const reply of await Promise.all(wrong)) assert.equal(reply.status, 404);
   });
-  it('a launcher that failed before it ran takes its instance with it, and the machine waits before it is started again', async () => {
+  it('an instance is deleted with a launcher that failed before it ran, and the VM waits before it is started again', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ running: true }));
     await until('there is a pod', () => client.list(PODS).length === 1);
     const { uid } = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')!.metadata;
@@ -204,13 +204,13 @@ describe('virt-controller: machines, instances and pods', () => {
     assert.equal(client.list(VIRTUAL_MACHINE_INSTANCES).length, 0, 'none before then');
   });
 
-  it('pauses between starts grow with the square of the failures, to five minutes', () => {
+  it('pauses between starts grow with the square of the failures, up to five minutes', () => {
     const pauses = (random: number) => [1, 2, 3, 4, 5, 6].map((failures) => startPause(failures, random));
     assert.deepEqual(pauses(0), [10, 40, 90, 160, 250, 300]);
     assert.deepEqual(pauses(0.999), [15, 60, 135, 240, 300, 300]);
   });
 
-  it('a pod that admission refuses is an Event on the instance, and is tried again', async () => {
+  it('a pod that admission refuses causes an Event on the instance, and is retried', async () => {
     const refusing = await client.create(MUTATING_WEBHOOKS, {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'MutatingWebhookConfiguration',
@@ -232,7 +232,7 @@ describe('virt-controller: machines, instances and pods', () => {
     await until('there is a pod', () => client.list(PODS).length === 1);
   });
 
-  it('a machine and its instance outlive the launcher, which is deleted with them and has no successor', async () => {
+  it('a deleted VM and its instance outlive the launcher, which gets no successor', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Always' }));
     await until('there is a pod', () => client.list(PODS).length === 1);
     const [pod] = client.list(PODS);
@@ -254,7 +254,7 @@ describe('virt-controller: machines, instances and pods', () => {
     assert.deepEqual([client.list(VIRTUAL_MACHINE_INSTANCES), created], [[], []]);
   });
 
-  it('an instance whose launcher ran and has gone gets no other: its machine is started again at once', async () => {
+  it('an instance whose launcher ran and is gone gets no other launcher: its VM is started again at once', async () => {
     await client.create(VIRTUAL_MACHINES, machine({ runStrategy: 'Always' }));
     await until('there is a pod', () => client.list(PODS).length === 1);
     const { uid } = client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')!.metadata;
@@ -270,7 +270,7 @@ describe('virt-controller: machines, instances and pods', () => {
 });
 
 describe('virt-controller: turns', () => {
-  it('take work that failed again, since what it needs may be back', async () => {
+  it('retry failed work, because its requirements may be back', async () => {
     const faults: unknown[] = [];
     const turns = createTurns((error) => faults.push(error));
     let calls = 0;

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { streamWatch } from '../../sandbox/api-server/watch-stream.ts';
 import { startApiServer } from './support.ts';
 
-/** A response whose client is slow to close: what is written after its end fails, as a socket's does. */
+/** A response with a slow client: a write after its end fails, like a socket's. */
 class SlowResponse extends EventEmitter {
   writableEnded = false;
   destroyed = false;
@@ -23,7 +23,7 @@ class SlowResponse extends EventEmitter {
 }
 
 describe('sandbox API server: a watch that has ended', () => {
-  it('writes nothing more while its connection is still closing', async () => {
+  it('writes nothing while its connection is closing', async () => {
     const { server } = await startApiServer();
     try {
       const response = new SlowResponse();

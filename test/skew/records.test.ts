@@ -7,7 +7,7 @@ import { createReservationRecord } from '../../scheduler-plugin/controllers/rese
 import { extenderOf, podOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
 import { recordingLogger } from '../support/logger.ts';
 
-describe('reservations that an extender of another version hands on', () => {
+describe('reservations from an extender of another version', () => {
   const take = (text: string) => {
     const { state, clock } = extenderOf();
     const logged = recordingLogger();
@@ -23,27 +23,27 @@ describe('reservations that an extender of another version hands on', () => {
     return { held: ['a', 'b'].filter((uid) => state.reservations.of(uid) !== undefined), warning };
   };
 
-  it('with more in each: all are taken over', () => {
+  it('are all taken over if they have more fields', () => {
     const { held, warning } = take('[["a","10",60,["n1"],{"more":1}],["b","10",60,["n1"],7]]');
     assert.deepEqual([held, warning], [['a', 'b'], undefined]);
   });
 
-  it('of which one is written differently: takes over the others, and logs that one is lost', () => {
+  it('are taken over except one in another form, which is logged as lost', () => {
     const { held, warning } = take('[{"uid":"a"},["b","10",60,["n1"]]]');
     assert.deepEqual([held, warning?.['read'], warning?.['lost']], [['b'], 1, 1]);
   });
 
-  it('in another form altogether: the extender starts without them, and the log says so', () => {
+  it('in a completely different form are dropped with a log line', () => {
     const { held, warning } = take('{"format":2,"reservations":[]}');
     assert.deepEqual([held, warning?.['lost']], [[], 'all']);
     assert.match(String(warning?.['why']), /another version/);
   });
 });
 
-describe('what a webhook of another version writes for extender and agent', () => {
+describe('annotations from a webhook of another version', () => {
   const NAMED = { 'plumbline.dev/tunnel': 'default' };
 
-  it('more fields are ignored, and those that are known are read', () => {
+  it('with more fields are read without the unknown ones', () => {
     const text = JSON.stringify({
       format: 2,
       preferred: ['plumbline.dev/tunnel'],
@@ -57,12 +57,12 @@ describe('what a webhook of another version writes for extender and agent', () =
     });
   });
 
-  it('a field that is written differently expresses nothing, and takes no other field with it', () => {
+  it('with one field in another form are read without that field', () => {
     const text = JSON.stringify({ preferred: { tunnel: 5 }, spansCells: true, interfaces: NAMED });
     assert.deepEqual(parsePreferences(text), { preferred: [], spansCells: true, interfaces: NAMED });
   });
 
-  it('the record of a paused start in an unknown form: nothing is resumed or overwritten, and the VM’s user hears why', () => {
+  it('with a paused start in an unknown form resume or overwrite nothing, and the VM’s user gets the reason', () => {
     const record = parsePausedStart('awaiting 2 of 4');
     const paused = { reason: 'PausedByUser', since: '2026-11-01T10:00:00Z' };
     assert.equal(isPausedAtStart(record, paused), false);

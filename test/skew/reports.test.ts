@@ -11,7 +11,7 @@ import { extenderOf, podOf, statusOf } from '../scheduler-plugin/extender-fixtur
 import { eventually } from '../support/eventually.ts';
 import { recordingLogger } from '../support/logger.ts';
 
-/** As agents of later versions might report: what is known as ever, and more; or something else altogether. */
+/** Possible reports of later agents: known fields and more, or a completely different form. */
 const MORE = {
   ...statusOf(),
   moreOfTheNode: { a: 1 },
@@ -20,13 +20,13 @@ const MORE = {
 const OTHER = { format: REPORT_FORMAT + 1, cells: { 0: 'all' }, assignments: 'elsewhere' };
 const SAID = /^the report has format "2", and this version of Plumbline reads format 1: upgrade webhook and extender/;
 
-describe('reports of agents of other versions', () => {
+describe('reports from agents of other versions', () => {
   const arrive = (under: ReturnType<typeof extenderOf>, node: string, raw: unknown) => {
     const { data, error } = nodeTopologyStatus.safeParse(raw);
     under.state.reportChanged(node, data, error);
   };
 
-  it('with more fields: extender, webhook and command read what they know', () => {
+  it('with more fields: extender, webhook and command read the known ones', () => {
     const [plain, more] = [extenderOf({ nodes: { n1: statusOf() } }), extenderOf({ nodes: { n1: undefined } })];
     arrive(more, 'n1', MORE);
     assert.deepEqual(more.filter(podOf('4')), plain.filter(podOf('4')));
@@ -36,11 +36,11 @@ describe('reports of agents of other versions', () => {
     assert.deepEqual(nodeTopology.parse(objectOf(MORE)).status, nodeTopologyStatus.parse(statusOf()));
   });
 
-  it('of the format that is known, written out', () => {
+  it('of the known format may name it', () => {
     assert.ok(nodeTopologyStatus.safeParse({ ...statusOf(), format: REPORT_FORMAT }).success);
   });
 
-  it('of another format: the extender refuses that node alone, says why, and takes it again once it can read it', () => {
+  it('of another format: the extender refuses only that node, with the reason, and accepts it again when it can read it', () => {
     const under = extenderOf({ nodes: { old: statusOf(), newer: statusOf() } });
     arrive(under, 'newer', OTHER);
     assert.match(under.state.faults.get('newer')?.message ?? '', SAID);
@@ -61,19 +61,19 @@ describe('reports of agents of other versions', () => {
     assert.ok(under.state.reservations.of(pod.metadata.uid ?? '') !== undefined);
   });
 
-  it('of another format: the webhook does not go by it, and says why', () => {
+  it('of another format: the webhook ignores them, with the reason', () => {
     const read = createKindReader().readRaw(OTHER);
     assert.ok('code' in read && read.code === 'unknown-format');
     assert.match(read.message, SAID);
   });
 
-  it('of another format: the console shows its node without it', () => {
+  it('of another format: the console shows the node without them', () => {
     const reports = createReports(() => undefined);
     reports.take('n1', OTHER);
     assert.deepEqual(reports.byNode.get('n1'), { shape: undefined, assignments: [], refusals: [], pinning: [] });
   });
 
-  it('of another format: the command says which, and leaves the node out', () => {
+  it('of another format: the command names the format and omits the node', () => {
     const topology = nodeTopology.parse(objectOf(OTHER));
     assert.equal(topology.status, undefined);
     assert.match(hostsOf([topology]).unusable.get('n1') ?? '', SAID);
@@ -110,7 +110,7 @@ describe('an agent that was rolled back, or whose cluster was not upgraded', () 
     assert.ok(!logged.said('publishing the node topology failed; retrying'));
   });
 
-  it('says once which fields the cluster’s definition of NodeTopology does not have, and how to get them', async () => {
+  it('logs once which fields the cluster’s definition of NodeTopology does not have, and how to add them', async () => {
     const [api, logged] = [createFakeApi(NODE), recordingLogger()];
     const { patch } = api.client;
     const dropping: typeof patch = async (path, type, body, options) => {

@@ -12,7 +12,7 @@ import { recordingLogger } from '../support/logger.ts';
 const LATER = { format: 2, bootId: 'boot', anythingElse: [1, 2] };
 const SAID = /it has format 2, this agent reads format 1: a later version has written it/;
 
-describe('files in /var/lib/plumbline that an agent of another version has left', () => {
+describe('files in /var/lib/plumbline from an agent of another version', () => {
   const temp = tempDirectories();
   const fileWith = (content: object) => {
     const path = `${temp()}/file.json`;
@@ -20,16 +20,16 @@ describe('files in /var/lib/plumbline that an agent of another version has left'
     return path;
   };
 
-  describe('the own masks of Open vSwitch’s threads', () => {
+  describe('saved masks of Open vSwitch’s threads', () => {
     const one = { name: 'ovs-vswitchd', role: 'daemon', pid: 7, start: 3, main: '0-1', odd: [] };
 
-    it('with more fields are read', () => {
+    it('are read if they have more fields', () => {
       const path = fileWith({ format: 1, bootId: 'boot', processes: [{ ...one, more: 1 }], more: 2 });
       const [found] = createMasksFile(path, 'boot').load();
       assert.deepEqual([found?.pid, found?.originalMasks.main.toString()], [7, '0-1']);
     });
 
-    it('in a later format are kept aside as they are, and threads get what a service starts with', () => {
+    it('in a later format are kept under another name, and threads get the CPUs of a service', () => {
       const path = fileWith(LATER);
       const saved = createSavedMasks({
         file: createMasksFile(path, 'boot'),
@@ -46,7 +46,7 @@ describe('files in /var/lib/plumbline that an agent of another version has left'
     });
   });
 
-  it('which VMs are pinned, in a later format: kept aside as it is, said, and begun again', () => {
+  it('record of pinned VMs in a later format: kept under another name, logged, and started again', () => {
     const path = fileWith(LATER);
     const logged = recordingLogger();
     const pins = createPinsFile(path, { bootId: 'boot', startOf: () => 3, log: logged.log });
@@ -59,7 +59,7 @@ describe('files in /var/lib/plumbline that an agent of another version has left'
     assert.equal(logged.lines.length, 1, 'and what it has written itself it reads');
   });
 
-  it('the last good network map, in a later format: none, which the log says', () => {
+  it('last good network map in a later format: ignored with a log line', () => {
     const said: string[] = [];
     const file = createLastMapFile(fileWith(LATER), (why) => said.push(why));
     assert.equal(file.load(CpuSet.parse('0')), undefined);
@@ -68,7 +68,7 @@ describe('files in /var/lib/plumbline that an agent of another version has left'
     assert.equal(said.length, 1, 'no file is nothing to be said');
   });
 
-  it('the gate’s state: more fields are ignored; in another form the DPU counts as alive only once it is seen to be', () => {
+  it('gate’s state: more fields are ignored; in another form the DPU counts as alive only after a renewal is seen', () => {
     const lease = { bootId: 'boot', renewTime: 't', changedAt: 1000, readAt: 1000, changes: 1 };
     assert.equal(readObservedLease(fileWith({ lease: { ...lease, more: 1 }, more: 2 }), 'boot', 5)?.renewTime, 't');
     const other = fileWith({ format: 2, leases: [lease] });

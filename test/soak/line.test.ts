@@ -4,9 +4,9 @@ import { fitLine, rises } from './line.ts';
 const noisy = (slope: number, noise: number) =>
   fitLine(Array.from({ length: 60 }, (_, x) => [x, 100 + slope * x + (x % 2 === 0 ? noise : -noise)] as const));
 
-describe('the line through a soak’s measurements', () => {
-  it('has the slope and the error of least squares', () => {
-    // By hand: mean x 2, mean y 3.25; spread 5; sum of products 7.5.
+describe('the line through the measurements of a soak', () => {
+  it('has slope and error of least squares', () => {
+    // Computed by hand: mean x 2, mean y 3.25; spread 5; sum of products 7.5.
     const { slope, error, mean } = fitLine([
       [0.5, 1],
       [1.5, 3],
@@ -25,16 +25,16 @@ describe('the line through a soak’s measurements', () => {
     );
   });
 
-  it('rises when a leak is above its noise and its allowance', () => {
+  it('rises if a leak exceeds its noise and its allowance', () => {
     assert.equal(rises(noisy(1, 2), 60, 30), true);
   });
 
   for (const [name, slope, noise, allowance] of [
-    ['that is flat does not', 0, 5, 1],
-    ['that falls does not', -1, 5, 1],
-    ['whose slope its noise explains does not', 0.05, 40, 1],
-    ['that rises within its allowance does not', 0.1, 0.1, 10],
+    ['is flat', 0, 5, 1],
+    ['falls', -1, 5, 1],
+    ['has a slope that its noise explains', 0.05, 40, 1],
+    ['rises within its allowance', 0.1, 0.1, 10],
   ] as const) {
-    it(`one ${name}`, () => assert.equal(rises(noisy(slope, noise), 60, allowance), false));
+    it(`does not rise if it ${name}`, () => assert.equal(rises(noisy(slope, noise), 60, allowance), false));
   }
 });

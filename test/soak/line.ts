@@ -1,6 +1,6 @@
-/** A straight line through measurements, and how sure its slope is. */
+/** A straight line through measurements, and the error of its slope. */
 export interface Line {
-  /** By least squares, in the measurement's unit for each unit of x. */
+  /** By least squares, in the measurement's unit per unit of x. */
   readonly slope: number;
   /** The standard error of the slope. */
   readonly error: number;
@@ -22,7 +22,7 @@ export function fitLine(points: readonly (readonly [number, number])[]): Line {
   return { slope, error: Math.sqrt(rest / (n - 2) / spread), mean };
 }
 
-/** Whether it rises by more than allowed, and that beyond what its error could explain. */
+/** Whether it rises by more than the allowance, beyond what its error could explain. */
 export function rises({ slope, error }: Line, length: number, allowance: number): boolean {
   return (slope - 2 * error) * length > allowance;
 }

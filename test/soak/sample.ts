@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What a daemon holds at one moment. */
+/** The resources of a daemon at one moment. */
 export type Sample = Readonly<Record<Measure, number>>;
 
 export const MEASURES = {
@@ -22,7 +22,7 @@ interface Probed {
 
 const MIB = 2 ** 20;
 
-/** Reads the process from /proc, and what it wrote of itself. Undefined if it is not there. */
+/** Reads the process from /proc, and its own figures. Undefined if it does not run. */
 export function sampleOf(pid: number, directory: string): Sample | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
@@ -43,7 +43,7 @@ export function sampleOf(pid: number, directory: string): Sample | undefined {
   }
 }
 
-/** Files are closed while they are looked at. */
+/** Files may be closed during the check. */
 function linkOf(path: string): string[] {
   try {
     return [readlinkSync(path)];

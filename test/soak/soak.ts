@@ -16,20 +16,20 @@ export interface SoakOptions {
 
 export interface Soaked {
   readonly vms: number;
-  /** Samples of each daemon, each with the minute it was taken at. */
+  /** Samples of each daemon, each with its minute. */
   readonly samples: ReadonlyMap<string, readonly (readonly [number, Sample])[]>;
-  /** Other faults: broken invariants, crashes, a VM that was not placed. */
+  /** Other faults: violated invariants, crashes, a VM that was not placed. */
   readonly problems: readonly string[];
 }
 
 const SAMPLE_SECONDS = 5;
-/** Time passes twelve times as fast: watches, which last five minutes, are broken off; certificates are renewed. */
+/** Time passes twelve times as fast: watches, which last five minutes, are interrupted; certificates are renewed. */
 const WATCH_SECONDS = 25;
 const RENEWAL_SECONDS = 60;
-/** For a daemon to collect its garbage and write it down. */
+/** Time for a daemon to collect its garbage and write its figures. */
 const SETTLE_MILLISECONDS = 1500;
 
-/** VMs come and go without pause for so long, while what happens in hours happens in minutes. */
+/** VMs come and go continuously for this time, while events of hours happen within minutes. */
 export async function soak({ minutes, seed, progress }: SoakOptions): Promise<Soaked> {
   const directory = `/tmp/plumbline-soak-${process.pid}`;
   await mkdir(directory, { recursive: true });
@@ -74,7 +74,7 @@ async function take(
   }
 }
 
-/** What wears daemons out in the course of hours. Returns what ends it. */
+/** Events that wear daemons out over hours. Returns a function that stops them. */
 function startWear({ gate, daemons }: World, seed: number): () => void {
   const random = createRandom(seed);
   const timers = [

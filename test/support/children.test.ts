@@ -9,7 +9,7 @@ import { needs } from './parts.ts';
 
 const LEAVES_CHILDREN = join(import.meta.dirname, 'fixtures/leaves-children.ts');
 
-/** Not a zombie either, which its new parent has not yet waited for. */
+/** Nor is it a zombie for which its new parent has not yet waited. */
 const runs = (pid: number) =>
   existsSync(`/proc/${pid}`) && !/\) Z /.test(quietly(() => readFileSync(`/proc/${pid}/stat`, 'utf8')));
 
@@ -21,15 +21,15 @@ function quietly(read: () => string): string {
   }
 }
 
-describe('what tests start', () => {
+describe('processes of tests', () => {
   needs('linux');
 
   for (const [name, end] of [
     ['Ctrl-C', 'SIGINT'],
-    ['an order to end', 'SIGTERM'],
+    ['a signal to end', 'SIGTERM'],
     ['a failure', undefined],
   ] as const) {
-    it(`ends with the run at ${name}: a child, one with a session of its own and one without a parent, all of them spinning`, async () => {
+    it(`end with the run at ${name}: a child, one with its own session and one without a parent, all in endless loops`, async () => {
       const args = ['--import', 'tsx', LEAVES_CHILDREN, end === undefined ? 'fails' : 'continues'];
       const run = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'ignore'] });
       let said = '';
@@ -47,7 +47,7 @@ describe('what tests start', () => {
     });
   }
 
-  it('a group ends with its leader', async () => {
+  it('of a group end with its leader', async () => {
     const leader = spawn('sh', ['-c', 'sleep 600 & echo $!; wait'], {
       stdio: ['ignore', 'pipe', 'ignore'],
       detached: true,

@@ -7,26 +7,26 @@ process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** Ends a child with this process at the latest, so that a run that fails or is broken off leaves nothing behind. */
+/** Ends a child with this process at the latest, so that a failed or interrupted run leaves nothing behind. */
 export function endsWithUs(child: ChildProcess): void {
   children.add(child);
   child.once('exit', () => children.delete(child));
 }
 
-/** Kills a child that leads a process group, and what is in its group. Nothing if it has ended. */
+/** Kills a child that leads a process group, with its group. Does nothing if it has ended. */
 export function endGroup({ pid, exitCode, signalCode }: ChildProcess): void {
   if (pid === undefined || exitCode !== null || signalCode !== null) return;
   kill(-pid);
 }
 
-/** By this variable of the environment a process is known whose parent has ended. */
+/** This environment variable identifies a process whose parent has ended. */
 const MARK = 'TEST_RUN';
-/** What is started while its parent is killed is found by the next search. */
+/** The next search finds processes that are started while their parent is killed. */
 const SEARCHES = 5;
 
 /**
- * Kills all that this process has started when it exits, and what that has started: also what spins, leads a group of its own
- * or has lost its parent.
+ * Kills all processes that this process started, directly or indirectly, when it exits: also those in endless loops, in
+ * their own group or without a parent.
  */
 export function endAllAtExit(): void {
   const mark = randomUUID();
@@ -40,14 +40,14 @@ export function endAllAtExit(): void {
   });
 }
 
-/** Everything below this process, and everything with the mark. */
+/** All descendants of this process, and all processes with the mark. */
 function startedHere(mark: string): number[] {
   const pids = entries('/proc')
     .map(Number)
     .filter((pid) => pid > 0 && pid !== process.pid);
   const below = new Set([process.pid]);
   const started = new Set<number>();
-  // Ascending pids are nearly always in the order of birth; a second turn finds the others.
+  // Pids are nearly always in the order of their start; a second pass finds the others.
   for (const pid of [...pids, ...pids]) {
     const [state, parent] = text(`/proc/${pid}/stat`)
       .replace(/^.*\) /s, '')
@@ -76,7 +76,7 @@ function entries(directory: string): string[] {
   }
 }
 
-/** Empty for what has ended meanwhile. */
+/** Empty if it has ended meanwhile. */
 function text(file: string): string {
   try {
     return readFileSync(file, 'utf8');

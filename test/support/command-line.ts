@@ -3,20 +3,21 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 type Options = NonNullable<ParseArgsConfig['options']>;
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>['values'];
 
-/** What a runner of the tests was called with. */
+/** The arguments of a test runner. */
 export interface CommandLine<T extends Options> {
   readonly values: Values<T>;
   readonly positionals: readonly string[];
-  /** Says what is wrong and how it is used, and ends with 2. */
+  /** Reports the fault and the usage, and exits with 2. */
   refuse(problem: string): never;
-  /** The value of a flag; undefined where it is not given. What is no whole number from `least` is refused. */
+  /**
+   * The value of a flag; undefined if it is not given. A value that is not an integer of at least `least` is refused.
+   */
   wholeNumber(flag: keyof T & string, least: number): number | undefined;
 }
 
 /**
- * Reads the flags of this process. `--help` prints the usage and ends with 0.
- *
- * @param positionals whether there may be words in addition to the flags
+ * Reads the flags of this process. `--help` prints the usage and exits with 0.
+ * @param positionals whether words are allowed in addition to flags
  */
 export function commandLine<const T extends Options>(usage: string, options: T, positionals = false): CommandLine<T> {
   const refuse = (problem: string): never => {
@@ -51,13 +52,13 @@ export function commandLine<const T extends Options>(usage: string, options: T, 
   };
 }
 
-/** A seed for a run that is given none. */
+/** A seed for a run without one. */
 export const newSeed = (): number => Date.now() % 2 ** 31;
 
-/** Has SIGINT and SIGTERM end this process as an exit, so that what is tidied away at the end of it is. */
+/** Makes SIGINT and SIGTERM end this process like an exit, so that its cleanup runs. */
 export function exitOnSignals(): void {
   for (const [signal, status] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const]) {
-    // Not once: a second signal must not break off what is tidied away.
+    // Not once: a second signal must not interrupt the cleanup.
     process.on(signal, () => process.exit(status));
   }
 }

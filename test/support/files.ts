@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** A directory that is gone after the test that made it. Call in a hook or a test. */
+/** Creates directories that are removed after the test. Call it in a hook or a test. */
 export function tempDirectories() {
   const made: string[] = [];
   after(() => {
@@ -15,7 +15,7 @@ export function tempDirectories() {
   };
 }
 
-/** Writes files below a root, directories included: `{'devices/system/cpu/online': '0-3'}`. */
+/** Writes files below a root, including directories: `{'devices/system/cpu/online': '0-3'}`. */
 export function writeTree(root: string, files: Readonly<Record<string, string>>): void {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true });

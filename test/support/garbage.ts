@@ -3,5 +3,5 @@ import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
 
-/** Collects all garbage of this process at once, so that what is left can be counted. */
+/** Collects all garbage of this process at once, so that the remaining memory can be measured. */
 export const collectGarbage = runInNewContext('gc') as () => void;

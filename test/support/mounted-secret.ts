@@ -7,7 +7,7 @@ export interface MountedSecret {
   write(files: Readonly<Record<string, string>>): Promise<void>;
 }
 
-/** @param directory is made */
+/** @param directory is created */
 export async function mountSecret(directory: string, first: Readonly<Record<string, string>>): Promise<MountedSecret> {
   let version = 0;
   const path = (file: string) => join(directory, file);

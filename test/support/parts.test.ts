@@ -9,8 +9,8 @@ const RUN = ['--import', 'tsx', join(root, 'test/run.ts'), 'lanes.test.ts'];
 describe('npm test -- --require', function () {
   this.timeout(300_000);
 
-  it('ends at once with 1, and names what is missing', () => {
-    // Without a PATH nothing of Debian is found; what is below /usr/sbin may be.
+  it('exits with 1 at once and names the missing parts', () => {
+    // Without a PATH, nothing of Debian is found, except below /usr/sbin.
     const { status, stderr, stdout } = spawnSync(process.execPath, [...RUN, '--require', 'all'], {
       cwd: root,
       env: { PATH: '/nowhere', HOME: process.env['HOME'] ?? '/' },
@@ -22,7 +22,7 @@ describe('npm test -- --require', function () {
     assert.equal(stdout, '');
   });
 
-  it('refuses parts that it does not know', () => {
+  it('refuses unknown parts', () => {
     const { status, stderr } = spawnSync(process.execPath, [...RUN, '--require', 'some'], {
       cwd: root,
       encoding: 'utf8',
@@ -31,7 +31,7 @@ describe('npm test -- --require', function () {
     assert.match(stderr, /--require: some is none of packaged, all/);
   });
 
-  it('is what CI asks for', () => {
+  it('is used by CI', () => {
     const script = readFileSync(join(root, '.ci/run'), 'utf8');
     assert.match(script, /npm test -- --lanes --require packaged$/m);
   });

@@ -3,19 +3,22 @@ import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 /**
- * Real parts that some tests run against. Where one is missing its tests are skipped, and the runner says once at the
- * end which part it was and how to get it.
+ * Real programs that some tests need. If one is missing, its tests are skipped, and the runner reports it once at the
+ * end with the way to install it.
  */
 interface Part {
   readonly name: string;
-  /** The path that shows it is there, or undefined. */
+  /** The path that proves its presence, or undefined. */
   readonly found: () => string | undefined;
   readonly install: string;
-  /** Debian and npm have it, or the machine is made so: `--require packaged` asks for it. Else no registry has it. */
+  /**
+   * Debian or npm has it, or the machine is configured so: `--require packaged` requires it. Otherwise no registry has
+   * it.
+   */
   readonly packaged: boolean;
 }
 
-/** KubeVirt's own programs: two run, the others print the objects that they need. */
+/** KubeVirt's own programs: two run, the others print the required objects. */
 export const KUBEVIRT_PROGRAMS = ['virt-api', 'virt-controller', 'virt-operator', 'resource-generator'] as const;
 
 const setup = 'npm run test:setup (Debian, as root)';
@@ -120,14 +123,14 @@ const PARTS = {
 export type PartName = keyof typeof PARTS;
 
 /**
- * Skipped tests, by their reason. On the global object, because the test files and the runner may be given an
- * instance of this module each (as a CommonJS and as an ES module).
+ * Skipped tests by reason. On the global object, because the test files and the runner may each get their own instance
+ * of this module (as a CommonJS and as an ES module).
  */
 const registry = globalThis as typeof globalThis & { plumblineMissingParts?: Map<string, number> };
 registry.plumblineMissingParts ??= new Map();
 const missing = registry.plumblineMissingParts;
 
-/** To be called in a `describe`: skips its tests where the part is missing. */
+/** Called in a `describe`: skips its tests if the part is missing. */
 export function needs(part: PartName): void {
   before(function () {
     if (PARTS[part].found() !== undefined) return;
@@ -136,12 +139,12 @@ export function needs(part: PartName): void {
   });
 }
 
-/** The same for one test, from within it. */
+/** The same for one test, called in it. */
 export function skipWithout(part: PartName, context: { skip(): unknown }): void {
   if (PARTS[part].found() === undefined) skipFor(PARTS[part], context);
 }
 
-/** Skips one test without something that only the test itself can detect. */
+/** Skips one test without a requirement that only the test itself can detect. */
 export function skipFor(missed: Pick<Part, 'name' | 'install'>, context: { skip(): unknown }): void {
   count(missed, 1);
   context.skip();
@@ -152,39 +155,39 @@ function count({ name, install }: Pick<Part, 'name' | 'install'>, tests: number)
   missing.set(text, (missing.get(text) ?? 0) + tests);
 }
 
-/** Whether a part is there, for tests that have another in its place. */
+/** Whether a part is installed, for tests that use another one instead. */
 export function isInstalled(part: PartName): boolean {
   return PARTS[part].found() !== undefined;
 }
 
-/** The path of a part's program; only for tests that asked for it with `needs`. */
+/** The path of a part's program; only for tests that called `needs`. */
 export function pathOf(part: PartName): string {
   const path = PARTS[part].found();
   if (path === undefined) throw new Error(`${PARTS[part].name} is missing: ${PARTS[part].install}`);
   return path;
 }
 
-/** What `--require` can ask for. */
+/** The values of `--require`. */
 export const REQUIREMENTS = ['packaged', 'all'] as const;
 
-/** A line for each part that is asked for and is not there. */
+/** A line for each required part that is missing. */
 export function absentParts(required: (typeof REQUIREMENTS)[number]): string[] {
   return Object.values<Part>(PARTS)
     .filter((part) => (required === 'all' || part.packaged) && part.found() === undefined)
     .map(({ name, install }) => `${name} is required and missing: ${install}`);
 }
 
-/** A line for each part that was missed in this run. */
+/** A line for each part that was missing in this run. */
 export function missingParts(): string[] {
   return [...missing].map(([text, tests]) => `skipped ${tests} tests ${text}`);
 }
 
-/** Where envtest keeps the control plane's binaries. */
+/** The directories of the control plane's binaries from envtest. */
 export function assetDirectories(): string[] {
   return [process.env.KUBEBUILDER_ASSETS, '/usr/local/kubebuilder/bin'].filter((path) => path !== undefined);
 }
 
-/** Where KubeVirt's programs are. */
+/** The directory of KubeVirt's programs. */
 export function kubevirtAssets(): string[] {
   const folder = process.env['KUBEVIRT_ASSETS'];
   return folder === undefined || folder === '' ? [] : [folder];

@@ -6,7 +6,7 @@ import { newestRelease } from './previous.ts';
 describe('the release before a commit', () => {
   const temp = tempDirectories();
 
-  it('is the newest tag of a release that the commit descends from, and not its own', () => {
+  it('is the newest release tag that the commit descends from, except its own', () => {
     const cwd = temp();
     const identity = ['-c', 'user.name=Test', '-c', 'user.email=test@localhost'];
     const git = (...args: string[]) => execFileSync('git', [...identity, ...args], { cwd, stdio: 'pipe' });

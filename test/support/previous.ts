@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { root } from './bundles.ts';
 
-/** The bundles of the release before this build. */
+/** The bundles of the previous release. */
 export interface PreviousRelease {
   readonly dist: string;
-  /** The tag, or what the folder was named by. */
+  /** The tag, or the name of the folder. */
   readonly name: string;
 }
 
@@ -18,7 +18,7 @@ export const PREVIOUS_RELEASE = {
 
 let found: PreviousRelease | undefined;
 
-/** From the folder in PLUMBLINE_PREVIOUS, else built from the newest tag of a release; undefined without either. */
+/** From the folder in PLUMBLINE_PREVIOUS, otherwise built from the newest release tag; undefined without either. */
 export function previousRelease(): PreviousRelease | undefined {
   const folder = process.env['PLUMBLINE_PREVIOUS'];
   if (folder !== undefined && folder !== '') {
@@ -34,7 +34,7 @@ export function previousRelease(): PreviousRelease | undefined {
   return found;
 }
 
-/** The newest release before the commit that is checked out, by the tags of a repository. */
+/** The newest release before the current commit, by the tags of a repository. */
 export function newestRelease(repository: string): string | undefined {
   const git = (...args: string[]) => spawnSync('git', args, { cwd: repository, encoding: 'utf8' }).stdout ?? '';
   const own = new Set(git('tag', '--points-at', 'HEAD').split('\n'));

@@ -1,6 +1,6 @@
 /**
- * Milliseconds of processor time that a piece of work took in this process. What else the machine does is not counted;
- * what the runtime does for it (compiling, collecting garbage) is.
+ * Milliseconds of CPU time that a piece of work took in this process. Other work of the machine is not counted; that of
+ * the runtime (compiling, collecting garbage) is.
  */
 export function processorTime(work: () => unknown): number {
   const before = process.cpuUsage();
@@ -9,7 +9,7 @@ export function processorTime(work: () => unknown): number {
   return (user + system) / 1000;
 }
 
-/** The least of several runs: the first ones compile. */
+/** The minimum of several runs: the first ones compile. */
 export function leastProcessorTime(work: () => unknown, runs = 5): number {
   return Math.min(...Array.from({ length: runs }, () => processorTime(work)));
 }

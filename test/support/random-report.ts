@@ -1,7 +1,7 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Random } from '../lab/random.ts';
 
-/** A report of random content within the limits of the definition; nearly all of them are nonsense. */
+/** A report of random content within the limits of the definition; nearly all of them are contradictory. */
 export function randomReport(random: Random): Record<string, unknown> {
   const upTo = (most: number) => random.below(most + 1);
   const range = () => {
@@ -11,7 +11,7 @@ export function randomReport(random: Random): Record<string, unknown> {
   const list = (most: number) => Array.from({ length: 1 + upTo(most) }, range).join(',');
   const many = <T>(most: number, one: (i: number) => T) => Array.from({ length: upTo(most) }, (_, i) => one(i));
   const group = (i: number) => ({ id: random.chance(0.25) ? upTo(65_535) : i, cpus: list(20) });
-  // As long as the definition allows: 65,536 characters of CPU lists in all, of at most ten characters a range.
+  // The maximum of the definition: 65,536 characters of CPU lists in total, with at most ten characters per range.
   const containers = upTo(random.chance(0.25) ? 2048 : 16);
   const ranges = Math.min(200, Math.floor(6500 / Math.max(1, containers)));
   const assignments = Array.from({ length: containers }, (_, i) => ({
@@ -39,7 +39,7 @@ export function randomReport(random: Random): Record<string, unknown> {
   };
 }
 
-/** The same on hardware that is there, so that what is nonsense has to be found further on. */
+/** The same on consistent hardware, so that contradictions are found in later checks. */
 export function onHardware(report: Record<string, unknown>, truth: NodeTopologyStatus): Record<string, unknown> {
   const { cells, cores, reserved, kubeletVersion } = truth;
   return { ...report, cells, cores, reserved, kubeletVersion, sockets: undefined, uncores: undefined };

@@ -2,9 +2,11 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { vector } from './vectors.ts';
 
-/** A VMI as the real virt-api admitted it, and its launcher as the real virt-controller created it, before any webhook. */
+/**
+ * A VMI as the real virt-api admitted it, and its launcher as the real virt-controller created it, before any webhook.
+ */
 export interface RealLauncher {
-  /** What is special about the VM: `c4t2` has 4 cores of 2 threads, `pool3-c3` a pool of 3 IO threads and 3 cores. */
+  /** The properties of the VM: `c4t2` has 4 cores of 2 threads, `pool3-c3` a pool of 3 IO threads and 3 cores. */
   readonly case: string;
   /** The release that rendered it. */
   readonly kubevirt: string;
@@ -25,7 +27,7 @@ export interface RenderedObject {
 
 const FOLDER = 'launchers';
 
-/** All of test/vectors/launchers, by the name of the case. */
+/** All of test/vectors/launchers, by name of the case. */
 export function realLaunchers(): RealLauncher[] {
   return readdirSync(join(import.meta.dirname, '../vectors', FOLDER))
     .sort()

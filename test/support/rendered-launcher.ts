@@ -1,6 +1,6 @@
 import type { Container, Pod } from '../../sandbox/objects.ts';
 
-/** The parts of a launcher that decide its place and its CPUs. The same for everything that claims to render launchers. */
+/** The parts of a launcher that decide its place and its CPUs, equal for all programs that render launchers. */
 export function placedBy({ metadata, spec }: Pod): object {
   const { nodeSelector, affinity = {}, containers, initContainers = [], readinessGates } = spec;
   return {
@@ -14,10 +14,10 @@ export function placedBy({ metadata, spec }: Pod): object {
   };
 }
 
-/** The API server cuts names that it generates from to this length. */
+/** The API server cuts generated names to this length. */
 const LONGEST_PREFIX = 58;
 
-/** CPUs and devices; of memory and storage the renderer's overhead is a matter of releases. */
+/** CPUs and devices only: the overhead of memory and storage depends on the release. */
 function partOf({ name, restartPolicy, resources = {} }: Container): object {
   const amounts = (side: Readonly<Record<string, string>> = {}) =>
     Object.fromEntries(

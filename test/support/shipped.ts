@@ -28,9 +28,8 @@ interface Variable {
 }
 
 /**
- * NODE_OPTIONS as the shipped manifests give them to a daemon. They bound the heap: without them, what the daemon's memory
- * comes to says little.
- *
+ * NODE_OPTIONS of a daemon in the shipped manifests. They limit the heap: without them, the daemon's memory is not
+ * meaningful.
  * @throws Error if the manifest sets none
  */
 export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): { readonly NODE_OPTIONS: string } {
@@ -49,7 +48,7 @@ interface Profile {
   readonly pluginConfig: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** How Plumbline's kube-scheduler configures its plugins. */
+/** The plugin configuration of Plumbline's kube-scheduler. */
 export function shippedPluginConfig(): Profile['pluginConfig'] {
   const text = readFileSync(join(root, 'manifests/base/scheduler/config.yaml'), 'utf8');
   const { profiles } = parse(text) as { readonly profiles: readonly [Profile] };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { root } from './bundles.ts';
 
-/** A run of Mocha's API with one test that leaves a rejected promise behind; prints how many failed. */
+/** A run of Mocha's API with one test that leaves a rejected promise behind; prints the number of failures. */
 const RUN = (install: string) => `
   import Mocha from 'mocha';
   import { failOnUnhandledRejections } from './test/support/unhandled-rejections.ts';
@@ -15,7 +15,7 @@ const RUN = (install: string) => `
   mocha.run((failures) => console.log('failures:', failures));
 `;
 
-describe('a rejected promise that a test leaves behind', () => {
+describe('a rejected promise of a test', () => {
   const play = (install: string) => {
     const args = ['--import', 'tsx', '--input-type=module', '--eval', RUN(install)];
     return spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' }).stdout;

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Seconds that every wait lasts at least before it fails: on a busy machine nothing is quick. */
+/** Minimum seconds of every wait before it fails, because a busy machine is slow. */
 export const PATIENCE = 120;
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const INTERVAL = 25;
 
 /**
- * Asks until there is an answer, or the check holds; an error counts as no answer yet.
- * @param what for the message of a wait that fails
- * @param most seconds after which the wait fails, where that has to be more than usual
+ * Repeats until there is an answer, or the check holds; an error counts as no answer yet.
+ * @param what for the message of a failed wait
+ * @param most the timeout in seconds, if it must be longer than usual
  * @returns the answer
  * @throws Error after that time, with the last error as its cause
  */

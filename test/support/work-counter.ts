@@ -1,14 +1,14 @@
 import { type Profiler, Session } from 'node:inspector';
 
 /**
- * Counts how often the blocks of chosen scripts run: the same input gives the same count on any machine, however busy
- * it is. Work in native code (JSON.parse, regular expressions, fills of arrays) is not in it.
+ * Counts how often the blocks of chosen scripts run: the same input gives the same count on any machine under any load.
+ * Work in native code (JSON.parse, regular expressions, fills of arrays) is not included.
  *
  * V8 counts only in functions that it compiles after the start, which is at their first call: start the counter before
- * anything else calls what it counts.
+ * anything calls the counted code.
  */
 export interface WorkCounter {
-  /** Blocks that have run since the last call. */
+  /** Executed blocks since the last call. */
   take(): number;
   stop(): void;
 }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { DELAYS, delayAt, figuresOf, shareLonger } from '../../../bench/interference/figures.ts';
 
-/** What an arrival at each of many moments waits, by walking through the time: gaps come first, one after the other. */
+/**
+ * The delay of an arrival at each of many moments, by walking through the time: gaps come first, one after the other.
+ */
 function delaysBySampling(gaps: readonly number[], nanos: number, samples: number): number[] {
   const ends = gaps.map((_, i) => gaps.slice(0, i + 1).reduce((sum, gap) => sum + gap, 0));
   return Array.from({ length: samples }, (_, i) => {
@@ -17,7 +19,7 @@ describe('figures of the interference benchmark', () => {
   const samples = 200_000;
   const sampled = delaysBySampling(gaps, nanos, samples);
 
-  it('a delay that a share of arrivals does not exceed, as arrivals at every moment have it', () => {
+  it('a delay quantile matches arrivals at every moment', () => {
     for (const share of [0.5, 0.85, 0.9, 0.95, 0.99, 0.999]) {
       const expected = sampled[Math.ceil(share * samples) - 1] ?? 0;
       const found = delayAt(gaps, nanos, share);
@@ -25,7 +27,7 @@ describe('figures of the interference benchmark', () => {
     }
   });
 
-  it('the share of arrivals that wait longer, as arrivals at every moment have it', () => {
+  it('the share of longer delays matches arrivals at every moment', () => {
     for (const micros of DELAYS) {
       const expected = sampled.filter((delay) => delay > micros * 1000).length / samples;
       const found = shareLonger(gaps, nanos, micros * 1000);
@@ -33,24 +35,24 @@ describe('figures of the interference benchmark', () => {
     }
   });
 
-  it('no gap, no delay', () => {
+  it('without a gap there is no delay', () => {
     assert.equal(delayAt([], 1000, 0.999), 0);
     assert.equal(shareLonger([], 1000, 0), 0);
   });
 
-  it('all threads together: their times and gaps are added', () => {
+  it('times and gaps of all threads are added', () => {
     const figures = figuresOf([
       { nanos: 1_000_000, waited: 100_000, gaps: [100_000] },
       { nanos: 3_000_000, waited: 100_000, gaps: [60_000, 40_000] },
     ]);
     assert.equal(figures.stolen, 0.05);
     assert.equal(figures.max, 100);
-    // Of 4 ms, 1 % is 40 us: of the gap of 100 us, the last 60 us hold the rest.
+    // 1 % of 4 ms is 40 us: the last 60 us of the gap of 100 us contain the rest.
     assert.equal(Math.round(figures.p99 * 1000), 60_000);
     assert.deepEqual(figures.longer.slice(DELAYS.indexOf(100)), [0, 0, 0, 0, 0, 0]);
   });
 
-  it('a kernel that does not count what threads wait is an error, not a zero', () => {
+  it('a kernel that does not count waiting times of threads is an error, not a zero', () => {
     assert.throws(() => figuresOf([{ nanos: 1, waited: -1, gaps: [] }]), /schedstat/);
   });
 });

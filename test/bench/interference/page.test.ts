@@ -15,14 +15,14 @@ describe('the interference page', () => {
     assert.ok(read('interference.md').includes(interferenceTable(results)), 'bench/interference/run.ts --page');
   });
 
-  it('has their chart, which follows the colours of the reader', () => {
+  it('has their chart in the colour scheme of the reader', () => {
     const chart = read('interference.svg');
     assert.equal(chart, interferenceChart(results));
     assert.match(chart, /@media \(prefers-color-scheme: dark\)/);
     for (const one of CONTENDERS) assert.ok(chart.includes(TITLES[one]), one);
   });
 
-  it('shows Open vSwitch further from the VM than a loop keeps it', () => {
+  it('shows Open vSwitch further from the VM with Plumbline than with a loop', () => {
     const { figures } = results;
     assert.ok(figures.plumbline.stolen < figures.loop.stolen);
     assert.ok(figures.loop.stolen < figures.unmanaged.stolen);

@@ -29,24 +29,24 @@ const HISTORY: History = {
 describe('the figures of the outcome bench', () => {
   const figures = figuresOf(HISTORY);
 
-  it('counts rejections for 100 VMs', () => assert.equal(figures.rejections, (3 / 7) * 100));
-  it('counts those of the steady part that ran within 10 s', () => assert.equal(figures.soon, 2 / 4));
-  it('takes times by the nearest rank; a VM that never ran has none', () => {
+  it('count rejections per 100 VMs', () => assert.equal(figures.rejections, (3 / 7) * 100));
+  it('count VMs of the steady part that ran within 10 s', () => assert.equal(figures.soon, 2 / 4));
+  it('use the nearest rank for times; a VM that never ran has none', () => {
     assert.equal(figures.p50, 4);
     assert.equal(figures.p99, null);
     assert.equal(figuresOf({ ...HISTORY, vms: HISTORY.vms.slice(0, 3) }).p99, 12);
   });
-  it('counts the fill up to the first VM that waits', () => assert.equal(figures.beforeFirst, 1));
-  it('has no such number where all of the fill ran, or there is none', () => {
+  it('count the fill up to the first VM that waits', () => assert.equal(figures.beforeFirst, 1));
+  it('have no such number if all of the fill ran, or there is none', () => {
     const ran = HISTORY.vms.filter(({ name }) => name !== 'waits');
     assert.equal(figuresOf({ ...HISTORY, vms: ran }).beforeFirst, null);
   });
-  it('counts what runs at the end, without those deleted', () => assert.equal(figures.atEnd, 4));
-  it('counts VMs near their network among those that ran with one', () => assert.equal(figures.near, 1 / 2));
-  it('takes whole cores for VMs, and the rest for idle', () => {
+  it('count VMs that run at the end, without deleted ones', () => assert.equal(figures.atEnd, 4));
+  it('count VMs near their network among those that ran with one', () => assert.equal(figures.near, 1 / 2));
+  it('count whole cores for VMs, and the rest as idle', () => {
     // soon 2, odd 2, first 2, fits 3: 9 of 12.
     assert.equal(figures.idleCores, 25);
   });
-  it('takes CPUs above what was asked for as padding', () => assert.equal(figures.padding, (2 / 16) * 100));
-  it('adds the parts of the control plane up', () => assert.equal(figures.processor, 4.5));
+  it('count CPUs above the request as padding', () => assert.equal(figures.padding, (2 / 16) * 100));
+  it('add up the parts of the control plane', () => assert.equal(figures.processor, 4.5));
 });

@@ -11,7 +11,7 @@ describe('the outcome page', () => {
   const results = readResults();
   const page = readFileSync(join(root, 'docs/reference/outcome.md'), 'utf8');
 
-  it('has a table of what was recorded', () => {
+  it('has a table of the recorded figures', () => {
     assert.ok(results.length > 0);
     const machine = /^Measured on a machine with (.*), shared with other work\.$/m.exec(page)?.[1] ?? '';
     assert.ok(page.includes(outcomeTables(results, machine)), 'npx tsx bench/outcome/run.ts --page writes it again');
@@ -23,7 +23,7 @@ describe('the outcome page', () => {
     assert.throws(() => headlineTable([]), /was not recorded/);
   });
 
-  it('has a chart of it, which follows the colours of the reader', () => {
+  it('has a chart of them in the colour scheme of the reader', () => {
     const chart = readFileSync(join(root, 'docs/reference/outcome.svg'), 'utf8');
     assert.equal(chart, outcomeChart(results));
     assert.match(chart, /@media \(prefers-color-scheme: dark\)/);
@@ -35,7 +35,7 @@ describe('the outcome page', () => {
     assert.equal(new Set(names).size, names.length);
   });
 
-  it('leaves NodeResourceTopologyMatch out where no scheduler is named', () => {
+  it('omits NodeResourceTopologyMatch if no scheduler is configured', () => {
     assert.equal(nrtScheduler({}), undefined);
     assert.equal(nrtScheduler({ [NRT_ASSETS]: join(root, 'docs') }), undefined);
   });

@@ -16,7 +16,7 @@ const vm = (name: string, cores: number, network?: string): StreamVm => ({
   network,
   phase: 'steady',
 });
-/** An odd and an even launcher; the second one is on the second NUMA node's physnet. */
+/** An odd and an even launcher; the second one is on the physnet of the second NUMA node. */
 const STREAM: Stream = {
   vms: [vm('odd', 4), vm('even', 3, 'physnet1')],
   events: [
@@ -41,14 +41,14 @@ describe('the outcome bench on a real control plane', function () {
     return { history, figures: figuresOf(history) };
   };
 
-  it('shows what KubeVirt alone does: the odd launcher is rejected, the network is not looked at', async () => {
+  it('shows KubeVirt alone: the odd launcher is rejected, and the network is ignored', async () => {
     const { history, figures } = await run('kubevirt');
     assert.deepEqual(history.vms[0]?.rejected, ['SMTAlignmentError']);
     assert.deepEqual([figures.soon, figures.near, figures.atEnd], [0.5, 0, 1]);
     assert.ok((figures.processorBy['kube-apiserver'] ?? 0) > 0);
   });
 
-  it('shows what Plumbline does: both run at once, padded and near the network', async () => {
+  it('shows Plumbline: both launchers run at once, padded and near the network', async () => {
     const { history, figures } = await run('plumbline');
     assert.deepEqual(
       history.vms.map(({ cpus, rejected }) => [cpus, rejected.length]),

@@ -8,7 +8,7 @@ import type { KubeletSettings } from '../../../sandbox/kubelet/settings.ts';
 import { rulesOf } from '../../../sandbox/kubelet/settings.ts';
 
 describe('XXH64', () => {
-  // Source: the specification's own vectors and those of its ports.
+  // Source: the vectors of the specification and of its ports.
   const cases: readonly (readonly [text: string, seed: bigint, sum: string])[] = [
     ['', 0n, 'ef46db3751d8e999'],
     ['a', 0n, 'd24ec4f1a98c6e5b'],
@@ -33,7 +33,7 @@ describe('NodeResourceTopology objects of the outcome bench', () => {
     assert.equal(fingerprint([]), 'pfp0v001ef46db3751d8e999');
   });
 
-  it('have the fingerprint that the Go library computes', () => {
+  it('have the same fingerprint as from the Go library', () => {
     const names = ['virt-launcher-vm-0-abcde', 'virt-launcher-vm-12345678901234567890-fghij'];
     const pods = [...names.map((name) => ({ namespace: 'tenants', name })), { namespace: 'default', name: 'x' }];
     assert.equal(fingerprint(pods), 'pfp0v0012df1a6735f2ff1fb');

@@ -9,7 +9,7 @@ import { instanceOf } from '../../../sandbox/virt-controller/lifecycle.ts';
 const fleetOf = (name: string) => FLEETS.find((fleet) => fleet.name === name)!;
 const FLEET = fleetOf('8-smt-2-best-effort');
 
-/** VMs that are there after every event, and the CPUs that they come to in whole cores. */
+/** Existing VMs after every event, and their CPUs in whole cores. */
 function loads({ events }: Stream, threads: number): number[] {
   const sizes = new Map<string, number>();
   return events.map((event) => {
@@ -20,7 +20,7 @@ function loads({ events }: Stream, threads: number): number[] {
 }
 
 describe('the stream of the outcome bench', () => {
-  it('is the same for the same seed, and another for another', () => {
+  it('is the same for the same seed, and different for another', () => {
     const stream = createStream({ seed: 7, fleet: FLEET });
     assert.deepEqual(createStream({ seed: 7, fleet: FLEET }), stream);
     assert.notDeepEqual(createStream({ seed: 8, fleet: FLEET }), stream);
@@ -34,7 +34,7 @@ describe('the stream of the outcome bench', () => {
   });
 
   for (const fleet of FLEETS.filter(({ policy }) => policy === 'restricted')) {
-    it(`leaves room in the steady part and asks for more than there is in the fill: ${fleet.name}`, () => {
+    it(`leaves room in the steady part and exceeds it in the fill: ${fleet.name}`, () => {
       const stream = createStream({ seed: 1, fleet });
       const capacity = allocatable(fleet);
       const after = loads(stream, fleet.threads);
@@ -49,7 +49,7 @@ describe('the stream of the outcome bench', () => {
     });
   }
 
-  it('has what it promises: odd and even sizes, two guest threads, IO threads, both physnets, bursts, churn', () => {
+  it('has odd and even sizes, two guest threads, IO threads, both physnets, bursts and churn', () => {
     const { vms, events } = createStream({ seed: 1, fleet: fleetOf('50-smt-2-best-effort') });
     const share = (test: (vm: (typeof vms)[number]) => boolean) => vms.filter(test).length / vms.length;
     const close = (found: number, wanted: number) =>
@@ -84,11 +84,11 @@ describe('the stream of the outcome bench', () => {
     assert.ok([...together.values()].filter((burst) => burst === 8).length >= 5);
   });
 
-  it('ends after as many VMs as it is limited to', () => {
+  it('ends at its limit of VMs', () => {
     assert.equal(createStream({ seed: 1, fleet: FLEET, vms: 20 }).vms.length <= 20, true);
   });
 
-  it('renders launchers that ask for what the stream says', () => {
+  it('renders launchers with the requests of the stream', () => {
     for (const vm of createStream({ seed: 3, fleet: FLEET }).vms) {
       const vmi = instanceOf(machineOf(vm, {}));
       const [compute] = launcherPod(vmi).spec.containers;
@@ -96,7 +96,7 @@ describe('the stream of the outcome bench', () => {
     }
   });
 
-  it('has fleets whose largest VM fits into a NUMA node, without the reserved core', () => {
+  it('has fleets whose largest VM fits into a NUMA node without the reserved core', () => {
     for (const fleet of FLEETS) {
       const host = createHost(hostOf(fleet));
       assert.equal(host.threadsPerCore, fleet.threads);

@@ -20,7 +20,7 @@ describe('a flame graph', () => {
   // Each sample lasts until the next one.
   const profile = { nodes, samples: [3, 4, 5, 7, 2], timeDeltas: [0, 300, 100, 5000, 500, 100] };
 
-  it('adds up calls of the same name under the same callers, and leaves idle time out', () => {
+  it('adds up calls of the same name under the same callers, and omits idle time', () => {
     const all = framesOf(profile);
     const serve = all.children.get('serve');
     assert.deepEqual([all.total, serve?.total, all.children.size], [1000, 1000, 1]);
@@ -28,7 +28,7 @@ describe('a flame graph', () => {
     assert.equal(serve?.children.get('(anonymous)')?.total, 100);
   });
 
-  it('draws a frame as wide as its share, with its name and percentage, and leaves out what is too narrow', () => {
+  it('draws a frame as wide as its share, with its name and percentage, and omits frames that are too narrow', () => {
     const svg = flameGraph(framesOf(profile), 'a < b');
     assert.match(svg, /<title>a &lt; b<\/title>/);
     assert.match(svg, /<title>decide 80\.0 %<\/title><rect class="s\d" x="0\.0" y="64" width="959\.5"/);

@@ -37,8 +37,8 @@ const withNode = (change: Partial<NodeView>): Snapshot => ({ nodes: [{ ...NODE, 
 const withPod = (change: Partial<PodView>): Snapshot => ({ nodes: [NODE], pods: [{ ...A, ...change }, B] });
 const owns = (pod: string, cpus: readonly number[]) => ({ pod, container: 'compute', cpus });
 
-describe('the invariants, as the observer checks them', () => {
-  it('hold in a sound cluster', () => assert.deepEqual(violationsIn(sound), []));
+describe('the invariants of the observer', () => {
+  it('hold in a healthy cluster', () => assert.deepEqual(violationsIn(sound), []));
 
   const broken: readonly [string, Snapshot, Invariant, RegExp][] = [
     [
@@ -60,21 +60,21 @@ describe('the invariants, as the observer checks them', () => {
       /reserved/,
     ],
     [
-      'more CPUs bound than there are',
+      'more CPUs bound than exist',
       withPod({ cpus: 6 }),
       'promised-twice',
       /8 CPUs are promised to 2 pods, there are 6/,
     ],
     ['Open vSwitch on a CPU of a VM', withNode({ vswitch: [0, 5] }), 'vswitch', /may run on CPUs 5 of a/],
     ['half a core', withNode({ owned: [owns('a', [1, 3])] }), 'misaligned', /half of the cores 1\+5,3\+7/],
-    ['fewer CPUs than asked for', withPod({ cpus: 4 }), 'misaligned', /2 CPUs instead of 4/],
+    ['fewer CPUs than requested', withPod({ cpus: 4 }), 'misaligned', /2 CPUs instead of 4/],
     ['CPUs away from the network', withNode({ owned: [owns('a', [2, 6])] }), 'misaligned', /away from physnet1/],
-    ['a node without the network', withNode({ physnets: {} }), 'misaligned', /without physnet1/],
+    ['a node without the network of the VM', withNode({ physnets: {} }), 'misaligned', /without physnet1/],
     ['an odd number of CPUs', withPod({ cpus: 3, phase: 'Pending' }), 'unpadded', /admitted with 3 CPUs/],
-    ['no request for the network', withPod({ devices: [] }), 'unpadded', /no request for physnet/],
+    ['a missing request for the network', withPod({ devices: [] }), 'unpadded', /no request for physnet/],
   ];
   for (const [name, snapshot, invariant, text] of broken) {
-    it(`do not with ${name}`, () => {
+    it(`are violated by ${name}`, () => {
       const found = violationsIn(snapshot).filter((one) => one.invariant === invariant);
       assert.match(found.map((one) => one.text).join('\n'), text);
     });
@@ -82,14 +82,14 @@ describe('the invariants, as the observer checks them', () => {
 
   const passing: readonly [string, Snapshot][] = [
     ['is not started yet', { nodes: [{ ...NODE, vswitch: [0, 1] }], pods: [{ ...A, phase: 'Pending' }] }],
-    ['is on its way out', { nodes: [{ ...NODE, vswitch: [0, 1] }], pods: [{ ...A, leaving: true }] }],
+    ['is being deleted', { nodes: [{ ...NODE, vswitch: [0, 1] }], pods: [{ ...A, leaving: true }] }],
     ['has failed', { nodes: [NODE], pods: [{ ...A, cpus: 100, phase: 'Failed' }] }],
   ];
   for (const [name, snapshot] of passing) {
-    it(`say nothing of a pod that ${name}`, () => assert.deepEqual(violationsIn(snapshot), []));
+    it(`ignore a pod that ${name}`, () => assert.deepEqual(violationsIn(snapshot), []));
   }
 
-  it('read the kernel’s lists', () => {
+  it('are based on the kernel’s lists', () => {
     assert.deepEqual(cpusOf('1,3-5'), [1, 3, 4, 5]);
     assert.deepEqual(cpusOf(''), []);
     assert.throws(() => cpusOf('all'));

@@ -7,7 +7,7 @@ export interface Violation {
   readonly text: string;
 }
 
-/** What in a snapshot must never be, each with the words that say where. */
+/** Violations of invariants in a snapshot, each with a message that names the place. */
 export function violationsIn({ nodes, pods }: Snapshot): Violation[] {
   return [
     ...nodes.flatMap((node) => [...promisedTwice(node, pods), ...inTheSwitch(node, pods), ...misaligned(node, pods)]),
@@ -15,7 +15,7 @@ export function violationsIn({ nodes, pods }: Snapshot): Violation[] {
   ];
 }
 
-/** No CPU has two owners, by the kubelet's record and by the agent's report; none is reserved or was never there. */
+/** No CPU has two owners, in the kubelet's record and in the agent's report; none is reserved or missing. */
 function promisedTwice(node: NodeView, pods: readonly PodView[]): Violation[] {
   const found: string[] = [];
   for (const [source, list] of [
@@ -39,7 +39,7 @@ function promisedTwice(node: NodeView, pods: readonly PodView[]): Violation[] {
   return found.map((text) => ({ invariant: 'promised-twice', text: `${node.name}: ${text}` }));
 }
 
-/** No thread of Open vSwitch may run on a CPU of a pod that has been started. */
+/** No thread of Open vSwitch may run on a CPU of a started pod. */
 function inTheSwitch(node: NodeView, pods: readonly PodView[]): Violation[] {
   const { vswitch } = node;
   if (vswitch === undefined) return [];
@@ -50,7 +50,7 @@ function inTheSwitch(node: NodeView, pods: readonly PodView[]): Violation[] {
   });
 }
 
-/** A pod that runs has whole cores, as many CPUs as it asked for, and all of them near its network. */
+/** A running pod has whole cores, as many CPUs as requested, all near its network. */
 function misaligned(node: NodeView, pods: readonly PodView[]): Violation[] {
   return started(node, pods).flatMap(([pod, cpus]) => {
     const wrong: string[] = [];
@@ -68,7 +68,7 @@ function misaligned(node: NodeView, pods: readonly PodView[]): Violation[] {
   });
 }
 
-/** A launcher that was admitted carries what the webhook puts there. */
+/** An admitted launcher has the webhook's changes. */
 function unpadded(pod: PodView): Violation[] {
   if (!pod.aligned) return [];
   const wrong: string[] = [];
@@ -78,7 +78,7 @@ function unpadded(pod: PodView): Violation[] {
   return wrong.map((text) => ({ invariant: 'unpadded', text: `${pod.name} was admitted with ${text}` }));
 }
 
-/** The pods of a node that run, with the CPUs that the kubelet's record gives to them. */
+/** The running pods of a node, with their CPUs from the kubelet's record. */
 function started(node: NodeView, pods: readonly PodView[]): [PodView, readonly number[]][] {
   return pods
     .filter((pod) => pod.node === node.name && pod.phase === 'Running' && !pod.leaving)

@@ -6,26 +6,26 @@ import { at, type KubeObject, type Pod } from '../../../sandbox/objects.ts';
 import { type Violation, violationsIn } from './checks.ts';
 import { cpusOf, type NodeView, type Ownership, type PodView } from './snapshot.ts';
 
-/** What the observer knows of a node beforehand. */
+/** Known facts about a node. */
 export interface ObservedNode extends Pick<NodeView, 'name' | 'cores' | 'reserved' | 'physnets'> {
-  /** Where its kubelet keeps cpu_manager_state. */
+  /** The directory with its kubelet's cpu_manager_state. */
   readonly kubeletDirectory: string;
   /** The processes of its Open vSwitch. */
   readonly vswitchPids?: () => readonly number[];
 }
 
 export interface Observer {
-  /** Everything seen so far that must not be, each once. */
+  /** All violations so far, each once. */
   readonly violations: readonly Violation[];
   readonly samples: number;
-  /** Pods that were seen to run, and how many of them next to Open vSwitch. */
+  /** Pods that were seen running, and how many of them next to Open vSwitch. */
   readonly seen: { readonly running: number; readonly besideVswitch: number };
   stop(): void;
 }
 
 const INTERVAL_MILLISECONDS = 20;
 
-/** Looks at the cluster again and again: the API, the kubelets' files, the kernel's masks. None of it through a daemon. */
+/** Checks the cluster repeatedly: the API, the kubelets' files, the kernel's masks. It uses no daemon. */
 export function startObserver(client: LocalClient, nodes: readonly ObservedNode[], namespace: string): Observer {
   const violations = new Map<string, Violation>();
   const running = new Set<string>();
@@ -34,7 +34,7 @@ export function startObserver(client: LocalClient, nodes: readonly ObservedNode[
 
   const look = () => {
     const views = nodes.map((node) => viewOf(client, node));
-    // Read last: what a pod owned before and after the masks were read, it owned while they were.
+    // Read last: CPUs that a pod owned before and after the masks were read, it owned in between.
     const still = nodes.map((node) => ownedIn(node.kubeletDirectory));
     const steady = views.map((view, i) => ({ ...view, owned: both(view.owned, still[i] ?? []) }));
     const pods = client
@@ -71,7 +71,7 @@ function viewOf(client: LocalClient, { kubeletDirectory, vswitchPids, ...node }:
   return { ...node, owned, reported, ...(vswitch && { vswitch }) };
 }
 
-/** What a kubelet's record gives to whom. It replaces the file in one step, so what is read is whole. */
+/** The owners in a kubelet's record. The kubelet replaces the file in one step, so the content is complete. */
 export function ownedIn(kubeletDirectory: string): Ownership[] {
   const { entries = {} } = JSON.parse(readFileSync(join(kubeletDirectory, 'cpu_manager_state'), 'utf8')) as {
     entries?: Record<string, Record<string, string>>;
@@ -107,7 +107,7 @@ function masksOf(pids: readonly number[]): number[] {
   return [...cpus];
 }
 
-/** Threads end while they are looked at. */
+/** Threads may end during the check. */
 function attempt<T>(read: () => T): T | undefined {
   try {
     return read();

@@ -1,6 +1,5 @@
 /**
- * What the observer sees at one moment. CPUs are plain numbers and parsed here, so that no code under test takes part in
- * judging itself.
+ * The observer's view at one moment. CPUs are plain numbers and parsed here, so that no code under test judges itself.
  */
 export interface Snapshot {
   readonly nodes: readonly NodeView[];
@@ -14,11 +13,11 @@ export interface NodeView {
   readonly reserved: readonly number[];
   /** CPUs near each physnet. */
   readonly physnets: Readonly<Record<string, readonly number[]>>;
-  /** The kubelet's own record of who owns what. */
+  /** The kubelet's own record of owners. */
   readonly owned: readonly Ownership[];
-  /** What the node's agent reports of it. */
+  /** The report of the node's agent. */
   readonly reported: readonly Ownership[];
-  /** CPUs that some thread of Open vSwitch may run on; undefined where there is none. */
+  /** CPUs that a thread of Open vSwitch may run on; undefined without Open vSwitch. */
   readonly vswitch?: readonly number[];
 }
 
@@ -34,17 +33,17 @@ export interface PodView {
   readonly node?: string;
   readonly phase: string;
   readonly leaving: boolean;
-  /** Whole CPUs that `compute` is limited to. */
+  /** Whole CPUs in the limit of `compute`. */
   readonly cpus: number;
-  /** Whether its VM asks for whole cores. */
+  /** Whether its VM requests whole cores. */
   readonly aligned: boolean;
-  /** The physnet that its VM has a network on. */
+  /** The physnet of its VM's network. */
   readonly physnet?: string;
-  /** Plumbline's resources that `compute` asks for. */
+  /** Plumbline's resources in the requests of `compute`. */
   readonly devices: readonly string[];
 }
 
-/** `1,3-5` as 1, 3, 4, 5. @throws Error on anything else */
+/** `1,3-5` as 1, 3, 4, 5. @throws Error for any other text */
 export function cpusOf(list: string): number[] {
   if (list.trim() === '') return [];
   return list

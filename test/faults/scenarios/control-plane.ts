@@ -3,7 +3,7 @@ import type { Scenario } from './scenario.ts';
 
 const BOTH = ['sandbox', 'real'] as const;
 
-/** What happens to the API server, and to the way there. */
+/** Faults of the API server and of the connection to it. */
 export const CONTROL_PLANE: readonly Scenario[] = [
   {
     name: 'api-server-killed',
@@ -26,7 +26,7 @@ export const CONTROL_PLANE: readonly Scenario[] = [
   },
   {
     name: 'etcd-paused',
-    title: 'etcd is stopped and continued (on the sandbox: requests are taken and answered late)',
+    title: 'etcd is stopped and continued (on the sandbox: requests are accepted and answered late)',
     on: BOTH,
     vms: 120,
     admissionsMayFail: true,
@@ -41,7 +41,7 @@ export const CONTROL_PLANE: readonly Scenario[] = [
   },
   {
     name: 'watch-cut',
-    title: 'every watch is broken off, again and again',
+    title: 'every watch is interrupted repeatedly',
     on: BOTH,
     vms: 120,
     async run({ world: { gate }, random }) {

@@ -4,7 +4,7 @@ import type { Scenario } from './scenario.ts';
 
 const BOTH = ['sandbox', 'real'] as const;
 
-/** What happens to the daemons themselves. */
+/** Faults of the daemons. */
 export const DAEMONS: readonly Scenario[] = [
   {
     name: 'killed',
@@ -12,11 +12,11 @@ export const DAEMONS: readonly Scenario[] = [
     on: BOTH,
     vms: 1000,
     admissionsMayFail: true,
-    // Without its device plugin a kubelet admits none of its pods.
+    // Without its device plugin, a kubelet admits none of its pods.
     launchersMayFail: true,
     async run({ world: { daemons }, load, random, note }) {
       const kills = new Map<string, number>();
-      // Until nearly all have run: the scheduler must place the rest once it is quiet.
+      // Until nearly all have run: the scheduler must place the rest in the quiet time afterwards.
       while (load.left > 16) {
         const daemon = random.oneOf(daemons.all);
         daemon.kill();

@@ -10,18 +10,18 @@ import type { FaultContext, Scenario } from './scenario.ts';
 const BOTH = ['sandbox', 'real'] as const;
 const HOUR = 3_600_000;
 
-/** What happens on the nodes. */
+/** Faults on the nodes. */
 export const ON_NODES: readonly Scenario[] = [
   {
     name: 'dpu-clock',
-    title: 'the DPU’s clock jumps, by up to a year: no part compares clocks, so the DPU stays alive',
+    title: 'the DPU’s clock jumps by up to a year: no component compares clocks, so the DPU stays alive',
     on: BOTH,
     vms: 120,
     run: dpuClock,
   },
   {
     name: 'kubelet-socket',
-    title: 'the kubelet’s sockets are gone, then the kubelet starts again',
+    title: 'the kubelet’s sockets disappear, then the kubelet starts again',
     on: BOTH,
     vms: 120,
     // A pod that is admitted before its device plugin is back fails, as on a real kubelet.
@@ -30,10 +30,10 @@ export const ON_NODES: readonly Scenario[] = [
   },
   {
     name: 'disk-full',
-    title: 'the disk that the agent keeps its files on is full, also when the agent starts',
+    title: 'the disk with the agent’s files is full, even when the agent starts',
     on: BOTH,
     vms: 120,
-    // The agent is killed meanwhile, and with it the device plugin.
+    // Meanwhile the agent is killed together with the device plugin.
     launchersMayFail: true,
     missing: () => (process.getuid?.() === 0 ? undefined : 'mounting a small file system needs root'),
     run: diskFull,
@@ -74,7 +74,7 @@ async function kubeletSocket({ world, random }: FaultContext): Promise<void> {
   }
 }
 
-/** A file system of a few pages over the agent's directory, with a file that fills it. */
+/** A small file system over the agent's directory, with a file that fills it. */
 async function diskFull({ world, random }: FaultContext): Promise<void> {
   const directory = world.daemons.stateDirectory(VSWITCH_NODE);
   const agent = world.daemons.get(`agent-${VSWITCH_NODE}`);

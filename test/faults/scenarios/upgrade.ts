@@ -14,15 +14,17 @@ import { createRollOut, type RollOut } from '../world/roll-out.ts';
 import { NAMESPACE, type World } from '../world/world.ts';
 import type { FaultContext, Scenario } from './scenario.ts';
 
-/** While its agent is replaced, a node has no device plugin: its kubelet fails a pod that was bound there just before. */
+/**
+ * While its agent is replaced, a node has no device plugin: its kubelet fails a pod that was bound there just before.
+ */
 const DEVICE_PLUGIN_AWAY =
   /^kubelet: UnexpectedAdmissionError: .*(no healthy devices present|devices unavailable|rpc error)/;
-/** VMs that run between two steps, so that parts of two versions work together for a while. */
+/** VMs that run between two steps, so that components of two versions work together for a while. */
 const DWELL = 25;
-/** Seconds in which a VM that stays must run. */
+/** Seconds within which a permanent VM must run. */
 const STARTED = 60;
 
-/** VMs that run for as long as the scenario. The first is alone on its node and gets CPUs that this machine has too. */
+/** VMs that run during the whole scenario. The first is alone on its node and gets CPUs that this machine has, too. */
 const STAYING = [
   { name: 'stays-1', node: VSWITCH_NODE, physnet: 'physnet1' },
   { name: 'stays-2', node: 'one', physnet: 'physnet0' },
@@ -39,11 +41,11 @@ const COMMON = {
   prepare: startStaying,
 } as const satisfies Partial<Scenario>;
 
-/** As the base is installed: the extender is the sidecar of Plumbline's own kube-scheduler. */
+/** As the base is installed: the extender is the sidecar of Plumbline's kube-scheduler. */
 export const UPGRADE: Scenario = {
   ...COMMON,
   name: 'upgrade',
-  title: 'every daemon is replaced by that of another release as its manifest rolls it, and all of them back',
+  title: 'every daemon is replaced by another release with its manifest’s rollout, and rolled back',
   scheduler: 'sidecar',
   run: (context) => upgrade(context, 'sidecar'),
 };
@@ -52,7 +54,7 @@ export const UPGRADE: Scenario = {
 export const UPGRADE_OWN: Scenario = {
   ...COMMON,
   name: 'upgrade-own-scheduler',
-  title: 'the same with extenders behind a Service, which the cluster’s own kube-scheduler asks',
+  title: 'the same with extenders behind a Service that the cluster’s own kube-scheduler calls',
   run: (context) => upgrade(context, 'own'),
 };
 

@@ -3,12 +3,12 @@ import type { World } from './world.ts';
 
 export const PROBED = ['webhook', 'extender'] as const;
 
-/** Asks webhook and extender without pause, each time over a connection of its own that trusts the authority alone. */
+/** Calls webhook and extender continuously, each time over a new connection that trusts only the authority. */
 export interface AdmissionProbe {
   stop(): Promise<{ readonly sent: number; readonly failures: readonly string[] }>;
 }
 
-/** Requests under way at once, at each of the two. */
+/** Concurrent requests to each of the two. */
 const AT_ONCE = 2;
 
 const POD = {

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 
 /**
- * The daemons' way to the API server, where it can be broken. What goes wrong here goes wrong for the daemons alone; the
- * observer looks past it.
+ * The daemons' connection to the API server, which can be broken. Faults here affect only the daemons; the observer
+ * bypasses it.
  */
 export interface ApiGate {
   readonly url: string;
@@ -14,9 +14,9 @@ export interface ApiGate {
   /** Connections are refused until `open`. */
   shut(): Promise<void>;
   open(): Promise<void>;
-  /** Breaks off every watch that is open. */
+  /** Interrupts every open watch. */
   cutWatches(): void;
-  /** What is done to requests from now on. */
+  /** The behaviour for requests from now on. */
   behave(how: Behaviour): void;
   /** Watches that were answered with 410. */
   readonly expired: number;
@@ -24,11 +24,11 @@ export interface ApiGate {
 }
 
 export interface Behaviour {
-  /** Milliseconds that each answer is late. */
+  /** Delay of each answer in milliseconds. */
   readonly late?: number;
   /** The gate accepts requests, and forwards them only after this has ended. */
   readonly mute?: boolean;
-  /** Watches are answered with 410: the version is too old. */
+  /** Watches get 410: the version is too old. */
   readonly expireWatches?: boolean;
 }
 

@@ -29,10 +29,10 @@ export interface Daemons {
   get(name: string): Supervised;
   /** The Services' ports. */
   readonly services: { readonly webhook: number; readonly extender: number };
-  /** Connections to the webhook's Service that no pod took at once. */
+  /** Connections to the webhook's Service that no pod accepted at once. */
   readonly webhookRefused: number;
   readonly certificates: readonly ServingPair[];
-  /** Where an agent keeps its files, and the file with the offset of the DPU's clock (milliseconds). */
+  /** The directory of an agent's files, and the file with the offset of the DPU's clock (milliseconds). */
   stateDirectory(node: string): string;
   readonly dpuClock: string;
   ready(seconds: number): Promise<void>;
@@ -46,18 +46,21 @@ export interface DaemonsOptions {
   readonly directory: string;
   /** The bundles. */
   readonly dist: string;
-  /** What all of them are started with. */
+  /** Common arguments of all daemons. */
   readonly process?: Process;
-  /** Starts the kube-scheduler of the pod of this name, for extenders that are its sidecars. Else they are behind a Service. */
+  /**
+   * Starts the kube-scheduler of the pod with this name, for extenders that are its sidecars. Otherwise they are behind
+   * a Service.
+   */
   readonly startScheduler?: (hostName: string, extender: number) => Promise<SchedulerProgram>;
 }
 
-/** How a process is started, in addition to the program's own arguments. */
+/** Parameters of a process in addition to the program's own arguments. */
 export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 
 /** Of webhook and extender. */
 const REPLICAS = 2;
-/** As published: an EndpointSlice may not hold a loopback address. Only the port is used. */
+/** The published addresses: an EndpointSlice may not contain a loopback address. Only the port is used. */
 const POD_NETWORK = '10.244.0.';
 
 export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
@@ -160,7 +163,7 @@ function together(a: Process = {}, b: Process): Process {
   return { nodeArgs: [...(a.nodeArgs ?? []), ...(b.nodeArgs ?? [])], env: { ...a.env, ...b.env } };
 }
 
-/** Where the active extender is, as it published itself. */
+/** The address of the active extender, as it published it. */
 function published({ client }: DemoCluster): number[] {
   const slice = client.get(ENDPOINT_SLICES, NAMESPACE, SERVICES.extender);
   const ports = at(slice, 'ports');

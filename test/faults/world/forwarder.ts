@@ -2,18 +2,18 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 
-/** What a Service is to its callers: one port, behind it the current server. */
+/** The view of a Service for its callers: one port, with the current server behind it. */
 export interface Forwarder {
   readonly port: number;
-  /** Connections that a target refused. Another one was tried, which no Service does. */
+  /** Connections that a target refused. Another target was tried, which no Service does. */
   readonly refused: number;
   stop(): Promise<void>;
 }
 
-/** Milliseconds between looks at the targets. */
+/** Milliseconds between checks of the targets. */
 const LOOK = 10;
 
-/** @param targets the ports on loopback: new connections take turns */
+/** @param targets the ports on loopback, used in turn for new connections */
 export async function startForwarder(targets: () => readonly number[]): Promise<Forwarder> {
   const thread = new Worker(join(import.meta.dirname, 'forwarder-thread.cjs'));
   const [{ port, refused }] = (await once(thread, 'message')) as [{ port: number; refused: Int32Array }];

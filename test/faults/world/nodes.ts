@@ -2,7 +2,7 @@ import type { DemoNode } from '../../../cli/demo/nodes.ts';
 import type { HostDescription } from '../../../model/host.ts';
 import { DPU_HOST_LABEL } from '../../../model/names.ts';
 
-/** One cell; siblings are i and i + cores. */
+/** One NUMA node; siblings are i and i + cores. */
 function oneCell(cores: number): HostDescription {
   return {
     cells: [{ id: 0, cpus: `0-${2 * cores - 1}` }],
@@ -10,7 +10,7 @@ function oneCell(cores: number): HostDescription {
   };
 }
 
-/** Two cells whose CPUs take turns, so that both have CPUs among the first two, which every machine has. */
+/** Two NUMA nodes with alternating CPUs, so that both include some of the first two, which every machine has. */
 function twoCells(coresEach: number): HostDescription {
   const cores = 2 * coresEach;
   const cpus = (parity: number) => Array.from({ length: cores }, (_, i) => 2 * i + parity).join(',');
@@ -23,7 +23,7 @@ function twoCells(coresEach: number): HostDescription {
   };
 }
 
-/** The node whose agent minds an Open vSwitch. */
+/** The node whose agent manages an Open vSwitch. */
 export const VSWITCH_NODE = 'two-a';
 export const DPU_NODE = 'dpu';
 
@@ -42,9 +42,9 @@ export const NODES: readonly DemoNode[] = [
 ];
 
 /**
- * Who is created, and how many of them live at once: so few that there is room for one more wherever the others are. On
- * the two cells near physnet1, of 12 CPUs each, any three VMs of up to 6 leave 6 on one of them; near physnet0 and
- * on the DPU's node there are 14.
+ * The groups of VMs and how many of each live at once: so few that there is always room for one more. On the two NUMA
+ * nodes near physnet1, with 12 CPUs each, any three VMs of up to 6 leave 6 on one of them; near physnet0 and on the
+ * DPU's node there are 14.
  */
 export interface Group {
   readonly name: string;

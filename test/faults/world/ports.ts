@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 const RANGE = { first: 12_000, last: 32_000 };
 let next = RANGE.first + (process.pid % 1000) * 20;
 
-/** A port on loopback for a daemon that is to keep it over restarts. */
+/** A port on loopback for a daemon that keeps it over restarts. */
 export async function lastingPort(): Promise<number> {
   for (;;) {
     const port = next++;

@@ -1,34 +1,34 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Supervised } from './supervised.ts';
 
-/** Of one container, or of several that come and go together. */
+/** A pod of one container, or of several that start and stop together. */
 export type ReplicaPod = Pick<Supervised, 'port' | 'running' | 'ready' | 'stop'>;
 
 /** The pods of a Deployment behind its Service. */
 export interface Replicas {
-  /** Those that are to run. */
+  /** The pods that should run. */
   readonly pods: readonly ReplicaPod[];
-  /** Ports that connections to the Service may end up at. */
+  /** Ports that connections to the Service may reach. */
   endpoints(): readonly number[];
-  /** One more, from these bundles. Resolves when it is ready and callers find it. */
+  /** Adds one from these bundles. Resolves when it is ready and callers find it. */
   add(dist: string): Promise<void>;
-  /** Ends the one that is there for longest. */
+  /** Stops the oldest one. */
   removeOldest(): Promise<void>;
 }
 
-/** Seconds in which a pod must be ready. */
+/** Seconds within which a pod must be ready. */
 const READY = 60;
-/** Milliseconds in which callers learn of a pod that came or goes: kube-proxy follows the EndpointSlice within a second. */
+/** Milliseconds until callers learn of a new or removed pod: kube-proxy follows the EndpointSlice within a second. */
 const ENDPOINTS_LAG = 1000;
 
-/** @param start starts the pod of that number, counted from 1 */
+/** @param start starts the pod with this number, counted from 1 */
 export async function createReplicas(
   count: number,
   dist: string,
   start: (number: number, dist: string) => Promise<ReplicaPod>,
 ): Promise<Replicas> {
   const pods: ReplicaPod[] = [];
-  /** Pods that were ended a moment ago: callers still go there. */
+  /** Pods that were stopped a moment ago and still get calls. */
   const leaving = new Set<ReplicaPod>();
   const starting = new Set<ReplicaPod>();
   let started = 0;

@@ -3,7 +3,7 @@ import { objectsOf, render } from '../../real/install/rendered.ts';
 import type { Daemons } from './daemons.ts';
 import type { Replicas } from './replicas.ts';
 
-/** Seconds in which a pod that was replaced must be ready. */
+/** Seconds within which a replaced pod must be ready. */
 const READY = 60;
 
 interface Update {
@@ -19,7 +19,7 @@ interface Workload {
   };
 }
 
-/** What replaces daemons by those of other bundles, as Kubernetes does with the shipped workloads. */
+/** Replaces daemons by those of other bundles, as Kubernetes does with the shipped workloads. */
 export interface RollOut {
   webhook(dist: string): Promise<void>;
   extender(dist: string): Promise<void>;
@@ -39,7 +39,7 @@ export function createRollOut({ webhooks, extenders, agents }: Daemons, schedule
       rollDeployment(extenders, dist, shipped('Deployment', scheduler === 'own' ? SERVICE : SCHEDULER)),
     async agent(dist) {
       const update = shipped('DaemonSet', 'plumbline-node-agent').updateStrategy?.rollingUpdate;
-      // Of a DaemonSet a share is rounded up.
+      // For a DaemonSet, a percentage is rounded up.
       const most = Math.ceil(shareOf(update?.maxUnavailable ?? 1, agents.length));
       for (let i = 0; i < agents.length; i += most) {
         await Promise.all(
@@ -53,7 +53,7 @@ export function createRollOut({ webhooks, extenders, agents }: Daemons, schedule
   };
 }
 
-/** Kubernetes' default is a quarter each: of those more rounded up, of those fewer rounded down. */
+/** Kubernetes' default is 25 % each: maxSurge is rounded up, maxUnavailable is rounded down. */
 async function rollDeployment(set: Replicas, dist: string, { replicas = 1, strategy }: Workload['spec']) {
   const { maxSurge = '25%', maxUnavailable = '25%' } = strategy?.rollingUpdate ?? {};
   const more = Math.ceil(shareOf(maxSurge, replicas));
@@ -65,7 +65,7 @@ async function rollDeployment(set: Replicas, dist: string, { replicas = 1, strat
     const ending = async () => {
       for (let i = 0; i < batch; i++) await set.removeOldest();
     };
-    // Those that may be missing end before the new ones are ready, the others after.
+    // Pods that may be missing end before the new ones are ready, the others after.
     if (fewer > 0) await ending();
     for (let i = 0; i < batch; i++) await set.add(dist);
     if (fewer === 0) await ending();

@@ -5,7 +5,8 @@ import type { ReplicaPod } from './replicas.ts';
 import type { Supervised } from './supervised.ts';
 
 /**
- * A pod of the Deployment plumbline-scheduler: the extender is a sidecar, so kube-scheduler starts after it and ends before it.
+ * A pod of the Deployment plumbline-scheduler: the extender is a sidecar, so kube-scheduler starts after it and ends
+ * before it.
  * @param startScheduler starts its kube-scheduler
  */
 export function schedulerPair(extender: Supervised, startScheduler: () => Promise<SchedulerProgram>): ReplicaPod {
@@ -38,7 +39,7 @@ async function schedulerReady(scheduler: SchedulerProgram, seconds: number): Pro
   }
 }
 
-/** Its certificate is of its own making. */
+/** Its certificate is self-signed. */
 function isReady(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const options = { host: '127.0.0.1', port, path: '/readyz', rejectUnauthorized: false, agent: false };

@@ -1,10 +1,10 @@
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
 import { mountSecret } from '../../support/mounted-secret.ts';
 
-/** A serving certificate in a folder, as a Secret is mounted. */
+/** A serving certificate in a folder, in the layout of a mounted Secret. */
 export interface ServingPair {
   readonly args: readonly string[];
-  /** Puts a new pair there. */
+  /** Writes a new pair. */
   rotate(): Promise<void>;
 }
 

@@ -4,20 +4,20 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { endsWithUs } from '../../support/children.ts';
 
-/** A daemon that is started again whenever it ends, as a kubelet would. */
+/** A daemon that is restarted whenever it ends, as by a kubelet. */
 export interface Supervised {
   readonly name: string;
   readonly pid: number;
   readonly port: number;
   readonly probePort: number;
   readonly running: boolean;
-  /** How often it was killed from here. */
+  /** How often it was killed here. */
   readonly kills: number;
   /** Unexpected ends. */
   readonly crashes: readonly string[];
-  /** Kills it where it stands; it comes back. */
+  /** Kills it; it is restarted. */
   kill(): void;
-  /** Ends it in order, and starts the same from another file, as the pod of a DaemonSet is replaced. */
+  /** Stops it cleanly, and starts the same from another file, as when the pod of a DaemonSet is replaced. */
   replace(program: string): Promise<void>;
   ready(seconds: number): Promise<void>;
   stop(): Promise<void>;
@@ -27,11 +27,11 @@ export interface SupervisedOptions {
   readonly name: string;
   readonly program: string;
   readonly args: readonly string[];
-  /** Of Node.js itself. */
+  /** Arguments of Node.js itself. */
   readonly nodeArgs?: readonly string[];
   /** In addition to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Where the log goes. */
+  /** The file of the log. */
   readonly directory: string;
   readonly port: number;
   readonly probePort: number;
@@ -39,9 +39,9 @@ export interface SupervisedOptions {
 
 /** Milliseconds between its end and its next start. */
 const RESTART = 300;
-/** Milliseconds between the end of a pod that is replaced and the start of the next, as a kubelet takes them. */
+/** Milliseconds between the end of a replaced pod and the start of the next, as for a kubelet. */
 const CONTAINER_START = 1000;
-/** Milliseconds that it has to end in: terminationGracePeriodSeconds. */
+/** Milliseconds until it must have ended: terminationGracePeriodSeconds. */
 const GRACE = 30_000;
 
 export function supervise(options: SupervisedOptions): Supervised {

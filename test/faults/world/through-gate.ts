@@ -5,14 +5,14 @@ interface Kubeconfig {
   readonly clusters: { readonly cluster: { server: string; 'certificate-authority-data': string } }[];
 }
 
-/** The API server that a kubeconfig file names. */
+/** The API server of a kubeconfig file. */
 export async function serverOf(file: string): Promise<{ readonly url: string; readonly ca: string }> {
   const found = (parse(await readFile(file, 'utf8')) as Kubeconfig).clusters[0]?.cluster;
   if (found === undefined) throw new Error(`${file} names no cluster`);
   return { url: found.server, ca: Buffer.from(found['certificate-authority-data'], 'base64').toString() };
 }
 
-/** Has a kubeconfig file lead elsewhere, with the same credentials. Returns its path. */
+/** Changes the server of a kubeconfig file, with the same credentials. Returns its path. */
 export async function redirect(
   file: string,
   { url, ca }: { readonly url: string; readonly ca: string },

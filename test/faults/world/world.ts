@@ -22,13 +22,13 @@ import { type Daemons, type Process, startDaemons } from './daemons.ts';
 import { NODES, VSWITCH_NODE } from './nodes.ts';
 import { serverOf } from './through-gate.ts';
 
-/** Where scenarios run: the embedded cluster, or a real control plane. */
+/** The ground of scenarios: the embedded cluster, or a real control plane. */
 export type Ground = 'sandbox' | 'real';
 
-/** Whose VMs are created. */
+/** The namespace of the VMs. */
 export const NAMESPACE = 'demo';
 
-/** A cluster with Plumbline in it, every daemon a process, and the means to break it. */
+/** A cluster with Plumbline, every daemon a process, and the means to break it. */
 export interface World {
   readonly ground: Ground;
   readonly directory: string;
@@ -40,24 +40,27 @@ export interface World {
   readonly observer: Observer;
   readonly ovs: OpenVswitch;
   node(name: string): EmulatedNode;
-  /** Errors of the cluster's own parts. */
+  /** Errors of the cluster's own components. */
   readonly faults: readonly string[];
-  /** @param keep whether the logs stay */
+  /** @param keep whether the logs are kept */
   stop(keep: boolean): Promise<void>;
 }
 
 export interface WorldOptions {
-  /** What all daemons are started with besides their own. */
+  /** Common arguments of all daemons, in addition to their own. */
   readonly process?: Process | undefined;
-  /** The bundles that the daemons are started from. Default: those of this build. */
+  /** The bundles of the daemons. Default: those of this build. */
   readonly from?: string | undefined;
-  /** An Open vSwitch of the world's own instead of its stand-ins, if there is one. */
+  /** A separate Open vSwitch of the world instead of its stand-ins, if installed. */
   readonly openVswitch?: boolean | undefined;
-  /** The way to the extender: the cluster's own kube-scheduler, or Plumbline's, whose sidecar it is. Default: own. */
+  /**
+   * The connection to the extender: from the cluster's own kube-scheduler, or as a sidecar of Plumbline's. Default:
+   * own.
+   */
   readonly scheduler?: 'own' | 'sidecar' | undefined;
 }
 
-/** Seconds in which all daemons must be ready. */
+/** Seconds within which all daemons must be ready. */
 const READY = 60;
 
 /** Starts it and waits until every daemon is ready and every network is advertised. */
@@ -124,7 +127,7 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}): Pr
   }
 }
 
-/** As they were in a cluster that runs a release from before the webhook switched itself on. */
+/** As in a cluster with a release in which the webhook did not switch itself on. */
 async function switchWebhooksOn({ plane }: RealCluster): Promise<void> {
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
   const subjects = [{ kind: 'ServiceAccount', name: WEBHOOK, namespace: SYSTEM }];

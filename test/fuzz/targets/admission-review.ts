@@ -3,9 +3,9 @@ import type { Target } from '../target.ts';
 
 export const admissionReview: Target<MutatedReview> = {
   name: 'admission-review',
-  about: 'the webhook: a review with the uid that was sent and a patch that applies, or a 4xx with a message',
+  about: 'the webhook answers with the uid of the review and a valid patch, or a 4xx with a message',
   inputs: mutatedReview,
-  // The bodies are the recorded ones with a few edits: none is much longer than another.
+  // The bodies are the recorded ones with a few edits, so their lengths are similar.
   fed: (review) => ({ bytes: 0, parse: () => judge(review) }),
   work: { base: 4000, each: 0 },
   async judge(review) {

@@ -13,7 +13,7 @@ const wishes = fc
 
 export const affinity: Target<string> = {
   name: 'numa-affinity',
-  about: 'the affinity annotation: the names and affinities that JSON.parse finds, or a refusal',
+  about: 'the affinity annotation gives the names and affinities that JSON.parse finds, or is refused',
   inputs: withLong(
     almost(wishes, ['{"dpdk-east":"required","mgmt":"none"}', '']),
     16_000,
@@ -40,7 +40,7 @@ const placed = fc
 
 export const placement: Target<string> = {
   name: 'placement',
-  about: 'the placement annotation: never an error; what is read is written and read again the same',
+  about: 'the placement annotation never causes an error, and survives writing and reading',
   inputs: withLong(
     almost(placed, ['{"preferred":["physnet.plumbline.dev/east"],"spansCells":true}']),
     200_000,

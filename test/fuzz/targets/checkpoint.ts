@@ -25,7 +25,7 @@ const HEAD = '{"policyName":"static","defaultCpuSet":"0","entries":{';
 
 export const checkpoint: Target<string> = {
   name: 'cpu-manager-state',
-  about: 'the kubelet’s record of CPUs: what is owned is what the entries say, and nothing is made up',
+  about: 'the kubelet’s checkpoint gives the owners of its entries, without invented ones',
   inputs: withLong(
     almost(file, ['{"policyName":"static","defaultCpuSet":"0-1","entries":{"a":{"c":"2-3"}},"checksum":1}']),
     200_000,

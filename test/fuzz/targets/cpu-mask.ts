@@ -9,12 +9,12 @@ import { cpuList, LONG_LISTS, naiveCpus, sameNumbers } from './cpu-set.ts';
 const entry = fc.oneof({ weight: 4, arbitrary: cpuList }, { weight: 1, arbitrary: fc.constant('all') });
 const mask = fc.array(entry, { maxLength: 8 }).map((entries) => entries.join(':'));
 
-/** Entries that are read naively, which takes its time. */
+/** Entries that are read naively, which takes time. */
 const NAIVELY = 16;
 
 export const cpuMask: Target<string> = {
   name: 'cpu-mask',
-  about: 'Ganeti’s masks: the CPUs of a naive reading for each vCPU, written and read back the same',
+  about: 'Ganeti’s masks give the CPUs of a naive reading for each vCPU, and survive writing and reading',
   inputs: withLong(
     almost(mask, ['all', '0-3', '1:3', '0,1:2-3:all']),
     16_000,

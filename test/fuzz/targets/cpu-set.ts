@@ -10,10 +10,10 @@ const part = fc.oneof(
   id.map(String),
   fc.tuple(id, fc.nat(300)).map(([from, more]) => `${from}-${Math.min(from + more, 65_535)}`),
 );
-/** `1,3-5`, as the kernel and the kubelet write it. */
+/** `1,3-5`, in the format of the kernel and the kubelet. */
 export const cpuList = fc.array(part, { maxLength: 12 }).map((parts) => parts.join(','));
 
-/** Lists of as many items as there is room for. */
+/** Lists with the maximum number of items. */
 export const LONG_LISTS: readonly Repeated[] = [
   { piece: (i) => `${i % 65_536}`, joint: ',' },
   { piece: (i) => `${(i * 2) % 65_536}`, joint: ',' },
@@ -21,7 +21,7 @@ export const LONG_LISTS: readonly Repeated[] = [
   { piece: '0', joint: ',', tail: ',65535' },
 ];
 
-/** What a list means, read as simply as can be: the ids in order; undefined for what is no list. */
+/** The meaning of a list, read in the simplest way: the ids in order; undefined for an invalid list. */
 export function naiveCpus(text: string): number[] | undefined {
   const has = new Uint8Array(65_536);
   for (const item of text === '' ? [] : text.split(',')) {
@@ -42,7 +42,7 @@ export function sameNumbers(a: readonly number[], b: readonly number[]): boolean
 
 export const cpuSet: Target<string> = {
   name: 'cpu-set',
-  about: 'CPU lists of kernel and kubelet: the members of a naive reading, written and read back the same',
+  about: 'CPU lists give the CPUs of a naive reading, and survive writing and reading',
   inputs: withLong(almost(cpuList, ['0-3,8-11', '0', '0-65535', '1,3,5,7']), 520_000, ...LONG_LISTS),
   fed: fedText((text) => CpuSet.parse(text)),
   work: { base: 400_000, each: 12 },

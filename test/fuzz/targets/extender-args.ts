@@ -33,12 +33,12 @@ const body = fc
   // In the order of Go's structs.
   .map(({ Nodes, NodeNames }) => JSON.stringify({ Pod: pod, Nodes, NodeNames }));
 
-/** The beginning of a call. */
+/** The start of a call. */
 const HEAD = `{"Pod":${JSON.stringify(pod)}`;
 
 export const extenderArgs: Target<string> = {
   name: 'extender-args',
-  about: 'kube-scheduler’s requests: the names that JSON.parse finds, in their order, however they are written',
+  about: 'kube-scheduler’s requests give the names that JSON.parse finds, in their order, in any spelling',
   inputs: withLong(
     almost(body, [
       '{"Pod":{"metadata":{"uid":"u","name":"p"},"spec":{"containers":[]}},"Nodes":null,"NodeNames":["a","b"]}',

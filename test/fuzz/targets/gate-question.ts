@@ -17,7 +17,7 @@ interface Stream {
   readonly cuts: readonly number[];
 }
 
-/** Feeds the bytes in these pieces; undefined where they are no whole question. */
+/** Feeds the bytes in these pieces; undefined if they are not a complete request. */
 function feed(bytes: Buffer, cuts: readonly number[]): Question | undefined {
   const reader = createQuestionReader();
   const places = [...cuts.map((cut) => Math.floor(cut * bytes.length)), bytes.length].sort((a, b) => a - b);
@@ -33,7 +33,7 @@ function feed(bytes: Buffer, cuts: readonly number[]): Question | undefined {
 
 export const gateQuestion: Target<Stream> = {
   name: 'gate-question',
-  about: 'what the agent hears at its socket: however the bytes are cut, the same question or the same refusal',
+  about: 'bytes on the agent’s socket give the same request or refusal, wherever they are cut',
   inputs: fc.record({
     text: withLong(
       almost(question, ['plumbline-gate/1 ADD chained 0 2\n{}']),

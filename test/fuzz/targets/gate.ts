@@ -4,7 +4,7 @@ import type { ForeignTarget } from '../target.ts';
 
 export const gate: ForeignTarget = {
   name: 'gate',
-  about: 'the CNI plugin’s standard input and environment, under the address and undefined-behaviour sanitizers',
+  about: 'the CNI plugin reads any standard input and environment without a report of the sanitizers',
   missing() {
     try {
       for (const program of ['gcc', 'make']) execFileSync(program, ['--version'], { stdio: 'ignore' });

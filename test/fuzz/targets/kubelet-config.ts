@@ -23,13 +23,13 @@ const file = fc
 
 export const kubeletConfig: Target<string> = {
   name: 'kubelet-config',
-  about: 'the kubelet’s configuration as YAML: read or refused in few words, and nothing is made up',
+  about: 'the kubelet’s configuration is read without invented values, or refused with a short message',
   inputs: withLong(
     almost(file, [
       `${HEAD}cpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\nreservedSystemCPUs: 0-1\n`,
       `${HEAD}reservedMemory:\n- numaNode: 0\n  limits: &a {memory: 1Gi}\n- numaNode: 1\n  limits: *a\n`,
     ]),
-    // Half of the longest that is read: YAML takes its time.
+    // Half of the maximum length, because YAML takes time.
     64 * 1024,
     ...['- a\n', '- - - a\n', '- &a a\n', '- *a\n', '- {}\n', '#\n', '? a\n'].map((piece) => ({
       head: `${HEAD}x:\n`,

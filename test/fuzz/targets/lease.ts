@@ -38,7 +38,7 @@ function read(json: string) {
 
 export const lease: Target<string> = {
   name: 'lease',
-  about: 'a DPU’s lease: it counts for a bounded time, and the next renewal is later than any that can be read',
+  about: 'a DPU’s Lease counts for a limited time, and the next renewal is later than any readable one',
   inputs: withLong(
     almost(text, [
       '{"metadata":{"name":"a"},"spec":{"leaseDurationSeconds":40,"renewTime":"2026-01-01T00:00:00.000000Z"}}',

@@ -22,7 +22,7 @@ const json = fc
 
 export const multus: Target<string> = {
   name: 'multus',
-  about: 'the networks annotation: one attachment for each item, each named as the item says',
+  about: 'the networks annotation gives one attachment for each item, with the name of the item',
   inputs: withLong(
     almost(short, json, ['a,b/c@d', '[{"name":"a","namespace":"b"}]']),
     65_000,
@@ -44,7 +44,7 @@ export const multus: Target<string> = {
     else assert.equal(list.length, (JSON.parse(text) as unknown[]).length);
     for (const one of list) {
       assert.ok(typeof one.name === 'string' && one.namespace.length > 0);
-      // A namespace has no slash, so a reference that was read can be written and read again.
+      // A namespace has no slash, so a parsed reference can be written and parsed again.
       const again = parseRef(refText(one), 'other');
       if (!one.namespace.includes('/')) assert.deepEqual(again, { namespace: one.namespace, name: one.name });
     }
@@ -60,7 +60,7 @@ const KINDS = ['physnet', 'tunnel', 'device', 'none', 'unknown'];
 
 export const nad: Target<string> = {
   name: 'nad',
-  about: 'configurations of network definitions: never an error, always one of the classes, and the same one twice',
+  about: 'configurations of network definitions never cause an error, and always give the same class',
   inputs: withLong(
     almost(CONFIGS, fc.json({ maxDepth: 3 })),
     265_000,

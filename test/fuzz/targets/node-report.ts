@@ -43,7 +43,7 @@ const report = fc
   )
   .map((parts) => JSON.stringify({ ...REPORT, ...parts }));
 
-/** What stands before and after a list of the report, as `"cores":[@]`. */
+/** The text before and after a list of the report, such as `"cores":[@]`. */
 function around(list: object): { readonly head: string; readonly tail: string } {
   const [head = '', tail = ''] = JSON.stringify({ ...REPORT, ...list }).split('"@"');
   return { head, tail };
@@ -55,7 +55,7 @@ function prepared(text: string) {
 
 export const nodeReport: Target<string> = {
   name: 'node-report',
-  about: 'what agents report of their nodes: a host with the CPUs that its cells name, or a refusal in few words',
+  about: 'reports of agents give a host with the CPUs of its NUMA nodes, or are refused with a short message',
   inputs: withLong(
     almost(report, [JSON.stringify(REPORT)]),
     200_000,

@@ -31,7 +31,7 @@ const file = fc
 
 export const novaConf: Target<string> = {
   name: 'nova-conf',
-  about: 'nova.conf: networks on NUMA nodes that there can be, CPUs of which none is left, or a refusal',
+  about: 'nova.conf gives networks on possible NUMA nodes and non-empty CPU sets, or is refused',
   inputs: withLong(
     almost(file, [
       '[neutron]\nphysnets = a, b\n[neutron_physnet_a]\nnuma_nodes = 0\n  ,1\n[compute]\ncpu_dedicated_set=2-15,^8',

@@ -43,7 +43,7 @@ const read = (json: string) => podViewOf(schema.parse(JSON.parse(json)), createN
 
 export const observedPod: Target<string> = {
   name: 'observed-pod',
-  about: 'pods of the cluster: what is kept names the pod and a bounded number of containers, whatever it has',
+  about: 'any pod is stored with its name and a limited number of containers',
   inputs: withLong(
     almost(text, [JSON.stringify({ ...podVector(), metadata })]),
     200_000,

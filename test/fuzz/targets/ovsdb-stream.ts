@@ -14,11 +14,11 @@ const several = fc.array(value, { maxLength: 5 }).map((values) => values.map((on
 
 interface Stream {
   readonly text: string;
-  /** Where the stream is cut into chunks, as parts of its length. */
+  /** The places where the stream is cut, as fractions of its length. */
   readonly cuts: readonly number[];
 }
 
-/** Feeds the bytes in these chunks; the values so far, and whether it was refused in the end. */
+/** Feeds the bytes in these chunks; the values so far, and whether the stream was refused. */
 function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknown[]; readonly refused: boolean } {
   const read = createJsonStream();
   const values: unknown[] = [];
@@ -35,7 +35,7 @@ function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknow
 
 export const ovsdbStream: Target<Stream> = {
   name: 'ovsdb-stream',
-  about: 'OVSDB’s framing: however the bytes are cut into chunks, the same values, each as JSON.parse reads it',
+  about: 'OVSDB’s stream gives the values of JSON.parse, wherever it is cut',
   inputs: fc.record({
     text: withLong(
       almost(several, recorded),
@@ -56,7 +56,7 @@ export const ovsdbStream: Target<Stream> = {
   judge({ text, cuts }) {
     const bytes = Buffer.from(text);
     const { values, refused } = feed(bytes, cuts);
-    // A byte at a time shows all that can be read: a chunk that is refused keeps what it had completed.
+    // Byte by byte shows all readable values: a refused chunk keeps its completed values.
     const alone = feed(
       bytes,
       Array.from({ length: Math.min(bytes.length, 400) }, (_, i) => (i + 0.5) / bytes.length),

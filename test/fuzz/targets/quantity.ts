@@ -35,7 +35,7 @@ const amount = fc.tuple(fc.constantFrom('', '', '+', '-'), number, suffix).map((
 
 export const quantity: Target<string> = {
   name: 'quantity',
-  about: 'amounts of CPUs and memory: what floating-point numbers make of them, rounded up',
+  about: 'amounts of CPUs and memory match floating-point numbers, rounded up',
   inputs: withLong(
     almost(amount, ['9', '500m', '8Gi', '9e0', '.5']),
     1000,
@@ -51,7 +51,7 @@ export const quantity: Target<string> = {
     if (parsed === undefined) return 'refused';
     const [, digits = '', unit = ''] = /^([-+.\d]+(?:[eE][-+]?\d+)?)(.*)$/.exec(text) ?? [];
     const expected = Number(digits) * (SUFFIXES[unit] ?? Number.NaN);
-    // Rounded up to a billionth, and away from what a double can hold.
+    // Rounded up to a billionth, and beyond the precision of a double.
     const allowed = 1.1e-9 + Math.abs(expected) * 1e-12;
     assert.ok(Math.abs(Number(parsed.value.nano) / 1e9 - expected) <= allowed, `${parsed.value.nano} billionths`);
     assert.equal(wholeValue(parsed.value), Number((parsed.value.nano + roundUp(parsed.value.nano)) / 1_000_000_000n));
@@ -60,5 +60,5 @@ export const quantity: Target<string> = {
   },
 };
 
-/** What is missing to the next whole number; nothing below zero, where division rounds up by itself. */
+/** The difference to the next whole number; zero for negative ones, where division itself rounds up. */
 const roundUp = (nano: bigint) => (nano > 0n ? 999_999_999n : 0n);

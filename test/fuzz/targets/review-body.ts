@@ -23,7 +23,7 @@ const review = fc
   .array(container, { minLength: 1, maxLength: 3 })
   .map((containers) => text({ ...pod, spec: { ...pod.spec, containers } }));
 
-/** What stands before and after the containers. */
+/** The text before and after the containers. */
 const [HEAD = '', TAIL = ''] = text({ ...pod, spec: { ...pod.spec, containers: ['@'] } }).split('"@"');
 const AMOUNTS = '{"requests":{"cpu":"2","memory":"1Gi"},"limits":{"cpu":"2","memory":"1Gi"}}';
 
@@ -35,7 +35,7 @@ const answer = (bytes: Buffer) => {
 
 export const reviewBody: Target<string> = {
   name: 'review-body',
-  about: 'reviews as text, of pods with ever more containers: an answer with the uid that was sent, or a 4xx',
+  about: 'reviews of pods with more and more containers get an answer with their uid, or a 4xx',
   inputs: withLong(
     almost(review, [text(pod), text(podVector('hp-volume-pod'))]),
     200_000,

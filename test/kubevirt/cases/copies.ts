@@ -29,14 +29,14 @@ interface Kept {
   readonly status?: { readonly readyToUse?: boolean; readonly complete?: boolean; readonly phase?: string };
 }
 
-/** VMs that are made of other VMs. They have no disks: nothing here can take a snapshot of a volume. */
+/** VMs that are created from other VMs. They have no disks: this environment cannot take a snapshot of a volume. */
 export const copyCases: Cases = (stage) => {
   const read = async ({ client }: KubeVirtStage, object: KubeObject) =>
     (await client.get(pathOf(object, object.metadata.name))) as Kept;
   const start = ({ client }: KubeVirtStage, vm: KubeObject) =>
     client.patch(pathOf(vm, vm.metadata.name), MERGE, { spec: { runStrategy: 'Always' } });
 
-  /** KubeVirt adds annotations of its own. */
+  /** KubeVirt adds its own annotations. */
   const assertAnnotated = async (vm: KubeObject) => {
     const { annotations = {} } = (await read(stage(), vm)).spec.template.metadata;
     for (const [key, value] of Object.entries(WHOLE_CORES)) assert.equal(annotations[key], value, key);
@@ -60,7 +60,7 @@ export const copyCases: Cases = (stage) => {
       for (const object of [CLONE, RESTORE, SNAPSHOT, copy, vm]) await stage().remove(object);
     });
 
-    it('a restore brings the annotation back, and the launcher is padded', async () => {
+    it('a restored VM has the annotation, and its launcher is padded', async () => {
       const { client, create, launcher } = stage();
       const annotations = Object.fromEntries(Object.keys(WHOLE_CORES).map((key) => [key, null]));
       await client.patch(pathOf(vm, 'kept'), MERGE, { spec: { template: { metadata: { annotations } } } });
@@ -73,7 +73,7 @@ export const copyCases: Cases = (stage) => {
 
     it('a clone has the annotation, and its launcher is padded', async () => {
       const { client, create, launcher } = stage();
-      // virt-controller would make an online snapshot of it, for which virt-handler freezes the guest.
+      // virt-controller would take an online snapshot of it, for which virt-handler freezes the guest.
       await client.patch(pathOf(vm, 'kept'), MERGE, { spec: { runStrategy: 'Halted' } });
       await until('the VM to have stopped', PATIENCE, () => stage().vmi('kept') === undefined || undefined);
       await create(CLONE);

@@ -9,10 +9,10 @@ const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 const KUBEVIRT_CR = '/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt';
 const MERGE = 'application/merge-patch+json';
 
-/** What the stand-in does not have: what the KubeVirt object's annotation does. */
+/** A feature that the stand-in does not have: the annotation of the KubeVirt object. */
 export const featureCases: Cases = (stage) => {
   describe('features of KubeVirt itself', () => {
-    it('AlignCPUs with its annotation: KubeVirt makes it even, or 5 with a pool, and Plumbline continues from there', async () => {
+    it('AlignCPUs with its annotation: KubeVirt requests an even number, or 5 with a pool, and Plumbline continues from there', async () => {
       const { client, create, launcher, vmi, remove } = stage();
       await client.patch(KUBEVIRT_CR, MERGE, { metadata: { annotations: { [EVEN_PARITY]: '' } } });
       const pool = { domain: { ioThreadsPolicy: 'supplementalPool', ioThreads: { supplementalPoolThreadCount: 1 } } };

@@ -15,7 +15,7 @@ interface Operation {
 /** Plumbline's patches of the recorded launchers, by case. */
 const PATCHES = vector<Readonly<Record<string, readonly Operation[]>>>('launcher-patches.json');
 
-/** The VMIs that the recorded launchers belong to, and what Plumbline makes of those that KubeVirt renders now. */
+/** The VMIs of the recorded launchers, and Plumbline's changes to the launchers that KubeVirt renders now. */
 export const launcherCases: Cases = (stage) => {
   describe('launchers of 42 different VMs', () => {
     const rendered = new Map<string, Pod>();
@@ -23,7 +23,7 @@ export const launcherCases: Cases = (stage) => {
     before(async () => {
       const { client, create, launcher } = stage();
       for (const object of NETWORKS) await create(object);
-      // Nothing is to run: how they are rendered is looked at.
+      // Nothing should run: only the rendered pods are checked.
       await cordon(stage(), true);
       await inParallel(
         realLaunchers(),
@@ -39,7 +39,7 @@ export const launcherCases: Cases = (stage) => {
     });
 
     for (const one of realLaunchers()) {
-      it(`${one.case}: rendered as recorded, and has the CPUs of its recorded patch`, () => {
+      it(`${one.case}: is rendered as recorded, with the CPUs of its recorded patch`, () => {
         const pod = rendered.get(one.case);
         assert.ok(pod !== undefined, 'it has no launcher');
         const cpus = PATCHES[one.case]?.find(({ path }) => path.endsWith('/limits/cpu'))?.value;
@@ -71,7 +71,7 @@ const NETWORKS: readonly KubeObject[] = ['physnet0', 'physnet1', undefined].map(
   };
 });
 
-/** The VMI as a user would create it on its own, without what KubeVirt adds to every one. */
+/** The VMI as a user would create it alone, without the fields that KubeVirt adds to every VMI. */
 function instanceOf({ vmi }: RealLauncher): KubeObject {
   const {
     name = '',
@@ -100,7 +100,9 @@ const KUBEVIRTS = new Set([
   'kubevirt.io/pci-topology-version',
 ]);
 
-/** What does not depend on when and for which VMI it was rendered, without Plumbline's part: its CPUs are held apart. */
+/**
+ * The parts that do not depend on the time and the VMI, without Plumbline's changes: its CPUs are compared separately.
+ */
 function comparable(pod: Pod): object {
   const { metadata, spec } = pod;
   const keys = (map: Readonly<Record<string, string>> = {}) =>
@@ -122,7 +124,7 @@ function withoutCpus(container: Container): Container {
   return { ...container, resources: { requests, limits } };
 }
 
-/** What virt-controller and multus write once it runs. */
+/** Fields that virt-controller and multus write once it runs. */
 const LATER = new Set([
   'descheduler.alpha.kubernetes.io/request-evict-only',
   'kubevirt.io/migrationTransportUnix',

@@ -6,10 +6,10 @@ import type { Cases } from './case.ts';
 
 const MERGE = 'application/merge-patch+json';
 
-/** Migrations of VMs, and CPU hotplug, which KubeVirt does by a migration. */
+/** Migrations of VMs, and CPU hotplug, which KubeVirt performs with a migration. */
 export const migrationCases: Cases = (stage) => {
   describe('migrations', () => {
-    it('the target of a migration is padded as the source is, goes to another node and takes over', async () => {
+    it('the target of a migration is padded like the source, is placed on another node and takes over', async () => {
       const { create, launcher, launchers, untilPhase, vmi, remove } = stage();
       const vm = machine('moves');
       await create(vm);
@@ -35,7 +35,7 @@ export const migrationCases: Cases = (stage) => {
       await remove(vm);
     });
 
-    it('CPU hotplug, from 1 to 3 sockets of two cores: the launchers have 4, 6 and 8 CPUs', async () => {
+    it('CPU hotplug from 1 to 3 sockets of two cores gives launchers with 4, 6 and 8 CPUs', async () => {
       const { client, create, launcher, launchers, untilPhase, vmi, remove } = stage();
       const cpu = {
         cores: 2,

@@ -7,13 +7,13 @@ import { cpusOf, machine } from '../machines.ts';
 import { PATIENCE } from '../patience.ts';
 import type { Cases } from './case.ts';
 
-/** Outages of the webhook that are tried, in seconds: 60 and 180 only on request, as they take that long. */
+/** Outages of the webhook in seconds: 60 and 180 only on request, because they take that long. */
 const OUTAGES = process.env['PLUMBLINE_LONG_OUTAGES'] === undefined ? [10] : [10, 60, 180];
 
-/** Launchers that kubelets, quotas and webhooks turn away, and what KubeVirt does about it. */
+/** Launchers that kubelets, quotas and webhooks refuse, and KubeVirt's reaction. */
 export const refusalCases: Cases = (stage) => {
-  describe('launchers that are turned away', () => {
-    it('over a quota: denied with KubeVirt’s side containers in the sum, and explain says whose CPU it is', async () => {
+  describe('refused launchers', () => {
+    it('a quota denies with KubeVirt’s side containers in the sum, and explain names the owner of each CPU', async () => {
       const { client, create, cluster, remove } = stage();
       await cluster.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'narrow' } });
       await client.create('/api/v1/namespaces/narrow/resourcequotas', {
@@ -41,7 +41,7 @@ export const refusalCases: Cases = (stage) => {
     });
 
     for (const seconds of OUTAGES) {
-      it(`the webhook is down for ${seconds} s: no launcher is admitted unpadded, and the VM starts by itself`, async () => {
+      it(`no launcher is admitted unpadded while the webhook is down for ${seconds} s, and the VM starts by itself`, async () => {
         const { create, launcher, launchers, wayToWebhook, events, remove } = stage();
         await wayToWebhook.cut();
         const vm = machine(`away-${seconds}`);

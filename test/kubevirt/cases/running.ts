@@ -15,10 +15,10 @@ import type { Cases } from './case.ts';
 
 const THREE = { cores: 3, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 
-/** VMs that run: resumed, evicted or left alone. */
+/** Running VMs: resumed, evicted or left alone. */
 export const runningCases: Cases = (stage) => {
-  describe('VMs that run', () => {
-    it('a VM with a CPU mask starts paused, is pinned, and the extender resumes it through the real virt-api', async () => {
+  describe('running VMs', () => {
+    it('a VM with a CPU mask starts paused, is pinned, and is resumed by the extender through the real virt-api', async () => {
       const { client, cluster, create, untilPhase, vmi, remove } = stage();
       const report = cluster.client.get(NODE_TOPOLOGIES, undefined, PINNING_NODE);
       assert.ok(report !== undefined);
@@ -32,13 +32,14 @@ export const runningCases: Cases = (stage) => {
       );
       const paused = () => vmi('masked')?.status?.conditions?.some(({ type }) => type === 'Paused');
       await until('the guest to run', PATIENCE, () => paused() === false || undefined);
-      // A second time it is refused: it is not paused any more. What is asked is the accepted type, so 409 and not 406.
+      // A second request is refused, because it is no longer paused. The check is about the accepted type, so 409 and
+      // not 406.
       const path = '/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/masked/unpause';
       await assert.rejects(client.replace(path, {}), /409 Conflict: .*VMI is not paused/);
       await remove(vm);
     });
 
-    it('an eviction of a launcher that never started is denied for LiveMigrate, and the extender deletes it instead', async () => {
+    it('an eviction of a launcher that never started is denied for LiveMigrate, and the extender deletes the launcher instead', async () => {
       const { client, cluster, create, launcher, remove } = stage();
       const spec = { evictionStrategy: 'LiveMigrate', nodeSelector: { 'kubernetes.io/hostname': 'nowhere' } };
       const vm = machine('waits', { spec });
@@ -52,7 +53,7 @@ export const runningCases: Cases = (stage) => {
         extender.create(`/api/v1/namespaces/vms/pods/${name}/eviction`, eviction),
         /429 .*virt-launcher-eviction-interceptor.kubevirt.io" denied the request: VMI waits is configured with an eviction strategy but is not live-migratable/,
       );
-      // As it does: again, with what the pod has become, where it has changed in the meantime.
+      // As the extender does: it retries with the new state of the pod if that has changed in the meantime.
       const outcome = await until('the extender to remove it', PATIENCE, async () => {
         const now = (await client.get(`/api/v1/namespaces/vms/pods/${name}`)) as Pod;
         const version = String(now.metadata.resourceVersion);
@@ -65,7 +66,7 @@ export const runningCases: Cases = (stage) => {
       await remove(vm);
     });
 
-    it('a VM that needs no padding: explain and doctor find nothing wrong', async () => {
+    it('explain and doctor find no problem with a VM that needs no padding', async () => {
       const { cluster, create, launcher, untilPhase, remove } = stage();
       const vms = [
         machine('even', { cpu: THREE }),

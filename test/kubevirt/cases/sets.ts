@@ -13,14 +13,14 @@ import type { Cases } from './case.ts';
 
 const MASK = { 'plumbline.dev/cpu-mask': '0' };
 
-/** What makes VMs of templates: replica sets, pools, instancetypes and preferences, clones. */
+/** Sources of VMs: replica sets, pools, instancetypes and preferences, clones. */
 export const setCases: Cases = (stage) => {
   const launchersOf = (prefix: string) =>
     stage()
       .cluster.client.list(PODS)
       .filter(({ metadata }) => metadata.generateName?.startsWith(`virt-launcher-${prefix}`));
 
-  describe('VMs made of templates', () => {
+  describe('VMs from templates', () => {
     it('every VMI of a replica set is padded', async () => {
       const { create, remove } = stage();
       const template = templateOf({
@@ -41,7 +41,7 @@ export const setCases: Cases = (stage) => {
       await remove(set);
     });
 
-    it('a replica set whose launchers a kubelet keeps rejecting is held back, though each has a VMI of its own', async () => {
+    it('a replica set whose launchers a kubelet keeps rejecting is held back, although each has its own VMI', async () => {
       const { cluster, create, events, remove } = stage();
       const node = cluster.node('smt2-b');
       const plugin = await startPlugin(node.kubeletDirectory, HOST_DEVICE, [0]);
@@ -69,7 +69,7 @@ export const setCases: Cases = (stage) => {
         const before = rejections();
         // The first hold lasts 30 s.
         await delay(15_000);
-        // One may have been on its way to the node.
+        // One may have been in flight.
         assert.ok(rejections() <= before + 1, `${before} rejections before the hold, ${rejections()} after 15 s of it`);
       } finally {
         await remove(set);
@@ -99,7 +99,7 @@ export const setCases: Cases = (stage) => {
       await remove(pool);
     });
 
-    it('vCPUs of an instancetype and the annotation of a preference: the VMI’s launcher is padded', async () => {
+    it('a VMI with vCPUs of an instancetype and the annotation of a preference has a padded launcher', async () => {
       const { create, launcher, remove } = stage();
       const instancetype = {
         apiVersion: 'instancetype.kubevirt.io/v1beta1',
@@ -131,7 +131,7 @@ export const setCases: Cases = (stage) => {
       for (const one of [vm, instancetype, preference]) await remove(one);
     });
 
-    it('a tenant with KubeVirt’s own role edit gets no CPU mask by an instancetype, a preference or a clone', async () => {
+    it('a tenant with KubeVirt’s own role edit gets no CPU mask through an instancetype, a preference or a clone', async () => {
       const { client, cluster } = stage();
       const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'tenant', namespace: 'vms' } };
       const subjects = [{ kind: 'ServiceAccount', name: 'tenant', namespace: 'vms' }];
@@ -171,7 +171,7 @@ export const setCases: Cases = (stage) => {
         const attempt = tenant.create(pathOf(object), object, { query: { dryRun: 'All' } });
         await assert.rejects(attempt, /cpu-mask|CPU mask/i, object.kind);
       }
-      // Without a mask the same objects are the tenant's to make.
+      // Without a mask, the tenant may create the same objects.
       for (const kind of ['VirtualMachineInstancetype', 'VirtualMachinePreference']) {
         const object = type(kind, { note: 'x' });
         await tenant.create(pathOf(object), object, { query: { dryRun: 'All' } });

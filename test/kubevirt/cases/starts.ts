@@ -10,7 +10,7 @@ import { PATIENCE } from '../patience.ts';
 import type { KubeVirtStage } from '../stage.ts';
 import type { Cases } from './case.ts';
 
-/** A kube-scheduler without an extender, as where Plumbline is not installed. */
+/** A kube-scheduler without an extender, as in a cluster without Plumbline. */
 const PLAIN = 'plain-scheduler';
 async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Spoken> {
   const args = ['explain', 'vm', vm, '-n', 'vms', '-o', 'json'];
@@ -19,10 +19,10 @@ async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Spoken
   return spoken(stdout);
 }
 
-/** How VMs start, and what happens to those that cannot. */
+/** How VMs start, and what happens if they cannot. */
 export const startCases: Cases = (stage) => {
   describe('VMs that start or fail to', () => {
-    it('rejected by the kubelet: KubeVirt deletes the VMI, makes another after ten seconds or more, and explain says why', async () => {
+    it('KubeVirt deletes the VMI of a rejected launcher and creates another after ten seconds or more, and explain gives the reason', async () => {
       const { cluster, create, vmi, remove } = stage();
       await cluster.plane.startScheduler({ profiles: [{ schedulerName: PLAIN }] });
       const spec = { schedulerName: PLAIN, nodeSelector: { 'kubernetes.io/hostname': 'smt2-a' } };
@@ -58,7 +58,7 @@ export const startCases: Cases = (stage) => {
       await remove(vm);
     });
 
-    it('a VMI is Scheduling, and on no node, until its launcher is ready', async () => {
+    it('a VMI is Scheduling, without a node, until its launcher is ready', async () => {
       const { create, launcher, vmi, untilPhase, remove } = stage();
       const vm = machine('late', { spec: { nodeSelector: { 'kubernetes.io/hostname': 'nowhere' } } });
       await create(vm);
@@ -76,7 +76,7 @@ export const startCases: Cases = (stage) => {
   });
 };
 
-/** The status of the answer to a PUT of `unpause`, for a client that accepts these types. */
+/** The status of the answer to a PUT of `unpause` for a client that accepts these types. */
 async function unpause({ cluster: { plane } }: KubeVirtStage, vmi: string, accept: string): Promise<number> {
   const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
   const path = `/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/${vmi}/unpause`;

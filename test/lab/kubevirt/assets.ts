@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What of KubeVirt runs in the guest of the lab: into the launcher's image, into virt-handler's, and as it is. */
+/** KubeVirt's programs in the lab's guest: in the launcher's image, in virt-handler's, and unchanged. */
 export const LAUNCHER_PROGRAMS = [
   ...['virt-launcher', 'virt-launcher-monitor', 'virt-probe', 'virt-tail', 'virt-freezer', 'container-disk'],
-  // KubeVirt's own script, by which virt-handler learns what libvirt can do on the node.
+  // KubeVirt's own script through which virt-handler learns libvirt's capabilities on the node.
   'node-labeller.sh',
 ] as const;
 export const HANDLER_PROGRAMS = ['virt-handler', 'virt-chroot'] as const;
@@ -14,7 +14,7 @@ const CONTROL_PROGRAMS = ['virt-api', 'virt-controller', 'virt-operator', 'resou
 
 const ALL: readonly string[] = [...CONTROL_PROGRAMS, ...HANDLER_PROGRAMS, ...LAUNCHER_PROGRAMS, ...LIBVIRT_SETTINGS];
 
-/** The one line that says what of KubeVirt is missing; undefined where everything is there. */
+/** The line about missing parts of KubeVirt; undefined if all are there. */
 export function missingKubeVirt(): string | undefined {
   const folder = process.env['KUBEVIRT_ASSETS'] ?? '';
   if (folder === '') return `name the folder with ${ALL.join(', ')} in KUBEVIRT_ASSETS`;
@@ -22,7 +22,7 @@ export function missingKubeVirt(): string | undefined {
   return missing.length === 0 ? undefined : `${folder} of KUBEVIRT_ASSETS lacks ${missing.join(', ')}`;
 }
 
-/** The path of one of KubeVirt's files. @throws Error that says what is missing */
+/** The path of one of KubeVirt's files. @throws Error that names what is missing */
 export function kubeVirtAsset(name: string): string {
   const missing = missingKubeVirt();
   if (missing !== undefined) throw new Error(missing);

@@ -13,7 +13,7 @@ import { kubeVirtAsset } from './assets.ts';
 import { LAUNCHER_IMAGE } from './images.ts';
 import { HANDLER_CLIENT } from './objects.ts';
 
-/** Where virt-handler serves `pause` and `unpause` to virt-api. */
+/** The port where virt-handler serves `pause` and `unpause` to virt-api. */
 export const HANDLER_PORT = 8186;
 
 type Authority = ReturnType<typeof createCertificateAuthority>;
@@ -38,7 +38,7 @@ async function accountConfig({ lab, cluster }: Scene, directory: string, account
   return file;
 }
 
-/** Starts virt-api as a program of this machine: emulated it takes five minutes to start. @returns its port */
+/** Starts virt-api on this machine, because it would take five minutes to start in the emulation. @returns its port */
 export async function startVirtApi(scene: Scene, directory: string, authority: Authority): Promise<number> {
   const { lab, holds, undo } = scene;
   const port = await freePort();
@@ -72,7 +72,7 @@ function health(port: number, ca: string): Promise<string> {
   });
 }
 
-/** Starts virt-controller as a program of this machine, and waits until it leads. */
+/** Starts virt-controller on this machine, and waits until it leads. */
 export async function startVirtController(scene: Scene, directory: string, authority: Authority): Promise<void> {
   const { lab, undo, holds, cluster } = scene;
   const [certFile, keyFile] = await certificate(directory, 'virt-controller', authority, ['localhost', '127.0.0.1']);

@@ -15,7 +15,7 @@ export const GUEST_IMAGE = 'lab/guest:1';
 export const GUEST_KERNEL = '/boot/vmlinuz';
 export const GUEST_INITRAMFS = '/boot/initramfs.gz';
 
-/** libvirt, QEMU, and what KubeVirt's programs and scripts run. */
+/** libvirt, QEMU, and the programs that KubeVirt and its scripts run. */
 const PACKAGES = [
   ...['base-files', 'bash', 'coreutils', 'grep', 'sed', 'mount', 'util-linux', 'iproute2', 'nftables', 'procps'],
   ...['libvirt-daemon', 'libvirt-daemon-driver-qemu', 'libvirt-daemon-log', 'libvirt-clients', 'libnbd0'],
@@ -23,7 +23,7 @@ const PACKAGES = [
 ] as const;
 const LEFT_OUT = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*', '/usr/share/info/*'];
 
-/** KubeVirt's user of libvirt and QEMU, and the same under the name that Debian's libvirt looks up when it starts. */
+/** KubeVirt's user of libvirt and QEMU, with the name that Debian's libvirt looks up at its start. */
 const QEMU_ID = 107;
 const USERS = ['qemu', 'libvirt-qemu'] as const;
 const PASSWD = [
@@ -33,8 +33,8 @@ const PASSWD = [
 const GROUP = ['root:x:0:\n', ...USERS.map((name) => `${name}:x:${QEMU_ID}:\n`)].join('');
 
 /**
- * Debian has the one libvirtd where KubeVirt starts virtqemud, the daemon of the QEMU driver alone. No other driver is in
- * the image, so that it is the same daemon by another name and socket.
+ * Debian has a single libvirtd, while KubeVirt starts virtqemud, the daemon of the QEMU driver. No other driver is in
+ * the image, so it is the same daemon with another name and socket.
  */
 const VIRTQEMUD = `#!/bin/bash
 mkdir -p /var/run/libvirt
@@ -42,7 +42,7 @@ ln -sfn libvirt-sock /var/run/libvirt/virtqemud-sock
 exec /usr/sbin/libvirtd "$@"
 `;
 
-/** The layer of Debian's packages, made once and kept next to the guest's disk. */
+/** The layer of Debian's packages, created once and kept next to the guest's disk. */
 async function makeDebianLayer(places: Places, say: (what: string) => void): Promise<string> {
   const tar = join(places.home, 'kubevirt-debian.tar');
   const stamp = `${tar}.made-from`;
@@ -51,7 +51,7 @@ async function makeDebianLayer(places: Places, say: (what: string) => void): Pro
   const mirror = await debianMirror();
   say(`libvirt and QEMU of Debian ${SUITE} from ${mirror}, once`);
   await execute('mmdebstrap', [
-    // Unpacked alone: nothing of it is configured or started.
+    // Only unpacked, without configuration or start.
     ...['--quiet', '--mode=root', '--variant=extract', '--format=tar', `--include=${PACKAGES.join(',')}`],
     ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
     ...['--aptopt=Acquire::Languages "none"', '--aptopt=Acquire::Check-Valid-Until "false"'],
@@ -62,13 +62,14 @@ async function makeDebianLayer(places: Places, say: (what: string) => void): Pro
   return tar;
 }
 
-/** The archive of the images, and the serial number of the disk that it is in the guest. */
+/** The archive of the images, and the serial number of its disk in the guest. */
 const archiveOf = ({ home }: Places): string => join(home, 'kubevirt-images.tar');
 export const IMAGES_DISK = 'kubevirt-images';
 
 /**
- * Writes an archive of the three images: KubeVirt's programs on libvirt and QEMU of Debian, and a guest of the lab's own
- * kernel. @returns its file
+ * Writes an archive of the three images: KubeVirt's programs on libvirt and QEMU of Debian, and a guest with the lab's
+ * own kernel.
+ * @returns its file
  */
 export async function writeKubeVirtImages(places: Places, say: (what: string) => void): Promise<string> {
   const work = join(places.home, 'kubevirt-images');
@@ -92,12 +93,12 @@ export async function writeKubeVirtImages(places: Places, say: (what: string) =>
   return archiveOf(places);
 }
 
-/** What differs in KubeVirt's base image. */
+/** Differences of KubeVirt's base image. */
 async function adapt(root: string): Promise<void> {
   await rm(join(root, 'var/run'), { recursive: true, force: true });
   // Relative: virt-handler follows it below /proc/<pid>/root.
   await symlink('../run', join(root, 'var/run'));
-  // Of Debian's essential packages only those that are named are there.
+  // Only the listed ones of Debian's essential packages are there.
   await symlink('bash', join(root, 'usr/bin/sh'));
   for (const directory of ['var/cache/apt', 'var/lib/apt', 'dev', 'boot']) {
     await rm(join(root, directory), { recursive: true, force: true });
@@ -112,9 +113,9 @@ async function adapt(root: string): Promise<void> {
 }
 
 /**
- * Emulation calls vCPU threads `CPU 0/TCG`. KubeVirt knows them by `CPU 0/KVM` alone, and would move those of an emulated
- * guest into its housekeeping cgroup, off the CPUs that they are pinned to. What is held here is what happens on servers,
- * so emulation takes the other name.
+ * The emulation names vCPU threads `CPU 0/TCG`. KubeVirt recognises only `CPU 0/KVM`, and would move those of an
+ * emulated guest into its housekeeping cgroup, off their pinned CPUs. The lab tests the behaviour of servers, so the
+ * emulation uses the other name.
  */
 async function nameThreadsAsKvmDoes(root: string): Promise<void> {
   const file = join(root, 'usr/bin/qemu-system-x86_64');

@@ -12,18 +12,18 @@ import { HANDLER_PORT, startVirtApi, startVirtController } from './control.ts';
 import { IMAGES_DISK, LAUNCHER_IMAGE, writeKubeVirtImages } from './images.ts';
 import { firstObjects, KUBEVIRT_CR, KUBEVIRT_STATUS, secretsOf, strategyOf } from './objects.ts';
 
-/** The disk with the images' archive, and where it goes in a machine that was started without that disk. */
+/** The disk with the images' archive, and its place in a machine that was started without it. */
 const DISK = `/dev/disk/by-id/virtio-${IMAGES_DISK}`;
 const COPIED = '/opt/plumbline-lab/kubevirt-images.tar';
 const VIRT_CLIENT = `/apis/kubevirt.io/v1/namespaces/${KUBEVIRT}/kubevirts/kubevirt`;
-/** Seconds: gigabytes through the emulated disk, and a libvirt that asks QEMU what it can do. */
+/** Seconds: gigabytes through the emulated disk, and a libvirt that reads QEMU's capabilities. */
 const IMPORTED = 900;
 const HANDLER_READY = 900;
 
 /**
- * Installs the real KubeVirt: virt-handler as its DaemonSet on the lab's node, virt-api and virt-controller as programs of
- * the machine that the API server is on. At the end of the scenario its webhooks, its API and its DaemonSet are taken away;
- * the definitions stay.
+ * Installs the real KubeVirt: virt-handler as its DaemonSet on the lab's node, virt-api and virt-controller as programs
+ * of the API server's machine. At the end of the scenario its webhooks, API and DaemonSet are removed; the definitions
+ * stay.
  */
 export async function installKubeVirt(scene: Scene): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
@@ -33,7 +33,7 @@ export async function installKubeVirt(scene: Scene): Promise<void> {
   await installOnNode(scene, daemonSets);
 }
 
-/** All but what runs on nodes. @returns the DaemonSets */
+/** All parts except those on nodes. @returns the DaemonSets */
 export async function installControl(scene: Scene, directory: string): Promise<readonly KubernetesObject[]> {
   const { lab, cluster, holds, undo } = scene;
   applyObjects(lab, firstObjects());
@@ -77,7 +77,7 @@ async function installOnNode(scene: Scene, daemonSets: readonly KubernetesObject
   });
 }
 
-/** virt-api calls virt-handler at its pod's address, which is in the guest's network. */
+/** virt-api calls virt-handler at its pod's address in the guest's network. */
 async function reachHandler({ lab, cluster, undo }: Scene): Promise<void> {
   const path = `/api/v1/namespaces/${KUBEVIRT}/pods`;
   const { items } = (await cluster.client.get(path, { query: { labelSelector: 'kubevirt.io=virt-handler' } })) as {
@@ -118,7 +118,7 @@ async function installObjects(
   await cluster.client.patch(`${VIRT_CLIENT}/status`, 'application/merge-patch+json', { status: KUBEVIRT_STATUS });
 }
 
-/** Why virt-handler is not Ready: what its containers wait for, and the last lines of their logs. */
+/** Why virt-handler is not Ready: the waiting reasons of its containers, and the last lines of their logs. */
 async function handlerState({ lab }: Scene): Promise<string> {
   const logs = `/var/log/pods/${KUBEVIRT}_virt-handler-*/*/*.log`;
   return (await lab.run(`tail -qn 4 ${logs} 2>/dev/null || true`)).slice(-1500);

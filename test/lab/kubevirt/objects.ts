@@ -4,13 +4,13 @@ import { definitionOfTheCr, installStrategy, KUBEVIRT, VERSION } from '../../kub
 import type { KubernetesObject } from '../../real/control-plane.ts';
 import { HANDLER_IMAGE, LAUNCHER_IMAGE } from './images.ts';
 
-/** What virt-operator checks, and kinds of other products. */
+/** Objects that virt-operator checks, and kinds of other products. */
 const LEFT_OUT = ['SecurityContextConstraints', 'Route', 'ServiceMonitor', 'PrometheusRule', 'Secret', 'Deployment'];
 
-/** The names by which KubeVirt's parts know each other: of virt-handler's server, and of virt-api where it calls that. */
+/** The names in the certificates of KubeVirt's components: virt-handler's server, and virt-api as its client. */
 const HANDLER_SERVER = 'kubevirt.io:system:node:virt-handler';
 export const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
-/** The secrets of the DaemonSet, and the common name in each. */
+/** The Secrets of the DaemonSet, and the common name in each. */
 const SECRETS: Readonly<Record<string, string>> = {
   'kubevirt-virt-handler-server-certs': HANDLER_SERVER,
   'kubevirt-virt-handler-certs': HANDLER_CLIENT,
@@ -18,7 +18,7 @@ const SECRETS: Readonly<Record<string, string>> = {
   'kubevirt-virt-handler-vsock-client-certs': 'kubevirt.io:system:client:vsock',
 };
 
-/** What there is before virt-operator: namespace, priority class, and the definition of KubeVirt's own CR. */
+/** The objects before virt-operator: namespace, priority class, and the definition of KubeVirt's own CR. */
 export function firstObjects(): KubernetesObject[] {
   return [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: KUBEVIRT } },
@@ -32,7 +32,7 @@ export function firstObjects(): KubernetesObject[] {
   ];
 }
 
-/** What virt-operator installs, with the DaemonSet and the policies, less what is left out. */
+/** The objects of virt-operator with the DaemonSet and the policies, without the excluded ones. */
 export async function strategyOf(client: KubeClient, kubeconfig: string): Promise<KubernetesObject[]> {
   const objects = await installStrategy({
     ...{ client, kubeconfig, registry: 'lab' },
@@ -47,7 +47,7 @@ export async function strategyOf(client: KubeClient, kubeconfig: string): Promis
   );
 }
 
-/** The CR, as it is once virt-operator has deployed everything: software emulation, and images that are there. */
+/** The CR after a complete deployment by virt-operator: software emulation, and local images. */
 export const KUBEVIRT_CR = {
   apiVersion: 'kubevirt.io/v1',
   kind: 'KubeVirt',
@@ -55,7 +55,7 @@ export const KUBEVIRT_CR = {
   spec: {
     configuration: {
       imagePullPolicy: 'Never',
-      // Emulation keeps what it has translated of the guest's code.
+      // The emulation caches the translated code of the guest.
       additionalGuestMemoryOverheadRatio: '2.0',
       developerConfiguration: { useEmulation: true, featureGates: ['CPUManager'] },
     },

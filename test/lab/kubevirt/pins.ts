@@ -6,19 +6,19 @@ import { type LauncherPins, launcherPinRequest, launcherPins } from '../../../mo
 import type { Scene } from '../scenarios/scenario.ts';
 import type { Machine } from './virtual-machine.ts';
 
-/** The CPUs that the kubelet gave the launcher's `compute`. */
+/** The CPUs that the kubelet gave to the launcher's `compute`. */
 export async function launcherCpus(scene: Scene, machine: Machine): Promise<CpuSet> {
   const { metadata } = await machine.launcher();
   return CpuSet.parse(await scene.pods.cpus({ name: metadata.name, uid: metadata.uid }));
 }
 
-/** What model/launcher says of it: which CPU each vCPU gets, and the emulator. */
+/** The prediction of model/launcher: the CPU of each vCPU, and of the emulator. */
 export async function predictedPins(scene: Scene, machine: Machine): Promise<LauncherPins> {
   const host = hostOfReport(await scene.report());
   return launcherPins(launcherPinRequest(await machine.vmi(), await launcherCpus(scene, machine), launcherCells(host)));
 }
 
-/** libvirt's own pins, of its description of the domain. */
+/** libvirt's own pins, from its description of the domain. */
 export function libvirtPins(domain: string): {
   readonly vcpus: readonly number[];
   readonly emulator: readonly number[];
@@ -33,7 +33,7 @@ export function libvirtPins(domain: string): {
   return { vcpus, emulator: CpuSet.parse(emulator).toArray() };
 }
 
-/** Each vCPU's thread on its own CPU, and every other on all CPUs of the launcher that no vCPU has. */
+/** Each vCPU's thread is on its own CPU, and every other one on all CPUs of the launcher without a vCPU. */
 export async function assertThreads(scene: Scene, machine: Machine): Promise<string> {
   const { vcpus } = await predictedPins(scene, machine);
   const rest = (await launcherCpus(scene, machine)).minus(CpuSet.of(vcpus));

@@ -6,7 +6,7 @@ import type { Scene } from '../scenarios/scenario.ts';
 
 const PROGRAM = '/opt/plumbline-lab/agent/plumbline.mjs';
 
-/** What `plumbline` prints on this machine, whatever its exit status. */
+/** The output of `plumbline` on this machine, with any exit status. */
 export function plumblineHere({ lab }: Scene, ...args: readonly string[]): Promise<string> {
   const env = { ...process.env, KUBECONFIG: lab.kubeconfig(), NO_COLOR: '1', COLUMNS: '160' };
   return new Promise((resolve, reject) => {
@@ -17,7 +17,7 @@ export function plumblineHere({ lab }: Scene, ...args: readonly string[]): Promi
   });
 }
 
-/** What it prints on the node, where it can ask the agent. */
+/** Its output on the node, where it can reach the agent. */
 export async function plumblineOnNode({ lab }: Scene, ...args: readonly string[]): Promise<string> {
   await lab.run(`test -e ${PROGRAM}`).catch(() => copyCommand(lab, dirname(PROGRAM)));
   return lab.run(`node ${PROGRAM} ${args.join(' ')} 2>&1 || true`);

@@ -4,15 +4,15 @@ import { applyObjects, deleteObjects } from '../scenarios/guest-agent.ts';
 import { BIN_DIR, useCni } from '../scenarios/guest-cni.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 
-/** Networks on the two bridges of `wireSwitch`, by the physnet that they are on. */
+/** Networks on the two bridges of `wireSwitch`, by physnet. */
 export const NETWORKS = { physnet0: 'net0', physnet1: 'net1' } as const;
 
-/** The type under which OVN-Kubernetes has localnets; in the lab the plugin below has its name. */
+/** The CNI type of OVN-Kubernetes' localnets; in the lab it is the name of the plugin below. */
 const PLUGIN = 'ovn-k8s-cni-overlay';
 
 /**
- * Stands in for OVN-Kubernetes' plugin: a pair of veths, one end in the pod and the other a port of the bridge that
- * ovn-bridge-mappings has for the physnet.
+ * Stands in for OVN-Kubernetes' plugin: a pair of veths, one end in the pod and the other a port of the physnet's
+ * bridge in ovn-bridge-mappings.
  */
 const PROGRAM = `#!/usr/bin/env node
 const { execFileSync } = require('node:child_process');
@@ -39,7 +39,7 @@ if (command === 'VERSION') {
 }
 `;
 
-/** What multus reads, which it does as the node here: a node may not by itself. */
+/** Kinds that multus reads with the node's credentials here, for which a node has no permission by default. */
 const READERS = [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -68,7 +68,10 @@ const definitions = Object.entries(NETWORKS).map(([physicalNetworkName, name]) =
   },
 }));
 
-/** The real multus in front of the pod network, and two networks of Open vSwitch; all is as it was at the end of the scenario. */
+/**
+ * The real multus in front of the pod network, and two networks of Open vSwitch; the end of the scenario restores
+ * everything.
+ */
 export async function attachSwitchNetworks(scene: Scene): Promise<void> {
   const { lab, holds, undo } = scene;
   const objects = [...READERS, ...definitions];

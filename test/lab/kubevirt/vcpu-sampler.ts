@@ -2,10 +2,10 @@ import type { Scene } from '../scenarios/scenario.ts';
 
 const UNIT = 'plumbline-lab-vcpus';
 const FILE = '/run/plumbline-lab-vcpus';
-/** Ticks of 10 ms that a vCPU's thread may have used before its guest runs, for QEMU's own preparations. */
+/** Ticks of 10 ms that a vCPU's thread may use before its guest runs, for QEMU's own preparations. */
 const BEFORE_THE_GUEST = 5;
 
-/** What a vCPU's thread was allowed, at a moment when it had used so many ticks of 10 ms. */
+/** The allowed CPUs of a vCPU's thread, with the ticks of 10 ms that it had used. */
 export interface VcpuSample {
   readonly vcpu: number;
   readonly ticks: number;
@@ -13,14 +13,14 @@ export interface VcpuSample {
 }
 
 /**
- * Looks at the vCPUs of a QEMU as often as the guest of the lab can, from before it starts.
+ * Samples the vCPUs of a QEMU as often as the lab's guest can, from before its start.
  * @param guest as in QEMU's -name
  */
 export async function sampleVcpus(
   { lab, undo }: Scene,
   guest: string,
 ): Promise<{ samples(): Promise<readonly VcpuSample[]> }> {
-  // Fields 14 and 15 of stat, of which the name in brackets has a blank.
+  // Fields 14 and 15 of stat, whose name in brackets contains a blank.
   const look = `for t in /proc/$p/task/*; do read -r c <$t/comm || continue; case "$c" in CPU*)
   a=$(grep Cpus_allowed_list $t/status | cut -f2); s=$(sed 's/.*) //' $t/stat | cut -d' ' -f12,13); echo "$c $a $s";; esac; done`;
   const script = `while :; do p=$(pgrep -f -- 'guest=${guest},' | head -n 1); if [ -n "$p" ]; then ${look}; else sleep 0.2; fi; done`;
@@ -39,6 +39,6 @@ export async function sampleVcpus(
   };
 }
 
-/** Those of a moment when the guest had begun to run. */
+/** The samples of times when the guest ran. */
 export const whileTheGuestRan = (samples: readonly VcpuSample[]): readonly VcpuSample[] =>
   samples.filter(({ ticks }) => ticks > BEFORE_THE_GUEST);

@@ -18,18 +18,21 @@ const GONE_WITHIN = 300;
 export interface MachineOptions {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly cpu: Readonly<Record<string, number | boolean>>;
-  /** Network attachments of the namespace; without any the guest has no network at all. */
+  /** Network attachments of the namespace; without any, the guest has no network. */
   readonly networks?: readonly string[];
   readonly schedulerName?: string;
 }
 
-/** Emulated within an emulated machine a second of the kernel takes minutes: what the guest does not need is left out. */
+/**
+ * Emulated within an emulated machine, a second of the kernel takes minutes: unnecessary parts of the guest are left
+ * out.
+ */
 const KERNEL_ARGS = [
   ...['console=ttyS0', 'quiet', 'panic=-1', 'mitigations=off', 'nowatchdog', 'nokaslr', 'rodata=off'],
   ...['tsc=reliable', 'no_timer_check', 'initcall_blacklist=jent_mod_init,load_system_certificate_list,init_encrypted'],
 ];
 
-/** A VM whose guest boots a kernel, says that it is up, and waits. */
+/** A VM whose guest boots a kernel, prints that it is up, and waits. */
 export function virtualMachine(name: string, options: MachineOptions) {
   const { annotations = {}, cpu, networks = [], schedulerName } = options;
   const container = {
@@ -63,7 +66,7 @@ export interface Thread {
   readonly tid: number;
   readonly comm: string;
   readonly role: ReturnType<typeof qemuThreadRole>;
-  /** As the kernel has it. */
+  /** From the kernel. */
   readonly allowed: string;
 }
 
@@ -93,11 +96,11 @@ interface SeenPod {
 export interface Machine {
   readonly name: string;
   vmi(): Promise<SeenVmi>;
-  /** Its launcher. @throws Error where there is none */
+  /** Its launcher. @throws Error if there is none */
   launcher(): Promise<SeenPod>;
-  /** Why it does not run yet, in a line. */
+  /** One line about why it does not run yet. */
   state(): Promise<string>;
-  /** What the guest has printed on its serial console. */
+  /** The guest's output on its serial console. */
   console(): Promise<string>;
   /** libvirt's own description of the domain. */
   domain(): Promise<string>;
@@ -118,7 +121,7 @@ export async function createMachine(scene: Scene, name: string, options: Machine
     return found;
   };
   const pid = async () => {
-    // Bracketed, so that the shell that runs this is not found as well.
+    // In brackets, so that the shell that runs this is not found, too.
     const found = (await lab.run(`pgrep -f -- '[g]uest=${NAMESPACE}_${name},' || true`)).trim().split('\n');
     if (found.length !== 1 || found[0] === '') throw new Error(`VM ${name}: QEMU does not run`);
     return Number(found[0]);
@@ -190,7 +193,7 @@ function unlessNotFound(error: unknown): void {
   if (!isNotFound(error)) throw error;
 }
 
-/** Every line of Events about objects whose name begins so. */
+/** Every line of Events about objects whose name starts with the prefix. */
 export async function eventsOf({ cluster }: Scene, prefix: string): Promise<readonly string[]> {
   const { items } = (await cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/events`)) as {
     items: { reason: string; message: string; involvedObject: { name: string } }[];

@@ -13,10 +13,10 @@ const DISK_SIZE = '8G';
 const LEFT_OUT = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/locale/*', '/usr/share/info/*'];
 
 /**
- * Makes the guest's disk, kernel and initramfs out of Debian packages, unless they are there and made from the same. Takes
- * a minute, and root.
+ * Creates the guest's disk, kernel and initramfs from Debian packages, unless they exist and are up to date. Takes a
+ * minute, and root.
  * @param mirror a Debian mirror
- * @throws Error when packages can't be had
+ * @throws Error if packages are not available
  */
 export async function makeBase(places: Places, mirror: string, say: (what: string) => void): Promise<void> {
   if (await isMade(places)) return;
@@ -37,7 +37,7 @@ export async function makeBase(places: Places, mirror: string, say: (what: strin
   await writeFile(places.stamp, await ingredients());
 }
 
-/** Whether all is there, and made from what is asked for now. */
+/** Whether all parts exist and are up to date. */
 export async function isMade(places: Places): Promise<boolean> {
   return (await readFile(places.stamp, 'utf8').catch(() => '')) === (await ingredients());
 }
@@ -58,7 +58,7 @@ async function install(root: string, mirror: string): Promise<void> {
       ...['--quiet', '--mode=root', '--variant=minbase', '--format=directory', `--include=${PACKAGES.join(',')}`],
       ...LEFT_OUT.map((path) => `--dpkgopt=path-exclude=${path}`),
       '--aptopt=Acquire::Languages "none"',
-      // Signed it must be; a mirror may stand still longer than a release file is good for.
+      // It must be signed, but a mirror may be older than the validity of a release file.
       '--aptopt=Acquire::Check-Valid-Until "false"',
       `--customize-hook=sh '${PACKAGES_HOOK}' "$1"`,
       ...[SUITE, root, `deb ${mirror} ${SUITE} main`],

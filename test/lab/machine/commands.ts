@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** The end of what a command that failed wrote, at most so many characters. */
+/** Maximum characters of the end of a failed command's output. */
 const LAST_WORDS = 600;
 
 export interface CommandOptions {
@@ -21,7 +21,7 @@ export class CommandError extends Error {
   }
 }
 
-/** Runs a command to its end. @returns what it wrote @throws CommandError with its last words when it fails */
+/** Runs a command to its end. @returns its output @throws CommandError with the end of its output on failure */
 export function execute(file: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
   const { input, env, cwd, signal } = options;
   return new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ export function execute(file: string, args: readonly string[], options: CommandO
       errors += text;
     });
     child.on('error', reject);
-    // One that ends before it has read its input says why by its status.
+    // The exit status of a command that ends before it has read its input gives the reason.
     child.stdin.on('error', () => {});
     child.stdin.end(input);
     child.on('close', (status, killed) => {

@@ -1,8 +1,8 @@
-/** What of Debian the guest is made of. */
+/** The Debian parts of the guest. */
 
 /** The guest's release. */
 export const SUITE = 'trixie';
-/** Where containerd is from: kubelets from 1.36 on refuse the 1.7 that the release has. */
+/** The source of containerd: kubelets since 1.36 refuse version 1.7 of the release. */
 export const CONTAINERD_SUITE = 'forky';
 
 export const PACKAGES = [
@@ -20,10 +20,10 @@ export const PACKAGES = [
   'udev',
 ] as const;
 
-/** What the initramfs loads, to find the disks. */
+/** The modules that the initramfs loads to find the disks. */
 export const BOOT_MODULES = ['virtio_pci', 'virtio_blk', 'ext4'] as const;
 
-/** What the guest may load later; the other four thousand would make the disk large and the boot slow. */
+/** The modules that the guest may load later; the other four thousand would make the disk large and the boot slow. */
 export const MODULES = [
   ...BOOT_MODULES,
   ...['virtio_net', 'virtio_rng', 'e1000e', 'overlay', 'fuse', 'autofs4'],
@@ -32,12 +32,12 @@ export const MODULES = [
   ...['openvswitch', 'vport_geneve', 'vport_vxlan', 'geneve', 'nsh', 'psample'],
 ] as const;
 
-/** Units that only cost time in a machine that lives for minutes. */
+/** Units that only take time in a machine that exists for minutes. */
 export const MASKED = [
   ...['apt-daily.timer', 'apt-daily-upgrade.timer', 'dpkg-db-backup.timer', 'e2scrub_all.timer', 'fstrim.timer'],
   ...['e2scrub_reap.service', 'systemd-pstore.service', 'sshd-keygen.service', 'nftables.service'],
   ...['getty@tty1.service', 'getty-static.service', 'serial-getty@ttyS0.service', 'systemd-logind.service'],
-  // The disk is newer than what they look at.
+  // The disk is newer than their inputs.
   ...['ldconfig.service', 'systemd-hwdb-update.service', 'systemd-journal-catalog-update.service'],
   ...['systemd-networkd.service', 'systemd-timesyncd.service', 'systemd-user-sessions.service'],
 ] as const;

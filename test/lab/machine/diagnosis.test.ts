@@ -7,7 +7,7 @@ import { explaining } from './diagnosis.ts';
 import { placesOf } from './places.ts';
 import { createShell } from './ssh.ts';
 
-describe('the last words of the lab', () => {
+describe('the diagnosis of the lab', () => {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-diagnosis-'));
   after(() => rmSync(directory, { recursive: true }));
   const places = placesOf({ XDG_CACHE_HOME: directory });
@@ -15,7 +15,7 @@ describe('the last words of the lab', () => {
   const printed = Array.from({ length: 100 }, (_, line) => `[  ${line}.0] line ${line} of the guest`);
   writeFileSync(serialLog, `${printed.join('\n')}\nKernel panic - not syncing\n`);
 
-  it('a guest that ssh does not reach: how QEMU ended, what it wrote, what the guest printed last', async () => {
+  it('for a guest that ssh does not reach: shows how QEMU ended, its output, and the guest’s last output', async () => {
     const script = 'echo "qemu: assertion failed" >&2; exit 3';
     const qemu = startProgram('qemu', '/bin/sh', ['-c', script], join(directory, 'qemu.log'));
     while (qemu.ended === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -30,7 +30,7 @@ describe('the last words of the lab', () => {
     });
   });
 
-  it('a guest that ends by a signal while it runs', async () => {
+  it('for a guest that ends by a signal: shows the signal', async () => {
     const qemu = startProgram('qemu', '/bin/sleep', ['60'], join(directory, 'silent.log'));
     assert.equal(qemu.ended, undefined);
     await qemu.stop('SIGABRT');
@@ -38,7 +38,7 @@ describe('the last words of the lab', () => {
     await assert.rejects(shell.run('true'), /\nQEMU ended with SIGABRT\n.*silent\.log is empty\n/);
   });
 
-  it('does not collect them for a command that fails in a guest that answers', async () => {
+  it('is omitted for a failed command in a guest that answers', async () => {
     const failing = { arguments: [], run: () => Promise.reject(new Error('ssh false ended with 1: no')) };
     const qemu = { ended: undefined, logFile: join(directory, 'none.log') };
     await assert.rejects(explaining(failing, { qemu, serialLog }).run('false'), /^Error: ssh false ended with 1: no$/);

@@ -12,27 +12,27 @@ const LOOK = [
 ].join('; ');
 const SERIAL_LINES = 25;
 const QEMU_LINES = 15;
-/** How ssh ends that does not reach the guest, or loses it. */
+/** The exit status of ssh if it does not reach the guest, or loses it. */
 const NO_CONNECTION = 255;
 
-/** What the machine printed, and the QEMU that emulates it. */
+/** The machine's output, and the QEMU that emulates it. */
 export interface Traces {
   readonly qemu: Pick<Program, 'ended' | 'logFile'>;
   readonly serialLog: string;
 }
 
-/** What a guest that does not become ready was doing: its units, or without ssh what it printed last. */
+/** The activity of a guest that does not become ready: its units, or without ssh its last output. */
 export async function whyNotReady(shell: Shell, traces: Traces): Promise<string> {
   return shell.run(`(${LOOK}) 2>&1; true`).catch(() => lastWords(traces));
 }
 
-/** Whether QEMU still runs or how it ended, the end of what it wrote, and the end of what the guest printed. */
+/** Whether QEMU still runs or how it ended, the end of its output, and the end of the guest's output. */
 export async function lastWords({ qemu, serialLog }: Traces): Promise<string> {
   const state = qemu.ended === undefined ? 'QEMU runs' : `QEMU ended with ${qemu.ended}`;
   return [state, await endOf(qemu.logFile, QEMU_LINES), await endOf(serialLog, SERIAL_LINES)].join('\n');
 }
 
-/** The same shell, which says the machine's last words where it does not reach the guest. */
+/** The same shell, which adds the diagnosis if it does not reach the guest. */
 export function explaining(shell: Shell, traces: Traces): Shell {
   return {
     ...shell,

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { execute } from './commands.ts';
 import { type Layer, makeLayer, writeArchive } from './oci-archive.ts';
 
-/** Waits, and exits on a signal; as the first process of a container a bare `sleep` would not. */
+/** Waits, and exits on a signal; a bare `sleep` as the first process of a container would not. */
 const WAIT = ['sh', '-c', 'trap exit TERM INT; sleep 2147483647 & wait'];
 
 /** `lab/busybox:1`, and `lab/pause:1` that only waits: an archive of both. */
@@ -24,8 +24,8 @@ export async function writeBasicImages(work: string, busybox: string, target: st
 }
 
 /**
- * What stands for the base image of the daemons, which is in a registry: this machine's Node.js at the place where that
- * has it, with the libraries that it is linked to.
+ * Replaces the base image of the daemons, which is in a registry: this machine's Node.js in the same place, with its
+ * libraries.
  */
 export async function makeNodeLayer(work: string): Promise<Layer> {
   const root = join(work, 'node');
@@ -33,7 +33,7 @@ export async function makeNodeLayer(work: string): Promise<Layer> {
   return makeLayer(root, join(work, 'node.tar'));
 }
 
-/** Copies a program, and the libraries it is linked to under their own paths. */
+/** Copies a program with its libraries, at their own paths. */
 export async function addProgram(root: string, program: string, path: string): Promise<void> {
   const put = async (from: string, to: string) => {
     await mkdir(dirname(join(root, to)), { recursive: true });

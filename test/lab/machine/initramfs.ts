@@ -3,12 +3,12 @@ import { basename, join } from 'node:path';
 import { execute } from './commands.ts';
 import { filesOf } from './kernel-modules.ts';
 
-/** Seconds in which the disks must have come. */
+/** Seconds within which the disks must appear. */
 const DISKS = 60;
 
 /**
- * The first process: mounts the disk, puts the lab's own files from the second disk over it, and starts systemd.
- * @param modules file names, in the order in which they load
+ * The first process: mounts the disk, adds the lab's own files from the second disk, and starts systemd.
+ * @param modules file names, in the order of loading
  */
 export function initScript(modules: readonly string[]): string {
   return `#!/bin/busybox sh

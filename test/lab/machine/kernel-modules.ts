@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { execute } from './commands.ts';
 
 /**
- * Puts the modules that are named, and those that they need, into the guest's root.
+ * Puts the named modules and their dependencies into the guest's root.
  * @param unpacked the kernel's package, unpacked
  * @throws Error if the kernel has no such module
  */
@@ -15,7 +15,7 @@ export async function installModules(
 ): Promise<void> {
   const from = join(unpacked, 'usr/lib/modules', version);
   const to = join(root, 'usr/lib/modules', version);
-  // modprobe looks below lib/, where the package has nothing.
+  // modprobe searches below lib/, where the package has nothing.
   await execute('depmod', ['-b', join(unpacked, 'usr'), version]);
   await mkdir(to, { recursive: true });
   for (const file of (await readdir(from)).filter((name) => /^modules\.(builtin|order)/.test(name))) {
@@ -25,13 +25,13 @@ export async function installModules(
     const target = join(to, relative(from, file));
     await mkdir(dirname(target), { recursive: true });
     await copyFile(file, target);
-    // Emulated, the kernel would take its time over it.
+    // The emulated kernel would take long for it.
     if (target.endsWith('.xz')) await execute('xz', ['-d', target]);
   }
   await execute('depmod', ['-b', join(root, 'usr'), version]);
 }
 
-/** The files of modules and of those they need, in the order in which they load. */
+/** The files of modules and their dependencies, in the order of loading. */
 export async function filesOf(root: string, version: string, names: readonly string[]): Promise<readonly string[]> {
   const files = new Set<string>();
   for (const name of names) {

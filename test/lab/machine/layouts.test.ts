@@ -23,13 +23,13 @@ describe('the layouts of the emulated machine', () => {
       assert.equal(next, cpuCount(layout));
     });
 
-    it(`${layout.name}: huge pages in every NUMA node`, () => {
+    it(`${layout.name}: every NUMA node has huge pages`, () => {
       const kernel = words.find((_, at) => words[at - 1] === '-append') ?? '';
       const pages = Array.from({ length: layout.nodes }, (_, node) => `${node}:${layout.hugePages}`);
       assert.ok(kernel.split(' ').includes(`hugepages=${pages.join(',')}`), kernel);
     });
 
-    it(`${layout.name}: QEMU builds such a machine`, function () {
+    it(`${layout.name}: QEMU accepts the machine`, function () {
       skipWithout('qemu', this);
       const machine = words.slice(0, words.indexOf('-kernel'));
       const { status, stderr } = spawnSync(pathOf('qemu'), [...machine, '-S', '-monitor', 'stdio'], {
@@ -40,7 +40,7 @@ describe('the layouts of the emulated machine', () => {
     });
 
     if (layout.distances)
-      it(`${layout.name}: distances are the same both ways, and 10 to itself`, () => {
+      it(`${layout.name}: distances are symmetric, and 10 to itself`, () => {
         const { distances = [] } = layout;
         for (const [from, row] of distances.entries()) {
           assert.equal(row.length, layout.nodes);

@@ -1,25 +1,25 @@
-/** What the emulated machine is made of. CPUs are numbered thread by thread, core by core and NUMA node by NUMA node. */
+/** The parts of the emulated machine. CPUs are numbered by thread, then core, then NUMA node. */
 export interface Layout {
   readonly name: string;
-  /** NUMA nodes. */
+  /** Number of NUMA nodes. */
   readonly nodes: number;
   readonly sockets: number;
-  /** Of a socket. Each has a last-level cache of its own, as QEMU emulates it. */
+  /** Dies per socket. Each has its own last-level cache, as QEMU emulates it. */
   readonly dies: number;
-  /** Of a die. */
+  /** Cores per die. */
   readonly cores: number;
-  /** MiB a NUMA node. */
+  /** MiB per NUMA node. */
   readonly memory: number;
-  /** Huge pages of 2 MiB a NUMA node. */
+  /** Huge pages of 2 MiB per NUMA node. */
   readonly hugePages: number;
-  /** Between NUMA nodes, row by row, as the firmware tells them. Absent: 20 between any two. */
+  /** Between NUMA nodes, row by row, as the firmware reports them. Absent: 20 between any two. */
   readonly distances?: readonly (readonly number[])[];
 }
 
-/** Of a core. */
+/** Threads per core. */
 export const THREADS = 2;
 
-/** Each NUMA node is a socket of two cores: CPUs 0-3 and 4-7, siblings 0-1, 2-3 | 4-5, 6-7. */
+/** Each NUMA node is a socket with two cores: CPUs 0-3 and 4-7, siblings 0-1, 2-3 | 4-5, 6-7. */
 const TWO_NODES: Layout = {
   name: 'two-nodes',
   nodes: 2,
@@ -30,10 +30,10 @@ const TWO_NODES: Layout = {
   hugePages: 32,
 };
 
-/** Each NUMA node is a socket of two uncore caches of two cores: 0-3, 4-7 | 8-11, 12-15. */
+/** Each NUMA node is a socket with two uncore caches of two cores: 0-3, 4-7 | 8-11, 12-15. */
 const UNCORES: Layout = { ...TWO_NODES, name: 'uncores', dies: 2 };
 
-/** Two sockets of two NUMA nodes of two cores, not equally far from each other: 0-3, 4-7 | 8-11, 12-15. */
+/** Two sockets with two NUMA nodes of two cores, at different distances: 0-3, 4-7 | 8-11, 12-15. */
 const FOUR_NODES: Layout = {
   ...UNCORES,
   name: 'four-nodes',

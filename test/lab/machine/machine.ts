@@ -16,16 +16,16 @@ import { type Disks, type MakeDisks, qemuArguments } from './qemu.ts';
 import { commandLineOf, readRunning, writeRunning } from './running.ts';
 import { createShell, type Shell } from './ssh.ts';
 
-/** Seconds that emulation may take for each: about thirty times what it takes on two free cores. */
+/** Timeouts of the emulation in seconds: about thirty times the duration on two free cores. */
 const SSH_WITHIN = 900;
 const BOOTED_WITHIN = 900;
 const READY_WITHIN = 600;
 
-/** QEMU's emulation of several CPUs at once crashes now and then while a kernel starts; nothing is lost but the start. */
+/** QEMU's emulation of several CPUs sometimes crashes while a kernel starts; only the start is lost. */
 const ATTEMPTS = 3;
 const CRASHED = /^QEMU ended with SIG(SEGV|ABRT|BUS|ILL)/;
 
-/** A machine that runs, with the cluster whose only node it is. */
+/** A running machine, with the cluster whose only node it is. */
 export interface Machine {
   readonly layout: LayoutName;
   readonly kubeconfig: string;
@@ -33,17 +33,17 @@ export interface Machine {
   readonly shell: Shell;
   /** The layer of the guest's image with Node.js. */
   readonly nodeLayer: Layer;
-  /** Lets other runs find it. */
+  /** Publishes it for other runs. */
   keep(): Promise<void>;
-  /** Ends everything; nothing of the guest is kept but its last words. */
+  /** Ends everything; nothing of the guest is kept except its diagnosis. */
   stop(): Promise<void>;
 }
 
 /**
- * Boots it, with a control plane on loopback, and returns once pods can run there.
- * @param makeDisks more files to be disks of the guest; called once its kernel is there
- * @param say what takes long, in a few words
- * @throws Error saying what the guest was doing when it took too long
+ * Boots it with a control plane on loopback, and returns when it can run pods.
+ * @param makeDisks more files as disks of the guest; called once its kernel exists
+ * @param say reports slow steps in a few words
+ * @throws Error with the activity of the guest at a timeout
  */
 export async function startMachine(
   places: Places,
@@ -96,7 +96,7 @@ export async function startMachine(
   }
 }
 
-/** The machine that another run keeps, if there is one. It is ended by that run alone. */
+/** The machine that another run keeps, if any. Only that run ends it. */
 export async function findMachine(places: Places): Promise<Machine | undefined> {
   const running = await readRunning(places);
   if (running === undefined) return undefined;
@@ -109,7 +109,7 @@ export async function findMachine(places: Places): Promise<Machine | undefined> 
 
 const qemuLog = ({ run }: Places): string => `${run}/qemu.log`;
 
-/** It ends with this process, however that ends. */
+/** It ends with this process, however this ends. */
 function startGuest(places: Places, layout: Layout, sshPort: number, disks: Disks): Program {
   const command = ['--pdeathsig', 'KILL', 'nice', '-n', '10', 'env', `TMPDIR=${places.run}`, 'qemu-system-x86_64'];
   return startProgram(
@@ -120,7 +120,7 @@ function startGuest(places: Places, layout: Layout, sshPort: number, disks: Disk
   );
 }
 
-/** Waiting on would not help. */
+/** Waiting longer would not help. */
 class Hopeless extends Error {}
 
 async function booted(
@@ -161,7 +161,7 @@ async function booted(
   );
 }
 
-/** Ready, by this boot's kubelet, and free of the taint that comes before. */
+/** Ready according to this boot's kubelet, and without the initial taint. */
 function isReady(node: unknown, boot: string): boolean {
   const { spec, status } = node as {
     readonly spec: { readonly taints?: readonly unknown[] };

@@ -7,7 +7,7 @@ import { execute } from './commands.ts';
 import { SUITE } from './debian.ts';
 import type { Places } from './places.ts';
 
-/** Programs of this machine, and the Debian package that has each. */
+/** Programs of this machine, and the Debian package of each. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   'qemu-system-x86_64': 'qemu-system-x86',
   mmdebstrap: 'mmdebstrap',
@@ -22,7 +22,7 @@ const KUBERNETES = ['kubelet', 'kube-apiserver', 'kube-scheduler', 'kube-control
 const DEFAULT_MIRROR = 'http://deb.debian.org/debian';
 const APT_HELPER = '/usr/lib/apt/apt-helper';
 
-/** The one line that says what of this machine the lab lacks; undefined where it has everything. */
+/** The line about the lab's missing requirements on this machine; undefined if it has all. */
 export async function whatIsMissing(places: Places): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'the lab needs Linux on x86-64';
   if (process.getuid?.() !== 0) return 'the lab needs root, to make the disk of its machine';
@@ -47,7 +47,7 @@ export async function whatIsMissing(places: Places): Promise<string | undefined>
   return reached ? undefined : `the lab needs Debian packages, and ${mirror} is not reached`;
 }
 
-/** The mirror that this machine's own apt takes packages from, if it is a Debian's. */
+/** The mirror of this machine's apt, if it is Debian's. */
 export async function debianMirror(): Promise<string> {
   const format = ['--format', '$(ORIGIN) $(SITE) $(REPO_URI)', 'Created-By: Packages'];
   const targets = await execute('apt-get', ['indextargets', ...format]).catch(() => '');

@@ -3,10 +3,10 @@ import { kubeconfig } from '../../../sandbox/api-server/kubeconfig.ts';
 
 /** The node's name. */
 export const NODE = 'lab-0';
-/** Where the guest reaches the API server, as every pod does: the first of the services' addresses. */
+/** The API server's address in the guest, as for every pod: the first of the Service addresses. */
 const API_SERVER = 'https://10.0.0.1:443';
 
-/** Files that make the guest this cluster's node, by path. */
+/** Files that make the guest a node of this cluster, by path. */
 export function nodeFiles(cluster: { readonly ca: string; readonly port: number; readonly token: string }) {
   return {
     '/etc/lab/env': `LAB_NODE=${NODE}\n`,
@@ -39,7 +39,7 @@ const KUBELET = {
   topologyManagerScope: 'container',
 };
 
-/** The way to the API server, and no other way out. */
+/** The only connection of the guest: to the API server. */
 function nftables(port: number): string {
   const there = `ip daddr 10.0.0.1 tcp dport 443 dnat to 10.0.2.2:${port}`;
   const elsewhere = 'oifname "mgmt0" ip daddr != 10.0.2.2 drop';

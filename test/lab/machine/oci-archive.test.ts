@@ -13,7 +13,7 @@ interface Described {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-describe('an archive of images made without a container engine', () => {
+describe('an image archive created without a container engine', () => {
   let directory: string;
   let layers: Layer[];
   before(async () => {
@@ -42,7 +42,7 @@ describe('an archive of images made without a container engine', () => {
     return { blobs, read, manifests: index.manifests };
   };
 
-  it('names each image in full, so that the kubelet’s short names find it', async () => {
+  it('has the full name of each image, so that the kubelet’s short names find it', async () => {
     const { manifests } = await unpacked([]);
     assert.deepEqual(
       manifests.map(({ annotations }) => annotations?.['io.containerd.image.name']),
@@ -50,7 +50,7 @@ describe('an archive of images made without a container engine', () => {
     );
   });
 
-  it('has every blob under the digest of its bytes, and what a manifest names', async () => {
+  it('has every blob under its digest, and every blob that a manifest names', async () => {
     const { blobs, read, manifests } = await unpacked([]);
     for (const name of await readdir(blobs)) {
       const bytes = await readFile(join(blobs, name));
@@ -78,12 +78,12 @@ describe('an archive of images made without a container engine', () => {
     assert.equal(named[0]?.digest, base!.digest);
   });
 
-  it('makes the same layer of the same folder', async () => {
+  it('has the same layer for the same folder', async () => {
     const again = await makeLayer(join(directory, 'base'), join(directory, 'again.tar'));
     assert.equal(again.digest, layers[0]?.digest);
   });
 
-  it('keeps the capabilities of its files where they are asked for, and is the same layer each time', async function () {
+  it('keeps the capabilities of its files if requested, with the same layer each time', async function () {
     skipWithout('root', this);
     const folder = join(directory, 'able');
     await mkdir(folder);

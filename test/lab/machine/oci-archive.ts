@@ -13,7 +13,7 @@ export interface Layer {
 }
 
 export interface Image {
-  /** As pods name it: `lab/pause:1`. */
+  /** The name in pods: `lab/pause:1`. */
   readonly name: string;
   readonly layers: readonly Layer[];
   readonly entrypoint?: readonly string[];
@@ -26,15 +26,15 @@ export interface Image {
 const TYPES = 'application/vnd.oci.image';
 const LAYER_TYPE = `${TYPES}.layer.v1.tar`;
 
-/** Tar has no room for capabilities but in its extended headers, which would say when and by which process they were made. */
+/** Tar stores capabilities only in extended headers, which would include the time and process of their creation. */
 const WITH_CAPABILITIES = [
   ...['--xattrs', '--xattrs-include=security.capability'],
   '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime',
 ];
 
 /**
- * Makes a layer of a folder; the same folder makes the same layer.
- * @param options `capabilities`: of its files are kept; else they have none
+ * Creates a layer from a folder; the same folder gives the same layer.
+ * @param options `capabilities`: those of its files are kept; otherwise they have none
  */
 export async function makeLayer(
   directory: string,
@@ -51,7 +51,7 @@ export async function makeLayer(
 
 /**
  * Writes images into one archive of the OCI image layout, which containerd imports.
- * @param known layers that are left out, as who imports the archive has them
+ * @param known layers that are left out because the importer has them
  */
 export async function writeArchive(
   target: string,
@@ -110,7 +110,7 @@ function configOf({ layers, entrypoint = [], command = [], workingDirectory = '/
   };
 }
 
-/** The name that Kubernetes' `name:tag` stands for. */
+/** The full name for Kubernetes' `name:tag`. */
 function fullName(name: string): string {
   return name.includes('/') ? `docker.io/${name}` : `docker.io/library/${name}`;
 }

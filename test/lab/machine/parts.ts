@@ -9,16 +9,16 @@ import { HOST_ALIAS } from './ssh.ts';
 
 const GUEST = join(import.meta.dirname, 'guest');
 const PRIVATE = /ssh_host_|authorized_keys|kubeconfig/;
-/** MiB that the file system needs in addition to its files. */
+/** MiB of free space that the file system needs. */
 const SPARE = 32;
-/** An image of the guest's: Node.js at the place where the daemons' base image has it. */
+/** An image of the guest: Node.js in the same place as in the daemons' base image. */
 export const NODE_IMAGE = 'lab/node:1';
 export const NODE_ARCHIVE = '/opt/lab/images/node.tar';
 
 /**
- * Makes the second disk, mounted at /opt/lab: `bin/` has the kubelet and Node.js, `images/` what the runtime imports, and
- * `over/` goes over the root file system at the start.
- * @param files more of these, by their path in the guest
+ * Creates the second disk, mounted at /opt/lab: `bin/` has the kubelet and Node.js, `images/` the runtime's imports,
+ * and `over/` is copied over the root file system at the start.
+ * @param files additional files by their path in the guest
  * @returns the layer of `NODE_IMAGE`
  */
 export async function makeParts(
@@ -50,7 +50,7 @@ export async function makeParts(
   return layer;
 }
 
-/** The guest's identity and who may come in: keys of this run. */
+/** The guest's identity and authorized keys, which are keys of this run. */
 async function identity(places: Places): Promise<Record<string, string>> {
   const hostKey = join(places.run, 'host');
   for (const file of [places.key, hostKey]) {

@@ -1,27 +1,27 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Where the machine's parts are on this one: all below `plumbline/lab` in the user's cache directory. */
+/** The directories of the machine on this host: all below `plumbline/lab` in the user's cache directory. */
 export interface Places {
   readonly home: string;
-  /** The guest's root file system, kernel and initramfs, made of Debian packages and kept from run to run. */
+  /** The guest's root file system, kernel and initramfs, created from Debian packages and kept between runs. */
   readonly disk: string;
   readonly kernel: string;
   readonly initramfs: string;
   /** The guest's own, static. */
   readonly busybox: string;
-  /** What these were made from. */
+  /** The inputs of these. */
   readonly stamp: string;
-  /** What one run makes. */
+  /** The files of one run. */
   readonly run: string;
   /** The second disk: the lab's own programs, files and identity. */
   readonly parts: string;
-  /** What the guest's kernel and systemd print. */
+  /** The output of the guest's kernel and systemd. */
   readonly serialLog: string;
   readonly key: string;
   readonly knownHosts: string;
   readonly sshSocket: string;
-  /** Says who runs a machine, and how it is reached. */
+  /** The owner of a running machine, and how to reach it. */
   readonly running: string;
 }
 

@@ -2,31 +2,31 @@ import { MASKED } from './debian.ts';
 import { cpuCount, type Layout, THREADS } from './layouts.ts';
 import type { Places } from './places.ts';
 
-/** The first NUMA nodes, which have a NIC. */
+/** The number of first NUMA nodes with a NIC. */
 const NICS = 2;
 /** Bus numbers of each such node's PCI root. */
 const BUSES = 32;
 
 const kernelParameters = ({ nodes, hugePages }: Layout) => [
   ...['console=ttyS0', 'quiet', 'loglevel=4', 'panic=-1', 'mitigations=off', 'audit=0', 'apparmor=0', 'selinux=0'],
-  // What is emulated is no longer watched for being slow.
+  // Watchdogs are off, because the emulation is slow.
   ...['nowatchdog', 'rcupdate.rcu_cpu_stall_suppress=1', 'systemd.show_status=1'],
   ...['systemd.unit=multi-user.target', 'systemd.wants=lab.target'],
-  // On a busy machine a device or Open vSwitch takes longer than systemd would wait.
+  // On a busy machine, a device or Open vSwitch takes longer than systemd's default.
   ...['systemd.default_device_timeout_sec=900', 'systemd.default_timeout_start_sec=900'],
   ...['hugepagesz=2M', `hugepages=${numbers(nodes).map((node) => `${node}:${hugePages}`)}`],
   ...MASKED.map((unit) => `systemd.mask=${unit}`),
 ];
 
-/** Files that the guest finds as read-only disks, by the serial number under which it finds them: at most 20 characters. */
+/** Files that the guest has as read-only disks, by serial number: at most 20 characters. */
 export type Disks = Readonly<Record<string, string>>;
-/** @param say what takes long, in a few words */
+/** @param say reports slow steps in a few words */
 export type MakeDisks = (places: Places, say: (what: string) => void) => Promise<Disks>;
 
 /**
- * QEMU's arguments. The first two NUMA nodes have a PCI root of their own with a NIC on it, `phys0` and `phys1`, which
- * nothing is connected to; `mgmt0` leads to this machine and is on no node. Nothing is written to the disk.
- * @param sshPort of this machine's loopback, leads to the guest's ssh
+ * QEMU's arguments. The first two NUMA nodes have their own PCI root with an unconnected NIC, `phys0` and `phys1`;
+ * `mgmt0` connects to this machine and is on no node. The disk is never written.
+ * @param sshPort of this machine's loopback, forwards to the guest's ssh
  */
 export function qemuArguments(places: Places, layout: Layout, sshPort: number, disks: Disks): readonly string[] {
   const { nodes, sockets, dies, cores, memory } = layout;
@@ -40,7 +40,7 @@ export function qemuArguments(places: Places, layout: Layout, sshPort: number, d
     ...['-smp', `${cpuCount(layout)},sockets=${sockets},dies=${dies},cores=${cores},threads=${THREADS}`],
     ...['-m', String(nodes * memory)],
     ...numbers(nodes).flatMap((node) => numaNode(layout, node)),
-    // QEMU takes a distance only between nodes that it knows already.
+    // QEMU accepts a distance only between nodes that are already defined.
     ...numbers(nodes).flatMap((node) => distancesOf(layout, node)),
     ...['-kernel', places.kernel, '-initrd', places.initramfs, '-append', kernelParameters(layout).join(' ')],
     ...drive('disk', places.disk, 'snapshot=on,cache=unsafe'),
@@ -67,14 +67,14 @@ function distancesOf({ distances }: Layout, node: number): string[] {
   });
 }
 
-/** Without `bus` QEMU would put other devices on the expander, which takes none but ports. */
+/** Without `bus`, QEMU would put other devices on the expander, which only accepts ports. */
 function nic(node: number): string[] {
   const bus = 64 + BUSES * node;
   return [
     ...['-device', `pxb-pcie,id=root${node},bus=pcie.0,bus_nr=${bus},numa_node=${node}`],
     ...['-device', `pcie-root-port,id=port${node},bus=root${node},chassis=${node + 1}`],
     ...['-netdev', `hubport,id=phys${node},hubid=${node + 1}`],
-    // Of virtio NICs sysfs does not say the NUMA node.
+    // sysfs does not show the NUMA node of virtio NICs.
     ...['-device', `e1000e,bus=port${node},netdev=phys${node},mac=${mac(node + 1)}`],
   ];
 }

@@ -3,7 +3,7 @@ import type { LayoutName } from './layouts.ts';
 import type { Layer } from './oci-archive.ts';
 import type { Places } from './places.ts';
 
-/** A machine that runs, for other runs to find. */
+/** A running machine, published for other runs. */
 export interface Running {
   readonly layout: LayoutName;
   readonly qemu: number;
@@ -12,18 +12,18 @@ export interface Running {
   readonly nodeLayer: Layer;
 }
 
-/** The run whose machine it is; once that run is done with it and keeps it for others, the machine as well. */
+/** The run that owns the machine; also the machine itself once that run keeps it for others. */
 type Entry = { readonly pid: number } & (Running | { readonly sshPort?: undefined });
 
-/** Says that this process starts or uses a machine, or what machine it keeps for others. */
+/** Records that this process starts or uses a machine, or which machine it keeps for others. */
 export async function writeRunning(places: Places, kept?: Running): Promise<void> {
   await writeFile(places.running, JSON.stringify({ pid: process.pid, ...kept }));
 }
 
 /**
- * The machine that another run keeps; undefined where no run has one.
- * @throws Error if another run starts or uses one itself: two would take away each other's files, pods and, at the end of
- *   the one, the machine
+ * The machine that another run keeps; undefined if no run has one.
+ * @throws Error if another run starts or uses one itself: two runs would remove each other's files, pods and finally
+ * the machine
  */
 export async function readRunning(places: Places): Promise<Running | undefined> {
   const text = await readFile(places.running, 'utf8').catch(() => undefined);
@@ -39,7 +39,7 @@ export async function readRunning(places: Places): Promise<Running | undefined> 
   return entry;
 }
 
-/** Empty where there is no such process. */
+/** Empty if there is no such process. */
 export async function commandLineOf(pid: number): Promise<string> {
   return readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
 }

@@ -1,14 +1,14 @@
 import { execute } from './commands.ts';
 import type { Places } from './places.ts';
 
-/** What the guest is called in the file of known hosts, whatever port it has. */
+/** The guest's name in the file of known hosts, with any port. */
 export const HOST_ALIAS = 'plumbline-lab';
 
 /** The guest's command line. */
 export interface Shell {
-  /** Runs a shell command line as root; returns what it wrote. @throws Error when it fails */
+  /** Runs a shell command line as root; returns its output. @throws Error if it fails */
   run(line: string, input?: string | Buffer): Promise<string>;
-  /** The arguments of ssh, for people. */
+  /** The arguments of ssh, for users. */
   readonly arguments: readonly string[];
 }
 
@@ -17,7 +17,7 @@ export function createShell(places: Places, port: number): Shell {
     ...['-p', String(port), '-l', 'root', '-i', places.key, '-o', 'BatchMode=yes', '-o', 'LogLevel=ERROR'],
     ...['-o', `UserKnownHostsFile=${places.knownHosts}`, '-o', `HostKeyAlias=${HOST_ALIAS}`, '-F', 'none'],
   ];
-  // One connection for all: making one takes the guest a second.
+  // One shared connection: a new one takes the guest a second.
   const shared = ['-o', 'ControlMaster=auto', '-o', `ControlPath=${places.sshSocket}`, '-o', 'ControlPersist=60'];
   const limits = ['-o', 'ConnectTimeout=20', '-o', 'ServerAliveInterval=20', '-o', 'ServerAliveCountMax=6'];
   return {

@@ -7,9 +7,9 @@ import type { ScenePod } from './scene-pods.ts';
 import { assertOff } from './switch-masks.ts';
 import { type Sample, startSampling } from './switch-sampler.ts';
 
-/** Milliseconds between samples, which are work for the guest, too. */
+/** Milliseconds between samples, which are also work for the guest. */
 export const BETWEEN = 200;
-/** Seconds without an agent, in which nothing may come back. */
+/** Seconds without an agent, during which no thread may return. */
 const WITHOUT_AGENT = 5;
 
 /** Open vSwitch stays off the CPUs of a pod, at every sample, while the agent is stopped, killed and replaced. */
@@ -17,7 +17,7 @@ export async function staysOffThroughRestarts(scene: Scene): Promise<void> {
   const { agent, pods, holds, signal } = scene;
   const { pod, owned } = await podOffSwitch(scene, 'outlives');
   const watch = await startSampling(scene, BETWEEN);
-  await holds('the agent is stopped with SIGTERM, and ends with 0', async () => assert.equal(await agent.stop(), 0));
+  await holds('the agent stops with SIGTERM and exits with 0', async () => assert.equal(await agent.stop(), 0));
   await sleep(WITHOUT_AGENT, signal);
   await agent.start();
   await moves(scene, 'started', owned);
@@ -27,7 +27,7 @@ export async function staysOffThroughRestarts(scene: Scene): Promise<void> {
   await moves(scene, 'killed with SIGKILL and started', owned);
   await agent.start();
   await moves(scene, 'replaced', owned);
-  await holds('all the while Open vSwitch was off the pod’s CPUs', async () => {
+  await holds('meanwhile Open vSwitch was off the pod’s CPUs', async () => {
     return neverOn(await watch(), CpuSet.parse(owned));
   });
   await pods.remove(pod);
@@ -45,11 +45,11 @@ export async function podOffSwitch(scene: Scene, name: string): Promise<{ pod: S
   return { pod, owned: await pods.cpus(pod) };
 }
 
-/** The agent is at work: it takes Open vSwitch off the CPUs of a pod that comes. */
+/** The agent works: it moves Open vSwitch off the CPUs of a new pod. */
 async function moves(scene: Scene, what: string, owned: string): Promise<void> {
   const { pods, holds } = scene;
   const other = await pods.create(`when-${what.split(' ')[0]}`, { cpu: '2' });
-  await holds(`${what}: it takes Open vSwitch off the CPUs of another pod, too`, async () => {
+  await holds(`${what}: it moves Open vSwitch off the CPUs of another pod, too`, async () => {
     await assertRuns(scene, other);
     await assertOff(scene, `${owned},${await pods.cpus(other)}`);
     return `CPUs ${await pods.cpus(other)}`;
@@ -57,7 +57,7 @@ async function moves(scene: Scene, what: string, owned: string): Promise<void> {
   await pods.remove(other);
 }
 
-/** @throws AssertionError if some thread might have run on the CPUs at any sample */
+/** @throws AssertionError if a thread might have run on the CPUs at any sample */
 export function neverOn(samples: readonly Sample[], owned: CpuSet): string {
   const last = samples.at(-1);
   assert.ok(last !== undefined, 'no sample was taken');

@@ -3,7 +3,7 @@ import { deviceCounts } from './placement.ts';
 import type { Scenario } from './scenario.ts';
 import { severalCells } from './several-cells.ts';
 
-/** What networks on several NUMA nodes are to the kubelet alone. */
+/** The effect of networks on several NUMA nodes with only the kubelet. */
 export const CELLS: Scenario = {
   name: 'cells',
   about: 'pods with networks on both NUMA nodes get the CPUs that were predicted',

@@ -15,19 +15,19 @@ import { NAMESPACE } from '../cluster.ts';
 import { applyObjects, deleteObjects } from './guest-agent.ts';
 import type { Scene } from './scenario.ts';
 
-/** The profile of the scheduler that asks the extender. */
+/** The profile of the scheduler that calls the extender. */
 export const SCHEDULER = 'plumbline-lab';
 const SYSTEM = 'plumbline-system';
 const EXTENDER_NAME = 'plumbline-scheduler-plugin.plumbline-system.svc';
-/** No client connects there: this scheduler reaches the extender on loopback, which no EndpointSlice may hold. */
+/** No client connects there: this scheduler reaches the extender on loopback, which no EndpointSlice may contain. */
 const EXTENDER_ADDRESS = '10.244.0.250';
-/** What runs next to the node here, and what only cert-manager would make of the base. */
+/** Workloads that run next to the node here, and objects that only cert-manager would handle. */
 const LEFT_OUT = ['Deployment', 'DaemonSet', 'Certificate', 'Issuer'];
 const CONFIGURATIONS = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'];
 
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
 const limits = { cpu: '3', memory: '16Mi' };
-/** Asks for whole cores by itself. */
+/** Requests whole cores itself. */
 const ASKING = {
   metadata: { name: 'asks', annotations: { 'plumbline.dev/align': 'whole-cores' } },
   spec: { containers: [{ name: 'main', image: 'none', resources: { limits } }] },
@@ -39,8 +39,8 @@ interface Configuration extends KubernetesObject {
 
 /**
  * Starts webhook and extender as processes of this machine, next to the API server, with the shipped RBAC, policies and
- * configurations; those point at loopback instead of at Services. At the end of the scenario they are taken away.
- * @param definitions of other products, which need not be installed otherwise
+ * configurations, which point to loopback instead of Services. They are removed at the end of the scenario.
+ * @param definitions of other products that need not be installed
  */
 export async function startControlDaemons(
   scene: Scene,
@@ -56,7 +56,7 @@ export async function startControlDaemons(
   await writeFile(keyFile, key, { mode: 0o600 });
   const base = baseObjects();
   const isConfiguration = ({ kind }: KubernetesObject) => CONFIGURATIONS.includes(kind);
-  // Their policies would refuse other scenarios' pods.
+  // Their policies would refuse pods of other scenarios.
   undo(async () =>
     deleteObjects(
       lab,
@@ -69,7 +69,7 @@ export async function startControlDaemons(
     base.filter((one) => !isConfiguration(one)),
   );
 
-  /** @returns where it listens and where it is probed */
+  /** @returns its serving and probe addresses */
   const start = async (name: string, ...args: readonly string[]) => {
     const path = `/api/v1/namespaces/${SYSTEM}/serviceaccounts/plumbline-${name}/token`;
     const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: {} };
@@ -104,7 +104,7 @@ export async function startControlDaemons(
       join(directory, `${name}.log`),
     );
     undo(() => program.stop());
-    await holds(`the ${name} is ready, under its own service account`, async () => {
+    await holds(`the ${name} is ready with its own service account`, async () => {
       program.assertAlive();
       if (!(await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok) throw new Error('not ready');
     });
@@ -116,8 +116,8 @@ export async function startControlDaemons(
     lab,
     configurations.map((one) => pointed(one, webhook.port, authority.cert)),
   );
-  await holds('the API server asks the webhook', async () => {
-    // It takes up configurations a moment after they are stored.
+  await holds('the API server calls the webhook', async () => {
+    // It applies configurations a moment after they are stored.
     const { spec } = (await cluster.client.create(PODS, ASKING, { query: { dryRun: 'All' } })) as typeof ASKING;
     assert.equal(spec.containers[0]?.resources.limits.cpu, '4');
   });
@@ -127,7 +127,7 @@ export async function startControlDaemons(
   await startScheduler(scene, directory, extender.port, authority.cert);
 }
 
-/** With the extender behind a Service, whose account it runs under here. */
+/** With the extender behind a Service, whose account it uses here. */
 function baseObjects(): KubernetesObject[] {
   return objectsOf(render('base', ['components/own-scheduler'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
 }
@@ -143,7 +143,7 @@ function pointed({ webhooks, ...rest }: Configuration, port: number, ca: string)
   };
 }
 
-/** Where the API server is, and its CA, of a kubeconfig. */
+/** The API server's address and CA from a kubeconfig. */
 export async function serverOf(file: string): Promise<{ server: string; ca: string }> {
   const { clusters } = parse(await readFile(file, 'utf8')) as {
     clusters: readonly [{ cluster: { server: string; 'certificate-authority-data': string } }];
@@ -152,7 +152,7 @@ export async function serverOf(file: string): Promise<{ server: string; ca: stri
   return { server, ca: Buffer.from(data, 'base64').toString() };
 }
 
-/** A kube-scheduler with a profile of its own, so that it leaves other pods to the one that the lab has. */
+/** A kube-scheduler with its own profile, so that it ignores pods of the lab's scheduler. */
 async function startScheduler({ lab, undo }: Scene, directory: string, port: number, ca: string): Promise<void> {
   const admin = lab.kubeconfig();
   const extender = {

@@ -22,7 +22,7 @@ const PODS = `/api/v1/namespaces/${SYSTEM}/pods`;
 const SELECTOR = `app.kubernetes.io/name=${NAME}`;
 const LOGS = `/var/log/pods/${SYSTEM}_${NAME}-*/node-agent/*.log`;
 const PROGRAM = '/nodejs/bin/node /plumbline/node-agent.cjs';
-/** Seconds that the DaemonSet's pod may take to go: its grace period, and what emulation adds. */
+/** Seconds for the DaemonSet's pod to end: its grace period, and the slowness of the emulation. */
 const GONE_WITHIN = 600;
 
 const podList = z.object({
@@ -38,8 +38,8 @@ const podList = z.object({
 });
 
 /**
- * The agent as operators install it: its image, made here without a container engine, the shipped DaemonSet that names it,
- * and what that needs of the cluster.
+ * The agent as operators install it: its image, created here without a container engine, the shipped DaemonSet that
+ * names it, and its requirements in the cluster.
  */
 export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
   const { client } = cluster;
@@ -73,7 +73,7 @@ export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode
     stop,
     async log() {
       const text = await lab.run(`cat ${LOGS}`);
-      // Each line has its time, stream and whether it is whole before it.
+      // Each line starts with its time, its stream and whether it is complete.
       const whole = text.split('\n').flatMap((line) => /^\S+ \S+ F (\{.*\})$/.exec(line)?.[1] ?? []);
       return whole.map((line) => JSON.parse(line) as LogLine);
     },
@@ -88,7 +88,7 @@ type DaemonSet = KubernetesObject & {
   };
 };
 
-/** Of the shipped base, with the namespace and the image's tag as they are there. */
+/** From the shipped base, with its namespace and image tag. */
 function shippedDaemonSet(): DaemonSet {
   const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base')], {
     encoding: 'utf8',
@@ -107,7 +107,10 @@ function withFlags(shipped: DaemonSet, flags: readonly string[]): DaemonSet {
   return { ...shipped, spec: { ...shipped.spec, template: { ...template, spec: { ...template.spec, containers } } } };
 }
 
-/** The image as the Dockerfile has it, on what stands for its base; the runtime has the base's layer from the second disk. */
+/**
+ * The image as in the Dockerfile, on the replacement of its base; the runtime has the base's layer from the second
+ * disk.
+ */
 async function importImage(lab: Lab, name: string): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   try {

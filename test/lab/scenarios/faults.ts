@@ -7,14 +7,14 @@ import type { ScenePod } from './scene-pods.ts';
 import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
 import { installSampler } from './switch-sampler.ts';
 
-/** Seconds after a fault in which everything must be as before, emulated. */
+/** Seconds after a fault until everything must be as before, in the emulation. */
 const RECOVERED_WITHIN = 900;
 
 interface Fault {
   readonly what: string;
   /** A command line of the guest. */
   readonly line: string;
-  /** Prints what is another once it has happened. */
+  /** Prints a value that changes once it has happened. */
   readonly witness: string;
 }
 
@@ -22,12 +22,12 @@ const AGENT_PID = "pgrep -f '^/nodejs/bin/node /plumbline/node-agent.cjs'";
 
 const FAULTS: readonly Fault[] = [
   {
-    what: 'the kubelet is started again',
+    what: 'the kubelet is restarted',
     line: 'systemctl restart kubelet',
     witness: 'systemctl show -P MainPID kubelet',
   },
   {
-    what: 'containerd is started again',
+    what: 'containerd is restarted',
     line: 'systemctl restart containerd',
     witness: 'systemctl show -P MainPID containerd',
   },
@@ -43,7 +43,7 @@ const FAULTS: readonly Fault[] = [
   },
   { what: 'the agent is killed', line: `kill -KILL $(${AGENT_PID})`, witness: AGENT_PID },
 ];
-/** Parts of the node go and come back under a pod that owns CPUs. */
+/** Components of the node restart under a pod that owns CPUs. */
 export const FAULTS_SCENARIO: Scenario = {
   name: 'faults',
   about: 'kubelet, containerd, Open vSwitch and agent are killed or started again; the promises hold',
@@ -85,7 +85,7 @@ async function undergo(scene: Scene, { what, line, witness }: Fault, stays: Scen
     RECOVERED_WITHIN,
   );
   await holds(
-    '  the pod keeps its CPUs, Open vSwitch is off them, the devices are there',
+    '  the pod keeps its CPUs, Open vSwitch is off them, the devices exist',
     async () => {
       await assertRuns(scene, stays);
       assert.equal(await pods.cpus(stays), owned);
@@ -94,7 +94,7 @@ async function undergo(scene: Scene, { what, line, witness }: Fault, stays: Scen
     },
     RECOVERED_WITHIN,
   );
-  // What a restarted kubelet knows of devices the node's status tells late; a pod that comes too early is refused.
+  // The node's status shows the devices of a restarted kubelet late; a pod that is created too early is refused.
   let pod: ScenePod | undefined;
   await holds(
     '  a new pod gets CPUs near physnet1, and Open vSwitch leaves them',
@@ -115,15 +115,15 @@ async function undergo(scene: Scene, { what, line, witness }: Fault, stays: Scen
 }
 
 /**
- * A kubelet waits for a device plugin without a limit, and does nothing else meanwhile: no probe can end the agent then.
- * No pod may start without a check, and everything continues when the process is gone.
+ * A kubelet waits for a device plugin without a timeout, and does nothing else meanwhile: no probe can end the agent
+ * then. No pod may start without a check, and everything continues when the process has ended.
  */
 export async function frozen(scene: Scene, stays: ScenePod, owned: string): Promise<void> {
   const { holds, lab, pods, cluster } = scene;
   await lab.run(`kill -STOP $(${AGENT_PID})`);
   const waits = await pods.create('waits', { cpu: '2', [PHYSNET1]: '1' });
   await holds(
-    'the agent is frozen while a pod comes, then killed: the pod is refused, never started unjudged',
+    'the agent is frozen while a pod is created, then killed: the pod is refused, and never started unchecked',
     async () => {
       assert.equal(await pods.cpus(waits), '');
       const state = await pods.state(waits);
@@ -134,7 +134,7 @@ export async function frozen(scene: Scene, stays: ScenePod, owned: string): Prom
   );
   await pods.remove(waits);
   await holds(
-    '  the agent is there again, and the running pod was not interrupted',
+    '  the agent runs again, and the running pod was not interrupted',
     async () => {
       await cluster.readyNode(0, deviceCounts());
       await assertRuns(scene, stays);

@@ -14,7 +14,7 @@ import { enableAffinity } from './switch-masks.ts';
 const SHIM = '/opt/plumbline-lab/gate/plumbline-gate';
 const OWN = '00-multus-plumbline-gate.json';
 const OWN_LIST = '00-multus-plumbline-gate.conflist';
-/** Seconds. */
+/** In seconds. */
 const INTERVAL = 2;
 const DURATION = 12;
 const NOTICED = DURATION + INTERVAL + 60;
@@ -24,7 +24,7 @@ const DPU_HOST = [
   ...['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)],
 ];
 
-/** A real container runtime drives the gate; the DPU is played by this machine, which renews the lease or does not. */
+/** A real container runtime calls the gate; this machine simulates the DPU and renews its Lease or not. */
 export const GATE: Scenario = {
   name: 'gate',
   about: 'containerd asks the gate before each sandbox; a dead DPU refuses pods and, by STATUS, the node',
@@ -78,18 +78,18 @@ function playDpu({ cluster, node, undo }: Scene): PlayedDpu {
 
 const runs = async ({ pods }: Scene, pod: ScenePod) => assert.equal(await pods.state(pod), 'Running');
 
-/** A metric of the agent, with its labels as they are printed; 0 if it is not there. */
+/** A metric of the agent, with its labels as printed; 0 if it does not exist. */
 async function metric({ lab }: Scene, name: string): Promise<number> {
   const ask = 'fetch("http://127.0.0.1:8082/metrics").then((r) => r.text()).then(console.log)';
   const lines = (await lab.run(`node -e '${ask}'`)).split('\n');
   return Number(lines.find((line) => line.startsWith(`${name} `))?.slice(name.length) ?? 0);
 }
 
-/** How many calls the agent answered so. */
+/** The number of calls that the agent answered with this outcome. */
 const answered = (scene: Scene, outcome: string, verb = 'ADD') =>
   metric(scene, `plumbline_gate_calls_total{verb="${verb}",outcome="${outcome}"}`);
 
-/** The agent knows of the death of the DPU. */
+/** The agent has noticed the death of the DPU. */
 const noticed = async (scene: Scene) => assert.equal(await metric(scene, 'plumbline_dpu_lease_state{state="dead"}'), 1);
 
 /** The Ready condition: its status and message. */
@@ -112,7 +112,7 @@ async function refusedAndLet(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promi
     return types;
   });
   const waits = await pods.create('waits', {});
-  await holds('no DPU: a pod waits, and its Event says why', async () => {
+  await holds('no DPU: a pod waits, with the reason in its Event', async () => {
     const event = (await pods.events(waits)).find((one) =>
       /^FailedCreatePodSandBox.*DPU Not Ready: its lease/.test(one),
     );
@@ -120,16 +120,16 @@ async function refusedAndLet(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promi
     return /DPU Not Ready: .*?;/.exec(event)?.[0];
   });
   const hosts = await pods.create('hosts', {}, { hostNetwork: true });
-  await holds('one on the host’s own network runs', () => runs(scene, hosts));
+  await holds('a pod on the host’s network runs', () => runs(scene, hosts));
   await holds('at CNI 1.0.0 there is no STATUS, and the node stays Ready', async () => {
     assert.match(await readiness(scene), /^True/);
   });
   dpu.live();
-  await holds('the DPU comes: the pod runs', () => runs(scene, waits), NOTICED);
+  await holds('the DPU starts: the pod runs', () => runs(scene, waits), NOTICED);
   await pods.remove(hosts);
   const before = await answered(scene, 'allowed');
   await cni.killSandbox(waits.uid);
-  await holds('a sandbox that is made again is asked for again, once', async () => {
+  await holds('a recreated sandbox calls the gate again, once', async () => {
     assert.equal(await answered(scene, 'allowed'), before + 1);
     await runs(scene, waits);
   });
@@ -139,7 +139,7 @@ async function refusedAndLet(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promi
 async function behindMultus(scene: Scene, cni: GuestCni): Promise<void> {
   const { holds, pods } = scene;
   await cni.write('multus');
-  await holds('a meta-plugin becomes the primary: the gate is around it, in a file that it does not read', async () => {
+  await holds('a meta-plugin becomes the primary: the gate wraps it in a file that it does not read', async () => {
     const files = await cni.files();
     assert.deepEqual(files.slice(0, 2), [OWN, '00-multus.conf']);
     const { type, delegate } = await cni.read(OWN);
@@ -148,12 +148,12 @@ async function behindMultus(scene: Scene, cni: GuestCni): Promise<void> {
   });
   const before = await answered(scene, 'allowed');
   const pod = await pods.create('wrapped', {});
-  await holds('a pod runs behind both, and was asked for once', async () => {
+  await holds('a pod runs behind both, with one call', async () => {
     await runs(scene, pod);
     assert.equal(await answered(scene, 'allowed'), before + 1);
   });
   if (cni.isRealMultus) {
-    await holds('multus itself has written down the pod’s network', async () => {
+    await holds('multus itself has recorded the pod’s network', async () => {
       const { metadata } = (await scene.cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/pods/${pod.name}`)) as {
         metadata: { annotations?: Record<string, string> };
       };
@@ -163,13 +163,13 @@ async function behindMultus(scene: Scene, cni: GuestCni): Promise<void> {
     });
   }
   await cni.killSandbox(pod.uid);
-  await holds('its sandbox is made again', async () => {
+  await holds('its sandbox is created again', async () => {
     assert.equal(await answered(scene, 'allowed'), before + 2);
     await runs(scene, pod);
   });
   await pods.remove(pod);
   await cni.remove('multus');
-  await holds('the meta-plugin is gone: the gate is before the list again', async () => {
+  await holds('the meta-plugin is removed: the gate is before the list again', async () => {
     assert.deepEqual(await cni.files(), [OWN_LIST, '10-lab.conflist']);
   });
 }
@@ -178,7 +178,7 @@ async function withoutAgent(scene: Scene, dpu: PlayedDpu): Promise<void> {
   const { holds, pods, agent } = scene;
   await agent.kill();
   const lives = await pods.create('without-agent', {});
-  await holds('the agent is killed: by what it left, the DPU lives and pods run', () => runs(scene, lives));
+  await holds('the agent is killed: by its state file the DPU is alive, and pods run', () => runs(scene, lives));
   await pods.remove(lives);
   await agent.start(...DPU_HOST, ...GATE_FLAGS);
   await dpu.die();
@@ -186,7 +186,7 @@ async function withoutAgent(scene: Scene, dpu: PlayedDpu): Promise<void> {
   const refused = await pods.create('refused', {});
   await holds('a pod waits', async () => assert.ok((await answered(scene, 'code-11')) > 0));
   await agent.kill();
-  await holds('and still does when the agent is killed', async () => {
+  await holds('and still waits when the agent is killed', async () => {
     const events = await pods.events(refused);
     assert.ok(
       events.some((one) => /DPU Not Ready: its lease .* was last seen renewed/.test(one)),
@@ -206,10 +206,10 @@ async function statusTells(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promise
   await holds('a primary of CNI 1.1.0', async () => assert.equal((await cni.read(OWN))['cniVersion'], '1.1.0'));
   const stays = await pods.create('stays', {});
   await holds('a pod runs on it', () => runs(scene, stays));
-  await holds('the runtime asks for STATUS', async () => assert.ok((await answered(scene, 'allowed', 'STATUS')) > 0));
+  await holds('the runtime calls STATUS', async () => assert.ok((await answered(scene, 'allowed', 'STATUS')) > 0));
   await dpu.die();
   await holds(
-    'the DPU dies: the node is NotReady, and says why',
+    'the DPU dies: the node is NotReady, with the reason',
     async () => {
       const said = await readiness(scene);
       assert.match(said, /^False: .*DPU Not Ready/);
@@ -217,15 +217,19 @@ async function statusTells(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promise
     },
     NOTICED,
   );
-  await holds('the pod that runs is left alone', () => runs(scene, stays));
+  await holds('the running pod is not affected', () => runs(scene, stays));
   dpu.live();
-  await holds('it comes back: the node is Ready', async () => assert.match(await readiness(scene), /^True/), NOTICED);
+  await holds(
+    'the DPU recovers: the node is Ready',
+    async () => assert.match(await readiness(scene), /^True/),
+    NOTICED,
+  );
   await pods.remove(stays);
 }
 
 async function uninstalled(scene: Scene, cni: GuestCni): Promise<void> {
   const { holds, agent, pods } = scene;
-  await holds('the agent stops: the gate’s configuration goes, the primary’s stays', async () => {
+  await holds('the agent stops: the gate’s configuration is removed, the primary’s stays', async () => {
     assert.equal(await agent.stop(), 0);
     assert.deepEqual(await cni.files(), ['10-lab.conflist']);
   });
@@ -233,12 +237,12 @@ async function uninstalled(scene: Scene, cni: GuestCni): Promise<void> {
   await holds('pods run without it', () => runs(scene, pod));
   await pods.remove(pod);
   await agent.start(...GATE_FLAGS.with(1, 'remove'));
-  await holds('uninstalled, its plugin is gone as well', async () => {
+  await holds('uninstalled: its plugin is removed, too', async () => {
     assert.doesNotMatch(await scene.lab.run(`ls ${BIN_DIR}`), /plumbline-gate/);
   });
 }
 
-/** On a host with an Open vSwitch of its own. */
+/** On a host with its own Open vSwitch. */
 async function vacatedFirst(scene: Scene): Promise<void> {
   const { holds, agent, pods } = scene;
   await enableAffinity(scene);
@@ -249,7 +253,7 @@ async function vacatedFirst(scene: Scene): Promise<void> {
   });
   const pod = await pods.create('owner', { cpu: '2' });
   await holds(
-    'a pod with CPUs and without a device: Open vSwitch was moved off them before its network was made',
+    'a pod with CPUs and without a device: Open vSwitch was moved off them before its network was created',
     async () => {
       await runs(scene, pod);
       assert.ok((await metric(scene, 'plumbline_ovs_vacate_seconds_count')) > 0);

@@ -16,16 +16,16 @@ const HOME = '/opt/plumbline-lab/agent';
 const UNIT = 'plumbline-lab-agent';
 const LOG = '/run/plumbline-lab-agent.log';
 const STATE = '/var/lib/plumbline';
-/** Where the DPUs’ leases are. */
+/** The namespace of the DPUs’ Leases. */
 const NETWORK = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } };
 const TOKEN_SECONDS = 24 * 3600;
 const ACCOUNT = '/api/v1/namespaces/plumbline-system/serviceaccounts/plumbline-node-agent';
 
-/** The bundle's files in dist/, and the native module that is not in it. */
+/** The bundle's files in dist/, and the native module that it does not include. */
 const BUNDLES = ['node-agent.cjs', 'device-plugin-worker.cjs'];
 const MODULES = ['koffi', '@koromix'];
 
-/** What the shipped DaemonSet lets the agent do, in systemd's words. */
+/** The permissions of the agent in the shipped DaemonSet, as systemd settings. */
 const CONFINED = [
   'CapabilityBoundingSet=CAP_SYS_NICE',
   'NoNewPrivileges=yes',
@@ -38,23 +38,23 @@ const CONFINED = [
 /** One line of the agent's log. */
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
 
-/** The agent of this source tree on the lab's node, as the manifests would run it there. */
+/** The agent of this source tree on the lab's node, as the manifests would run it. */
 export interface GuestAgent {
-  /** Starts it with these flags in addition to those for its paths; stops a running one first. */
+  /** Starts it with these flags and those for its paths; stops a running one first. */
   start(...flags: string[]): Promise<void>;
-  /** Paths that it may also write from its next start on, with any owner, as in the gate's components. */
+  /** Additional writable paths from its next start on, with any owner, as in the gate's components. */
   allow(...paths: readonly string[]): void;
-  /** Ends it with no chance to do anything. */
+  /** Kills it. */
   kill(): Promise<void>;
   /** Stops it as Kubernetes does. @returns its exit status */
   stop(): Promise<number>;
-  /** What it logged since its last start. */
+  /** Its log since its last start. */
   log(): Promise<readonly LogLine[]>;
 }
 
 /**
- * Puts the agent into the guest as a unit of systemd, and what it needs into the cluster: the shipped CRD, RBAC and policy,
- * and a token of its service account that is bound to the node.
+ * Installs the agent in the guest as a systemd unit, and its requirements in the cluster: the shipped CRD, RBAC and
+ * policy, and a token of its service account that is bound to the node.
  */
 export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
   buildOnce();
@@ -75,7 +75,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
     async start(...flags) {
       await stop();
       const paths = writable.map((path) => `ReadWritePaths=${path}`);
-      // The whole set once more: of a property that is given twice the last counts.
+      // The complete set again: the last value of a repeated property counts.
       const besides = paths.length === 0 ? [] : ['CapabilityBoundingSet=CAP_SYS_NICE CAP_DAC_OVERRIDE', ...paths];
       const properties = [...CONFINED, ...besides, `StandardOutput=truncate:${LOG}`].map((one) => `-p ${quoted(one)}`);
       const env = `--setenv=NODE_OPTIONS=${quoted(nodeOptions())}`;
@@ -93,7 +93,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
   };
 }
 
-/** The shipped CRD, RBAC and policy; what an earlier run reported would pass for this one's, so it goes. */
+/** The shipped CRD, RBAC and policy. An earlier run's report could be mistaken for this one's, so it is deleted. */
 export async function applyAgentObjects(lab: Lab, cluster: Cluster, node: LabNode): Promise<void> {
   applyObjects(lab, [NETWORK, ...agentObjects('dpu')]);
   await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch((error: unknown) => {
@@ -101,12 +101,12 @@ export async function applyAgentObjects(lab: Lab, cluster: Cluster, node: LabNod
   });
 }
 
-/** As `kubectl apply` does it, over whatever is there. */
+/** Like `kubectl apply`, over existing objects. */
 export function applyObjects(lab: Lab, objects: readonly object[]): void {
   kubectl(lab, ['apply', '--server-side', '--force-conflicts', '-f', '-'], objects);
 }
 
-/** Those that are there. */
+/** Deletes those that exist. */
 export function deleteObjects(lab: Lab, objects: readonly object[]): void {
   kubectl(lab, ['delete', '--ignore-not-found', '-f', '-'], objects);
 }
@@ -132,7 +132,7 @@ async function copyBundle(lab: Lab): Promise<void> {
   }
 }
 
-/** A token as the agent's pod would have it: it names the node. */
+/** A token like that of the agent's pod, which names the node. */
 async function tokenFor({ client }: Cluster, { name, uid }: LabNode): Promise<string> {
   const boundObjectRef = { apiVersion: 'v1', kind: 'Node', name, uid };
   const { status } = (await client.create(`${ACCOUNT}/token`, {
@@ -145,14 +145,14 @@ async function tokenFor({ client }: Cluster, { name, uid }: LabNode): Promise<st
 
 const kubeconfig = z.looseObject({ users: z.array(z.looseObject({ name: z.string() })) });
 
-/** The node's own way to the API server, with the agent's token in place of the node's certificate. */
+/** The node's kubeconfig with the agent's token instead of the node's certificate. */
 async function writeKubeconfig(lab: Lab, token: string): Promise<void> {
   const found = kubeconfig.parse(parse(await lab.run('cat /etc/lab/kubeconfig')));
   const users = found.users.map(({ name }) => ({ name, user: { token } }));
   await lab.run(`umask 077 && cat >${HOME}/kubeconfig`, stringify({ ...found, users }));
 }
 
-/** What the shipped DaemonSet sizes the agent's heap by. */
+/** The heap size of the agent in the shipped DaemonSet. */
 function nodeOptions(): string {
   const manifest = readFileSync(join(root, 'manifests/base/node-agent/daemonset.yaml'), 'utf8');
   return /name: NODE_OPTIONS, value: (.*?) *}/.exec(manifest)?.[1] ?? '';

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import type { Scene } from './scenario.ts';
 
 export const CONF_DIR = '/etc/cni/net.d';
-/** Where the lab's containerd has its plugins. */
+/** The plugin directory of the lab's containerd. */
 export const BIN_DIR = '/usr/lib/cni';
 
 /**
- * `bridge` for CNI 1.1.0, which the guest's own does not speak: the configuration and the result are translated, and
+ * `bridge` for CNI 1.1.0, which the guest's own does not support: the configuration and the result are translated, and
  * STATUS is answered.
  */
 const NEWER = `#!/bin/sh
@@ -19,8 +19,8 @@ exit $code
 `;
 
 /**
- * What multus is to the runtime: one plugin that calls the network it wraps. It stands in where MULTUS_ASSETS names no
- * folder with the real one.
+ * A stand-in for multus as the runtime sees it: one plugin that calls the network it wraps. It is used if MULTUS_ASSETS
+ * names no folder with the real one.
  */
 const META = `#!/usr/bin/env node
 const { spawnSync } = require('node:child_process');
@@ -49,7 +49,7 @@ export const PRIMARIES = {
       cniVersion: '1.0.0',
       name: 'multus-cni-network',
       type: 'multus',
-      // The node's own; the real one asks the API server for the pod's networks, and writes down what it made.
+      // The node's credentials; the real one requests the pod's networks from the API server, and records its result.
       kubeconfig: '/etc/lab/kubeconfig',
       delegates: [{ cniVersion: '1.0.0', name: 'lab', ...bridge }],
     },
@@ -60,25 +60,25 @@ export const PRIMARIES = {
   },
 } as const;
 
-/** The guest's networks, and what its runtime makes of them. */
+/** The guest's networks, and its runtime's state. */
 export interface GuestCni {
   readonly isRealMultus: boolean;
   write(primary: keyof typeof PRIMARIES): Promise<void>;
   remove(primary: keyof typeof PRIMARIES): Promise<void>;
-  /** The configurations that are there, in the runtime's order. */
+  /** The existing configurations, in the runtime's order. */
   files(): Promise<readonly string[]>;
   read(file: string): Promise<Record<string, unknown>>;
-  /** Kills a pod's sandbox, as an out-of-memory killer would. */
+  /** Kills a pod's sandbox, like an out-of-memory killer. */
   killSandbox(podUid: string): Promise<void>;
 }
 
-/** The file of the real multus; undefined where MULTUS_ASSETS names no folder with it. */
+/** The file of the real multus; undefined if MULTUS_ASSETS names no folder with it. */
 export function realMultus(): string | undefined {
   const file = join(process.env['MULTUS_ASSETS'] ?? '', 'multus');
   return process.env['MULTUS_ASSETS'] && existsSync(file) ? file : undefined;
 }
 
-/** Puts the two plugins in place; at the end of the scenario all is as it was. */
+/** Installs the two plugins; the end of the scenario restores everything. */
 export async function useCni({ lab, undo }: Scene): Promise<GuestCni> {
   const kept = '/var/lib/plumbline-lab-cni.tar';
   await lab.run(`tar -cf ${kept} ${CONF_DIR}`);

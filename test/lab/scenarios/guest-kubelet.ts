@@ -9,15 +9,15 @@ const CHECKPOINT = `${KUBELET_ROOT}/${CPU_CHECKPOINT}`;
 
 const kubeletConfig = z.looseObject({ kind: z.literal('KubeletConfiguration') });
 
-/** Policy `none` takes no options of the static one: a kubelet that finds some does not start. */
+/** Policy `none` accepts no options of the static one: a kubelet with such options does not start. */
 export const POLICY_NONE = { cpuManagerPolicy: 'none', cpuManagerPolicyOptions: undefined } as const;
 
 /**
- * Restarts the kubelet with other settings, and without the state of its CPU manager: one that finds the state of another
- * policy does not start, so this is what operators do. Pods keep running. At the end of the scenario it has its own
+ * Restarts the kubelet with other settings and without the state of its CPU manager, as operators do, because a kubelet
+ * with the state of another policy does not start. Pods keep running. At the end of the scenario it has its own
  * settings again.
- * @param settings of its configuration; undefined takes one out
- * @returns a function that gives it its own settings before the scenario's end
+ * @param settings of its configuration; undefined removes one
+ * @returns a function that restores its settings before the end of the scenario
  */
 export async function reconfigureKubelet(
   { lab, undo }: Scene,

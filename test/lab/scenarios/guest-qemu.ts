@@ -10,7 +10,7 @@ const HOME = '/opt/plumbline-lab/qemu';
 const QEMU = '/usr/bin/qemu-system-x86_64';
 /** Debian's QEMU has its emulation in a module. */
 const MODULE = '/usr/lib/x86_64-linux-gnu/qemu/accel-tcg-x86_64.so';
-/** The guest has its own, which is newer, and its loader goes with no other. */
+/** The guest has its own, which is newer and needs its own loader. */
 const C_LIBRARY = /\/(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv|util))\.so/;
 const FIRMWARE = [
   '/usr/share/seabios/bios-256k.bin',
@@ -18,7 +18,7 @@ const FIRMWARE = [
   '/usr/share/qemu/linuxboot_dma.bin',
 ];
 
-/** Thread ids of a QEMU that runs in the guest, by what they are for. */
+/** Thread ids of a QEMU in the guest, by role. */
 export interface GuestThreads {
   readonly pid: number;
   /** By index. */
@@ -27,18 +27,18 @@ export interface GuestThreads {
   readonly emulator: readonly number[];
 }
 
-/** This machine's QEMU, and the command line tool, in the guest. */
+/** This machine's QEMU and the command line tool, in the guest. */
 export interface GuestQemu {
   /** Starts one with -S and waits until all vCPUs have threads. */
   start(name: string, vcpus: number, ioThreads?: number): Promise<GuestThreads>;
-  /** Runs `plumbline qemu` on its monitor. @returns what it printed, and `status N` */
+  /** Runs `plumbline qemu` on its monitor. @returns its output, and `status N` */
   plumbline(name: string, mask: string): Promise<string>;
   /** Cpus_allowed_list of each thread. */
   allowed(tids: readonly number[]): Promise<readonly string[]>;
   stop(name: string): Promise<void>;
 }
 
-/** After the agent, whose native module the command line tool uses too. */
+/** After the agent, whose native module the command line tool also uses. */
 export async function installQemu(lab: Lab): Promise<GuestQemu> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-lab-'));
   try {

@@ -6,22 +6,22 @@ const BOND = 'bond-lab';
 const TUNNEL_ADDRESS = '172.31.78.10';
 
 /**
- * The guest's Open vSwitch as an operator configures it: a bridge with a NIC of NUMA node 0 for physnet0, one with a NIC
- * of node 1 for physnet1, which has the tunnel's address as well.
+ * The guest's Open vSwitch as an operator configures it: a bridge with a NIC of NUMA node 0 for physnet0, and one with
+ * a NIC of node 1 for physnet1, which also has the tunnel's address.
  */
 export interface GuestSwitch {
   /** A NIC of NUMA node 0 and one of node 1. */
   readonly nics: readonly [string, string];
-  /** Maps physnet0 and physnet1 to these of the two bridges. */
+  /** Maps physnet0 and physnet1 to the given bridges. */
   map(physnet0: 0 | 1, physnet1: 0 | 1): Promise<void>;
-  /** Takes both NICs into one bond of the second bridge. */
+  /** Puts both NICs into one bond of the second bridge. */
   bond(): Promise<void>;
-  /** Each to its own bridge again. */
+  /** Returns each to its own bridge. */
   unbond(): Promise<void>;
   setLink(nic: string, state: 'up' | 'down'): Promise<void>;
 }
 
-/** Configures it so; what was configured before comes back at the end of the scenario. */
+/** Applies this configuration; the previous one is restored at the end of the scenario. */
 export async function wireSwitch({ lab, undo }: Scene): Promise<GuestSwitch> {
   const nics = [await nicOf(lab, 0), await nicOf(lab, 1)] as const;
   const before = (await lab.run('ovs-vsctl get Open_vSwitch . external_ids')).trim();

@@ -11,7 +11,7 @@ import { PREFERRED } from './preferred-network.ts';
 import type { Scenario } from './scenario.ts';
 import { SHARED_CPUS } from './shared-cpus.ts';
 
-/** Every scenario, in the order in which `--scenario all` plays them. */
+/** Every scenario, in the order of `--scenario all`. */
 export const SCENARIOS: readonly Scenario[] = [
   INSTALLED,
   FAULTS_SCENARIO,
@@ -23,6 +23,6 @@ export const SCENARIOS: readonly Scenario[] = [
   OVS_FAULTS,
   GATE,
   MASKS,
-  // Its definitions of VMs stay, which are stricter than the others' own.
+  // Its definitions of VMs stay, which are stricter than those of other scenarios.
   KUBEVIRT,
 ];

@@ -10,7 +10,7 @@ import type { Scenario, Scene } from './scenario.ts';
 import { refusedAsPredicted } from './single-numa-node.ts';
 import { assertOff, enableAffinity, RUNDIR } from './switch-masks.ts';
 
-/** Everything together: the agent's DaemonSet on the node, webhook and extender next to a real API server and scheduler. */
+/** All together: the agent's DaemonSet on the node, webhook and extender next to a real API server and scheduler. */
 export const INSTALLED: Scenario = {
   name: 'installed',
   about:
@@ -32,7 +32,7 @@ export const INSTALLED: Scenario = {
   },
 };
 
-/** What happens without Plumbline. */
+/** The result without Plumbline. */
 async function unaligned(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const pod = await pods.create('unaligned', { cpu: '3' }, { restartPolicy: 'Never' });
@@ -52,7 +52,7 @@ async function runsAsShipped(scene: Scene): Promise<void> {
     const { status } = (await cluster.client.get(path)) as { status: { numberReady: number } };
     assert.equal(status.numberReady, 1);
   });
-  await holds('it has what it needs of the host and the API server: nothing was refused', async () => {
+  await holds('it has all permissions on the host and the API server: nothing was refused', async () => {
     const status = await scene.report();
     const bad = status.conditions?.filter((condition) => condition.status !== 'True');
     assert.deepEqual(bad, []);
@@ -67,7 +67,7 @@ async function runsAsShipped(scene: Scene): Promise<void> {
 async function padded(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const pod = await launch(scene, 'padded', { cpu: '3' });
-  await holds('the same launcher through the webhook: padded, placed, and it runs on whole cores', async () => {
+  await holds('the same launcher through the webhook is padded, placed, and runs on whole cores', async () => {
     assert.equal(pod.limits['cpu'], '4');
     await assertRuns(scene, pod);
     const cpus = CpuSet.parse(await pods.cpus(pod));
@@ -96,7 +96,7 @@ async function besideNetworks(scene: Scene): Promise<void> {
   }
 }
 
-/** The container's first instruction sees where the switch may run. */
+/** The container's first instruction sees the switch's allowed CPUs. */
 async function switchIsOff(scene: Scene): Promise<void> {
   const { holds, pods, lab } = scene;
   const masks = `cat /proc/$(cat ${RUNDIR}/ovs-vswitchd.pid)/task/*/status | grep Cpus_allowed_list`;
@@ -119,10 +119,13 @@ async function switchIsOff(scene: Scene): Promise<void> {
     return `${seen.length} threads on ${[...new Set(seen.map(String))].join(' ')}, the pod on ${owned}`;
   });
   await pods.remove(pod);
-  await holds('and takes them again when it is gone', () => assertOff(scene, ''));
+  await holds('and uses them again after the pod has ended', () => assertOff(scene, ''));
 }
 
-/** A guest that sees its NUMA nodes needs some CPUs near each of its networks: only one of 6 cannot miss one here. */
+/**
+ * A guest that sees its NUMA nodes needs some CPUs near each of its networks: only one with 6 CPUs always has them
+ * here.
+ */
 async function severalNetworks(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const guest = { physnets: ['physnet0', 'physnet1'], spansCells: true };
@@ -142,7 +145,7 @@ async function severalNetworks(scene: Scene): Promise<void> {
   await pods.remove(wide);
 }
 
-/** NUMA node 0 has one core that is not reserved. */
+/** NUMA node 0 has one unreserved core. */
 async function claims(scene: Scene): Promise<void> {
   const { holds, pods } = scene;
   const first = await launch(scene, 'first', { cpu: '2', physnets: ['physnet0'] });
@@ -150,30 +153,30 @@ async function claims(scene: Scene): Promise<void> {
   const prefers = await launch(scene, 'prefers', {
     ...{ cpu: '2', physnets: ['physnet0'], affinity: { net1: 'preferred' } },
   });
-  await holds('one that only prefers physnet0 is placed and runs on the other NUMA node', async () => {
+  await holds('a VM that only prefers physnet0 is placed and runs on the other NUMA node', async () => {
     assert.equal(prefers.limits[PHYSNET0], undefined);
     await assertRuns(scene, prefers);
     assert.equal(await cellsOf(scene, prefers), '1');
   });
   await pods.remove(prefers);
   const second = await launch(scene, 'second', { cpu: '2', physnets: ['physnet0'] });
-  await holds('a second stays pending, with the reason', async () => {
+  await holds('a second one stays pending, with the reason', async () => {
     const said = await unschedulable(scene, second);
     assert.match(said, /no room on the NUMA nodes of a required network/);
     return said;
   });
   const past = await launch(scene, 'past', { cpu: '2', physnets: ['physnet0'], nodeName: scene.node.name });
-  await holds('one that bypasses the scheduler does not start, and has the reason', async () => {
+  await holds('one that bypasses the scheduler does not start, with the reason', async () => {
     const events = await pods.events(past);
     const own = events.find((one) => one.startsWith('NetworkElsewhere: '));
     assert.match(own ?? '', /physnet0 is on NUMA node 0, the kubelet gave CPUs \S+ on NUMA node 1; it is kept from/);
     return own;
   });
-  await holds('the extender evicts it, so that KubeVirt makes another, which the scheduler then places', async () => {
+  await holds('the extender evicts it, so that KubeVirt creates another, which the scheduler then places', async () => {
     await assert.rejects(pods.state(past), isNotFound);
   });
   await pods.remove(first);
-  await holds('when the first goes the second runs there', async () => {
+  await holds('when the first one is deleted, the second runs there', async () => {
     await assertRuns(scene, second);
     assert.equal(await cellsOf(scene, second), '0');
   });

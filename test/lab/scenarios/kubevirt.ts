@@ -19,9 +19,9 @@ import { assertOff, enableAffinity } from './switch-masks.ts';
 
 /** Seconds: a guest that QEMU emulates in an emulated machine took eleven minutes to boot on two free cores. */
 const BOOTED = 3000;
-/** How often the vCPUs of a guest that runs are looked at. */
+/** Number of samples of the vCPUs of a running guest. */
 const SAMPLES = 20;
-/** 2 vCPUs and the emulator's: 3 CPUs. */
+/** 2 vCPUs and the emulator: 3 CPUs. */
 const ODD = { cores: 1, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 
@@ -50,7 +50,7 @@ export const KUBEVIRT: Scenario = {
   },
 };
 
-/** What happens to a VM that does not ask for whole cores. */
+/** The result for a VM that does not request whole cores. */
 async function rejected(scene: Scene): Promise<void> {
   const { holds } = scene;
   const machine = await createMachine(scene, 'plain', { cpu: ODD });
@@ -60,7 +60,7 @@ async function rejected(scene: Scene): Promise<void> {
     assert.match(own ?? '', /requested 3 cpus not multiple cpus per core = 2/, await machine.state());
     return own;
   });
-  await holds('plumbline explain says so', async () => {
+  await holds('plumbline explain gives this reason', async () => {
     const said = await plumblineHere(scene, 'explain', 'vm', 'plain', '-n', NAMESPACE);
     assert.match(said, /SMTAlignmentError/);
   });
@@ -75,7 +75,7 @@ async function boots(scene: Scene): Promise<void> {
     networks: [NETWORKS.physnet1],
     schedulerName: SCHEDULER,
   });
-  await holds('annotated, its launcher is padded and runs', async () => {
+  await holds('with the annotation, its launcher is padded and runs', async () => {
     const { spec, status } = await machine.launcher();
     assert.equal(spec.containers.find(({ name }) => name === 'compute')?.resources.limits?.['cpu'], '4');
     assert.equal(status.phase, 'Running', await machine.state());
@@ -84,13 +84,13 @@ async function boots(scene: Scene): Promise<void> {
   await holds('libvirt runs it', async () => {
     assert.equal((await machine.vmi()).status?.phase, 'Running', await machine.state());
   });
-  await holds('libvirt’s pins are those of the prediction', async () => {
+  await holds('libvirt’s pins match the prediction', async () => {
     const { vcpus, emulator } = await predictedPins(scene, machine);
     const seen = libvirtPins(await machine.domain());
     assert.deepEqual(seen, { vcpus, emulator });
     return `vCPUs ${seen.vcpus.join(', ')}, emulator ${seen.emulator.join(', ')}`;
   });
-  await holds('each vCPU is on its CPU, every other thread on both CPUs of the emulator', () =>
+  await holds('each vCPU is on its CPU, and every other thread on both CPUs of the emulator', () =>
     assertThreads(scene, machine),
   );
   await holds('its network is a port of the bridge of physnet1', async () => {
@@ -103,12 +103,12 @@ async function boots(scene: Scene): Promise<void> {
     await assertOff(scene, owned.toString());
     return `${owned}`;
   });
-  await holds('plumbline vm status, on the node: every thread is where it should be', async () => {
+  await holds('plumbline vm status on the node: every thread is on its CPUs', async () => {
     const said = await plumblineOnNode(scene, 'vm', 'status');
     assert.match(said, /housekeeping on CPUs/);
     assert.doesNotMatch(said, /to be moved|^ *!/m);
   });
-  await holds('plumbline explain, top and doctor say that it runs, and where', async () => {
+  await holds('plumbline explain, top and doctor show that it runs, and where', async () => {
     assert.match(await plumblineHere(scene, 'explain', 'vm', 'aligned', '-n', NAMESPACE), /aligned/);
     assert.match(await plumblineHere(scene, 'top', scene.node.name), /aligned/);
     assert.doesNotMatch(await plumblineHere(scene, 'doctor', '--watch', '0'), /aligned/);
@@ -117,7 +117,7 @@ async function boots(scene: Scene): Promise<void> {
   await machine.remove();
 }
 
-/** Two VMs of one core: each network takes its VM to its own NUMA node, though the other has room as well. */
+/** Two VMs of one core: each network moves its VM to its own NUMA node, although the other one has room, too. */
 async function near(scene: Scene): Promise<void> {
   const { holds } = scene;
   for (const [physnet, cell] of [
@@ -144,7 +144,7 @@ async function near(scene: Scene): Promise<void> {
   }
 }
 
-/** A VM on shared CPUs, of which each vCPU has a CPU by its mask. */
+/** A VM on shared CPUs whose mask gives each vCPU one CPU. */
 async function masked(scene: Scene): Promise<void> {
   const { holds } = scene;
   const sampler = await sampleVcpus(scene, `${NAMESPACE}_masked`);
@@ -163,7 +163,7 @@ async function masked(scene: Scene): Promise<void> {
     );
   });
   await holds(
-    'at no moment did its guest run on other CPUs',
+    'its guest never ran on other CPUs',
     async () => {
       const seen = whileTheGuestRan(await sampler.samples());
       assert.deepEqual(
@@ -180,7 +180,7 @@ async function masked(scene: Scene): Promise<void> {
     },
     BOOTED,
   );
-  await holds('plumbline verify says that the node can host it', async () => {
+  await holds('plumbline verify reports that the node can host it', async () => {
     assert.match(await plumblineHere(scene, 'verify', '-n', NAMESPACE), /ok .*masked/);
   });
   await machine.remove();

@@ -7,23 +7,23 @@ import { SCHEDULER } from './control-daemons.ts';
 import type { Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
 
-/** What every launcher asks for, and by which the scheduler knows what to ask the extender about. */
+/** The request of every launcher, by which the scheduler selects pods for the extender. */
 const KVM = 'devices.kubevirt.io/kvm';
 
 export interface LauncherOptions {
-  /** CPUs as virt-controller would ask for them. */
+  /** CPUs as virt-controller would request them. */
   readonly cpu: string;
   /** The physnets of its secondary networks. */
   readonly physnets?: readonly string[];
-  /** How much it minds each network (default: required), by physnet. */
+  /** The affinity of each network (default: required), by physnet. */
   readonly affinity?: Readonly<Record<string, Affinity>>;
   /** Its guest sees the NUMA nodes of its CPUs (guestMappingPassthrough). */
   readonly spansCells?: boolean;
-  /** Default: true. Otherwise it asks for no CPUs of its own, though its launcher is Guaranteed. */
+  /** Default: true. Otherwise it requests no CPUs of its own, although its launcher is Guaranteed. */
   readonly dedicated?: boolean;
-  /** Where it is bound to, past the scheduler; default: the scheduler that asks the extender decides. */
+  /** The node that it is bound to without the scheduler; default: the scheduler that calls the extender decides. */
   readonly nodeName?: string;
-  /** More of its container and of its spec. */
+  /** Additional fields of its container and of its spec. */
   readonly container?: object;
   readonly spec?: object;
 }
@@ -35,9 +35,9 @@ interface Launched {
   };
 }
 
-/** A launcher as it was admitted. */
+/** A launcher as admitted. */
 export interface Launcher extends ScenePod {
-  /** What its container may use now. */
+  /** The current limits of its container. */
   readonly limits: Readonly<Record<string, string>>;
 }
 
@@ -80,7 +80,7 @@ function vmiOf(name: string, options: LauncherOptions) {
   });
 }
 
-/** A network attachment for each physnet, as OVN-Kubernetes reads them. */
+/** A network attachment for each physnet, in OVN-Kubernetes' format. */
 export async function createNetworks({ cluster }: Scene, physnets: readonly string[]): Promise<void> {
   const path = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
   for (const physnet of physnets) {
@@ -90,7 +90,7 @@ export async function createNetworks({ cluster }: Scene, physnets: readonly stri
   }
 }
 
-/** The device that KubeVirt's virt-handler would bring; a launcher that only waits uses none. */
+/** The device of KubeVirt's virt-handler; a waiting launcher does not use it. */
 export async function offerKvm({ cluster, node }: Scene): Promise<void> {
   const status = { capacity: { [KVM]: '110' }, allocatable: { [KVM]: '110' } };
   await cluster.client.patch(`/api/v1/nodes/${node.name}/status`, 'application/merge-patch+json', { status });

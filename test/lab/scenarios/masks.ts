@@ -7,10 +7,10 @@ import { manifestOf } from '../pods.ts';
 import { type GuestQemu, type GuestThreads, installQemu } from './guest-qemu.ts';
 import type { Scenario, Scene } from './scenario.ts';
 
-/** Seconds in which what others rewrote must be right again. */
+/** Seconds within which foreign changes must be corrected. */
 const BOUND = 2;
 
-/** The examples of Ganeti's design on the lab's eight CPUs, with what each vCPU's thread must be allowed. */
+/** The examples of Ganeti's design on the lab's eight CPUs, with the allowed CPUs of each vCPU's thread. */
 const EXAMPLES: readonly [string, readonly string[]][] = [
   ['1:3', ['1', '3']],
   ['1-2:all', ['1-2', '0-7']],
@@ -19,7 +19,7 @@ const EXAMPLES: readonly [string, readonly string[]][] = [
   ['all', ['0-7', '0-7']],
 ];
 
-/** vCPUs are where their mask says and the emulator on what is left, on the cgroups of a real kubelet. */
+/** vCPUs are on the CPUs of their mask and the emulator on the rest, with the cgroups of a real kubelet. */
 export const MASKS: Scenario = {
   name: 'masks',
   about: 'vCPUs of a real QEMU are pinned by masks, in the cgroups of a real kubelet and containerd',
@@ -65,7 +65,7 @@ async function shared(scene: Scene, qemu: GuestQemu): Promise<void> {
   const path = await launcher(scene, 'shared', { requests: { cpu: '100m', memory: '64Mi' } }, '0-5:5,7:all');
   const { pid, vcpus } = await qemu.start('shared', 3);
   await lab.run(`echo ${pid} >${path}/cgroup.procs`);
-  await holds('a mask is kept without the reserved CPUs 0-1, and reported', async () => {
+  await holds('a mask is applied without the reserved CPUs 0-1, and reported', async () => {
     assert.deepEqual(await qemu.allowed(vcpus), ['2-5', '5,7', '2-7']);
     const { pinning } = await scene.report();
     assert.deepEqual(
@@ -86,7 +86,7 @@ async function shared(scene: Scene, qemu: GuestQemu): Promise<void> {
     0,
   );
   const other = await scene.pods.create('owner', { cpu: '2' });
-  await holds('CPUs that another pod owns now are left', async () => {
+  await holds('the VM leaves CPUs that another pod owns now', async () => {
     const owned = CpuSet.parse(await scene.pods.cpus(other));
     assert.equal(owned.size, 2);
     const left = ['2-5', '5,7', '2-7'].map((list) => CpuSet.parse(list).minus(owned).toString());
@@ -98,13 +98,13 @@ async function shared(scene: Scene, qemu: GuestQemu): Promise<void> {
   await scene.cluster.remove('shared', 120);
 }
 
-/** A launcher with CPUs of its own: 2 vCPUs, 2 IO threads, the emulator, and the CPU that padding adds. */
+/** A launcher with CPUs of its own: 2 vCPUs, 2 IO threads, the emulator, and the padding CPU. */
 async function dedicated(scene: Scene, qemu: GuestQemu): Promise<void> {
   const { holds, lab } = scene;
   const path = await launcher(scene, 'dedicated', { limits: { cpu: '6', memory: '64Mi' } });
   const threads = await qemu.start('dedicated', 2, 2);
   await lab.run(`echo ${threads.pid} >${path}/cgroup.procs`);
-  // As libvirt pins them by what virt-launcher has chosen of CPUs 2 to 7.
+  // As libvirt pins them by virt-launcher's choice of CPUs 2 to 7.
   const pins = [...threads.vcpus, ...threads.io].map((tid, i) => `taskset -p -c ${i + 2} ${tid} >/dev/null`);
   await lab.run(pins.join('; '));
   const house = `${path}/housekeeping`;
@@ -129,13 +129,13 @@ async function dedicated(scene: Scene, qemu: GuestQemu): Promise<void> {
     );
     await rewrite(scene, house, threads);
   }
-  await holds('the container’s own cgroup is as it was', async () => {
+  await holds('the container’s own cgroup is unchanged', async () => {
     assert.equal(await lab.run(`ls ${path}; cat ${path}/cpuset.cpus`), before);
   });
   await qemu.stop('dedicated');
 }
 
-/** What virt-handler does at each sync: its cgroup has the emulator's pin, and all threads but vCPUs are in it. */
+/** virt-handler's action at each sync: its cgroup has the emulator's pin, and contains all threads except vCPUs. */
 async function rewrite({ lab }: Scene, house: string, { emulator, io }: GuestThreads): Promise<void> {
   const moves = [...emulator, ...io].map((tid) => `echo ${tid} >${house}/cgroup.threads`);
   const pins = emulator.map((tid) => `taskset -p -c 6 ${tid} >/dev/null`);
@@ -146,7 +146,7 @@ const launcherPod = z.object({
   status: z.object({ containerStatuses: z.array(z.object({ containerID: z.string() })).min(1) }),
 });
 
-/** A pod that is a launcher by everything the agent checks. @returns its container's cgroup */
+/** A pod that passes all of the agent's checks for a launcher. @returns its container's cgroup */
 async function launcher(scene: Scene, name: string, resources: object, mask?: string): Promise<string> {
   const { cluster, lab, node } = scene;
   const compute = { name: 'compute', resources: {} };

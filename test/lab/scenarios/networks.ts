@@ -18,7 +18,7 @@ export const NETWORKS: Scenario = {
     await claimed(scene);
     await changedLive(scene, wired);
     await overridden(scene);
-    await scene.holds('the agent stops on a signal, with status 0', async () => {
+    await scene.holds('the agent stops on a signal with status 0', async () => {
       assert.equal(await scene.agent.stop(), 0);
     });
   },
@@ -33,7 +33,7 @@ async function reported(scene: Scene): Promise<void> {
     assert.equal(networksOf(await scene.report()), FOUND);
     return FOUND;
   });
-  await holds('and what the kubelet runs with, asked of the kubelet', async () => {
+  await holds('and the configuration of the running kubelet, from the kubelet itself', async () => {
     const { kubeletVersion, cpuManager, topologyManager, reserved, conditions = [] } = await scene.report();
     const bad = conditions.filter(({ status }) => status !== 'True');
     assert.deepEqual(bad, []);
@@ -43,7 +43,7 @@ async function reported(scene: Scene): Promise<void> {
     assert.match(String(read?.['source']), /\/configz$/);
     return `policy ${cpuManager.policy}, ${topologyManager?.policy}, reserved ${reserved}`;
   });
-  await holds('the kubelet has as many devices of each as it takes pods', async () => {
+  await holds('the kubelet has as many devices of each as its maximum number of pods', async () => {
     await cluster.readyNode(0, deviceCounts());
   });
 }
@@ -57,7 +57,7 @@ async function placed(scene: Scene): Promise<void> {
   ];
   for (const [name, resource, cell] of wishes) {
     const pod = await pods.create(`wants-${name}`, { cpu: '2', [resource]: '1' });
-    await holds(`a pod that asks for ${name} runs on cell ${cell}`, async () => {
+    await holds(`a pod that requests ${name} runs on NUMA node ${cell}`, async () => {
       await assertRuns(scene, pod);
       assert.equal(await cellsOf(scene, pod), cell);
       return `CPUs ${await pods.cpus(pod)}`;
@@ -71,20 +71,20 @@ async function placed(scene: Scene): Promise<void> {
   }
 }
 
-/** The Node object lags behind; a pod that comes before the devices are there again is refused. */
+/** The Node object is updated late; a pod that is created before the devices exist again is refused. */
 async function registered({ agent }: Scene, times = 1): Promise<void> {
   const lines = (await agent.log()).filter(({ msg }) => msg === 'device plugin registered with the kubelet');
   assert.equal(lines.length, times);
 }
 
-/** Cell 0 has one core that is not reserved: who comes second gets CPUs elsewhere under best-effort. */
+/** NUMA node 0 has one unreserved core: the second pod gets CPUs elsewhere under best-effort. */
 async function claimed(scene: Scene): Promise<void> {
   const { holds, pods, agent } = scene;
   const first = await pods.create('first', { cpu: '2', [PHYSNET0]: '1' });
-  await holds('the first takes the core near physnet0', () => assertRuns(scene, first));
+  await holds('the first pod gets the core near physnet0', () => assertRuns(scene, first));
   const second = await pods.create('second', { cpu: '2', [PHYSNET0]: '1' });
   const refused = /physnet physnet0 is on NUMA node 0, the kubelet gave CPUs \S+ on NUMA node 1/;
-  await holds('the second does not start, and has the reason', async () => {
+  await holds('the second pod does not start, with the reason', async () => {
     assert.match(await pods.state(second), /^CreateContainerConfigError|^CreateContainerError|^Pending/);
     const events = await pods.events(second);
     const own = events.find((one) => one.startsWith('NetworkElsewhere: '));
@@ -97,7 +97,7 @@ async function claimed(scene: Scene): Promise<void> {
     return own;
   });
   await agent.start('--allocation-check', 'warn');
-  await holds('with --allocation-check warn it starts, and an Event says what is wrong', async () => {
+  await holds('with --allocation-check warn it starts, with an Event about the problem', async () => {
     await assertRuns(scene, second);
     const warned = (await pods.events(second)).find((one) => /it starts anyway/.test(one));
     assert.match(warned ?? '', refused);
@@ -105,7 +105,7 @@ async function claimed(scene: Scene): Promise<void> {
   await pods.remove(second);
   await pods.remove(first);
   await agent.start();
-  await holds('and again the agent as it is by default', () => registered(scene));
+  await holds('the agent runs with its defaults again', () => registered(scene));
 }
 
 async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
@@ -114,7 +114,8 @@ async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
   const create = () => pods.create('stays', { cpu: '2', [PHYSNET1]: '1' });
   let stays = await create();
   await holds('a pod on physnet1', async () => {
-    // The kubelet has a plugin's devices a moment after the plugin has registered; a pod that came in between is created again.
+    // The kubelet has a plugin's devices a moment after the plugin has registered; a pod that was created in between is
+    // created again.
     if (/no healthy devices present/.test(await pods.state(stays))) {
       await pods.remove(stays);
       stays = await create();
@@ -126,7 +127,7 @@ async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
   await holds('so it has the devices', () => cluster.readyNode(0, deviceCounts()));
   await holds('and the pod keeps running', () => assertRuns(scene, stays));
   await wired.setLink(far, 'down');
-  await holds('without a carrier no new pod comes to physnet1 and the tunnel', async () => {
+  await holds('without a carrier, no new pod gets physnet1 or the tunnel', async () => {
     await cluster.readyNode(0, deviceCounts({ [PHYSNET1]: 0, [TUNNEL]: 0 }));
     const uplinks = conditionOf(await scene.report(), 'UplinksUp');
     assert.equal(uplinks?.status, 'False');
@@ -134,15 +135,15 @@ async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
     return uplinks.message;
   });
   await wired.setLink(far, 'up');
-  await holds('with it they come again', () => cluster.readyNode(0, deviceCounts()));
+  await holds('with a carrier, new pods get them again', () => cluster.readyNode(0, deviceCounts()));
   await pods.remove(stays);
 
   await wired.map(1, 0);
-  await holds('mappings that are exchanged', async () => {
+  await holds('mappings are exchanged', async () => {
     assert.equal(networksOf(await scene.report()), 'physnet0 -> cell 1, physnet1 -> cell 0, tunnel -> cell 1');
   });
   const moved = await pods.create('moved', { cpu: '2', [PHYSNET0]: '1' });
-  await holds('bring new pods to the other cell', async () => {
+  await holds('new pods run on the other NUMA node', async () => {
     await assertRuns(scene, moved);
     assert.equal(await cellsOf(scene, moved), '1');
     return `CPUs ${await pods.cpus(moved)}`;
@@ -151,11 +152,11 @@ async function changedLive(scene: Scene, wired: GuestSwitch): Promise<void> {
   await wired.map(0, 1);
 
   await wired.bond();
-  await holds('a bond across the cells is near both', async () => {
+  await holds('a bond across the NUMA nodes is near both', async () => {
     assert.equal(networksOf(await scene.report()), 'physnet0 -> cell , physnet1 -> cell 0-1, tunnel -> cell 0-1');
   });
   await wired.unbond();
-  await holds('two ports again', async () => assert.equal(networksOf(await scene.report()), FOUND));
+  await holds('the two ports are separate again', async () => assert.equal(networksOf(await scene.report()), FOUND));
 }
 
 async function overridden(scene: Scene): Promise<void> {
@@ -171,16 +172,16 @@ async function overridden(scene: Scene): Promise<void> {
     assert.equal(agrees?.reason, 'Drift');
     return agrees.message;
   });
-  await holds('with devices on that', () => registered(scene));
+  await holds('with devices for it', () => registered(scene));
   const pod = await pods.create('mapped', { cpu: '2', [PHYSNET1]: '1' });
-  await holds('and the kubelet uses it', async () => {
+  await holds('the kubelet uses it', async () => {
     await assertRuns(scene, pod);
     assert.equal(await cellsOf(scene, pod), '0');
     return `CPUs ${await pods.cpus(pod)}`;
   });
   await pods.remove(pod);
   await write('physnets: {physnet1: {numaNodes: [7]}}\n');
-  await holds('a typo in the map leaves the last good one in use, and is named', async () => {
+  await holds('a typo in the map keeps the last good one in use, and is reported', async () => {
     const status = await scene.report();
     assert.equal(networksOf(status), 'physnet0 -> cell 0, physnet1 -> cell 0, tunnel -> cell 1');
     const valid = conditionOf(status, 'NetworkMapValid');

@@ -14,12 +14,12 @@ import { installSampler, startSampling } from './switch-sampler.ts';
 
 const HOME = '/opt/plumbline-lab/ovs';
 const LOOP = 'plumbline-lab-loop';
-/** The threads' CPUs before the agent: among them some that pods will own. */
+/** The threads' CPUs before the agent, including some that pods will own. */
 const OWN_CPUS = '0-3';
-/** Pods without a device for each measurement: the loop's delay is where in its second one comes. */
+/** Pods without a device for each measurement: the loop's delay depends on when in its second a pod is created. */
 const PODS = 3;
 
-/** Open vSwitch of the kernel datapath keeps off the CPUs that a real kubelet gives away. */
+/** Open vSwitch with the kernel datapath leaves the CPUs that a real kubelet assigns. */
 export const OVS: Scenario = {
   name: 'ovs',
   about: 'Open vSwitch is off a pod’s CPUs before its container is created, and has its own back once turned off',
@@ -36,16 +36,16 @@ export const OVS: Scenario = {
     await holds('the kubelet has the devices', () => cluster.readyNode(0, deviceCounts()));
     await vacated(scene, before);
     const ours = await exposure(scene, 'plain');
-    await holds('released CPUs are taken again, after the growth delay', async () => inPlace(scene, before));
+    await holds('released CPUs are used again after the growth delay', async () => inPlace(scene, before));
     await disableAffinity(scene);
-    await holds('turned off: every thread has its own CPUs back', async () => {
+    await holds('turned off: every thread has its own CPUs again', async () => {
       assert.equal(await switchCpus(scene), OWN_CPUS);
       return OWN_CPUS;
     });
     assert.equal(await agent.stop(), 0);
     await startLoop(scene);
     const theirs = await exposure(scene, 'loop');
-    await holds('a pod without a device: how long threads stay on its CPUs, next to the loop', async () => {
+    await holds('a pod without a device: how long threads stay on its CPUs, compared with the loop', async () => {
       const both = `${shown(ours)} ms, the loop ${shown(theirs)} ms`;
       assert.ok(longest(ours) < longest(theirs), both);
       return both;
@@ -76,7 +76,7 @@ async function install({ lab, undo }: Scene): Promise<void> {
   undo(() => lab.run(`systemctl stop ${LOOP} 2>/dev/null; rm -rf ${HOME}`));
 }
 
-/** What the agent itself says, which must be what the kernel says. */
+/** The agent's status, which must match the kernel. */
 async function inPlace(scene: Scene, expected: string): Promise<string> {
   const { wanted, problems, processes } = await switchStatus(scene);
   assert.deepEqual(problems, []);
@@ -107,10 +107,12 @@ async function vacated(scene: Scene, before: string): Promise<void> {
     return `CPUs ${owned}: off ${(created.at - after.at).toFixed(0)} ms before, ${created.samples} samples until then`;
   });
   await pods.remove(pod);
-  await holds('and takes them again later', async () => inPlace(scene, before));
+  await holds('and uses them again later', async () => inPlace(scene, before));
 }
 
-/** Milliseconds from the kubelet's write to the last thread off the pod's CPUs: both fell between two samples. */
+/**
+ * Milliseconds from the kubelet's write until the last thread has left the pod's CPUs: both are between two samples.
+ */
 interface Exposure {
   readonly least: number;
   readonly most: number;
@@ -125,7 +127,7 @@ async function exposure(scene: Scene, name: string): Promise<readonly Exposure[]
     const pod = await pods.create(`${name}-${i}`, { cpu: '2' });
     await holds(`pod ${name}-${i} runs`, async () => assert.equal(await pods.state(pod), 'Running'));
     const owned = CpuSet.parse(await pods.cpus(pod));
-    await holds(`and Open vSwitch is off its CPUs ${owned}`, async () => {
+    await holds(`Open vSwitch is off its CPUs ${owned}`, async () => {
       const now = await switchCpus(scene);
       assert.ok(!CpuSet.parse(now).intersects(owned), now);
     });
@@ -135,7 +137,7 @@ async function exposure(scene: Scene, name: string): Promise<readonly Exposure[]
     assert.ok(assigned !== undefined && off !== undefined, 'the sampler saw no assignment');
     found.push({ least: Math.max(0, off.since - assigned.at), most: off.at - assigned.since });
     await pods.remove(pod);
-    await holds('and takes them again', async () => {
+    await holds('and uses them again', async () => {
       const now = await switchCpus(scene);
       assert.ok(owned.isSubsetOf(CpuSet.parse(now)), now);
     });

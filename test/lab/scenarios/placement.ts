@@ -6,14 +6,14 @@ import { NAMESPACE } from '../cluster.ts';
 import type { Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
 
-/** What scenarios ask about pods and the node they are on. */
+/** Common questions of scenarios about pods and their node. */
 
 export const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
 export const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 export const TUNNEL = 'plumbline.dev/tunnel';
-/** The kubelet's default maxPods, which the lab's leaves as it is. */
+/** The kubelet's default maxPods, which the lab does not change. */
 const SLOTS = 110;
-/** `physnet0 -> cell 0, …` where `wireSwitch` has wired the switch. */
+/** `physnet0 -> cell 0, …` after `wireSwitch`. */
 export const FOUND = 'physnet0 -> cell 0, physnet1 -> cell 1, tunnel -> cell 1';
 
 export function networksOf({ physnets = [], tunnel }: NodeTopologyStatus): string {
@@ -22,7 +22,7 @@ export function networksOf({ physnets = [], tunnel }: NodeTopologyStatus): strin
     .join(', ');
 }
 
-/** How many of each device the kubelet has where all is well, or as `change` says. */
+/** The expected number of each device on a healthy node, or with `change`. */
 export const deviceCounts = (change: Readonly<Record<string, number>> = {}): ReadonlyMap<string, number> =>
   new Map(
     Object.entries({ [PHYSNET0]: SLOTS, [PHYSNET1]: SLOTS, [TUNNEL]: SLOTS, 'plumbline.dev/placed': SLOTS, ...change }),
@@ -42,7 +42,7 @@ export async function assertRuns({ pods }: Scene, pod: ScenePod): Promise<void> 
   assert.equal(await pods.state(pod), 'Running');
 }
 
-/** What the scheduler says of a pod that it has not placed. */
+/** The scheduler's message about an unplaced pod. */
 export async function unschedulable({ cluster }: Scene, pod: ScenePod): Promise<string> {
   const { status } = (await cluster.client.get(`/api/v1/namespaces/${NAMESPACE}/pods/${pod.name}`)) as {
     status: { conditions?: { type: string; status: string; message?: string }[] };

@@ -8,10 +8,10 @@ import { installUnit } from './guest-agent.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import { createScenePods } from './scene-pods.ts';
 
-/** Seconds: this machine may have other work to do. */
+/** Seconds, because this machine may have other work. */
 const HOLDS_WITHIN = 900;
 const LOOK = 0.5;
-/** Where standard output is no terminal, a line says what is waited for after so many looks. */
+/** If standard output is not a terminal, a line names the current wait after this many checks. */
 const LOOKS_A_LINE = 60;
 const READY = 600;
 
@@ -21,7 +21,7 @@ export interface Count {
   failed: number;
 }
 
-/** Plays scenarios one after the other on the lab, which is up; prints and counts their steps. */
+/** Plays scenarios in sequence on the running lab; prints and counts their steps. */
 export async function playScenarios(
   lab: Lab,
   scenarios: readonly Scenario[],
@@ -76,7 +76,7 @@ async function reportOf({ client }: Cluster, node: string): Promise<NodeTopology
   return status;
 }
 
-/** Checks until it holds. @throws Error naming the step and why it did not hold at last */
+/** Checks until it holds. @throws Error with the step and the last reason why it did not hold */
 async function hold(
   what: string,
   check: () => Promise<unknown>,

@@ -5,10 +5,10 @@ import { assertRuns } from './placement.ts';
 import type { Scene } from './scenario.ts';
 import { assertOff, switchStatus } from './switch-masks.ts';
 
-/** The kubelet's directory as an agent sees it that may not read the checkpoint. */
+/** The kubelet's directory for an agent that may not read the checkpoint. */
 const DIRECTORY = '/var/lib/plumbline/lab-kubelet';
 
-/** The agent has nothing but the kubelet's PodResources API, and still clears owned CPUs and takes free ones. */
+/** The agent has only the kubelet's PodResources API, and still clears owned CPUs and uses free ones. */
 export async function followsPodResourcesAlone(scene: Scene): Promise<void> {
   const { agent, holds, lab, pods, undo } = scene;
   const links = ['pod-resources', 'device-plugins'].map((one) => `ln -s ${KUBELET_ROOT}/${one} ${DIRECTORY}/${one}`);
@@ -31,14 +31,14 @@ export async function followsPodResourcesAlone(scene: Scene): Promise<void> {
     return `Open vSwitch belongs on ${wanted}`;
   });
   const second = await pods.create('second-owner', { cpu: '2' });
-  await holds('it takes Open vSwitch off the CPUs of a pod that comes', async () => {
+  await holds('it moves Open vSwitch off the CPUs of a new pod', async () => {
     await assertRuns(scene, second);
     await assertOff(scene, `${owned},${await pods.cpus(second)}`);
     return `CPUs ${await pods.cpus(second)}`;
   });
   await pods.remove(second);
-  await holds('and back onto them when it is gone', () => assertOff(scene, owned));
+  await holds('and back to them after the pod has ended', () => assertOff(scene, owned));
   await pods.remove(first);
-  await holds('and onto all when no container owns any', () => assertOff(scene, ''));
+  await holds('and to all CPUs if no container owns any', () => assertOff(scene, ''));
   await agent.start();
 }

@@ -15,12 +15,12 @@ const SLOTS = 110;
 const NEAR = new Map([PHYSNET0, PHYSNET1].map((resource) => [nearResource(resource), SLOTS]));
 /** A network that no agent ever served here. */
 const NOWHERE = physnetResource('nowhere');
-/** Seconds in which the kubelet has certainly taken up what the agent advertised before it reported. */
+/** Seconds after which the kubelet has certainly received what the agent advertised before its report. */
 const TAKEN_UP = 5;
 
 /**
- * A preferred network is a hint for the kubelet while that does no harm (docs/adr/0053). The node has two CPUs free on NUMA
- * node 0, where physnet0 is, and four on node 1, where physnet1 is; without a hint the kubelet begins with node 0.
+ * A preferred network is a hint for the kubelet while that does no harm (docs/adr/0053). The node has two free CPUs on
+ * NUMA node 0, with physnet0, and four on node 1, with physnet1; without a hint the kubelet starts with node 0.
  */
 export const PREFERRED: Scenario = {
   name: 'preferred',
@@ -65,23 +65,23 @@ async function bestEffort(scene: Scene): Promise<void> {
 
   await agent.stop();
   const late = await prefers(scene, 'late', '2', PHYSNET1, false);
-  await holds('while the agent is stopped the kubelet refuses one that is bound past the scheduler', async () => {
+  await holds('while the agent is stopped, the kubelet refuses a pod that is bound without the scheduler', async () => {
     const said = await pods.state(late);
     assert.match(said, /^Failed: (?:UnexpectedAdmissionError|OutOfnear)/);
     return said;
   });
-  await holds('and the Node says so, by which the extender knows', () =>
+  await holds('and the Node shows that to the extender', () =>
     scene.cluster.readyNode(0, new Map([...NEAR.keys()].map((name) => [name, 0]))),
   );
   await pods.remove(late);
   await agent.start();
-  await holds('with the agent back the kubelet has the devices again', () => hasDevices(scene));
+  await holds('after the agent is back, the kubelet has the devices again', () => hasDevices(scene));
 }
 
 async function refusing(scene: Scene, topologyManagerPolicy: string): Promise<void> {
   const { holds, pods } = scene;
   const back = await reconfigureKubelet(scene, { topologyManagerPolicy });
-  await holds(`the kubelet goes over to ${topologyManagerPolicy}, and the report says so`, async () => {
+  await holds(`the kubelet changes to ${topologyManagerPolicy}, and the report shows it`, async () => {
     assert.equal((await scene.report()).topologyManager?.policy, topologyManagerPolicy);
     await hasDevices(scene);
   });
@@ -95,11 +95,11 @@ async function refusing(scene: Scene, topologyManagerPolicy: string): Promise<vo
 }
 
 interface Preferring extends ScenePod {
-  /** The CPUs that were predicted from the report just before. */
+  /** The CPUs predicted from the previous report. */
   readonly predicted: string;
 }
 
-/** A pod as the webhook would leave it, bound to the node. */
+/** A pod with the webhook's changes, bound to the node. */
 async function prefers(
   scene: Scene,
   name: string,
@@ -118,9 +118,9 @@ async function prefers(
   return { ...(await scene.pods.create(name, resources, {}, annotations)), predicted: `${verdict.cpus}` };
 }
 
-/** Until the report has the owners that the kubelet has; by then the agent has advertised what follows from them. */
+/** Until the report has the kubelet's owners; by then the agent has advertised the result. */
 async function reported(scene: Scene): Promise<void> {
-  await scene.holds('the report has every owner of CPUs, and how the kubelet is configured', async () => {
+  await scene.holds('the report has every owner of CPUs, and the kubelet’s configuration', async () => {
     const { assignments, hintsNetworks, topologyManager } = await scene.report();
     assert.deepEqual([hintsNetworks, topologyManager !== undefined], [true, true]);
     const owners = assignments.map(({ podUID }) => podUID).sort();

@@ -12,28 +12,31 @@ import type { ScenePod } from './scene-pods.ts';
 import { assertOff, switchCpus, switchStatus } from './switch-masks.ts';
 import { startSampling } from './switch-sampler.ts';
 
-/** Seconds: longer than the agent waits before it takes free CPUs, and than until it looks at held ones again. */
+/** Seconds: longer than the agent waits before it uses free CPUs, and before it checks held ones again. */
 const LONG_ENOUGH = 25;
 
 const checkpoint = z.object({ policyName: z.string(), entries: z.record(z.string(), z.unknown()).nullish() });
 
 /**
- * A kubelet that comes up with CPU manager policy `none` writes a checkpoint without an owner, while containers run on
- * the CPUs that the one before gave them. Those are not free.
+ * A kubelet that starts with CPU manager policy `none` writes a checkpoint without owners, while containers run on the
+ * CPUs from the previous one. Those are not free.
  */
 export async function keepsOffRunningContainers(scene: Scene): Promise<void> {
   const { holds, lab, pods, signal } = scene;
   const { pod, owned } = await podOffSwitch(scene, 'runs-on');
   const watch = await startSampling(scene, BETWEEN);
   const back = await reconfigureKubelet(scene, POLICY_NONE);
-  await holds('a kubelet with policy none writes a checkpoint without owners, and the container runs on', async () => {
-    const text = await lab.run(`cat ${KUBELET_ROOT}/${CPU_CHECKPOINT}`);
-    const { policyName, entries } = checkpoint.parse(JSON.parse(text));
-    assert.deepEqual([policyName, entries ?? {}], ['none', {}]);
-    assert.equal(await cpusOfContainer(scene, pod), owned);
-    return text.trim();
-  });
-  await holds('the agent has read it, and says whose CPUs it holds back', async () => {
+  await holds(
+    'a kubelet with policy none writes a checkpoint without owners, and the container keeps running',
+    async () => {
+      const text = await lab.run(`cat ${KUBELET_ROOT}/${CPU_CHECKPOINT}`);
+      const { policyName, entries } = checkpoint.parse(JSON.parse(text));
+      assert.deepEqual([policyName, entries ?? {}], ['none', {}]);
+      assert.equal(await cpusOfContainer(scene, pod), owned);
+      return text.trim();
+    },
+  );
+  await holds('the agent has read it, and reports whose CPUs it holds back', async () => {
     assert.equal((await scene.report()).cpuManager.policy, 'none');
     const { why } = await switchStatus(scene);
     const held = why.find((one) => /containers that hold them may still run/.test(one));
@@ -42,29 +45,29 @@ export async function keepsOffRunningContainers(scene: Scene): Promise<void> {
   });
   await sleep(LONG_ENOUGH, signal);
   assert.equal(await cpusOfContainer(scene, pod), owned);
-  await holds('all the while Open vSwitch was off them', async () => neverOn(await watch(), CpuSet.parse(owned)));
+  await holds('meanwhile Open vSwitch was off them', async () => neverOn(await watch(), CpuSet.parse(owned)));
 
   const shares = await pods.create('shares', { cpu: '2' });
-  await holds('under policy none a Guaranteed pod of 2 CPUs runs, and owns none', async () => {
+  await holds('a Guaranteed pod of 2 CPUs runs under policy none, and owns none', async () => {
     await assertRuns(scene, shares);
     assert.equal(await pods.cpus(shares), '');
     return `its container may run on CPUs ${await cpusOfContainer(scene, shares)}`;
   });
   await pods.remove(shares);
   await pods.remove(pod);
-  await holds('once the container has ended Open vSwitch takes its CPUs', () => assertOff(scene, ''));
+  await holds('after the container has ended, Open vSwitch uses its CPUs', () => assertOff(scene, ''));
   await back();
-  await holds('with the static policy again the agent reports that', async () => {
+  await holds('with the static policy again, the agent reports that', async () => {
     assert.equal((await scene.report()).cpuManager.policy, 'static');
     return `Open vSwitch on ${await switchCpus(scene)}`;
   });
 }
 
-/** As the kernel has them in the cgroup of the pod's one container. */
+/** From the kernel's cgroup of the pod's only container. */
 async function cpusOfContainer({ lab }: Scene, { uid }: ScenePod): Promise<string> {
   const slice = `*pod${uid.replaceAll('-', '_')}.slice`;
   const containers = `find /sys/fs/cgroup -path '${slice}/cri-containerd-*' -name cpuset.cpus.effective`;
-  // The sandbox is on every CPU; of the two the container is the younger one.
+  // The sandbox is on every CPU; the container is the younger one of the two.
   const files = (await lab.run(`ls -t $(${containers})`)).trim().split('\n');
   return (await lab.run(`cat ${files[0]}`)).trim();
 }

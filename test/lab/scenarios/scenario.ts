@@ -5,38 +5,41 @@ import type { MakeDisks } from '../machine/qemu.ts';
 import type { GuestAgent } from './guest-agent.ts';
 import type { ScenePods } from './scene-pods.ts';
 
-/** Something the bundled agent must do on the lab's node, step by step. */
+/** A required behaviour of the bundled agent on the lab's node, step by step. */
 export interface Scenario {
-  /** What `--scenario` calls it. */
+  /** Its name for `--scenario`. */
   readonly name: string;
-  /** What is held, in one line. */
+  /** One line about what is checked. */
   readonly about: string;
-  /** The agent is installed from its image by the shipped DaemonSet; else it is a unit that systemd confines. */
+  /**
+   * The agent is installed from its image by the shipped DaemonSet; otherwise it is a systemd unit with the same
+   * restrictions.
+   */
   readonly daemonSet?: boolean;
-  /** The one line that says what is missing for it; undefined: nothing. It is skipped then. */
+  /** The line about missing requirements; undefined: none. With any, it is skipped. */
   missing?(): string | undefined;
-  /** Files that it finds in the guest as read-only disks. */
+  /** Files that the guest has as read-only disks. */
   readonly disks?: MakeDisks;
-  /** Plays it. A step that does not hold throws and ends the scenario; what `scene.undo` was given runs in any case. */
+  /** Plays it. A step that does not hold throws and ends the scenario; functions in `scene.undo` run in any case. */
   play(scene: Scene): Promise<void>;
 }
 
-/** The lab as a scenario finds it: its node Ready, no pod of the runner's, no agent running. */
+/** The lab at the start of a scenario: its node Ready, no pod of the runner, no running agent. */
 export interface Scene {
   readonly lab: Lab;
   readonly cluster: Cluster;
   readonly node: LabNode;
-  /** The bundled agent, installed in the guest and not started. */
+  /** The bundled agent, installed in the guest but not started. */
   readonly agent: GuestAgent;
   readonly pods: ScenePods;
-  /** What the agent reports of the node. @throws Error if there is nothing */
+  /** The agent's report of the node. @throws Error if there is none */
   report(): Promise<NodeTopologyStatus>;
   readonly signal: AbortSignal;
   /**
-   * One thing to hold, counted and printed. `check` is called again until it does not throw, for `seconds` at most
-   * (default 900); text that it returns is printed after the step.
+   * One check, counted and printed. `check` is repeated until it does not throw, for at most `seconds` (default 900);
+   * returned text is printed after the step.
    */
   holds(what: string, check: () => Promise<unknown>, seconds?: number): Promise<void>;
-  /** Runs at the end of the scenario, the last first, for every outcome. */
+  /** Runs at the end of the scenario, the last one first, for every outcome. */
   undo(act: () => Promise<unknown>): void;
 }

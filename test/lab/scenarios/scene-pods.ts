@@ -7,7 +7,7 @@ import type { Lab } from '../lab.ts';
 import { manifestOf } from '../pods.ts';
 import { CPU_CHECKPOINT } from '../snapshot.ts';
 
-/** A Guaranteed pod of one container, `main`, that waits. */
+/** A waiting Guaranteed pod with one container, `main`. */
 export interface ScenePod {
   readonly name: string;
   readonly uid: string;
@@ -46,7 +46,7 @@ const checkpoint = z.object({ entries: z.record(z.string(), z.record(z.string(),
 export interface ScenePods {
   /**
    * @param resources limits in addition to memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
-   * @param more of the pod's spec
+   * @param more fields of the pod's spec
    */
   create(
     name: string,
@@ -55,17 +55,19 @@ export interface ScenePods {
     annotations?: Readonly<Record<string, string>>,
   ): Promise<ScenePod>;
   remove(pod: ScenePod): Promise<void>;
-  /** `Running`, what its container waits for (`CreateContainerConfigError: …`), or why the kubelet refused it. */
+  /**
+   * `Running`, the waiting reason of its container (`CreateContainerConfigError: …`), or why the kubelet refused it.
+   */
   state(pod: ScenePod): Promise<string>;
-  /** The CPUs that the kubelet's checkpoint has for the pod's one container, as a list; '' for none. */
+  /** The CPUs of the pod's only container in the kubelet's checkpoint, as a list; '' for none. */
   cpus(pod: ScenePod): Promise<string>;
-  /** Uids of the pods that own CPUs by that checkpoint. */
+  /** Uids of the pods that own CPUs in that checkpoint. */
   owners(): Promise<readonly string[]>;
   /** The pod's Events as `reason: message`. */
   events(pod: ScenePod): Promise<readonly string[]>;
 }
 
-/** Seconds that clearing one away may take on emulated hardware. */
+/** Seconds to remove one on emulated hardware. */
 const CLEARED = 600;
 
 export function createScenePods(lab: Lab, cluster: Cluster, node: string): ScenePods {
@@ -84,7 +86,7 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string): Scene
     },
     async remove({ name, uid }) {
       await cluster.remove(name, CLEARED);
-      // The API server forgets the pod a moment before the kubelet's CPU manager does.
+      // The API server deletes the pod a moment before the kubelet's CPU manager does.
       while ((await entriesOf(lab))[uid] !== undefined) await delay(200);
     },
     async state({ name }) {

@@ -7,13 +7,13 @@ import { formatPreferences, NO_PREFERENCES } from '../../../model/placement/pref
 import { assertRuns, cellsOf, PHYSNET0, PHYSNET1 } from './placement.ts';
 import type { Scene } from './scenario.ts';
 
-/** One network on each NUMA node, both required, by a guest that sees the NUMA nodes of its CPUs. */
+/** One network on each NUMA node, both required, of a guest that sees the NUMA nodes of its CPUs. */
 const NETWORKS = { [PHYSNET0]: '1', [PHYSNET1]: '1' };
 const ANNOTATIONS = { [PLACEMENT_ANNOTATION]: formatPreferences({ ...NO_PREFERENCES, spansCells: true }) };
 
 /**
- * What is predicted of guests with networks on both NUMA nodes is what the kubelet does: the same CPUs, and a place is
- * promised only where they are on both nodes. Two CPUs can be had on node 0, four on node 1.
+ * The prediction for guests with networks on both NUMA nodes matches the kubelet: the same CPUs, and a place is
+ * promised only if they are on both nodes. Two CPUs are free on node 0, four on node 1.
  */
 export async function severalCells(scene: Scene): Promise<void> {
   for (const cpu of ['2', '4', '6']) await agrees(scene, cpu);
@@ -35,12 +35,12 @@ async function agrees(scene: Scene, cpu: string): Promise<void> {
   const predicted = exclusiveCpus(admission.containers);
   const verdict = place(needs, host);
   const pod = await pods.create(`spans-${cpu}`, { cpu, ...NETWORKS }, {}, ANNOTATIONS);
-  await holds(`${cpu} CPUs with devices of both NUMA nodes: the kubelet gives those that were predicted`, async () => {
+  await holds(`${cpu} CPUs with devices of both NUMA nodes: the kubelet assigns the predicted ones`, async () => {
     assert.equal(await pods.cpus(pod), predicted.toString());
     return `CPUs ${predicted} on NUMA nodes ${await cellsOf(scene, pod)}`;
   });
   if (verdict.outcome === 'admitted') {
-    await holds('  that was promised, and it runs on both NUMA nodes', async () => {
+    await holds('  it was promised, and runs on both NUMA nodes', async () => {
       await assertRuns(scene, pod);
       assert.equal(await cellsOf(scene, pod), '0, 1');
       assert.equal(verdict.cells.join(', '), '0, 1');
@@ -48,14 +48,11 @@ async function agrees(scene: Scene, cpu: string): Promise<void> {
   } else {
     assert.equal(verdict.outcome, 'refused');
     const isOnBoth = host.host.cells.every((cell) => cell.cpus.intersects(predicted));
-    await holds(
-      `  that was not promised; past the scheduler it ${isOnBoth ? 'runs' : 'is kept from starting'}`,
-      async () => {
-        if (isOnBoth) await assertRuns(scene, pod);
-        else assert.match((await pods.events(pod)).join('; '), /NetworkElsewhere: /);
-        return verdict.refusal.detail;
-      },
-    );
+    await holds(`  it was not promised; without the scheduler it ${isOnBoth ? 'runs' : 'does not start'}`, async () => {
+      if (isOnBoth) await assertRuns(scene, pod);
+      else assert.match((await pods.events(pod)).join('; '), /NetworkElsewhere: /);
+      return verdict.refusal.detail;
+    });
   }
   await pods.remove(pod);
 }

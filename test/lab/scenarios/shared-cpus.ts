@@ -9,7 +9,7 @@ import { launch, offerKvm } from './launchers.ts';
 import { assertRuns, deviceCounts, unschedulable } from './placement.ts';
 import type { Scenario, Scene } from './scenario.ts';
 
-/** A kubelet with CPU manager policy `none`, the default, runs Guaranteed pods of whole CPUs on shared ones. */
+/** A kubelet with CPU manager policy `none`, the default, runs Guaranteed pods with whole CPUs on shared ones. */
 export const SHARED_CPUS: Scenario = {
   name: 'shared-cpus',
   about: 'CPU manager policy none: Guaranteed pods that need no CPUs of their own are placed and run, others wait',
@@ -25,11 +25,11 @@ export const SHARED_CPUS: Scenario = {
 
 async function sharesCpus(scene: Scene): Promise<void> {
   const { holds, cluster, pods } = scene;
-  await holds('the kubelet has CPU manager policy none, and the report says so', async () => {
+  await holds('the kubelet has CPU manager policy none, and the report shows it', async () => {
     assert.equal((await scene.report()).cpuManager.policy, 'none');
     await cluster.readyNode(0, deviceCounts());
   });
-  await holds('a Guaranteed pod of 2 CPUs fits by the model', async () => {
+  await holds('a Guaranteed pod of 2 CPUs fits in the model', async () => {
     const resources = { cpu: '2', memory: '16Mi' };
     const containers = [{ name: 'main', resources: { requests: resources, limits: resources } }];
     const needs = placementNeedsOf({ metadata: { uid: 'web' }, spec: { containers } });
@@ -52,7 +52,7 @@ async function sharesCpus(scene: Scene): Promise<void> {
   );
   await pods.remove(shares);
   const own = await launch(scene, 'wants-own', { cpu: '4' });
-  await holds('one with dedicated CPUs stays pending, with the reason', async () => {
+  await holds('a VM with dedicated CPUs stays pending, with the reason', async () => {
     const said = await unschedulable(scene, own);
     assert.match(said, /node gives no exclusive CPUs/);
     return said;

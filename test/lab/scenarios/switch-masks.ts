@@ -4,21 +4,21 @@ import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import type { Scene } from './scenario.ts';
 
 export const RUNDIR = '/var/run/openvswitch';
-/** The file by which operators switch OVN-Kubernetes' own duty on, and this one. */
+/** The file with which operators enable OVN-Kubernetes' own affinity, and Plumbline's. */
 export const ENABLER = '/etc/openvswitch/enable_dynamic_cpu_affinity';
 
-/** Has the agent mind Open vSwitch, until the end of the scenario. */
+/** Enables OVS affinity until the end of the scenario. */
 export async function enableAffinity({ lab, undo }: Scene): Promise<void> {
   undo(() => lab.run(`rm -f ${ENABLER}`));
   await lab.run(`echo 1 >${ENABLER}`);
 }
 
-/** Turns it off while the agent runs, which gives the threads their own CPUs back. */
+/** Turns it off while the agent runs, which restores the threads' own CPUs. */
 export async function disableAffinity({ lab }: Scene): Promise<void> {
   await lab.run(`rm -f ${ENABLER}`);
 }
 
-/** The CPUs of all of Open vSwitch's threads together, as the kernel has them. */
+/** The CPUs of all of Open vSwitch's threads together, from the kernel. */
 export async function switchCpus({ lab }: Scene): Promise<string> {
   const tasks = ['ovs-vswitchd', 'ovsdb-server'].map((name) => `/proc/$(cat ${RUNDIR}/${name}.pid)/task/*/status`);
   const lists = await lab.run(`grep -h Cpus_allowed_list ${tasks.join(' ')} | cut -f2 | sort -u`);
@@ -30,14 +30,16 @@ export async function switchCpus({ lab }: Scene): Promise<string> {
   ).toString();
 }
 
-/** Every thread may run on what no pod owns, and nowhere else. */
+/** Every thread may run only on CPUs without an owner. */
 export async function assertOff(scene: Scene, owned: string): Promise<void> {
   const { cells } = await scene.report();
   const all = unionOf(cells.map(({ cpus }) => CpuSet.parse(cpus)));
   assert.equal(await switchCpus(scene), all.minus(CpuSet.parse(owned)).toString());
 }
 
-/** Puts all of Open vSwitch's threads onto the CPUs, as an administrator's unit would; at the end of the scenario back. */
+/**
+ * Moves all of Open vSwitch's threads to the CPUs, like an administrator's unit; the end of the scenario restores them.
+ */
 export async function confineSwitch(scene: Scene, cpus: string): Promise<void> {
   const before = await switchCpus(scene);
   const set = (list: string) => {
@@ -50,7 +52,7 @@ export async function confineSwitch(scene: Scene, cpus: string): Promise<void> {
   await set(cpus);
 }
 
-/** What the agent itself says of Open vSwitch. */
+/** The agent's own status of Open vSwitch. */
 export async function switchStatus({ lab }: Scene): Promise<OvsStatus> {
   const ask = 'fetch("http://127.0.0.1:8082/ovs").then((r) => r.text()).then(console.log)';
   return ovsStatus.parse(JSON.parse(await lab.run(`node -e '${ask}'`)));

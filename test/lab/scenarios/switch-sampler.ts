@@ -19,14 +19,14 @@ const line = z.object({
   made: z.number(),
 });
 
-/** What the sampler saw when something had changed, and at its end. Times are milliseconds since its start. */
+/** The sampler's data at each change and at its end. Times are milliseconds since its start. */
 export interface Sample {
   readonly at: number;
-  /** When the sample before was made. */
+  /** The time of the previous sample. */
   readonly since: number;
-  /** Samples until then. */
+  /** Number of samples so far. */
   readonly samples: number;
-  /** The kubelet's shared pool, by its checkpoint. */
+  /** The kubelet's shared pool, from its checkpoint. */
   readonly pool: CpuSet;
   /** The CPUs of all of Open vSwitch's threads together. */
   readonly allowed: CpuSet;
@@ -34,21 +34,21 @@ export interface Sample {
   readonly made: number;
 }
 
-/** Puts the sampler into the guest, until the end of the scenario. */
+/** Installs the sampler in the guest until the end of the scenario. */
 export async function installSampler({ lab, undo }: Scene): Promise<void> {
   await lab.copy(join(import.meta.dirname, 'ovs-sampler.cjs'), PROGRAM);
   undo(() => lab.run(`systemctl stop ${UNIT} 2>/dev/null; rm -rf ${PROGRAM} ${SAMPLES}`));
 }
 
 /**
- * Starts watching.
+ * Starts sampling.
  * @param between milliseconds between two samples; 0: as fast as the guest can
- * @returns a function that ends it and gives what changed, in order
+ * @returns a function that stops it and returns the changes in order
  */
 export async function startSampling({ lab }: Scene, between = 0): Promise<() => Promise<readonly Sample[]>> {
   const command = `node ${PROGRAM} ${between} ${KUBELET_ROOT} ${RUNDIR} ${CONTAINERS}`;
   await lab.run(`systemd-run --quiet --collect --unit=${UNIT} -p StandardOutput=truncate:${SAMPLES} ${command}`);
-  // A unit is started before its program has looked once.
+  // A unit counts as started before the first sample.
   await lab.run(`for i in $(seq 100); do [ -s ${SAMPLES} ] && exit 0; sleep 0.1; done; exit 1`);
   return async () => {
     const text = await lab.run(`systemctl stop ${UNIT}; cat ${SAMPLES}`);

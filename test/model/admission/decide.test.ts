@@ -21,7 +21,7 @@ const compute = (more?: Record<string, string>) => container('compute', '9', '9'
 const scheduler = (away?: string) => ({ schedulerName: 'plumbline-scheduler', away });
 const networks = (more: object) => cluster([kind(2)], { networks: { ...cluster().networks, ...more } });
 
-/** The decision for a pod, in a line: its outcome, and each container's CPUs and devices. */
+/** The decision for a pod in one line: its outcome, and the CPUs and devices of each container. */
 function outcomeOf(decision: Decision): string {
   if (decision.outcome === 'refused') return `refused ${decision.code}`;
   if (decision.outcome === 'unchanged') return 'unchanged';
@@ -36,10 +36,20 @@ const SMT2 = '[0] 10';
 const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: string[]][] = [
   // Outcomes without a finding.
   ['an annotated launcher', launcher(), SMT2, []],
-  ['one that is whole cores already', launcher({ containers: [container('compute', '10')] }), '[0] as it is', []],
-  ['one that was not looked up', launcher({}, { owner: { kind: 'not-asked' } }), 'nothing', []],
-  ['one on a network', launcher({ annotations: { ...ANNOTATED, ...EAST } }), `${SMT2} ${PHYSNET}`, []],
-  ['one behind an injected container', launcher({ containers: [container('mesh', '100m'), compute()] }), '[1] 10', []],
+  [
+    'a launcher that already has whole cores',
+    launcher({ containers: [container('compute', '10')] }),
+    '[0] as it is',
+    [],
+  ],
+  ['a launcher that was not looked up', launcher({}, { owner: { kind: 'not-asked' } }), 'nothing', []],
+  ['a launcher on a network', launcher({ annotations: { ...ANNOTATED, ...EAST } }), `${SMT2} ${PHYSNET}`, []],
+  [
+    'a launcher behind an injected container',
+    launcher({ containers: [container('mesh', '100m'), compute()] }),
+    '[1] 10',
+    [],
+  ],
   ['an ordinary pod', ordinary(), `[0] 4 ${PLACED}`, []],
   [
     'an ordinary pod on a network',
@@ -48,9 +58,14 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     [],
   ],
   ['a pod of another owner', { kind: 'other', pod: ordinary({ annotations: {} }).pod }, 'unchanged', []],
-  ['a launcher for that scheduler', launcher({}, { scheduler: scheduler() }), `${SMT2}, on plumbline-scheduler`, []],
   [
-    'a launcher that is on it',
+    'a launcher for Plumbline’s scheduler',
+    launcher({}, { scheduler: scheduler() }),
+    `${SMT2}, on plumbline-scheduler`,
+    [],
+  ],
+  [
+    'a launcher that has Plumbline’s scheduler',
     launcher({ schedulerName: 'plumbline-scheduler' }, { scheduler: scheduler() }),
     SMT2,
     [],
@@ -63,13 +78,13 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
   ],
   // Information.
   [
-    'candidates that differ',
+    'candidates with different cores',
     launcher({}, { owner: found(cluster([kind(2), kind(4)])) }),
     '[0] 12',
     ['information mixed-candidates'],
   ],
   [
-    'candidates of an ordinary pod that differ',
+    'candidates with different cores for an ordinary pod',
     ordinary({}, { cluster: cluster([kind(2), kind(4)]) }),
     `[0] 4 ${PLACED}`,
     ['information mixed-candidates'],
@@ -100,13 +115,13 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['warning no-effect-not-dedicated'],
   ],
   [
-    'no emulator thread of its own',
+    'no dedicated emulator thread',
     launcher({}, { owner: found(cluster(), { ...CPU, isolateEmulatorThread: false }) }),
     '[0] as it is',
     ['warning no-effect-not-isolated'],
   ],
   [
-    'a sidecar on half a core',
+    'a sidecar with half a core',
     launcher({ containers: [compute(), container('side', '1')] }),
     SMT2,
     ['warning misaligned-container'],
@@ -133,7 +148,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['warning unknown-physnet'],
   ],
   [
-    'a wish for no interface',
+    'a preference for an unknown interface',
     ordinary({ annotations: { ...ALIGNED, [NUMA_AFFINITY_ANNOTATION]: '{"west":"required"}' } }),
     `[0] 4 ${PLACED}`,
     ['warning unknown-interface'],
@@ -145,13 +160,13 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['warning no-primary-network'],
   ],
   [
-    'too large, and some node has not reported',
+    'too large, while some node has not reported',
     launcher({ annotations: { ...ANNOTATED, ...EAST } }, { owner: found(cluster([kind(2, 6)], { allReport: false })) }),
     `${SMT2} ${PHYSNET}`,
     ['warning larger-than-cells'],
   ],
   [
-    'too large, and larger nodes may come',
+    'too large, while larger nodes may join',
     launcher(
       { annotations: { ...ANNOTATED, ...EAST } },
       {
@@ -163,7 +178,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['warning larger-than-cells'],
   ],
   [
-    'a scheduler of its own',
+    'another scheduler',
     launcher({ schedulerName: 'volcano' }, { scheduler: scheduler() }),
     SMT2,
     ['warning other-scheduler'],
@@ -174,47 +189,42 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     `${SMT2}, on plumbline-scheduler`,
     ['warning scheduler-not-ready'],
   ],
-  ['a VMI that is gone', launcher({}, { owner: { kind: 'absent' } }), 'unchanged', ['warning vmi-gone']],
+  ['a VMI that does not exist', launcher({}, { owner: { kind: 'absent' } }), 'unchanged', ['warning vmi-gone']],
   [
-    'a VMI that was made again',
+    'a VMI that was created again',
     launcher({}, { owner: { kind: 'replaced', uid: 'u2' } }),
     'unchanged',
     ['warning vmi-gone'],
   ],
   // Errors.
-  ['no Pod', { kind: 'unreadable', why: 'this is no Pod' }, 'refused 400', ['error no-pod']],
+  ['an object that is not a Pod', { kind: 'unreadable', why: 'this is no Pod' }, 'refused 400', ['error no-pod']],
   [
-    'a networks annotation that cannot be read',
+    'an unreadable networks annotation',
     launcher({ annotations: { ...ANNOTATED, [NETWORKS_ANNOTATION]: '[bad' } }),
     'refused 400',
     ['error malformed'],
   ],
+  ['an unreadable amount', ordinary({ containers: [container('a', 'x')] }), 'refused 400', ['error malformed']],
   [
-    'an amount that cannot be read',
-    ordinary({ containers: [container('a', 'x')] }),
-    'refused 400',
-    ['error malformed'],
-  ],
-  [
-    'a launcher that cannot be held against its VMI',
+    'a launcher that cannot be compared with its VMI',
     launcher({}, { owner: { kind: 'malformed', why: 'bad' } }),
     'refused 400',
     ['error malformed'],
   ],
   [
-    'a VMI that cannot be read',
+    'an unreadable VMI',
     launcher({}, { owner: { kind: 'unreadable', why: 'timeout' } }),
     'refused 503',
     ['error vmi-unreadable'],
   ],
   [
-    'a container that costs a launcher its CPUs',
+    'a container that makes a launcher lose its CPUs',
     launcher({ containers: [compute(), container('mesh', '100m', '200m')] }),
     'refused 422',
     ['error not-guaranteed'],
   ],
   [
-    'a container that costs a pod its CPUs',
+    'a container that makes a pod lose its CPUs',
     ordinary({ containers: [container('a', '3'), container('mesh', '100m', '200m')] }),
     'refused 422',
     ['error not-guaranteed'],
@@ -232,7 +242,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['error larger-than-cells'],
   ],
   [
-    'a device that nothing gave it',
+    'a device that Plumbline did not set',
     launcher({ containers: [compute({ [PHYSNET]: '1' })] }),
     'refused 403',
     ['error reserved'],
@@ -256,7 +266,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
     ['error cpu-mask'],
   ],
   [
-    'several at once, errors first and the scheduler last',
+    'several findings, errors first and the scheduler last',
     launcher(
       { containers: [compute(), container('side', '1'), container('mesh', '100m', '200m')], schedulerName: 'volcano' },
       { owner: found(cluster([kind(2), kind(4)])), scheduler: scheduler() },
@@ -271,18 +281,18 @@ describe('the decision about a pod', () => {
     it(`${what}: ${[outcome, ...findings].join('; ')}`, () => {
       const decision = decide(facts);
       assert.deepEqual([outcomeOf(decision), ...decision.findings.map(brief)], [outcome, ...findings]);
-      // A pod is refused if and only if there is an error, and for the first one.
+      // A pod is refused if and only if there is an error, with the first one.
       const [error] = decision.findings.filter(({ severity }) => severity === 'error');
       assert.equal(decision.outcome === 'refused' ? decision.reason : undefined, error?.message);
     });
   }
 
-  it('has every severity among its cases', () => {
+  it('the cases cover every severity', () => {
     const severities = SEVERITIES.flatMap(([, facts]) => decide(facts).findings.map(({ severity }) => severity));
     assert.deepEqual([...new Set(severities)].sort(), ['error', 'information', 'warning']);
   });
 
-  it('depends on the facts alone, and changes none of them', () => {
+  it('depends on the facts only and does not change them', () => {
     for (const [, facts] of SEVERITIES) {
       const before = JSON.stringify(facts);
       assert.deepEqual(decide(facts), decide(facts));
@@ -290,7 +300,7 @@ describe('the decision about a pod', () => {
     }
   });
 
-  it('writes the annotations of a launcher, and takes away what is not its own', () => {
+  it('writes the annotations of a launcher and removes others', () => {
     const decision = decide(launcher({ annotations: { ...ANNOTATED, ...EAST } }));
     assert.ok(decision.outcome === 'changed');
     const { [DECISION_ANNOTATION]: text, [PLACEMENT_ANNOTATION]: placement } = decision.changes.annotations;
@@ -310,7 +320,7 @@ describe('the decision about a pod', () => {
     assert.deepEqual(left.changes.annotations, { [DECISION_ANNOTATION]: seen, [PLACEMENT_ANNOTATION]: undefined });
   });
 
-  it('says on the VMI what was done, what to know and what is not as asked, each by its severity', () => {
+  it('records Events on the VMI for changes, information and warnings, by severity', () => {
     const decision = decide(
       launcher(
         { annotations: { ...ANNOTATED, [NETWORKS_ANNOTATION]: 'east,west' } },
@@ -336,7 +346,7 @@ describe('the decision about a pod', () => {
     assert.equal(`${type} ${reason}`, 'Warning LauncherRefused');
   });
 
-  it('gives the devices of an ordinary pod to its first container that runs on, not to an init container', () => {
+  it('gives the devices of an ordinary pod to its first lasting container, not to an init container', () => {
     const pod = { annotations: { ...ALIGNED, ...EAST }, initContainers: [container('setup', '2')] };
     const decision = decide(ordinary({ ...pod, containers: [container('log', '100m'), container('a', '2')] }));
     assert.ok(decision.outcome === 'changed');

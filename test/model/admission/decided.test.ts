@@ -30,13 +30,13 @@ describe('the decision annotation, written and read', () => {
     ],
     ['nothing to do', NOTHING, '{"padding":0}', { kind: 'nothing-to-pad', padding: 0, cpus: false }],
     [
-      'left as it is',
+      'unchanged',
       { ...NOTHING, unpadded: 'the gate is off' },
       '{"padding":0,"unpadded":"the gate is off"}',
       { kind: 'not-padded', padding: 0, cpus: false, why: 'the gate is off' },
     ],
     [
-      'held to a network alone',
+      'aligned with a network only',
       { ...NOTHING, resources: ['physnet.plumbline.dev/east'] },
       '{"padding":0,"networks":[],"resources":["physnet.plumbline.dev/east"]}',
       { kind: 'nothing-to-pad', padding: 0, cpus: false },
@@ -49,11 +49,11 @@ describe('the decision annotation, written and read', () => {
     });
   }
 
-  it('a launcher that asks for nothing has the same text as one of which nothing follows', () => {
+  it('has the same text if a launcher requests nothing and if nothing has to be done', () => {
     assert.equal(NOTHING_TO_DO, decisionText(NOTHING));
   });
 
-  it('reports no decision without the annotation, and for a malformed one', () => {
+  it('gives no decision if it is missing or malformed', () => {
     for (const text of [undefined, '', 'seen', '7', 'null', '[]', '{"padding":'])
       assert.equal(read(text), undefined, text);
   });

@@ -16,7 +16,7 @@ const NEAR = 'near.plumbline.dev/east';
 const PLACED = 'plumbline.dev/placed';
 const OURS = { schedulerName: 'plumbline-scheduler', away: undefined };
 const SHARED_CPU = { ...CPU, dedicatedCpuPlacement: false };
-/** One node kind that gives whole cores only, one that gives threads. */
+/** One kind of nodes that require whole cores, and one that assigns single threads. */
 const MIXED = cluster([kind(2), { ...kind(2), fullPcpusOnly: false }]);
 
 function changed(facts: PodFacts): Extract<Decision, { outcome: 'changed' }> {
@@ -25,8 +25,8 @@ function changed(facts: PodFacts): Extract<Decision, { outcome: 'changed' }> {
   return decision;
 }
 
-describe('the whole decision about a pod', () => {
-  it('a launcher that is padded', () => {
+describe('the complete decision about a pod', () => {
+  it('pads a launcher', () => {
     const text = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
     assert.deepEqual(decide(launcher()), {
       outcome: 'changed',
@@ -48,7 +48,7 @@ describe('the whole decision about a pod', () => {
     });
   });
 
-  it('an ordinary pod on a network: no Event records it, as it has no VMI', () => {
+  it('gives an ordinary pod on a network no Event, because it has no VMI', () => {
     const annotations = { ...ALIGNED, [NETWORKS_ANNOTATION]: 'east' };
     const facts = ordinary({ annotations, containers: [container('a', '3'), container('b', '2')] });
     const decision = changed({ ...facts, scheduler: OURS });
@@ -66,7 +66,7 @@ describe('the whole decision about a pod', () => {
     });
   });
 
-  it('an ordinary pod without CPUs of its own has no decision; a launcher has', () => {
+  it('is absent for an ordinary pod without CPUs of its own, but not for a launcher', () => {
     const left = changed(ordinary({ containers: [container('a', '500m')] }));
     assert.deepEqual(
       [left.text, left.changes.annotations],
@@ -77,7 +77,7 @@ describe('the whole decision about a pod', () => {
     assert.deepEqual([seen.text, seen.changes.containers[0]?.resources], ['{"padding":0}', []]);
   });
 
-  it('keeps a pod from nodes only where Plumbline answers for its CPUs', () => {
+  it('excludes nodes only if Plumbline aligns the pod’s CPUs', () => {
     const nodeKinds = [kind(4)];
     const candidates = [{ ...kind(2), fullPcpusOnly: false }];
     const owner = found({ ...cluster(candidates), nodeKinds });
@@ -96,7 +96,7 @@ describe('the whole decision about a pod', () => {
     assert.deepEqual(changed(six).changes.nodes, nodes);
   });
 
-  it('takes back a hint of an earlier pass, from the container that has it and from no other', () => {
+  it('removes the hint of an earlier pass only from the container that has it', () => {
     const annotations = {
       ...ALIGNED,
       [NETWORKS_ANNOTATION]: 'east',
@@ -104,7 +104,7 @@ describe('the whole decision about a pod', () => {
     };
     const limits = { [NEAR]: '1' };
     const containers = [container('a', '2', '2', limits), container('b', '2')];
-    // Two containers with CPUs of their own: no hint any more.
+    // Two containers with CPUs of their own: the hint is removed.
     const two = changed(ordinary({ annotations, containers }, { scheduler: OURS }));
     assert.deepEqual(
       two.changes.containers.map(({ resources, dropped }) => [resources, dropped]),
@@ -135,7 +135,7 @@ describe('a launcher that is admitted unchanged', () => {
     findings: [{ severity: 'warning', code: 'vmi-gone', message: message + LEFT }],
   });
 
-  it('says why to an owner that asked for something, and nothing to others', () => {
+  it('warns an owner who requested something, and no one else', () => {
     const name = 'VirtualMachineInstance ns/vm';
     assert.deepEqual(gone({ owner: { kind: 'absent' } }), warning(`${name} does not exist`));
     assert.deepEqual(
@@ -148,25 +148,19 @@ describe('a launcher that is admitted unchanged', () => {
   });
 });
 
-describe('a pod that is refused at once', () => {
+describe('a pod that is refused immediately', () => {
   for (const [what, facts, code, reason, finding] of [
-    ['no pod', { kind: 'unreadable', why: 'no Pod' }, 400, 'no Pod', 'no-pod'],
+    ['is not a Pod', { kind: 'unreadable', why: 'no Pod' }, 400, 'no Pod', 'no-pod'],
     [
-      'a VMI that cannot be read',
+      'is a launcher with an unreadable VMI',
       launcher({}, { owner: { kind: 'unreadable', why: 'timeout' } }),
       503,
       'VirtualMachineInstance ns/vm could not be read (timeout); try again',
       'vmi-unreadable',
     ],
+    ['is an unreadable launcher', launcher({}, { owner: { kind: 'malformed', why: 'bad' } }), 400, 'bad', 'malformed'],
     [
-      'a launcher that cannot be read',
-      launcher({}, { owner: { kind: 'malformed', why: 'bad' } }),
-      400,
-      'bad',
-      'malformed',
-    ],
-    [
-      'a device',
+      'has a device of Plumbline',
       { kind: 'other', pod: ordinary({ annotations: { [DECISION_ANNOTATION]: '{}' } }).pod },
       403,
       `the pod has the annotation ${DECISION_ANNOTATION}, which only Plumbline may set; remove it`,
@@ -185,7 +179,7 @@ describe('a pod that is refused at once', () => {
     );
   }
 
-  it('a mistake of the program is no refusal', () =>
+  it('is not the result of a bug of the program', () =>
     assert.throws(() => decide({ kind: 'ordinary' } as PodFacts), TypeError));
 });
 
@@ -201,7 +195,7 @@ describe('a launcher with a CPU mask', () => {
 
   it('is admitted on shared CPUs', () => assert.deepEqual(masked('1:2', '200m', '1'), []));
 
-  it('is refused where the mask is for another number of vCPUs, unless they may be plugged in', () => {
+  it('is refused if the mask has another number of vCPUs, unless more may be plugged in', () => {
     const refusal = masked('1:2:3', '200m', '1');
     assert.equal(refusal.length, 1);
     assert.match(refusal[0]!, /^error cpu-mask: annotation plumbline\.dev\/cpu-mask: /);
@@ -209,7 +203,7 @@ describe('a launcher with a CPU mask', () => {
     assert.equal(masked('1:2:3', '200m', '1', { purpose: 'provisioning' }).length, 1);
   });
 
-  it('is refused where the kubelet would give it CPUs of its own', () => {
+  it('is refused if the kubelet would give it CPUs of its own', () => {
     const refusal = masked('1:2', '2', '2');
     assert.equal(refusal.length, 1);
     assert.match(refusal[0]!, /^error cpu-mask: .* are equal and whole CPUs/);

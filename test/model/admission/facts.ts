@@ -12,14 +12,14 @@ export const ALIGNED = { [ALIGN_ANNOTATION]: 'whole-cores' };
 const SETTINGS = { gate: true, policy: 'annotated', oversized: 'refuse', preferredHints: true } as const;
 const NO_SCHEDULER = { schedulerName: '', away: undefined };
 
-/** A node that gives whole cores only, with the physnet east on NUMA node 0. */
+/** A node that requires whole cores, with the physnet east on NUMA node 0. */
 export function kind(threadsPerCore: number, room = 64): NodeKind {
   const networks = { physnets: new Map([['east', CpuSet.parse('0')]]), tunnel: undefined };
   const rooms = new Map([0, 1].map((cell) => [cell, room]));
   return { threadsPerCore, fullPcpusOnly: true, rooms, alignment: 'best-effort', networks };
 }
 
-/** The definition `ns/east`, a localnet on the physnet east; every pod can go to all kinds. */
+/** The definition `ns/east`, a localnet on the physnet east; every pod can run on all kinds of nodes. */
 export function cluster(kinds: readonly NodeKind[] = [kind(2)], more: Partial<ClusterFacts> = {}): ClusterFacts {
   const config = JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'east' });
   return {
@@ -48,7 +48,7 @@ interface Podlike {
   readonly schedulerName?: string;
 }
 
-/** A VMI of 4 cores with 2 threads and an emulator thread of its own: KubeVirt asks for 9 CPUs. */
+/** A VMI of 4 cores with 2 threads and an isolated emulator thread: KubeVirt requests 9 CPUs. */
 export const CPU = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 
 export function found(facts: ClusterFacts = cluster(), cpu: object = CPU): OwnerFacts {
@@ -94,5 +94,5 @@ export function ordinary(pod: Podlike = {}, more: Partial<OrdinaryFacts> = {}): 
   };
 }
 
-/** A finding, by the facts that decide its effect. */
+/** The properties of a finding that decide its effect. */
 export const brief = ({ severity, code }: Finding) => `${severity} ${code}`;

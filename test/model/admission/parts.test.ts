@@ -25,8 +25,8 @@ const EAST = 'physnet.plumbline.dev/east';
 const NEAR = 'near.plumbline.dev/east';
 const PLACED = 'plumbline.dev/placed';
 
-describe('an answer that refuses', () => {
-  it('has warnings only where there are some', () => {
+describe('a refusing answer', () => {
+  it('has warnings only if there are any', () => {
     assert.deepEqual(refused(400, 'no'), { allowed: false, code: 400, message: 'plumbline: no' });
     assert.deepEqual(refused(422, 'no', ['w']), {
       allowed: false,
@@ -37,7 +37,7 @@ describe('an answer that refuses', () => {
     assert.equal(refused(400, 'x'.repeat(2000)).message.length, 1024);
   });
 
-  it('names the first three places where a value does not fit, each cut', () => {
+  it('names the first three invalid places, each shortened', () => {
     const text = (schema: z.ZodType, value: unknown) => {
       const { error } = schema.safeParse(value);
       assert.ok(error);
@@ -55,8 +55,8 @@ describe('an answer that refuses', () => {
   });
 });
 
-describe('whether a launcher asks for something', () => {
-  it('each annotation by itself does', () => {
+describe('a launcher requests something', () => {
+  it('with any one of the annotations', () => {
     assert.equal(ASKING.length, 5);
     for (const name of ASKING) assert.equal(hasAsked({ annotations: { [name]: '' } }), true, name);
     assert.equal(hasAsked({ annotations: { other: '' } }), false);
@@ -99,7 +99,7 @@ describe('the CPUs of a launcher', () => {
       ],
     }));
 
-  it('are whole cores already, by an earlier pass', () => {
+  it('are unchanged if an earlier pass made them whole cores', () => {
     const found = of('10');
     assert.deepEqual(
       [found.answered, found.containers, found.stated, found.padding, found.done, found.unpadded],
@@ -107,7 +107,7 @@ describe('the CPUs of a launcher', () => {
     );
   });
 
-  it('are left as they are, with the reason where whole cores were asked for', () => {
+  it('are unchanged, with a reason if whole cores were requested', () => {
     const found = of('9', { gate: false });
     assert.deepEqual(
       [found.answered, found.containers, found.stated, found.padding, found.done, found.unpadded],
@@ -129,7 +129,7 @@ describe('the CPUs of a launcher', () => {
     assert.deepEqual([notAsked.answered, notAsked.unpadded], [false, undefined]);
   });
 
-  it('of a launcher without a number of whole CPUs are none', () => {
+  it('are none without a whole number of CPUs', () => {
     const { pod, compute } = launcher({ containers: [{ name: 'compute' }] });
     const found = cpusOfLauncher({ pod, compute, settings: SETTINGS }, vmi, cluster());
     assert.deepEqual([found.exclusive, found.amounts, found.padding], [false, [], -9]);
@@ -141,7 +141,7 @@ describe('the CPUs of a launcher', () => {
 describe('the CPUs of an ordinary pod', () => {
   const setup = container('setup', '3');
 
-  it('are rounded up, each container by itself', () =>
+  it('are rounded up for each container', () =>
     assert.deepEqual(cpusOfOrdinary(ordinary({ containers: [container('a', '2'), container('b', '3')] })), {
       exclusive: true,
       answered: true,
@@ -162,7 +162,7 @@ describe('the CPUs of an ordinary pod', () => {
       findings: [],
     }));
 
-  it('are none', () => {
+  it('are none without a whole number of CPUs', () => {
     const found = cpusOfOrdinary(ordinary({ containers: [container('a', '500m')] }));
     assert.deepEqual(
       [found.exclusive, found.answered, found.amounts, found.containers, found.bearer, found.stated],
@@ -170,7 +170,7 @@ describe('the CPUs of an ordinary pod', () => {
     );
   });
 
-  it('are lost to a container that is not Guaranteed', () => {
+  it('are lost if a container is not Guaranteed', () => {
     const found = cpusOfOrdinary(ordinary({ containers: [container('a', '3'), container('b', '100m', '200m')] }));
     assert.deepEqual(
       [found.exclusive, found.answered, found.containers, found.stated, found.findings.map(({ code }) => code)],
@@ -178,19 +178,19 @@ describe('the CPUs of an ordinary pod', () => {
     );
   });
 
-  it('only of an init container, give that one the devices', () => {
+  it('give the devices to an init container if only that one has any', () => {
     const found = cpusOfOrdinary(ordinary({ initContainers: [setup], containers: [container('a', '500m')] }));
     assert.deepEqual(found.bearer, { list: 'initContainers', index: 0, name: 'setup', cpus: 3, to: 4 });
     assert.equal(lastingCpus(found), 0);
   });
 
-  it('that last are those of containers', () =>
+  it('that last are those of ordinary containers', () =>
     assert.equal(
       lastingCpus(cpusOfOrdinary(ordinary({ initContainers: [setup], containers: [container('a', '5')] }))),
       6,
     ));
 
-  it('a place is the same by list and index', () => {
+  it('places are equal if list and index are', () => {
     const place = { list: 'containers', index: 1 } as const;
     assert.deepEqual(
       [isAt(place, place), isAt(place, { ...place, index: 0 }), isAt(place, { ...place, list: 'initContainers' })],
@@ -202,18 +202,18 @@ describe('the CPUs of an ordinary pod', () => {
 
 describe('a decision annotation', () => {
   const read = (text: string) => decidedOf({ annotations: { [DECISION_ANNOTATION]: text } });
-  it('is read up to its bounds', () => {
+  it('is read up to its limits', () => {
     assert.deepEqual(read('{"padding":4096}'), { kind: 'padded', padding: 4096, cpus: false });
     assert.equal(read('{"padding":4097}')?.kind, 'nothing-to-pad');
     const long = (length: number) => '{"padding":1}'.padEnd(length, ' ');
     assert.equal(read(long(100_000))?.kind, 'padded');
     assert.equal(read(long(100_001)), undefined);
   });
-  it('absent: no padding', () => {
+  it('means no padding if it is absent', () => {
     assert.equal(paddingOf({}), 0);
     assert.equal(paddingOf({ annotations: { [DECISION_ANNOTATION]: '{"padding":3}' } }), 3);
   });
-  it('names nodes, networks and resources where there are some', () => {
+  it('names nodes, networks and resources if there are any', () => {
     const text = {
       cpus: {},
       threadsPerCore: 2,
@@ -241,7 +241,7 @@ describe('a decision annotation', () => {
     });
     assert.equal(inWords({ key: 'k', operator: 'In', values: null } as never), 'k In ');
   });
-  it('the placement annotation is there only where a network matters', () => {
+  it('has a placement annotation next to it only if a network matters', () => {
     const none = { preferred: [], spansCells: false, interfaces: {} };
     assert.equal(placementText(none, []), undefined);
     assert.equal(typeof placementText(none, [EAST]), 'string');
@@ -249,7 +249,7 @@ describe('a decision annotation', () => {
   });
 });
 
-describe('what is done to a launcher', () => {
+describe('the Events for a launcher', () => {
   const { pod } = launcher();
   const bearer = { list: 'containers', index: 0 } as const;
   const cpus = { done: [], bearer };
@@ -264,7 +264,7 @@ describe('what is done to a launcher', () => {
     message: 'The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
   };
 
-  it('devices and nodes, after its CPUs', () => {
+  it('report devices and nodes after its CPUs', () => {
     const first = { reason: 'First', message: 'm' };
     assert.deepEqual(doneTo(pod, { done: [first], bearer }, [EAST, NEAR, 'other/one'], NODES), [
       first,
@@ -274,14 +274,14 @@ describe('what is done to a launcher', () => {
     ]);
   });
 
-  it('nothing', () => {
+  it('are none if nothing changed', () => {
     assert.deepEqual(doneTo(pod, cpus, [], undefined), []);
     const has = launcher({ containers: [container('compute', '9', '9', { [EAST]: '1' })] }).pod;
     assert.deepEqual(doneTo(has, cpus, [EAST], undefined), []);
     assert.deepEqual(doneTo(has, cpus, [EAST, NEAR], undefined), [
       { reason: 'PrefersItsNetwork', message: PREFERS + NEAR },
     ]);
-    // Without the place, or limits there, none is known to be there.
+    // Without the container or its limits, no device counts as present.
     assert.deepEqual(doneTo(has, { done: [], bearer: undefined }, [EAST], undefined), [
       { reason: 'HeldToItsNetworks', message: HELD + EAST },
     ]);
@@ -289,7 +289,7 @@ describe('what is done to a launcher', () => {
     assert.deepEqual(doneTo(bare, cpus, [EAST], undefined), [{ reason: 'HeldToItsNetworks', message: HELD + EAST }]);
   });
 
-  it('its nodes once, on the pass that puts them there', () => {
+  it('report its nodes once, in the pass that excludes them', () => {
     const expressions = [
       { key: 'plumbline.dev/threads-per-core', operator: 'NotIn', values: ['4'] },
       { key: 'plumbline.dev/full-pcpus-only', operator: 'NotIn', values: ['true'] },
@@ -318,7 +318,7 @@ describe('the networks of a pod under review', () => {
       spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology, physicalNetworkName: physnet }) },
     });
 
-  it('only count for a pod with CPUs of its own', () => {
+  it('count only for a pod with CPUs of its own', () => {
     const asking = owner('east', '{"east":"preferred"}');
     const found = networksOf(asking, facts);
     assert.deepEqual([found.preferred, found.interfaces, found.resources], [[EAST], { [EAST]: 'net1' }, []]);
@@ -331,12 +331,12 @@ describe('the networks of a pod under review', () => {
     );
   });
 
-  it('the devices of a network that no node reports may stay', () => {
+  it('keep the devices of a network that no node reports', () => {
     const found = networksOf(owner('east'), { ...facts, reported: { physnets: new Set(), tunnel: false } });
     assert.deepEqual([found.resources, found.mayHave, found.held], [[], [EAST], []]);
   });
 
-  it('a primary network that is missing matters to a pod on the pod network, among others', () => {
+  it('report a missing primary network for a pod on the pod network', () => {
     const codes = (primary: typeof facts.primary) =>
       networksOf(owner('east'), { ...facts, primary }).findings.map(({ code }) => code);
     assert.deepEqual(codes({ kind: 'missing' }), ['no-primary-network']);
@@ -346,7 +346,7 @@ describe('the networks of a pod under review', () => {
     assert.deepEqual([found.networks, found.findings], [[], []]);
   });
 
-  it('a primary network stands in for the pod network', () => {
+  it('use a primary network instead of the pod network', () => {
     const primary = { kind: 'primary', ref: { namespace: 'ns', name: 'blue' } } as const;
     const asked: string[] = [];
     const definitions = new Map([['ns/blue', nad('east')]]);
@@ -362,7 +362,7 @@ describe('the networks of a pod under review', () => {
     assert.deepEqual(asked, ['ns/blue']);
   });
 
-  describe('whose definitions deserve a fresh look', () => {
+  describe('need a new read of definitions for', () => {
     const doubtful = (networks: string, nads: Record<string, ReturnType<typeof nad>>, affinity = '') => {
       const asked: string[] = [];
       const found = doubtfulNetworks(owner(networks, affinity), facts, (ref) => {
@@ -373,18 +373,18 @@ describe('the networks of a pod under review', () => {
     };
     for (const [title, networks, nads, expected, affinity] of [
       ['none', '', {}, []],
-      ['a network that is known', 'east', { 'ns/east': nad('east') }, []],
-      ['an overlay', 'over', { 'ns/over': nad('', 'layer2') }, []],
-      ['one that is missing', 'gone', {}, ['ns/gone']],
-      ['one on a physnet that no node reports', 'west', { 'ns/west': nad('west') }, ['ns/west']],
-      ['the same twice', 'west,west', { 'ns/west': nad('west') }, ['ns/west']],
+      ['no known network', 'east', { 'ns/east': nad('east') }, []],
+      ['no overlay', 'over', { 'ns/over': nad('', 'layer2') }, []],
+      ['a missing network', 'gone', {}, ['ns/gone']],
+      ['a network on a physnet that no node reports', 'west', { 'ns/west': nad('west') }, ['ns/west']],
+      ['a network that is listed twice, once', 'west,west', { 'ns/west': nad('west') }, ['ns/west']],
       [
-        'among several only those in doubt',
+        'only the doubtful networks of several',
         'east,west,gone,over',
         { 'ns/east': nad('east'), 'ns/west': nad('west'), 'ns/over': nad('', 'layer2') },
         ['ns/gone', 'ns/west'],
       ],
-      ['one that is only preferred', 'west', { 'ns/west': nad('west') }, [], '{"west":"preferred"}'],
+      ['no network that is only preferred', 'west', { 'ns/west': nad('west') }, [], '{"west":"preferred"}'],
     ] as const) {
       it(title, () => {
         const [found, asked] = doubtful(networks, nads, affinity);
@@ -407,7 +407,7 @@ describe('a preferred network as a hint', () => {
     },
   });
 
-  it('is one hint, for one container with CPUs of its own', () => {
+  it('is one hint for one container with CPUs of its own', () => {
     assert.equal(of(), NEAR);
     assert.equal(of({ networks: { resources: [], preferred: [] } }), undefined);
     assert.equal(of({ networks: { resources: [], preferred: [EAST, 'physnet.plumbline.dev/west'] } }), undefined);
@@ -418,7 +418,7 @@ describe('a preferred network as a hint', () => {
     assert.equal(of({ spansCells: true }), undefined);
   });
 
-  it('devices of another plugin contradict it, in any container', () => {
+  it('is contradicted by devices of another plugin in any container', () => {
     assert.equal(of({ pod: pod({ 'nvidia.com/gpu': '1' }) }), undefined);
     assert.equal(of({ pod: pod({}, { 'nvidia.com/gpu': '1' }) }), undefined);
     assert.equal(of({ pod: pod({ 'nvidia.com/gpu': '1', 'devices.kubevirt.io/kvm': '1' }) }), undefined);
@@ -430,7 +430,7 @@ describe('a preferred network as a hint', () => {
     assert.equal(of({ pod: { ...launcher().pod, spec: init } }), undefined);
   });
 
-  it('is for the scheduler of Plumbline alone', () => {
+  it('is only for Plumbline’s scheduler', () => {
     const ours = { schedulerName: 'plumbline-scheduler', away: undefined };
     const ignored = (schedulerName: string | undefined, facts = ours, preferredHints = true) =>
       isIgnoredByScheduler({ spec: { containers: [], schedulerName } }, { preferredHints }, facts);
@@ -442,7 +442,7 @@ describe('a preferred network as a hint', () => {
   });
 });
 
-describe('a guest that is out of reach of its networks', () => {
+describe('a guest that may be too large for its networks', () => {
   const network = networksOf(
     {
       namespace: 'ns',
@@ -453,10 +453,10 @@ describe('a guest that is out of reach of its networks', () => {
   ).held;
   const nowhere = { ...kind(2), networks: { physnets: new Map(), tunnel: undefined } };
   for (const [title, cpus, kinds, allReport, oversized, expected] of [
-    ['in reach', 6, [kind(2, 6)], true, 'refuse', []],
-    ['too large', 7, [kind(2, 6)], true, 'refuse', ['error larger-than-cells']],
-    ['too large, but not all report', 7, [kind(2, 6)], false, 'refuse', ['warning larger-than-cells']],
-    ['too large, and allowed', 7, [kind(2, 6)], true, 'warn', ['warning larger-than-cells']],
+    ['fits', 6, [kind(2, 6)], true, 'refuse', []],
+    ['is too large', 7, [kind(2, 6)], true, 'refuse', ['error larger-than-cells']],
+    ['is too large, but some node has not reported', 7, [kind(2, 6)], false, 'refuse', ['warning larger-than-cells']],
+    ['is too large, but allowed', 7, [kind(2, 6)], true, 'warn', ['warning larger-than-cells']],
   ] as const) {
     it(title, () =>
       assert.deepEqual(
@@ -467,7 +467,7 @@ describe('a guest that is out of reach of its networks', () => {
       ),
     );
   }
-  it('no node has them together: a warning, however large it is', () => {
+  it('causes a warning, whatever its size, if no node has all networks', () => {
     const west = { ...network[0]!, physnet: 'west' } as (typeof network)[number];
     const apart = {
       ...nowhere,
@@ -496,7 +496,7 @@ describe("Plumbline's own resources on a pod", () => {
   const bearer = { list: 'containers', index: 1 } as const;
 
   for (const resource of ['plumbline.dev/tunnel', PLACED, EAST, NEAR]) {
-    it(`${resource} is refused where nothing gave it`, () => {
+    it(`${resource} is refused if Plumbline did not set it`, () => {
       const expected = `container c asks for ${resource}: 1${YOURS}`;
       assert.equal(reservedRequest(withLimits({ [resource]: '1' })), expected);
       assert.equal(forbiddenUse(withLimits({ [resource]: '1' })), expected);
@@ -507,7 +507,7 @@ describe("Plumbline's own resources on a pod", () => {
       };
       assert.equal(reservedRequest(requests), expected);
     });
-    it(`${resource}: one is allowed where it was given, in that container`, () => {
+    it(`${resource} is allowed once in the container for which Plumbline set it`, () => {
       const pod = withLimits({ [resource]: '1' });
       const refusal = `container c asks for ${resource}: 1${YOURS}`;
       assert.equal(reservedRequest(pod, bearer, [resource]), undefined);
@@ -522,7 +522,7 @@ describe("Plumbline's own resources on a pod", () => {
     });
   }
 
-  it('the first is named; others are not reserved', () => {
+  it('the first one is named; other resources are not reserved', () => {
     assert.equal(
       reservedRequest(withLimits({ cpu: '1', 'nvidia.com/gpu': '1', [EAST]: '1', [NEAR]: '1' })),
       `container c asks for ${EAST}: 1${YOURS}`,
@@ -531,7 +531,7 @@ describe("Plumbline's own resources on a pod", () => {
     assert.equal(reservedRequest({ metadata: {}, spec: { containers: [{ name: 'c' }] } }), undefined);
   });
 
-  it('annotations of a pod that nothing was decided for', () => {
+  it('annotations are refused on a pod without a decision', () => {
     const pod = (annotations?: Record<string, string>): PodShape => ({
       metadata: annotations ? { annotations } : {},
       spec: { containers: [] },
@@ -547,7 +547,7 @@ describe("Plumbline's own resources on a pod", () => {
   });
 });
 
-describe('a resize in place', () => {
+describe('an in-place resize', () => {
   const VM = 'this pod has whole cores, which cannot be resized in place: change the VM and restart or migrate it';
   const POD = 'this pod has whole cores, which cannot be resized in place: delete and create it again';
   const settings = { gate: true, policy: 'annotated' } as const;
@@ -558,22 +558,34 @@ describe('a resize in place', () => {
   const changedInit = ordinary({ initContainers: [container('i', '2')] }).pod;
   const shared = launcher({ containers: [container('compute', '100m')] }).pod;
   for (const [title, before, after, its, expected] of [
-    ['a launcher with whole cores', launcher().pod, larger, settings, VM],
-    ['nothing changes', launcher().pod, launcher().pod, settings, undefined],
-    ['the gate is off', launcher().pod, larger, { ...settings, gate: false }, undefined],
-    ['a launcher that did not ask', plain, larger, settings, undefined],
-    ['a launcher that did not ask, where all are aligned', plain, larger, { ...settings, policy: 'auto' }, VM],
-    ['a launcher on shared CPUs', shared, larger, settings, undefined],
-    ['an ordinary pod', asking, grown, settings, POD],
-    ['an ordinary pod, the gate off', asking, grown, { ...settings, gate: false }, POD],
+    ['is refused for a launcher with whole cores', launcher().pod, larger, settings, VM],
+    ['is allowed if nothing changes', launcher().pod, launcher().pod, settings, undefined],
+    ['is allowed if the gate is off', launcher().pod, larger, { ...settings, gate: false }, undefined],
+    ['is allowed for a launcher without the annotation', plain, larger, settings, undefined],
     [
-      'an ordinary pod that did not ask',
+      'is refused for a launcher without the annotation if all are aligned',
+      plain,
+      larger,
+      { ...settings, policy: 'auto' },
+      VM,
+    ],
+    ['is allowed for a launcher on shared CPUs', shared, larger, settings, undefined],
+    ['is refused for an ordinary pod with whole cores', asking, grown, settings, POD],
+    ['is refused for an ordinary pod even if the gate is off', asking, grown, { ...settings, gate: false }, POD],
+    [
+      'is allowed for an ordinary pod without the annotation',
       ordinary({ annotations: {} }).pod,
       grown,
       { ...settings, policy: 'auto' },
       undefined,
     ],
-    ['an init container', changedInit, ordinary({ initContainers: [container('i', '4')] }).pod, settings, POD],
+    [
+      'is refused for an init container',
+      changedInit,
+      ordinary({ initContainers: [container('i', '4')] }).pod,
+      settings,
+      POD,
+    ],
   ] as const) {
     it(title, () => assert.equal(resizeRefusal(before, after, its), expected));
   }
@@ -607,13 +619,13 @@ describe('the scheduler of a pod', () => {
     ['volcano', { schedulerName: '', away: 'x' }, undefined, [], 'volcano'],
     [undefined, { schedulerName: '', away: 'x' }, undefined, [], undefined],
   ] as const) {
-    it(`${JSON.stringify(own)} where ${JSON.stringify(facts)}`, () => {
+    it(`${JSON.stringify(own)} with ${JSON.stringify(facts)}`, () => {
       assert.deepEqual(schedulingOf(own, facts), { set, findings });
       assert.equal(schedulerOf(own, facts), end);
     });
   }
 
-  it('as a template names it', () => {
+  it('causes a warning if a template names another one', () => {
     assert.deepEqual(schedulerWarnings('volcano', 'plumbline-scheduler'), [`spec.schedulerName: ${OTHER}`]);
     assert.deepEqual(schedulerWarnings('volcano', ''), []);
     assert.deepEqual(schedulerWarnings('plumbline-scheduler', 'plumbline-scheduler'), []);

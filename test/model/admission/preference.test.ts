@@ -20,7 +20,7 @@ const TWO_NETWORKS = cluster(undefined, {
     definitions: new Map([...networks.definitions, ['ns/west', nadFacts({ metadata: {}, spec: { config: WEST } })]]),
   },
 });
-/** A launcher on the network east, its VMI with the same annotations. */
+/** A launcher on the network east; its VMI has the same annotations. */
 function preferring(pod: Parameters<typeof launcher>[0] = {}, more: Parameters<typeof launcher>[1] = {}) {
   const own = { ...annotations, ...pod.annotations };
   const owner = found(TWO_NETWORKS);
@@ -30,7 +30,7 @@ function preferring(pod: Parameters<typeof launcher>[0] = {}, more: Parameters<t
 }
 const compute = (limits: Record<string, string> = {}) => container('compute', '9', '9', limits);
 
-/** Plumbline's resources that the pod ends up with, or how it is refused. */
+/** Plumbline's resources that the pod gets, or how it is refused. */
 function resourcesOf(facts: PodFacts): string {
   const decision = decide(facts);
   if (decision.outcome === 'refused') return `${decision.code} ${decision.reason}`;
@@ -39,7 +39,7 @@ function resourcesOf(facts: PodFacts): string {
 }
 
 describe('a preferred network that the pod requests as a hint', () => {
-  it('of a launcher and of an ordinary pod', () => {
+  it('is set for a launcher and for an ordinary pod', () => {
     assert.equal(resourcesOf(preferring()), NEAR);
     assert.equal(
       resourcesOf(ordinary({ annotations: { ...ALIGNED, ...PREFERS } }, OURS)),
@@ -47,7 +47,7 @@ describe('a preferred network that the pod requests as a hint', () => {
     );
   });
 
-  it('has an Event of its own', () => {
+  it('has its own Event', () => {
     const decision = decide(preferring());
     assert.ok(decision.outcome === 'changed');
     assert.deepEqual(
@@ -56,7 +56,7 @@ describe('a preferred network that the pod requests as a hint', () => {
     );
   });
 
-  it('a second pass finds it done', () => {
+  it('is unchanged in a second pass', () => {
     const again = preferring({ containers: [compute({ [NEAR]: '1' })] });
     assert.equal(resourcesOf(again), NEAR);
     const decision = decide(again);
@@ -71,26 +71,26 @@ describe('a preferred network that the pod requests as a hint', () => {
   const nowhere = { schedulerName: '', away: undefined };
   const without: [what: string, facts: PodFacts][] = [
     ['turned off', preferring({}, { settings })],
-    ['no scheduler of Plumbline’s', preferring({}, { scheduler: nowhere })],
-    ['another scheduler, which counts it', preferring({ schedulerName: 'volcano' })],
+    ['Plumbline’s scheduler is missing', preferring({}, { scheduler: nowhere })],
+    ['another scheduler, which would count the resource', preferring({ schedulerName: 'volcano' })],
     [
-      'a network that no more than exists',
+      'a network that is known only by name',
       preferring({ annotations: { [NUMA_AFFINITY_ANNOTATION]: '{"east":"none"}' } }),
     ],
     [
-      'a device of another plugin, whose NUMA node would contradict it',
+      'a device of another plugin, whose NUMA node could contradict it',
       preferring({ containers: [compute({ 'nvidia.com/gpu': '1' })] }),
     ],
     [
-      'a sidecar with CPUs of its own, which would stay behind',
+      'a sidecar with CPUs of its own, which the hint would not align',
       preferring({ containers: [compute(), container('sidecar', '1')] }),
     ],
   ];
   for (const [what, facts] of without) {
-    it(`none: ${what}`, () => assert.equal(resourcesOf(facts), ''));
+    it(`is absent: ${what}`, () => assert.equal(resourcesOf(facts), ''));
   }
 
-  it('taken back where a later webhook adds what would contradict it, or another scheduler', () => {
+  it('is removed if a later webhook adds a contradicting device or another scheduler', () => {
     const limits = { [NEAR]: '1' };
     const later = [
       preferring({ containers: [compute({ ...limits, 'intel.com/vf': '1' })] }),
@@ -108,14 +108,14 @@ describe('a preferred network that the pod requests as a hint', () => {
     }
   });
 
-  it('none: a second network, required or preferred, may be on another NUMA node', () => {
+  it('is absent if a second network, required or preferred, may be on another NUMA node', () => {
     const two = { [NETWORKS_ANNOTATION]: 'east,west' };
     const both = '{"east":"preferred","west":"preferred"}';
     assert.equal(resourcesOf(preferring({ annotations: { ...two, [NUMA_AFFINITY_ANNOTATION]: both } })), '');
     assert.equal(resourcesOf(preferring({ annotations: two })), 'physnet.plumbline.dev/west');
   });
 
-  it('none: a guest that sees the NUMA nodes, whose memory is bound to them', () => {
+  it('is absent for a guest that sees the NUMA nodes, to which its memory is bound', () => {
     const { owner } = preferring();
     assert.ok(owner.kind === 'found');
     const { domain } = owner.vmi.spec;
@@ -124,7 +124,7 @@ describe('a preferred network that the pod requests as a hint', () => {
     assert.equal(resourcesOf(preferring({}, { owner: { ...owner, vmi } })), '');
   });
 
-  it('no one else may put it there, or ask for more', () => {
+  it('is refused if someone else sets it or requests more', () => {
     const refused = /^403 .*near\.plumbline\.dev\/east/;
     const forged = [compute({ [NEAR]: '1' })];
     assert.match(resourcesOf(launcher({ containers: forged }, OURS)), refused);

@@ -29,14 +29,14 @@ function outcome(admission: Admission): string {
   return admission.containers.map(({ name, cpus }) => `${name}=${cpus}`).join(' ');
 }
 
-/** Two NUMA nodes of four CPUs, cores of two threads, 0-1 reserved: what a real kubelet 1.36 was seen to do. */
+/** Two NUMA nodes of four CPUs, cores of two threads, 0-1 reserved. The results are those of a real kubelet 1.36. */
 describe('model/kubelet: admission on two NUMA nodes of four CPUs', () => {
   const host = simpleHost(2, 4);
   const cases: readonly [string, Partial<KubeletConfig>, readonly PodContainer[], string][] = [
     ['2 CPUs with physnet1 go to node 1', topology('best-effort'), [container('c', 2, { [PHYSNET1]: '1' })], 'c=4-5'],
     ['2 CPUs with physnet0 go to node 0', topology('best-effort'), [container('c', 2, { [PHYSNET0]: '1' })], 'c=2-3'],
     [
-      'a device on both nodes leaves the choice',
+      'a device on both nodes allows either',
       topology('restricted'),
       [container('c', 4, { 'example.com/bond': '1' })],
       'c=4-7',
@@ -48,59 +48,49 @@ describe('model/kubelet: admission on two NUMA nodes of four CPUs', () => {
       'SMTAlignmentError: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
     ],
     [
-      'more whole cores than there are',
+      'more whole cores than exist are refused',
       topology('none'),
       [container('c', 8)],
       'SMTAlignmentError: SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 6, requested CPUs = 8, CPUs per core = 2',
     ],
     [
-      'more than a node has, under single-numa-node',
+      'more CPUs than a node has are refused by single-numa-node',
       topology('single-numa-node'),
       [container('c', 6)],
       'TopologyAffinityError: Resources cannot be allocated with Topology locality',
     ],
+    ['more CPUs than a node has get two nodes from restricted', topology('restricted'), [container('c', 6)], 'c=2-7'],
     [
-      'more than a node has, under restricted: two nodes are the fewest',
-      topology('restricted'),
-      [container('c', 6)],
-      'c=2-7',
-    ],
-    [
-      'node 0 has four CPUs in all, so four may want one node: restricted takes the one that has them',
+      'four CPUs get node 1 from restricted, because node 0 has only two free',
       topology('restricted'),
       [container('c', 4)],
       'c=4-7',
     ],
     [
-      'both physnets have no node in common: restricted refuses',
+      'physnets without a common node are refused by restricted',
       topology('restricted'),
       [container('c', 2, { [PHYSNET0]: '1', [PHYSNET1]: '1' })],
       'TopologyAffinityError: Resources cannot be allocated with Topology locality',
     ],
     [
-      'and best-effort forgets about both',
+      'physnets without a common node are ignored by best-effort',
       topology('best-effort'),
       [container('c', 2, { [PHYSNET0]: '1', [PHYSNET1]: '1' })],
       'c=2-3',
     ],
-    [
-      'an unknown resource is none of the kubelet’s business',
-      topology('restricted'),
-      [container('c', 2, { 'x.dev/y': '1' })],
-      'c=2-3',
-    ],
+    ['an unknown resource is ignored', topology('restricted'), [container('c', 2, { 'x.dev/y': '1' })], 'c=2-3'],
     ['half a CPU runs on the shared pool', topology('single-numa-node'), [container('c', '500m')], 'c='],
   ];
   for (const [name, config, containers, expected] of cases) {
     it(name, () => assert.equal(outcome(admitOne(predictable(host, config), containers)), expected));
   }
 
-  it('without full-pcpus-only single threads are given, broken cores first', () => {
+  it('single threads are assigned without full-pcpus-only, partly used cores first', () => {
     const plain = { cpuManager: { policy: 'static' } };
     assert.equal(outcome(admitOne(predictable(host, plain), [container('c', 3), container('d', 1)])), 'c=2-4 d=5');
   });
 
-  it('without enough CPUs a plain static kubelet says so in its own words', () => {
+  it('too few CPUs are refused by a plain static kubelet with its own message', () => {
     const plain = { cpuManager: { policy: 'static' } };
     assert.equal(
       outcome(admitOne(predictable(host, plain), [container('c', 7)])),
@@ -108,16 +98,16 @@ describe('model/kubelet: admission on two NUMA nodes of four CPUs', () => {
     );
   });
 
-  it('the policy none gives no CPUs', () => {
+  it('no CPUs are assigned by policy none', () => {
     assert.equal(outcome(admitOne(predictable(host, { cpuManager: { policy: 'none' } }), [container('c', 4)])), 'c=');
   });
 
-  it('one container without equal limits: no container is pinned', () => {
+  it('no container is pinned if one container has no equal limits', () => {
     const injected = { name: 'proxy', resources: { requests: { cpu: '100m' } } };
     assert.equal(outcome(admitOne(predictable(host), [container('c', 2), injected])), 'c= proxy=');
   });
 
-  it('pod-level resources: the static CPU manager passes such a pod by', () => {
+  it('a pod with pod-level resources is ignored by the static CPU manager', () => {
     const kubelet = predictable(host, topology('restricted'));
     const request = podRequestOf({
       metadata: { uid: 'a' },
@@ -132,7 +122,7 @@ describe('model/kubelet: init containers', () => {
   const init = container('init', 4);
   const app = container('app', 4);
 
-  it('init 4 and app 4 with 4 free are refused under full-pcpus-only: the kubelet requests the cores twice', () => {
+  it('of 4 CPUs before an app of 4 are refused under full-pcpus-only with 4 free, because the kubelet requests the cores twice', () => {
     const kubelet = predictable(simpleHost(1, 6));
     assert.equal(
       outcome(admitOne(kubelet, [app], [init])),
@@ -140,11 +130,11 @@ describe('model/kubelet: init containers', () => {
     );
   });
 
-  it('with 8 free they are accepted and share the same CPUs', () => {
+  it('of 4 CPUs before an app of 4 share its CPUs with 8 free', () => {
     assert.equal(outcome(admitOne(predictable(simpleHost(1, 10)), [app], [init])), 'init=2-5 app=2-5');
   });
 
-  it('the surplus of a larger init container stays busy until the pod has gone', () => {
+  it('keep their surplus CPUs until the pod ends', () => {
     const kubelet = predictable(simpleHost(1, 10));
     const start = kubelet.initialState();
     const admission = kubelet.admit(start, podRequestOf(pod('a', [container('app', 2)], [init])));
@@ -153,7 +143,7 @@ describe('model/kubelet: init containers', () => {
     assert.equal(`${kubelet.remove(admission.state, 'a').defaultSet}`, `${start.defaultSet}`);
   });
 
-  it('a sidecar keeps its CPUs, so the app gets others', () => {
+  it('with restartPolicy Always keep their CPUs, so the app gets others', () => {
     const sidecar = { ...container('side', 2), restartPolicy: 'Always' };
     assert.equal(
       outcome(admitOne(predictable(simpleHost(1, 8)), [container('app', 2)], [sidecar])),
@@ -161,7 +151,7 @@ describe('model/kubelet: init containers', () => {
     );
   });
 
-  it('an init container after a sidecar does not get the sidecar’s CPUs', () => {
+  it('after a sidecar do not get the sidecar’s CPUs', () => {
     const sidecar = { ...container('side', 2), restartPolicy: 'Always' };
     assert.equal(
       outcome(admitOne(predictable(simpleHost(1, 12)), [container('app', 2)], [container('init', 2), sidecar])),
@@ -170,8 +160,8 @@ describe('model/kubelet: init containers', () => {
   });
 });
 
-describe('model/kubelet: what a kubelet remembers', () => {
-  it('a restart re-checks running pods and refuses one larger than what is free', () => {
+describe('model/kubelet: the state of a kubelet', () => {
+  it('includes running pods: a restart checks them again and refuses one larger than the free CPUs', () => {
     const kubelet = predictable(simpleHost(1, 8));
     const request = podRequestOf(pod('a', [container('c', 4)]));
     const first = kubelet.admit(kubelet.initialState(), request);
@@ -179,7 +169,7 @@ describe('model/kubelet: what a kubelet remembers', () => {
     assert.match(outcome(kubelet.admit(first.state, request)), /^SMTAlignmentError: .*available physical CPUs = 2, /);
   });
 
-  it('admitting does not change the state that was passed in; a refused pod leaves no trace', () => {
+  it('does not change in the caller’s copy, or through a refused pod', () => {
     const kubelet = predictable(simpleHost(1, 8));
     const state = kubelet.initialState();
     kubelet.admit(state, podRequestOf(pod('a', [container('c', 4)])));
@@ -188,13 +178,13 @@ describe('model/kubelet: what a kubelet remembers', () => {
     assert.equal(`${state.defaultSet}`, '0-7');
   });
 
-  it('removing an unknown pod changes nothing', () => {
+  it('does not change when an unknown pod is removed', () => {
     const kubelet = predictable(simpleHost(1, 8));
     const state = kubelet.initialState();
     assert.equal(`${kubelet.remove(state, 'unknown').defaultSet}`, '0-7');
   });
 
-  it('strict-cpu-reservation keeps reserved CPUs out of the shared pool', () => {
+  it('has a shared pool without reserved CPUs under strict-cpu-reservation', () => {
     const options = { 'strict-cpu-reservation': 'true' };
     const kubelet = predictable(simpleHost(1, 8), { cpuManager: { policy: 'static', options } });
     assert.equal(`${kubelet.initialState().defaultSet}`, '2-7');
@@ -204,7 +194,7 @@ describe('model/kubelet: what a kubelet remembers', () => {
 describe('model/kubelet: predicts known defects', () => {
   const plain = { cpuManager: { policy: 'static' } };
 
-  it('sockets of different size: one that has the average free is taken whole, a reserved CPU with it', () => {
+  it('a socket with the average number of free CPUs is assigned whole, even with a reserved CPU, if sockets differ in size', () => {
     const host = createHost({
       cells: [
         { id: 0, cpus: '0-1' },
@@ -223,7 +213,7 @@ describe('model/kubelet: predicts known defects', () => {
     );
   });
 
-  it('a hybrid part counts as one without SMT: a half-used core is taken whole', () => {
+  it('a hybrid host counts as one without SMT, so a half-used core is assigned whole', () => {
     const host = createHost({
       cells: [{ id: 0, cpus: '0-5' }],
       cores: ['0-1', '2-3', '4', '5'],
@@ -233,7 +223,7 @@ describe('model/kubelet: predicts known defects', () => {
     assert.equal(outcome(admitOne(kubelet, [container('c', 2)])), 'c=0-1');
   });
 
-  it('reserved CPUs that split a core: their sibling threads are assigned, full-pcpus-only or not', () => {
+  it('siblings of reserved CPUs are assigned if reserved CPUs split a core, even under full-pcpus-only', () => {
     const kubelet = predictable(simpleHost(2, 4), { reserved: CpuSet.parse('0,2'), ...topology('best-effort') });
     assert.equal(outcome(admitOne(kubelet, [container('c', 2)])), 'c=1,3');
   });
@@ -242,17 +232,17 @@ describe('model/kubelet: predicts known defects', () => {
 describe('model/kubelet: pod scope', () => {
   const two = [container('a', 2), container('b', 4)];
 
-  it('one hint serves all containers: six CPUs need both nodes', () => {
+  it('uses one hint for all containers: six CPUs need both nodes', () => {
     const kubelet = predictable(simpleHost(2, 4), topology('single-numa-node', 'pod'));
     assert.match(outcome(admitOne(kubelet, two)), /^TopologyAffinityError/);
   });
 
-  it('in container scope each container finds its own node', () => {
+  it('differs from container scope, where each container finds its own node', () => {
     const kubelet = predictable(simpleHost(2, 4), topology('single-numa-node', 'container'));
     assert.equal(outcome(admitOne(kubelet, two)), 'a=2-3 b=4-7');
   });
 
-  it('a device of one container draws the whole pod', () => {
+  it('moves the whole pod to the device of one container', () => {
     const kubelet = predictable(simpleHost(2, 8), topology('restricted', 'pod'));
     const containers = [container('a', 2), container('b', 2, { [PHYSNET1]: '1' })];
     assert.equal(outcome(admitOne(kubelet, containers)), 'a=8-9 b=10-11');

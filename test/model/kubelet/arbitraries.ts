@@ -2,17 +2,17 @@ import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost, type Host } from '../../../model/host.ts';
 
-/** How a host is made up: cells, cores in each, threads in each core, and how CPU ids are dealt out. */
+/** A generated host: NUMA nodes, cores in each, threads in each core, and the order of CPU ids. */
 export interface Shape {
   readonly cells: number;
   readonly cores: number;
   readonly threads: number;
-  /** `near`: siblings follow each other (0-1). `far`: each thread's ids follow all of the thread before (0,8). */
+  /** `near`: siblings have consecutive ids (0-1). `far`: the second threads follow all first threads (0,8). */
   readonly siblings: 'near' | 'far';
   readonly cellsPerSocket: number;
 }
 
-/** Regular hosts of at most `most` CPUs with SMT 1, 2 or 4. */
+/** Regular hosts with at most `most` CPUs and SMT 1, 2 or 4. */
 export function shapes(most: number): fc.Arbitrary<Shape> {
   return fc
     .record({

@@ -7,7 +7,7 @@ import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
-describe('model/kubelet: reports what it cannot predict, with the reason', () => {
+describe('model/kubelet: reports configurations that it cannot predict, with the reason', () => {
   const base: KubeletConfig = {
     version: 'v1.36.0',
     host: simpleHost(2, 4),
@@ -19,13 +19,13 @@ describe('model/kubelet: reports what it cannot predict, with the reason', () =>
   });
   const cases: readonly [string, Partial<KubeletConfig>, RegExp][] = [
     ['an old version', { version: 'v1.29.4' }, /^kubelet v1\.29\.4 is not predicted, only 1\.32 to 1\.36$/],
-    ['a version to come', { version: 'v1.37.0' }, /v1\.37\.0 is not predicted/],
+    ['a future version', { version: 'v1.37.0' }, /v1\.37\.0 is not predicted/],
     [
       'uncore caches before 1.33',
       { ...cpu({ 'prefer-align-cpus-by-uncorecache': 'true' }), version: 'v1.32.3' },
       /not predicted for kubelet v1\.32\.3$/,
     ],
-    ['no version', { version: 'unknown' }, /kubelet unknown is not predicted/],
+    ['a missing version', { version: 'unknown' }, /kubelet unknown is not predicted/],
     [
       'resizes of exclusive CPUs',
       { featureGates: { InPlacePodVerticalScalingExclusiveCPUs: true } },
@@ -43,7 +43,11 @@ describe('model/kubelet: reports what it cannot predict, with the reason', () =>
       /above 4 NUMA nodes; the host has 5$/,
     ],
     ['an unknown option', cpu({ 'make-it-fast': 'true' }), /unknown CPU manager policy option make-it-fast/],
-    ['an option that is no boolean', cpu({ 'full-pcpus-only': 'yes' }), /full-pcpus-only=yes: expected true or false/],
+    [
+      'an option that is not a boolean',
+      cpu({ 'full-pcpus-only': 'yes' }),
+      /full-pcpus-only=yes: expected true or false/,
+    ],
     [
       'options that exclude each other',
       cpu({ 'full-pcpus-only': 'true', 'distribute-cpus-across-cores': 'true' }),
@@ -77,7 +81,7 @@ describe('model/kubelet: reports what it cannot predict, with the reason', () =>
       /distances/,
     ],
     [
-      'more memory reserved than there is outside of huge pages',
+      'more memory reserved than exists outside of huge pages',
       {
         memoryManager: {
           policy: 'Static',
@@ -87,7 +91,7 @@ describe('model/kubelet: reports what it cannot predict, with the reason', () =>
       /^reservedMemory: 1073741824 bytes of memory on NUMA node 1, which has 536870912; reserve less$/,
     ],
     [
-      'pages reserved where there are none',
+      'reserved huge pages on a node without any',
       {
         memoryManager: {
           policy: 'Static',
@@ -118,14 +122,14 @@ describe('model/kubelet: reports what it cannot predict, with the reason', () =>
     });
   }
 
-  it('as many reserved CPUs as a host has are found, and no more', () => {
+  it('finds up to as many reserved CPUs as the host has', () => {
     const topology = topologyOfHost(base.host);
     const options = readCpuOptions();
     assert.equal(`${deriveReserved(topology, options, 8)}`, '0-7');
     assert.throws(() => deriveReserved(topology, options, 9), /^RangeError: 9 reserved CPUs: the host has 8$/);
   });
 
-  it('a mere nine nodes without a topology policy are predicted', () => {
+  it('predicts nine NUMA nodes without a topology policy', () => {
     assert.ok(!('unpredictable' in createKubelet({ ...base, host: simpleHost(9, 2) })));
   });
 });

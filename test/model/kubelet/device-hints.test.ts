@@ -24,19 +24,19 @@ function admit(
 describe('model/kubelet: device hints', () => {
   const restricted = { topologyManager: { policy: 'restricted' } };
 
-  it('1.36 makes no wide hints, so six CPUs and a NIC on one node no longer agree', () => {
+  it('are narrow since 1.36, so six CPUs no longer go with a NIC on one node', () => {
     const pools = new Map([[NIC, poolOf([0])]]);
     const host = simpleHost(2, 4);
     const policy = { topologyManager: { policy: 'best-effort' } };
     const now = admit(predictable(host, policy), pools, 'a', 6, 1);
     const before = admit(predictable(host, { ...policy, version: 'v1.35.0' }), pools, 'a', 6, 1);
     assert.ok(now.admitted && before.admitted);
-    // The CPUs need both nodes. The NIC's hint {0} narrows that to node 0 from 1.36 on; {0,1} was offered before.
+    // The CPUs need both nodes. The NIC's hint {0} limits this to node 0 since 1.36; before, {0,1} was offered.
     assert.deepEqual(now.hint, [0]);
     assert.deepEqual(before.hint, [0, 1]);
   });
 
-  it('a backport that a distribution carries overrides the version', () => {
+  it('follow a distribution’s backport rather than the version', () => {
     const pools = new Map([[NIC, poolOf([0])]]);
     const config = { topologyManager: { policy: 'best-effort' }, version: 'v1.35.6' };
     const kubelet = predictable(simpleHost(2, 4), { ...config, behaviour: { deviceHints: 'device-nodes' } });
@@ -45,7 +45,7 @@ describe('model/kubelet: device hints', () => {
     assert.deepEqual(answer.hint, [0]);
   });
 
-  it('devices are used up, and given back when the pod goes', () => {
+  it('change as devices are used and freed with the pod', () => {
     const kubelet = predictable(simpleHost(2, 8), restricted);
     const pools = new Map([[NIC, poolOf([1])]]);
     const first = admit(kubelet, pools, 'a', 2, 1);
@@ -57,7 +57,7 @@ describe('model/kubelet: device hints', () => {
     assert.ok(admit(kubelet, pools, 'b', 2, 1, kubelet.remove(first.state, 'a')).admitted);
   });
 
-  it('without a topology policy a missing device is an unexpected error', () => {
+  it('are not used without a topology policy; a missing device is an unexpected error', () => {
     const kubelet = predictable(simpleHost(2, 8));
     const answer = admit(kubelet, new Map([[NIC, poolOf([1])]]), 'a', 2, 2);
     assert.ok(!answer.admitted);
@@ -67,14 +67,14 @@ describe('model/kubelet: device hints', () => {
     );
   });
 
-  it('devices without topology do not mind', () => {
+  it('do not come from devices without topology', () => {
     const kubelet = predictable(simpleHost(2, 8), restricted);
     const answer = admit(kubelet, new Map([[NIC, poolOf(undefined)]]), 'a', 2, 1);
     assert.ok(answer.admitted);
     assert.deepEqual(answer.hint, [0]);
   });
 
-  it('reports in the kubelet’s words that there is no healthy device', () => {
+  it('need a healthy device; without one, the refusal has the kubelet’s message', () => {
     const kubelet = predictable(simpleHost(2, 8));
     const pools = new Map([[NIC, { devices: [{ id: 'x', healthy: false, nodes: [0] }] }]]);
     const answer = admit(kubelet, pools, 'a', 2, 1);
@@ -82,7 +82,7 @@ describe('model/kubelet: device hints', () => {
     assert.match(answer.message, /no healthy devices present; cannot allocate unhealthy devices example\.com\/nic/);
   });
 
-  it('an init container hands its device on', () => {
+  it('count the device that an init container passes on', () => {
     const kubelet = predictable(simpleHost(1, 16), restricted);
     const containers = [container('app', 2, { [NIC]: '1' })];
     const init = [container('init', 2, { [NIC]: '1' })];

@@ -3,7 +3,7 @@ import { handOutOrder, indexPool } from '../../../model/kubelet/devices.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { simpleHost } from './fixture.ts';
 
-describe('model/kubelet: the order in which devices are handed out', () => {
+describe('model/kubelet: the order in which devices are assigned', () => {
   const topology = topologyOfHost(simpleHost(2, 4));
   const device = (id: string, nodes?: readonly number[]) => ({ id, healthy: true, ...(nodes && { nodes }) });
   const pool = indexPool(topology, {
@@ -18,15 +18,15 @@ describe('model/kubelet: the order in which devices are handed out', () => {
   });
   const available = new Set(['a', 'b', 'c', 'd', 'e']);
 
-  it('is that of their ids without a hint, and only those that are available', () =>
+  it('follows the ids of available devices without a hint', () =>
     assert.deepEqual(handOutOrder(pool, available, null), ['a', 'b', 'c', 'd', 'e']));
 
-  it('begins near the hint, and ends with those of no known node', () => {
+  it('starts near the hint and ends with devices without a known node', () => {
     assert.deepEqual(handOutOrder(pool, available, 0b10), ['c', 'e', 'd', 'a', 'b']);
     assert.deepEqual(handOutOrder(pool, available, 0b01), ['c', 'd', 'e', 'a', 'b']);
   });
 
-  it('minds no hint where no device names a node', () => {
+  it('ignores the hint if no device has a node', () => {
     const plain = indexPool(topology, { devices: [device('b'), device('a', [])] });
     assert.deepEqual(handOutOrder(plain, new Set(['a', 'b']), 0b01), ['a', 'b']);
   });

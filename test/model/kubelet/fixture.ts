@@ -3,7 +3,7 @@ import { createHost, type Host } from '../../../model/host.ts';
 import { createKubelet, type Kubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import type { Pod, PodContainer } from '../../../model/kubelet/pod-shape.ts';
 
-/** Cells of consecutive CPUs with SMT siblings next to each other: 2 cells of 4 CPUs are 0-3 and 4-7. */
+/** NUMA nodes of consecutive CPUs with adjacent SMT siblings: 2 NUMA nodes of 4 CPUs are 0-3 and 4-7. */
 export function simpleHost(cells: number, cpusPerCell: number, threads = 2): Host {
   const cpus = cells * cpusPerCell;
   return createHost({
@@ -15,7 +15,7 @@ export function simpleHost(cells: number, cpusPerCell: number, threads = 2): Hos
   });
 }
 
-/** A kubelet that can be predicted; by default full-pcpus-only, container scope, CPUs 0-1 reserved. */
+/** A predictable kubelet; by default full-pcpus-only, container scope, CPUs 0-1 reserved. */
 export function predictable(host: Host, config: Partial<KubeletConfig> = {}): Kubelet {
   const kubelet = createKubelet({
     version: 'v1.36.2',

@@ -25,7 +25,7 @@ function naiveKubeletOf(scenario: Scenario, host: Host): NaiveKubelet {
   return new NaiveKubelet(plain, scenario.scope, nodes);
 }
 
-/** Of the memory manager's refusals the text as well; the CPU manager's are compared by their reason alone. */
+/** Compares the full text of the memory manager's refusals, but only the reason of the CPU manager's. */
 function answerOf(admission: Admission): string {
   if (admission.admitted) return said(admission.containers.map(({ cpus, hint }) => ({ cpus: [...cpus], nodes: hint })));
   const memory = /\[memorymanager\] .*(?=, which is unexpected$)/.exec(admission.message)?.[0];
@@ -37,7 +37,7 @@ function said(verdict: NaiveVerdict): string {
   return verdict.map(({ cpus, nodes }) => `${cpus} on ${nodes ?? 'any'}`).join('; ');
 }
 
-/** Everything that a kubelet remembers of memory, in the form of both. */
+/** The memory part of a kubelet's state, in a form that both have. */
 function booksOf(memory: KubeletState['memory'], kinds: readonly string[]) {
   const nodesOf = (mask: number) => [0, 1, 2, 3, 4].filter((bit) => (mask & (1 << bit)) !== 0);
   return {
@@ -75,7 +75,10 @@ const KINDS = ['memory', 'hugepages-2Mi', 'hugepages-1Gi'];
 
 const MEMORY_REFUSED = 'UnexpectedAdmissionError: [memorymanager] ';
 
-/** How often at least the random sequences meet each outcome, a third of what is usual: else they show too little. */
+/**
+ * The minimum count of each outcome in the random sequences, a third of the usual count. Below that, they show too
+ * little.
+ */
 const FAIR_SHARE = {
   admitted: 4000,
   readmit: 500,
@@ -91,7 +94,7 @@ const FAIR_SHARE = {
 };
 
 describe('model/kubelet: properties of the memory manager', () => {
-  it('10,000 random sequences under Static and None: verdicts, CPUs, hints and every byte as the naive kubelet has them', function () {
+  it('10,000 random sequences under Static and None match the naive kubelet in verdicts, CPUs, hints and every byte', function () {
     this.timeout(600_000);
     const seen = new Map<string, number>();
     const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);

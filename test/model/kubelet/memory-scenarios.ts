@@ -21,11 +21,11 @@ interface Part {
   readonly kind: NaiveContainer['kind'];
   readonly cpus: number;
   readonly memory: number;
-  /** Of the first, of the second kind; null: not asked for. */
+  /** Of the first and second kind; null: not requested. */
   readonly pages: readonly [number | null, number | null];
 }
 
-/** Pods that start and end on one node. Bytes are few, so that amounts coincide. */
+/** Pods that start and end on one node. Amounts are small, so that they often coincide. */
 export interface Scenario {
   readonly shape: Shape;
   readonly policy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
@@ -44,9 +44,9 @@ export type Step =
       readonly parts: readonly Part[];
       readonly nic: readonly number[];
     }
-  /** The n-th of the pods that are there ends. */
+  /** The n-th existing pod ends. */
   | { readonly does: 'remove'; readonly pod: number }
-  /** The kubelet starts again and admits the n-th of its pods once more. */
+  /** The kubelet restarts and admits its n-th pod again. */
   | { readonly does: 'readmit'; readonly pod: number };
 
 const shapes: fc.Arbitrary<Shape> = fc.record({
@@ -120,7 +120,7 @@ export const scenarios: fc.Arbitrary<Scenario> = shapes.chain((shape) =>
   }),
 );
 
-/** What the agent would report of the cells. No cell reserves more than it has. */
+/** The agent's report of the NUMA nodes. None reserves more than it has. */
 export function cellsOf({ cells }: Scenario): CellMemory[] | undefined {
   return cells?.map(({ memory, pages, reserved, reservedPages }, id) => ({
     id,
@@ -130,7 +130,7 @@ export function cellsOf({ cells }: Scenario): CellMemory[] | undefined {
   }));
 }
 
-/** The kubelet of a scenario, CPU 0 reserved. */
+/** The kubelet of a scenario, with CPU 0 reserved. */
 export function kubeletOf(scenario: Scenario): { readonly kubelet: Kubelet; readonly host: Host } {
   const { shape, policy, scope, cpuPolicy, fullPcpusOnly } = scenario;
   const host = hostOf(shape);
@@ -149,7 +149,7 @@ export function kubeletOf(scenario: Scenario): { readonly kubelet: Kubelet; read
 
 /**
  * The pod of a step, init containers and sidecars first. Its NIC belongs to its last container. Only a Guaranteed pod
- * without pod-level resources asks for CPUs and memory of its own.
+ * without pod-level resources gets CPUs and memory of its own.
  */
 export function containersOf(step: Extract<Step, { does: 'add' }>, { shape, cpuPolicy }: Scenario): NaiveContainer[] {
   const last: Part = { ...step.parts.at(-1)!, kind: 'app' };
@@ -170,7 +170,7 @@ export function containersOf(step: Extract<Step, { does: 'add' }>, { shape, cpuP
   });
 }
 
-/** The same pod as the model takes it. */
+/** The same pod in the form of the model. */
 export function requestOf({ uid, containers }: NaivePod, guaranteed: boolean): PodRequest {
   return {
     uid,
@@ -185,7 +185,7 @@ export function requestOf({ uid, containers }: NaivePod, guaranteed: boolean): P
   };
 }
 
-/** Every NIC that a scenario could name, as a resource of its own. */
+/** Every NIC that a scenario could name, each as its own resource. */
 export function nicsOf({ shape }: Scenario): Map<string, DevicePool> {
   const ids = Array.from({ length: shape.cells }, (_, id) => id);
   const sets = ids.flatMap((id) => [[id], ...ids.filter((other) => other !== id).map((other) => [id, other])]);

@@ -18,7 +18,7 @@ describe('model/kubelet: the static memory manager', () => {
   const request = (uid: string, memory: string, pages?: string) =>
     podRequestOf(pod(uid, [container('c', 2, { memory, ...(pages && { 'hugepages-1Gi': pages }) })]));
 
-  it('huge pages draw the CPUs to the node that has them', () => {
+  it('huge pages move the CPUs to the node that has them', () => {
     const answer = kubelet('single-numa-node').admit(
       kubelet('single-numa-node').initialState(),
       request('a', '1Gi', '3Gi'),
@@ -36,13 +36,13 @@ describe('model/kubelet: the static memory manager', () => {
     const wide = kubelet('best-effort');
     const answer = wide.admit(wide.initialState(), request('a', '8Gi'));
     assert.ok(answer.admitted);
-    // Both nodes are now one group, in which single-node memory is refused.
+    // Both nodes now form one group, in which memory of a single node is refused.
     const next = wide.admit(answer.state, request('b', '1Gi'));
     assert.ok(next.admitted);
     assert.deepEqual(next.state.memory?.blocks.get('b')?.get('c')?.[0]?.mask, 0b11);
   });
 
-  it('a group cannot be made of a node that holds a single-node block', () => {
+  it('a node with a single-node block cannot join a group', () => {
     const wide = kubelet('best-effort');
     const first = wide.admit(wide.initialState(), request('a', '1Gi'));
     assert.ok(first.admitted);
@@ -52,7 +52,7 @@ describe('model/kubelet: the static memory manager', () => {
     assert.match(second.message, /\[memorymanager\] failed to find NUMA nodes to extend the current topology hint/);
   });
 
-  it('removing gives everything back', () => {
+  it('a removed pod frees all its memory', () => {
     const wide = kubelet('best-effort');
     const start = wide.initialState();
     const answer = wide.admit(start, request('a', '8Gi'));
@@ -60,7 +60,7 @@ describe('model/kubelet: the static memory manager', () => {
     assert.deepEqual(wide.remove(answer.state, 'a').memory, start.memory);
   });
 
-  it('an init container’s memory is handed on and freed once', () => {
+  it('memory of an init container is passed on and freed once', () => {
     const wide = kubelet('restricted');
     const start = wide.initialState();
     const both = podRequestOf(
@@ -72,7 +72,7 @@ describe('model/kubelet: the static memory manager', () => {
     assert.deepEqual(wide.remove(answer.state, 'a').memory, start.memory);
   });
 
-  it('memory of a NUMA node without CPUs counts: a request for more than the others have is spread onto it', () => {
+  it('memory of a NUMA node without CPUs counts: a large request is spread onto it', () => {
     const bare: readonly CellMemory[] = [...CELLS, { id: 4, memory: 16 * GI }];
     const admitted = (cells: readonly CellMemory[]) => {
       const config = { topologyManager: { policy: 'none' }, memoryManager: { policy: 'Static', cells } };

@@ -9,7 +9,7 @@ describe('model/kubelet: merging hints', () => {
   const hint = (cells: number): fc.Arbitrary<Hint> =>
     fc.record({ mask: fc.option(fc.integer({ min: 1, max: 2 ** cells - 1 }), { freq: 4 }), preferred: fc.boolean() });
 
-  it('keeping only distinct results gives what walking every combination gives', () => {
+  it('with distinct results only gives the same as all combinations', () => {
     const cases = fc
       .integer({ min: 1, max: 4 })
       .chain((cells) =>
@@ -50,7 +50,7 @@ describe('model/kubelet: merging hints', () => {
     );
   });
 
-  it('eight nodes and three resources of 255 hints each are merged at once', () => {
+  it('of eight nodes and three resources with 255 hints each is fast', () => {
     const list = subMasks(255).map((mask) => ({ mask, preferred: bitCount(mask) === 3 }));
     const { hint: merged } = mergeHints('restricted', { all: 255 }, [
       new Map([['a', list]]),

@@ -29,20 +29,20 @@ export interface NaivePod {
   readonly containers: readonly NaiveContainer[];
 }
 
-/** What the containers got, or the kubelet's reason; where the memory manager refused, with its text. */
+/** What the containers got, or the kubelet's reason; if the memory manager refused, with its text. */
 export type NaiveVerdict =
   | readonly { readonly cpus: readonly number[]; readonly nodes: readonly number[] | null }[]
   | string;
 
-/** What one container may take over from those before it. */
+/** What one container may take over from earlier ones. */
 interface Handed {
   cpus: Set<number>;
   readonly memory: Reusable;
 }
 
 /**
- * A kubelet with the oracles of CPUs and of memory, whose state is changed in place.
- * Without memory nodes its memory manager's policy is None.
+ * A kubelet that combines the oracles for CPUs and memory and changes its state in place. Without memory nodes, its
+ * memory manager has the policy None.
  */
 export class NaiveKubelet {
   readonly #host: PlainHost;
@@ -54,7 +54,7 @@ export class NaiveKubelet {
 
   constructor(host: PlainHost, scope: 'container' | 'pod', nodes: readonly NaiveNode[] | undefined) {
     this.#host = host;
-    // Under policy none there is no scope.
+    // Policy none has no scope.
     this.#scope = host.policy === 'none' ? 'container' : scope;
     this.pool = new Set(host.cpus.keys());
     this.nodes = nodes;
@@ -123,7 +123,7 @@ export class NaiveKubelet {
     ];
   }
 
-  /** One list for each kind of memory; no list where the memory manager has no say. */
+  /** One list for each kind of memory; no list if the memory manager gives no hint. */
   #memoryHints(request: Amounts, held: readonly NaiveBlock[] | undefined, reusable: Reusable): PlainHint[][] {
     if (!this.nodes) return [];
     if (held) return (naiveHintsOfHeld(held, request) ?? []).map((hint) => [hint]);
@@ -139,7 +139,7 @@ export class NaiveKubelet {
   ): string | undefined {
     if (cpus === 0) return undefined;
     const before = held.get(name);
-    // Asked of a container that has its CPUs as well.
+    // Called for a container that already has its CPUs.
     const taken = allocate(this.#host, this.pool, before ? new Set(this.#host.cpus.keys()) : handed.cpus, cpus, nodes);
     if (typeof taken === 'string') return taken;
     const own = before ?? taken;
@@ -182,7 +182,7 @@ function asPlain(cpus: number, nic: readonly number[]) {
   return { cpus, init: false, devices: nic.length > 0 ? [nic] : [] };
 }
 
-/** The most that runs at any one time: each init container with the sidecars started before it, then all but them. */
+/** The peak at run time: each init container with the sidecars started before it, then all others. */
 function peak(containers: readonly NaiveContainer[], amount: (container: NaiveContainer) => number): number {
   const times = containers.map((container, index) => {
     if (container.kind !== 'init') return containers.filter(({ kind }) => kind !== 'init');

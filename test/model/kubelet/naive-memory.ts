@@ -1,6 +1,6 @@
 /**
- * The static memory manager in the most straightforward way: every set of NUMA nodes is tried, sums are recomputed wherever
- * one is asked for, and what is given away is changed in place. Nothing of model/ is used, so it is an oracle.
+ * The static memory manager in the most direct way: it tries every set of NUMA nodes, computes each sum again and
+ * changes allocations in place. It uses nothing of model/, so it is an oracle.
  */
 
 /** Bytes by kind: `memory`, `hugepages-2Mi`. */
@@ -8,16 +8,16 @@ export type Amounts = Readonly<Record<string, number>>;
 
 export interface NaiveNode {
   readonly id: number;
-  /** What is left for pods once the system has its share. */
+  /** What remains for pods after the system's share. */
   readonly allocatable: Amounts;
   readonly given: Record<string, number>;
   /** How many blocks touch the node. */
   blocks: number;
-  /** The nodes of the block that was last put on it; itself alone once no block touches it. */
+  /** The nodes of the block that was last put on it; only itself if no block touches it. */
   group: readonly number[];
 }
 
-/** Bytes of one kind that a container holds somewhere on these nodes. */
+/** Bytes of one kind that a container holds on any of these nodes. */
 export interface NaiveBlock {
   readonly nodes: readonly number[];
   readonly kind: string;
@@ -29,7 +29,7 @@ export interface NaiveHint {
   readonly preferred: boolean;
 }
 
-/** What the rest of the pod's admission may reuse of its init containers' memory. */
+/** Memory of init containers that the rest of the pod may reuse. */
 export type Reusable = NaiveBlock[];
 
 export function naiveNode(id: number, memory: number, hugePages: Amounts, reserved: Amounts): NaiveNode {
@@ -42,8 +42,8 @@ export function naiveNode(id: number, memory: number, hugePages: Amounts, reserv
 }
 
 /**
- * Each set of nodes that could hold the request. Of the sets that could on an empty host the smallest are preferred.
- * A node is used by containers that fit on it alone, or by one group of nodes, never by both.
+ * Each set of nodes that could hold the request. The smallest sets that could hold it on an empty host are preferred. A
+ * node is used by containers that fit on it alone, or by one group of nodes, never by both.
  */
 export function naiveMemoryHints(nodes: readonly NaiveNode[], request: Amounts, reusable: Reusable): NaiveHint[] {
   const large = subsets(nodes).filter((set) => holds(set, request, allocatableOf));
@@ -56,16 +56,13 @@ export function naiveMemoryHints(nodes: readonly NaiveNode[], request: Amounts, 
   return free.map((set) => ({ nodes: new Set(idsOf(set)), preferred: set.length === narrowest }));
 }
 
-/** A container that holds its memory already is kept where it is; one whose request has changed has no say. */
+/** A container that already holds its memory stays there; one with a changed request gives no hint. */
 export function naiveHintsOfHeld(held: readonly NaiveBlock[], request: Amounts): NaiveHint[] | null {
   const same = held.length === Object.keys(request).length && held.every(({ kind, size }) => request[kind] === size);
   return same ? held.map(({ nodes }) => ({ nodes: new Set(nodes), preferred: true })) : null;
 }
 
-/**
- * The nodes that a container's memory comes from, or the error.
- * @param merged what the topology manager settled on
- */
+/** The nodes that a container's memory comes from, or the error. @param merged the result of the topology manager */
 export function naiveChoice(
   nodes: readonly NaiveNode[],
   request: Amounts,
@@ -92,7 +89,7 @@ export function naiveChoice(
   return chosen.length > 1 && breaksGroup(chosen) ? 'preferred hint violates NUMA node allocation' : chosen;
 }
 
-/** Takes a container's memory from the chosen nodes, first what init containers hand on, then the lowest node's first. */
+/** Takes a container's memory from the chosen nodes: first what init containers pass on, then from the lowest node. */
 export function naiveTake(chosen: readonly NaiveNode[], request: Amounts, reusable: Reusable): NaiveBlock[] {
   return Object.entries(request).map(([kind, size]) => {
     let missing = Math.max(0, size - bytesOf(reusable, chosen, kind));
@@ -107,7 +104,7 @@ export function naiveTake(chosen: readonly NaiveNode[], request: Amounts, reusab
   });
 }
 
-/** Init containers run one after the other and hand on the largest block of each; the others use that up. */
+/** Init containers run in sequence and pass on the largest block of each; the others use that up. */
 export function naiveHandOn(reusable: Reusable, held: readonly NaiveBlock[], init: boolean): void {
   for (const { nodes, kind, size } of held) {
     let entry = reusable.find((one) => one.kind === kind && same(one.nodes, nodes));
@@ -119,7 +116,7 @@ export function naiveHandOn(reusable: Reusable, held: readonly NaiveBlock[], ini
   }
 }
 
-/** What a container took over leaves the books of the init containers, earliest first. */
+/** Memory that a container took over is removed from the init containers, earliest first. */
 export function naiveTakeOver(inits: readonly (readonly NaiveBlock[])[], held: readonly NaiveBlock[]): void {
   for (const { nodes, kind, size } of held) {
     let open = size;
@@ -132,7 +129,7 @@ export function naiveTakeOver(inits: readonly (readonly NaiveBlock[])[], held: r
   }
 }
 
-/** Gives a block back: each node returns no more of the kind than is given away there. */
+/** Frees a block: each node returns no more of the kind than is allocated there. */
 export function naiveGiveBack(nodes: readonly NaiveNode[], block: NaiveBlock): void {
   let open = block.size;
   for (const node of nodes.filter(({ id }) => block.nodes.includes(id))) {
@@ -152,12 +149,12 @@ function allocatableOf(node: NaiveNode, kind: string): number {
   return node.allocatable[kind] ?? 0;
 }
 
-/** Some node of the set is used already, by another set than this. */
+/** Some node of the set is already used by another set. */
 function breaksGroup(set: readonly NaiveNode[]): boolean {
   return set.some((node) => node.blocks > 0 && !same(node.group, idsOf(set)));
 }
 
-/** Preferred before not, then the fewest nodes, then the lowest ones. */
+/** Preferred first, then the fewest nodes, then the lowest ones. */
 function best(hints: readonly NaiveHint[]): NaiveHint | undefined {
   const rank = ({ nodes, preferred }: NaiveHint) => {
     const ids = [...(nodes ?? [])];

@@ -4,15 +4,15 @@ import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
 import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const HINT = 'example.com/near-east';
-/** Never used up, and near NUMA node 0. */
+/** Unlimited, and near NUMA node 0. */
 const POOL: DevicePool = { devices: [{ id: '0', healthy: true, nodes: [0] }], endless: true };
 
 /**
- * What would become of a preference whose device always names its NUMA node: the reason why it does so only where it harms
- * no harm (docs/adr/0053). Should a kubelet come that is otherwise, these fail, and the decision can be another.
+ * The effect of a preference whose device always names its NUMA node: the reason why it names it only if that does no
+ * harm (docs/adr/0053). If a later kubelet behaves differently, these tests fail, and the decision can change.
  */
 describe('model/kubelet: a preference as a device', () => {
-  /** Two NUMA nodes of 8 CPUs, 0-1 reserved, of which the first has two CPUs left. */
+  /** Two NUMA nodes of 8 CPUs, 0-1 reserved. The first one has two CPUs left. */
   const admit = (policy: string, version: string, devices: Record<string, string>) => {
     const kubelet = predictable(simpleHost(2, 8), { topologyManager: { policy }, version });
     const empty = kubelet.initialState(new Map([[HINT, POOL]]));
@@ -23,7 +23,7 @@ describe('model/kubelet: a preference as a device', () => {
 
   for (const version of ['v1.35.0', 'v1.36.2']) {
     for (const policy of ['restricted', 'single-numa-node']) {
-      it(`${policy}, ${version}: refuses a pod that it would have taken`, () => {
+      it(`${policy}, ${version}: refuses a pod that it would accept without the device`, () => {
         assert.ok(admit(policy, version, {}).admitted);
         const asked = admit(policy, version, { [HINT]: '1' });
         assert.ok(!asked.admitted);
@@ -31,7 +31,7 @@ describe('model/kubelet: a preference as a device', () => {
       });
     }
 
-    it(`best-effort, ${version}: splits a pod that would have been on one NUMA node`, () => {
+    it(`best-effort, ${version}: splits a pod that would be on one NUMA node without the device`, () => {
       const cells = (answer: ReturnType<typeof admit>) => {
         assert.ok(answer.admitted);
         const [first] = answer.containers;

@@ -11,9 +11,9 @@ import { type KubeletState, ownedCpus } from '../../../model/kubelet/state.ts';
 import { hostOf, policies, shapes } from './arbitraries.ts';
 
 interface Step {
-  /** Containers of the pod to admit: CPUs, whether it is an init container, the cells of its NIC if it has one. */
+  /** Containers of the pod to admit: CPUs, whether it is an init container, and the NUMA nodes of its NIC, if any. */
   readonly containers: readonly { readonly cpus: number; readonly init: boolean; readonly nic: readonly number[] }[];
-  /** Removes the n-th of the pods that are there, before the admission. */
+  /** Removes the n-th existing pod before the admission. */
   readonly remove: number | null;
 }
 
@@ -134,7 +134,7 @@ function checkAdmitted(host: Host, scene: Scenario, before: KubeletState, admiss
 }
 
 describe('model/kubelet: properties', () => {
-  it('10,000 random sequences: equal to the Set-based oracle, sound, and undone by removing', function () {
+  it('10,000 random sequences match the Set-based oracle, are sound, and are undone by removal', function () {
     this.timeout(600_000);
     const seen = { admitted: 0, refused: 0 };
     fc.assert(
@@ -187,7 +187,7 @@ describe('model/kubelet: properties', () => {
     assert.ok(seen.admitted > 1000 && seen.refused > 1000, `a fair share of both: ${JSON.stringify(seen)}`);
   });
 
-  it('without hints, whole cores are given exactly when so many are free (brute force)', () => {
+  it('without hints, whole cores are assigned exactly if enough are free (brute force)', () => {
     fc.assert(
       fc.property(shapes(16), fc.nat(0xffff), fc.nat(16), (shape, busyBits, count) => {
         const host = hostOf(shape);
@@ -214,7 +214,7 @@ describe('model/kubelet: properties', () => {
   });
 });
 
-/** Whether some set of free cores has so many threads: every set is tried. */
+/** Whether a set of free cores has this number of threads: tries every set. */
 function someSubset(host: Host, free: CpuSet, count: number): boolean {
   const cores = host.cores.filter((core) => core.isSubsetOf(free));
   for (let chosen = 0; chosen < 2 ** cores.length; chosen++) {

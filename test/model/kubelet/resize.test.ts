@@ -7,7 +7,7 @@ import { container, pod, predictable, simpleHost } from './fixture.ts';
 const MI = 2 ** 20;
 const STATIC_MEMORY = { policy: 'Static', cells: [0, 1].map((id) => ({ id, memory: 8192 * MI })) };
 
-/** The answer to new amounts for a pod that runs with 2 CPUs and 1Gi on a host of 8. */
+/** The answer to new amounts for a pod that runs with 2 CPUs and 1Gi on a host with 8 CPUs. */
 function resized(config: Partial<KubeletConfig>, after: Pod, others: readonly Pod[] = []) {
   const kubelet = predictable(simpleHost(2, 4), { topologyManager: { policy: 'best-effort' }, ...config });
   const before = pod('a', [container('c', 2)]);
@@ -29,11 +29,11 @@ describe('model/kubelet: an in-place resize', () => {
     message: `Resize is infeasible for Guaranteed Pods alongside ${manager}`,
   });
 
-  it('is not looked at before 1.33', () => {
+  it('is ignored before 1.33', () => {
     assert.deepEqual(resized({ version: 'v1.32.13' }, moreCpu), { outcome: 'ignored' });
   });
 
-  it('is refused whole by 1.33, even of memory alone', () => {
+  it('is refused completely by 1.33, even for memory only', () => {
     const refused = infeasible('CPU Manager static policy');
     assert.deepEqual(resized({ version: 'v1.33.13' }, moreCpu), refused);
     assert.deepEqual(resized({ version: 'v1.33.13' }, moreMemory), refused);
@@ -41,7 +41,7 @@ describe('model/kubelet: an in-place resize', () => {
     assert.deepEqual(resized(shared, moreCpu), infeasible('Memory Manager static policy'));
   });
 
-  it('is refused since 1.34 where it changes what a static manager gave out', () => {
+  it('is refused since 1.34 if it changes assignments of a static manager', () => {
     for (const version of ['v1.34.9', 'v1.35.6', 'v1.36.2']) {
       assert.deepEqual(resized({ version }, moreCpu), infeasible('CPU Manager policy "static"'));
       assert.deepEqual(resized({ version }, moreMemory), { outcome: 'allocated' });
@@ -51,7 +51,7 @@ describe('model/kubelet: an in-place resize', () => {
     }
   });
 
-  it('of memory alone waits where full-pcpus-only finds fewer CPUs free than the pod has', () => {
+  it('for memory only waits if full-pcpus-only finds fewer free CPUs than the pod has', () => {
     const full = [pod('b', [container('c', 4)])];
     const message =
       'SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 0, requested CPUs = 2, CPUs per core = 2';
@@ -61,7 +61,7 @@ describe('model/kubelet: an in-place resize', () => {
     }
   });
 
-  it('of a pod that is not Guaranteed does not affect the static managers', () => {
+  it('does not affect the static managers for a pod that is not Guaranteed', () => {
     const burstable = (cpu: string): Pod => ({
       metadata: { uid: 'a' },
       spec: { containers: [{ name: 'c', resources: { requests: { cpu, memory: '1Gi' } } }] },
@@ -70,7 +70,7 @@ describe('model/kubelet: an in-place resize', () => {
     assert.deepEqual(kubelet.resize(kubelet.initialState(), burstable('1'), burstable('2')), { outcome: 'allocated' });
   });
 
-  it('that changes nothing is done', () => {
+  it('without a change is accepted', () => {
     assert.deepEqual(resized({}, pod('a', [container('c', 2)])), { outcome: 'allocated' });
   });
 });

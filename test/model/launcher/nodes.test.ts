@@ -21,35 +21,35 @@ const selecting = (...terms: readonly NodeTerm[]): SelectingSpec => ({
 const term = (...matchExpressions: readonly NodeRequirement[]): NodeTerm => ({ matchExpressions });
 const need = (key: string, operator: string, ...values: string[]): NodeRequirement => ({ key, operator, values });
 
-describe('whether a pod selects a node', () => {
+describe('selection of a node by a pod', () => {
   const ZONE_A = need('zone', 'In', 'a', 'b');
   const ZONE_C = need('zone', 'In', 'c');
   const named = (key: string, ...values: string[]): NodeTerm => ({ matchFields: [need(key, 'In', ...values)] });
   const cases: readonly (readonly [string, SelectingSpec, boolean])[] = [
-    ['nothing selected', {}, true],
-    ['its label', { nodeSelector: { zone: 'a' } }, true],
-    ['all labels', { nodeSelector: { zone: 'a', size: '10' } }, true],
-    ['one label of two', { nodeSelector: { zone: 'a', size: '11' } }, false],
-    ['a label that it lacks', { nodeSelector: { rack: 'a' } }, false],
-    ['label and term', { nodeSelector: { zone: 'b' }, ...selecting(term(ZONE_A)) }, false],
-    ['no term', selecting(), false],
+    ['no selector', {}, true],
+    ['a matching label', { nodeSelector: { zone: 'a' } }, true],
+    ['all labels match', { nodeSelector: { zone: 'a', size: '10' } }, true],
+    ['one label of two matches', { nodeSelector: { zone: 'a', size: '11' } }, false],
+    ['a missing label', { nodeSelector: { rack: 'a' } }, false],
+    ['label and term match', { nodeSelector: { zone: 'b' }, ...selecting(term(ZONE_A)) }, false],
+    ['no terms', selecting(), false],
     ['a term without requirements', selecting({}), false],
     ['a term of empty lists', selecting({ matchExpressions: [], matchFields: null }), false],
     ['In', selecting(term(ZONE_A)), true],
     ['In, another value', selecting(term(ZONE_C)), false],
-    ['In, a label that it lacks', selecting(term(need('rack', 'In', 'a'))), false],
+    ['In, a missing label', selecting(term(need('rack', 'In', 'a'))), false],
     ['In, without values', selecting({ matchExpressions: [{ key: 'zone', operator: 'In' }] }), false],
-    ['one term of two', selecting(term(ZONE_C), term(ZONE_A)), true],
-    ['one requirement of two', selecting(term(ZONE_A, ZONE_C)), false],
-    ['both requirements', selecting(term(ZONE_A, need('size', 'Exists'))), true],
+    ['one term of two matches', selecting(term(ZONE_C), term(ZONE_A)), true],
+    ['one requirement of two matches', selecting(term(ZONE_A, ZONE_C)), false],
+    ['both requirements match', selecting(term(ZONE_A, need('size', 'Exists'))), true],
     ['NotIn', selecting(term(need('zone', 'NotIn', 'b'))), true],
     ['NotIn, its value', selecting(term(need('zone', 'NotIn', 'a'))), false],
-    ['NotIn, a label that it lacks', selecting(term(need('rack', 'NotIn', 'a'))), true],
+    ['NotIn, a missing label', selecting(term(need('rack', 'NotIn', 'a'))), true],
     ['NotIn, without values', selecting({ matchExpressions: [{ key: 'zone', operator: 'NotIn' }] }), true],
     ['Exists', selecting(term(need('empty', 'Exists'))), true],
-    ['Exists, not', selecting(term(need('rack', 'Exists'))), false],
+    ['Exists, a missing label', selecting(term(need('rack', 'Exists'))), false],
     ['DoesNotExist', selecting(term(need('rack', 'DoesNotExist'))), true],
-    ['DoesNotExist, not', selecting(term(need('empty', 'DoesNotExist'))), false],
+    ['DoesNotExist, an existing label', selecting(term(need('empty', 'DoesNotExist'))), false],
     ['Gt', selecting(term(need('size', 'Gt', '9'))), true],
     ['Gt, equal', selecting(term(need('size', 'Gt', '10'))), false],
     ['Gt, above', selecting(term(need('size', 'Gt', '11'))), false],
@@ -57,19 +57,23 @@ describe('whether a pod selects a node', () => {
     ['Lt, equal', selecting(term(need('size', 'Lt', '10'))), false],
     ['Lt, below', selecting(term(need('size', 'Lt', '9'))), false],
     ['Lt, by value, not by text', selecting(term(need('size', 'Lt', '+9', '11'))), false],
-    ['Gt, a label that is no number', selecting(term(need('zone', 'Gt', '1'))), false],
-    ['Gt, a bound that is no number', selecting(term(need('size', 'Gt', 'x'))), false],
-    ['Lt, a bound that is no number', selecting(term(need('size', 'Lt', 'x'))), false],
+    ['Gt, a label that is not a number', selecting(term(need('zone', 'Gt', '1'))), false],
+    ['Gt, a bound that is not a number', selecting(term(need('size', 'Gt', 'x'))), false],
+    ['Lt, a bound that is not a number', selecting(term(need('size', 'Lt', 'x'))), false],
     ['Gt, without a bound', selecting(term(need('size', 'Gt'))), false],
-    ['Gt, a label that it lacks', selecting(term(need('rack', 'Gt', '-1'))), false],
+    ['Gt, a missing label', selecting(term(need('rack', 'Gt', '-1'))), false],
     ['an unknown operator', selecting(term(need('zone', 'Like', 'a'))), false],
-    ['its name', selecting(named('metadata.name', 'n1')), true],
+    ['a matching name', selecting(named('metadata.name', 'n1')), true],
     ['another name', selecting(named('metadata.name', 'n2')), false],
     ['another field', selecting(named('metadata.uid', 'n1')), false],
-    ['name and label', selecting({ ...named('metadata.name', 'n1'), matchExpressions: [ZONE_C] }), false],
-    ['label and another name', selecting({ ...named('metadata.name', 'n2'), matchExpressions: [ZONE_A] }), false],
+    ['name and label match', selecting({ ...named('metadata.name', 'n1'), matchExpressions: [ZONE_C] }), false],
     [
-      'one name of two fields',
+      'a matching label and another name',
+      selecting({ ...named('metadata.name', 'n2'), matchExpressions: [ZONE_A] }),
+      false,
+    ],
+    [
+      'one name in two fields',
       selecting({ matchFields: [need('metadata.name', 'In', 'n1'), need('metadata.name', 'In', 'n2')] }),
       false,
     ],
@@ -77,7 +81,7 @@ describe('whether a pod selects a node', () => {
   for (const [what, spec, expected] of cases)
     it(`${what}: ${expected}`, () => assert.equal(selectsNode(spec, NODE), expected));
 
-  it('the terms are those of the required affinity', () => {
+  it('uses the terms of the required affinity', () => {
     const required = (value: object | null) =>
       requiredTerms({ affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: value } } });
     assert.equal(requiredTerms({}), undefined);
@@ -87,7 +91,7 @@ describe('whether a pod selects a node', () => {
     assert.deepEqual(required({ nodeSelectorTerms: [term(ZONE_A)] }), [term(ZONE_A)]);
   });
 
-  it('the key is of selector, terms and tolerations', () => {
+  it('has a key of selector, terms and tolerations', () => {
     assert.equal(selectionKey({}), '[{},null,[]]');
     assert.equal(selectionKey({ nodeSelector: null, tolerations: null }), '[{},null,[]]');
     const tolerations = [{ key: 'k' }];
@@ -102,7 +106,7 @@ describe('taints', () => {
   const taint = (key: string, effect = 'NoSchedule', value?: string) => ({ key, effect, ...(value && { value }) });
   const CORDON = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
-  it('that filter, a cordon among them', () => {
+  it('filter nodes with NoSchedule and NoExecute; a cordon is one of them', () => {
     assert.deepEqual(filteringTaints({}), []);
     assert.deepEqual(filteringTaints({ taints: null, unschedulable: false }), []);
     const taints = [taint('a'), taint('b', 'PreferNoSchedule'), taint('c', 'NoExecute')];
@@ -112,7 +116,7 @@ describe('taints', () => {
     assert.deepEqual(filteringTaints({ taints: cordoned, unschedulable: true }), cordoned);
   });
 
-  it('beyond 128 are not looked at', () => {
+  it('are read up to 128', () => {
     const taints = Array.from({ length: 130 }, (_, i) => taint(`k${i}`));
     assert.deepEqual(filteringTaints({ taints }), taints.slice(0, 128));
     const tolerations = taints.map(({ key }) => ({ key, operator: 'Exists' }));
@@ -150,7 +154,7 @@ describe('taints', () => {
     assert.equal(toleratesAll([{ key: 'k', value: null }], [{ ...taint('k'), value: null }]), true);
   });
 
-  it('each has to be tolerated by some toleration', () => {
+  it('must each be tolerated by a toleration', () => {
     const [a, b] = [
       { key: 'a', operator: 'Exists' },
       { key: 'b', operator: 'Exists' },
@@ -163,12 +167,12 @@ describe('taints', () => {
   });
 });
 
-describe('what CPUs have to be a multiple of', () => {
+describe('required multiples of CPUs', () => {
   const lax = { ...kind(8), fullPcpusOnly: false };
   for (const [what, kinds, expected] of [
-    ['no node', [], []],
-    ['no node that asks', [lax], [1]],
-    ['nodes that ask', [kind(16), kind(2), lax, kind(4), kind(16)], [2, 4, 16]],
+    ['are none without nodes', [], []],
+    ['are one if no node requires whole cores', [lax], [1]],
+    ['are those of the nodes that require whole cores', [kind(16), kind(2), lax, kind(4), kind(16)], [2, 4, 16]],
   ] as const) {
     it(what, () => assert.deepEqual(askedMultiples(kinds), expected));
   }
@@ -177,31 +181,31 @@ describe('what CPUs have to be a multiple of', () => {
 const [THREADS, FULL] = ['plumbline.dev/threads-per-core', 'plumbline.dev/full-pcpus-only'];
 const away = (...threads: string[]) => [need(THREADS, 'NotIn', ...threads), need(FULL, 'NotIn', 'true')];
 
-describe('the affinity that keeps a pod from nodes that would reject its CPUs', () => {
+describe('the affinity that excludes nodes that would reject a pod’s CPUs', () => {
   const lax = { ...kind(4), fullPcpusOnly: false };
   for (const [what, cpus, candidates, reported, expected] of [
-    ['all nodes take it', [4, 8], [kind(2)], [kind(2), kind(4)], undefined],
-    ['some node does not', [6], [kind(2)], [kind(2), kind(4)], away('4')],
-    ['one container of two', [8, 6], [kind(2)], [kind(2), kind(4)], away('4')],
-    ['several, in order and each once', [2], [kind(2)], [kind(16), kind(8), kind(4), kind(8)], away('4', '8', '16')],
-    ['nodes that give threads', [6], [kind(2)], [lax], undefined],
-    ['every candidate is hopeless', [6], [kind(4), kind(8)], [kind(2), kind(4)], undefined],
-    ['one candidate is not', [6], [kind(4), lax], [kind(2), kind(4)], away('4')],
-    ['no candidate', [6], [], [kind(4)], undefined],
+    ['is absent if all nodes accept them', [4, 8], [kind(2)], [kind(2), kind(4)], undefined],
+    ['excludes a node that rejects them', [6], [kind(2)], [kind(2), kind(4)], away('4')],
+    ['excludes a node that rejects one container of two', [8, 6], [kind(2)], [kind(2), kind(4)], away('4')],
+    ['lists several nodes once, in order', [2], [kind(2)], [kind(16), kind(8), kind(4), kind(8)], away('4', '8', '16')],
+    ['ignores nodes that assign threads', [6], [kind(2)], [lax], undefined],
+    ['is absent if every candidate rejects them', [6], [kind(4), kind(8)], [kind(2), kind(4)], undefined],
+    ['exists if one candidate accepts them', [6], [kind(4), lax], [kind(2), kind(4)], away('4')],
+    ['is absent without candidates', [6], [], [kind(4)], undefined],
   ] as const) {
     it(what, () => assert.deepEqual(smtAffinity({ cpus, candidates, reported }), expected));
   }
 });
 
-describe('the terms of an affinity with one of two more requirements', () => {
+describe('affinity terms with one of two added requirements', () => {
   const [first, second] = away('4') as [NodeRequirement, NodeRequirement];
   const zone = need('zone', 'In', 'a');
   const fields = [need('metadata.name', 'In', 'n1')];
 
-  it('without an affinity they are the terms', () =>
+  it('are the two requirements if there was no affinity', () =>
     assert.deepEqual(withAlternatives(undefined, [first, second]), [term(first), term(second)]));
 
-  it('each term becomes two', () => {
+  it('are two for each term', () => {
     assert.deepEqual(withAlternatives([term(zone), { matchFields: fields }], [first, second]), [
       term(zone, first),
       term(zone, second),
@@ -211,7 +215,7 @@ describe('the terms of an affinity with one of two more requirements', () => {
     assert.deepEqual(withAlternatives([], [first, second]), []);
   });
 
-  it('a term that has one of them, or that matches nothing, stays', () => {
+  it('stay the same for a term that has one of them, or that matches nothing', () => {
     const terms = [term(zone, first), term(second), {}, { matchExpressions: [], matchFields: null }];
     assert.deepEqual(withAlternatives(terms, [first, second]), terms);
   });
@@ -222,18 +226,18 @@ describe('the terms of an affinity with one of two more requirements', () => {
     need('x', 'NotIn', '4'),
     { key: THREADS, operator: 'NotIn' },
   ]) {
-    it(`another requirement is not one of them: ${JSON.stringify(other)}`, () =>
+    it(`do not treat another requirement as one of them: ${JSON.stringify(other)}`, () =>
       assert.deepEqual(withAlternatives([term(other)], [first, second]), [term(other, first), term(other, second)]));
   }
 
-  it('requirements without values are the same', () => {
+  it('treat missing and empty values as the same', () => {
     const exists = { key: 'x', operator: 'Exists' };
     assert.deepEqual(withAlternatives([term(exists)], [{ ...exists, values: [] }]), [term(exists)]);
     assert.deepEqual(withAlternatives([term({ ...exists, values: [] })], [exists]), [term({ ...exists, values: [] })]);
   });
 });
 
-describe('a spec before it was kept from nodes', () => {
+describe('a spec without the added requirements', () => {
   const [first, second] = away('4') as [NodeRequirement, NodeRequirement];
   const zone = need('zone', 'In', 'a');
   const rack = need('rack', 'Exists');
@@ -241,14 +245,14 @@ describe('a spec before it was kept from nodes', () => {
   const tolerations = [{ key: 'k' }];
   const fields = [need('metadata.name', 'In', 'n1')];
 
-  it('is the same where nothing was put in', () => {
+  it('is unchanged if none was added', () => {
     for (const spec of [
       {},
       { nodeSelector, tolerations },
       selecting(),
       selecting({}),
       selecting(term(zone), term(rack)),
-      // One alone is a user's own.
+      // One alone is the user's own.
       selecting(term(first)),
       selecting(term(first), term(zone, second)),
       selecting(term(first), term(need(FULL, 'NotIn', 'false'))),
@@ -262,12 +266,12 @@ describe('a spec before it was kept from nodes', () => {
     }
   });
 
-  it('went anywhere, but for its selector', () => {
+  it('has only its selector if there was no affinity', () => {
     const spec = { nodeSelector, tolerations, ...selecting(term(first), term(second)) };
     assert.deepEqual(beforeSmtAffinity(spec), { nodeSelector, tolerations });
   });
 
-  it('had its own terms', () => {
+  it('has its own terms', () => {
     const spec = {
       nodeSelector,
       tolerations,
@@ -287,7 +291,7 @@ describe('a spec before it was kept from nodes', () => {
     });
   });
 
-  it('had a term that matches nothing, which still matches nothing', () => {
+  it('keeps a term that matches nothing', () => {
     const spec = selecting(term(zone, first), term(zone, second), {});
     assert.deepEqual(beforeSmtAffinity(spec), {
       nodeSelector: undefined,
@@ -296,7 +300,7 @@ describe('a spec before it was kept from nodes', () => {
     });
   });
 
-  it('is what it was made of, for every pair of terms', () => {
+  it('equals the original for every pair of terms', () => {
     for (const terms of [[term(zone)], [term(zone), term(rack)], [term(zone, rack), { matchFields: fields }]]) {
       const before = selecting(...terms);
       const after = selecting(...withAlternatives(terms, [first, second]));
@@ -311,7 +315,7 @@ describe('a spec before it was kept from nodes', () => {
   });
 });
 
-describe('a warning that nodes would reject the launcher of a VM', () => {
+describe('the warning that nodes would reject the launcher of a VM', () => {
   const settings = { gate: true, policy: 'annotated' } as const;
   const lax = { ...kind(2), fullPcpusOnly: false };
   const template = (cpu: object = CPU, annotations = {}) => ({
@@ -328,30 +332,72 @@ describe('a warning that nodes would reject the launcher of a VM', () => {
   const notIsolated = { ...CPU, cores: 3, threads: 1, isolateEmulatorThread: false };
 
   for (const [what, one, kinds, its, expected] of [
-    ['odd, and not annotated', template(), [kind(2)], settings, text(9, EVERY, '2', ANNOTATE)],
-    ['some nodes take it', template(), [kind(4), lax, kind(2), kind(4)], settings, text(9, SOME, '2 or 4', ANNOTATE)],
-    ['no node asks', template(), [lax], settings, undefined],
-    ['no node', template(), [], settings, undefined],
-    ['a node that asks takes it', template(), [kind(2), kind(3)], settings, undefined],
-    ['annotated', template(CPU, ANNOTATED), [kind(2)], settings, undefined],
-    ['all are aligned', template(), [kind(2)], { ...settings, policy: 'auto' }, undefined],
-    ['the gate is off', template(CPU, ANNOTATED), [kind(2)], { ...settings, gate: false }, text(9, EVERY, '2', FILL)],
-    ['not isolated', template(notIsolated, ANNOTATED), [kind(2)], settings, text(3, EVERY, '2', FILL)],
-    ['on shared CPUs', template({ ...CPU, dedicatedCpuPlacement: false }), [kind(2)], settings, undefined],
-    ['nothing said of CPUs', { ...template(), spec: { domain: {} } }, [kind(2)], settings, undefined],
-    ['an instancetype brings them', { ...template(), instancetype: true }, [kind(2)], settings, undefined],
-    ['a size that no host has', template({ ...notIsolated, cores: 65_537 }), [kind(2)], settings, undefined],
     [
-      'the largest size that counts',
+      'is given for an odd number without the annotation',
+      template(),
+      [kind(2)],
+      settings,
+      text(9, EVERY, '2', ANNOTATE),
+    ],
+    [
+      'names only full-pcpus-only nodes if other nodes accept it',
+      template(),
+      [kind(4), lax, kind(2), kind(4)],
+      settings,
+      text(9, SOME, '2 or 4', ANNOTATE),
+    ],
+    ['is omitted if no node requires whole cores', template(), [lax], settings, undefined],
+    ['is omitted without nodes', template(), [], settings, undefined],
+    ['is omitted if a node with whole cores accepts it', template(), [kind(2), kind(3)], settings, undefined],
+    ['annotated', template(CPU, ANNOTATED), [kind(2)], settings, undefined],
+    ['is omitted if all VMs are aligned', template(), [kind(2)], { ...settings, policy: 'auto' }, undefined],
+    [
+      'advises to fill whole cores if the gate is off',
+      template(CPU, ANNOTATED),
+      [kind(2)],
+      { ...settings, gate: false },
+      text(9, EVERY, '2', FILL),
+    ],
+    [
+      'advises to fill whole cores without an isolated emulator thread',
+      template(notIsolated, ANNOTATED),
+      [kind(2)],
+      settings,
+      text(3, EVERY, '2', FILL),
+    ],
+    ['is omitted on shared CPUs', template({ ...CPU, dedicatedCpuPlacement: false }), [kind(2)], settings, undefined],
+    ['is omitted without a CPU topology', { ...template(), spec: { domain: {} } }, [kind(2)], settings, undefined],
+    [
+      'is omitted if an instancetype sets the CPUs',
+      { ...template(), instancetype: true },
+      [kind(2)],
+      settings,
+      undefined,
+    ],
+    [
+      'is omitted for a size that no host has',
+      template({ ...notIsolated, cores: 65_537 }),
+      [kind(2)],
+      settings,
+      undefined,
+    ],
+    [
+      'is given for the maximum size',
       template({ ...notIsolated, cores: 65_535 }),
       [kind(2)],
       settings,
       text(65_535, EVERY, '2', FILL),
     ],
-    ['the smallest', template({ ...notIsolated, cores: 1 }), [kind(2)], settings, text(1, EVERY, '2', FILL)],
-    ['a size below one', template({ ...notIsolated, cores: -1 }), [kind(2)], settings, undefined],
     [
-      'the smallest size that is too large',
+      'is given for the minimum size',
+      template({ ...notIsolated, cores: 1 }),
+      [kind(2)],
+      settings,
+      text(1, EVERY, '2', FILL),
+    ],
+    ['is omitted for a size below one', template({ ...notIsolated, cores: -1 }), [kind(2)], settings, undefined],
+    [
+      'is omitted just above the maximum size',
       template({ ...notIsolated, cores: 65_536 }),
       [kind(3)],
       settings,

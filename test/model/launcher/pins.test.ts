@@ -18,7 +18,7 @@ import { LauncherPinError, type LauncherPinRequest, launcherPins } from '../../.
 import type { VmiShape } from '../../../model/launcher/shapes.ts';
 import { ANNOTATED, CPU, container, launcher } from '../admission/facts.ts';
 
-/** 4 cores of 2 threads in each of two NUMA nodes: CPU n and n + 8 are one core. */
+/** 4 cores of 2 threads in each of two NUMA nodes: CPUs n and n + 8 form a core. */
 const HOST = createHost({
   cells: [
     { id: 0, cpus: '0-3,8-11' },
@@ -38,7 +38,7 @@ describe('pins of a launcher on two NUMA nodes', () => {
       ...more,
     });
 
-  it('take whole cores before fragments, cell after cell', () => {
+  it('take whole cores before fragments, one NUMA node after the other', () => {
     assert.deepEqual(pins('0-1,9', 1, 2).vcpus, [1, 9]);
     assert.deepEqual(pins('0-1,4,9,12', 2, 2).vcpus, [1, 9, 4, 12]);
     assert.deepEqual(pins('0,9-11', 2, 2).vcpus, [0, 9, 10, 11]);
@@ -50,10 +50,10 @@ describe('pins of a launcher on two NUMA nodes', () => {
     });
   });
 
-  it('are none for IO threads and the emulator where there are none', () =>
+  it('are empty for IO threads and the emulator if there are none', () =>
     assert.deepEqual(pins('0,4', 1, 1), { vcpus: [0], ioThreads: [], emulator: [], spare: [4] }));
 
-  it('of a fragment are used up before another core is broken', () =>
+  it('use up a fragment before they split another core', () =>
     assert.deepEqual(pins('0-1,8-9', 1, 2, { ioThreads: 1, emulator: 1 }), {
       vcpus: [0, 8],
       ioThreads: [1],
@@ -61,7 +61,7 @@ describe('pins of a launcher on two NUMA nodes', () => {
       spare: [],
     }));
 
-  it('of a guest core span two cells only if the guest is not strict', () => {
+  it('split a guest core between NUMA nodes only if the guest is not strict', () => {
     assert.deepEqual(pins('0,4', 1, 2).vcpus, [0, 4]);
     const fails = (request: () => unknown, message: string) =>
       assert.throws(request, (error: Error) => error instanceof LauncherPinError && error.message === message);
@@ -76,7 +76,7 @@ describe('pins of a launcher on two NUMA nodes', () => {
     fails(() => pins('0-2', 1, 1, { ioThreads: 1, emulator: 4 }), 'no CPUs left for 3 of 4 emulator CPUs');
   });
 
-  it('of a CPU without siblings are those of a core of its own', () => {
+  it('treat a CPU without siblings as a core', () => {
     const cells = [[0, 1].map((cpu) => ({ cpu, siblings: [] }))];
     assert.deepEqual(pins('0-1', 2, 1, { cells }).vcpus, [0, 1]);
     assert.deepEqual(pins('1', 1, 1, { cells }).vcpus, [1]);
@@ -87,27 +87,27 @@ describe('IO threads of a guest', () => {
   const seen = (container: string, vcpus: readonly number[], ioThreads: number, emulator: string) =>
     ioThreadPins({ container: set(container), host: HOST, vcpus, ioThreads, emulator: set(emulator) });
 
-  it('with one thread a core, or with two', () => {
+  it('are found for guests with one or two threads per core', () => {
     // Two threads: the whole core first, then the fragment.
     assert.deepEqual(seen('0-2,9-10', [1, 9], 1, '2'), [0]);
     assert.deepEqual(seen('0-2,9-10', [0, 1], 1, '2'), [9]);
     assert.deepEqual(seen('0-3', [0], 1, '2'), [1]);
   });
 
-  it('are not known where the two disagree, or other pins are seen', () => {
+  it('are unknown if the two algorithms disagree or other pins are visible', () => {
     assert.equal(seen('1-3,9-10', [1, 9], 1, ''), undefined);
     assert.deepEqual(seen('2-3,10-11', [2, 10], 1, '11'), [3]);
     assert.equal(seen('2-3,10-11', [2, 3], 1, '11'), undefined);
     assert.equal(seen('2-3,10-11', [10, 2], 1, '11'), undefined);
   });
 
-  it('are not known where one CPU of the emulator is another', () => {
+  it('are unknown if a CPU of the emulator differs', () => {
     assert.deepEqual(seen('1-3,9-11', [1, 9], 2, '3,11'), [2, 10]);
     assert.equal(seen('1-3,9-11', [1, 9], 2, '3,0'), undefined);
     assert.equal(seen('1-3,9-11', [1, 9], 2, '0,11'), undefined);
   });
 
-  it('a host as virt-handler describes it', () => {
+  it('depend on the host as virt-handler describes it', () => {
     const [first, second] = launcherCells(HOST);
     assert.deepEqual(
       first?.map(({ cpu }) => cpu),
@@ -117,9 +117,9 @@ describe('IO threads of a guest', () => {
   });
 });
 
-describe('the record of a start that waits to be pinned', () => {
+describe('the record of a start that waits for its pins', () => {
   const START = 'plumbline.dev/cpu-mask-start';
-  it('of another version stays as it was written, and ends no pause', () => {
+  it('stays unchanged and ends no pause if another version wrote it', () => {
     const record = { state: 'unknown', text: 'halted 7' } as const;
     assert.equal(formatPausedStart(record), 'halted 7');
     assert.deepEqual(parsePausedStart('halted 7'), record);
@@ -142,7 +142,7 @@ describe('the record of a start that waits to be pinned', () => {
   });
 });
 
-describe('the CPUs that KubeVirt gives a launcher', () => {
+describe('the CPUs that KubeVirt gives to a launcher', () => {
   const vmi = (more: object, ioThreadsPolicy?: string, count?: number, annotations = {}): VmiShape => ({
     metadata: { annotations },
     spec: {
@@ -175,7 +175,7 @@ describe('the CPUs that KubeVirt gives a launcher', () => {
     });
   }
 
-  it('without dedicated CPUs: a share of the vCPUs, or what the VMI says', () => {
+  it('are a share of the vCPUs or the VMI’s own value without dedicated CPUs', () => {
     const shared = (resources: object, autoCpuLimits = false) =>
       sharedLauncherMilliCpus(
         { metadata: {}, spec: { domain: { cpu: { cores: 3 }, resources } } },
@@ -193,17 +193,17 @@ describe('the CPUs that KubeVirt gives a launcher', () => {
 });
 
 describe('amounts and containers of a pod', () => {
-  it('whole CPUs, and nothing', () => {
+  it('read whole CPUs and zero', () => {
     assert.deepEqual(['0', '1', '1000m', '1500m'].map(wholeCpus), [0, 1, 1, undefined]);
     assert.deepEqual(['0', '0m', '1m', '1', '1n'].map(isZeroAmount), [true, true, false, false, false]);
-    // A text is read once, and to the same amount.
+    // A text is read once, and gives the same amount.
     assert.deepEqual([wholeCpus('7'), wholeCpus('7'), isZeroAmount('7')], [7, 7, false]);
     for (let i = 0; i < 1100; i++) assert.equal(wholeCpus(`${i}`), i);
     assert.equal(wholeCpus('7'), 7);
     assert.throws(() => wholeCpus('x'), ParseError);
   });
 
-  it('containers with whole CPUs, init containers first, up to what a host can have', () => {
+  it('list containers with whole CPUs, init containers first, up to the limit of a host', () => {
     const pod = {
       metadata: {},
       spec: {
@@ -218,7 +218,7 @@ describe('amounts and containers of a pod', () => {
     ]);
   });
 
-  it('request and limit are equal as amounts', () => {
+  it('compare request and limit as amounts', () => {
     const equal = (requests: object | undefined, limits: object | undefined) =>
       isEqualRequestAndLimit(
         {
@@ -235,7 +235,7 @@ describe('amounts and containers of a pod', () => {
     assert.equal(equal(undefined, undefined), false);
   });
 
-  it('what keeps a pod from being Guaranteed', () => {
+  it('list reasons why a pod is not Guaranteed', () => {
     const whys = (...containers: object[]) =>
       qosObstacles({ metadata: {}, spec: { containers: containers as never } }).map(
         ({ container: of, why }) => `${of}: ${why}`,
@@ -273,7 +273,7 @@ describe('the alignment of a launcher', () => {
     decideAlignment({ pod: launcher({ containers: [compute as never] }).pod, vmi: its, candidates: [2], gate: true });
   const why = (alignment: ReturnType<typeof align>) => (alignment.kind === 'none' ? alignment.why : alignment.to);
 
-  it('is of whole CPUs that a host can have', () => {
+  it('needs a whole number of CPUs that a host can have', () => {
     assert.equal(why(align(container('compute', '1'))), 2);
     assert.equal(why(align(container('compute', '65535'))), 65_536);
     assert.equal(why(align(container('compute', '65537'))), 'no-exclusive-cpus');
@@ -283,6 +283,6 @@ describe('the alignment of a launcher', () => {
     assert.equal(why(align({ name: 'compute' })), 'no-exclusive-cpus');
   });
 
-  it('is none without a word about CPUs', () =>
+  it('is absent without a CPU topology', () =>
     assert.equal(why(align(container('compute', '9'), { metadata: {}, spec: { domain: {} } })), 'not-dedicated'));
 });

@@ -36,14 +36,14 @@ const EXCLUDE = `annotation ${MASK} (1:2) and dedicatedCpuPlacement exclude each
 const dedicated = { cores: 2, dedicatedCpuPlacement: true };
 
 describe('the template of a VM', () => {
-  it('without annotations says nothing', () => {
+  it('causes no message without annotations', () => {
     assert.deepEqual(check({}), { refusals: [], warnings: [] });
     assert.deepEqual(checkTemplate({ ...template(), metadata: {} }, undefined, true), { refusals: [], warnings: [] });
   });
 
   describe('with a CPU mask', () => {
     const masked = (mask: string, more: Parts = {}) => ({ ...more, annotations: { [MASK]: mask } });
-    it('is refused for a mask that cannot be, by what it says itself', () => {
+    it('is refused for an impossible mask, with the mask’s own reason', () => {
       assert.deepEqual(refusals(masked('1:2')), []);
       assert.deepEqual(refusals(masked('1:2', { cpu: dedicated })), [EXCLUDE]);
       const [count, ...others] = refusals(masked('1:2:3'));
@@ -53,10 +53,10 @@ describe('the template of a VM', () => {
       assert.match(form ?? '', new RegExp(`^annotation ${MASK}: `));
     });
 
-    it('an instancetype brings its vCPUs, so they are not counted', () =>
+    it('does not count vCPUs that come from an instancetype', () =>
       assert.deepEqual(refusals(masked('1:2:3', { instancetype: true })), []));
 
-    it('an update is asked only where mask, vCPUs or placement change', () => {
+    it('is checked in an update only if mask, vCPUs or placement change', () => {
       const wrong = masked('1:2:3');
       assert.equal(refusals(wrong, wrong).length, 0);
       assert.equal(refusals(wrong, masked('1:2')).length, 1);
@@ -74,7 +74,7 @@ describe('the template of a VM', () => {
       assert.deepEqual([refusals(bare, said), refusals(said, bare)], [[], []]);
     });
 
-    it('warns where a liveness probe keeps it from starting paused', () => {
+    it('causes a warning if a liveness probe prevents a paused start', () => {
       const livenessProbe = {};
       const warning = `annotation ${MASK}: with a liveness probe the VM cannot start paused, so it runs for a moment before its vCPUs are pinned`;
       assert.deepEqual(check(masked('1:2', { livenessProbe })).warnings, [warning]);
@@ -91,7 +91,7 @@ describe('the template of a VM', () => {
     [FIX, ['false', 'true'], 'true or false', 'false'],
     [START, ['paused', 'running'], 'running or paused', 'paused'],
   ] as const) {
-    it(`${name} has one of two values, and goes with a mask`, () => {
+    it(`${name} has one of two values and needs a mask`, () => {
       for (const value of values) {
         assert.deepEqual(check({ annotations: { [MASK]: '1:2', [name]: value } }).warnings, []);
         assert.deepEqual(check({ annotations: { [name]: value } }).warnings, [
@@ -104,7 +104,7 @@ describe('the template of a VM', () => {
     });
   }
 
-  it('is refused for affinities that cannot be read, once they are written', () => {
+  it('is refused for unreadable affinities only when they are written', () => {
     const bad = { annotations: { [AFFINITY]: '{' } };
     assert.equal(refusals(bad).length, 1);
     assert.match(refusals(bad)[0] ?? '', /numa-affinity/);
@@ -113,7 +113,7 @@ describe('the template of a VM', () => {
     assert.deepEqual(refusals({ annotations: { [AFFINITY]: '{"net1":"preferred"}' } }), []);
   });
 
-  it('warns where whole cores are asked for in vain', () => {
+  it('causes a warning if whole cores are requested without effect', () => {
     const NOT = 'annotation kubevirt.io/CPUManagerPolicyBetaOptions has no effect: the VM has no dedicatedCpuPlacement';
     assert.deepEqual(check({ annotations: ANNOTATED }).warnings, [NOT]);
     assert.deepEqual(check({ annotations: ANNOTATED, cpu: null }).warnings, [NOT]);
@@ -123,7 +123,7 @@ describe('the template of a VM', () => {
     assert.deepEqual(annotationFindings({ annotations: ANNOTATED }, undefined, true), []);
   });
 
-  it('names annotations that stand on the VM and not in its template', () => {
+  it('causes a warning for annotations on the VM instead of the template', () => {
     const note = (name: string) =>
       `annotation ${name} has no effect here: put it into spec.template.metadata.annotations`;
     const found = (outer: object, inner: object) =>
@@ -137,7 +137,7 @@ describe('the template of a VM', () => {
 });
 
 describe('the CPU mask of a launcher', () => {
-  it('is refused with CPUs of its own', () => {
+  it('is refused for CPUs of its own', () => {
     const because =
       'requests and limits of this launcher are equal and whole CPUs, so the kubelet gives it CPUs of its own and a mask cannot choose others; let CPU requests and limits differ, or remove the mask';
     assert.deepEqual(maskWithOwnCpus({ annotations: { [MASK]: '1:2' } }), [`annotation ${MASK}: ${because}`]);
@@ -145,13 +145,13 @@ describe('the CPU mask of a launcher', () => {
     assert.deepEqual(maskWithOwnCpus({}), []);
   });
 
-  it('a mistake of the program is no refusal', () =>
+  it('causes no refusal after a bug of the program', () =>
     assert.throws(
       () => maskRefusals({ metadata: { annotations: { [MASK]: '1:2' } }, spec: {} as never, vcpusUnknown: false }),
       TypeError,
     ));
 
-  it('as a request, and as a key', () => {
+  it('becomes a request and a key', () => {
     const request = (annotations: Record<string, string>) => maskRequestOf({ annotations });
     assert.equal(request({}), undefined);
     assert.equal(maskRequestOf({}), undefined);
@@ -165,12 +165,12 @@ describe('the CPU mask of a launcher', () => {
     assert.throws(() => request({ [MASK]: 'x' }), ParseError);
   });
 
-  it('is read once, and kept while it is among the latest 64', () => {
+  it('is parsed once, and kept among the latest 64', () => {
     const request = (cpu: number) => maskRequestOf({ annotations: { [MASK]: `${cpu}:1000` } })!;
     const [first, second] = [request(0), request(1)];
     const masks = [first.mask, second.mask];
     assert.equal(first.mask, masks[0]);
-    // 62 others: the two stay. The first is asked for again, so the second is the oldest then.
+    // With 62 others, both stay. The first is requested again, so the second is now the oldest.
     for (let cpu = 2; cpu < 64; cpu++) assert.deepEqual(request(cpu).mask, parseMask(`${cpu}:1000`));
     assert.equal(first.mask, masks[0]);
     assert.equal(second.mask, masks[1]);
@@ -183,7 +183,7 @@ describe('the CPU mask of a launcher', () => {
   });
 });
 
-describe('whether a launcher is of this state of its VMI', () => {
+describe('a launcher matches the current state of its VMI', () => {
   const vmi = (cpu: object, annotations = {}, networks?: object[]) => ({
     metadata: { annotations },
     spec: { domain: { cpu }, ...(networks && { networks: networks as never }) },
@@ -193,7 +193,7 @@ describe('whether a launcher is of this state of its VMI', () => {
     return fitsLauncher(pod, compute, 'ns', its);
   };
 
-  it('by the annotations that are read', () => {
+  it('if the annotations that are read are equal', () => {
     for (const name of READ_ANNOTATIONS) {
       const owner = vmi({ cores: 2 }, { [name]: '{}' });
       assert.equal(fits({ [name]: '{}' }, '1', owner), true);
@@ -204,7 +204,7 @@ describe('whether a launcher is of this state of its VMI', () => {
     assert.equal(fits({ other: '' }, '1', vmi({ cores: 2 })), true);
   });
 
-  it('by its CPUs, as they are or padded to cores of up to 8 threads', () => {
+  it('if its CPUs are those of the VMI, or padded to cores of up to 8 threads', () => {
     // 8 vCPUs and one for the emulator.
     for (const [cpus, expected] of [
       ['8', false],
@@ -225,7 +225,7 @@ describe('whether a launcher is of this state of its VMI', () => {
     assert.equal(fitsLauncher(pod, 1, 'ns', vmi(CPU)), false);
   });
 
-  it('by its networks, each of which is one of the VMI', () => {
+  it('if each of its networks is one of the VMI', () => {
     const networks = [
       { name: 'a', pod: {} },
       { name: 'b', multus: { networkName: 'east' } },
@@ -242,7 +242,7 @@ describe('whether a launcher is of this state of its VMI', () => {
   });
 });
 
-describe('what a pod is', () => {
+describe('the kind of a pod', () => {
   const { pod } = launcher();
   const labelled = (labels: Record<string, string>, annotations = {}) => ({
     ...pod,
@@ -250,7 +250,7 @@ describe('what a pod is', () => {
   });
   const LAUNCHER = { kind: 'launcher', vmi: { name: 'vm', uid: 'u1' }, compute: 0 };
 
-  it('a launcher, by what it is for', () => {
+  it('is a launcher with its purpose', () => {
     assert.equal(isLauncher(pod.metadata), true);
     assert.deepEqual(recognizeLauncher(pod), { ...LAUNCHER, purpose: 'run' });
     assert.deepEqual(recognizeLauncher(labelled({ 'kubevirt.io/migrationJobUID': '' })), {
@@ -263,7 +263,7 @@ describe('what a pod is', () => {
     assert.deepEqual(provisioning('false'), { ...LAUNCHER, purpose: 'run' });
   });
 
-  it('another', () => {
+  it('is another pod with the reason', () => {
     assert.equal(isLauncher({}), false);
     assert.equal(isLauncher({ labels: { 'kubevirt.io': 'hotplug-disk' } }), false);
     const why = (one: typeof pod) => {
@@ -287,7 +287,7 @@ describe('what a pod is', () => {
     assert.equal(owned({ apiVersion: 'example.com/v1' }), 'no-vmi-owner');
   });
 
-  it('the VMI of a launcher, as the object of an Event', () =>
+  it('gives the VMI of a launcher as the object of an Event', () =>
     assert.deepEqual(vmiObject('ns', { name: 'vm', uid: 'u1' }), {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachineInstance',
@@ -297,14 +297,14 @@ describe('what a pod is', () => {
     }));
 });
 
-describe('an ordinary pod that asks for whole cores', () => {
+describe('an ordinary pod that requests whole cores', () => {
   const ALIGN = 'plumbline.dev/align';
   const pod = (value: string | undefined, ...cpus: string[]) => ({
     metadata: value === undefined ? {} : { annotations: { [ALIGN]: value } },
     spec: { containers: cpus.map((cpu, i) => container(`c${i}`, ...(cpu.split('/') as [string, string?]))) },
   });
 
-  it('by its annotation', () => {
+  it('is recognised by its annotation', () => {
     assert.deepEqual(
       [pod(undefined), pod('cores'), pod('whole-cores')].map(({ metadata }) => [
         asksForAlignment(metadata),
@@ -333,7 +333,7 @@ describe('an ordinary pod that asks for whole cores', () => {
     });
   }
 
-  it('every container whose request equals its limit', () => {
+  it('is rounded in every container whose request equals its limit', () => {
     const { containers, findings } = decideOrdinary(pod('whole-cores', '3', '2/3', '4'), [2], 'annotated');
     assert.deepEqual(
       containers.map(({ name, cpus, to }) => [name, cpus, to]),
@@ -348,7 +348,7 @@ describe('an ordinary pod that asks for whole cores', () => {
     );
   });
 
-  it('is informed of nodes that differ, where it was rounded', () => {
+  it('gets a note about different nodes if it was rounded', () => {
     const message =
       'the full-pcpus-only nodes this pod can go to have 2 and 4 and 16 threads per core; it is aligned to 16';
     const of = (...cpus: string[]) => decideOrdinary(pod('whole-cores', ...cpus), [16, 4, 2, 4], 'annotated').findings;
@@ -359,7 +359,7 @@ describe('an ordinary pod that asks for whole cores', () => {
     assert.deepEqual(decideOrdinary(pod('whole-cores', '3'), [4, 4], 'annotated').findings, []);
   });
 
-  it('without a value counts as an unknown one', () => {
+  it('has an unknown value if the annotation has none', () => {
     const { findings } = decideOrdinary(pod(undefined, '3'), [2], 'annotated');
     assert.deepEqual(
       findings.map(({ code, message }) => [code, message]),

@@ -35,7 +35,7 @@ function network(more: Partial<Extract<ResolvedNetwork, { kind: 'physnet' }>> = 
 const TUNNEL = { ...network(), kind: 'tunnel', name: 'net2', network: 'ns/over' } as unknown as ResolvedNetwork;
 const BRIDGE = { ...network(), kind: 'none', name: 'net3', network: 'ns/bridge' } as unknown as ResolvedNetwork;
 
-describe('whether a node can bring a guest near its networks', () => {
+describe('whether a node can place a guest near its networks', () => {
   const rooms = new Map([
     [0, 4],
     [1, 6],
@@ -45,12 +45,12 @@ describe('whether a node can bring a guest near its networks', () => {
   const located = (...cells: string[]) => cells.map((one, i) => ({ text: `net${i}`, cells: set(one) }));
   const guest = (cpus: number, spansCells = false) => ({ cpus, spansCells });
 
-  it('needs nothing without networks, or without CPUs of its own', () => {
+  it('it can without networks, or without CPUs of its own', () => {
     assert.equal(outOfReach(guest(100), [], node), undefined);
     assert.equal(outOfReach(guest(0), located('0', '1'), node), undefined);
   });
 
-  it('of one cell has all CPUs on the NUMA nodes that the networks share', () => {
+  it('a guest with one NUMA node needs all CPUs on the NUMA nodes that its networks share', () => {
     assert.equal(outOfReach(guest(4), located('0', '0-1'), node), undefined);
     assert.deepEqual(outOfReach(guest(5), located('0', '0-1'), node), {
       reason: 'larger-than-cells',
@@ -65,7 +65,7 @@ describe('whether a node can bring a guest near its networks', () => {
     });
   });
 
-  it('that spans cells has some CPUs near each network', () => {
+  it('a guest that spans NUMA nodes needs some CPUs near each network', () => {
     assert.equal(outOfReach(guest(100, true), located('0', '0-1'), node), undefined);
     const where = 'net0 is on NUMA node 0, net1 is on NUMA node 1';
     for (const alignment of ['restricted', 'single-numa-node']) {
@@ -74,7 +74,7 @@ describe('whether a node can bring a guest near its networks', () => {
         text: `the kubelet cannot split: ${where}; topologyManagerPolicy ${alignment} refuses a pod with devices on different NUMA nodes`,
       });
     }
-    // Away from node 0 there is room for 11, away from node 1 for 9.
+    // Outside node 0 there is room for 11, outside node 1 for 9.
     assert.equal(outOfReach(guest(12, true), located('0', '1'), node), undefined);
     assert.deepEqual(outOfReach(guest(11, true), located('0', '1'), node), {
       reason: 'may-not-span',
@@ -86,7 +86,7 @@ describe('whether a node can bring a guest near its networks', () => {
   });
 });
 
-describe('what to say where no node can', () => {
+describe('the message if no node can', () => {
   const node = (room: number, east: string | undefined, tunnel?: string, alignment = 'best-effort') => ({
     rooms: new Map([
       [0, room],
@@ -103,7 +103,7 @@ describe('what to say where no node can', () => {
   const text = (room: number) =>
     `${LARGER}interface net1 (physnet east) is on NUMA node 0, where pods can have ${room} CPUs at most, and 6 are asked for`;
 
-  it('nothing without required networks that are somewhere, without nodes, or where one can', () => {
+  it('is absent without located required networks, without nodes, or if one node can', () => {
     assert.equal(reachFinding([], guest, [node(1, '0')]), undefined);
     assert.equal(reachFinding([BRIDGE], guest, [node(1, '0')]), undefined);
     assert.equal(reachFinding([network({ affinity: 'preferred' })], guest, [node(1, '0')]), undefined);
@@ -112,7 +112,7 @@ describe('what to say where no node can', () => {
     assert.equal(reachFinding([network()], guest, [node(1, '')]), undefined);
   });
 
-  it('the node that takes least comes first', () => {
+  it('is about the node that misses the least', () => {
     assert.deepEqual(reachFinding([network()], guest, [node(2, '0'), node(5, '0'), node(3, '0')]), {
       message: text(5),
       isTooLarge: true,
@@ -133,13 +133,13 @@ describe('what to say where no node can', () => {
     });
   });
 
-  it('no node has all of them', () => {
+  it('says that no node has all networks', () => {
     const expected = {
       message: 'no node that it can go to has all its required networks: net1 (physnet east)',
       isTooLarge: false,
     };
     assert.deepEqual(reachFinding([network(), BRIDGE], guest, [node(9, undefined)]), expected);
-    // A node without it does not count against one that is too small.
+    // A node without the network is ignored if another one is too small.
     assert.deepEqual(reachFinding([network()], guest, [node(9, undefined), node(5, '0')]), {
       message: text(5),
       isTooLarge: true,
@@ -162,7 +162,7 @@ describe('the resources of networks', () => {
     network({ physnet: 'west', affinity: 'preferred' }),
   ];
 
-  it('each required one once, where some node reports it', () => {
+  it('are one for each required network that some node reports', () => {
     assert.deepEqual(requiredResources(some, EVERY_NETWORK, true), {
       resources: [EAST, 'plumbline.dev/tunnel'],
       held: some.slice(0, 3),
@@ -188,7 +188,7 @@ describe('the resources of networks', () => {
     );
   });
 
-  it('preferred ones, and those that their pod minds', () => {
+  it('include preferred ones, and those that matter to their pod', () => {
     assert.deepEqual(preferredResources(some), ['physnet.plumbline.dev/west']);
     assert.deepEqual(preferredResources([{ ...BRIDGE, affinity: 'preferred' } as ResolvedNetwork]), []);
     assert.deepEqual(interfaceResources([...some, network({ name: 'no', affinity: 'none' })]), [
@@ -199,7 +199,7 @@ describe('the resources of networks', () => {
     ]);
   });
 
-  it('a physnet whose name is too long has none', () => {
+  it('are missing for a physnet with too long a name', () => {
     const long = network({ physnet: 'ü'.repeat(16) });
     const { resources, findings } = requiredResources([long], EVERY_NETWORK, true);
     assert.deepEqual([resources, findings.map(({ code }) => code)], [[], ['physnet-name-too-long']]);
@@ -208,7 +208,7 @@ describe('the resources of networks', () => {
   });
 });
 
-describe('network definitions at their edges', () => {
+describe('network definitions at their limits', () => {
   const nad = (config: unknown, annotations?: Record<string, string>) => ({
     metadata: annotations ? { annotations } : {},
     spec: { config: typeof config === 'string' ? config : JSON.stringify(config) },
@@ -231,7 +231,7 @@ describe('network definitions at their edges', () => {
   } as unknown as typeof EMPTY_CONTEXT;
   const RESOURCE = { 'k8s.v1.cni.cncf.io/resourceName': 'intel.com/vf' };
 
-  it('are the same as their facts', () => {
+  it('give the same result as their facts', () => {
     for (const one of [nad({ ...OVN, topology: 'layer2' }), nad({ type: 'ovs', bridge: 'br-a' }), nad('x')]) {
       assert.deepEqual(classifyNad(one, context), classifyNad(nadFacts(one), context));
       assert.equal(isPrimaryNetwork(one), isPrimaryNetwork(nadFacts(one)));
@@ -240,14 +240,14 @@ describe('network definitions at their edges', () => {
     assert.deepEqual(nadFacts({ metadata: {}, spec: null }).main, 'no-config');
   });
 
-  it('primary: of OVN-Kubernetes, with that role', () => {
+  it('are primary only for OVN-Kubernetes with that role', () => {
     assert.equal(isPrimaryNetwork(nad({ ...OVN, role: 'primary' })), true);
     assert.equal(isPrimaryNetwork(nad({ ...OVN, role: 'secondary' })), false);
     assert.equal(isPrimaryNetwork(nad({ type: 'ovs', role: 'primary' })), false);
     assert.equal(isPrimaryNetwork(nad('{')), false);
   });
 
-  it('annotations of up to 317 characters', () => {
+  it('have annotations of up to 317 characters', () => {
     const of = (length: number) => nadFacts(nad('', { 'plumbline.dev/physnet': 'p'.repeat(length) })).physnet?.length;
     assert.deepEqual([of(0), of(1), of(317), of(318)], [undefined, 1, 317, undefined]);
   });
@@ -258,7 +258,7 @@ describe('network definitions at their edges', () => {
     ['ovs without a bridge', { type: 'ovs' }, {}, { kind: 'none' }],
     ['ovs with a virtual function', { type: 'ovs' }, RESOURCE, { kind: 'device', resourceName: 'intel.com/vf' }],
     ['a Linux bridge', { type: 'bridge', bridge: 'br-a' }, {}, { kind: 'none', bridge: 'br-a' }],
-    ['no bridge', { type: 'bridge' }, {}, { kind: 'none' }],
+    ['a missing bridge', { type: 'bridge' }, {}, { kind: 'none' }],
     ['sriov', { type: 'sriov' }, {}, { kind: 'device' }],
     ['localnet by its name', { ...OVN, topology: 'localnet' }, {}, { kind: 'physnet', physnet: 'n' }],
     [
@@ -275,12 +275,12 @@ describe('network definitions at their edges', () => {
       { kind: 'unknown', warning: 'no-subnet' },
     ],
     ['kube-ovn without a VLAN', { type: 'kube-ovn', provider: 'r' }, {}, { kind: 'tunnel' }],
-    ['kube-ovn of no subnet', { type: 'kube-ovn', provider: 's' }, {}, { kind: 'unknown', warning: 'no-subnet' }],
+    ['kube-ovn without a subnet', { type: 'kube-ovn', provider: 's' }, {}, { kind: 'unknown', warning: 'no-subnet' }],
   ] as const) {
     it(what, () => assert.deepEqual(classifyNad(nad(config, annotations), context), expected));
   }
 
-  it('a list: the first plugin that makes an interface, under the name of the list', () => {
+  it('a list: the first plugin that creates an interface, with the name of the list', () => {
     const main = (conf: object) => mainPlugin(JSON.stringify(conf));
     assert.deepEqual(main({ name: 'l', plugins: [{ type: 'tuning' }, { type: 'ovs' }, { type: 'bridge' }] }), {
       type: 'ovs',
@@ -296,11 +296,11 @@ describe('network definitions at their edges', () => {
   });
 });
 
-describe('attachments, affinities and mappings at their edges', () => {
+describe('attachments, affinities and mappings at their limits', () => {
   const fails = (work: () => unknown, message: RegExp) =>
     assert.throws(work, (error: Error) => error instanceof ParseError && message.test(error.message));
 
-  it('attachments of one annotation in two namespaces', () => {
+  it('attachments of one annotation differ between namespaces', () => {
     const of = (text: string, namespace: string) =>
       parseAttachments(text, namespace).map((one) => `${one.namespace}/${one.name}`);
     assert.deepEqual([of('a', 'x'), of('a', 'y'), of('a', 'x'), of('b', 'x')], [['x/a'], ['y/a'], ['x/a'], ['x/b']]);
@@ -317,12 +317,12 @@ describe('attachments, affinities and mappings at their edges', () => {
     assert.deepEqual(parseAttachments('a@eth5', 'x'), [{ namespace: 'x', name: 'a', interface: 'eth5' }]);
   });
 
-  it('what is wrong with them, and where', () => {
+  it('invalid attachments are reported with their place', () => {
     fails(() => parseAttachments('[{"name":7}]', 'x'), /: 0\.name: Invalid input/);
     fails(() => parseAttachments('{}', 'x'), /: it: Invalid input/);
   });
 
-  it('affinities', () => {
+  it('affinities are read up to 256', () => {
     assert.deepEqual(
       [...parseAffinities('{"a":"none","b":"required"}')],
       [
@@ -338,7 +338,7 @@ describe('attachments, affinities and mappings at their edges', () => {
     fails(() => parseAffinities('{}'.padEnd(16 * 1024 + 1)), /it has more than 16384 characters/);
   });
 
-  it('bridge mappings', () => {
+  it('bridge mappings are read, and ignored pairs are reported', () => {
     const ignored: string[] = [];
     assert.deepEqual(
       parseBridgeMappings(' a : br-a ,, ,b,:br-c,d:,a:br-d,e:f:g', (pair, why) => ignored.push(`${pair} ${why}`)),
@@ -355,7 +355,7 @@ describe('attachments, affinities and mappings at their edges', () => {
     ]);
   });
 
-  it('an operator’s context', () => {
+  it('the context of an operator is read', () => {
     const empty = { bridgePhysnets: new Map(), interfacePhysnets: new Map() };
     assert.deepEqual([parseConfiguredContext({}), parseConfiguredContext(null)], [empty, empty]);
     assert.deepEqual(parseConfiguredContext({ bridgeMappings: 'a:br-a', interfacePhysnets: { bond0: 'b' } }), {
@@ -369,7 +369,7 @@ describe('attachments, affinities and mappings at their edges', () => {
     assert.throws(() => parseConfiguredContext([]), /context: the whole: /);
   });
 
-  it('the map of an operator over what was found', () => {
+  it('the map of an operator overrides discovered networks', () => {
     const [a, b] = [set('0'), set('1')];
     const found = { physnets: new Map([['east', a]]), tunnel: a };
     assert.deepEqual(overlayNetworkMap(found, { physnets: new Map(), tunnel: undefined }), {
@@ -383,7 +383,7 @@ describe('attachments, affinities and mappings at their edges', () => {
   });
 });
 
-describe('networks resolved, and what to say of them', () => {
+describe('resolved networks and their findings', () => {
   const ref = (name: string) => ({ namespace: 'ns', name });
   const resolve = (names: readonly string[], preferences: Record<string, string>, exclusive = true) =>
     resolveNetworks({
@@ -407,7 +407,7 @@ describe('networks resolved, and what to say of them', () => {
   const messages = (...args: Parameters<typeof resolve>) =>
     resolve(...args).findings.map(({ code, message }) => `${code}: ${message}`);
 
-  it('says nothing of networks that are as they should be', () => {
+  it('are without findings if all networks are valid', () => {
     assert.deepEqual(messages(['east', 'over', 'bridge'], {}), []);
     assert.deepEqual(messages(['east', 'over', 'bridge'], {}, false), []);
     assert.deepEqual(messages(['east', 'bridge'], { net1: 'required', bridge: 'none' }), []);
@@ -475,11 +475,11 @@ describe('networks resolved, and what to say of them', () => {
       assert.deepEqual(messages(names, wishes, exclusive), expected));
   }
 
-  it('which definitions are missing', () => {
+  it('list missing definitions', () => {
     assert.deepEqual(resolve(['gone', 'vlan', 'east', 'gone'], {}).missing, [ref('gone')]);
   });
 
-  it('names eight unknown interfaces, and counts the others', () => {
+  it('name eight unknown interfaces and count the others', () => {
     const wishes = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`x${i}`, 'none']));
     assert.equal(messages(['east'], wishes(8)).length, 8);
     const ten = messages(['east'], wishes(10));

@@ -18,29 +18,29 @@ const NODE: HintingNode = {
 
 describe('the NUMA node that a preferred network names to the kubelet', () => {
   const cases: [what: string, node: Partial<HintingNode>, cells: string, named: string][] = [
-    ['the one with the most free CPUs', {}, '1', '1'],
-    ['the one with fewer: none', {}, '0', ''],
-    ['as many as on the other', { reserved: CpuSet.parse('0-1,8-9') }, '0', '0'],
-    ['fewer since pods own some', { owned: CpuSet.parse('8-11') }, '1', ''],
-    ['full on both: none', { owned: CpuSet.parse('2-15') }, '1', ''],
-    ['a core of which one thread is free: none', { owned: CpuSet.parse('2-5,8') }, '1', ''],
-    ['CPUs that the switch polls on: none', { polled: CpuSet.parse('14-15') }, '1', ''],
-    ['polled CPUs that are reserved', { polled: CpuSet.parse('0-1') }, '1', '1'],
-    ['a network on both: none', {}, '0-1', ''],
-    ['a network of which no NUMA node is known: none', {}, '', ''],
-    ['a NUMA node that the host lacks: none', {}, '7', ''],
-    ['policy none: none', { topologyPolicy: 'none' }, '1', ''],
-    ['policy restricted: none', { topologyPolicy: 'restricted' }, '1', ''],
-    ['policy single-numa-node: none', { topologyPolicy: 'single-numa-node' }, '1', ''],
-    ['a kubelet that gives memory of NUMA nodes: none', { givesMemory: true }, '1', ''],
-    ['a host of four NUMA nodes: none', { host: simpleHost(4, 8) }, '1', ''],
-    ['a host of one: none', { host: simpleHost(1, 8) }, '0', ''],
+    ['is the one with the most free CPUs', {}, '1', '1'],
+    ['is not named with fewer free CPUs', {}, '0', ''],
+    ['is named with as many as the other one', { reserved: CpuSet.parse('0-1,8-9') }, '0', '0'],
+    ['is not named with fewer because pods own some', { owned: CpuSet.parse('8-11') }, '1', ''],
+    ['is not named if both are full', { owned: CpuSet.parse('2-15') }, '1', ''],
+    ['is not named with a core of which one thread is free', { owned: CpuSet.parse('2-5,8') }, '1', ''],
+    ['is not named with CPUs on which the switch polls', { polled: CpuSet.parse('14-15') }, '1', ''],
+    ['is not affected by reserved polled CPUs', { polled: CpuSet.parse('0-1') }, '1', '1'],
+    ['is not named for a network on both', {}, '0-1', ''],
+    ['is not named for a network without a known NUMA node', {}, '', ''],
+    ['is not named for a NUMA node that the host does not have', {}, '7', ''],
+    ['is not named with policy none', { topologyPolicy: 'none' }, '1', ''],
+    ['is not named with policy restricted', { topologyPolicy: 'restricted' }, '1', ''],
+    ['is not named with policy single-numa-node', { topologyPolicy: 'single-numa-node' }, '1', ''],
+    ['is not named if the kubelet assigns memory of NUMA nodes', { givesMemory: true }, '1', ''],
+    ['is not named on a host with four NUMA nodes', { host: simpleHost(4, 8) }, '1', ''],
+    ['is not named on a host with one', { host: simpleHost(1, 8) }, '0', ''],
   ];
   for (const [what, changes, cells, named] of cases) {
     it(what, () => assert.equal(`${hintCells({ ...NODE, ...changes }, CpuSet.parse(cells))}`, named));
   }
 
-  it('never splits a pod that would be whole without it, nor a core, nor has it refused: every load, size, kubelet', () => {
+  it('never splits a pod or a core and never causes a refusal, for every load, size and kubelet', () => {
     const near = 'near.plumbline.dev/east';
     let [asked, moved] = [0, 0];
     for (const version of ['v1.35.0', 'v1.36.2']) {

@@ -22,7 +22,7 @@ describe('model/placement: coarse fit over many hosts', () => {
     assert.deepEqual(fitOf(coarse, 6, [], false), [2]);
   });
 
-  it('looks at the cells of the required networks alone', () => {
+  it('counts only the NUMA nodes of the required networks', () => {
     const coarse = new CoarseFit();
     const first = coarse.add(simpleHost(2, 8), CpuSet.parse('2-7,10-13'));
     const second = coarse.add(simpleHost(2, 8), CpuSet.parse('2-15'));
@@ -32,14 +32,14 @@ describe('model/placement: coarse fit over many hosts', () => {
     assert.deepEqual(fitOf(coarse, 6, ['unknown']), [4, 8], 'an unknown network constrains nothing');
   });
 
-  it('follows changes of one host without touching another', () => {
+  it('follows changes of one host without affecting another', () => {
     const coarse = new CoarseFit();
     const hosts = [0, 1, 2].map(() => coarse.add(simpleHost(1, 8), CpuSet.parse('0-7')));
     coarse.setFree(hosts[1] ?? -1, CpuSet.parse('0-1'));
     assert.deepEqual(fitOf(coarse, 4), [4, NO_FIT, 4]);
   });
 
-  it('equals a count over sets on random hosts', () => {
+  it('matches a count over sets on random hosts', () => {
     const item = fc.record({ shape: shapes(64), bits: fc.array(fc.integer(), { minLength: 2, maxLength: 2 }) });
     fc.assert(
       fc.property(
@@ -64,7 +64,7 @@ describe('model/placement: coarse fit over many hosts', () => {
     );
   });
 
-  it('never rules out what the exact prediction admits', () => {
+  it('never excludes a host that the exact prediction admits', () => {
     const wishes = fc.uniqueArray(fc.constantFrom('east', 'west', 'bond', 'vague', 'ghost'), { maxLength: 2 });
     const cases = fc.record({
       busy: fc.nat(0xffff),
@@ -99,7 +99,7 @@ describe('model/placement: coarse fit over many hosts', () => {
     assert.ok(admitted > 200, `${admitted} admitted`);
   });
 
-  it('refuses a host with more NUMA nodes than it has bits for', () => {
+  it('refuses a host with more NUMA nodes than it has bits', () => {
     assert.throws(() => new CoarseFit().add(simpleHost(33, 2), CpuSet.EMPTY), /33 NUMA nodes: at most 32/);
   });
 });

@@ -40,7 +40,10 @@ export function physnet(name: string, affinity: NetworkNeed['affinity'] = 'requi
 
 export const TUNNEL: NetworkNeed = { name: 'if-tunnel', kind: 'tunnel', affinity: 'required' };
 
-/** A pod of one Guaranteed container (and an init container, if it has CPUs) that asks for the device of each required network, as the webhook has it do. */
+/**
+ * A pod with one Guaranteed container (and an init container, if it has CPUs) that requests the device of each required
+ * network, as the webhook sets it.
+ */
 export function needs(
   uid: string,
   cpus: number,

@@ -17,7 +17,7 @@ const ROOMS: readonly CellRoom[] = [0, 1, 2, 3].map((id) => ({
 }));
 
 describe('model/placement: guest cells', () => {
-  it('two equal guest cells on four nodes, physnets on 1 and 3: pins lie in nodes 1 and 3', () => {
+  it('two equal guest cells on four nodes, physnets on 1 and 3: pins are in nodes 1 and 3', () => {
     const places = placeGuestCells([2, 2], ROOMS, [CpuSet.of([1]), CpuSet.of([3])]);
     assert.deepEqual(
       places?.map(({ cell }) => cell),
@@ -37,7 +37,7 @@ describe('model/placement: guest cells', () => {
     assert.equal(placeGuestCells([2], ROOMS, [CpuSet.of([7])])?.[0]?.cell, 0);
   });
 
-  it('never shares a core', () => {
+  it('a core is never shared', () => {
     const room: CellRoom = {
       id: 0,
       free: CpuSet.parse('1-5'),
@@ -48,7 +48,7 @@ describe('model/placement: guest cells', () => {
     assert.equal(pinWholeCores(room, 5), undefined);
   });
 
-  it('10,000 random hosts: equals brute force; pins inside their cell, disjoint, complete, consumed once', function () {
+  it('10,000 random hosts match brute force: pins are in their cell, disjoint, complete and used once', function () {
     this.timeout(300_000);
     const cases = fc.record({
       shape: shapes(16),
@@ -92,11 +92,11 @@ describe('model/placement: guest cells', () => {
       networks: [new Set([14]), new Set([15])],
     });
     assert.ok(places?.includes(14) && places.includes(15));
-    // Room by room, at most 2^8 guests x 2^2 networks states, eight questions each.
+    // For each room at most 2^8 guests x 2^2 networks states, with eight calls each.
     assert.ok(asked <= 16 * 2 ** 10 * 8, `${asked} questions`);
   });
 
-  it('the cheapest arrangement is taken', () => {
+  it('the cheapest arrangement is chosen', () => {
     const places = arrangeGuestCells({
       guests: 2,
       rooms: 4,

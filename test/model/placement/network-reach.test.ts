@@ -19,8 +19,8 @@ const versions = fc.constantFrom('v1.35.0', 'v1.36.2');
 /** Cores with an owner. */
 const loads = fc.subarray(REPORT.cores.slice(1));
 
-describe('model/placement: whether a node can ever bring a pod near its networks', () => {
-  it('the answer is the same on an empty and on a full node, and a pod that is admitted is near all of them', () => {
+describe('model/placement: whether a node can ever place a pod near its networks', () => {
+  it('the answer is the same on an empty and on a full node, and an admitted pod is near all its networks', () => {
     let [spanned, refused] = [0, 0];
     fc.assert(
       fc.property(
@@ -86,7 +86,7 @@ describe('model/placement: whether a node can ever bring a pod near its networks
     ],
   ];
   for (const [name, verdict, text, detail] of texts) {
-    it(`says why: ${name}`, () => {
+    it(`gives the reason: ${name}`, () => {
       assert.ok(!verdict.fits);
       assert.equal(verdict.text, text);
       assert.match(verdict.detail, detail);

@@ -16,46 +16,46 @@ function refused(placement: Placement) {
 }
 
 const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
-/** Two CPUs are left on each NUMA node. */
+/** Two CPUs are free on each NUMA node. */
 const NEARLY_FULL = [{ podUID: 'x', container: 'c', cpus: '4-7,10-15' }];
 const passthrough = { spansCells: true };
 
 describe('model/placement: networks', () => {
   const cases: readonly [string, Placement, string | RefusalReason][] = [
-    ['a required physnet draws the VM to its node', place(needs('a', 4, [physnet('west')]), node()), '8-11 on 1'],
-    ['the tunnel too', place(needs('a', 4, [TUNNEL]), node()), '8-11 on 1'],
-    ['a bond over both nodes is satisfied by either', place(needs('a', 8, [physnet('bond')]), node()), '8-15 on 1'],
+    ['a required physnet moves the VM to its node', place(needs('a', 4, [physnet('west')]), node()), '8-11 on 1'],
+    ['a required tunnel moves the VM to its node', place(needs('a', 4, [TUNNEL]), node()), '8-11 on 1'],
+    ['a bond over both nodes allows either', place(needs('a', 8, [physnet('bond')]), node()), '8-15 on 1'],
     [
-      'a bond over both nodes, and larger than one node: both are local',
+      'a bond over both nodes allows both, for a VM larger than one node',
       place(needs('a', 10, [physnet('bond')]), node()),
       '2-3,8-15 on 0,1',
     ],
-    ['an unknown physnet constrains nothing', place(needs('a', 4, [physnet('ghost')]), node()), '2-5 on 0'],
-    ['so does one of which the NUMA node is not known', place(needs('a', 4, [physnet('vague')]), node()), '2-5 on 0'],
-    ['none on the far node is admitted', place(needs('a', 8, [physnet('east', 'none')]), node()), '8-15 on 1'],
-    ['preferred never refuses', place(needs('a', 8, [physnet('east', 'preferred')]), node()), '8-15 on 1'],
+    ['an unknown physnet has no effect', place(needs('a', 4, [physnet('ghost')]), node()), '2-5 on 0'],
+    ['a physnet without a known NUMA node has no effect', place(needs('a', 4, [physnet('vague')]), node()), '2-5 on 0'],
+    ['the affinity none admits the far node', place(needs('a', 8, [physnet('east', 'none')]), node()), '8-15 on 1'],
+    ['the affinity preferred never refuses', place(needs('a', 8, [physnet('east', 'preferred')]), node()), '8-15 on 1'],
     [
-      'local node full, remote free: refused',
+      'a full local node is refused, even if the remote one is free',
       place(needs('a', 2, [physnet('east')]), node({ assignments: BUSY_EAST })),
       'network-elsewhere',
     ],
     [
-      'one guest cell with two distant physnets',
+      'two distant physnets are refused for a guest with one NUMA node',
       place(needs('a', 2, [physnet('east'), physnet('west')]), node()),
       'cannot-split',
     ],
     [
-      'two physnets and a guest that would span, and is small enough to be put on one NUMA node',
+      'two physnets are refused for a spanning guest that may be put on one NUMA node',
       place(needs('a', 2, [physnet('east'), physnet('west')], passthrough), node()),
       'may-not-span',
     ],
     [
-      'the same where one NUMA node is nearly full and the CPUs would happen to span',
+      'two physnets are refused even if one NUMA node is nearly full and the CPUs would span',
       place(needs('a', 4, [physnet('east'), physnet('west')], passthrough), node({ assignments: NEARLY_FULL })),
       'may-not-span',
     ],
     [
-      'and under a policy that refuses devices on different NUMA nodes, however large the guest is',
+      'two physnets are refused under a policy that refuses devices on different NUMA nodes, whatever the size',
       place(
         needs('a', 10, [physnet('east'), physnet('west')], passthrough),
         node({ topologyManager: { policy: 'restricted' } }),
@@ -63,45 +63,45 @@ describe('model/placement: networks', () => {
       'cannot-split',
     ],
     [
-      'larger than the NUMA node of its network could ever hold',
+      'a VM larger than the NUMA node of its network is refused',
       place(needs('a', 8, [physnet('east')]), node()),
       'larger-than-cells',
     ],
     [
-      'the same on a full node: no core that comes free would help',
+      'a VM larger than the NUMA node of its network is refused on a full node with the same reason',
       place(needs('a', 8, [physnet('east')]), node({ assignments: BUSY_EAST })),
       'larger-than-cells',
     ],
     [
-      'two physnets and a guest that spans, where the CPUs really do',
+      'two physnets are accepted for a spanning guest if the CPUs really span',
       place(needs('a', 10, [physnet('east'), physnet('west')], passthrough), node()),
       '2-3,8-15 on 0,1',
     ],
     [
-      'a guest that spans needs one node for its network, not all',
+      'a spanning guest needs one node for its network, not all',
       place(needs('a', 10, [physnet('east')], passthrough), node()),
       '2-11 on 0,1',
     ],
     [
-      'restricted says no common node to two distant physnets',
+      'two distant physnets have no common node under restricted',
       place(needs('a', 2, [physnet('east'), physnet('west')]), node({ topologyManager: { policy: 'restricted' } })),
       'cannot-split',
     ],
     [
-      'a physnet-only VM does not mind where the tunnel is',
+      'a VM with only a physnet ignores the location of the tunnel',
       place(needs('a', 2, [physnet('east')]), node()),
       '2-3 on 0',
     ],
   ];
   for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));
 
-  it('an unknown physnet is named in a warning', () => {
+  it('an unknown physnet causes a warning with its name', () => {
     const placement = place(needs('a', 4, [physnet('ghost')]), node());
     assert.ok(placement.outcome === 'admitted');
     assert.deepEqual(placement.warnings, ['interface if-ghost (physnet ghost): not known here; no affinity']);
   });
 
-  it('the refusal names interface, physnet, wanted nodes and what is short there', () => {
+  it('the refusal names interface, physnet, wanted nodes and the shortage there', () => {
     const refusal = refused(place(needs('a', 4, [physnet('east')]), node({ assignments: BUSY_EAST })));
     assert.equal(refusal.text, 'no room on the NUMA nodes of a required network');
     assert.match(
@@ -115,46 +115,50 @@ describe('model/placement: networks', () => {
 describe('model/placement: CPUs', () => {
   const plain = { cpuManager: { policy: 'static' } };
   const cases: readonly [string, Placement, string][] = [
-    ['an unpadded launcher on a full-pcpus-only node', place(needs('a', 3), node()), 'misaligned'],
-    ['is fine on a plain static one', place(needs('a', 3), node(plain)), '2-4 on 0'],
+    ['an unpadded launcher is refused on a full-pcpus-only node', place(needs('a', 3), node()), 'misaligned'],
+    ['an unpadded launcher is accepted on a plain static node', place(needs('a', 3), node(plain)), '2-4 on 0'],
     [
-      'free threads but too few free whole cores',
+      'free threads with too few free whole cores are refused',
       place(needs('a', 14), node({ assignments: [{ podUID: 'x', container: 'c', cpus: '2' }] })),
       'too-few-whole-cores',
     ],
     [
-      'a promise of whole cores holds on a plain static node too',
+      'whole cores are also promised on a plain static node',
       place(needs('a', 3, [], { wholeCores: true }), node(plain)),
       'too-few-whole-cores',
     ],
     [
-      'of larger cores, unless they are asked for, it is for what was padded to them',
+      'padding to smaller cores is accepted on larger cores that are not required whole',
       place(
         needs('a', 10, [], { wholeCores: true }),
         node({ ...plain, cores: ['0-3', '4-7', '8-11', '12-15'], reserved: '0-3' }),
       ),
       '4-5,8-15 on 0,1',
     ],
-    ['too many CPUs for a plain static node', place(needs('a', 15), node(plain)), 'too-few-cpus'],
+    ['too many CPUs are refused on a plain static node', place(needs('a', 15), node(plain)), 'too-few-cpus'],
     [
-      'more than a NUMA node has',
+      'more CPUs than a NUMA node has are refused by single-numa-node',
       place(needs('a', 10), node({ topologyManager: { policy: 'single-numa-node' } })),
       'no-common-node',
     ],
     [
-      'a node without the static CPU manager',
+      'a node without the static CPU manager is refused',
       place(needs('a', 2), node({ cpuManager: { policy: 'none' } })),
       'no-exclusive-cpus',
     ],
-    ['unreserved CPUs on which the virtual switch polls', place(needs('a', 2), node({ pmdCPUs: '3' })), 'polled-cpus'],
-    ['reserved CPUs that split a core', place(needs('a', 2), node({ reserved: '6,8' })), 'no-whole-cores'],
     [
-      'a hybrid host',
+      'unreserved CPUs on which the virtual switch polls are refused',
+      place(needs('a', 2), node({ pmdCPUs: '3' })),
+      'polled-cpus',
+    ],
+    ['reserved CPUs that split a core are refused', place(needs('a', 2), node({ reserved: '6,8' })), 'no-whole-cores'],
+    [
+      'a hybrid host is refused',
       place(needs('a', 2), node({ cores: [...REPORT.cores.slice(0, 7), '14', '15'] })),
       'no-whole-cores',
     ],
     [
-      'a kubelet that cannot be predicted',
+      'an unpredictable kubelet is reported',
       place(needs('a', 2), node({ kubeletVersion: 'v1.20.0' })),
       `unpredictable: kubelet v1.20.0 is not predicted, only 1.32 to 1.36`,
     ],
@@ -171,18 +175,19 @@ describe('model/placement: pods in flight', () => {
     assert.equal(given(place(needs('b', 2), node(lastFour), [needs('a', 2)])), '14-15 on 1');
   });
 
-  it('a pod in flight that the report shows already is not counted twice', () => {
+  it('a pod in flight that the report already shows is not counted twice', () => {
     const shown = { assignments: [...lastFour.assignments, { podUID: 'a', container: 'compute', cpus: '12-13' }] };
     assert.equal(given(place(needs('b', 2), node(shown), [needs('a', 2)])), '14-15 on 1');
   });
 
-  it('it must fit whichever is admitted first', () => {
-    // Free: 2-7 on node 0, 8-15 on node 1. In flight: eight on one node. Six first would go to node 0, since it has
-    // fewer free; two more first would break into a node that the others need.
+  it('the pod must fit in every order of admission', () => {
+    // Free: 2-7 on node 0, 8-15 on node 1. In flight: eight on one node. If six come first, they go to node 0, which
+    // has fewer free CPUs; if two more come first, they use a node that the others need.
     const single = { topologyManager: { policy: 'single-numa-node' } };
     assert.equal(given(place(needs('b', 6), node(single), [needs('a', 8)])), '2-7 on 0');
     const tight = { ...single, assignments: [{ podUID: 'x', container: 'c', cpus: '2-3' }] };
-    // Node 0 has four free, node 1 eight. Two and eight fit in either order; a four more only if two go elsewhere.
+    // Node 0 has four free CPUs, node 1 eight. Two and eight fit in either order; another four fit only if the two go
+    // elsewhere.
     assert.equal(given(place(needs('c', 2), node(tight), [needs('a', 8), needs('b', 2)])), '6-7 on 0');
     const middle = {
       ...single,
@@ -191,7 +196,7 @@ describe('model/placement: pods in flight', () => {
         { podUID: 'y', container: 'c', cpus: '8-11' },
       ],
     };
-    // Node 0 has two free, node 1 four: four and two fit in either order, because two go to node 0 first.
+    // Node 0 has two free CPUs, node 1 four. Four and two fit in either order, because two go to node 0 first.
     assert.equal(given(place(needs('b', 4), node(middle), [needs('a', 2)])), '12-15 on 1');
     const level = {
       ...single,
@@ -200,19 +205,20 @@ describe('model/placement: pods in flight', () => {
         { podUID: 'y', container: 'c', cpus: '8-11' },
       ],
     };
-    // Four are free on each. Two in flight go to node 0, four to node 1; but four first go to node 0, two to node 1.
+    // Four CPUs are free on each node. In flight, two go to node 0 and four to node 1; but if four come first, they go
+    // to node 0 and two to node 1.
     assert.equal(given(place(needs('b', 4), node(level), [needs('a', 2)])), '12-15 on 1');
     assert.equal(given(place(needs('c', 4), node(level), [needs('a', 2), needs('b', 2)])), '12-15 on 1');
   });
 
-  it('whole cores held on another node are not counted here', () => {
+  it('whole cores held on another node are not counted', () => {
     const held = [needs('a', 6, [physnet('east')])];
     assert.equal(given(place(needs('b', 8, [physnet('west')]), node(), held)), '8-15 on 1');
     assert.equal(given(place(needs('b', 2, [physnet('east')]), node(), held)), 'network-elsewhere');
   });
 
-  it('a pod whose required place depends on who comes first is refused', () => {
-    // A pod in flight that does not mind takes east’s last cores if it comes first, so east cannot be promised.
+  it('a pod is refused if its required place depends on the order of admission', () => {
+    // A pod in flight without networks takes east’s last cores if it comes first, so east cannot be promised.
     const busy = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-5' }] };
     assert.equal(given(place(needs('b', 2, [physnet('east')]), node(busy), [needs('a', 2)])), 'network-elsewhere');
     const later = place(needs('b', 2), node(busy), [needs('a', 2, [physnet('east')])]);
@@ -223,20 +229,20 @@ describe('model/placement: pods in flight', () => {
 describe('model/placement: scores', () => {
   const score = (placement: Placement) => (placement.outcome === 'admitted' ? placement.score : Number.NaN);
 
-  it('lie between 0 and 1', () => {
+  it('are between 0 and 1', () => {
     for (const cpus of [2, 4, 8, 14]) {
       const value = score(place(needs('a', cpus), node()));
       assert.ok(value >= 0 && value <= 1);
     }
   });
 
-  it('a preferred network that is near scores higher', () => {
+  it('are higher near a preferred network', () => {
     const near = place(needs('a', 4, [physnet('east', 'preferred')]), node());
     const far = place(needs('a', 4, [physnet('west', 'preferred')]), node());
     assert.ok(score(near) > score(far));
   });
 
-  it('prefers nodes near a preferred network, then nodes that have it, then others, before every other score', () => {
+  it('prefer nodes near a preferred network, then nodes that have it, then others, before every other criterion', () => {
     const busy = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
     const loads = [[], busy('8-9'), busy('10-15'), busy('4-7,10-15')];
     const wish = [physnet('west', 'preferred')];
@@ -246,64 +252,64 @@ describe('model/placement: scores', () => {
         const physnets = cells === undefined ? [] : [{ name: 'west', cells }, ...others];
         return score(place(needs('a', 2, wish), node({ physnets, tunnel: undefined, assignments })));
       });
-    // The kubelet, which is not asked for any device, gives CPUs of NUMA node 0.
+    // The kubelet gets no device request and assigns CPUs of NUMA node 0.
     const [near, onNode, absent] = [scores('0'), scores('1'), scores(undefined)];
     assert.ok(Math.min(...near) > Math.max(...onNode), `${near} > ${onNode}`);
     assert.ok(Math.min(...onNode) > Math.max(...absent), `${onNode} > ${absent}`);
   });
 
-  it('NIC-local nodes are kept for VMs that need them', () => {
+  it('keep nodes with a local NIC for VMs that need it', () => {
     const withNic = node({ tunnel: undefined, physnets: [{ name: 'east', cells: '0' }] });
     const without = node({ tunnel: undefined, physnets: [] });
     assert.ok(score(place(needs('a', 4), without)) > score(place(needs('a', 4), withNic)));
     assert.equal(given(place(needs('a', 4), withNic)), '2-5 on 0');
   });
 
-  it('a fuller node scores higher, so that large VMs find empty ones', () => {
+  it('are higher for fuller nodes, so that large VMs find empty ones', () => {
     const fuller = node({ assignments: [{ podUID: 'x', container: 'c', cpus: '8-15' }] });
     assert.ok(score(place(needs('a', 2), fuller)) > score(place(needs('a', 2), node())));
   });
 
-  it('breaking a whole core scores lower', () => {
+  it('are lower if a whole core is split', () => {
     const plain = { cpuManager: { policy: 'static' } };
     assert.ok(score(place(needs('a', 4), node(plain))) > score(place(needs('a', 3), node(plain))));
   });
 });
 
-describe('model/placement: where the kubelet cannot be predicted', () => {
+describe('model/placement: an unpredictable kubelet', () => {
   const old = { kubeletVersion: 'v1.20.0' };
   const unknown = [
-    ['a version beyond what was verified', old],
-    ['no version reported', { kubeletVersion: undefined }],
-    ['no configuration reported', { topologyManager: undefined }],
+    ['a version beyond the verified ones', old],
+    ['a missing version', { kubeletVersion: undefined }],
+    ['a missing configuration', { topologyManager: undefined }],
   ] as const;
   for (const [name, changes] of unknown) {
     it(`${name}: reported, not guessed`, () => assert.ok('unpredictable' in node(changes).kubelet));
   }
 
   const cases: readonly [string, Refusal | undefined, string | undefined][] = [
-    ['as many whole cores as are free', countCheck(needs('a', 14), node(old)), undefined],
-    ['one more', countCheck(needs('a', 16), node(old)), 'too-few-whole-cores'],
+    ['all free whole cores', countCheck(needs('a', 14), node(old)), undefined],
+    ['one more whole core', countCheck(needs('a', 16), node(old)), 'too-few-whole-cores'],
     [
-      'without whole cores, as many CPUs as are free',
+      'all free CPUs without whole cores',
       countCheck(needs('a', 13), node({ ...old, cpuManager: { policy: 'static' } })),
       undefined,
     ],
     [
-      'one more than that',
+      'one more CPU without whole cores',
       countCheck(needs('a', 15), node({ ...old, cpuManager: { policy: 'static' } })),
       'too-few-cpus',
     ],
-    ['what is held counts', countCheck(needs('a', 8), node(old), [needs('b', 8)]), 'too-few-whole-cores'],
+    ['CPUs of pods in flight', countCheck(needs('a', 8), node(old), [needs('b', 8)]), 'too-few-whole-cores'],
     [
-      'what the report shows counts once',
+      'CPUs of a pod in flight that the report shows',
       countCheck(needs('a', 8), node({ ...old, assignments: [{ podUID: 'b', container: 'c', cpus: '2-7' }] }), [
         needs('b', 6),
       ]),
       undefined,
     ],
-    ['near its network', countCheck(needs('a', 8, [physnet('east')]), node(old)), 'network-elsewhere'],
-    ['no exclusive CPUs asked for', countCheck(needs('a', 0.5), node(old)), undefined],
+    ['CPUs near a network', countCheck(needs('a', 8, [physnet('east')]), node(old)), 'network-elsewhere'],
+    ['no exclusive CPUs', countCheck(needs('a', 0.5), node(old)), undefined],
   ];
   for (const [name, refusal, expected] of cases)
     it(`${name}: ${expected ?? 'may fit'}`, () => assert.equal(refusal?.reason, expected));

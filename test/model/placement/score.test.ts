@@ -16,28 +16,29 @@ const FULL_EAST = [{ podUID: 'x', container: 'c', cpus: '8-15' }];
 const nothing: readonly never[] = [];
 
 /**
- * Housekeeping is 3/6 for keeping off the NUMA nodes of NICs, 2/6 for how full the node is then, 1/6 for whole cores.
- * Without a preferred network the score is 0.4 and 0.6 of it; with some it is 0.2 of it and 0.8 of how near they are.
+ * Housekeeping is 3/6 for keeping off the NUMA nodes of NICs, 2/6 for how full the node is afterwards, 1/6 for whole
+ * cores. Without a preferred network the score is 0.4 plus 0.6 of it; with some it is 0.2 of it plus 0.8 of how near
+ * they are.
  */
 const CASES: readonly Case[] = [
   // 3/6 + 2/6 * 4/16 + 1/6 = 0.75
   ['a node without networks', ['a', 4], NO_NETWORKS, '2-5', 0.4 + 0.6 * 0.75],
   // 3/6 + 2/6 * 12/16 + 1/6
-  ['a fuller node is better', ['a', 4], { ...NO_NETWORKS, assignments: FULL_EAST }, '2-5', 0.4 + 0.6 * (11 / 12)],
+  ['a fuller node', ['a', 4], { ...NO_NETWORKS, assignments: FULL_EAST }, '2-5', 0.4 + 0.6 * (11 / 12)],
   // 3/6 + 2/6 * 3/16 + 1/6 * 7/8
   [
-    'one core of eight is broken',
+    'one split core of eight',
     ['a', 3],
     { ...NO_NETWORKS, cpuManager: { policy: 'static' } },
     '2-4',
     0.4 + 0.6 * (1 / 2 + 1 / 16 + 7 / 48),
   ],
   // 2/6 * 4/16 + 1/6 = 0.25
-  ['a NIC that the pod minds nothing of is on each NUMA node', ['a', 4], {}, '2-5', 0.4 + 0.6 * 0.25],
-  ['one that is wanted by none in particular', ['a', 4, [physnet('west', 'none')]], {}, '2-5', 0.4 + 0.6 * 0.25],
-  ['a required network is its own', ['a', 4, [physnet('west')]], { tunnel: undefined }, '8-11', 0.4 + 0.6 * 0.75],
+  ['NICs on each NUMA node that the pod does not need', ['a', 4], {}, '2-5', 0.4 + 0.6 * 0.25],
+  ['a network without a known NUMA node', ['a', 4, [physnet('west', 'none')]], {}, '2-5', 0.4 + 0.6 * 0.25],
+  ['a required network of the pod', ['a', 4, [physnet('west')]], { tunnel: undefined }, '8-11', 0.4 + 0.6 * 0.75],
   [
-    'a network on every NUMA node keeps no pod away',
+    'a network on every NUMA node',
     ['a', 4],
     { physnets: [{ name: 'bond', cells: '0-1' }], tunnel: undefined },
     '2-5',
@@ -45,24 +46,30 @@ const CASES: readonly Case[] = [
   ],
   // 3/6 * 8/10 + 2/6 * 10/16 + 1/6
   [
-    'a fifth of the CPUs is near a NIC of others',
+    'a fifth of the CPUs near a NIC of others',
     ['a', 10],
     { physnets: [{ name: 'east', cells: '0' }], tunnel: undefined },
     '2-3,8-15',
     0.4 + 0.6 * (2 / 5 + 5 / 24 + 1 / 6),
   ],
-  ['a tunnel counts like any network', ['a', 4], { physnets: [], tunnel: { cells: '0' } }, '2-5', 0.4 + 0.6 * 0.25],
-  ['a preferred network is near', ['a', 4, [physnet('east', 'preferred')]], {}, '2-5', 0.8 + 0.2 * 0.75],
-  ['a preferred network is far', ['a', 4, [physnet('west', 'preferred')]], {}, '2-5', 0.8 * 0.5 + 0.2 * 0.25],
+  ['a tunnel instead of a network', ['a', 4], { physnets: [], tunnel: { cells: '0' } }, '2-5', 0.4 + 0.6 * 0.25],
+  ['a preferred network nearby', ['a', 4, [physnet('east', 'preferred')]], {}, '2-5', 0.8 + 0.2 * 0.75],
+  ['a preferred network far away', ['a', 4, [physnet('west', 'preferred')]], {}, '2-5', 0.8 * 0.5 + 0.2 * 0.25],
   [
-    'one of two is near',
+    'one of two preferred networks nearby',
     ['a', 4, [physnet('east', 'preferred'), physnet('west', 'preferred')]],
     {},
     '2-5',
     0.8 * 0.75 + 0.2 * 0.75,
   ],
-  ['its NUMA node is not known', ['a', 4, [physnet('vague', 'preferred')]], {}, '2-5', 0.8 * 0.5 + 0.2 * 0.25],
-  ['the node has no such network', ['a', 4, [physnet('ghost', 'preferred')]], {}, '2-5', 0.2 * 0.25],
+  [
+    'a preferred network without a known NUMA node',
+    ['a', 4, [physnet('vague', 'preferred')]],
+    {},
+    '2-5',
+    0.8 * 0.5 + 0.2 * 0.25,
+  ],
+  ['a preferred network that the node does not have', ['a', 4, [physnet('ghost', 'preferred')]], {}, '2-5', 0.2 * 0.25],
   ['a pod without CPUs of its own', ['a', 0.5, nothing], NO_NETWORKS, '', 0.4 + 0.6 * (1 / 2 + 1 / 6)],
 ];
 

@@ -5,7 +5,7 @@ import { World } from './world.ts';
 const number = fc.nat(50);
 type Step = (world: World) => void;
 
-/** What happens often and what seldom, so that the nodes are full most of the time. */
+/** Weighted so that the nodes are full most of the time. */
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: number.map((kind) => (world: World) => world.create(kind)) },
   {
@@ -29,11 +29,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant((world: World) => world.takeOver()) },
 );
 
-/** Raise it to look harder: 4,000 take about ten seconds a case. */
+/** Raise it for a deeper search: 4,000 runs take about ten seconds for each case. */
 const RUNS = Number(process.env['PLUMBLINE_PROPERTY_RUNS'] ?? 400);
 const NODES = ['n0', 'n1'];
 
-/** Promises and admissions over all runs, so that the property is known to have bitten. */
+/** Counts promises and admissions over all runs, to show that the property was really tested. */
 function check(changes: ConstructorParameters<typeof World>[1], numRuns: number) {
   const seen = { promised: 0, admissions: 0, refused: 0, evicted: 0 };
   fc.assert(
@@ -56,7 +56,7 @@ function check(changes: ConstructorParameters<typeof World>[1], numRuns: number)
   return seen;
 }
 
-describe('model/reservations: reservations fit in every order in which kubelets admit', function () {
+describe('model/reservations: reservations fit in every order in which kubelets admit pods', function () {
   this.timeout(300_000);
   const options = { 'full-pcpus-only': 'true' };
   const cases = [

@@ -5,31 +5,31 @@ import { World } from './world.ts';
 
 const SINGLE = { topologyManager: { policy: 'single-numa-node' } };
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
-/** NUMA node 0 has 2-7 free and NUMA node 1 has 8-15; the kubelet takes the lower one where both are as good. */
+/** NUMA node 0 has 2-7 free and NUMA node 1 has 8-15. If both are equally good, the kubelet takes the lower one. */
 const SIX_TWO = [needs('a', 2), needs('b', 8)];
 
-describe('model/placement: places that were lost', () => {
-  it('are empty as long as all fit in the order of their binding', () => {
+describe('model/placement: lost places', () => {
+  it('are none if all pods fit in the order of their binding', () => {
     assert.deepEqual([...lostPlaces(node(SINGLE), SIX_TWO, new Set())], []);
   });
 
-  it('are those of later pods, which the kubelet would refuse', () => {
+  it('are those of later pods that the kubelet would refuse', () => {
     const host = node({ ...SINGLE, assignments: [owned('x', '2-7')] });
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], ['b']);
   });
 
-  it('are empty if only a pod that has ended is in the way', () => {
+  it('are none if only an ended pod is in the way', () => {
     const host = node({ ...SINGLE, assignments: [owned('x', '2-7')] });
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set(['x']))], []);
   });
 
-  it('are empty if the kubelet does not align', () => {
+  it('are none if the kubelet does not align', () => {
     const host = node({ assignments: [owned('x', '2-7')], topologyManager: { policy: 'none' } });
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
   });
 });
 
-describe('model/reservations: churn on a node whose kubelet aligns', function () {
+describe('model/reservations: churn on a node with an aligning kubelet', function () {
   this.timeout(300_000);
   /** Deterministic numbers below a bound. */
   const randomOf = (seed: number) => {
@@ -59,9 +59,9 @@ describe('model/reservations: churn on a node whose kubelet aligns', function ()
     }
     return world;
   };
-  // With pods that fit one NUMA node both policies decide alike.
+  // Both policies decide alike for pods that fit one NUMA node.
   for (const policy of ['single-numa-node']) {
-    it(`${policy}: the kubelet refuses few pods, each since another has ended without a report of it`, () => {
+    it(`${policy}: the kubelet refuses few pods, each after another one ended without a report`, () => {
       const sum = { admissions: 0, refused: 0, evicted: 0 };
       for (let seed = 1; seed <= 100; seed++) {
         const { admissions, refused, evicted } = churn(seed, policy);

@@ -45,25 +45,25 @@ const CASES: readonly {
   ends: readonly ReservationEnd[];
 }[] = [
   {
-    name: 'a promise holds every node that was answered',
+    name: 'a promise holds every node of the answer',
     acts: [({ promise }) => promise(['n1', 'n2'])],
     held: ['n1', 'n2'],
     ends: [],
   },
   {
-    name: 'a new filter of the same pod takes the place of the one before',
+    name: 'a new filter call for the same pod replaces the previous promise',
     acts: [({ promise }) => promise(['n1', 'n2']), ({ promise }) => promise(['n3'])],
     held: ['n3'],
     ends: ['filtered-again'],
   },
   {
-    name: 'a filter that refuses everywhere ends it',
+    name: 'a filter call that refuses all nodes ends it',
     acts: [({ promise }) => promise(['n1']), ({ promise }) => promise([])],
     held: [],
     ends: ['filtered-again'],
   },
   {
-    name: 'binding narrows it, and time does not end it any more',
+    name: 'the binding narrows it, and time no longer ends it',
     acts: [
       ({ promise }) => promise(['n1', 'n2']),
       ({ reservations }) => reservations.observe(sight({ node: 'n2' })),
@@ -73,13 +73,13 @@ const CASES: readonly {
     ends: [],
   },
   {
-    name: 'binding elsewhere ends it and holds the node that it is bound to',
+    name: 'a binding to another node ends it and holds that node',
     acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.observe(sight({ node: 'n3' }))],
     held: ['n3'],
     ends: ['bound-elsewhere'],
   },
   {
-    name: 'nomination narrows it',
+    name: 'a nomination narrows it',
     acts: [
       ({ promise }) => promise(['n1', 'n2']),
       ({ reservations }) => reservations.observe(sight({ nominated: 'n1' })),
@@ -88,7 +88,7 @@ const CASES: readonly {
     ends: [],
   },
   {
-    name: 'a nomination that is withdrawn ends it',
+    name: 'a withdrawn nomination ends it',
     acts: [
       ({ promise }) => promise(['n1', 'n2']),
       ({ reservations }) => reservations.observe(sight({ nominated: 'n1' })),
@@ -104,7 +104,7 @@ const CASES: readonly {
     ends: ['unschedulable'],
   },
   {
-    name: 'the refusal of an earlier try does not',
+    name: 'the refusal of an earlier try does not end it',
     acts: [
       ({ promise }) => promise(['n1'], '25'),
       ({ reservations }) => reservations.observe(sight({ dropped: true })),
@@ -122,13 +122,13 @@ const CASES: readonly {
     ends: [],
   },
   {
-    name: 'deletion ends it',
+    name: 'the deletion ends it',
     acts: [({ promise }) => promise(['n1']), ({ reservations }) => reservations.deleted('a')],
     held: [],
     ends: ['deleted'],
   },
   {
-    name: 'a bound pod that has ended ends it, report or not',
+    name: 'the end of a bound pod ends it, with or without a report',
     acts: [
       ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
       ({ reservations }) => reservations.observe(sight({ node: 'n1', terminal: true })),
@@ -137,7 +137,7 @@ const CASES: readonly {
     ends: ['terminal'],
   },
   {
-    name: 'time ends it',
+    name: 'the timeout ends it',
     acts: [
       ({ promise }) => promise(['n1'], '10', 100),
       ({ reservations, held }) => {
@@ -150,7 +150,7 @@ const CASES: readonly {
     ends: ['expired'],
   },
   {
-    name: 'the time of a short promise ends it, though a longer one was made before',
+    name: 'the timeout of a short promise ends it, even after a longer one',
     acts: [
       ({ reservations }) =>
         reservations.reserve({ uid: 'b', pod: 'needs', places: new Map([['n2', PLACE]]), version: '10', expires: 700 }),
@@ -167,7 +167,7 @@ const CASES: readonly {
     ends: ['expired', 'expired'],
   },
   {
-    name: 'a report that shows the pod ends it, even before its own watch says that it is bound',
+    name: 'a report that shows the pod ends it, even before the watch reports the binding',
     acts: [
       ({ promise }) => promise(['n1', 'n2']),
       ({ reservations, reports }) => {
@@ -180,7 +180,7 @@ const CASES: readonly {
     ends: ['shown'],
   },
   {
-    name: 'a report of another node that shows a bound pod ends nothing',
+    name: 'a report of another node that shows a bound pod does not end it',
     acts: [
       ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
       ({ reservations, reports }) => {
@@ -192,7 +192,7 @@ const CASES: readonly {
     ends: [],
   },
   {
-    name: 'a report that shows a pod which was promised several nodes speaks for its own node',
+    name: 'a report that shows a pod with several promised nodes ends only its own node’s promise',
     acts: [
       ({ promise }) => promise(['n1', 'n2', 'n3']),
       ({ reservations, reports }) => {
@@ -204,7 +204,7 @@ const CASES: readonly {
     ends: [],
   },
   {
-    name: 'and where it was false, the pod still holds the node that it is bound to',
+    name: 'a pod still holds the node that it is bound to after a false report',
     acts: [
       ({ promise }) => promise(['n1', 'n2']),
       ({ reservations, reports }) => {
@@ -217,7 +217,7 @@ const CASES: readonly {
     ends: [],
   },
   {
-    name: 'a false report keeps no later filter from promising',
+    name: 'a false report does not prevent later promises',
     acts: [
       ({ promise }) => promise(['n2']),
       ({ reservations, reports }) => {
@@ -230,7 +230,7 @@ const CASES: readonly {
     ends: ['filtered-again'],
   },
   {
-    name: 'a promise that a report has made smaller ends in time, before later ones',
+    name: 'a promise that a report has narrowed ends in time, before later ones',
     acts: [
       ({ promise }) => promise(['n1', 'n2']),
       ({ reservations }) =>
@@ -245,7 +245,7 @@ const CASES: readonly {
     ends: ['expired'],
   },
   {
-    name: 'what a report has shown is the report’s to tell: it does not come back',
+    name: 'a pod that a report has shown does not come back',
     acts: [
       ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
       ({ reservations, reports }) => {
@@ -260,7 +260,7 @@ const CASES: readonly {
     ends: ['shown'],
   },
   {
-    name: 'after a restart bound and nominated pods hold their nodes',
+    name: 'bound and nominated pods hold their nodes after a restart',
     acts: [
       ({ reservations }) => reservations.observe(sight({ node: 'n1' })),
       ({ reservations }) => reservations.observe(sight({ uid: 'b', nominated: 'n2' })),
@@ -269,7 +269,7 @@ const CASES: readonly {
     ends: [],
   },
   {
-    name: 'a filter call about a pod that is bound promises nothing',
+    name: 'a filter call for a bound pod promises nothing',
     acts: [({ reservations }) => reservations.observe(sight({ node: 'n1' })), ({ promise }) => promise(['n2'])],
     held: ['n1'],
     ends: [],
@@ -291,8 +291,8 @@ describe('model/reservations: state machine', () => {
   });
 });
 
-describe('model/reservations: how long a promise lasts', () => {
-  it('outlasts kube-scheduler’s wait for volumes, and is short for a pod that has none', () => {
+describe('model/reservations: duration of a promise', () => {
+  it('is longer than kube-scheduler’s wait for volumes, and short for a pod without volumes', () => {
     const bindTimeoutSeconds = 600;
     assert.ok(reservationSeconds(true, DEFAULT_RESERVATION) > bindTimeoutSeconds);
     assert.equal(reservationSeconds(false, DEFAULT_RESERVATION), 60);
@@ -308,14 +308,14 @@ describe('model/reservations: answer limit', () => {
     { most: 16, candidates: 100, others: 4, answers: 5 },
   ];
   for (const { most, candidates, others, answers } of CASES) {
-    it(`answers at most ${answers} of ${candidates} while ${others} others are in flight`, () => {
+    it(`is ${answers} of ${candidates} while ${others} others are in flight`, () => {
       assert.equal(answerLimit(most, candidates, others), answers);
     });
   }
 });
 
 describe('model/reservations: owner back-off', () => {
-  it('opens at the third refusal within a minute, longer each time, and closes by itself', () => {
+  it('starts at the third refusal within a minute, grows each time, and ends by itself', () => {
     const breaker = new OwnerBackoff();
     assert.deepEqual(
       [0, 70, 80, 90].map((now) => breaker.failed('vm', now)),

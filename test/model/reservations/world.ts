@@ -17,7 +17,7 @@ import type { ObservedPod, Place, Reservation, ReservationEnd } from '../../../m
 import { Reservations } from '../../../model/reservations/reservations.ts';
 import { needs, node as nodeOf, physnet } from '../placement/fixture.ts';
 
-/** What a pod of the world asks for. */
+/** The requirements of a pod of the world. */
 export const KINDS: readonly ((uid: string) => PlacementNeeds)[] = [
   (uid) => needs(uid, 2),
   (uid) => needs(uid, 4),
@@ -31,15 +31,15 @@ interface WorldPod {
   readonly needs: PlacementNeeds;
   version: number;
   node?: string;
-  /** Its volumes are made ready before it is bound. */
+  /** Its volumes must be ready before it is bound. */
   readonly slow: boolean;
-  /** In the scheduler's hands: chosen, not bound yet. */
+  /** In the scheduler: chosen, not bound yet. */
   assumed?: string;
-  /** Since when it is. */
+  /** Since when the scheduler has it. */
   assumedAt: number;
-  /** Pods whose end the report showed by which it was promised its node. */
+  /** Pods whose end was shown by the report that was the basis of its promise. */
   endsBefore: number;
-  /** The scheduler has written its choice down before it binds. */
+  /** The scheduler records its choice before it binds. */
   nominated?: string;
   dropped: boolean;
   admitted: boolean;
@@ -49,38 +49,38 @@ interface WorldPod {
 interface WorldNode {
   readonly name: string;
   readonly kubelet: Kubelet;
-  /** What the kubelet really has. */
+  /** The actual state of the kubelet. */
   state: KubeletState;
-  /** What the ledger's side last heard of it. */
+  /** The last report that the ledger has. */
   heard: PlacementHost;
   /** Pods that have ended there. */
   ends: number;
-  /** Of them, those whose end the last report shows. */
+  /** Those of them whose end the last report shows. */
   heardEnds: number;
-  /** Reports on their way. */
+  /** Reports in transit. */
   readonly reports: { readonly assignments: HostReport['assignments']; readonly ends: number }[];
 }
 
-/** Seconds after which the scheduler has bound a pod that waits for nothing, with the watch's delay. */
+/** Seconds after which the scheduler has bound a pod that waits for nothing, including the delay of the watch. */
 const BINDING = 50;
-/** Seconds after which it gives up on volumes (VolumeBindingArgs.bindTimeoutSeconds). */
+/** Seconds after which it stops waiting for volumes (VolumeBindingArgs.bindTimeoutSeconds). */
 const VOLUMES = 600;
 
 /**
- * A small cluster: an API server whose watches lag, kubelets that admit when they like, agents that report when they
- * like, and one scheduler that asks the ledger's side for nodes. The only order kept is that of events of one kind.
+ * A small cluster: an API server with lagging watches, kubelets and agents that admit and report at any time, and one
+ * scheduler that asks the ledger for nodes. Only events of the same kind are ordered.
  */
 export class World {
   readonly pods: WorldPod[] = [];
   readonly nodes: WorldNode[];
   readonly ends = new Map<string, ReservationEnd[]>();
   reservations: Reservations<PlacementNeeds>;
-  /** Ledgers so far: the ledger's number identifies a claim. */
+  /** Ledgers so far: the number of the ledger identifies a claim. */
   #replicas = 0;
   readonly #events: (() => void)[] = [];
   promised = 0;
   admissions = 0;
-  /** Pods that a kubelet refused since another had ended there after they were promised their place. */
+  /** Pods that a kubelet refused because another pod ended there after their promise. */
   refused = 0;
   /** Pods that were evicted before their kubelet could refuse them. */
   evicted = 0;
@@ -126,7 +126,7 @@ export class World {
     this.#tell(this.pods.at(-1)!);
   }
 
-  /** The scheduler asks about a waiting pod, and takes one of the nodes that are answered, or fails anyway. */
+  /** The scheduler asks about a waiting pod, and takes one of the returned nodes or fails anyway. */
   schedule(which: number, most: number, pick: number, fails: boolean): void {
     const waiting = this.pods.filter(({ node, assumed, ended }) => !node && !assumed && !ended);
     const pod = waiting[which % Math.max(1, waiting.length)];
@@ -170,21 +170,21 @@ export class World {
     this.#tell(pod);
   }
 
-  /** The binding of a pod fails, and the scheduler withdraws the nomination if it has written one. */
+  /** The binding of a pod fails, and the scheduler withdraws the nomination if it wrote one. */
   fail(which: number): void {
     const assumed = this.pods.filter((pod) => pod.assumed !== undefined);
     const pod = assumed[which % Math.max(1, assumed.length)];
     if (pod) this.#giveUp(pod);
   }
 
-  /** The scheduler restarts: it forgets the pods in its hands and writes nothing about them. */
+  /** The scheduler restarts: it forgets its pods and writes nothing about them. */
   restartScheduler(): void {
     for (const pod of this.pods) delete pod.assumed;
   }
 
   /**
-   * Another replica takes over, with what the API server and the reports that were heard say, and with the promises that
-   * the last one handed on. That takes longer than the binding of a pod that waits for nothing.
+   * Another replica takes over, with the state of the API server, the received reports and the promises that the last
+   * replica passed on. This takes longer than the binding of a pod that waits for nothing.
    */
   takeOver(): void {
     for (const pod of this.pods) if (pod.assumed !== undefined && !pod.slow) this.#bind(pod);
@@ -202,7 +202,7 @@ export class World {
     }
   }
 
-  /** A kubelet admits one of its pods: it has to fit, on CPUs that suit it. */
+  /** A kubelet admits one of its pods, which must fit on suitable CPUs. */
   admit(which: number): void {
     const bound = this.pods.filter(({ node, admitted, ended }) => node && !admitted && !ended);
     const pod = bound[which % Math.max(1, bound.length)];
@@ -246,10 +246,8 @@ export class World {
   }
 
   /**
-   * A pod ends, wherever it is: the scheduler cannot bind what is deleted.
-   *
-   * Where the kubelet aligns, more room can be worse: a pod in flight is then put on the NUMA node that came free, and
-   * another that was to be there fits nowhere.
+   * A pod ends, whatever its state: the scheduler cannot bind a deleted pod. If the kubelet aligns, more room can be
+   * worse: a pod in flight then gets the NUMA node that became free, and another pod for that node fits nowhere.
    */
   end(which: number): void {
     const able = this.pods.filter(({ ended }) => !ended);
@@ -266,7 +264,7 @@ export class World {
     if (pod) this.#end(pod);
   }
 
-  /** Events of pods that are on their way. */
+  /** Delivers pending pod events. */
   get backlog(): number {
     return this.#events.length;
   }
@@ -282,7 +280,7 @@ export class World {
     this.#events.push(() => this.reservations.deleted(pod.uid));
   }
 
-  /** The extender evicts what has lost its place, as far as it has heard. */
+  /** The extender evicts pods that have lost their place, as far as it knows. */
   #evictLost(): void {
     for (const node of this.nodes) {
       const { name, heard } = node;
@@ -299,12 +297,12 @@ export class World {
     }
   }
 
-  /** Every pod that has no node is deleted. */
+  /** Deletes every pod without a node. */
   giveUpWaiting(): void {
     for (const pod of this.pods) if (!pod.node && !pod.ended) this.#end(pod);
   }
 
-  /** Time passes: the scheduler binds what it has in hand or gives up on it within its limits, and the watch delivers. */
+  /** Time passes: the scheduler binds its pods or stops trying within its limits, and the watch delivers. */
   wait(seconds: number): void {
     for (const pod of this.pods) {
       if (pod.assumed === undefined) continue;
@@ -318,7 +316,7 @@ export class World {
     this.reservations.expire(this.now);
   }
 
-  /** Everything arrives. */
+  /** Delivers everything. */
   settle(): void {
     while (this.#events.length > 0) this.hearPod();
     for (let i = 0; i < this.nodes.length; i++) this.#reportNow(i);

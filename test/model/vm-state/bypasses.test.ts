@@ -19,46 +19,46 @@ function pod({ annotations, metadata, ...parts }: Parts = {}): StatePod {
 const bypasses = (one: StatePod, facts: Partial<VmFacts> = {}) =>
   bypassesOf({ ...VM, ...facts }, one, placementNeedsOf(one)).map(shown);
 
-/** Requests and limits in hundredths of a CPU: none of its own. */
+/** Requests and limits in hundredths of a CPU: no dedicated CPUs. */
 const shared = { containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }] };
 
 const amounts = { cpu: '3', memory: '1Gi' };
 const odd = (name: string) => ({ name, resources: { requests: amounts, limits: amounts } });
 
-describe('what shows that the webhook never saw a launcher', () => {
+describe('evidence that the webhook never saw a launcher', () => {
   const missed = (what: string) => [{ reason: 'WebhookMissed', text: UNSEEN + what, remedies: [AGAIN] }];
   const undecided = (what: string) => [{ reason: 'NotDecided', text: UNSEEN + what, remedies: [AGAIN] }];
 
   for (const [title, one, expected] of [
-    ['nothing does: it has its decision', pod(), []],
-    ['nothing does: it asks for nothing', pod({ annotations: {} }), []],
+    ['is absent if it has its decision', pod(), []],
+    ['is absent if it requests nothing', pod({ annotations: {} }), []],
     [
-      'it asks for whole cores, and has no decision',
+      'is a request for whole cores without a decision',
       pod({ annotations: ANNOTATED }),
       missed('its decision is not written on it'),
     ],
     [
-      'it asks for whole cores, and has neither',
+      'is a request for whole cores without a decision or whole cores',
       pod({ annotations: ANNOTATED, cpus: '3' }),
       missed('compute asks for 3 CPUs, no whole cores'),
     ],
     [
-      'the first container that is odd is named',
+      'names the first container with an odd number',
       pod({ annotations: ANNOTATED, spec: { containers: ['compute', 'log'].map(odd) } }),
       missed('compute asks for 3 CPUs, no whole cores'),
     ],
     [
-      'it was decided, and is odd nevertheless',
+      'is another one with a decision and an odd number',
       pod({ annotations: { ...ANNOTATED, ...DECIDED }, cpus: '3' }),
       missed('compute asks for 3 CPUs, no whole cores'),
     ],
     [
-      'it was decided to leave it odd',
+      'is absent if the decision was to leave it odd',
       pod({ annotations: { ...ANNOTATED, 'plumbline.dev/decision': '{"padding":0}' }, cpus: '3' }),
       [],
     ],
     [
-      'an odd init container needs no whole cores',
+      'is not an odd init container',
       pod({
         annotations: { ...ANNOTATED, ...DECIDED },
         spec: {
@@ -68,44 +68,48 @@ describe('what shows that the webhook never saw a launcher', () => {
       [],
     ],
     [
-      'networks hold it to nothing',
+      'is absent for networks that have no effect',
       pod({ annotations: NETWORKS }),
       undecided('no decision is written on it, and nothing holds it to its networks'),
     ],
     [
-      'an affinity holds it to nothing',
+      'is absent for an affinity that has no effect',
       pod({ annotations: AFFINITY }),
       undecided('no decision is written on it, and nothing holds it to its networks'),
     ],
-    ['networks, with a decision', pod({ annotations: { ...NETWORKS, ...DECIDED } }), []],
+    ['is absent for networks with a decision', pod({ annotations: { ...NETWORKS, ...DECIDED } }), []],
     [
-      'networks hold it to something',
+      'is networks that have an effect',
       pod({ annotations: NETWORKS, resources: { 'physnet.plumbline.dev/east': '1' } }),
       [],
     ],
     [
-      'a mask that is not checked',
+      'is a mask that was not checked',
       pod({ annotations: MASKED, spec: shared }),
       undecided('no decision is written on it, and its CPU mask is not checked'),
     ],
     [
-      'a mask that waits for a node',
+      'is a mask that waits for a node',
       pod({ annotations: MASKED, spec: shared, status: { phase: 'Pending' } }),
       undecided('no decision is written on it, and its CPU mask is not checked'),
     ],
-    ['a mask, with a decision', pod({ annotations: { ...MASKED, ...DECIDED }, spec: shared }), []],
-    ['a mask of a pod that runs', pod({ annotations: MASKED, spec: shared, status: { phase: 'Running' } }), []],
+    ['is absent for a mask with a decision', pod({ annotations: { ...MASKED, ...DECIDED }, spec: shared }), []],
     [
-      'a mask of a pod with networks and without CPUs of its own',
+      'is absent for a mask of a running pod',
+      pod({ annotations: MASKED, spec: shared, status: { phase: 'Running' } }),
+      [],
+    ],
+    [
+      'is a mask of a pod with networks and without CPUs of its own',
       pod({ annotations: { ...MASKED, ...NETWORKS }, spec: shared }),
       undecided('no decision is written on it, and its CPU mask is not checked'),
     ],
-    ['of another pod nothing is reported', pod({ annotations: ANNOTATED, cpus: '3', metadata: { labels: {} } }), []],
+    ['is not reported for another pod', pod({ annotations: ANNOTATED, cpus: '3', metadata: { labels: {} } }), []],
   ] as const) {
     it(title, () => assert.deepEqual(bypasses(one), expected));
   }
 
-  it('of what asks for whole cores without CPUs of its own, nothing but that it shares them', () =>
+  it('is only the shared CPUs for a request for whole cores without dedicated CPUs', () =>
     assert.deepEqual(bypasses(pod({ annotations: ANNOTATED, spec: shared })), [
       {
         reason: 'SharedCpus',
@@ -116,11 +120,11 @@ describe('what shows that the webhook never saw a launcher', () => {
       },
     ]));
 
-  it('of a pod that is no launcher, not even that', () =>
+  it('is absent for a pod that is not a launcher', () =>
     assert.deepEqual(bypasses(pod({ annotations: {}, spec: shared, metadata: { labels: {} } })), []));
 });
 
-describe('what shows that the extender is not asked about a pod', () => {
+describe('evidence that the extender is not asked about a pod', () => {
   const leads = { scheduler: { leads: true } };
   const named = (schedulerName: string | undefined, parts: Parts = {}) =>
     pod({ ...parts, spec: { schedulerName, ...parts.spec } });
@@ -129,8 +133,8 @@ describe('what shows that the extender is not asked about a pod', () => {
   const RESTART =
     'start-again: start the VM again, without a scheduler of its own in its template: virtctl restart fw -n tenants';
 
-  it('nothing does: it has the scheduler of Plumbline', () => assert.deepEqual(bypasses(pod(), leads), []));
-  it('nothing does once it is bound', () =>
+  it('is absent if it has Plumbline’s scheduler', () => assert.deepEqual(bypasses(pod(), leads), []));
+  it('is absent after it is bound', () =>
     assert.deepEqual(bypasses(named('other', { spec: { nodeName: 'n1' } }), leads), []));
 
   for (const [name, shownAs, reason] of [
@@ -139,13 +143,13 @@ describe('what shows that the extender is not asked about a pod', () => {
     [undefined, 'default-scheduler', 'ExtenderNotAsked'],
     ['', 'default-scheduler', 'ExtenderNotAsked'],
   ] as const) {
-    it(`its scheduler is ${JSON.stringify(name)}, where that of Plumbline leads`, () => {
+    it(`is its scheduler ${JSON.stringify(name)} while Plumbline’s leads`, () => {
       assert.equal(schedulerOf(named(name)), shownAs);
       assert.deepEqual(bypasses(named(name), leads), [{ reason, text: says(shownAs), remedies: [RESTART] }]);
     });
   }
 
-  it('another pod is created again', () =>
+  it('advises to create a pod again if it is not a VM', () =>
     assert.deepEqual(bypasses(named('other', { metadata: { labels: {} } }), leads), [
       {
         reason: 'OtherScheduler',
@@ -154,7 +158,7 @@ describe('what shows that the extender is not asked about a pod', () => {
       },
     ]));
 
-  it('a pod with a mask is asked about as well, one without CPUs of its own is not', () => {
+  it('exists for a pod with a mask, but not for one without CPUs of its own', () => {
     const masked = named('other', { annotations: { ...MASKED, ...DECIDED }, spec: shared });
     assert.deepEqual(
       bypasses(masked, leads).map(({ reason }) => reason),
@@ -166,7 +170,7 @@ describe('what shows that the extender is not asked about a pod', () => {
     );
   });
 
-  describe('where no scheduler of Plumbline leads', () => {
+  describe('without a leading scheduler of Plumbline', () => {
     const amounts = { cpu: '4', memory: '1Gi' };
     const plain = { name: 'compute', resources: { requests: amounts, limits: amounts } };
     const asking = [
@@ -179,29 +183,29 @@ describe('what shows that the extender is not asked about a pod', () => {
     const kvm = { 'devices.kubevirt.io/kvm': '1' };
     for (const [title, spec, expected] of [
       [
-        'it requests a managed resource',
+        'is absent if it requests a managed resource',
         { containers: [{ ...plain, resources: { requests: { ...amounts, ...kvm }, limits: amounts } }] },
         [],
       ],
       [
-        'it has a limit of one',
+        'is absent if it has a limit of one',
         { containers: [{ ...plain, resources: { requests: amounts, limits: { ...amounts, ...kvm } } }] },
         [],
       ],
       [
-        'a container beyond the first does',
+        'is absent if another container does',
         { containers: [plain, { name: 'b', resources: { limits: { ...amounts, 'plumbline.dev/placed': '1' } } }] },
         [],
       ],
       [
-        'an init container does',
+        'is absent if an init container does',
         {
           containers: [plain],
           initContainers: [{ name: 'i', resources: { requests: { ...amounts, ...kvm }, limits: amounts } }],
         },
         [],
       ],
-      ['none does', { containers: [plain, { ...plain, name: 'b' }], initContainers: null }, asking],
+      ['is that no container does', { containers: [plain, { ...plain, name: 'b' }], initContainers: null }, asking],
     ] as const) {
       for (const scheduler of [{}, { leads: false }, undefined]) {
         it(`${title} (${JSON.stringify(scheduler)})`, () => {

@@ -1,7 +1,7 @@
 import type { Cause, StatePod, VmFacts } from '../../../model/vm-state/facts.ts';
 import { remedyText } from '../../../model/vm-state/remedy.ts';
 
-/** A VM of which nothing but the name is known. */
+/** A VM with only a known name. */
 export const VM: VmFacts = { namespace: 'tenants', name: 'fw', kind: 'vm' };
 
 export const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
@@ -15,7 +15,7 @@ interface PodParts {
   readonly resources?: Readonly<Record<string, string>>;
 }
 
-/** A launcher of KubeVirt that the webhook has decided about, with four CPUs of its own. */
+/** A launcher of KubeVirt with a decision of the webhook and four CPUs of its own. */
 export function launcher({ metadata = {}, spec = {}, status, cpus = '4', resources = {} }: PodParts = {}): StatePod {
   const amounts = { cpu: cpus, memory: '1Gi', 'devices.kubevirt.io/kvm': '1', ...resources };
   return {
@@ -39,7 +39,7 @@ export function launcher({ metadata = {}, spec = {}, status, cpus = '4', resourc
   };
 }
 
-/** A cause in a form that reads well: its remedies as their id and all that a user sees of them. */
+/** A cause in a readable form: its remedies as id and the text for the user. */
 export function shown({ reason, text, remedies }: Cause) {
   return { reason, text, remedies: remedies.map((one) => `${one.id}: ${remedyText(one)}`) };
 }

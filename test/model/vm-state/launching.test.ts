@@ -10,7 +10,7 @@ const of = (facts: Partial<VmFacts>) => shown(withoutLauncher({ ...VM, ...facts 
 const ON = { wanted: true, says: '' };
 
 describe('a VM without a launcher', () => {
-  describe('that has no instance', () => {
+  describe('without an instance', () => {
     it('waits for KubeVirt', () => {
       const expected = {
         reason: 'NoInstance',
@@ -25,14 +25,14 @@ describe('a VM without a launcher', () => {
       });
     });
 
-    it('is switched off', () =>
+    it('is stopped', () =>
       assert.deepEqual(of({ machine: { wanted: false, says: 'Stopped' } }), {
         reason: 'SwitchedOff',
         text: 'it is switched off',
         remedies: ['start: switch it on: virtctl start fw -n tenants'],
       }));
 
-    it('cannot be started, which counts for more than that it is switched off', () => {
+    it('cannot be started, which takes precedence over stopped', () => {
       const expected = {
         reason: 'LauncherDenied',
         text: 'KubeVirt cannot start it: no such instancetype',
@@ -43,8 +43,8 @@ describe('a VM without a launcher', () => {
     });
   });
 
-  describe('that has an instance', () => {
-    it('waits for KubeVirt, whatever its VM says', () =>
+  describe('with an instance', () => {
+    it('waits for KubeVirt, whatever its VM reports', () =>
       assert.deepEqual(of({ machine: { ...ON, failure: 'before' }, instance: { phase: 'Pending' } }), {
         reason: 'NoLauncher',
         text: 'KubeVirt has not created its launcher',
@@ -93,7 +93,7 @@ describe('a VM without a launcher', () => {
         'correct-vm: change what the message says',
       ],
     ] as const) {
-      it(`is refused its launcher: ${refusal}`, () =>
+      it(`has its launcher refused: ${refusal}`, () =>
         assert.deepEqual(of({ instance: { phase: 'Pending', refusal } }), {
           reason,
           text: `KubeVirt cannot create its launcher: ${refusal}`,
@@ -102,12 +102,12 @@ describe('a VM without a launcher', () => {
     }
   });
 
-  describe('since a kubelet rejected it', () => {
+  describe('after a rejection by a kubelet', () => {
     const rejection = { node: 'n1', reason: 'SMTAlignmentError', message: 'requested 3 cpus' };
     const WHY = 'rejected its launcher (SMTAlignmentError): requested 3 cpus; KubeVirt has deleted it';
     const annotations = ANNOTATED;
 
-    it('the rejection counts for more than the instance', () =>
+    it('reports the rejection rather than the instance', () =>
       assert.deepEqual(of({ rejection, annotations, instance: { phase: 'Failed' } }), {
         reason: 'UnpaddedRejected',
         text: `the kubelet of n1 ${WHY}, and starts another`,
@@ -125,11 +125,11 @@ describe('a VM without a launcher', () => {
       ['of an instance without a VM', undefined, 'n1', `the kubelet of n1 ${WHY}, and starts another`],
       ['on an unknown node', ON, undefined, `the kubelet ${WHY}, and starts another`],
     ] as const) {
-      it(`the text says how often and when it starts again: ${title}`, () =>
+      it(`reports how often and when it starts again: ${title}`, () =>
         assert.equal(of({ machine, rejection: { ...rejection, node }, annotations }).text, text));
     }
 
-    it('any other reason is no rejection', () =>
+    it('ignores any other reason', () =>
       assert.equal(of({ rejection: { ...rejection, reason: 'Evicted' } }).reason, 'NoInstance'));
   });
 });

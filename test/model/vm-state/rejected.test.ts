@@ -6,7 +6,7 @@ import { ANNOTATED, launcher, shown, VM } from './fixture.ts';
 const EVENTS =
   'read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=virt-launcher-fw-abcde';
 
-/** @param annotations of the pod, which count, not those of the VM */
+/** @param annotations of the pod, which take precedence over those of the VM */
 function failed(status: StatePod['status'], annotations = {}, facts: Partial<VmFacts> = {}, nodeName?: string) {
   const pod = launcher({ metadata: { name: 'virt-launcher-fw-abcde', annotations }, spec: { nodeName }, status });
   return shown(failedPod({ ...VM, ...facts }, pod));
@@ -57,12 +57,12 @@ describe('a pod that has failed', () => {
       }));
   }
 
-  it('of a pod without a VM, no command changes or restarts it', () => {
+  it('gets no command for a VM if it has none', () => {
     const { remedies } = failed({ reason: 'SMTAlignmentError', message: 'requested 3 cpus' }, {}, { kind: 'vmi' });
     assert.deepEqual(remedies, [ANNOTATE]);
   });
 
-  it('was evicted: its successor counts', () =>
+  it('was evicted: see its successor', () =>
     assert.deepEqual(failed({ reason: 'Evicted', message: 'm' }, {}, { events: { evicted: 'the DPU has died' } }), {
       reason: 'EvictedBeforeStart',
       text: 'it was evicted before it started: the DPU has died',
@@ -75,11 +75,11 @@ describe('a pod that has failed', () => {
     ['a message', { message: 'no room' }, 'it has failed of n1: no room'],
     ['nothing', undefined, 'it has failed of n1: no reason is given'],
   ] as const) {
-    it(`failed otherwise, with ${title}`, () =>
+    it(`failed with ${title}`, () =>
       assert.deepEqual(failed(status, {}, {}, 'n1'), { reason: 'Failed', text, remedies: [EVENTS] }));
   }
 
-  it('without a name of its own is called as its VM', () => {
+  it('without a name gets the name of its VM', () => {
     const pod = launcher({ metadata: {} });
     const { name: _, ...metadata } = pod.metadata;
     assert.deepEqual(shown(failedPod(VM, { ...pod, metadata })), {

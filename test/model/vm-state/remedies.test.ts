@@ -25,7 +25,7 @@ const SHORT = 'on n1, which is short of 3';
 const WHY = 'no VM that ends would make room enough';
 const FORMS = `make all but one of its networks "preferred" (${AFFINITY})`;
 
-describe('what would help a pod to a node', () => {
+describe('remedies for a pod that needs a node', () => {
   const cases: readonly (readonly [NodeGroup['kind'], string, Partial<NodeGroup>?])[] = [
     ['in-flight', 'wait: wait: pods on their way to these nodes are about to start, or their promises run out'],
     [
@@ -112,7 +112,7 @@ describe('what would help a pod to a node', () => {
     it(`${kind}: ${expected}`, () => assert.deepEqual(advice([group(kind, more)]), [expected]));
   }
 
-  it('misaligned: the annotation, unless the pod has it already', () => {
+  it('misaligned: the annotation, unless the pod already has it', () => {
     const found = advice([group('misaligned')], { pod: launcher({ metadata: { annotations: {} } }) });
     assert.equal(found.length, 1);
     assert.match(found[0]!, /^add-annotation: have the launcher ask for whole cores: annotate /);
@@ -120,13 +120,13 @@ describe('what would help a pod to a node', () => {
     assert.deepEqual(advice([group('misaligned')]), found);
   });
 
-  it('of no VM, no command migrates it', () => {
+  it('migrate: no command without a VM', () => {
     const text = 'migrate or restart it, so that it is placed again';
     assert.equal(remedyText(placeAgain(VM)), `${text}: virtctl migrate fw -n tenants`);
     assert.equal(remedyText(placeAgain({ ...VM, kind: 'pod' })), text);
   });
 
-  it('the first three, each once, in the order of the groups', () => {
+  it('at most three, each once, in the order of the groups', () => {
     const same = group('resources');
     const groups = [group('cordoned'), same, same, group('tainted'), group('not-ready')];
     assert.deepEqual(
@@ -142,27 +142,27 @@ describe('what would help a pod to a node', () => {
   const SELECT =
     'select-nodes: change the pod’s selector, or label a node: n1 has no label x: kubectl get nodes --show-labels';
   for (const [title, groups, expected] of [
-    ['no node at all', [], []],
+    ['no node', [], []],
     ['a network that no node has', [NETWORK], [CHECK_NETWORK]],
-    ['a network counts for more than the selector', [UNSELECTED, NETWORK], [CHECK_NETWORK]],
+    ['a network takes precedence over the selector', [UNSELECTED, NETWORK], [CHECK_NETWORK]],
     ['the selector', [UNSELECTED], [SELECT]],
     ['the first of two groups', [UNSELECTED, { ...UNSELECTED, text: 'n2 has no label y' }], [SELECT]],
-    ['a node that fits needs nothing', [NETWORK, group('fits')], []],
-    ['what helps on a node counts for more', [NETWORK, group('cordoned')], advice([group('cordoned')])],
+    ['a node that fits', [NETWORK, group('fits')], []],
+    ['a remedy on a node takes precedence', [NETWORK, group('cordoned')], advice([group('cordoned')])],
   ] as const) {
-    it(`nodes that were never meant: ${title}`, () => assert.deepEqual(advice(groups), expected));
+    it(`nodes that were never candidates: ${title}`, () => assert.deepEqual(advice(groups), expected));
   }
 });
 
 describe('commands', () => {
-  it('can be run as they stand', () => {
+  it('can be copied and run', () => {
     assert.equal(commandText(kubectl('get', 'a/b.c-d_e:f=g@h,i+j%k')), 'kubectl get a/b.c-d_e:f=g@h,i+j%k');
     assert.equal(commandText(plumbline('x y')), "plumbline 'x y'");
     assert.equal(commandText(virtctl('')), "virtctl ''");
     assert.equal(commandText(kubectl("it's")), String.raw`kubectl 'it'\''s'`);
   });
 
-  it('follow what they are for', () => {
+  it('follow the text of the remedy', () => {
     assert.equal(remedyText(remedy('wait', 'wait')), 'wait');
     assert.equal(remedyText(remedy('wait', 'wait', kubectl('a'), virtctl('b'))), 'wait: kubectl a; virtctl b');
   });

@@ -19,16 +19,16 @@ const run = (facts: Partial<VmFacts>, wanted: RunningNeeds = needs('p', 4)) =>
 const on = (changes: Partial<NodeStateFacts>, wanted?: RunningNeeds) => run({ node: { ...NODE, ...changes } }, wanted);
 const whole = (text: string) => ({ reason: 'Aligned', text, remedies: [] });
 
-describe('a pod that runs', () => {
-  it('without facts about its node', () =>
+describe('a running pod', () => {
+  it('is only running without facts about its node', () =>
     assert.deepEqual(run({}), [{ reason: 'Running', text: 'it runs on n1', remedies: [] }]));
 
-  it('on shared CPUs', () =>
+  it('has shared CPUs', () =>
     assert.deepEqual(on({}, needs('p', 0)), [
       { reason: 'SharedCpus', text: 'it runs on n1, on CPUs that it shares', remedies: [] },
     ]));
 
-  it('on CPUs that are not reported', () => {
+  it('has CPUs that are not reported', () => {
     const expected = {
       reason: 'NotReported',
       text: 'it runs on n1; which CPUs it has is not reported',
@@ -39,7 +39,7 @@ describe('a pod that runs', () => {
     assert.deepEqual(on({ assigned: [], silent: true }), [expected]);
   });
 
-  it('on whole cores, all of its containers together', () => {
+  it('has whole cores, over all its containers', () => {
     const where = whole('it runs on n1, on CPUs 2-3,6-7 of NUMA node 0');
     assert.deepEqual(on({}), [where, whole('whole cores')]);
     assert.deepEqual(on({ assigned: ['2,6', '3,7'] }), [where, whole('whole cores')]);
@@ -53,7 +53,7 @@ describe('a pod that runs', () => {
     ]);
   });
 
-  it('with an agent that is silent', () =>
+  it('has a silent agent', () =>
     assert.deepEqual(on({ silent: true }), [
       {
         reason: 'AgentSilent',
@@ -64,7 +64,7 @@ describe('a pod that runs', () => {
       whole('whole cores'),
     ]));
 
-  it('on half a core', () =>
+  it('has half a core', () =>
     assert.deepEqual(on({ assigned: ['2-4'] }), [
       {
         reason: 'SplitCores',
@@ -74,7 +74,7 @@ describe('a pod that runs', () => {
       whole('it runs on n1, on CPUs 2-4 of NUMA node 0'),
     ]));
 
-  it('away from its networks, each of them', () =>
+  it('is far from each of its networks', () =>
     assert.deepEqual(
       on({}, needs('p', 4, [physnet('west'), physnet('gone'), physnet('vague'), physnet('east'), TUNNEL])),
       [
@@ -100,7 +100,7 @@ describe('a pod that runs', () => {
       ],
     ));
 
-  it('on both NUMA nodes, a guest of one cell is down from a network of one of them, a guest that spans them is near', () => {
+  it('is far from a network if its guest has one NUMA node, and near if its guest spans both', () => {
     const reasons = (spansCells: boolean, assigned: string) =>
       on({ assigned: [assigned] }, needs('p', 4, [physnet('west')], { spansCells })).map(({ reason }) => reason);
     assert.deepEqual(reasons(false, '2-3,8-9'), ['NetworkElsewhere', 'Aligned']);
@@ -108,7 +108,7 @@ describe('a pod that runs', () => {
     assert.deepEqual(reasons(true, '2-3,6-7'), ['NetworkElsewhere', 'Aligned']);
   });
 
-  it('on a node whose DPU is dead, which comes before all else', () =>
+  it('is on a node with a dead DPU, which takes precedence', () =>
     assert.deepEqual(on({ deadDpu: '61 s ago' }), [
       {
         reason: 'DPUNotReady',
@@ -152,9 +152,10 @@ describe('a pod with a CPU mask', () => {
     it(title, () => assert.deepEqual(masked(pinning), { reason, text, remedies }));
   }
 
-  it('without facts about its node', () => assert.equal(shown(maskedVm(VM, 'n1')).reason, 'MaskNotReported'));
+  it('is not reported without facts about its node', () =>
+    assert.equal(shown(maskedVm(VM, 'n1')).reason, 'MaskNotReported'));
 
-  it('counts for more than what its CPUs are', () => {
+  it('has its mask reported rather than its CPUs', () => {
     const wanted = { ...needs('p', 4), mask: { mask: '1:2', fixMismatch: false } } as unknown as RunningNeeds;
     assert.deepEqual(
       on({ pinning: { state: 'pinned' } }, wanted).map(({ reason }) => reason),
@@ -163,15 +164,15 @@ describe('a pod with a CPU mask', () => {
   });
 });
 
-describe('a VM whose guest is paused', () => {
+describe('a VM with a paused guest', () => {
   const paused = (atStart: boolean, text: string, nodeFacts?: Partial<NodeStateFacts>) =>
     shown(pausedVm({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', { atStart, text }));
   const UNPAUSE = 'unpause: resume it, unless its pause is wanted: virtctl unpause vmi fw -n tenants';
 
-  it('by its user', () => {
+  it('was paused by its user', () => {
     const expected = { reason: 'Paused', text: 'it is on n1 and does not run: PausedByUser', remedies: [UNPAUSE] };
     assert.deepEqual(paused(false, 'PausedByUser', { pinning: { state: 'pinned' } }), expected);
-    // Of a node without facts it is not known what its start waits for.
+    // Without facts about the node, the reason for the wait is unknown.
     assert.deepEqual(paused(true, 'PausedByUser'), expected);
     assert.deepEqual(paused(false, ''), { ...expected, text: 'it is on n1 and does not run' });
   });
@@ -206,7 +207,7 @@ describe('a VM whose guest is paused', () => {
       [MASK],
     ],
   ] as const) {
-    it(`until it is pinned: ${title}`, () =>
+    it(`waits for its pins: ${title}`, () =>
       assert.deepEqual(paused(true, 'PausedByUser', { pinning }), { reason, text, remedies }));
   }
 });

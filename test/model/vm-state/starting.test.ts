@@ -22,7 +22,7 @@ function starting(facts: Partial<VmFacts> = {}, status?: StatePod['status']) {
   return shown(startingPod({ ...VM, ...facts }, launcher({ spec: { nodeName: 'n1' }, status })));
 }
 
-describe('a pod that is on a node and has not started', () => {
+describe('a pod on a node that has not started', () => {
   const being = {
     reason: 'Starting',
     text: 'it is on n1 and has not started: its containers are being created',
@@ -33,13 +33,13 @@ describe('a pod that is on a node and has not started', () => {
     ['no container waits', {}, { containerStatuses: [{ state: {} }, {}], initContainerStatuses: null }],
     ['its containers are created', {}, { containerStatuses: [waiting('ContainerCreating', 'm')] }],
     ['its init containers run', {}, { containerStatuses: [waiting('PodInitializing')] }],
-    ['a container waits for no reason', {}, { containerStatuses: [{ state: { waiting: {} } }] }],
+    ['a container waits without a reason', {}, { containerStatuses: [{ state: { waiting: {} } }] }],
     ['its node reports', { node: NODE }, undefined],
   ] as const satisfies readonly (readonly [string, Partial<VmFacts>, StatePod['status']])[]) {
     it(`is starting: ${title}`, () => assert.deepEqual(starting(facts, status), being));
   }
 
-  it('a container does not start; its message may be absent', () => {
+  it('has a container that does not start, perhaps without a message', () => {
     const expected = {
       reason: 'ContainerWaiting',
       text: 'it is on n1 and has not started: ImagePullBackOff: no such image',
@@ -58,14 +58,14 @@ describe('a pod that is on a node and has not started', () => {
     );
   });
 
-  it('its sandbox is not made', () =>
+  it('has no sandbox', () =>
     assert.deepEqual(starting({ events: { sandbox: 'no such network' } }), {
       reason: 'ContainerWaiting',
       text: 'it is on n1 and has not started: no such network',
       remedies: [EVENTS],
     }));
 
-  it('the DPU is dead, by the condition of the node or by the gate', () => {
+  it('has a dead DPU, by the condition of the Node or by the gate', () => {
     const expected = { reason: 'DPUNotReady', text: 'the DPU of n1 is not ready: 61 s ago', remedies: [DPU] };
     assert.deepEqual(starting({ node: { ...NODE, deadDpu: '61 s ago' } }), expected);
     assert.deepEqual(starting({ node: { ...NODE, deadDpu: '61 s ago' }, events: { sandbox: 'the DPU' } }), expected);
@@ -75,7 +75,7 @@ describe('a pod that is on a node and has not started', () => {
     });
   });
 
-  it('the agent refuses its CPUs, by its report or by what the kubelet says of a container', () => {
+  it('has CPUs that the agent refuses, by its report or by the kubelet’s message', () => {
     const expected = {
       reason: 'AllocationRefused',
       text: 'the agent on n1 refused its CPUs: CPUs 1-2',
@@ -86,7 +86,7 @@ describe('a pod that is on a node and has not started', () => {
     const said = waiting('CreateContainerError', `${PRE_START}CPUs 1-2`);
     assert.deepEqual(starting({}, { containerStatuses: [waiting('PodInitializing'), said] }), expected);
     assert.deepEqual(starting({}, { initContainerStatuses: [said] }), expected);
-    // It is the last of what the kubelet has wrapped.
+    // It is the last part of the text that the kubelet wraps.
     const wrapped = waiting('CreateContainerError', `${PRE_START}${PRE_START}CPUs 1-2`);
     assert.deepEqual(starting({}, { containerStatuses: [wrapped] }), expected);
   });
@@ -95,7 +95,7 @@ describe('a pod that is on a node and has not started', () => {
     'PreStartContainer rpc failed with err: rpc error: code = Unavailable desc = CPUs 1-2',
     'rpc error: code = FailedPrecondition desc = CPUs 1-2',
   ]) {
-    it(`is no refusal of the agent: ${message}`, () => {
+    it(`is not refused by the agent: ${message}`, () => {
       const { reason, text } = starting({}, { containerStatuses: [waiting('CreateContainerError', message)] });
       assert.deepEqual(
         [reason, text],
@@ -104,26 +104,26 @@ describe('a pod that is on a node and has not started', () => {
     });
   }
 
-  it('the agent refuses its CPUs, and the extender leaves the pod to its user', () =>
+  it('has CPUs that the agent refuses, and the extender leaves the pod to its user', () =>
     assert.deepEqual(starting({ node: { ...NODE, refusedStart: 'CPUs 1-2' }, events: { cannotStart: 'held' } }), {
       reason: 'AllocationRefused',
       text: 'the agent on n1 refused its CPUs: CPUs 1-2',
       remedies: [DELETE],
     }));
 
-  it('its node has lost the CPUs that it was promised', () => {
+  it('has lost its promised CPUs', () => {
     const expected = { reason: 'PlaceLost', text: `it has not started: ${LOST}`, remedies: [DELETE] };
     const events = { cannotStart: LOST };
     assert.deepEqual(starting({ events }), expected);
     assert.deepEqual(starting({ events, node: NODE }, { containerStatuses: [] }), expected);
-    // What its kubelet has admitted has CPUs, whatever was predicted.
+    // A pod that its kubelet has admitted has CPUs, whatever the prediction.
     assert.deepEqual(starting({ events, node: { ...NODE, assigned: ['2-3'] } }), being);
     assert.deepEqual(starting({ events }, { containerStatuses: [{}] }), being);
     assert.deepEqual(starting({ events }, { initContainerStatuses: [{}] }), being);
     assert.deepEqual(starting({ events: { cannotStart: 'another reason' } }), being);
   });
 
-  it('it can neither start nor be evicted, which counts for more than all else', () =>
+  it('can neither start nor be evicted, which takes precedence', () =>
     assert.deepEqual(
       starting({
         node: { ...NODE, refusedStart: 'CPUs 1-2', deadDpu: 'dead' },
@@ -139,7 +139,7 @@ describe('a pod that is on a node and has not started', () => {
       },
     ));
 
-  it('of several containers the first counts; a pod without a name is called as its VM', () => {
+  it('reports the first of several containers, and the name of the VM if it has no name', () => {
     const refusals = ['CPUs 1-2', 'CPUs 3-4'].map((cpus) => waiting('CreateContainerError', `${PRE_START}${cpus}`));
     assert.equal(starting({}, { containerStatuses: refusals }).text, 'the agent on n1 refused its CPUs: CPUs 1-2');
     const pod = launcher({ spec: { nodeName: 'n1' } });

@@ -58,7 +58,7 @@ describe('the state of a VM with a launcher', () => {
     });
   }
 
-  it('has failed because its cores were taken, or it never asked for whole ones', () => {
+  it('has failed because its cores were taken or it never requested whole ones', () => {
     const failed = (message: string, annotations: object) => {
       const status = { reason: 'SMTAlignmentError', message };
       return state({ pod: { ...launcher(on('Failed', status)), metadata: { annotations: { ...annotations } } } });
@@ -69,7 +69,7 @@ describe('the state of a VM with a launcher', () => {
     assert.deepEqual([unaligned.state, unaligned.reason], ['rejected', 'UnalignedRejected']);
   });
 
-  it('is being deleted, which hides all that is wrong with it, but not that it has ended', () => {
+  it('is being deleted, which hides all problems but not that it has ended', () => {
     const metadata = { annotations: ANNOTATED, deletionTimestamp: '2026-11-01T10:00:00Z' };
     const expected = {
       state: 'deleting',
@@ -85,7 +85,7 @@ describe('the state of a VM with a launcher', () => {
     assert.equal(state({ pod: launcher({ metadata, ...on('Failed') }) }).state, 'failed');
   });
 
-  it('waits for a node, and the worst that is true of it counts', () => {
+  it('waits for a node, and its worst state counts', () => {
     const waits = { state: 'unscheduled', verdict: 'waiting', reason: 'NotTried' };
     const { state: stage, verdict, reason, causes } = state({ pod: launcher() });
     assert.deepEqual({ state: stage, verdict, reason, causes }, { ...waits, causes: [] });
@@ -103,7 +103,7 @@ describe('the state of a VM with a launcher', () => {
     });
   });
 
-  it('a remedy that helps with several causes is there once', () => {
+  it('has a remedy for several causes once', () => {
     const pod = launcher({ metadata: { annotations: ANNOTATED }, spec: { schedulerName: 'other' } });
     const scheduler = { leads: true };
     const { remedies } = vmState({ ...VM, pod, scheduler });
@@ -141,7 +141,7 @@ describe('the state of a VM with a launcher', () => {
     );
   });
 
-  it('runs, with needs that cannot be read: nothing that depends on them is judged', () => {
+  it('runs with unreadable needs, which are not judged', () => {
     const pod = launcher({ metadata: { annotations: ANNOTATED }, cpus: 'four', ...on('Running') });
     assert.deepEqual(state({ pod, node: NODE }), {
       state: 'running',
@@ -153,7 +153,7 @@ describe('the state of a VM with a launcher', () => {
     });
   });
 
-  it('is paused, and what else is true of it stays a cause', () => {
+  it('is paused, with other problems as causes', () => {
     const instance = { phase: 'Running', pause: { atStart: false, text: 'PausedByUser' } };
     const found = state({ pod: launcher(on('Running')), node: NODE, instance });
     assert.deepEqual([found.state, found.reason, found.causes], ['paused', 'Paused', []]);
@@ -165,14 +165,14 @@ describe('the state of a VM with a launcher', () => {
     assert.deepEqual([unseen.state, unseen.reason, unseen.causes], ['paused', 'WebhookMissed', ['Paused']]);
   });
 
-  it('without the whole pod, by its needs alone', () => {
+  it('is judged by its needs without the complete pod', () => {
     const found = runningState({ ...VM, node: NODE }, 'n1', needs('p', 4));
     assert.deepEqual([found.state, found.reason, found.causes.length], ['running', 'Aligned', 1]);
   });
 });
 
-describe('the worst of several reasons', () => {
-  it('is the worst verdict; of equals the first', () => {
+describe('the worst reason', () => {
+  it('has the worst verdict, or is the first of equals', () => {
     const reason = (...reasons: (keyof typeof REASONS)[]) => worst(reasons.map((one) => ({ reason: one })))?.reason;
     assert.equal(reason(), undefined);
     assert.equal(reason('Running', 'Aligned'), 'Running');
@@ -184,13 +184,13 @@ describe('the worst of several reasons', () => {
   });
 });
 
-describe('the pause that a guest is in', () => {
+describe('the pause of a guest', () => {
   const since = '2026-11-01T10:00:00Z';
   const paused = { type: 'Paused', status: 'True', reason: 'PausedByUser', lastTransitionTime: since };
   const record = (text: string) => ({ annotations: { 'plumbline.dev/paused-start': text } });
   for (const [title, metadata, conditions, expected] of [
     ['none', record('waiting'), undefined, undefined],
-    ['none, by its status', record('waiting'), [{ ...paused, status: 'False' }], undefined],
+    ['none by its status', record('waiting'), [{ ...paused, status: 'False' }], undefined],
     ['another condition', record('waiting'), [{ ...paused, type: 'Ready' }], undefined],
     [
       'at its start',
@@ -211,29 +211,29 @@ describe('the pause that a guest is in', () => {
       [{ type: 'Paused', status: 'True', reason: 'PausedByUser' }],
       { atStart: false, text: 'PausedByUser' },
     ],
-    ['by its user, with no record', {}, [paused], { atStart: false, text: 'PausedByUser' }],
-    ['for no reason', record('waiting'), [{ type: 'Paused', status: 'True' }], { atStart: false, text: '' }],
+    ['by its user, without a record', {}, [paused], { atStart: false, text: 'PausedByUser' }],
+    ['without a reason', record('waiting'), [{ type: 'Paused', status: 'True' }], { atStart: false, text: '' }],
   ] as const) {
     it(title, () => assert.deepEqual(pauseOf({ metadata, status: { conditions } }), expected));
   }
-  it('of an instance without a status', () => {
+  it('is undefined for an instance without a status', () => {
     assert.equal(pauseOf({ metadata: {} }), undefined);
     assert.equal(pauseOf({ metadata: {}, status: null }), undefined);
     assert.equal(pauseOf({ metadata: {}, status: { conditions: null } }), undefined);
   });
 });
 
-describe('whether a pod is too large for a node, were it empty', () => {
-  // All 14 CPUs that are not reserved are someone's.
+describe('whether a pod is too large for an empty node', () => {
+  // All 14 unreserved CPUs have an owner.
   const full = node({ assignments: [{ podUID: 'other', container: 'c', cpus: '2-15' }] });
   for (const [title, wanted, host, kind] of [
-    ['all that it has', needs('p', 14), full, undefined],
-    ['a core more', needs('p', 16), full, 'too-few-whole-cores'],
-    ['no room is missing, but a network', needs('p', 4, [physnet('gone')]), full, undefined],
+    ['all CPUs', needs('p', 14), full, undefined],
+    ['one core more', needs('p', 16), full, 'too-few-whole-cores'],
+    ['a missing network, but enough room', needs('p', 4, [physnet('gone')]), full, undefined],
   ] as const) {
     it(title, () => assert.equal(tooLargeFor(wanted, host)?.kind, kind));
   }
-  it('a kubelet that is not predicted is judged by the count', () => {
+  it('an unpredictable kubelet is judged by the number of CPUs', () => {
     const unpredictable = node({ kubeletVersion: 'v1.99.0' });
     assert.equal(tooLargeFor(needs('p', 14), unpredictable), undefined);
     assert.equal(tooLargeFor(needs('p', 15), unpredictable)?.kind, 'too-few-whole-cores');

@@ -25,7 +25,7 @@ const group = (kind: NodeGroup['kind'], count = 1, more: Partial<NodeGroup> = {}
 const search = (nodes: number, ...groups: readonly NodeGroup[]) => ({ search: { nodes, groups } });
 
 describe('a pod that waits for a node', () => {
-  it('is held back by gates, which count for more than its scheduler', () => {
+  it('is blocked by scheduling gates, which take precedence over its scheduler', () => {
     const gates = { schedulingGates: [{ name: 'a/b' }, { name: 'c/d' }] };
     const expected = {
       reason: 'Gated',
@@ -37,7 +37,7 @@ describe('a pod that waits for a node', () => {
     assert.equal(waiting({}, undefined, { schedulingGates: null }).reason, 'NotTried');
   });
 
-  it('has a scheduler that is down; that of another pod does not matter', () => {
+  it('has a scheduler that is down; another pod’s scheduler does not matter', () => {
     const away = { scheduler: { away: 'no replica leads' } };
     assert.deepEqual(waiting(away, REFUSED), {
       reason: 'SchedulerAway',
@@ -48,7 +48,7 @@ describe('a pod that waits for a node', () => {
     assert.equal(waiting({ scheduler: {} }, REFUSED).reason, 'NoNodeFits');
   });
 
-  it('is nominated, unless every node was looked at', () => {
+  it('is nominated, unless every node was checked', () => {
     const status = { ...REFUSED, nominatedNodeName: 'n2' };
     assert.deepEqual(waiting({}, status), {
       reason: 'Nominated',
@@ -59,7 +59,7 @@ describe('a pod that waits for a node', () => {
     assert.equal(waiting(search(1, group('fits')), status).reason, 'RetryPending');
   });
 
-  it('was not looked at by its scheduler yet', () => {
+  it('has not been tried by its scheduler', () => {
     const expected = { reason: 'NotTried', text: 'the scheduler has not tried it yet', remedies: [BRING_BACK] };
     assert.deepEqual(waiting(), expected);
     assert.deepEqual(waiting({}, { conditions: null }), expected);
@@ -72,24 +72,24 @@ describe('a pod that waits for a node', () => {
     [undefined, 'default-scheduler'],
     ['', 'default-scheduler'],
   ] as const) {
-    it(`was not looked at by a scheduler that is not Plumbline's: ${JSON.stringify(schedulerName)}`, () =>
+    it(`has not been tried by a scheduler other than Plumbline's: ${JSON.stringify(schedulerName)}`, () =>
       assert.deepEqual(waiting({}, undefined, { schedulerName }).remedies, [
         `check-other-scheduler: check the scheduler: ${named} has not looked at it yet: kubectl -n kube-system get pods`,
       ]));
   }
 
-  it('was refused: the words of the scheduler, where the nodes were not looked at', () => {
+  it('was refused: the scheduler’s message if the nodes were not checked', () => {
     assert.deepEqual(waiting({}, REFUSED), { reason: 'NoNodeFits', text: '0/3 nodes', remedies: [] });
     const silent = { reason: 'NoNodeFits', text: 'the scheduler found no node and gave no reason', remedies: [] };
     assert.deepEqual(waiting({}, TRIED), silent);
     assert.deepEqual(waiting({}, { conditions: [{ type: 'PodScheduled', status: 'False' }] }), silent);
     assert.deepEqual(waiting({}, { conditions: [{ type: 'PodScheduled', status: 'False', message: '' }] }), silent);
-    // The first condition that is about it.
+    // The first condition of this kind.
     const conditions = [{ type: 'Ready', status: 'False', message: 'other' }, ...REFUSED.conditions];
     assert.equal(waiting({}, { conditions }).text, '0/3 nodes');
   });
 
-  it('was refused, though a node would take it', () =>
+  it('was refused although nodes would accept it', () =>
     assert.deepEqual(waiting(search(7, group('resources', 2), group('fits', 3), group('fits', 2)), REFUSED), {
       reason: 'RetryPending',
       text: 'it waits although 5 of 7 nodes would take it',
@@ -99,13 +99,13 @@ describe('a pod that waits for a node', () => {
       ],
     }));
 
-  it('was refused: a node that fits is counted even if it is one', () =>
+  it('was refused although a single node would accept it', () =>
     assert.equal(waiting(search(1, group('fits')), REFUSED).text, 'it waits although 1 of 1 nodes would take it'));
 
   for (const [title, found, text] of [
     ['no nodes', search(0), 'the cluster has no nodes'],
     ['one node', search(1, group('cordoned')), 'the only node: text of cordoned'],
-    ['nodes that are alike', search(2, group('cordoned', 2)), 'all 2 nodes: text of cordoned'],
+    ['similar nodes', search(2, group('cordoned', 2)), 'all 2 nodes: text of cordoned'],
     [
       'several groups',
       search(3, group('cordoned', 2), group('not-ready')),

@@ -16,7 +16,7 @@ let codes: string[];
 let stop: AbortController;
 let logged: ReturnType<typeof recordingLogger>;
 
-/** A kubelet's directory without a kubelet, and an agent's view of it that does not look yet. */
+/** Prepares a kubelet's directory without a kubelet, and an agent's assignments that do not run yet. */
 function setUp(): void {
   const temp = tempDirectories();
 
@@ -44,10 +44,10 @@ const free = () => assignments.view().free?.toString();
 const becomes = (expected: string | undefined) =>
   eventually(() => free() === expected, `free is ${expected}, not ${free()}`);
 
-describe('assignments from a kubelet’s files and sockets', () => {
+describe('assignments from the kubelet’s files and sockets', () => {
   setUp();
 
-  it('thousands of containers with CPUs: refused before any set is made', () => {
+  it('refuses thousands of containers with CPUs before it builds any CPU set', () => {
     const containers = Array.from({ length: 100_000 }, (_, i) => ({ name: `c${i}`, cpuIds: [65_535] }));
     const { of } = CpuSet;
     let made = 0;
@@ -67,7 +67,7 @@ describe('assignments from a kubelet’s files and sockets', () => {
     }
   });
 
-  it('what the kubelet says is wrong is not repeated whole', async () => {
+  it('shortens long error texts of the kubelet', async () => {
     await kubelet.start();
     kubelet.behaviour = () => {
       throw new RpcError(status.UNKNOWN, 'x'.repeat(5000));
@@ -78,7 +78,7 @@ describe('assignments from a kubelet’s files and sockets', () => {
     for (const line of logged.lines) assert.ok(JSON.stringify(line).length < 800);
   });
 
-  it('a checkpoint of more than 1 MiB, a pipe and a device are not read; what was known stays', async () => {
+  it('does not read a checkpoint larger than 1 MiB, a pipe or a device, and keeps the last assignments', async () => {
     kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
     await kubelet.start();
     kubelet.pods = { 'ns/vm': { compute: '2-3' } };
@@ -102,7 +102,7 @@ describe('assignments from a kubelet’s files and sockets', () => {
     await becomes('0-7');
   });
 
-  it('both sources: assignments with names, reserved, free', async () => {
+  it('combines both sources: assignments with names, reserved CPUs, free CPUs', async () => {
     kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
     kubelet.pods = { 'ns/vm': { compute: '2-3' } };
     await kubelet.start();
@@ -117,7 +117,7 @@ describe('assignments from a kubelet’s files and sockets', () => {
     );
   });
 
-  it('each rename reaches subscribers by its event, long before the safety tick', async () => {
+  it('notifies subscribers of each rename by its event, long before the periodic check', async () => {
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();
     run();
@@ -128,7 +128,7 @@ describe('assignments from a kubelet’s files and sockets', () => {
     }
   });
 
-  it('reports a torn file with what to do, keeps the last good one, frees no CPU; reads a complete one again', async () => {
+  it('reports a torn file with the next step, keeps the last good one, frees no CPU, and reads a complete file again', async () => {
     kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
     await kubelet.start();
     run();
@@ -148,10 +148,10 @@ describe('assignments from a kubelet’s files and sockets', () => {
   });
 });
 
-describe('assignments while the kubelet comes and goes', () => {
+describe('assignments while the kubelet starts and stops', () => {
   setUp();
 
-  it('started before the kubelet: nothing is free until everything is there', async () => {
+  it('frees no CPU until all sources are there, if the agent starts before the kubelet', async () => {
     rmSync(join(kubelet.directory, 'pod-resources'), { recursive: true });
     run();
     await eventually(() => codes.includes('unavailable'), 'the socket is missed');
@@ -166,7 +166,7 @@ describe('assignments while the kubelet comes and goes', () => {
     await becomes('0-1,4-7');
   });
 
-  it('the kubelet restarts: keeps the last assignments while it is down', async () => {
+  it('keeps the last assignments while the kubelet restarts', async () => {
     kubelet.writeCheckpoint('0-1,4-7', { u: { compute: '2-3' } });
     await kubelet.start();
     run();
@@ -180,7 +180,7 @@ describe('assignments while the kubelet comes and goes', () => {
     await becomes('0-7');
   });
 
-  it('ResourceExhausted: backs off instead of asking harder', async () => {
+  it('backs off on ResourceExhausted', async () => {
     kubelet.behaviour = () => {
       throw new RpcError(status.RESOURCE_EXHAUSTED, 'rate limit');
     };
@@ -194,7 +194,7 @@ describe('assignments while the kubelet comes and goes', () => {
     await becomes('0-7');
   });
 
-  it('idle: asks nothing', async () => {
+  it('makes no calls while the node is idle', async () => {
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();
     run();

@@ -6,7 +6,7 @@ const V2 =
   '{"policyName":"static","defaultCpuSet":"0-1,6-7","entries":{"uid-b":{"c":"4-5"},"uid-a":{"y":"3","x":"2"}},"checksum":1}';
 
 describe('cpu_manager_state', () => {
-  it('v2: entries by uid and container, ascending', () => {
+  it('v2: reads entries by pod uid and container, in ascending order', () => {
     const { policy, defaultCpus, entries, owned } = parseCheckpoint(V2);
     assert.equal(policy, 'static');
     assert.equal(defaultCpus.toString(), '0-1,6-7');
@@ -20,11 +20,7 @@ describe('cpu_manager_state', () => {
   const forms: [string, string, string][] = [
     ['no entries', '{"policyName":"none","defaultCpuSet":"","checksum":2}', ''],
     ['a container on the shared pool', '{"policyName":"static","defaultCpuSet":"0-3","entries":{"u":{"c":""}}}', ''],
-    [
-      'v3, a pod as a whole',
-      '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":{"cpuSet":"1-2"}}}',
-      'u/=1-2',
-    ],
+    ['v3, the whole pod', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":{"cpuSet":"1-2"}}}', 'u/=1-2'],
     ['v3, another case', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":{"cpuset":"1"}}}', 'u/=1'],
     ['v3, plain', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":"1"}}', 'u/=1'],
     [
@@ -47,7 +43,7 @@ describe('cpu_manager_state', () => {
     });
   }
 
-  it('more containers than a report can name: refused before any set of CPUs is made, in a short message', () => {
+  it('refuses more containers than a report can name, before it builds any CPU set, with a short message', () => {
     const { parse } = CpuSet;
     let parsed = 0;
     CpuSet.parse = (text) => {
@@ -70,7 +66,7 @@ describe('cpu_manager_state', () => {
     }
   });
 
-  it('a wrong form of kilobytes gives a short message', () => {
+  it('shortens the message about long invalid entries', () => {
     const long = 'x'.repeat(100_000);
     for (const entries of [{ [long]: 1 }, { u: { [long]: 1 } }, { u: { [long]: long } }]) {
       const text = JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries });
@@ -81,7 +77,7 @@ describe('cpu_manager_state', () => {
     }
   });
 
-  it('cut off anywhere: refused, never read as fewer entries', () => {
+  it('refuses a file that is cut off at any character', () => {
     for (let length = 0; length < V2.length; length++) {
       assert.throws(() => parseCheckpoint(V2.slice(0, length)), CheckpointError, `after ${length} characters`);
     }
@@ -89,11 +85,11 @@ describe('cpu_manager_state', () => {
 
   const wrong: [string, string, RegExp][] = [
     ['not an object', '[]', /unknown format/],
-    ['no policy', '{"defaultCpuSet":"0-3"}', /policyName/],
-    ['no shared pool', '{"policyName":"static"}', /defaultCpuSet/],
+    ['a missing policy', '{"defaultCpuSet":"0-3"}', /policyName/],
+    ['a missing shared pool', '{"policyName":"static"}', /defaultCpuSet/],
     ['v1, keyed by container id', '{"policyName":"static","defaultCpuSet":"0","entries":{"abc":"1-2"}}', /entries.abc/],
-    ['CPUs that are none', '{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1-x"}}}', /entries.u.c/],
-    ['a pool that is none', '{"policyName":"static","defaultCpuSet":"all"}', /defaultCpuSet/],
+    ['an invalid CPU list', '{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1-x"}}}', /entries.u.c/],
+    ['an invalid pool', '{"policyName":"static","defaultCpuSet":"all"}', /defaultCpuSet/],
     [
       'a pod entry without CPUs',
       '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":{"mem":"1"}}}',
@@ -101,7 +97,7 @@ describe('cpu_manager_state', () => {
     ],
   ];
   for (const [name, text, message] of wrong) {
-    it(`refused: ${name}`, () =>
+    it(`refuses ${name}`, () =>
       assert.throws(
         () => parseCheckpoint(text),
         (error) => error instanceof CheckpointError && message.test(error.message),
@@ -115,20 +111,24 @@ describe('cpu_manager_state', () => {
     ['a number', '1', 'unknown format at the top: Invalid input: expected object, received number'],
     ['a pod without containers', state({ entries: { u: '1' } }), 'unknown format at entries.u: it has no containers'],
     ['a list of containers', state({ entries: { u: ['1'] } }), 'unknown format at entries.u: it has no containers'],
-    ['a container without a set', state({ entries: { u: { c: 1 } } }), 'unknown format at entries.u.c: not a CPU set'],
     [
-      'a pod without a set',
+      'a container without a CPU set',
+      state({ entries: { u: { c: 1 } } }),
+      'unknown format at entries.u.c: not a CPU set',
+    ],
+    [
+      'a pod without a CPU set',
       state({ podEntries: { u: { a: '1' } } }),
       'unknown format at podEntries.u: it has no CPU set',
     ],
-    ['a pod of a number', state({ podEntries: { u: 1 } }), 'unknown format at podEntries.u: it has no CPU set'],
+    ['a number instead of a pod', state({ podEntries: { u: 1 } }), 'unknown format at podEntries.u: it has no CPU set'],
   ];
   for (const [name, text, message] of messages) {
-    it(`says where and why: ${name}`, () =>
+    it(`reports place and reason: ${name}`, () =>
       assert.throws(() => parseCheckpoint(text), { name: 'CheckpointError', code: 'checkpoint', message }));
   }
 
-  it('a place of 120 characters is shown whole, a longer one is cut', () => {
+  it('shows a place of up to 120 characters in full and cuts a longer one', () => {
     const place = (length: number) => {
       const uid = 'u'.repeat(length - 'entries.'.length);
       try {
@@ -142,11 +142,11 @@ describe('cpu_manager_state', () => {
     assert.equal(place(121), `entries.${'u'.repeat(112)}…`);
   });
 
-  it('null entries are none', () => {
+  it('reads null entries as no entries', () => {
     assert.deepEqual(parseCheckpoint(state({ entries: null, podEntries: null })).entries, []);
   });
 
-  it('pods and containers ascend, in whatever order the file has them', () => {
+  it('sorts pods and containers in ascending order', () => {
     const orders = [
       ['a', 'b', 'c'],
       ['c', 'b', 'a'],

@@ -43,8 +43,8 @@ const view = (
   return nextView(previous, { ...base, alone: false, configuredPolicy: undefined, ...without });
 };
 
-describe('who owns which CPUs', () => {
-  // The table of the upstream feature: allocatable, reserved, exclusive CPUs in use, what is free for OVS.
+describe('owners of CPUs', () => {
+  // The table of the upstream feature: allocatable CPUs, reserved CPUs, exclusive CPUs in use, CPUs free for OVS.
   const table: [string, string, string[], string][] = [
     ['0-1', '2-3', ['1'], '0,2-3'],
     ['0-1', '2-3', ['0', '1'], '2-3'],
@@ -64,24 +64,24 @@ describe('who owns which CPUs', () => {
     });
   }
 
-  it('policy none: everything online is free, nothing is reserved', () => {
+  it('policy none frees all online CPUs and reserves none', () => {
     const now = view('0-3', good(checkpoint('', {}, 'none')), good(answer('')));
     assert.equal(now.free?.toString(), '0-3');
     assert.equal(now.reserved?.toString(), '');
   });
 
-  it('reserved CPUs that strict-cpu-reservation keeps out of the pool are free for OVS', () => {
+  it('CPUs that strict-cpu-reservation keeps out of the pool are free for OVS', () => {
     assert.equal(view('0-3', good(checkpoint('2-3')), good(answer('2-3'))).free?.toString(), '0-3');
   });
 
-  it('each source alone takes CPUs away: the pool, the entries, the list', () => {
+  it('the pool, the entries and the list each take CPUs away on their own', () => {
     const allocatable = answer('0-7');
     assert.equal(view('0-7', good(checkpoint('0-5')), good(allocatable)).free?.toString(), '0-5');
     assert.equal(view('0-7', good(checkpoint('0-7', { u: '7' })), good(allocatable)).free?.toString(), '0-6');
     assert.equal(view('0-7', good(checkpoint('0-7')), good(answer('0-7', { p: '0' }))).free?.toString(), '1-7');
   });
 
-  it('what a larger init container leaves over stays busy until the kubelet frees it', () => {
+  it('CPUs left over from a larger init container stay owned until the kubelet frees them', () => {
     const entries = { u: { init: '2-5', compute: '2-3' } };
     const state = parseCheckpoint(JSON.stringify({ policyName: 'static', defaultCpuSet: '0-1,6-7', entries }));
     const now = view('0-7', good(state), good(answer('2-7', { vm: '2-3' })));
@@ -95,7 +95,7 @@ describe('who owns which CPUs', () => {
     );
   });
 
-  it('nothing is free until every source has spoken', () => {
+  it('nothing is free until every source has answered', () => {
     assert.equal(view('0-3', failed<Checkpoint>(undefined), good(answer('0-3'))).free, undefined);
     assert.equal(view('0-3', good(checkpoint('0-3')), failed<PodResourcesAnswer>(undefined)).free, undefined);
     const early = view('0-3', good(checkpoint('0-3')), good(answer('')));
@@ -104,7 +104,7 @@ describe('who owns which CPUs', () => {
     assert.match(early.problems[0] ?? '', /not started/);
   });
 
-  it('a kubelet restart: [] then all with an empty list: no owned CPU becomes free', () => {
+  it('no owned CPU becomes free while a restarted kubelet lists no CPUs, or all CPUs and no pods', () => {
     const state = good(checkpoint('0-1,4-7', { u: '2-3' }));
     const before = view('0-7', state, good(answer('0-7', { pod: '2-3' })));
     const starting = view('0-7', state, good(answer('')), before);
@@ -120,7 +120,7 @@ describe('who owns which CPUs', () => {
     }
   });
 
-  it('a missing source keeps the last good set: it shrinks with the other one and never grows', () => {
+  it('the last good set stays in use while a source is missing: it may shrink but never grows', () => {
     const before = view('0-7', good(checkpoint('0-5', { u: '6-7' })), good(answer('0-7', { pod: '6-7' })));
     const shrunk = view('0-7', good(checkpoint('0-3', { u: '6-7', v: '4-5' })), failed(answer('0-7')), before);
     assert.equal(shrunk.free?.toString(), '0-3');
@@ -132,7 +132,7 @@ describe('who owns which CPUs', () => {
     assert.equal(whole.free?.toString(), '0-7', 'both are back');
   });
 
-  it('a checkpoint that frees CPUs is believed once the kubelet was asked after it; one that takes them, at once', () => {
+  it('CPUs freed by a checkpoint count after the next kubelet answer; CPUs taken by it count at once', () => {
     const listed = good(answer('0-7'));
     const before = view('0-7', good(checkpoint('0-3', { u: '4-7' })), listed);
     assert.equal(view('0-7', good(checkpoint('0-7')), listed, before, false).free?.toString(), '0-3');
@@ -141,12 +141,12 @@ describe('who owns which CPUs', () => {
   });
 });
 
-describe('the PodResources API alone, where there has been no checkpoint for long', () => {
+describe('the PodResources API alone, after a long time without a checkpoint', () => {
   const absent = failed<Checkpoint>(undefined);
   const alone = (said: Reading<PodResourcesAnswer>, previous = UNKNOWN_VIEW, configuredPolicy?: string) =>
     view('0-7', absent, said, previous, true, { alone: true, configuredPolicy });
 
-  it('allocatable and reserved CPUs without the listed ones are free; the missing source is still named', () => {
+  it('frees allocatable and reserved CPUs that are not listed, and still names the missing source', () => {
     const now = alone(good(answer('2-7', { vm: '4-5' })));
     assert.equal(now.free?.toString(), '0-3,6-7');
     assert.deepEqual(now.holds, []);
@@ -155,7 +155,7 @@ describe('the PodResources API alone, where there has been no checkpoint for lon
     assert.equal(now.sources.podResources, undefined);
   });
 
-  it('a checkpoint that went away says nothing more of who owns what', () => {
+  it('ignores the owners of a deleted checkpoint', () => {
     const before = view('0-7', good(checkpoint('0-3', { u: '4-7' })), good(answer('0-7', { vm: '4-7' })));
     const without = { alone: true, configuredPolicy: undefined };
     const gone = failed(checkpoint('0-3', { u: '4-7' }));
@@ -163,7 +163,7 @@ describe('the PodResources API alone, where there has been no checkpoint for lon
     assert.equal(view('0-7', gone, good(answer('0-7')), before).free?.toString(), '0-3', 'not for long yet');
   });
 
-  it('the kubelet does not answer: held; nothing allocatable: held, unless its configuration says policy none', () => {
+  it('keeps the free CPUs if the kubelet does not answer or lists no allocatable CPUs, unless its policy is none', () => {
     const before = alone(good(answer('2-7', { vm: '4-5' })));
     assert.equal(alone(failed(answer('2-7')), before).free?.toString(), '0-3,6-7');
     const starting = alone(good(answer('')), before);
@@ -174,8 +174,8 @@ describe('the PodResources API alone, where there has been no checkpoint for lon
   });
 });
 
-describe('what is free over time', () => {
-  it('both write orders of the checkpoint: no instant with an owned CPU', () => {
+describe('free CPUs over time', () => {
+  it('no owned CPU is ever free, whichever part of the checkpoint the kubelet writes first', () => {
     const listed = good(answer('0-7'));
     const start = view('0-7', good(checkpoint('0-7')), listed);
     const poolFirst = view('0-7', good(checkpoint('0-5')), listed, start);
@@ -184,7 +184,7 @@ describe('what is free over time', () => {
     for (const now of [poolFirst, thenEntry, entryFirst]) assert.equal(now.free?.toString(), '0-5');
   });
 
-  it('for any readings: free holds no owned CPU, and never grows while a source is missing', () => {
+  it('for any readings, no owned CPU is free, and the free CPUs never grow while a source is missing', () => {
     const cpus = fc.uniqueArray(fc.integer({ min: 0, max: 7 })).map((ids) => CpuSet.of(ids).toString());
     const entries = fc.dictionary(fc.constantFrom('a', 'b', 'c'), cpus, { maxKeys: 3 });
     const reading = fc.record({
@@ -212,7 +212,7 @@ describe('what is free over time', () => {
   });
 });
 
-describe('names of the checkpoint’s uids', () => {
+describe('pod names for the uids of the checkpoint', () => {
   const entry = (podUID: string, container: string, cpus: string) => ({ podUID, container, cpus: set(cpus) });
   const pod = (podName: string, container: string, cpus: string) => ({
     namespace: 'ns',
@@ -222,7 +222,7 @@ describe('names of the checkpoint’s uids', () => {
   });
   const none = new Map();
 
-  it('by container and CPUs', () => {
+  it('match by container and CPUs', () => {
     const names = joinNames(
       [entry('u', 'c', '1'), entry('v', 'c', '2')],
       [pod('q', 'c', '2'), pod('p', 'c', '1')],
@@ -231,17 +231,17 @@ describe('names of the checkpoint’s uids', () => {
     assert.deepEqual([names.get('u')?.podName, names.get('v')?.podName], ['p', 'q']);
   });
 
-  it('one container is enough for the whole pod', () => {
+  it('name the whole pod by one matching container', () => {
     const names = joinNames([entry('u', 'init', '1'), entry('u', 'c', '2')], [pod('p', 'c', '2')], none);
     assert.equal(names.get('u')?.podName, 'p');
   });
 
-  it('two candidates: neither', () => {
+  it('stay unknown with two candidates', () => {
     assert.equal(joinNames([entry('u', 'c', '1'), entry('v', 'c', '1')], [pod('p', 'c', '1')], none).size, 0);
     assert.equal(joinNames([entry('u', 'c', '1')], [pod('p', 'c', '1'), pod('q', 'c', '1')], none).size, 0);
   });
 
-  it('CPUs that a pod takes over from another: not the other’s name, which an answer from before still has', () => {
+  it('a pod that takes over CPUs does not get the name of their previous owner from an old answer', () => {
     const first = view('0-3', good(checkpoint('0-1', { u: '2-3' })), good(answer('0-3', { first: '2-3' })));
     const after = good(checkpoint('0-1', { v: '2-3' }));
     const nameOf = ({ assignments }: AssignmentsView) => assignments.map(({ name }) => name?.podName);
@@ -267,7 +267,7 @@ describe('containers that the kubelet lists', () => {
     containers: cpuIds.map((ids, i) => ({ name: `c${i}`, cpuIds: ids })),
   });
 
-  it('those with CPUs of their own, with the names of both', () => {
+  it('returns containers with CPUs of their own, with pod and container name', () => {
     const found = listedContainers([pod('a', [1, 3], []), pod('b', [], [0])], 2);
     assert.deepEqual(
       found.map(({ cpus, ...names }) => ({ ...names, cpus: cpus.toString() })),
@@ -278,7 +278,7 @@ describe('containers that the kubelet lists', () => {
     );
   });
 
-  it('as many as are read; with one more none is', () => {
+  it('reads up to the limit and refuses a longer list', () => {
     assert.equal(listedContainers([pod('a', [0], [1], [])], 2).length, 2);
     assert.throws(() => listedContainers([pod('a', [0], [1], [2])], 2), {
       name: 'RangeError',

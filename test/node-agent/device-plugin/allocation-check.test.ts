@@ -24,7 +24,7 @@ const host = createHost({
 });
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 
-describe('a claim', () => {
+describe('an allocation', () => {
   interface Case {
     readonly name: string;
     readonly cpus: string;
@@ -34,16 +34,22 @@ describe('a claim', () => {
     readonly refused?: string;
   }
   const cases: Case[] = [
-    { name: 'all CPUs are where the network is', cpus: '4-5', cells: '1' },
-    { name: 'none is', cpus: '2-3', cells: '1', refused: 'NetworkElsewhere' },
-    { name: 'some are: a guest of one cell needs all', cpus: '2-5', cells: '1', refused: 'NetworkElsewhere' },
-    { name: 'some are: a guest that sees both cells has one there', cpus: '2-5', cells: '1', spansCells: true },
-    { name: 'none is, for a guest that spans', cpus: '0-3', cells: '1', spansCells: true, refused: 'NetworkElsewhere' },
-    { name: 'a network on both cells is anywhere', cpus: '2-5', cells: '0-1' },
+    { name: 'all CPUs are on the network’s NUMA node', cpus: '4-5', cells: '1' },
+    { name: 'no CPU is on the network’s NUMA node', cpus: '2-3', cells: '1', refused: 'NetworkElsewhere' },
+    { name: 'some CPUs are there, the guest has one NUMA node', cpus: '2-5', cells: '1', refused: 'NetworkElsewhere' },
+    { name: 'some CPUs are there, the guest spans NUMA nodes', cpus: '2-5', cells: '1', spansCells: true },
+    {
+      name: 'no CPU is there, the guest spans NUMA nodes',
+      cpus: '0-3',
+      cells: '1',
+      spansCells: true,
+      refused: 'NetworkElsewhere',
+    },
+    { name: 'the network is on both NUMA nodes', cpus: '2-5', cells: '0-1' },
     { name: 'the NUMA node of the network is unknown', cpus: '2-3', cells: '' },
     { name: 'a container in the shared pool', cpus: '', cells: '1', wholeCores: true },
     { name: 'a split core', cpus: '4,6', cells: '1', wholeCores: true, refused: 'SplitCores' },
-    { name: 'a split core, and no whole ones were promised', cpus: '4,6', cells: '1' },
+    { name: 'a split core, but whole cores are not required', cpus: '4,6', cells: '1' },
     { name: 'whole cores', cpus: '4-7', cells: '1', wholeCores: true },
   ];
   for (const { name, cpus, cells, wholeCores = false, spansCells = false, refused } of cases) {
@@ -68,7 +74,7 @@ describe('a claim', () => {
   });
 });
 
-describe('claims against the pods of the API server', () => {
+describe('allocation checks against pods of the API server', () => {
   let api: FakeApi;
   let told: { target: EventTarget; event: EventText }[];
   let reads: string[];
@@ -105,12 +111,12 @@ describe('claims against the pods of the API server', () => {
   const check = (change: Partial<typeof request> = {}, policy?: AllocationCheckPolicy) =>
     claims(policy).check({ ...request, ...change }, new AbortController().signal);
 
-  it('granted without asking anybody when all is well', async () => {
+  it('grants a good allocation without a request to the API server', async () => {
     assert.equal(await check({ holder: { ...holder, cpus: set('4-5') } }), undefined);
     assert.deepEqual([reads, told], [[], []]);
   });
 
-  it('refused, with an Event on the pod', async () => {
+  it('refuses a wrong allocation, with an Event on the pod', async () => {
     pod();
     assert.match((await check()) ?? '', /physnet physnet1 is on NUMA node 1, the kubelet gave CPUs 2-5/);
     assert.deepEqual(told[0]?.target, { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'ns', uid: 'u1' });
@@ -121,19 +127,19 @@ describe('claims against the pods of the API server', () => {
     assert.deepEqual([refusal?.podUID, refusal?.namespace, refusal?.podName], ['u1', 'ns', 'vm']);
   });
 
-  it('policy warn: an Event and no more', async () => {
+  it('only records an Event with policy warn', async () => {
     pod();
     assert.equal(await check({}, 'warn'), undefined);
     assert.match(told[0]?.event.message ?? '', /it starts anyway/);
     assert.deepEqual(refusals.current(), []);
   });
 
-  it('a guest that spans NUMA nodes, as the webhook noted', async () => {
+  it('grants a guest that spans NUMA nodes according to the webhook’s annotation', async () => {
     pod({ [PLACEMENT_ANNOTATION]: '{"spansCells":true}' });
     assert.equal(await check(), undefined);
   });
 
-  it('whole cores: promised by the annotation, or by the kubelet', async () => {
+  it('requires whole cores if the annotation or the kubelet promises them', async () => {
     const split = { holder: { ...holder, cpus: set('4,6') } };
     pod();
     assert.equal(await check(split), undefined);
@@ -142,7 +148,7 @@ describe('claims against the pods of the API server', () => {
     assert.match((await check(split)) ?? '', /split core/);
   });
 
-  it('a pod that cannot be read gets the benefit of the doubt, and no more', async () => {
+  it('assumes that an unreadable pod may span NUMA nodes, and still requires one CPU on the network’s NUMA node', async () => {
     api.failing = true;
     assert.equal(await check(), undefined, 'it may span');
     assert.match((await check({ holder: { ...holder, cpus: set('2-3') } })) ?? '', /NUMA node 1/);
@@ -152,7 +158,7 @@ describe('claims against the pods of the API server', () => {
 describe('refusals for the report', () => {
   const holder = (podName: string) => ({ namespace: 'ns', podName, container: 'compute', cpus: CpuSet.EMPTY });
 
-  it('are the newest 64, short, and forgotten after ten minutes without a repetition', () => {
+  it('keeps the newest 64, shortened, and drops each after ten minutes without a repetition', () => {
     let now = 0;
     const refusals = createRefusedStarts(() => now);
     let changes = 0;

@@ -30,11 +30,11 @@ const pods = [
   }),
 ];
 
-describe('whose devices these are', () => {
+describe('the holder of devices', () => {
   const lookups: [string, string, string[], string | undefined][] = [
-    ['by the device', TUNNEL, ['tunnel-0'], '2-3'],
-    ['of that resource', 'physnet.plumbline.dev/a', ['tunnel-0'], undefined],
-    ['no container holds it', TUNNEL, ['tunnel-7'], undefined],
+    ['by device', TUNNEL, ['tunnel-0'], '2-3'],
+    ['only of the same resource', 'physnet.plumbline.dev/a', ['tunnel-0'], undefined],
+    ['a device without a container', TUNNEL, ['tunnel-7'], undefined],
   ];
   for (const [name, resource, ids, expected] of lookups) {
     it(`finds the container’s CPUs: ${name}`, () =>
@@ -42,7 +42,7 @@ describe('whose devices these are', () => {
   }
 });
 
-describe('before a container with our devices starts', () => {
+describe('before a container with Plumbline devices starts', () => {
   const host = createHost({
     cells: [
       { id: 0, cpus: '0-3' },
@@ -52,7 +52,7 @@ describe('before a container with our devices starts', () => {
   });
   let posted: FromPluginThread[];
 
-  /** The plugin's side; `refusal` is what the main thread says, `undefined` in a list that it says nothing. */
+  /** The plugin's side. `refusal` is the main thread's answer; `undefined` in a list grants. */
   const barrier = (
     list: () => Promise<PodResources[]>,
     answers: (string | undefined)[] | 'silence',
@@ -80,20 +80,20 @@ describe('before a container with our devices starts', () => {
   const asked = () => posted.find((message) => message.kind === 'before-start');
   const outcome = () => posted.find((message) => message.kind === 'pre-start')?.outcome;
 
-  it('asks the main thread, naming pod, container and CPUs', async () => {
+  it('the plugin asks the main thread, with pod, container and CPUs', async () => {
     await start(barrier(async () => pods, [undefined]));
     assert.deepEqual(asked()?.holder, { namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' });
     assert.equal(outcome(), 'passed');
   });
 
-  it('asks it without a holder when the container is not listed, or the kubelet does not answer', async () => {
+  it('the request has no holder if the container is not listed or the kubelet does not answer', async () => {
     await start(barrier(async () => [], [undefined]));
     assert.equal(asked()?.holder, undefined);
     await start(barrier(() => Promise.reject(new Error('down')), [undefined]));
     assert.equal(asked()?.holder, undefined);
   });
 
-  it('a kubelet that is asked too often is asked again', async () => {
+  it('the plugin retries if the kubelet answers ResourceExhausted', async () => {
     let tries = 0;
     const list = async () => {
       if (++tries < 3) throw new Error('ResourceExhausted');
@@ -103,12 +103,12 @@ describe('before a container with our devices starts', () => {
     assert.equal(asked()?.holder?.cpus, '2-3');
   });
 
-  it('a refusal keeps it from starting', async () => {
+  it('a refusal prevents the start', async () => {
     await assert.rejects(start(barrier(async () => pods, ['not there'])), /^Error: not there$/);
     assert.equal(outcome(), 'refused');
   });
 
-  it('a main thread that hangs holds it up no longer than it may, and the claim is judged here', async () => {
+  it('if the main thread hangs, the plugin stops waiting after the timeout and checks the allocation itself', async () => {
     await assert.rejects(start(barrier(async () => pods, 'silence')), /the tunnel is on NUMA node 1/);
     await start(barrier(async () => pods, 'silence', 'warn'));
     assert.equal(outcome(), 'unanswered');

@@ -24,7 +24,7 @@ let beforeStart: BeforeStart;
 let plugin: DevicePlugin;
 let kubelets = 0;
 
-/** A kubelet that does not run yet, and a device plugin that does. */
+/** Starts a device plugin; the kubelet does not run yet. */
 function setUp(): void {
   const temp = tempDirectories();
   beforeEach(() => {
@@ -54,10 +54,10 @@ const registered = (times = 1) =>
 const pluginOf = (name: string) =>
   kubelet.plugin(kubelet.registrations.findLast(({ resourceName }) => resourceName === name)!.endpoint);
 
-describe('device plugin and a kubelet', () => {
+describe('device plugin with a kubelet', () => {
   setUp();
 
-  it('registers each resource; physnets and tunnel ask for PreStartContainer', async () => {
+  it('registers each resource; physnets and the tunnel require PreStartContainer', async () => {
     await kubelet.start();
     await registered();
     assert.deepEqual(
@@ -77,7 +77,7 @@ describe('device plugin and a kubelet', () => {
     plugin.close();
   });
 
-  it('requests of thousands of devices, names of kilobytes, watchers without end: refused in few words', async () => {
+  it('refuses requests of thousands of devices, long names and too many watchers, with short messages', async () => {
     await kubelet.start();
     await registered();
     const plugin = pluginOf(NAMES[0]!);
@@ -112,7 +112,7 @@ describe('device plugin and a kubelet', () => {
     plugin.close();
   });
 
-  it('lists its devices with their NUMA nodes, and keeps the stream open', async () => {
+  it('lists its devices with their NUMA nodes and keeps the stream open', async () => {
     await kubelet.start();
     await registered();
     const plugin = pluginOf(NAMES[0]!);
@@ -133,7 +133,7 @@ describe('device plugin and a kubelet', () => {
     plugin.close();
   });
 
-  it('Allocate answers for each container and gives nothing to mount; unknown devices are refused', async () => {
+  it('answers Allocate for each container without mounts, and refuses unknown devices', async () => {
     await kubelet.start();
     await registered();
     const plugin = pluginOf(NAMES[1]!);
@@ -144,7 +144,7 @@ describe('device plugin and a kubelet', () => {
     plugin.close();
   });
 
-  it('Allocate is not held up by a container that waits for its start', async () => {
+  it('answers Allocate while another container waits for its start', async () => {
     beforeStart = () => new Promise(() => {});
     await kubelet.start();
     await registered();
@@ -161,7 +161,7 @@ describe('device plugin and a kubelet', () => {
 describe('device plugin over time', () => {
   setUp();
 
-  it('PreStartContainer waits for the hook; its refusal reaches the kubelet as text', async () => {
+  it('waits for the hook in PreStartContainer and passes its refusal to the kubelet as text', async () => {
     const asked: unknown[] = [];
     beforeStart = async (resource, ids) => {
       asked.push([resource, ids]);
@@ -178,7 +178,7 @@ describe('device plugin over time', () => {
     plugin.close();
   });
 
-  it('a kubelet that comes later, and one that restarts and clears the directory', async () => {
+  it('registers with a kubelet that starts later, and again after a restart that clears the directory', async () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     await kubelet.start();
     await registered(1);
@@ -192,7 +192,7 @@ describe('device plugin over time', () => {
     plugin.close();
   });
 
-  it('does not report the place of a preferred network to a kubelet that uses the place of another one, until it changes', async () => {
+  it('gives a restarted kubelet no NUMA node for a preferred network until it is advertised again', async () => {
     const near = { name: 'near.plumbline.dev/physnet1', cells: [1], slots: 1, preStart: false, healthy: true };
     plugin.advertise([near]);
     await kubelet.start();
@@ -213,7 +213,7 @@ describe('device plugin over time', () => {
     assert.equal(kubelets, 1, 'so that it is found out how this one is configured');
   });
 
-  it('an uplink that goes down, a network that goes, one that comes: reports them on the open stream, and registers new ones', async () => {
+  it('reports a failed uplink and a removed network on the open stream, and registers a new network', async () => {
     await kubelet.start();
     await registered();
     const tunnel = pluginOf(NAMES[1]!);
@@ -241,7 +241,7 @@ describe('device plugin over time', () => {
     tunnel.close();
   });
 
-  it('a plugin that ends while a pod is admitted: the next one takes over its socket and its devices', async () => {
+  it('hands its socket and devices over to the next plugin, also if it ends while a pod is admitted', async () => {
     await kubelet.start();
     await registered();
     const before = pluginOf(NAMES[0]!);
@@ -274,7 +274,7 @@ describe('device plugin over time', () => {
     after.close();
   });
 
-  it('stopping removes the sockets', async () => {
+  it('removes the sockets when it stops', async () => {
     await kubelet.start();
     await registered();
     stop.abort();

@@ -25,7 +25,7 @@ const physnets = (cells: Record<string, string>, tunnel?: string): NodeNetworks 
   tunnel: tunnel === undefined ? undefined : set(tunnel),
 });
 
-describe('networks that move under running pods', () => {
+describe('networks that move while pods run', () => {
   let now: NodeNetworks;
   let listeners: Set<() => void>;
   let pods: PodResources[];
@@ -97,13 +97,13 @@ describe('networks that move under running pods', () => {
     now = networks;
     for (const listener of listeners) listener();
   };
-  /** Ends when the change was looked at: another pod is listed after it. */
+  /** Ends after the change was processed: the agent lists another pod after it. */
   const settled = async (looks: number) => {
     await eventually(() => lists >= looks, `${looks} looks`);
     for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
   };
 
-  it('to the other NUMA node: an Event on the launcher and on its VMI', async () => {
+  it('a move to the other NUMA node records an Event on the launcher and on its VMI', async () => {
     const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'firewall', uid: 'v1' };
     store('vm', { labels: { 'kubevirt.io': 'virt-launcher' }, ownerReferences: [{ ...owner, controller: true }] });
     change(physnets({ east: '1' }, '0'));
@@ -123,7 +123,7 @@ describe('networks that move under running pods', () => {
     );
   });
 
-  it('off the node: also reported, for the tunnel as well', async () => {
+  it('a network that leaves the node records an Event, for the tunnel, too', async () => {
     pods.push(holding('overlay', '4-5', 'plumbline.dev/tunnel'));
     for (const name of ['vm', 'overlay']) store(name);
     change(physnets({}));
@@ -133,7 +133,7 @@ describe('networks that move under running pods', () => {
     assert.match(texts, /the tunnel, which was on NUMA node 0, has left this node/);
   });
 
-  it('no Event for pods that it stays near, that share CPUs, that have another network, or whose guest spans', async () => {
+  it('pods that stay near, share CPUs, use another network or span NUMA nodes get no Event', async () => {
     pods = [
       holding('near', '4-5'),
       holding('shared', ''),
@@ -151,7 +151,7 @@ describe('networks that move under running pods', () => {
     assert.deepEqual([told, lists], [[], 1], 'a network that is new, or stays, moves nothing');
   });
 
-  it('a kubelet that cannot be asked is asked again, and the move is not forgotten', async () => {
+  it('the agent retries a kubelet that does not answer and still reports the move', async () => {
     store('vm');
     failing = true;
     change(physnets({ east: '1' }, '0'));

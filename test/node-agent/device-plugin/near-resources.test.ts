@@ -10,14 +10,14 @@ const networks = (...names: string[]) => ({
 const all = (cells: CpuSet) => cells;
 const none = () => CpuSet.EMPTY;
 
-describe('resources by which pods prefer a network', () => {
+describe('resources for preferred networks', () => {
   const brief = (resources: ReturnType<typeof advertisedResources>) =>
     resources.map(({ name, cells, slots, preStart, healthy }) => {
       assert.deepEqual([preStart, healthy], [false, true], 'it never holds up or refuses a pod');
       return `${name} ${slots} [${cells}]`;
     });
 
-  it('one for each network, with the NUMA nodes that may be named', () => {
+  it('are one for each network, with the NUMA nodes that may be named', () => {
     const near = createNearResources();
     assert.deepEqual(brief(near.advertised(networks('east'), 3, all)), [
       'near.plumbline.dev/east 3 [1]',
@@ -29,7 +29,7 @@ describe('resources by which pods prefer a network', () => {
     ]);
   });
 
-  it('of a network that has gone, and of one that a former agent had, without a place: a kubelet refuses what is at 0', () => {
+  it('of a removed network, or of a former agent, name no NUMA node, because a kubelet refuses a count of 0', () => {
     const near = createNearResources();
     near.remember(['cpu', 'physnet.plumbline.dev/old', 'near.plumbline.dev/former']);
     near.advertised(networks('east', 'west'), 3, all);
@@ -41,7 +41,7 @@ describe('resources by which pods prefer a network', () => {
     ]);
   });
 
-  it('without a place while the kubelet’s configuration is not known; the report follows what is advertised', () => {
+  it('name no NUMA node until the kubelet’s configuration is known, and the report follows', () => {
     const near = createNearResources();
     const said: boolean[] = [];
     near.subscribe(() => said.push(near.hinting));
@@ -52,13 +52,13 @@ describe('resources by which pods prefer a network', () => {
     assert.deepEqual(said, [true, false]);
   });
 
-  it('names without end are not all kept', () => {
+  it('are limited in number', () => {
     const near = createNearResources();
     near.remember(Array.from({ length: 5000 }, (_, i) => `near.plumbline.dev/n${i}`));
     assert.equal(near.advertised(networks(), 1, all).length, 256);
   });
 
-  it('for a kubelet that has just started they name no place; a required network’s device does', () => {
+  it('name no NUMA node right after the kubelet starts; devices of required networks do', () => {
     const [near] = createNearResources().advertised(networks('east'), 1, all);
     const [required] = advertisedResources(networks('east'), 1);
     assert.deepEqual([withoutHint(near!).cells, withoutHint(required!).cells], [[], [1]]);

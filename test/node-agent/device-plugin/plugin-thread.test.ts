@@ -22,12 +22,12 @@ const HOST: HostDescription = {
 };
 const AGENT = join(import.meta.dirname, '../fixtures/blocked-agent.ts');
 
-it('the thread’s program is next to the agent’s', () => {
+it('the program of the thread is next to the agent’s program', () => {
   assert.equal(pluginProgram('/x/dist/node-agent.cjs'), '/x/dist/device-plugin-worker.cjs');
   assert.equal(pluginProgram('/x/node-agent/main.ts'), '/x/node-agent/device-plugin/worker-from-source.js');
 });
 
-it('a thread that ends fails its duty, which runs again; others continue', async () => {
+it('a thread that ends fails its duty, which restarts; other duties continue', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
   const program = join(directory, 'ends.mjs');
   writeFileSync(program, 'process.exit(3)');
@@ -55,7 +55,7 @@ it('a thread that ends fails its duty, which runs again; others continue', async
   rmSync(directory, { recursive: true });
 });
 
-describe('an agent whose main thread stands still', function () {
+describe('an agent with a blocked main thread', function () {
   this.timeout(300_000);
   const temp = tempDirectories();
   let sandbox: Sandbox;
@@ -86,7 +86,7 @@ describe('an agent whose main thread stands still', function () {
     await eventually(() => podOf(name)?.status?.phase === 'Running', `${name} runs`);
   };
 
-  it('pods with and without a physnet start', async () => {
+  it('still starts pods with and without a physnet', async () => {
     const release = join(temp(), 'release');
     const said: string[] = [];
     agent.stdout!.setEncoding('utf8').on('data', (text: string) => said.push(text));

@@ -4,8 +4,8 @@ import type { LeaseState } from '../../../model/lease/observer.ts';
 import { announceHealth } from '../../../node-agent/dpu-lease/announce.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
 
-describe('the announcements of the DPU’s health', () => {
-  it('an Event for each change of its state and none for each look; metrics always', async () => {
+describe('reports of the DPU health', () => {
+  it('record one Event for each change of state, and update the metrics at each check', async () => {
     const told: string[] = [];
     const events = {
       record: (

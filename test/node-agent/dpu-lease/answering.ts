@@ -6,7 +6,7 @@ export interface AnsweringSocket {
   close(): void;
 }
 
-/** The socket that a daemon of Open vSwitch answers on; here with nothing in the answers. `hung`: it never does. */
+/** The socket on which a daemon of Open vSwitch answers, here with empty answers. If `hung`, it never answers. */
 export function startAnswering(path: string, { hung = false } = {}): AnsweringSocket {
   rmSync(path, { force: true });
   const server: Server = createServer((socket) => {
@@ -23,7 +23,7 @@ export function startAnswering(path: string, { hung = false } = {}): AnsweringSo
   };
 }
 
-/** Both sockets of an Open vSwitch whose ovs-vswitchd has that pid. */
+/** Both sockets of an Open vSwitch whose ovs-vswitchd has the given pid. */
 export function startAnsweringOvs(rundir: string, vswitchd: number): AnsweringSocket {
   const sockets = ['db.sock', `ovs-vswitchd.${vswitchd}.ctl`].map((name) => startAnswering(join(rundir, name)));
   return {

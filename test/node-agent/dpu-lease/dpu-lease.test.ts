@@ -14,7 +14,7 @@ import { startAnswering } from './answering.ts';
 const NODE = 'worker-1';
 const PATH = `/apis/coordination.k8s.io/v1/namespaces/${DPU_LEASE_NAMESPACE}/leases/ovn-dpu-${NODE}`;
 const lease = { namespace: DPU_LEASE_NAMESPACE, name: `ovn-dpu-${NODE}` };
-/** Short, so that a test sees many rounds. The agent's own configuration takes whole seconds. */
+/** Short, so that a test covers many rounds. The agent's own configuration takes whole seconds. */
 const timing = { renewInterval: 0.01, duration: 40 };
 
 interface LeaseObject {
@@ -39,7 +39,7 @@ const runHost = () =>
   void createDpuHostLease({ client: api.client, nodeName: NODE, lease, timing, log: logged.log }).run(stop.signal);
 const rounds = () => new Promise((resolve) => setTimeout(resolve, 100));
 
-describe('DPU lease, the host’s side', () => {
+describe('DPU Lease, on the host', () => {
   setUp();
 
   it('creates it: duration, holder, owned by the node, never renewed', async () => {
@@ -65,7 +65,7 @@ describe('DPU lease, the host’s side', () => {
     ['no owner', ({ metadata }) => metadata.ownerReferences.splice(0)],
   ];
   for (const [name, spoil] of wrongs) {
-    it(`corrects ${name}, and keeps the DPU’s renewal`, async () => {
+    it(`corrects ${name} and keeps the DPU’s renewal`, async () => {
       runHost();
       await eventually(() => current() !== undefined, 'the lease is there');
       const renewTime = '2026-01-01T00:00:00.000000Z';
@@ -81,7 +81,7 @@ describe('DPU lease, the host’s side', () => {
     });
   }
 
-  it('a host that restarts does not renew', async () => {
+  it('does not renew it after a restart of the host', async () => {
     runHost();
     await eventually(() => current() !== undefined, 'the lease is there');
     current()!.spec.renewTime = '2026-01-01T00:00:00.000000Z';
@@ -92,7 +92,7 @@ describe('DPU lease, the host’s side', () => {
     assert.equal(current()?.spec.renewTime, '2026-01-01T00:00:00.000000Z');
   });
 
-  it('logs once that the API server is down, and continues as soon as it is back', async () => {
+  it('logs once that the API server is down, and continues when it is back', async () => {
     api.failing = true;
     runHost();
     await rounds();
@@ -102,11 +102,11 @@ describe('DPU lease, the host’s side', () => {
   });
 });
 
-describe('DPU lease, with the health check off', () => {
+describe('DPU Lease, with the health check off', () => {
   setUp();
   const runRelease = () => void createLeaseRelease({ client: api.client, lease, log: logged.log }).run(stop.signal);
 
-  it('the host releases what an earlier run has made, once, and takes it up again when the check is on', async () => {
+  it('releases the Lease of an earlier run once, and manages it again when the check is on', async () => {
     runHost();
     await eventually(() => current() !== undefined, 'the lease is there');
     current()!.spec.renewTime = '2026-01-01T00:00:00.000000Z';
@@ -123,7 +123,7 @@ describe('DPU lease, with the health check off', () => {
     await eventually(() => current()?.spec.holderIdentity === DPU_LEASE_HOLDER, 'taken up');
   });
 
-  it('creates no lease without a node, and logs once that the API server is down', async () => {
+  it('creates no Lease without a Node, and logs once that the API server is down', async () => {
     runRelease();
     await rounds();
     assert.deepEqual([current(), api.writes.length], [undefined, 0]);
@@ -136,7 +136,7 @@ describe('DPU lease, with the health check off', () => {
   });
 });
 
-describe('DPU lease, the DPU’s side', () => {
+describe('DPU Lease, on the DPU', () => {
   setUp();
   let unwell: string | undefined;
   let clock: number;
@@ -160,7 +160,7 @@ describe('DPU lease, the DPU’s side', () => {
     clock = 1_700_000_000_000;
   });
 
-  it('keeps renewing, each time later than before, with any clock', async () => {
+  it('renews at each interval with a later time, whatever the clock shows', async () => {
     create();
     run();
     const seen: string[] = [];
@@ -173,14 +173,14 @@ describe('DPU lease, the DPU’s side', () => {
     assert.deepEqual(current()?.spec.holderIdentity, 'x', 'writes nothing but the time');
   });
 
-  it('continues after a renewal of its earlier life that lies in the future', async () => {
+  it('continues after an earlier renewal with a time in the future', async () => {
     create();
     current()!.spec.renewTime = '2030-01-01T00:00:00.000000Z';
     run();
     await eventually(() => current()!.spec.renewTime! > '2030-01-01T00:00:00.000000Z', 'renewed');
   });
 
-  it('never creates it, says who does, and renews once it is there', async () => {
+  it('never creates the Lease, names the component that does, and renews it once it exists', async () => {
     run();
     await rounds();
     assert.equal(current(), undefined);
@@ -189,7 +189,7 @@ describe('DPU lease, the DPU’s side', () => {
     await eventually(() => current()?.spec.renewTime !== undefined, 'renewed');
   });
 
-  it('stops renewing while the probe fails, and says why', async () => {
+  it('stops renewing while the probe fails, and logs the reason', async () => {
     create();
     run();
     await eventually(() => current()?.spec.renewTime !== undefined, 'renewed');
@@ -203,11 +203,11 @@ describe('DPU lease, the DPU’s side', () => {
   });
 });
 
-describe('DPU lease, around it', () => {
+describe('DPU Lease, other parts', () => {
   setUp();
   const temp = tempDirectories();
 
-  it('the probe wants both daemons of Open vSwitch to run and to answer', async () => {
+  it('the probe requires that both daemons of Open vSwitch run and answer', async () => {
     const rundir = temp();
     const probe = createOvsProbe(rundir, 0.3);
     const vswitchd = await startStandIn('ovs-vswitchd', 0, join(rundir, 'ovs-vswitchd.pid'));
@@ -227,7 +227,7 @@ describe('DPU lease, around it', () => {
     database.close();
   });
 
-  it('renew times: microseconds that strictly advance', () => {
+  it('renew times are in microseconds and strictly increase', () => {
     const times = createRenewals(() => Date.UTC(2026, 0, 1));
     times.seen('2025-12-31T23:59:59.000000Z');
     assert.deepEqual([times.next(), times.next()], ['2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000001Z']);
@@ -237,7 +237,7 @@ describe('DPU lease, around it', () => {
     assert.equal(times.next(), '2026-01-01T00:00:05.123458Z');
   });
 
-  it('the agent’s own heartbeat: created with the node as owner, then renewed', async () => {
+  it('the agent’s own heartbeat is created with the Node as owner, then renewed', async () => {
     const heartbeat = createHeartbeat({
       client: api.client,
       nodeName: NODE,

@@ -61,7 +61,7 @@ describe('the renewals of a DPU, round by round', () => {
     await done;
   });
 
-  /** The next round. */
+  /** Runs the next round. */
   const round = async (seconds = 10) => {
     mock.timers.tick(seconds * 1000);
     await turns();
@@ -70,7 +70,7 @@ describe('the renewals of a DPU, round by round', () => {
   const outcomes = async () =>
     Object.fromEntries((await metrics.dpuRenewals.get()).values.map(({ labels, value }) => [labels.outcome, value]));
 
-  it('renews each interval and not before, says so once, and continues after what the Lease had', async () => {
+  it('renews at each interval, logs it once, and continues from the time in the Lease', async () => {
     await turns();
     assert.equal(patched.length, 1);
     await round(9.9);
@@ -87,7 +87,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.deepEqual(await outcomes(), { renewed: 3 });
   });
 
-  it('withholds while the DPU is not healthy: logged when that begins, when it changes and when it ends', async () => {
+  it('stops renewing while the DPU is unhealthy, and logs the start, each change and the end', async () => {
     await turns();
     unwell = 'no answer';
     await round();
@@ -108,7 +108,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.deepEqual(await outcomes(), { renewed: 2, withheld: 3 });
   });
 
-  it('a Lease that does not exist yet, and any other failure, each in its own words', async () => {
+  it('logs a missing Lease and any other failure with separate messages', async () => {
     failure = new KubeError(404, 'NotFound', 'no lease');
     await turns();
     await round();
@@ -121,7 +121,7 @@ describe('the renewals of a DPU, round by round', () => {
     assert.deepEqual(await outcomes(), { failed: 3 });
   });
 
-  it('what fails because the duty ends is not logged', async () => {
+  it('does not log failures that the end of the duty causes', async () => {
     await turns();
     probed = () => stop.abort();
     unwell = 'the agent is stopping';

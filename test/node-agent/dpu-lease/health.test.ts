@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createVirtualHost, type VirtualHost, type VirtualOptions } from './virtual.ts';
 
 let renewals = 0;
-/** A renewTime that was not there before; `skew` seconds off, as a DPU with a clock of its own writes it. */
+/** A new renewTime, `skew` seconds off, as a DPU with its own clock writes it. */
 const renewed = (skew = 0) => new Date((1_700_000_000 + renewals++ + skew) * 1000).toISOString();
 
 async function renewing(host: VirtualHost, times: number, interval = 10, skew = 0): Promise<void> {
@@ -21,8 +21,8 @@ async function alive(options: VirtualOptions = {}): Promise<VirtualHost> {
   return host;
 }
 
-describe('the DPU’s health, seen from the host', () => {
-  it('no lease, a lease never renewed, one renewed at an unknown time: not ready', async () => {
+describe('the DPU health on the host', () => {
+  it('is not ready without a Lease, without a renewal, or with a renewal at an unknown time', async () => {
     const host = createVirtualHost();
     for (const renewTime of [undefined, null, '2026-01-01T00:00:00.000000Z']) {
       host.restart();
@@ -52,7 +52,7 @@ describe('the DPU’s health, seen from the host', () => {
     });
   }
 
-  it('back again: ready within 15 s of the DPU’s start, and at each later death dead again', async () => {
+  it('is ready within 15 s of a DPU restart, and dead again at each later failure', async () => {
     const host = await alive();
     await host.pass(100);
     assert.equal(host.health.current().ready, false);
@@ -84,7 +84,7 @@ describe('the DPU’s health, seen from the host', () => {
     }
   });
 
-  it('where OVN-Kubernetes keeps the lease: one renewal by its restarted host side is not a sign of life', async () => {
+  it('does not count one renewal by a restarted host side if OVN-Kubernetes manages the Lease', async () => {
     const host = createVirtualHost({ proof: 2 });
     host.renewTime = null;
     await host.pass(5);
@@ -99,8 +99,8 @@ describe('the DPU’s health, seen from the host', () => {
     assert.equal(host.health.current().ready, true);
   });
 
-  describe('an agent that is restarted, with what the one before it saw', () => {
-    it('continues at once if the DPU renews', async () => {
+  describe('an agent that restarts with the observations of the previous one', () => {
+    it('stays ready if the DPU renews', async () => {
       const host = await alive();
       host.restart(host.health.observation());
       assert.equal(host.health.current().ready, true);
@@ -109,7 +109,7 @@ describe('the DPU’s health, seen from the host', () => {
       assert.equal(host.health.current().ready, true);
     });
 
-    it('counts an unobserved renewal from the last read before it: ready soon enough, never for too long', async () => {
+    it('counts an unobserved renewal from the last read before it, so it is ready early and never for too long', async () => {
       const host = await alive();
       const before = host.health.observation();
       host.renewTime = renewed();
@@ -121,7 +121,7 @@ describe('the DPU’s health, seen from the host', () => {
       assert.equal(host.health.current().state, 'dead', 'it may have come right after that look');
     });
 
-    it('after a long time away an old change proves nothing', async () => {
+    it('does not trust an old change after a long downtime', async () => {
       const host = await alive();
       const before = host.health.observation();
       host.renewTime = renewed();
@@ -131,7 +131,7 @@ describe('the DPU’s health, seen from the host', () => {
       assert.equal(host.health.current().state, 'dead');
     });
 
-    it('without it: not ready until a renewal is seen', async () => {
+    it('is not ready without them until a renewal is seen', async () => {
       const host = await alive();
       host.restart();
       await host.pass(5);

@@ -5,12 +5,12 @@ import { createVirtualHost } from './virtual.ts';
 
 const DURATION = 40;
 const INTERVAL = 10;
-/** A look is due at the latest this often. */
+/** The maximum time between two checks. */
 const PERIOD = Math.min(INTERVAL, DURATION / 4);
 /** Sums of seconds are not exact. */
 const EPSILON = 1e-6;
 
-/** What happens between two moments; times in seconds. */
+/** What happens between two checks; times are in seconds. */
 type Step =
   | { readonly kind: 'renew' }
   | { readonly kind: 'pass'; readonly seconds: number }
@@ -35,7 +35,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.boolean().map((keepsState): Step => ({ kind: 'restart-host', keepsState })) },
 );
 
-/** Plays the steps and checks after each what must hold, whatever came before and however many renewals are asked for. */
+/** Plays the steps and checks the invariants after each, for any history and any number of required renewals. */
 async function play(steps: readonly Step[], proof: number): Promise<void> {
   const host = createVirtualHost({ interval: INTERVAL, duration: DURATION, proof });
   host.renewTime = null;
@@ -80,13 +80,13 @@ async function play(steps: readonly Step[], proof: number): Promise<void> {
     const silence = host.now - lastRenewal;
     const apiUpFor = host.apiDown ? 0 : host.now - apiUpSince;
     if (lastRenewal === Number.NEGATIVE_INFINITY) assert.notEqual(state, 'alive', 'never renewed');
-    // Dead is noticed within the duration and one period, counted from when it could be known.
+    // A death is noticed within the duration plus one period, counted from the time when it could be detected.
     const knowable = Math.min(silence, apiUpFor);
     if (knowable > DURATION + PERIOD + EPSILON) assert.equal(ready, false, `${state} after ${silence} s`);
     if (state === 'dead' && age !== undefined) assert.ok(age >= DURATION, 'never dead before its time');
     if (state === 'alive') assert.ok(age !== undefined && age < DURATION, `alive with a renewal of ${age} s ago`);
   }
-  // Whatever happened: with the API server there and the DPU renewing, it is ready within two looks.
+  // In every case: if the API server is up and the DPU renews, the DPU is ready after two checks.
   host.apiDown = false;
   for (let i = 0; i < 3; i++) {
     host.renewTime = renewals.next();
@@ -95,9 +95,9 @@ async function play(steps: readonly Step[], proof: number): Promise<void> {
   assert.equal(host.health.current().ready, true);
 }
 
-describe('renewals, outages, clocks that jump and restarts of either side', function () {
+describe('renewals, outages, clock jumps and restarts of either side', function () {
   this.timeout(300_000);
-  it('1,000 random interleavings', async () => {
+  it('keep the invariants in 1,000 random interleavings', async () => {
     let steps = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), fc.constantFrom(1, 2), async (one, proof) => {

@@ -18,8 +18,8 @@ function tokenOf(claims: object): string {
 }
 const SUBJECT = 'system:serviceaccount:plumbline-dpu:worker-1';
 
-describe('what a token says of itself', () => {
-  it('its account, and when it was issued and expires', () => {
+describe('claims of a token', () => {
+  it('give its account, and when it was issued and expires', () => {
     const claims = readTokenClaims(tokenOf({ sub: SUBJECT, iat: 10, exp: 20, aud: ['x'] }));
     assert.deepEqual(claims, { namespace: 'plumbline-dpu', account: 'worker-1', issued: 10, expires: 20 });
   });
@@ -27,10 +27,10 @@ describe('what a token says of itself', () => {
   const others: [string, string][] = [
     ['nothing', ''],
     ['a word', 'secret-word'],
-    ['no JSON', 'a.c2VjcmV0.c'],
-    ['a user’s', tokenOf({ sub: 'secret-user', iat: 10, exp: 20 })],
-    ['one that does not expire', tokenOf({ sub: SUBJECT, iat: 10 })],
-    ['a name that leads elsewhere', tokenOf({ sub: 'system:serviceaccount:a/../b:c', iat: 10, exp: 20 })],
+    ['text that is not JSON', 'a.c2VjcmV0.c'],
+    ['a user’s token', tokenOf({ sub: 'secret-user', iat: 10, exp: 20 })],
+    ['a token that does not expire', tokenOf({ sub: SUBJECT, iat: 10 })],
+    ['a name with a path', tokenOf({ sub: 'system:serviceaccount:a/../b:c', iat: 10, exp: 20 })],
   ];
   for (const [what, token] of others) {
     it(`${what}: refused, and not repeated`, () => {
@@ -50,7 +50,7 @@ describe('the renewal of a DPU’s token', () => {
     readonly body: object;
   }
 
-  /** A DPU on which time passes as the duty waits. `given`: how long the API server's tokens are valid, in seconds. */
+  /** A DPU on which time passes while the duty waits. `given`: validity of the API server's tokens, in seconds. */
   function dpu({ given = DAY, skew = 0 } = {}) {
     const directory = temp();
     const file = join(directory, 'token');
@@ -98,7 +98,7 @@ describe('the renewal of a DPU’s token', () => {
       },
       left: async () => (await metrics.dpuTokenExpiry.get()).values.map(({ value }) => value),
       failures: async () => (await metrics.dpuTokenFailures.get()).values[0]?.value,
-      /** Lets the duty run for so long. */
+      /** Runs the duty for this time. */
       async pass(duration: number) {
         until = seconds + duration;
         await renewal.run(stop.signal);
@@ -106,7 +106,7 @@ describe('the renewal of a DPU’s token', () => {
     };
   }
 
-  it('requests a day for its own account, and replaces the file whole, for its owner alone', async () => {
+  it('requests a day for its own account, and replaces the file in one step with access only for its owner', async () => {
     const { file, directory, put, pass, requested, left, logged } = dpu();
     put(HOUR);
     chmodSync(file, 0o644);
@@ -133,14 +133,14 @@ describe('the renewal of a DPU’s token', () => {
 
   const cases: [string, { lifetime: number; age?: number }, { given?: number }, duration: number, renewals: number][] =
     [
-      ['a day old enough', { lifetime: DAY, age: DAY / 2 + 1 }, {}, 1, 1],
-      ['a day, new: not at first', { lifetime: DAY }, {}, DAY / 2 - 120, 0],
-      ['and at half of it', { lifetime: DAY }, {}, DAY / 2 + 120, 1],
-      ['ten minutes: at once', { lifetime: 600 }, {}, 1, 1],
-      ['already expired: at once, in case it is not for the API server', { lifetime: HOUR, age: 2 * HOUR }, {}, 1, 1],
-      ['a year: in the end', { lifetime: 365 * DAY }, {}, DAY, 0],
-      ['a week of days', { lifetime: HOUR }, {}, 7 * DAY, 14],
-      ['an API server that gives an hour at most: twice an hour', { lifetime: HOUR }, { given: HOUR }, 12 * HOUR, 24],
+      ['a one-day token past half of its life', { lifetime: DAY, age: DAY / 2 + 1 }, {}, 1, 1],
+      ['a new one-day token, up to half a day', { lifetime: DAY }, {}, DAY / 2 - 120, 0],
+      ['a new one-day token, over half a day', { lifetime: DAY }, {}, DAY / 2 + 120, 1],
+      ['a token for ten minutes', { lifetime: 600 }, {}, 1, 1],
+      ['an expired token', { lifetime: HOUR, age: 2 * HOUR }, {}, 1, 1],
+      ['a token for a year, over one day', { lifetime: 365 * DAY }, {}, DAY, 0],
+      ['one-day tokens over a week', { lifetime: HOUR }, {}, 7 * DAY, 14],
+      ['an API server that grants at most one hour, over 12 hours', { lifetime: HOUR }, { given: HOUR }, 12 * HOUR, 24],
     ];
   for (const [what, { lifetime, age }, options, duration, renewals] of cases) {
     it(`${what}: renewed ${renewals} times`, async () => {
@@ -156,7 +156,7 @@ describe('the renewal of a DPU’s token', () => {
   }
 
   for (const skew of [-30 * DAY, -HOUR, HOUR, 30 * DAY]) {
-    it(`a clock that is ${skew} s off neither lets it expire nor makes it ask again and again`, async () => {
+    it(`neither expires nor is requested in a loop if the clock is ${skew} s off`, async () => {
       const { put, pass, requested } = dpu({ skew });
       put(DAY);
       await pass(DAY);
@@ -179,7 +179,7 @@ describe('the renewal of a DPU’s token', () => {
     assert.ok(left <= 300, `the metric goes down: ${left}`);
   });
 
-  it('waits for a file that is missing or not a token', async () => {
+  it('waits for a missing file or for a file that is not a token', async () => {
     const it = dpu();
     await it.pass(100);
     assert.deepEqual(it.requested, []);
@@ -192,7 +192,7 @@ describe('the renewal of a DPU’s token', () => {
     assert.equal(readFileSync(other.file, 'utf8'), 'secret-word\n');
   });
 
-  it('is not affected by files of an agent that was killed', async () => {
+  it('removes files of an agent that was killed', async () => {
     const { file, put, pass, directory } = dpu();
     put(HOUR);
     writeFileSync(`${file}.${process.pid}.tmp`, 'half a tok');

@@ -3,18 +3,21 @@ import { KubeError } from '../../../kube/errors.ts';
 import type { LeaseObservation } from '../../../model/lease/observer.ts';
 import { createDpuHealth, type DpuHealth } from '../../../node-agent/dpu-lease/health.ts';
 
-/** A lease, an API server and a monotonic clock that a test moves by hand; the host's observer looks when it is due. */
+/**
+ * A Lease, an API server and a monotonic clock that a test moves by hand; the observer of the host checks when it is
+ * due.
+ */
 export interface VirtualHost {
-  /** Monotonic seconds. */
+  /** In monotonic seconds. */
   now: number;
-  /** undefined: there is no lease; null: never renewed. */
+  /** undefined: the Lease does not exist; null: it was never renewed. */
   renewTime: string | null | undefined;
   apiDown: boolean;
   health: DpuHealth;
   readonly flips: { readonly at: number; readonly ready: boolean; readonly state: string }[];
-  /** Lets time pass, with every look in it that is due. */
+  /** Moves the clock and runs each check that is due. */
   pass(seconds: number): Promise<void>;
-  /** A new process of the agent; what the last one saw may be handed on, as the state file does. */
+  /** Starts a new process of the agent, with the observations of the last one if given, as the state file does. */
   restart(before?: LeaseObservation): void;
 }
 

@@ -19,14 +19,14 @@ const readers: [string, (path: string, most: number) => Promise<string>][] = [
 ];
 
 for (const [how, read] of readers) {
-  describe(`files that others write, read ${how}`, () => {
+  describe(`files from other programs, read ${how}`, () => {
     const temp = tempDirectories();
     let path: string;
     beforeEach(() => {
       path = join(temp(), 'file');
     });
 
-    it('whole, up to the limit', async () => {
+    it('are read whole up to the limit', async () => {
       for (const size of [0, 1, 4095, 4096, 4097, 100_000]) {
         writeFileSync(path, 'ä'.repeat(size));
         assert.equal(await read(path, size * 2), 'ä'.repeat(size));
@@ -34,20 +34,20 @@ for (const [how, read] of readers) {
       }
     });
 
-    it('a file that is too large is not read at all: its holes would be gigabytes', async () => {
+    it('are not read at all if too large, even if sparse', async () => {
       execFileSync('truncate', ['-s', '64G', path]);
       const before = process.memoryUsage().rss;
       await assert.rejects(read(path, 1024), { message: `${path}: larger than 1024 bytes` });
       assert.ok(process.memoryUsage().rss - before < 64 * 1024 * 1024);
     });
 
-    it('files of the kernel, which do not say how large they are', async () => {
+    it('are read from the kernel, which reports no size', async () => {
       assert.equal(await read('/proc/self/comm', 64), readFileSync('/proc/self/comm', 'utf8'));
       assert.equal(await read('/proc/cpuinfo', 2 ** 20), readFileSync('/proc/cpuinfo', 'utf8'));
       await assert.rejects(read('/proc/self/smaps', 100), FileLimitError);
     });
 
-    it('a pipe, a device, a directory: refused, and nothing waits', async () => {
+    it('are refused without blocking if they are a pipe, a device or a directory', async () => {
       execFileSync('mkfifo', [path]);
       await assert.rejects(read(path, 1024), /not a regular file/);
       symlinkSync('/dev/zero', `${path}.zero`);
@@ -56,7 +56,7 @@ for (const [how, read] of readers) {
       await assert.rejects(read(`${path}.d`, 1024), /not a regular file/);
     });
 
-    it('what is missing is the system’s error', async () => {
+    it('cause the error of the system if missing', async () => {
       await assert.rejects(read(path, 1024), { code: 'ENOENT' });
     });
   });
@@ -69,32 +69,32 @@ describe('parts of files', () => {
     path = join(temp(), 'file');
   });
 
-  it('the beginning, up to the limit', () => {
+  it('the head of a file is read up to the limit', () => {
     writeFileSync(path, '0123456789');
     assert.deepEqual([readHead(path, 4), readHead(path, 10), readHead(path, 11)], ['0123', '0123456789', '0123456789']);
     writeFileSync(path, '');
     assert.equal(readHead(path, 4), '');
   });
 
-  it('the beginning of what the kernel gives out in several reads', () => {
+  it('the head of a kernel file is read in several reads', () => {
     const whole = readFileSync('/proc/self/smaps', 'utf8');
     assert.ok(whole.length > 16_384);
     assert.equal(readHead('/proc/self/smaps', 16_384).length, 16_384);
   });
 
-  it('one record: 4096 bytes at most, and nothing of the one before', () => {
+  it('a record has at most 4096 bytes and nothing of the previous one', () => {
     writeFileSync(path, 'x'.repeat(5000));
     assert.equal(readRecord(path), 'x'.repeat(4096));
     writeFileSync(path, 'ab');
     assert.equal(readRecord(path), 'ab');
   });
 
-  it('bytes as they are', () => {
+  it('bytes are returned unchanged', () => {
     writeFileSync(path, Buffer.from([0, 255, 128]));
     assert.deepEqual([...readBoundedBytes(path, 3)], [0, 255, 128]);
   });
 
-  it('each closes the file, whether it can be read or not', async () => {
+  it('each reader closes the file, also on an error', async () => {
     writeFileSync(path, 'x'.repeat(100));
     mkdirSync(`${path}.d`);
     const open = () => readdirSync('/proc/self/fd').length;
@@ -113,14 +113,14 @@ describe('parts of files', () => {
   });
 });
 
-describe('texts of others, for people', () => {
-  it('cut at a character, with a sign', () => {
+describe('foreign texts in messages', () => {
+  it('are cut at a whole character, with an ellipsis', () => {
     assert.equal(cut('abc', 3), 'abc');
     assert.equal(cut('abcd', 3), 'ab…');
     assert.equal(cut('ab😀d', 4), 'ab…');
   });
 
-  it('the first few, and how many more', () => {
+  it('list the first few, then the number of others', () => {
     assert.deepEqual(few(['a', 'bbbb', 'c'], 2, 3), ['a', 'bb…', 'and 1 more']);
     assert.deepEqual(few(['a'], 2, 3), ['a']);
   });

@@ -12,8 +12,8 @@ const refused = (text: string, message: RegExp | string) =>
     },
   );
 
-describe('YAML of others', () => {
-  it('maps, lists, scalars, anchors', () => {
+describe('YAML from other programs', () => {
+  it('may have maps, lists, scalars and anchors', () => {
     assert.deepEqual(parseBoundedYaml('a: 1\nb: [x, {c: true}]\nd: &e {f: 2}\ng: *e\n'), {
       a: 1,
       b: ['x', { c: true }],
@@ -23,14 +23,14 @@ describe('YAML of others', () => {
     assert.equal(parseBoundedYaml(''), null);
   });
 
-  it('as many characters as are read, and one more', () => {
+  it('is read up to the character limit and refused beyond it', () => {
     const most = `a: ${'x'.repeat(MOST_YAML - 3)}`;
     assert.equal(most.length, 65_536);
     assert.equal((parseBoundedYaml(most) as { a: string }).a.length, MOST_YAML - 3);
     refused(`${most}x`, 'it has more than 65536 characters');
   });
 
-  it('a key that comes twice is refused with its place, in any map', () => {
+  it('is refused for a duplicate key in any map, with its place', () => {
     refused('a: 1\nb: 2\na: 3\n', /^the key "a" appears twice at line 3, column 1$/);
     refused('x:\n  - {k: 1, k: 2}\n', /the key "k" appears twice at line 2, column 12$/);
     refused('1: a\n1: b\n', /the key "1" appears twice/);
@@ -38,14 +38,14 @@ describe('YAML of others', () => {
     assert.ok(parseBoundedYaml('? [1]\n: a\n? [1]\n: b\n'));
   });
 
-  it('what is no YAML is refused with its place, in one line', () => {
+  it('is refused for a syntax error, with its place, in one line', () => {
     refused('a: [1\nb: 2\n', /at line \d+, column \d+$/);
     refused('a: "x\n', /^[^\n]+ at line \d+, column \d+$/);
     refused(`a: ${'}'.repeat(1000)}`, /^[^\n]+ at line 1, column 4$/);
     refused('a: 1\nb: @x\n', 'Plain value cannot start with reserved character @ at line 2, column 4');
   });
 
-  it('aliases: a hundred uses are followed, a billion of laughs are not', () => {
+  it('may use an alias a hundred times, but not expand into billions of values', () => {
     const uses = (count: number) => `a: &x 1\nb: [${Array.from({ length: count }, () => '*x').join(', ')}]\n`;
     assert.equal((parseBoundedYaml(uses(90)) as { b: number[] }).b.length, 90);
     const laughs = ['a: &a [x, x, x]'];
@@ -55,7 +55,7 @@ describe('YAML of others', () => {
   });
 
   const brackets = (open: string, close: string, depth: number) => `a: ${open.repeat(depth)}${close.repeat(depth)}`;
-  it('brackets that are open at once: 64, no more', () => {
+  it('may have 64 open brackets at once', () => {
     assert.ok(parseBoundedYaml(brackets('[', ']', 64)));
     refused(brackets('[', ']', 65), 'nested too deeply');
     const braces = (depth: number) => `a: ${'{b: '.repeat(depth)}1${'}'.repeat(depth)}`;
@@ -63,17 +63,17 @@ describe('YAML of others', () => {
     refused(braces(65), 'nested too deeply');
   });
 
-  it('brackets that are closed count no more, and those that were never open do not either', () => {
+  it('may have any number of brackets that are closed or part of a text', () => {
     assert.equal((parseBoundedYaml(`a:\n${'- []\n'.repeat(200)}`) as { a: unknown[] }).a.length, 200);
     assert.equal((parseBoundedYaml(`a:\n${'- {}\n'.repeat(200)}`) as { a: unknown[] }).a.length, 200);
-    // Closing brackets in a text are no credit for what is opened later.
+    // Closing brackets in a text do not offset brackets that are opened later.
     assert.ok(parseBoundedYaml(`b: []\n${brackets('[', ']', 64)}`));
     const text = `a: "${']}'.repeat(100)}"\n`;
     assert.ok(parseBoundedYaml(text + brackets('[', ']', 64).replace('a', 'b')));
     refused(text + brackets('[', ']', 65).replace('a', 'b'), 'nested too deeply');
   });
 
-  it('columns before the first word: 128, no more, on any line', () => {
+  it('may have 128 columns before the first word of a line', () => {
     const dashes = (count: number) => `${'- '.repeat(count / 2)}x`;
     assert.ok(parseBoundedYaml(dashes(126)));
     refused(dashes(130), 'nested too deeply');
@@ -87,10 +87,10 @@ describe('YAML of others', () => {
     refused(`${'\t'.repeat(129)}x`, 'nested too deeply');
   });
 
-  it('what comes after the first word of a line is no column of its indentation', () => {
+  it('counts no columns after the first word of a line as indentation', () => {
     assert.ok(parseBoundedYaml(`a: x${'-?:'.repeat(100)}x`));
     assert.ok(parseBoundedYaml(`a: x${' '.repeat(500)}\nb: y${'-'.repeat(500)}`));
-    // Each line counts for itself.
+    // Each line is counted separately.
     assert.ok(parseBoundedYaml(`a:\n${`${' '.repeat(100)}x\n`.repeat(3)}`));
     assert.ok(parseBoundedYaml(`a:\r${`${' '.repeat(100)}x\r`.repeat(3)}`));
   });

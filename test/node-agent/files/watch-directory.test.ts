@@ -20,12 +20,12 @@ describe('watching a directory', () => {
     await eventually(() => seen.includes(name), `a change of ${name} after ${change}; seen ${seen}`);
   };
 
-  it('says that anything may have changed when it begins', () => {
+  it('reports at the start that anything may have changed', () => {
     watch(temp());
     assert.deepEqual(seen, [undefined]);
   });
 
-  it('a file made, filled, emptied, replaced again and again, removed', async () => {
+  it('reports a file that is created, filled, emptied, replaced repeatedly and removed', async () => {
     const path = temp();
     const file = join(path, 'f');
     watch(path);
@@ -36,7 +36,7 @@ describe('watching a directory', () => {
     await sees('f', () => rmSync(file));
   });
 
-  it('a directory that comes later, goes, and comes again', async () => {
+  it('reports a directory that is created later, removed, and created again', async () => {
     const path = join(temp(), 'later');
     watch(path);
     assert.deepEqual(seen, []);
@@ -47,7 +47,7 @@ describe('watching a directory', () => {
     await sees('g', () => writeFileSync(join(path, 'g'), '1'));
   });
 
-  it('a directory replaced by another', async () => {
+  it('reports a directory that is replaced by another', async () => {
     const path = join(temp(), 'd');
     mkdirSync(path);
     mkdirSync(`${path}2`);
@@ -66,7 +66,7 @@ describe('watching a directory', () => {
     );
   });
 
-  it('nothing after the signal', async () => {
+  it('reports nothing after the signal', async () => {
     const path = temp();
     watch(path);
     stop.abort();

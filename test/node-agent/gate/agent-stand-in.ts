@@ -6,7 +6,7 @@ import { createAnswers, type GatePolicy } from '../../../node-agent/gate/answers
 import { createGateServer } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
-/** The agent's real side of the gate over a DPU, an Open vSwitch and a kubelet that the test speaks for. */
+/** The agent's real side of the gate. The test controls the DPU, Open vSwitch and the kubelet. */
 export interface GateAgent {
   dpu: DpuWord | undefined;
   vacate: (cpus: CpuSet, signal: AbortSignal) => Promise<void>;

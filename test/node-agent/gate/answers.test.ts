@@ -56,7 +56,7 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
     answers,
     shim,
     question,
-    /** Asks, and does not wait for the answer. */
+    /** Sends a request and does not wait for the answer. */
     begin(changes: Partial<Question> & { args?: string } = {}) {
       const one = shim();
       return { ...one, done: answers.answer(question(changes), one.asker) };
@@ -73,7 +73,7 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
   };
 }
 
-/** Work that ends when the test says so. */
+/** Work that ends when the test ends it. */
 function work() {
   let finish = () => {};
   const done = new Promise<void>((resolve) => {
@@ -82,7 +82,7 @@ function work() {
   return { done, finish };
 }
 
-/** Lets what is under way come to its next wait. */
+/** Lets pending work reach its next wait. */
 const turns = () => new Promise((resolve) => setImmediate(resolve));
 
 const REFUSED = /^deny 11 \d+\n.*not renewed end$/s;
@@ -90,14 +90,14 @@ const REFUSED = /^deny 11 \d+\n.*not renewed end$/s;
 describe('the gate’s answers: ADD', () => {
   afterEach(() => mock.reset());
 
-  it('allowed: the connection of a delegate stays open, that of a chained plugin ends', async () => {
+  it('keeps the connection open after allowing a delegate and closes it for a chained plugin', async () => {
     const { ask } = stage();
     assert.deepEqual((await ask()).said, ['allow\n']);
     assert.deepEqual((await ask({ form: 'interposer' })).said, ['allow\n']);
     assert.deepEqual((await ask({ form: 'chained' })).said, ['allow\n end']);
   });
 
-  it('refused where the DPU is dead, but not to exempt namespaces, and not without a DPU', async () => {
+  it('refuses pods while the DPU is dead, except in exempt namespaces; without a DPU it allows all', async () => {
     const { ask, state } = stage();
     state.dpu = DEAD;
     assert.match((await ask()).said.join(), REFUSED);
@@ -106,7 +106,7 @@ describe('the gate’s answers: ADD', () => {
     assert.deepEqual((await ask()).said, ['allow\n']);
   });
 
-  it('a pod’s own CPUs are vacated, of others none', async () => {
+  it('vacates only the CPUs of the pod itself', async () => {
     const { ask, vacated } = stage();
     await ask({ args: `K8S_POD_UID=${UID}` });
     assert.deepEqual(vacated, ['4-5']);
@@ -115,20 +115,20 @@ describe('the gate’s answers: ADD', () => {
     assert.deepEqual(vacated, ['4-5']);
   });
 
-  it('a pod that is refused waits for nothing', async () => {
+  it('refuses a pod without vacating CPUs', async () => {
     const { ask, vacated, state } = stage();
     state.dpu = DEAD;
     await ask({ args: `K8S_POD_UID=${UID}` });
     assert.deepEqual(vacated, []);
   });
 
-  it('CPUs that are not left in time: try again later, and why', async () => {
+  it('refuses with a retry and the reason if CPUs are not vacated in time', async () => {
     const { ask } = stage({}, { vacate: async () => Promise.reject(new Error('pmd stays')) });
     const { said } = await ask({ args: `K8S_POD_UID=${UID}` });
     assert.match(said.join(), /^deny 11 \d+\nOVS is still on CPUs 4-5: pmd stays end$/);
   });
 
-  it('the DPU dies while CPUs are vacated: refused', async () => {
+  it('refuses if the DPU dies while CPUs are vacated', async () => {
     const vacate = async () => {
       one.state.dpu = DEAD;
     };
@@ -136,7 +136,7 @@ describe('the gate’s answers: ADD', () => {
     assert.match((await one.ask({ args: `K8S_POD_UID=${UID}` })).said.join(), REFUSED);
   });
 
-  it('what takes longer than 0.2 s is asked to wait, once', async () => {
+  it('sends one wait request after 0.2 s', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { done: vacated, finish } = work();
     const { said, done } = stage({}, { vacate: () => vacated }).begin({ args: `K8S_POD_UID=${UID}` });
@@ -151,7 +151,7 @@ describe('the gate’s answers: ADD', () => {
     assert.deepEqual(said, ['wait\n', 'allow\n']);
   });
 
-  it('what does not take that long is not asked to wait, nor is what fails', async () => {
+  it('sends no wait request if the answer or the failure is faster', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const fast = await stage().ask({ args: `K8S_POD_UID=${UID}` });
     const vacate = async () => Promise.reject(new Error('no'));
@@ -162,10 +162,10 @@ describe('the gate’s answers: ADD', () => {
   });
 });
 
-describe('the gate’s answers: ADD of pods with a device alone', () => {
+describe('the gate’s answers: ADD, for pods with a device only', () => {
   afterEach(() => mock.reset());
 
-  it('the kubelet is asked only where the answer makes a difference', async () => {
+  it('asks the kubelet only if its answer matters', async () => {
     const one = stage({ scope: 'device' });
     await one.ask();
     assert.deepEqual(one.asked, [{ namespace: 'ns', name: 'p', uid: 'u0' }]);
@@ -183,7 +183,7 @@ describe('the gate’s answers: ADD of pods with a device alone', () => {
     [undefined, true],
     [false, false],
   ] as const) {
-    it(`the kubelet says ${has}: ${isRefused ? 'refused' : 'allowed'}`, async () => {
+    it(`the kubelet answers ${has}: ${isRefused ? 'refused' : 'allowed'}`, async () => {
       const one = stage({ scope: 'device' }, { hasDevice: async () => has });
       one.state.dpu = DEAD;
       assert.equal(REFUSED.test((await one.ask()).said.join()), isRefused);
@@ -202,20 +202,20 @@ describe('the gate’s answers: ADD of pods with a device alone', () => {
     ['{', false],
   ];
   for (const [conf, isDevice] of confs) {
-    it(`a configuration ${conf} ${isDevice ? 'has a device' : 'leaves it to the kubelet'}`, async () => {
+    it(`a configuration ${conf} ${isDevice ? 'has a device' : 'leaves the decision to the kubelet'}`, async () => {
       const one = stage({ scope: 'device' }, { hasDevice: async () => false });
       one.state.dpu = DEAD;
       assert.equal(REFUSED.test((await one.ask({ conf })).said.join()), isDevice);
     });
   }
 
-  it('a configuration with a device needs no kubelet', async () => {
+  it('does not ask the kubelet if the configuration has a device', async () => {
     const one = stage({ scope: 'device' });
     await one.ask({ conf: confs[0]?.[0] ?? '' });
     assert.deepEqual(one.asked, []);
   });
 
-  it('a kubelet that takes long: the shim is asked to wait', async () => {
+  it('sends a wait request to the shim while the kubelet is slow', async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     const { done: answered, finish } = work();
     const { said, done } = stage({ scope: 'device' }, { hasDevice: () => answered.then(() => false) }).begin();
@@ -231,7 +231,7 @@ describe('the gate’s answers: ADD of pods with a device alone', () => {
 describe('the gate’s answers: other verbs', () => {
   afterEach(() => mock.reset());
 
-  it('STATUS is refused where the DPU is dead, if that is wanted', async () => {
+  it('refuses STATUS while the DPU is dead, if configured', async () => {
     const { ask, state } = stage();
     assert.deepEqual((await ask({ verb: 'STATUS' })).said, ['allow\n end']);
     state.dpu = DEAD;
@@ -241,7 +241,7 @@ describe('the gate’s answers: other verbs', () => {
     assert.deepEqual((await off.ask({ verb: 'STATUS' })).said, ['allow\n end']);
   });
 
-  it('all others pass, with a dead DPU too, and end the connection', async () => {
+  it('allows all other verbs, even while the DPU is dead, and closes the connection', async () => {
     const { ask, state, vacated } = stage();
     state.dpu = DEAD;
     for (const verb of ['DEL', 'CHECK', 'GC', 'VERSION'] as const) {
@@ -250,7 +250,7 @@ describe('the gate’s answers: other verbs', () => {
     assert.deepEqual(vacated, []);
   });
 
-  it('every answer is counted with what it was, and its time', async () => {
+  it('counts each answer by outcome, with its time', async () => {
     const one = stage();
     await one.ask();
     await one.ask({ verb: 'DEL' });
@@ -269,7 +269,7 @@ describe('the gate’s answers: other verbs', () => {
     assert.equal(lines.filter((line) => line.includes('_sum')).length, 3);
   });
 
-  it('the time is in seconds, from the question to the answer', async () => {
+  it('measures the time in seconds from the request to the answer', async () => {
     let now = 5000;
     mock.method(performance, 'now', () => now);
     const vacate = async () => {
@@ -284,8 +284,8 @@ describe('the gate’s answers: other verbs', () => {
   });
 });
 
-describe('the gate’s answers: ADDs under way', () => {
-  it('a delegate that runs is called off when the DPU dies, once', async () => {
+describe('the gate’s answers: ADDs in progress', () => {
+  it('cancels a running delegate once when the DPU dies', async () => {
     const one = stage();
     const first = await one.ask();
     const second = await one.ask({ form: 'interposer' });
@@ -298,7 +298,7 @@ describe('the gate’s answers: ADDs under way', () => {
     assert.ok((await one.counted()).includes('plumbline_gate_calls_total{verb="ADD",outcome="aborted"} 2'));
   });
 
-  it('not one whose shim has gone, not a chained one, not one that does not depend on the DPU, no other verb', async () => {
+  it('does not cancel an ADD whose shim has ended, a chained one, one that ignores the DPU, or another verb', async () => {
     const one = stage();
     const gone = await one.ask();
     gone.leave();
@@ -319,7 +319,7 @@ describe('the gate’s answers: ADDs under way', () => {
     );
   });
 
-  it('one of a pod without a device continues', async () => {
+  it('does not cancel the ADD of a pod without a device', async () => {
     const one = stage({ scope: 'device' }, { hasDevice: async ({ name }) => name === 'p' });
     const without = await one.ask({ args: 'K8S_POD_NAMESPACE=ns;K8S_POD_NAME=q' });
     const having = await one.ask();

@@ -68,7 +68,7 @@ describe('the gate’s installer', () => {
   const own = (name = OWN) => JSON.parse(readFileSync(conf(name), 'utf8')) as Record<string, unknown>;
   const installed = async () => (await metrics.gateInstalled.get()).values[0]?.value;
 
-  it('puts the program and the interposed plugins in place, to be executed', () => {
+  it('installs the program and the interposed plugins as executables', () => {
     run();
     for (const path of [join(places.binDir, 'plumbline-gate'), join(places.interpose.dir, 'multus')]) {
       assert.equal(readFileSync(path, 'utf8'), 'the program');
@@ -76,7 +76,7 @@ describe('the gate’s installer', () => {
     }
   });
 
-  it('the gate’s settings are in files in the program’s own directories, and in no network configuration', async () => {
+  it('writes the settings to the program’s own directories and to no network configuration', async () => {
     write('10-ovn.conf', OVN);
     run();
     await eventually(() => existsSync(conf(OWN)), 'made');
@@ -89,7 +89,7 @@ describe('the gate’s installer', () => {
     assert.deepEqual(own(), { cniVersion, name, type: 'plumbline-gate', delegate: { type } });
   });
 
-  it('a pipe, a device’s link and a file of megabytes in the runtime’s directory hold nothing up', async () => {
+  it('is not blocked by a pipe, a link to a device or a huge file in the runtime’s directory', async () => {
     execFileSync('mkfifo', [conf('05-pipe.conf'), conf('20-pipe.conf')]);
     symlinkSync('/dev/zero', conf('06-zero.conf'));
     writeFileSync(conf('07-large.conf'), Buffer.alloc(2 * 1024 * 1024, 0x20));
@@ -102,7 +102,7 @@ describe('the gate’s installer', () => {
     await eventually(() => existsSync(conf(OWN)), 'made');
   });
 
-  it('leaves a program that is the same alone, and replaces another in one step', () => {
+  it('does not touch an identical program, and replaces a different one in one step', () => {
     const path = join(places.binDir, 'plumbline-gate');
     mkdirSync(places.binDir);
     writeFileSync(path, 'the program', { mode: 0o755 });
@@ -116,7 +116,7 @@ describe('the gate’s installer', () => {
     assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate', 'plumbline-gate.conf']);
   });
 
-  it('is there as soon as the primary is, follows it, and goes when it goes', async () => {
+  it('writes its configuration when the primary appears, follows its changes, and removes it with the primary', async () => {
     run();
     assert.equal(existsSync(conf(OWN)), false);
     assert.equal(await installed(), 0);
@@ -131,19 +131,19 @@ describe('the gate’s installer', () => {
     await eventually(async () => (await installed()) === 0, 'said so');
   });
 
-  it('multus comes and goes before a list of plugins', async () => {
+  it('follows multus when it is installed before a list of plugins, and removed', async () => {
     write('10-pods.conflist', PODS);
     run();
     await eventually(() => existsSync(conf(OWN_LIST)), 'before the list');
     write('00-multus.conf', { cniVersion: '1.0.0', name: 'multus', type: 'multus', delegates: [PODS] });
     await eventually(() => existsSync(conf(OWN)) && !existsSync(conf(OWN_LIST)), 'before multus');
     assert.deepEqual(own()['delegate'], { type: 'multus', delegates: [PODS] });
-    // The runtime would then take the next one, and the gate does the same.
+    // The runtime would then take the next one, as the gate does.
     rmSync(conf('00-multus.conf'));
     await eventually(() => !existsSync(conf(OWN)) && existsSync(conf(OWN_LIST)), 'before the list again');
   });
 
-  it('a primary that is written in pieces never takes the gate away', async () => {
+  it('keeps the gate while a primary is written in pieces', async () => {
     write('10-ovn.conf', OVN);
     run();
     await eventually(() => existsSync(conf(OWN)), 'made');
@@ -158,7 +158,7 @@ describe('the gate’s installer', () => {
     assert.ok(logged.said('gate incomplete: new pods may start without it'));
   });
 
-  it('does not fight another program that removes its file at full speed', async () => {
+  it('limits its rate against another program that removes its file', async () => {
     write('10-ovn.conf', OVN);
     run({ pace: 0.3 });
     const begun = performance.now();
@@ -169,7 +169,7 @@ describe('the gate’s installer', () => {
     assert.ok(performance.now() - begun > 500, 'three times in at least two waits');
   });
 
-  it('a directory that comes later, or is created again', async () => {
+  it('follows a directory that is created later, or created again', async () => {
     rmSync(places.confDir, { recursive: true });
     run();
     mkdirSync(places.confDir);
@@ -177,14 +177,14 @@ describe('the gate’s installer', () => {
     await eventually(() => existsSync(conf(OWN)), 'made');
   });
 
-  it('logs a primary that the runtime takes before the gate, and the metric is 0', async () => {
+  it('logs a primary that the runtime takes before the gate, and sets the metric to 0', async () => {
     write('00-first.conf', OVN);
     run();
     await eventually(() => logged.said('gate incomplete: new pods may start without it'), 'said');
     assert.equal(await installed(), 0);
   });
 
-  it('ends in order: the configuration and the interposed plugins go, the program stays for older sandboxes', async () => {
+  it('removes the configuration and the interposed plugins at a normal end; the program stays for older sandboxes', async () => {
     write('10-ovn.conf', OVN);
     run();
     await eventually(() => existsSync(conf(OWN)), 'made');
@@ -194,7 +194,7 @@ describe('the gate’s installer', () => {
     assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate', 'plumbline-gate.conf']);
   });
 
-  it('or is kept for the next agent', async () => {
+  it('keeps them for the next agent, if configured', async () => {
     write('10-ovn.conf', OVN);
     run({ atEnd: 'keep' });
     await eventually(() => existsSync(conf(OWN)), 'made');
@@ -202,7 +202,7 @@ describe('the gate’s installer', () => {
     assert.deepEqual(readdirSync(places.confDir), [OWN, '10-ovn.conf']);
   });
 
-  it('leaves nothing behind after removal, and removes a second time without an error', async () => {
+  it('leaves no files after the removal, and a second removal causes no error', async () => {
     write('10-ovn.conf', OVN);
     run({ atEnd: 'keep' });
     await eventually(() => existsSync(conf(OWN)), 'made');
@@ -218,7 +218,7 @@ describe('the gate’s installer', () => {
     assert.deepEqual(uninstall(places), []);
   });
 
-  it('an image without the program fails, and says why', async () => {
+  it('fails with the reason if the image has no program', async () => {
     rmSync(shim);
     const { signal } = new AbortController();
     const deps = { ...places, shim, atEnd: 'remove', log: logged.log, metrics } as const;

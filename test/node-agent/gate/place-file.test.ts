@@ -17,7 +17,7 @@ describe('files of the gate', () => {
   const temp = tempDirectories();
   const modeOf = (path: string) => statSync(path).mode & 0o777;
 
-  it('put in place with their mode, in a directory that is made for them', () => {
+  it('are written with their mode, in a directory that is created for them', () => {
     const path = join(temp(), 'a/b/gate');
     assert.equal(placeFile(path, Buffer.from('one'), 0o755), true);
     assert.deepEqual([readFileSync(path, 'utf8'), modeOf(path)], ['one', 0o755]);
@@ -33,7 +33,7 @@ describe('files of the gate', () => {
     assert.deepEqual(readdirSync(join(path, '..')), ['gate']);
   });
 
-  it('one that is the same is left alone; another is replaced, by another file', () => {
+  it('are not touched if identical, and replaced by a new file if different', () => {
     const path = join(temp(), 'gate');
     placeFile(path, Buffer.from('one'), 0o600);
     const { ino } = statSync(path);
@@ -44,12 +44,12 @@ describe('files of the gate', () => {
       assert.equal(placeFile(path, Buffer.from(text), 0o600), true);
       assert.equal(readFileSync(path, 'utf8'), text);
     }
-    // Who was reading it still has the whole of the old one.
+    // A process that reads the old file can still read all of it.
     assert.equal(readFileSync(reader, 'utf8'), 'one');
     closeSync(reader);
   });
 
-  it('whatever the mask of the process is', () => {
+  it('have their mode with any umask', () => {
     const before = process.umask(0o077);
     try {
       const path = join(temp(), 'gate');
@@ -60,22 +60,22 @@ describe('files of the gate', () => {
     }
   });
 
-  it('a file that cannot be put in place leaves nothing behind, and says so', () => {
+  it('leave nothing behind if they cannot be written, and report the error', () => {
     const directory = temp();
     mkdirSync(join(directory, 'gate'));
     assert.throws(() => placeFile(join(directory, 'gate'), Buffer.from('one'), 0o600), /EISDIR|EEXIST|ENOTEMPTY/);
     assert.deepEqual(readdirSync(directory), ['gate']);
-    // Where there is nothing to be taken away, the reason is still the first one.
+    // The first error is reported even if there is nothing to clean up.
     assert.throws(
       () => placeFile('/proc/gate', Buffer.from('one'), 0o600),
       (error: NodeJS.ErrnoException) => error.syscall === 'open',
     );
-    // Nor where it could not even be written.
+    // The same applies if the file could not be written at all.
     writeFileSync(join(directory, 'file'), '');
     assert.throws(() => placeFile(join(directory, 'file/gate'), Buffer.from('one'), 0o600), /EEXIST|ENOTDIR/);
   });
 
-  it('removed where they are there', () => {
+  it('are removed if they exist', () => {
     const path = join(temp(), 'gate');
     assert.equal(removeFile(path), false);
     writeFileSync(path, '');
@@ -83,7 +83,7 @@ describe('files of the gate', () => {
     assert.equal(existsSync(path), false);
   });
 
-  it('read up to a limit; what is no file, or larger, is none', () => {
+  it('are read up to a limit; a directory or a larger file counts as missing', () => {
     const directory = temp();
     const path = join(directory, 'gate');
     assert.equal(contentOf(path, 10), undefined);

@@ -7,7 +7,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createDeviceQuestion, createPodCpus } from '../../../node-agent/gate/pod-facts.ts';
 import { replaceFile, tempDirectories } from '../support.ts';
 
-describe('what the gate knows of a pod: its CPUs', () => {
+describe('facts of the gate about a pod: its CPUs', () => {
   const temp = tempDirectories();
   const KNOWN = [{ podUID: 'uid-1', container: 'main', cpus: CpuSet.parse('7') }];
   let file: string;
@@ -21,7 +21,7 @@ describe('what the gate knows of a pod: its CPUs', () => {
     replaceFile(file, JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries, checksum: 1 }));
   };
 
-  it('all that its containers own, as the kubelet has just written it', () => {
+  it('are all CPUs of its containers, from the kubelet’s latest write', () => {
     write({ 'uid-1': { a: '2', b: '4-5' }, 'uid-2': { a: '3' } });
     assert.equal(cpusOf('uid-1').toString(), '2,4-5');
     assert.equal(cpusOf('uid-3').isEmpty, true);
@@ -30,7 +30,7 @@ describe('what the gate knows of a pod: its CPUs', () => {
     assert.equal(cpusOf('uid-2').isEmpty, true);
   });
 
-  it('what was last known, while the file is torn or not there', () => {
+  it('are the last known CPUs while the file is torn or missing', () => {
     assert.equal(cpusOf('uid-1').toString(), '7');
     write({ 'uid-1': { a: '6' } });
     assert.equal(cpusOf('uid-1').toString(), '6');
@@ -41,7 +41,7 @@ describe('what the gate knows of a pod: its CPUs', () => {
   });
 });
 
-describe('what the gate knows of a pod: its devices', () => {
+describe('facts of the gate about a pod: its devices', () => {
   const temp = tempDirectories();
   const client = (...resources: string[]) => {
     const devices = resources.map((resourceName) => ({ resourceName, deviceIds: ['x'], numaNodes: [] }));
@@ -51,13 +51,13 @@ describe('what the gate knows of a pod: its devices', () => {
   const ask = (from: Pick<PodResourcesClient, 'list'>, name = 'vm', named: string[] = []) =>
     createDeviceQuestion(from, new Set(named))({ namespace: 'a', name, uid: 'u' });
 
-  it('one of the DPU, none but markers, one that is not named', async () => {
+  it('count a device of the DPU, but not Plumbline’s resources or a resource that is not named', async () => {
     assert.equal(await ask(client('plumbline.dev/tunnel', 'nvidia.com/bf3')), true);
     assert.equal(await ask(client('plumbline.dev/tunnel', 'physnet.plumbline.dev/a')), false);
     assert.equal(await ask(client('example.com/gpu'), 'vm', ['nvidia.com/bf3']), false);
   });
 
-  it('hundreds at once: the kubelet is asked by a few, and again when those have their answers', async () => {
+  it('are asked with a few calls for hundreds of pods, and asked again after the answers', async () => {
     let asked = 0;
     let answer = () => {};
     const answered = new Promise<void>((resolve) => {
@@ -85,7 +85,7 @@ describe('what the gate knows of a pod: its devices', () => {
     assert.equal(await question(pod), true);
   });
 
-  it('a cpu_manager_state of megabytes, or that is a pipe: what was last known', () => {
+  it('CPUs are the last known ones while cpu_manager_state is huge or a pipe', () => {
     const directory = temp();
     const path = join(directory, 'cpu_manager_state');
     const of = createPodCpus(directory, () => [{ podUID: 'uid-1', container: 'main', cpus: CpuSet.parse('7') }]);
@@ -96,7 +96,7 @@ describe('what the gate knows of a pod: its devices', () => {
     assert.equal(of('uid-1').toString(), '7');
   });
 
-  it('a pod that the kubelet does not know, or a kubelet that does not answer: not known', async () => {
+  it('are unknown if the kubelet does not know the pod or does not answer', async () => {
     assert.equal(await ask(client('nvidia.com/bf3'), 'other'), undefined);
     const silent = { list: () => Promise.reject(new Error('deadline')) };
     assert.equal(await ask(silent as Pick<PodResourcesClient, 'list'>), undefined);

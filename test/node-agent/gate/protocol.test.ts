@@ -4,8 +4,8 @@ import { createQuestionReader, denial, ProtocolError } from '../../../node-agent
 const read = (text: string) => createQuestionReader().read(Buffer.from(text));
 const ENVIRONMENT = 'CNI_ARGS=a=b;c=d\0CNI_IFNAME=eth0\0nonsense\0EMPTY=\0';
 
-describe('the gate’s wire: questions', () => {
-  it('verb, form, variables, configuration', () => {
+describe('the gate’s protocol: requests', () => {
+  it('are read: verb, form, variables, configuration', () => {
     const question = read(`plumbline-gate/1 ADD wrapper ${ENVIRONMENT.length} 2\n${ENVIRONMENT}{}`);
     assert.deepEqual(question, {
       verb: 'ADD',
@@ -20,7 +20,7 @@ describe('the gate’s wire: questions', () => {
   });
 
   for (const verb of ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS', 'VERSION']) {
-    it(`${verb} in every form`, () => {
+    it(`allow ${verb} in every form`, () => {
       for (const form of ['chained', 'wrapper', 'interposer']) {
         const question = read(`plumbline-gate/1 ${verb} ${form} 0 0\n`);
         assert.deepEqual(
@@ -31,7 +31,7 @@ describe('the gate’s wire: questions', () => {
     });
   }
 
-  it('in pieces of one byte, and what comes beyond its end is not read', () => {
+  it('are read in pieces of one byte, and bytes after the end are ignored', () => {
     const text = 'plumbline-gate/1 ADD wrapper 4 2\nA=é{}';
     const bytes = Buffer.from(text);
     const reader = createQuestionReader();
@@ -42,7 +42,7 @@ describe('the gate’s wire: questions', () => {
       if (i < bytes.length - 1) assert.equal(found, undefined, `after byte ${i}`);
       else assert.deepEqual([found?.environment.get('A'), found?.conf], ['é', '{}']);
     }
-    // As far as the first line has come, then what the whole question takes.
+    // First the length of the first line, then the length of the whole request.
     const head = text.indexOf('\n');
     assert.deepEqual(
       sizes.slice(0, head),
@@ -61,24 +61,24 @@ describe('the gate’s wire: questions', () => {
     ['more variables than 64 KiB', 'plumbline-gate/1 ADD wrapper 65537 0\n', /too long/],
     ['more configuration than a MiB', 'plumbline-gate/1 ADD wrapper 0 1048577\n', /too long/],
     ['a first line of 128 bytes without an end', 'x'.repeat(128), /the first line is too long/],
-    ['one whose end comes after them', `${'x'.repeat(128)}\n`, /the first line is too long/],
+    ['a first line that ends after 128 bytes', `${'x'.repeat(128)}\n`, /the first line is too long/],
   ];
   for (const [name, text, message] of refused) {
-    it(`refused: ${name}`, () =>
+    it(`refuses ${name}`, () =>
       assert.throws(
         () => read(text),
         (error) => error instanceof ProtocolError && message.test(error.message),
       ));
   }
 
-  it('just as much as there may be', () => {
+  it('reads up to each limit', () => {
     assert.equal(read('x'.repeat(127)), undefined);
     assert.throws(() => read(`${'x'.repeat(127)}\n`), /not a request in version 1/);
     assert.equal(read('plumbline-gate/1 ADD wrapper 65536 1048576\n'), undefined);
   });
 });
 
-describe('the gate’s wire: refusals', () => {
+describe('the gate’s protocol: refusals', () => {
   const parse = (frame: Buffer) => {
     const newline = frame.indexOf(10);
     const [, code, length] = /^deny (\d+) (\d+)$/.exec(frame.toString('latin1', 0, newline)) ?? [];
@@ -87,12 +87,12 @@ describe('the gate’s wire: refusals', () => {
     return { code: Number(code), text: text.toString('utf8') };
   };
 
-  it('the code and the message with its length in bytes', () => {
+  it('have the code and the message with its length in bytes', () => {
     assert.equal(denial({ code: 11, message: 'dé' }).toString(), 'deny 11 3\ndé');
     assert.deepEqual(parse(denial({ code: 50, message: '' })), { code: 50, text: '' });
   });
 
-  it('a message of more than 1500 bytes is cut at a character', () => {
+  it('cut a message of more than 1500 bytes at a whole character', () => {
     assert.equal(parse(denial({ code: 11, message: 'x'.repeat(1500) })).text.length, 1500);
     assert.equal(parse(denial({ code: 11, message: 'x'.repeat(1501) })).text, 'x'.repeat(1500));
     assert.equal(parse(denial({ code: 11, message: 'é'.repeat(1000) })).text, 'é'.repeat(750));

@@ -12,7 +12,7 @@ const question = (conf = '{}', environment = 'CNI_IFNAME=eth0\0', verb = 'ADD') 
   );
 
 describe('the gate’s protocol', () => {
-  it('reads a question however it is cut, each byte copied once', () => {
+  it('reads a request in pieces of any size and copies each byte once', () => {
     const bytes = question(JSON.stringify({ x: 'ä'.repeat(1000) }));
     for (const size of [1, 7, 128, 1000, bytes.length]) {
       const reader = createQuestionReader();
@@ -26,7 +26,7 @@ describe('the gate’s protocol', () => {
     }
   });
 
-  it('a MiB in pieces of 64 bytes costs what it costs in one: the bytes copied are counted', () => {
+  it('copies no more bytes for 1 MiB in pieces of 64 bytes than in one piece', () => {
     const bytes = question(`"${'x'.repeat(1_000_000)}"`);
     const copied = (size: number) => {
       let count = 0;
@@ -47,12 +47,12 @@ describe('the gate’s protocol', () => {
   });
 
   for (const [what, bytes] of [
-    ['a first line without end', Buffer.alloc(128, 0x41)],
-    ['a verb that is none', question('{}', '', 'NOSUCH')],
-    ['more than a MiB', Buffer.from('plumbline-gate/1 ADD chained 0 1048577\n')],
-    ['more environment than 64 KiB', Buffer.from('plumbline-gate/1 ADD chained 65537 0\n')],
+    ['a first line without an end', Buffer.alloc(128, 0x41)],
+    ['an unknown verb', question('{}', '', 'NOSUCH')],
+    ['more than 1 MiB of configuration', Buffer.from('plumbline-gate/1 ADD chained 0 1048577\n')],
+    ['more than 64 KiB of environment', Buffer.from('plumbline-gate/1 ADD chained 65537 0\n')],
   ] as const) {
-    it(`refuses ${what} by its first bytes`, () => {
+    it(`refuses ${what} from its first bytes`, () => {
       assert.throws(() => createQuestionReader().read(bytes), ProtocolError);
     });
   }
@@ -104,7 +104,7 @@ describe('the gate’s server', () => {
     return one;
   };
 
-  it('a shim that sends its question one byte at a time is closed at the deadline', async () => {
+  it('closes the connection of a shim that sends its request byte by byte, at the deadline', async () => {
     await serve({ questionWithin: 0.3 });
     const slow = connect();
     const timer = setInterval(() => slow.socket.write('p'), 20);
@@ -112,7 +112,7 @@ describe('the gate’s server', () => {
     clearInterval(timer);
   });
 
-  it('connections beyond the limit are closed at once, and the others are answered', async () => {
+  it('closes connections beyond the limit at once and answers the others', async () => {
     await serve({ connections: 3 });
     const kept = [connect(), connect(), connect()];
     for (const { socket } of kept) socket.write(question());
@@ -129,7 +129,7 @@ describe('the gate’s server', () => {
     }, 'a place is free again');
   });
 
-  it('questions that are held beyond the limit are closed, so that the state file decides', async () => {
+  it('closes requests beyond the limit, so that the state file decides', async () => {
     await serve({ questions: 2 });
     for (const { socket } of [connect(), connect()]) socket.write(question());
     await eventually(() => asked.length === 2, 'asked');
@@ -145,7 +145,7 @@ describe('the gate’s server', () => {
     }, 'a place is free again');
   });
 
-  it('bytes that are announced count, whether they come or not', async () => {
+  it('counts announced bytes whether they arrive or not', async () => {
     await serve({ bytes: 3 * 1024 * 1024 });
     const announce = 'plumbline-gate/1 ADD chained 0 1048576\n';
     const held = Array.from({ length: 2 }, connect);
@@ -166,7 +166,7 @@ describe('the gate’s server', () => {
     }, 'what has gone has given its bytes back');
   });
 
-  it('logs a malformed question once, in a line that does not grow with it', async () => {
+  it('logs a malformed request once, in a short line', async () => {
     await serve({});
     for (let i = 0; i < 5; i++) {
       const one = connect();

@@ -4,7 +4,7 @@ import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 const parse = (...flags: string[]) => parseNodeAgentConfig(['--node-name', 'worker-1', ...flags]);
 
 describe('settings of the gate', () => {
-  it('off by default, and where it is on, what does least', () => {
+  it('are off by default; the defaults of an enabled gate do the least', () => {
     const { gate, gateStatus, gateScope, gateForm, gateAtEnd, gateWhenStale, gateWhenAbsent, dpuUnknown } = parse();
     assert.deepEqual([gate, gateStatus, gateScope, gateForm, gateAtEnd], ['off', 'off', 'all', 'chained', 'remove']);
     assert.deepEqual([gateWhenStale, gateWhenAbsent, dpuUnknown], ['last-known', 'open', 'ready']);
@@ -12,7 +12,7 @@ describe('settings of the gate', () => {
     assert.equal(parse().cniConfDir, undefined, 'nothing is installed without a directory');
   });
 
-  it('lists with commas: namespaces, by their beginning too, resources, plugins', () => {
+  it('take lists with commas: namespaces, also by prefix, resources and plugins', () => {
     const { gateExempt, gateDevices, gateInterpose } = parse(
       ...['--gate-exempt', 'kube-system, openshift-*', '--gate-devices', 'nvidia.com/bf3,openshift.io/dpu'],
       ...['--gate-interpose', 'ovn-k8s-cni-overlay'],
@@ -23,22 +23,18 @@ describe('settings of the gate', () => {
   });
 
   const wrongs: [string, string[], RegExp][] = [
-    ['everything exempt', ['--gate-exempt', '*'], /--gate-exempt \*/],
+    ['exemption of all namespaces', ['--gate-exempt', '*'], /--gate-exempt \*/],
     ['a star in the middle', ['--gate-exempt', 'a*b'], /"a\*b" is not a valid member/],
     ['a resource without a domain', ['--gate-devices', 'cpu'], /"cpu" is not a valid member/],
-    ['the gate before itself', ['--gate-interpose', 'plumbline-gate'], /--gate-interpose plumbline-gate/],
+    ['the gate as its own plugin', ['--gate-interpose', 'plumbline-gate'], /--gate-interpose plumbline-gate/],
     ['a plugin outside its directory', ['--gate-interpose', '../sh'], /"\.\.\/sh" is not a valid member/],
     ['a socket with too long a path', ['--gate-socket', `/${'x'.repeat(107)}`], /at most 107 bytes/],
-    ['to be removed from nowhere', ['--gate', 'remove'], /--gate remove needs --cni-conf-dir/],
-    [
-      'a path that would need an escape',
-      ['--gate-state', '/run/"x"'],
-      /remove the quote, backslash or control character/,
-    ],
+    ['removal without a directory', ['--gate', 'remove'], /--gate remove needs --cni-conf-dir/],
+    ['a path that needs an escape', ['--gate-state', '/run/"x"'], /remove the quote, backslash or control character/],
     ['more namespaces than the state file holds', ['--gate-exempt', 'a,'.repeat(200)], /expected at most 128 members/],
-    ['a stale state that never is', ['--gate-stale-after', '0'], /--gate-stale-after 0/],
-    ['an empty namespace of the lease', ['--dpu-lease-namespace', ''], /--dpu-lease-namespace/],
+    ['a state that never becomes stale', ['--gate-stale-after', '0'], /--gate-stale-after 0/],
+    ['an empty namespace of the Lease', ['--dpu-lease-namespace', ''], /--dpu-lease-namespace/],
   ];
   for (const [what, flags, message] of wrongs)
-    it(`refused: ${what}`, () => assert.throws(() => parse(...flags), { message }));
+    it(`refuse ${what}`, () => assert.throws(() => parse(...flags), { message }));
 });

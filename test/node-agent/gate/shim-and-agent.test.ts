@@ -25,13 +25,13 @@ describe('the CNI plugin and the agent', () => {
   });
   afterEach(() => agent.stop());
 
-  it('DPU ready: passes', async () => {
+  it('passes while the DPU is ready', async () => {
     const { code, json } = await gate.call({ conf: chained });
     assert.deepEqual([code, json()], [0, { cniVersion: '1.1.0' }]);
   });
 
   for (const cniVersion of ['0.3.1', '0.4.0', '1.0.0', '1.1.0']) {
-    it(`DPU dead, ${cniVersion}: code 11 with the reason, without waiting for anything but the agent; the delegate not executed`, async function () {
+    it(`DPU dead, ${cniVersion}: fails with code 11 and the reason, contacts only the agent, and does not execute the delegate`, async function () {
       skipWithout('strace', this);
       agent.dpu = DEAD;
       const below = gate.delegate(`below-${cniVersion}`, `printf '{}'`);
@@ -45,12 +45,12 @@ describe('the CNI plugin and the agent', () => {
     });
   }
 
-  it('the agent’s word counts, not what a state file says', async () => {
+  it('uses the agent’s answer, not the state file', async () => {
     writeState(gate.state, { dpu: 'not-ready', reason: 'old' });
     assert.equal((await gate.call({ conf: chained })).code, 0);
   });
 
-  it('system pods pass', async () => {
+  it('passes system pods', async () => {
     agent.dpu = DEAD;
     for (const namespace of ['kube-system', 'openshift-dns']) {
       const environment = { CNI_ARGS: `K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=dns` };
@@ -58,20 +58,20 @@ describe('the CNI plugin and the agent', () => {
     }
   });
 
-  it('a node without a DPU: passes, and STATUS too', async () => {
+  it('passes ADD and STATUS on a node without a DPU', async () => {
     agent.dpu = undefined;
     assert.equal((await gate.call({ conf: chained })).code, 0);
     assert.equal((await gate.call({ verb: 'STATUS', conf: chained })).code, 0);
   });
 
-  it('STATUS: 50 with the reason while it is dead', async () => {
+  it('STATUS: 50 with the reason while the DPU is dead', async () => {
     assert.equal((await gate.call({ verb: 'STATUS', conf: chained })).code, 0);
     agent.dpu = DEAD;
     const { json } = await gate.call({ verb: 'STATUS', conf: chained });
     assert.deepEqual(json(), { cniVersion: '1.1.0', code: 50, msg: `DPU Not Ready: ${DEAD.reason}` });
   });
 
-  it('a pod’s CPUs are vacated before the next plugin runs; it may take 1.5 s', async () => {
+  it('vacates a pod’s CPUs before the next plugin runs, which may take 1.5 s', async () => {
     agent.cpus.set('uid-1', CpuSet.parse('4-5'));
     let done = 0;
     agent.vacate = async () => {
@@ -84,7 +84,7 @@ describe('the CNI plugin and the agent', () => {
     assert.deepEqual(agent.vacated.map(String), ['4-5']);
   });
 
-  it('OVS does not leave them: code 11 with the reason, the delegate not executed', async () => {
+  it('fails with code 11 and the reason if OVS does not leave the CPUs, and does not execute the delegate', async () => {
     agent.cpus.set('uid-1', CpuSet.parse('4-5'));
     agent.vacate = async () => {
       throw new Error('thread 7 is on 4');
@@ -95,7 +95,7 @@ describe('the CNI plugin and the agent', () => {
     assert.deepEqual(below.calls(), []);
   });
 
-  it('the DPU dies while they are vacated: code 11', async () => {
+  it('fails with code 11 if the DPU dies while CPUs are vacated', async () => {
     agent.cpus.set('uid-1', CpuSet.parse('4'));
     agent.vacate = async () => {
       agent.dpu = DEAD;
@@ -103,7 +103,7 @@ describe('the CNI plugin and the agent', () => {
     assert.equal((await gate.call({ conf: chained })).json()['code'], 11);
   });
 
-  it('an ADD in flight is called off when the DPU dies, and the delegate’s DEL is called', async () => {
+  it('an ADD in progress is cancelled when the DPU dies, and the delegate’s DEL is called', async () => {
     const below = gate.delegate('slow', '[ "$CNI_COMMAND" = DEL ] || sleep 600');
     const result = gate.call({ conf: wrapping('slow') });
     await eventually(() => below.calls().length === 1, 'the delegate runs');
@@ -118,7 +118,7 @@ describe('the CNI plugin and the agent', () => {
     assert.equal(agent.recheck(), 0, 'it is not called off twice');
   });
 
-  it('an ADD in flight of a system pod continues', async () => {
+  it('continues an ADD in progress of a system pod', async () => {
     const below = gate.delegate('patient', `sleep 0.3; printf '{}'`);
     const environment = { CNI_ARGS: 'K8S_POD_NAMESPACE=kube-system' };
     const result = gate.call({ conf: wrapping('patient'), environment });
@@ -128,7 +128,7 @@ describe('the CNI plugin and the agent', () => {
     assert.equal((await result).code, 0);
   });
 
-  it('the agent is killed while the delegate runs: the ADD continues', async () => {
+  it('continues the ADD if the agent is killed while the delegate runs', async () => {
     const below = gate.delegate('long', `sleep 0.3; printf '{}'`);
     const result = gate.call({ conf: wrapping('long') });
     await eventually(() => below.calls().length === 1, 'the delegate runs');
@@ -137,7 +137,7 @@ describe('the CNI plugin and the agent', () => {
     agent = await startGateAgent(gate.socket);
   });
 
-  it('an agent that fails at a question: the state file decides', async () => {
+  it('uses the state file if the agent fails to answer a request', async () => {
     agent.cpus.get = () => {
       throw new Error('a defect');
     };
@@ -146,7 +146,7 @@ describe('the CNI plugin and the agent', () => {
     assert.ok(agent.logged.said('gate server failed; CNI plugins use the state file'));
   });
 
-  it('an agent that hangs: the state file decides after a second; STATUS has its answer within one', async function () {
+  it('uses the state file after one second if the agent hangs, for STATUS, too', async function () {
     skipWithout('strace', this);
     await agent.stop();
     const hung = createServer(() => undefined).listen(gate.socket);
@@ -167,7 +167,7 @@ describe('the CNI plugin and the agent', () => {
     agent = await startGateAgent(gate.socket);
   });
 
-  it('S13: an agent that says `wait` again and again has 2.5 s in all, however fast it says so', async function () {
+  it('S13: waits at most 2.5 s in total for an agent that repeats `wait`, however often', async function () {
     skipWithout('strace', this);
     await agent.stop();
     for (const pause of [100, 0]) {
@@ -186,7 +186,7 @@ describe('the CNI plugin and the agent', () => {
       assert.equal(add.json()['msg'], 'DPU Not Ready: as last known');
       assert.ok(waits > 10, `${waits} waits`);
       assert.ok(add.millis > 2400, `${add.millis} ms`);
-      // What is left of the 2.5 s is less each time it waits: no word of the agent's makes it more.
+      // The rest of the 2.5 s shrinks with each wait: no message of the agent extends it.
       const left = add.waits.map(({ most }) => most).filter((most) => most > 1000);
       assert.ok(left.length > 0 && left.every((most, i) => most >= 0 && most <= (left[i - 1] ?? 2500)), `${left}`);
       await new Promise((resolve) => server.close(resolve));
@@ -194,13 +194,13 @@ describe('the CNI plugin and the agent', () => {
     agent = await startGateAgent(gate.socket);
   });
 
-  it('200 at once', async () => {
+  it('handles 200 calls at once', async () => {
     agent.cpus.set('uid-1', CpuSet.parse('1'));
     const results = await Promise.all(Array.from({ length: 200 }, () => gate.call({ conf: chained })));
     assert.equal(results.filter(({ code }) => code === 0).length, 200);
   });
 
-  it('ignores a malformed question, and answers the next one', async () => {
+  it('ignores a malformed request and answers the next one', async () => {
     const { createConnection } = await import('node:net');
     for (const bytes of ['GET / HTTP/1.1\r\n\r\n', 'x'.repeat(1000), 'plumbline-gate/2 ADD chained 0 0\n', '\n']) {
       const socket = createConnection(gate.socket);
@@ -214,7 +214,7 @@ describe('the CNI plugin and the agent', () => {
   });
 });
 
-describe('the CNI plugin and the agent, in scope of devices', () => {
+describe('the CNI plugin and the agent, with scope device', () => {
   needs('musl');
   needs('make');
   let gate: GateFixture;
@@ -233,7 +233,7 @@ describe('the CNI plugin and the agent, in scope of devices', () => {
     ['a device in the configuration', { ...chained, deviceID: '0000:03:00.2' }, false, 1],
     ['a device from the runtime', { ...chained, runtimeConfig: { deviceID: 'vf' } }, false, 1],
     ['the kubelet names a device', chained, true, 1],
-    ['the kubelet names none: marker resources only', chained, false, 0],
+    ['the kubelet names only Plumbline’s resources', chained, false, 0],
     ['the kubelet does not answer', chained, undefined, 1],
   ];
   for (const [name, conf, hasDevice, code] of cases) {

@@ -31,12 +31,12 @@ describe('the gate’s state file', () => {
     assert.equal((JSON.parse(readFileSync(path, 'utf8')) as { dpu: string }).dpu, 'ready');
   });
 
-  it('has a reason that needs no escapes', () => {
+  it('has a reason without characters that need escapes', () => {
     writeGateState(path, STATE);
     assert.match(readFileSync(path, 'utf8'), /"reason":"its lease {2}x {4}ran out"/);
   });
 
-  it('hands what was seen of the lease to the next process of the same run of the machine', () => {
+  it('passes the observed Lease to the next process, until the machine reboots', () => {
     const lease = observedLease(SEEN, 'boot-1');
     writeGateState(path, { ...STATE, lease });
     const { since: _, ...rest } = SEEN;
@@ -45,13 +45,13 @@ describe('the gate’s state file', () => {
     assert.equal(readObservedLease(path, undefined), undefined);
   });
 
-  it('has nothing to hand on before a renewal was seen', () => {
+  it('has no Lease before a renewal was seen', () => {
     assert.equal(observedLease(NOTHING_OBSERVED, 'boot-1'), undefined);
     writeGateState(path, STATE);
     assert.equal(readObservedLease(path, 'boot-1'), undefined);
   });
 
-  it('a renewal in the future does not keep a dead DPU alive', () => {
+  it('does not keep a dead DPU alive with times in the future', () => {
     const now = 100;
     for (const [more, isTaken] of [
       [{}, true],
@@ -63,14 +63,14 @@ describe('the gate’s state file', () => {
     }
   });
 
-  it('stays below what the shim reads, for any reason and renewTime', () => {
+  it('stays below the size that the shim reads, for any reason and renewTime', () => {
     const exempt = Array.from({ length: 128 }, () => 'x'.repeat(63));
     const lease = observedLease({ ...SEEN, renewTime: '2'.repeat(10_000) }, 'boot-1');
     writeGateState(path, { ...STATE, exempt, reason: '’'.repeat(10_000), lease });
     assert.ok(statSync(path).size < 16_384, `${statSync(path).size} bytes`);
   });
 
-  it('torn, foreign or absent it says nothing', () => {
+  it('gives no observed Lease if it is torn, foreign or missing', () => {
     assert.equal(readObservedLease(path, 'boot-1'), undefined);
     writeGateState(path, { ...STATE, lease: observedLease(SEEN, 'boot-1') });
     const text = readFileSync(path, 'utf8');

@@ -34,7 +34,7 @@ reservedSystemCPUs: "0-1,3"
     assert.equal(config.reserved?.toString(), '0-1,3');
   });
 
-  it('of a NUMA node’s reserved memory: the resources of all its entries, in bytes', () => {
+  it('sums the reserved memory of a NUMA node over all its entries, in bytes', () => {
     const text = `${HEAD}reservedMemory:
 - {numaNode: 0, limits: {memory: 1Gi}}
 - {numaNode: 1, limits: {memory: 500M, hugepages-2Mi: 4Mi}}
@@ -55,7 +55,7 @@ reservedSystemCPUs: "0-1,3"
     });
   });
 
-  it('a kubeconfig in its place is none; anything else is refused by its place', () => {
+  it('ignores a kubeconfig in its place; refuses any other kind with the path', () => {
     assert.equal(parseKubeletConfig('f', KUBECONFIG), undefined);
     assert.throws(
       () => parseKubeletConfig('f', 'kind: Other'),
@@ -86,7 +86,7 @@ reservedSystemCPUs: "0-1,3"
       assert.equal(parseKubeletConfig('f', `${HEAD}${text}\n`)?.maxPods, maxPods));
   }
 
-  it('32 options and resources are read, 33 are refused; 1024 NUMA nodes are read, 1025 are refused', () => {
+  it('reads up to 32 options and resources and 1024 NUMA nodes, and refuses more', () => {
     const many = (count: number, value: string) =>
       `{${Array.from({ length: count }, (_, i) => `k${i}: ${value}`).join(', ')}}`;
     const nodes = (count: number) =>
@@ -110,7 +110,7 @@ reservedSystemCPUs: "0-1,3"
     assert.equal(config.reserved, undefined, 'amounts or nothing: not known from here');
   });
 
-  describe('of whatever text', () => {
+  describe('with any text', () => {
     const nested: [string, string][] = [
       ['brackets', '['.repeat(60_000)],
       ['braces', '{a: '.repeat(15_000)],
@@ -119,7 +119,7 @@ reservedSystemCPUs: "0-1,3"
       ['indentation', Array.from({ length: 300 }, (_, i) => `${' '.repeat(i)}a:`).join('\n')],
     ];
     for (const [what, text] of nested) {
-      it(`${what} without end are refused before they are parsed: a stack that overflows can end the process`, () => {
+      it(`refuses endless ${what} before it parses them, because a stack overflow can end the process`, () => {
         assert.throws(() => parseKubeletConfig('f', text), { message: 'f: not YAML: nested too deeply' });
       });
     }
@@ -132,7 +132,7 @@ reservedSystemCPUs: "0-1,3"
       ['documents', (size) => '---\n'.repeat(size / 4)],
     ];
     for (const [what, make] of growing) {
-      it(`${what}: four times the text costs about four times as much`, () => {
+      it(`needs about four times the CPU time for four times the text: ${what}`, () => {
         const cost = (text: string) => {
           const before = process.cpuUsage();
           try {
@@ -149,7 +149,7 @@ reservedSystemCPUs: "0-1,3"
       });
     }
 
-    it('a key that is there twice, names of kilobytes, more text than there can be: errors in few words', () => {
+    it('reports a duplicate key, long names and too much text with short errors', () => {
       const long = 'x'.repeat(10_000);
       for (const [text, says] of [
         [`${HEAD}maxPods: 1\nmaxPods: 2`, /the key "maxPods" appears twice at line 4, column 1/],
@@ -168,14 +168,14 @@ reservedSystemCPUs: "0-1,3"
       }
     });
 
-    it('maxPods beyond any kubelet’s is as many as a resource can have devices', () => {
+    it('limits maxPods to the number of devices that a resource can have', () => {
       assert.equal(parseKubeletConfig('f', `${HEAD}maxPods: 2147483647`)?.maxPods, 10_000);
       assert.equal(parseKubeletConfig('f', `${HEAD}maxPods: -5`)?.maxPods, 110);
       const [resource] = advertisedResources({ physnets: new Map(), tunnel: undefined }, 2_147_483_647);
       assert.ok(resource !== undefined && devicesOf(resource).length === 10_000);
     });
 
-    it('a pipe, a device, a large file, a directory of thousands: refused, and nothing waits', async () => {
+    it('refuses a pipe, a device, a large file and a directory of thousands of files without blocking', async () => {
       const directory = temp();
       execFileSync('mkfifo', [join(directory, 'pipe')]);
       symlinkSync('/dev/zero', join(directory, 'zero'));
@@ -200,7 +200,7 @@ reservedSystemCPUs: "0-1,3"
 
   const wrong: [string, string, RegExp][] = [
     [
-      'reserved CPUs that are no list',
+      'reserved CPUs that are not a CPU list',
       `${HEAD}reservedSystemCPUs: not-a-valid-range`,
       /reservedSystemCPUs.*not-a-valid-/,
     ],
@@ -210,7 +210,7 @@ reservedSystemCPUs: "0-1,3"
     ['another kind', 'kind: Deployment', /KubeletConfiguration/],
   ];
   for (const [name, text, message] of wrong) {
-    it(`${name}: an error that names the file`, () => {
+    it(`names the file in the error about ${name}`, () => {
       assert.throws(
         () => parseKubeletConfig('/some/file', text),
         (error) =>
@@ -219,7 +219,7 @@ reservedSystemCPUs: "0-1,3"
     });
   }
 
-  it('skips a kubeconfig in its place with a log line, and takes the next', async () => {
+  it('skips a kubeconfig in its place with a log line, and uses the next file', async () => {
     const root = temp();
     writeTree(root, { 'kubelet.conf': KUBECONFIG, 'config.yaml': `${HEAD}cpuManagerPolicy: static` });
     const candidates = [join(root, 'kubelet.conf'), join(root, 'config.yaml')];
@@ -237,7 +237,7 @@ reservedSystemCPUs: "0-1,3"
     assert.ok(lines.some(({ msg }) => /is a kubeconfig, not a KubeletConfiguration/.test(String(msg))));
   });
 
-  it('none: tells why for each place looked at', async () => {
+  it('reports a problem for each candidate if it finds no configuration', async () => {
     const root = temp();
     writeTree(root, { broken: 'kind: [' });
     const { log } = recordingLogger();

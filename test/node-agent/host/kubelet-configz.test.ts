@@ -13,7 +13,7 @@ import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
 
 const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 
-describe('a running kubelet’s configuration', () => {
+describe('the configuration of a running kubelet', () => {
   const temp = tempDirectories();
   const authority = createCertificateAuthority('kubelet-ca');
   const serving = authority.issue(['worker-1']);
@@ -43,7 +43,7 @@ describe('a running kubelet’s configuration', () => {
     assert.rejects(read(), (error) => error instanceof ConfigzError && message.test(error.message));
 
   for (const name of ['pki/kubelet.crt', 'pki/kubelet-server-current.pem']) {
-    it(`asked with the agent’s token, known by ${name}`, async () => {
+    it(`is requested with the agent’s token from the kubelet with the certificate ${name}`, async () => {
       writeTree(kubeletDir, { [name]: `${serving.cert}${authority.cert}` });
       const { source, cpuManager, maxPods, reserved } = await read();
       assert.equal(source, `https://${endpoint}/configz`);
@@ -52,14 +52,14 @@ describe('a running kubelet’s configuration', () => {
     });
   }
 
-  it('only the kubelet gets the token: another certificate, or none to compare with', async () => {
+  it('requires the kubelet’s own certificate before the token is sent', async () => {
     await refused(/has no certificate to identify the kubelet/);
     writeTree(kubeletDir, { 'pki/kubelet.crt': authority.issue(['worker-1']).cert });
     await refused(/does not present the certificate/);
     assert.deepEqual(asked, []);
   });
 
-  it('a server that accepts and says nothing: given up at the deadline of three seconds', async () => {
+  it('stops waiting for a silent server after three seconds', async () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
     const silent = createTcpServer((socket) => void socket.on('error', () => {}));
     const connected = once(silent, 'connection') as Promise<[Socket]>;
@@ -89,7 +89,7 @@ describe('a running kubelet’s configuration', () => {
     }
   });
 
-  it('an answer of megabytes is cut off, and one of wrong forms gives a short error', async () => {
+  it('refuses a huge answer early, and reports an invalid one with a short error', async () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
     answer = { status: 200, body: JSON.stringify({ kubeletconfig: { x: 'x'.repeat(8 * 1024 * 1024) } }) };
     await refused(/the answer is too long/);
@@ -100,7 +100,7 @@ describe('a running kubelet’s configuration', () => {
     }
   });
 
-  it('refuses a certificate file of megabytes, or with many beginnings', async () => {
+  it('refuses a huge certificate file or one with many certificates', async () => {
     const begin = '-----BEGIN CERTIFICATE-----\n';
     for (const pem of [begin.repeat(100_000), begin.repeat(2000), `${begin}${'A'.repeat(10_000_000)}`]) {
       writeTree(kubeletDir, { 'pki/kubelet.crt': pem });
@@ -111,7 +111,7 @@ describe('a running kubelet’s configuration', () => {
     }
   });
 
-  it('not allowed, nonsense, no server', async () => {
+  it('reports a denied request, an invalid answer and a missing server', async () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
     answer = { status: 403, body: 'Forbidden' };
     await refused(/answered 403/);
@@ -120,7 +120,7 @@ describe('a running kubelet’s configuration', () => {
     await assert.rejects(readConfigz({ endpoint: '127.0.0.1:1', kubeletDir, token: 't' }), /ECONNREFUSED/);
   });
 
-  it('comes before the files; asked once of each kubelet, and again with pauses of one that refuses', async () => {
+  it('takes precedence over files; each kubelet is asked once, and again with pauses after a refusal', async () => {
     const root = temp();
     writeTree(root, { 'config.yaml': `${HEAD}cpuManagerPolicy: none` });
     let now = 0;
@@ -161,7 +161,7 @@ describe('kubelet drop-ins', () => {
     return finding;
   };
 
-  it('in the order of their names, as merge patches; ignores other files', async () => {
+  it('apply in the order of their names as merge patches; other files are ignored', async () => {
     const root = temp();
     writeTree(root, {
       'config.yaml': `${HEAD}cpuManagerPolicy: none\nmaxPods: 50\ncpuManagerPolicyOptions: {a: "1", full-pcpus-only: "true"}`,
@@ -179,7 +179,7 @@ describe('kubelet drop-ins', () => {
     assert.match(source, /config.yaml \+ .*05.pods.conf \+ .*05-pods.conf \+ .*10-cpu.conf \+ .*20-pods.conf$/);
   });
 
-  it('none: the file alone', async () => {
+  it('may be absent: only the file counts', async () => {
     const root = temp();
     writeTree(root, { 'config.yaml': `${HEAD}maxPods: 50`, 'conf.d/README': '' });
     const finding = await find(root);
@@ -191,7 +191,7 @@ describe('kubelet drop-ins', () => {
     ['broken YAML', `${HEAD}maxPods: [`],
   ];
   for (const [name, text] of broken) {
-    it(`one that stops the kubelet makes the whole unusable: ${name}`, async () => {
+    it(`make the configuration unusable if they stop the kubelet: ${name}`, async () => {
       const root = temp();
       writeTree(root, { 'config.yaml': HEAD, 'conf.d/10.conf': text });
       const finding = await find(root);
@@ -199,7 +199,7 @@ describe('kubelet drop-ins', () => {
     });
   }
 
-  it('reserved memory by NUMA node, in bytes', () => {
+  it('merge reserved memory by NUMA node, in bytes', () => {
     const config = parseKubeletConfig(
       'f',
       `${HEAD}memoryManagerPolicy: Static\nreservedMemory:\n- {numaNode: 0, limits: {memory: 1Gi}}\n- {numaNode: 1, limits: {memory: "524288000", hugepages-2Mi: 4Mi}}`,

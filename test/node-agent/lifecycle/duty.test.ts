@@ -4,13 +4,13 @@ import { createGuard, type DutyObserver, keepRunning, untilAborted } from '../..
 import { createFailures } from '../../../node-agent/lifecycle/failures.ts';
 import { recordingLogger } from '../support.ts';
 
-/** Lets what is under way come to its next wait. */
+/** Lets pending work reach its next wait. */
 const turns = async () => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-describe('which duties failed', () => {
-  it('are named until they no longer do; listeners hear of each change, and of nothing else', () => {
+describe('failed duties', () => {
+  it('are listed until they recover; listeners get each change and nothing else', () => {
     const failures = createFailures();
     let heard = 0;
     const end = failures.subscribe(() => void heard++);
@@ -42,12 +42,12 @@ describe('a duty that is kept running', () => {
   });
   afterEach(() => mock.timers.reset());
 
-  it('one that ends by itself is left alone', async () => {
+  it('is not restarted if it ends without an error', async () => {
     await keepRunning({ name: 'd', run: async () => {} }, log.log, observer, new AbortController().signal);
     assert.deepEqual([said, log.lines], [['d runs', 'd waits'], []]);
   });
 
-  it('one that fails is run again, each time with a signal of its own, after pauses that grow', async () => {
+  it('is restarted after a failure, each time with its own signal, after growing pauses', async () => {
     const stopping = new AbortController();
     const signals: AbortSignal[] = [];
     const running = keepRunning(
@@ -65,7 +65,7 @@ describe('a duty that is kept running', () => {
     await turns();
     assert.deepEqual(said, ['d runs', 'd failed', 'd waits']);
     assert.equal(log.lines[0]?.['duty'], 'd');
-    // The pauses are up to half a second, then a second.
+    // The pauses are up to half a second, then up to one second.
     for (const pause of [1000, 2000]) {
       mock.timers.tick(pause);
       await turns();
@@ -83,7 +83,7 @@ describe('a duty that is kept running', () => {
     [60, false],
     [61, true],
   ] as const) {
-    it(`a run of ${seconds} s ${isSteady ? 'begins the pauses again' : 'is one more failure in a row'}`, async () => {
+    it(`a run of ${seconds} s ${isSteady ? 'resets the pauses' : 'counts as one more failure in a row'}`, async () => {
       const stopping = new AbortController();
       let now = 1_000_000;
       mock.method(performance, 'now', () => now);
@@ -94,7 +94,7 @@ describe('a duty that is kept running', () => {
         throw new Error('no');
       };
       const running = keepRunning({ name: 'd', run }, log.log, observer, stopping.signal);
-      // Five in a row: the next pause would be between 8 and 16 seconds.
+      // Five failures in a row: the next pause would be between 8 and 16 seconds.
       for (const pause of [500, 1000, 2000, 4000, 8000]) {
         await turns();
         mock.timers.tick(pause);
@@ -110,7 +110,7 @@ describe('a duty that is kept running', () => {
     });
   }
 
-  it('ends with the signal, which its own follows; what is over already is not begun', async () => {
+  it('ends with the signal, and is not started after the signal', async () => {
     const stopping = new AbortController();
     const running = keepRunning({ name: 'd', run: untilAborted }, log.log, observer, stopping.signal);
     await turns();
@@ -125,7 +125,7 @@ describe('a duty that is kept running', () => {
 });
 
 describe('a guard', () => {
-  it('passes arguments on, and fails with the first exception', async () => {
+  it('passes arguments on and fails with the first exception', async () => {
     const guard = createGuard();
     const seen: unknown[] = [];
     guard((...args: unknown[]) => void seen.push(...args))(1, 'a');
@@ -141,7 +141,7 @@ describe('a guard', () => {
     await assert.rejects(other.failed, /given/);
   });
 
-  it('that nothing waits for leaves no unhandled rejection', async () => {
+  it('causes no unhandled rejection if its result is unused', async () => {
     let unhandled = 0;
     const onUnhandled = () => void unhandled++;
     process.on('unhandledRejection', onUnhandled);
@@ -151,7 +151,7 @@ describe('a guard', () => {
     assert.equal(unhandled, 0);
   });
 
-  it('until aborted: at once where it is', async () => {
+  it('untilAborted resolves on the abort, at once if it already happened', async () => {
     const stopping = new AbortController();
     let isOver = false;
     const waiting = untilAborted(stopping.signal).then(() => {

@@ -6,8 +6,8 @@ const busyFor = (millis: number) => {
   while (performance.now() < end);
 };
 
-describe('work that others ask for', () => {
-  it('any number of requests are one', async () => {
+describe('paced work', () => {
+  it('runs once for any number of requests', async () => {
     let done = 0;
     const paced = createPaced({ work: () => done++, settle: 0.02, rest: 10 });
     for (let i = 0; i < 100; i++) paced.soon();
@@ -16,7 +16,7 @@ describe('work that others ask for', () => {
     assert.equal(done, 1);
   });
 
-  it('takes only its share of the time, for any number of requests', async () => {
+  it('uses only its share of the time for any number of requests', async () => {
     let busy = 0;
     const work = () => {
       busyFor(10);
@@ -32,7 +32,7 @@ describe('work that others ask for', () => {
     assert.ok(busy >= 20 && share < 0.25, `${busy} ms, ${Math.round(share * 100)} %`);
   });
 
-  it('cancelled it is not done', async () => {
+  it('does not run after a cancel', async () => {
     let done = 0;
     const paced = createPaced({ work: () => done++, settle: 0.01, rest: 10 });
     paced.soon();

@@ -40,7 +40,7 @@ const combine = (more: Partial<NetworkSources>) =>
     ...more,
   });
 
-/** The whole view, its sets as text. */
+/** The complete view, with its sets as text. */
 const shown = (view: NetworksView) => ({
   ...view,
   networks: [...view.networks.physnets].map(([name, cells]) => `${name}=${cells}`).join(' '),
@@ -62,10 +62,10 @@ const EMPTY = {
 describe('a faulty network map', () => {
   const faults: [string, 'InvalidMap' | 'NodeUnknown', string | undefined][] = [
     ['unreadable', 'InvalidMap', 'the fault; there is no earlier map, so no network is reported'],
-    ['of an unknown node', 'NodeUnknown', undefined],
+    ['for an unknown node', 'NodeUnknown', undefined],
   ];
   for (const [name, reason, mapFault] of faults) {
-    it(`${name}, without an earlier one: one problem, no network, and the polling CPUs as they are`, () => {
+    it(`${name}, without an earlier map: reports one problem, no network, and unchanged polling CPUs`, () => {
       const map: MapInUse = { ...NO_MAP, fault: { reason, message: 'the fault' } };
       const view = combine({ map, pmdCpus: set('1'), switchFaults: ['x'], switchProblem: 'y' });
       const problems = [{ reason, message: 'the fault' }];
@@ -74,7 +74,7 @@ describe('a faulty network map', () => {
   }
 
   const kept = { ...NO_MAP, override: networks({ b: '1' }), isKept: true };
-  it('of an unknown node, with an earlier one: its networks, and a problem that names what is in use', () => {
+  it('for an unknown node, with an earlier map: keeps the earlier networks and reports a problem that names the map in use', () => {
     const map: MapInUse = { ...kept, fault: { reason: 'NodeUnknown', message: 'no labels' } };
     assert.deepEqual(shown(combine({ map })), {
       ...EMPTY,
@@ -84,7 +84,7 @@ describe('a faulty network map', () => {
     });
   });
 
-  it('unreadable, with an earlier one: its networks, the fault, and no problem', () => {
+  it('unreadable, with an earlier map: keeps the earlier networks and reports the fault, without a problem', () => {
     const map: MapInUse = { ...kept, fault: { reason: 'InvalidMap', message: 'no YAML' } };
     const view = combine({ map });
     assert.deepEqual(view.problems, []);
@@ -95,7 +95,7 @@ describe('a faulty network map', () => {
     [400, false],
     [401, true],
   ] as const) {
-    it(`a fault of ${length} characters is ${isCut ? 'cut' : 'whole'}`, () => {
+    it(`a fault of ${length} characters is ${isCut ? 'cut' : 'not cut'}`, () => {
       const message = 'x'.repeat(length);
       const view = combine({ map: { ...NO_MAP, fault: { reason: 'InvalidMap', message } } });
       const text = isCut ? `${'x'.repeat(399)}…` : message;
@@ -105,12 +105,20 @@ describe('a faulty network map', () => {
   }
 });
 
-describe('a switch that cannot be read', () => {
+describe('an unreadable switch', () => {
   const cases: [string, Partial<NetworkSources>, string[]][] = [
-    ['found before, no map', {}, ['gone; keeping what was last known']],
-    ['found before, a map', { map: mapped(networks({})) }, ['gone; keeping what was last known']],
-    ['never found, no map', { found: undefined }, ['gone; and there is no network map for this node']],
-    ['never found, a map', { found: undefined, map: mapped(networks({})) }, []],
+    ['gives a problem if networks were found before, without a map', {}, ['gone; keeping what was last known']],
+    [
+      'gives a problem if networks were found before, with a map',
+      { map: mapped(networks({})) },
+      ['gone; keeping what was last known'],
+    ],
+    [
+      'gives a problem if no network was ever found, without a map',
+      { found: undefined },
+      ['gone; and there is no network map for this node'],
+    ],
+    ['gives no problem if no network was ever found, with a map', { found: undefined, map: mapped(networks({})) }, []],
   ];
   for (const [name, more, messages] of cases) {
     it(name, () => {
@@ -119,13 +127,13 @@ describe('a switch that cannot be read', () => {
     });
   }
 
-  it('never found, a map: its networks, none of them down, and no drift from what was not found', () => {
+  it('shows the mapped networks if it was never read: none is down, and there is no drift', () => {
     const view = combine({ found: undefined, map: mapped(networks({ b: '1' }, '0')), pmdCpus: set('0') });
     assert.deepEqual(shown(view), { ...EMPTY, networks: 'b=1', tunnel: '0', pmdCpus: '0' });
   });
 });
 
-describe('what is in doubt', () => {
+describe('doubts about networks', () => {
   const doubts = [
     { network: 'a', text: 'of a' },
     { network: undefined, text: 'of the tunnel' },
@@ -138,18 +146,18 @@ describe('what is in doubt', () => {
     }).problems;
   const notFound = (...texts: string[]) => texts.map((message) => ({ reason: 'NotFound', message }));
 
-  it('without a map: the faults of the switch, then every doubt', () =>
+  it('are reported after the faults of the switch if there is no map', () =>
     assert.deepEqual(messages(undefined), notFound('of the switch', 'of a', 'of the tunnel')));
-  it('a mapped physnet settles its own doubt alone', () =>
+  it('are removed for a mapped physnet only', () =>
     assert.deepEqual(messages(networks({ a: '' })), notFound('of the switch', 'of the tunnel')));
-  it('a mapped tunnel settles its own doubt alone', () =>
+  it('are removed for a mapped tunnel only', () =>
     assert.deepEqual(messages(networks({}, '0')), notFound('of the switch', 'of a')));
 });
 
-describe('more than a view shows', () => {
+describe('limits of a view', () => {
   const faults = (count: number) => combine({ switchFaults: Array.from({ length: count }, (_, i) => `${i}`) }).problems;
 
-  it('32 problems are shown, of 33 the last is a count with the reason of the first', () => {
+  it('shows up to 32 problems, then one with the number of others and the reason of the first', () => {
     assert.equal(faults(32).length, 32);
     assert.deepEqual(faults(32).at(-1), { reason: 'NotFound', message: '31' });
     const more = combine({
@@ -174,7 +182,7 @@ describe('more than a view shows', () => {
 
   const physnets = (count: number) =>
     networks(Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, '0'])));
-  it('256 physnets are no problem, one more is left out and named before every other problem', () => {
+  it('shows up to 256 physnets, and names the others before every other problem', () => {
     assert.deepEqual(combine({ found: foundNetworks({ networks: physnets(256) }) }).problems, []);
     const view = combine({ found: foundNetworks({ networks: physnets(257) }), switchFaults: ['x'] });
     assert.deepEqual([view.networks.physnets.size, view.networks.physnets.has('n256')], [256, false]);
@@ -184,7 +192,7 @@ describe('more than a view shows', () => {
     ]);
   });
 
-  it('of four physnets beyond the limit three are named', () => {
+  it('names three of four physnets beyond the limit', () => {
     const view = combine({ found: foundNetworks({ networks: physnets(260) }) });
     assert.equal(
       view.problems[0]?.message,
@@ -192,14 +200,14 @@ describe('more than a view shows', () => {
     );
   });
 
-  it('a name that fits no resource: a problem that says why', () => {
+  it('reports a name that fits no resource as a problem, with the reason', () => {
     const { problems } = combine({ found: foundNetworks({ networks: networks({ ['é'.repeat(40)]: '0', b: '1' }) }) });
     assert.equal(problems.length, 1);
     assert.equal(problems[0]?.reason, 'InvalidName');
     assert.match(problems[0]?.message ?? '', /1 to 30 bytes/);
   });
 
-  it('32 networks that differ from the map are shown, and a count of the others', () => {
+  it('shows 32 networks that differ from the map, and the number of others', () => {
     const view = combine({ map: mapped(physnets(34)) });
     assert.equal(view.drift.length, 33);
     assert.equal(view.drift[31], 'physnet n31: the map says NUMA node 0, it was not found here');
@@ -208,7 +216,7 @@ describe('more than a view shows', () => {
 });
 
 describe('drift from the map', () => {
-  it('of the tunnel, found elsewhere, and of a physnet found nowhere in particular', () => {
+  it('is reported for the tunnel on another NUMA node and for a physnet without a NUMA node', () => {
     const found = foundNetworks({ networks: networks({ a: '' }, '1') });
     assert.deepEqual(combine({ found, map: mapped(networks({ a: '1' }, '')) }).drift, [
       'physnet a: the map says NUMA node 1, it was found on no NUMA node in particular',
@@ -217,16 +225,16 @@ describe('drift from the map', () => {
   });
 });
 
-describe('polled networks without a polling CPU near them', () => {
+describe('unpolled networks: no polling CPU on their NUMA node', () => {
   const found = foundNetworks({
     networks: networks({ a: '0', b: '0-1' }, '1'),
     polled: new Set(['a', 'b', undefined, 'unknown']),
   });
   const cases: [string, string, string[]][] = [
-    ['no mask: the switch chooses', '', []],
-    ['a CPU of each', '3-4', []],
+    ['are none without a mask, because the switch chooses the CPUs', '', []],
+    ['are none with a polling CPU on each NUMA node', '3-4', []],
     [
-      'none of NUMA node 0',
+      'are reported if NUMA node 0 has no polling CPU',
       '5',
       [
         'physnet a is on NUMA node 0, where no CPU of pmd-cpu-mask (5) is',
@@ -234,7 +242,7 @@ describe('polled networks without a polling CPU near them', () => {
       ],
     ],
     [
-      'none of NUMA node 1',
+      'are reported if NUMA node 1 has no polling CPU',
       '0',
       [
         'physnet b is on NUMA node 1, where no CPU of pmd-cpu-mask (0) is',
@@ -242,7 +250,7 @@ describe('polled networks without a polling CPU near them', () => {
       ],
     ],
     [
-      'of neither',
+      'are reported if neither NUMA node has a polling CPU',
       '9',
       [
         'physnet a is on NUMA node 0, where no CPU of pmd-cpu-mask (9) is',

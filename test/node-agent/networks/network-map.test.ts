@@ -7,7 +7,7 @@ import { advertisedResources, devicesOf, socketName } from '../../../node-agent/
 import { NO_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { hasNodeSelectors, parseNetworkMapText } from '../../../node-agent/networks/map-file.ts';
 
-/** The map as a host with NUMA nodes 0 and 1 reads it. */
+/** The map that a host with NUMA nodes 0 and 1 reads. */
 const parse = (text: string, labels = {}): NodeNetworks =>
   networkMapFor(parseNetworkMapText('map.yaml', text), labels, CpuSet.parse('0-1')) ?? NO_NETWORKS;
 const shown = ({ physnets, tunnel }: NodeNetworks) => ({
@@ -16,7 +16,7 @@ const shown = ({ physnets, tunnel }: NodeNetworks) => ({
 });
 
 describe('network map', () => {
-  it('physnets by name, the tunnel, cells ascending', () => {
+  it('gives physnets by name and the tunnel, with sorted NUMA nodes', () => {
     const text = 'physnets: {physnet0: {numaNodes: [0]}, physnet1: {numaNodes: [1, 0, 1]}}\ntunnel: {numaNodes: [1]}';
     assert.deepEqual(shown(parse(text)), {
       physnets: [
@@ -27,12 +27,12 @@ describe('network map', () => {
     });
   });
 
-  it('empty, and without one or the other', () => {
+  it('may be empty, or have only physnets or only the tunnel', () => {
     assert.deepEqual(shown(parse('')), { physnets: [], tunnel: undefined });
     assert.deepEqual(shown(parse('tunnel: {numaNodes: []}')).tunnel, { cells: [] });
   });
 
-  it('by node: selectors choose entries', () => {
+  it('selects entries by node labels', () => {
     const text =
       '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [0]}}\n- {nodeSelector: {rack: b}, tunnel: {numaNodes: [1]}}';
     assert.deepEqual(shown(parse(text, { rack: 'b' })).tunnel, { cells: [1] });
@@ -43,19 +43,23 @@ describe('network map', () => {
 
   const wrong: [string, string, RegExp][] = [
     [
-      'a NUMA node the host lacks',
+      'a NUMA node that the host does not have',
       'physnets: {a: {numaNodes: [2]}}',
       /NUMA node 2 of physnet a is not on this host.*0-1/,
     ],
     ['the same for the tunnel', 'tunnel: {numaNodes: [7]}', /NUMA node 7 of the tunnel is not on this host/],
-    ['a negative node', 'tunnel: {numaNodes: [-1]}', /tunnel.numaNodes/],
+    ['a negative NUMA node', 'tunnel: {numaNodes: [-1]}', /tunnel.numaNodes/],
     ['a misspelt key', 'physnet: {a: {numaNodes: [0]}}', /physnet/],
-    ['a list where a map belongs', 'physnets: [a]', /physnets/],
+    ['a list instead of a map', 'physnets: [a]', /physnets/],
     ['broken YAML', 'physnets: {', /map.yaml: not YAML/],
-    ['a name no resource can have', `physnets: {"${'é'.repeat(40)}": {numaNodes: [0]}}`, /map.yaml: .*1 to 30 bytes/],
+    [
+      'a name that no resource can have',
+      `physnets: {"${'é'.repeat(40)}": {numaNodes: [0]}}`,
+      /map.yaml: .*1 to 30 bytes/,
+    ],
   ];
   for (const [name, text, message] of wrong) {
-    it(`refused: ${name}`, () =>
+    it(`refuses ${name}`, () =>
       assert.throws(
         () => parse(text),
         (error) => error instanceof NetworkMapError && message.test(error.message),
@@ -69,7 +73,7 @@ describe('advertised resources', () => {
     3,
   );
 
-  it('one for each physnet, the tunnel, and placed; the first two wait for the agent', () => {
+  it('are one for each physnet, the tunnel, and placed; the first two call the agent before a start', () => {
     assert.deepEqual(
       resources.map(({ name, preStart }) => [name, preStart]),
       [
@@ -80,7 +84,7 @@ describe('advertised resources', () => {
     );
   });
 
-  it('so many devices each, with the NUMA nodes where they are known', () => {
+  it('have the given number of devices, with their NUMA nodes if known', () => {
     const [physnet, tunnel] = resources.map(devicesOf);
     assert.equal(physnet?.length, 3);
     assert.deepEqual(physnet?.[2], {
@@ -91,7 +95,7 @@ describe('advertised resources', () => {
     assert.equal(tunnel?.[0]?.topology, undefined, 'unknown is not node 0');
   });
 
-  it('unhealthy where no uplink has a carrier', () => {
+  it('are unhealthy if no uplink has a carrier', () => {
     const down = advertisedResources(
       { physnets: new Map([['a', CpuSet.EMPTY]]), tunnel: CpuSet.EMPTY },
       1,
@@ -103,7 +107,7 @@ describe('advertised resources', () => {
     );
   });
 
-  it('sockets have names of their own that fit into an address', () => {
+  it('have unique socket names that fit into an address', () => {
     const names = [...resources.map(({ name }) => name), `physnet.plumbline.dev/${'a'.repeat(63)}`].map(socketName);
     assert.equal(new Set(names).size, names.length);
     for (const name of names) assert.ok(`/var/lib/kubelet/device-plugins/${name}`.length <= 107, name);

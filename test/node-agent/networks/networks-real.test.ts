@@ -18,12 +18,12 @@ const host = createHost({
   cores: ['0-1', '2-3', '4-5', '6-7'],
 });
 
-/** Ends of veth pairs: what Open vSwitch has as ports; a link has a carrier while its other end is up. */
+/** Ends of veth pairs that are ports of Open vSwitch. A link has a carrier while its other end is up. */
 const LINKS = ['plumbnic0', 'plumbnic1'] as const;
 const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' });
 
-/** Open vSwitch and its ports are real; the sysfs that says where they are plugged in is the test's own. */
-describe('networks of a real Open vSwitch, changed while the agent looks', function () {
+/** Open vSwitch and its ports are real. The test provides the sysfs that places them on NUMA nodes. */
+describe('networks of a real Open vSwitch that changes at run time', function () {
   needs('openVswitch');
   this.timeout(300_000);
   const temp = tempDirectories();
@@ -75,7 +75,7 @@ describe('networks of a real Open vSwitch, changed while the agent looks', funct
   const external = (key: string, value: string) =>
     ovs.vsctl('set', 'Open_vSwitch', '.', `external_ids:${key}=${value}`);
 
-  it('bridges and mappings as they are made', async () => {
+  it('follow bridges and mappings as they are created', async () => {
     await eventually(() => networks.known, 'the first look');
     assert.equal(shown(), '');
     external('ovn-bridge-mappings', 'physnet0:plumbbr0,physnet1:plumbbr1');
@@ -90,14 +90,14 @@ describe('networks of a real Open vSwitch, changed while the agent looks', funct
     assert.deepEqual(networks.view().problems, []);
   });
 
-  it('carriers that go and come back', async () => {
+  it('follow carriers that are lost and restored', async () => {
     ip('link', 'set', `${LINKS[1]}p`, 'down');
     await becomes('physnet0=0 physnet1=1! tunnel=1!');
     ip('link', 'set', `${LINKS[1]}p`, 'up');
     await becomes('physnet0=0 physnet1=1 tunnel=1');
   });
 
-  it('ports that become a bond across NUMA nodes, and one of its links lost', async () => {
+  it('follow ports that become a bond across NUMA nodes, and the loss of one link', async () => {
     ovs.vsctl('del-port', LINKS[0], '--', 'del-port', LINKS[1], '--', 'add-bond', 'plumbbr1', 'plumbbond', ...LINKS);
     await becomes('physnet0= physnet1=0-1 tunnel=0-1');
     assert.match(networks.view().problems[0]?.message ?? '', /physnet0: bridge plumbbr0 has no uplink/);
@@ -110,7 +110,7 @@ describe('networks of a real Open vSwitch, changed while the agent looks', funct
     await becomes('physnet0= physnet1=0-1 tunnel=0-1');
   });
 
-  it('a mapping and a key that are taken away, and the polling mask', async () => {
+  it('follow a removed mapping, a removed key and the polling mask', async () => {
     external('ovn-bridge-mappings', 'physnet1:plumbbr1');
     ovs.vsctl('remove', 'Open_vSwitch', '.', 'external_ids', 'ovn-encap-ip');
     await becomes('physnet1=0-1');
@@ -118,7 +118,7 @@ describe('networks of a real Open vSwitch, changed while the agent looks', funct
     await eventually(() => networks.view().pmdCpus.toString() === '2-3', 'the mask');
   });
 
-  it('keeps the networks when the database server dies, and reports that', async () => {
+  it('stay as they are when the database server dies, with a problem', async () => {
     ovs.ovsdb.kill('SIGKILL');
     await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');
     assert.equal(shown(), 'physnet1=0-1');

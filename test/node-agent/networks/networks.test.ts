@@ -44,7 +44,7 @@ const config = (interfaces: readonly SwitchInterface[], more: Partial<SwitchConf
   ...more,
 });
 
-describe('where networks are', () => {
+describe('locations of networks', () => {
   const temp = tempDirectories();
   let tree: SysfsTree;
   beforeEach(() => {
@@ -70,21 +70,31 @@ describe('where networks are', () => {
 
   const physnets: [string, SwitchInterface[], string, string[]][] = [
     ['a NIC', [port('far')], '1', []],
-    ['two NICs that the switch bonds, across cells', [port('near'), port('far')], '0-1', []],
-    ['ignores a guest’s port next to the uplink', [port('far'), port('veth0')], '1', []],
-    ['ignores a dummy next to hardware', [port('near'), port('dummy0')], '0', []],
-    ['a dummy alone: there, and nowhere in particular', [port('dummy0')], '', []],
+    ['two NICs that the switch bonds, across NUMA nodes', [port('near'), port('far')], '0-1', []],
+    ['a guest’s port next to the uplink is ignored', [port('far'), port('veth0')], '1', []],
+    ['a dummy next to hardware is ignored', [port('near'), port('dummy0')], '0', []],
+    ['a dummy alone has no NUMA node', [port('dummy0')], '', []],
     ['-1', [port('unknown')], '', ['physnet net: the kernel does not know the NUMA node of unknown']],
     ['a NUMA node without CPUs', [port('strange')], '', ['physnet net is on NUMA node 5, which has no CPUs']],
     ['no uplink', [], '', ['physnet net: bridge br-net has no uplink']],
-    ['DPDK by PCI address', [dpdk('d0', '0000:af:00.0')], '1', []],
-    ['DPDK by a short address, with options', [dpdk('d0', 'AF:00.0,dv_flow_en=1')], '1', []],
-    ['DPDK by what DPDK found', [dpdk('d0', 'class=eth,mac=00:11:22:33:44:55', { numaId: 1 })], '1', []],
-    ['the kernel before DPDK', [dpdk('d0', '0000:18:00.0', { numaId: 1 })], '0', []],
-    ['DPDK where the kernel does not know', [dpdk('d0', '0000:3b:00.0', { numaId: 1 })], '1', []],
-    ['DPDK, unknown', [dpdk('d0', undefined)], '', ['physnet net: the kernel does not know the NUMA node of d0']],
+    ['DPDK with a PCI address', [dpdk('d0', '0000:af:00.0')], '1', []],
+    ['DPDK with a short address and options', [dpdk('d0', 'AF:00.0,dv_flow_en=1')], '1', []],
     [
-      'a DPDK representor is a guest’s',
+      'DPDK with the NUMA node that DPDK reports',
+      [dpdk('d0', 'class=eth,mac=00:11:22:33:44:55', { numaId: 1 })],
+      '1',
+      [],
+    ],
+    ['the kernel takes precedence over DPDK', [dpdk('d0', '0000:18:00.0', { numaId: 1 })], '0', []],
+    ['DPDK if the kernel has no NUMA node', [dpdk('d0', '0000:3b:00.0', { numaId: 1 })], '1', []],
+    [
+      'DPDK without a known NUMA node',
+      [dpdk('d0', undefined)],
+      '',
+      ['physnet net: the kernel does not know the NUMA node of d0'],
+    ],
+    [
+      'a DPDK representor belongs to a guest',
       [dpdk('d0', '0000:af:00.0'), dpdk('r0', '0000:18:00.0,representor=[0]')],
       '1',
       [],
@@ -105,8 +115,8 @@ describe('where networks are', () => {
     ['none', [], undefined, undefined],
     ['on a NIC', ['10.0.1.1'], '1', undefined],
     ['several addresses', ['10.0.0.1', '10.0.1.1'], '0-1', undefined],
-    ['on a bridge’s own interface: at the bridge’s uplinks', ['10.0.2.1'], '1', undefined],
-    ['an address that no interface has', ['10.9.9.9'], '', /no interface has the address 10.9.9.9/],
+    ['on a bridge’s own interface: at the uplinks of the bridge', ['10.0.2.1'], '1', undefined],
+    ['an address without an interface', ['10.9.9.9'], '', /no interface has the address 10.9.9.9/],
   ];
   for (const [name, encapIps, cells, doubt] of tunnels) {
     it(`the tunnel: ${name}`, () => {
@@ -117,32 +127,32 @@ describe('where networks are', () => {
   }
 
   const links: [string, SwitchInterface[], boolean][] = [
-    ['one of two has a carrier', [port('near', { linkUp: false }), port('far')], false],
-    ['none has', [port('near', { linkUp: false }), port('far', { linkUp: false })], true],
-    ['the switch does not say, nor does the kernel', [port('far', { linkUp: undefined })], false],
+    ['one of two uplinks has a carrier', [port('near', { linkUp: false }), port('far')], false],
+    ['no uplink has a carrier', [port('near', { linkUp: false }), port('far', { linkUp: false })], true],
+    ['neither the switch nor the kernel reports it', [port('far', { linkUp: undefined })], false],
     ['no uplink at all', [], false],
     ['DPDK without a link', [dpdk('d0', '0000:af:00.0', { linkUp: false })], true],
   ];
   for (const [name, interfaces, down] of links) {
     it(`down: ${name}: ${down}`, () => assert.equal(locate(config(interfaces)).down.has('net'), down));
   }
-  it('down: the switch does not say, the kernel says no', () => {
+  it('down: the kernel reports no carrier and the switch reports nothing', () => {
     tree.files('far', { carrier: '0\n' });
     assert.ok(locate(config([port('far', { linkUp: undefined })])).down.has('net'));
     assert.ok(locate(config([], { mappings: new Map(), encapIps: ['10.0.1.1'] })).down.has(undefined), 'the tunnel');
   });
 
-  it('a mapping to a bridge that is not there', () => {
+  it('reports a mapping to a missing bridge', () => {
     const { networks, doubts } = locate(config([], { mappings: new Map([['ghost', 'br-x']]) }));
     assert.equal(networks.physnets.has('ghost'), false);
     assert.match(doubts[0]?.text ?? '', /physnet ghost: there is no bridge br-x/);
   });
 });
 
-describe('what a switch can make the agent do', () => {
+describe('limits for the input of a switch', () => {
   const temp = tempDirectories();
 
-  it('a bridge of many ports behind many physnets: each port is looked for once', () => {
+  it('looks up each port once, even if many physnets share a bridge with many ports', () => {
     const root = temp();
     const interfaces = Array.from({ length: 256 }, (_, i) => port(`p${i}`));
     const many = config(interfaces, { mappings: new Map(Array.from({ length: 256 }, (_, i) => [`n${i}`, 'br-net'])) });
@@ -159,7 +169,7 @@ describe('what a switch can make the agent do', () => {
     assert.ok(all < 20 * single + 200_000, `${all} µs for 256 physnets, ${single} µs for one`);
   });
 
-  it('a device’s name of kilobytes is not repeated in a doubt', () => {
+  it('does not repeat a long device name in a doubt', () => {
     const interfaces = Array.from({ length: 100 }, (_, i) => dpdk(`${i}${'x'.repeat(1000)}`, undefined));
     const { doubts } = locateNetworks(config(interfaces), {
       sysfsRoot: temp(),
@@ -171,14 +181,11 @@ describe('what a switch can make the agent do', () => {
 
   for (const [what, spoil] of [
     ['a pipe', (file: string) => execFileSync('mkfifo', [file])],
-    ['a file of megabytes', (file: string) => writeFileSync(file, '#'.repeat(1024 * 1024))],
-    [
-      'a name of kilobytes',
-      (file: string) => writeFileSync(file, `{physnets: {${'x'.repeat(5000)}: {numaNodes: [-1]}}}`),
-    ],
-    ['an alias of kilobytes', (file: string) => writeFileSync(file, `a: *${'x'.repeat(5000)}`)],
+    ['a huge file', (file: string) => writeFileSync(file, '#'.repeat(1024 * 1024))],
+    ['an overlong name', (file: string) => writeFileSync(file, `{physnets: {${'x'.repeat(5000)}: {numaNodes: [-1]}}}`)],
+    ['an overlong alias', (file: string) => writeFileSync(file, `a: *${'x'.repeat(5000)}`)],
   ] as const) {
-    it(`a network map that is ${what} gives a short error and holds nothing up`, () => {
+    it(`gives a short error without blocking for a network map that is ${what}`, () => {
       const file = `${temp()}/map.yaml`;
       spoil(file);
       assert.throws(
@@ -189,7 +196,7 @@ describe('what a switch can make the agent do', () => {
   }
 });
 
-describe('networks found and networks mapped', () => {
+describe('found networks and mapped networks', () => {
   const temp = tempDirectories();
   const found: FoundNetworks = {
     networks: {
@@ -221,14 +228,14 @@ describe('networks found and networks mapped', () => {
   const physnets = (view: ReturnType<typeof combine>) =>
     [...view.networks.physnets].map(([name, cells]) => `${name}=${cells}`).join(' ');
 
-  it('without a map: what was found, and what of it is in doubt', () => {
+  it('without a map, all found networks and doubts are reported', () => {
     const view = combine({});
     assert.equal(physnets(view), 'a=0 b=1 c=');
     assert.deepEqual(view.problems, [{ reason: 'NotFound', message: 'physnet c: unknown' }]);
     assert.deepEqual([...view.down], ['b']);
   });
 
-  it('the map wins, drift is shown, and what it settles is in doubt no more', () => {
+  it('the map wins, drift is shown, and doubts about mapped networks are dropped', () => {
     const view = combine({ map: map('physnets: {a: {numaNodes: [1]}, c: {numaNodes: [0]}, d: {numaNodes: []}}') });
     assert.equal(physnets(view), 'a=1 b=1 c=0 d=');
     assert.deepEqual(view.problems, []);
@@ -240,18 +247,18 @@ describe('networks found and networks mapped', () => {
   });
 
   const unfit: [string, Changes, string][] = [
-    ['a map that cannot be read', { map: new Error('map.yaml: not YAML') }, 'InvalidMap'],
-    ['a NUMA node the host lacks', { map: map('tunnel: {numaNodes: [7]}') }, 'InvalidMap'],
-    ['selectors, and the node’s labels are not known', { map: map('[]'), labels: undefined }, 'NodeUnknown'],
+    ['an unreadable map', { map: new Error('map.yaml: not YAML') }, 'InvalidMap'],
+    ['a NUMA node that the host does not have', { map: map('tunnel: {numaNodes: [7]}') }, 'InvalidMap'],
+    ['selectors while the node’s labels are unknown', { map: map('[]'), labels: undefined }, 'NodeUnknown'],
   ];
   for (const [name, change, reason] of unfit) {
-    it(`a bad override, and no good one before it, makes the node unfit: ${name}`, () => {
+    it(`a bad map without an earlier good one makes the node unfit: ${name}`, () => {
       const view = combine(change);
       assert.deepEqual([physnets(view), view.networks.tunnel], ['', undefined]);
       assert.equal(view.problems[0]?.reason, reason);
     });
 
-    it(`a bad override leaves the last good one in use: ${name}`, () => {
+    it(`a bad map keeps the last good one in use: ${name}`, () => {
       const last = { networks: { physnets: new Map([['a', set('1')]]), tunnel: undefined } };
       const view = combine({ ...change, last });
       assert.deepEqual([physnets(view), view.networks.tunnel?.toString()], ['a=1 b=1 c=', '1']);
@@ -262,7 +269,7 @@ describe('networks found and networks mapped', () => {
     });
   }
 
-  it('the last good map, that it selects no node of the kind among it, outlives the agent; nonsense is none', () => {
+  it('the last good map, even one that selects nothing for this node, survives a restart; an invalid file counts as missing', () => {
     const path = `${temp()}/state/network-map.json`;
     const file = createLastMapFile(path, () => undefined);
     assert.equal(file.load(set('0-1')), undefined);
@@ -287,7 +294,7 @@ describe('networks found and networks mapped', () => {
     }
   });
 
-  it('keeps the networks of a switch that goes down, and reports that; a switch that never ran matters only without a map', () => {
+  it('networks of a switch that goes down are kept and reported; a switch that never ran matters only without a map', () => {
     const away = combine({ switchProblem: 'db.sock: gone' });
     assert.equal(physnets(away), 'a=0 b=1 c=');
     assert.match(away.problems[0]?.message ?? '', /db.sock: gone; keeping what was last known/);
@@ -296,7 +303,7 @@ describe('networks found and networks mapped', () => {
     assert.deepEqual(combine({ ...never, map: map('physnets: {a: {numaNodes: [0]}}') }).problems, []);
   });
 
-  it('more physnets than a report has room for: keeps the first ones, and reports how many are left out', () => {
+  it('only the first physnets fit in a report, and the number of others is reported', () => {
     const many = new Map(Array.from({ length: 300 }, (_, i) => [`net${i}`, set('0')]));
     const view = combine({ found: { ...found, networks: { physnets: many, tunnel: undefined }, doubts: [] } });
     assert.equal(view.networks.physnets.size, 256);
@@ -308,7 +315,7 @@ describe('networks found and networks mapped', () => {
     ]);
   });
 
-  it('thousands of doubts, faults and drifts of long names: few and short texts', () => {
+  it('thousands of long doubts, faults and drifts are reported in few short texts', () => {
     const long = (i: number) => `${i}${'x'.repeat(5000)}`;
     const range = Array.from({ length: 2000 }, (_, i) => i);
     const physnets = new Map(range.map((i) => [long(i), set('0')]));
@@ -322,13 +329,13 @@ describe('networks found and networks mapped', () => {
     assert.match(problems.at(-1)?.message ?? '', /^and \d+ more$/);
   });
 
-  it('a name that no resource can have is left out and named', () => {
+  it('a name that no resource can have is left out and reported', () => {
     const networks = { physnets: new Map([['é'.repeat(40), set('0')]]), tunnel: undefined };
     const view = combine({ found: { ...found, networks, doubts: [] } });
     assert.deepEqual([physnets(view), view.problems[0]?.reason], ['', 'InvalidName']);
   });
 
-  it('a polled physnet whose NUMA node has no polling CPU is named', () => {
+  it('a polled physnet without a polling CPU on its NUMA node is reported', () => {
     assert.deepEqual(combine({ pmdCpus: set('0-1') }).unpolled, [
       'physnet b is on NUMA node 1, where no CPU of pmd-cpu-mask (0-1) is',
     ]);
@@ -339,7 +346,7 @@ describe('networks found and networks mapped', () => {
 describe('the duty that follows networks', () => {
   const temp = tempDirectories();
 
-  it('without a switch: the map, its changes, labels once they are known; a typo keeps the last good map, also over a restart', async () => {
+  it('follows the map and the node labels without a switch; a typo keeps the last good map, even after a restart', async () => {
     const root = temp();
     const file = `${root}/map.yaml`;
     writeTree(root, { 'map.yaml': '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [1]}}' });

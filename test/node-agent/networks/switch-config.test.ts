@@ -6,7 +6,7 @@ const uuids = (...ids: string[]) => ['set', ids.map((id) => ['uuid', id])];
 const map = (pairs: Record<string, string>) => ['map', Object.entries(pairs)];
 const table = (rows: Record<string, Row>) => new Map(Object.entries(rows));
 
-/** A bridge `br` whose only port has these interfaces. */
+/** A bridge `br` whose only port has the given interfaces. */
 const withInterfaces = (interfaces: Record<string, Row>): SwitchConfig =>
   switchConfig(
     new Map([
@@ -22,7 +22,7 @@ const root = (externalIds: Record<string, string>, otherConfig: Record<string, s
   );
 
 describe('the configuration of a switch', () => {
-  it('of empty tables', () => {
+  it('is empty for empty tables', () => {
     const { bridges, mappings, encapIps, pmdCpus, polls, problems } = switchConfig(new Map());
     assert.deepEqual(
       [bridges.size, mappings.size, encapIps, pmdCpus.toString(), polls, problems],
@@ -36,10 +36,10 @@ describe('the configuration of a switch', () => {
     ['dpdk-init empty', { 'dpdk-init': '' }, '', false],
     ['dpdk-init true', { 'dpdk-init': 'true' }, '', true],
     ['dpdk-init try', { 'dpdk-init': 'try' }, '', true],
-    ['a bridge in user space', {}, 'netdev', true],
+    ['a userspace bridge', {}, 'netdev', true],
   ];
   for (const [name, otherConfig, datapath, polls] of polling) {
-    it(`${name}: ${polls ? 'polls, on the CPUs of the mask' : 'does not poll, whatever the mask says'}`, () => {
+    it(`${name}: ${polls ? 'polls on the CPUs of the mask' : 'does not poll, whatever the mask'}`, () => {
       const row = { other_config: map({ ...otherConfig, 'pmd-cpu-mask': '0xc' }) };
       const bridge = { name: 'br', datapath_type: datapath, ports: uuids() };
       const config = switchConfig(
@@ -53,17 +53,17 @@ describe('the configuration of a switch', () => {
     });
   }
 
-  it('polling without a mask is no problem', () => {
+  it('reports no problem if it polls without a mask', () => {
     const config = root({}, { 'dpdk-init': 'true' });
     assert.deepEqual([config.pmdCpus.toString(), config.polls, config.problems], ['', true, []]);
   });
 
-  it('the first row of the root table is the one', () => {
+  it('uses the first row of the root table', () => {
     const rows = { a: { external_ids: map({ 'ovn-encap-ip': '1.1.1.1' }) }, b: { external_ids: map({}) } };
     assert.deepEqual(switchConfig(new Map([['Open_vSwitch', table(rows)]])).encapIps, ['1.1.1.1']);
   });
 
-  it('1024 bridges are no problem, of one more the beginning is read', () => {
+  it('reads up to 1024 bridges and reports a problem if there are more', () => {
     const bridges = (count: number) =>
       switchConfig(
         new Map([
@@ -76,7 +76,7 @@ describe('the configuration of a switch', () => {
     assert.deepEqual(problems, ['the switch has more than 1024 bridges; the rest is ignored']);
   });
 
-  it('a bridge in user space beyond the limit counts, for it polls too', () => {
+  it('polls for a userspace bridge even beyond the limit', () => {
     const rows = Object.fromEntries(
       Array.from({ length: 1025 }, (_, i) => [`b${i}`, { name: `br${i}`, datapath_type: i === 1024 ? 'netdev' : '' }]),
     );
@@ -85,7 +85,7 @@ describe('the configuration of a switch', () => {
 });
 
 describe('interfaces of a bridge', () => {
-  it('by type: uplinks may be those of the kernel and of DPDK; internal ones are kept by name; others are ignored', () => {
+  it('are kernel or DPDK ports that may be uplinks, and internal ones by name; other types are ignored', () => {
     const config = withInterfaces({
       a: { name: 'absent' },
       b: { name: 'empty', type: '' },
@@ -103,7 +103,7 @@ describe('interfaces of a bridge', () => {
     assert.deepEqual([...(internal ?? [])], ['own']);
   });
 
-  it('a name of 63 characters is read, a longer one is ignored', () => {
+  it('have names of up to 63 characters; longer names are ignored', () => {
     const [fits, exceeds] = ['x'.repeat(63), 'y'.repeat(64)];
     const config = withInterfaces({ a: { name: exceeds }, b: { name: fits }, c: { name: exceeds, type: 'internal' } });
     assert.deepEqual(
@@ -113,7 +113,7 @@ describe('interfaces of a bridge', () => {
     assert.equal(config.bridges.get('br')?.internal.size, 0);
   });
 
-  it('256 uplinks are no problem, of 257 the beginning is checked', () => {
+  it('are checked up to 256, with a problem if there are more', () => {
     const many = (count: number) =>
       withInterfaces(Object.fromEntries(Array.from({ length: count }, (_, i) => [`i${i}`, { name: `e${i}` }])));
     assert.deepEqual([many(256).bridges.get('br')?.interfaces.length, many(256).problems], [256, []]);
@@ -124,7 +124,7 @@ describe('interfaces of a bridge', () => {
     );
   });
 
-  it('a bridge’s long name is cut in the problem', () => {
+  it('are reported with a shortened name of the bridge', () => {
     const interfaces = Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`i${i}`, { name: `e${i}` }]));
     const { problems } = switchConfig(
       new Map([
@@ -136,7 +136,7 @@ describe('interfaces of a bridge', () => {
     assert.deepEqual(problems, [`bridge ${'x'.repeat(62)}… has 257 ports; only 256 are checked for uplinks`]);
   });
 
-  it('an interface of two ports, and a port of two bridges, belong to the first', () => {
+  it('belong to the first of two ports, and their port to the first of two bridges', () => {
     const config = switchConfig(
       new Map([
         [
@@ -181,7 +181,7 @@ describe('interfaces of a bridge', () => {
       assert.equal(oneInterface({ type: 'dpdk', status: map({ numa_id }) })?.numaId, numaId));
   }
 
-  it('arguments of a device: 1024 characters at most', () => {
+  it('have device arguments of at most 1024 characters', () => {
     const devargs = (length: number) =>
       oneInterface({ type: 'dpdk', options: map({ 'dpdk-devargs': 'x'.repeat(length) }) })?.devargs?.length;
     assert.deepEqual([devargs(1024), devargs(1025), oneInterface({})?.devargs], [1024, undefined, undefined]);
@@ -189,7 +189,7 @@ describe('interfaces of a bridge', () => {
 });
 
 describe('lists in the configuration', () => {
-  it('mappings: each fault is named with its pair', () => {
+  it('name each faulty mapping with its pair', () => {
     const { mappings, problems } = root({ 'ovn-bridge-mappings': ' a : x , b,a:y,:z' });
     assert.deepEqual([...mappings], [['a', 'x']]);
     assert.deepEqual(problems, [
@@ -199,18 +199,18 @@ describe('lists in the configuration', () => {
     ]);
   });
 
-  it('of five faulty mappings four are named', () => {
+  it('name four of five faulty mappings', () => {
     const faulty = (...pairs: string[]) => root({ 'ovn-bridge-mappings': pairs.join() }).problems;
     assert.equal(faulty('a', 'b', 'c', 'd').length, 4);
     assert.deepEqual(faulty('a', 'b', 'c', 'd', 'e').slice(3), ['ovn-bridge-mappings: "d" maps nothing', 'and 1 more']);
   });
 
-  it('a faulty mapping is cut after 252 characters', () => {
+  it('cut a faulty mapping to 252 characters', () => {
     const { problems } = root({ 'ovn-bridge-mappings': '\u0001'.repeat(80) });
     assert.deepEqual([problems.length, problems[0]?.length, problems[0]?.at(-1)], [1, 252, '…']);
   });
 
-  it('256 mappings are no problem, one more is not read', () => {
+  it('have up to 256 mappings; more are not read', () => {
     const pairs = (count: number) => Array.from({ length: count }, (_, i) => `n${i}:b`).join();
     assert.deepEqual(root({ 'ovn-bridge-mappings': pairs(256) }).problems, []);
     const { mappings, problems } = root({ 'ovn-bridge-mappings': pairs(257) });
@@ -218,7 +218,7 @@ describe('lists in the configuration', () => {
     assert.deepEqual(problems, ['ovn-bridge-mappings has 257 physnets; only 256 are read']);
   });
 
-  it('32 KiB of mappings are read whole; of a longer text the pairs that end before that', () => {
+  it('have mappings of up to 32 KiB; of a longer text, only pairs that end before that are read', () => {
     const first = `a:${'x'.repeat(32 * 1024 - 6)}`;
     const whole = `${first},b:y`.slice(0, 32 * 1024);
     assert.equal(whole.length, 32 * 1024);
@@ -231,7 +231,7 @@ describe('lists in the configuration', () => {
     assert.deepEqual(one.problems, ['ovn-bridge-mappings has 32770 characters; only 0 are read']);
   });
 
-  it('addresses: without blanks and empty ones, sixteen at most', () => {
+  it('have up to sixteen addresses, without blanks and empty ones', () => {
     assert.deepEqual(root({ 'ovn-encap-ip': ' 10.0.0.1 ,, 10.0.0.2' }).encapIps, ['10.0.0.1', '10.0.0.2']);
     const many = Array.from({ length: 17 }, (_, i) => `10.0.0.${i}`);
     assert.deepEqual(root({ 'ovn-encap-ip': many.join() }).encapIps, many.slice(0, 16));
@@ -239,7 +239,7 @@ describe('lists in the configuration', () => {
     assert.deepEqual(root({ 'ovn-encap-ip': far }).encapIps, ['1.1'], 'of 32 KiB');
   });
 
-  it('a mask of 20000 digits is read, a longer one and one of other characters are a problem', () => {
+  it('have a mask of up to 20000 digits; a longer one or one with other characters is a problem', () => {
     const read = (text: string) => {
       const problems: string[] = [];
       return [parsePmdMask(text, problems).toString(), problems];

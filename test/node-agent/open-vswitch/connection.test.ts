@@ -15,7 +15,7 @@ interface Message {
   readonly params?: unknown;
 }
 
-/** A server on a socket that keeps what it is sent. */
+/** A server on a socket that keeps all received messages. */
 async function serve(path: string, answer: (send: (text: string) => void, message: Message) => void) {
   const sockets: Socket[] = [];
   const received: Message[] = [];
@@ -38,7 +38,7 @@ async function serve(path: string, answer: (send: (text: string) => void, messag
   return { sockets, received, close };
 }
 
-describe('a connection to OVSDB, message by message', () => {
+describe('a connection to OVSDB', () => {
   const temp = tempDirectories();
   let socketPath: string;
   let served: Awaited<ReturnType<typeof serve>>;
@@ -69,7 +69,7 @@ describe('a connection to OVSDB, message by message', () => {
   const refused = (promise: Promise<unknown>, why: string) =>
     assert.rejects(promise, { name: 'OvsdbError', code: 'ovsdb', message: `${socketPath}: ${why}` });
 
-  it('calls are numbered from 1, and each gets the answer with its number', async () => {
+  it('numbers calls from 1 and matches each answer by its number', async () => {
     answers = ['{"id":7,"result":"of none"}{"id":"1","result":"of a text"}', '{"id":1,"result":"first"}'];
     const connection = connect();
     assert.equal(await connection.call('ask', ['a']), 'first');
@@ -81,12 +81,12 @@ describe('a connection to OVSDB, message by message', () => {
     ]);
   });
 
-  it('an error is the server’s own words', async () => {
+  it('fails with the error text of the server', async () => {
     answers = ['{"id":1,"error":"no such method","result":1}'];
     await refused(connect().call('ask', []), 'the server answered "\\"no such method\\""');
   });
 
-  it('an echo is answered with its own id, null where it has none, and its params', async () => {
+  it('answers an echo with its params and its id, or null without one', async () => {
     answers = [
       '{"id":"x","method":"echo","params":["a"]}',
       '{"id":0,"method":"echo"}',
@@ -103,7 +103,7 @@ describe('a connection to OVSDB, message by message', () => {
     assert.deepEqual(notified, []);
   });
 
-  it('an echo whose answer has 4096 bytes is answered, a longer one ends the connection', async () => {
+  it('answers an echo with up to 4096 bytes, and closes the connection for a longer one', async () => {
     const echo = (length: number) => JSON.stringify({ id: 1, method: 'echo', params: ['x'.repeat(length)] });
     const around = JSON.stringify({ id: 1, result: [''], error: null }).length;
     answers = [echo(4096 - around), '{"id":1,"result":true}'];
@@ -114,7 +114,7 @@ describe('a connection to OVSDB, message by message', () => {
     assert.equal(served.received.length, 3, 'the longer one was not answered');
   });
 
-  it('notifications are handed on with their params', async () => {
+  it('passes notifications on with their params', async () => {
     answers = ['{"method":"update","params":["m",{}],"id":null}{"method":"locked"}', '{"id":1,"result":true}'];
     await connect().call('ask', []);
     assert.deepEqual(notified, [
@@ -123,7 +123,7 @@ describe('a connection to OVSDB, message by message', () => {
     ]);
   });
 
-  it('no answer: the call ends after 5 s, a late answer is of no call, and the connection stays', async () => {
+  it('fails a call after 5 s, ignores a late answer, and stays open', async () => {
     const connection = connect();
     answers = ['{"id":1,"result":"x"}'];
     await connection.call('ask', []);
@@ -138,7 +138,7 @@ describe('a connection to OVSDB, message by message', () => {
     assert.equal(await connection.call('ask', []), 'y');
   });
 
-  it('the end of the server ends all calls, and no others are made', async () => {
+  it('fails all calls when the server ends, and takes no new ones', async () => {
     const connection = connect();
     const calls = [connection.call('a', []), connection.call('b', [])];
     await eventually(() => served.received.length === 2, 'both are sent');
@@ -148,7 +148,7 @@ describe('a connection to OVSDB, message by message', () => {
     await refused(connection.call('c', []), 'the connection has ended');
   });
 
-  it('a signal that aborts ends it, before or after it began', async () => {
+  it('ends when the signal aborts, before or after it started', async () => {
     const connection = connect();
     const call = connection.call('a', []);
     stop.abort();
@@ -157,7 +157,7 @@ describe('a connection to OVSDB, message by message', () => {
     await refused(connect().ended, 'the connection is no longer needed');
   });
 
-  it('no socket: the system’s reason with its cause', async () => {
+  it('fails with the error of the system and its cause if there is no socket', async () => {
     served.close();
     rmSync(socketPath, { force: true });
     await assert.rejects(connect().ended, (error: Error) => {
@@ -168,7 +168,7 @@ describe('a connection to OVSDB, message by message', () => {
     });
   });
 
-  it('what is no message ends it with a reason', async () => {
+  it('ends with a reason after an invalid message', async () => {
     answers = ['{"id":{},"result":1}'];
     await refused(connect().call('ask', []), 'the server sent something other than a JSON-RPC message');
   });
@@ -197,7 +197,7 @@ describe('the counters of a running ovs-vswitchd', () => {
     served.close();
   });
 
-  it('are asked for with the one read-only command', async () => {
+  it('are requested with the one read-only command', async () => {
     const [found] = await askDatapaths(rundir);
     assert.deepEqual(found, { datapath: 'a@b', upcalls: 2, lost: 3, flows: 4, dropped: { rx: 0, tx: 5 } });
     assert.deepEqual(served.received, [{ id: 1, method: 'dpctl/show', params: ['-s'] }]);
@@ -209,7 +209,7 @@ describe('the counters of a running ovs-vswitchd', () => {
       .filter((line) => line.startsWith('plumbline_ovs_datapath_'))
       .map((line) => line.slice('plumbline_ovs_datapath_'.length));
 
-  it('each is a metric; one that the datapath does not tell is absent', async () => {
+  it('are metrics; a counter that the datapath does not report is absent', async () => {
     text = `${text}c@d:\n  lookups: hit:1 missed:?\n  RX packets:1 dropped:9\n`;
     const registry = new Registry();
     registerDatapathMetrics(registry, { rundir, log: recordingLogger().log });
@@ -225,7 +225,7 @@ describe('the counters of a running ovs-vswitchd', () => {
     ]);
   });
 
-  it('one question serves five seconds of scrapes, and the numbers are not added up', async () => {
+  it('are requested once in five seconds of scrapes, and do not add up', async () => {
     const registry = new Registry();
     registerDatapathMetrics(registry, { rundir, log: recordingLogger().log });
     const upcalls = async () => (await values(registry)).find((line) => line.startsWith('upcalls_total'));
@@ -239,7 +239,7 @@ describe('the counters of a running ovs-vswitchd', () => {
     assert.equal(served.received.length, 2);
   });
 
-  it('a failure is logged once, and its end', async () => {
+  it('log a failure once, and its end', async () => {
     const { log, lines } = recordingLogger();
     const registry = new Registry();
     registerDatapathMetrics(registry, { rundir, log });

@@ -7,7 +7,7 @@ import { createDaemonFinder, findDaemons, isMissing, readPid } from '../../../no
 import { commandLineOf, commOf, startOf } from '../../../node-agent/processes/proc.ts';
 import { eventually, replaceFile, tempDirectories } from '../support.ts';
 
-/** More than the kernel gives out. */
+/** Larger than any pid of the kernel. */
 const NO_PID = 9_999_999;
 
 describe('the daemons of Open vSwitch', () => {
@@ -29,7 +29,7 @@ describe('the daemons of Open vSwitch', () => {
     child.kill('SIGKILL');
     await once(child, 'exit');
   };
-  /** A program of that name; what it is called is what the kernel shows. */
+  /** A program with the given name, which the kernel shows as its comm. */
   const programOf = (name: string, program: string): string => {
     const copy = join(temp(), name);
     copyFileSync(realpathSync(program), copy);
@@ -46,7 +46,7 @@ describe('the daemons of Open vSwitch', () => {
     return child;
   };
   const startDaemon = (name: string, seconds = '1000') => start(programOf(name, '/bin/sleep'), [seconds], name);
-  /** A shell that is called so, with a daemon as its child, and the child's id. */
+  /** A shell with the given title that has a daemon as its child, and the child's pid. */
   const startParent = async (parent: string, title: string) => {
     const name = 'ovs-vswitchd';
     const daemon = programOf(name, '/bin/sleep');
@@ -67,7 +67,7 @@ describe('the daemons of Open vSwitch', () => {
   };
   const NONE = ['ovs-vswitchd absent', 'ovsdb-server absent'];
 
-  it('no pidfile: both are absent, nothing has changed and nothing is starting', () => {
+  it('are both absent without a pidfile; nothing changed or is starting', () => {
     const finder = createDaemonFinder(rundir);
     assert.equal(finder.isAsFound(), false, 'not looked yet');
     const nothing = { processes: [], missing: NONE, changed: false, isStarting: false };
@@ -77,7 +77,7 @@ describe('the daemons of Open vSwitch', () => {
     assert.equal(finder.isAsFound(), false);
   });
 
-  it('why a daemon is missing: each reason with its text', () => {
+  it('are missing for a reason with its own text', () => {
     const reason = (text: string | number) => {
       write('ovs-vswitchd', text);
       const [found] = findDaemons(rundir);
@@ -114,7 +114,7 @@ describe('the daemons of Open vSwitch', () => {
     assert.equal(directory.code, 'unreadable');
   });
 
-  it('a process id has one to seven digits, and no zero in front', () => {
+  it('have a pid of one to seven digits without a leading zero', () => {
     const read = (text: string) => {
       writeFileSync(pidfile('x'), text);
       return readPid(pidfile('x'));
@@ -125,7 +125,7 @@ describe('the daemons of Open vSwitch', () => {
     }
   });
 
-  it('a daemon without a monitor: found, found again without a change, and missing once it has ended', async () => {
+  it('are found without a monitor, found again without a change, and missing after they ended', async () => {
     const daemon = await startDaemon('ovsdb-server');
     write('ovsdb-server', daemon.pid);
     const finder = createDaemonFinder(rundir);
@@ -150,7 +150,7 @@ describe('the daemons of Open vSwitch', () => {
     assert.equal(finder.isAsFound(), false, 'the daemon may come back under its pidfile');
   });
 
-  it('another daemon under the same pidfile is a change', async () => {
+  it('report a change if another daemon uses the same pidfile', async () => {
     const first = await startDaemon('ovs-vswitchd');
     write('ovs-vswitchd', first.pid);
     const finder = createDaemonFinder(rundir);
@@ -164,14 +164,14 @@ describe('the daemons of Open vSwitch', () => {
 
   const parents: [what: string, comm: string, title: string, isMonitor: boolean, isStarting: boolean][] = [
     ['a monitor with its title', 'x', 'ovs-vswitchd: monitoring pid 1 (healthy)', true, false],
-    ['a monitor that has no title yet, by its name', 'ovs-vswitchd', 'something', true, true],
-    ['a monitor that has no title yet, by its later name', 'monitor', 'something', true, true],
-    ['a monitor that has no title yet, by its program', 'x', '/usr/sbin/ovs-vswitchd', true, true],
+    ['a monitor without a title yet, known by its name', 'ovs-vswitchd', 'something', true, true],
+    ['a monitor without a title yet, known by its later name', 'monitor', 'something', true, true],
+    ['a monitor without a title yet, known by its program', 'x', '/usr/sbin/ovs-vswitchd', true, true],
     ['the other daemon’s monitor', 'x', 'ovsdb-server: monitoring pid 1 (healthy)', false, false],
-    ['something else', 'x', '/usr/bin/something', false, false],
+    ['another program', 'x', '/usr/bin/something', false, false],
   ];
   for (const [what, comm, title, isMonitor, isStarting] of parents) {
-    it(`the parent is ${what}: ${isMonitor ? 'its monitor' : 'no monitor'}, ${isStarting ? 'for now' : 'permanently'}`, async () => {
+    it(`a parent that is ${what} is ${isMonitor ? 'its monitor' : 'not its monitor'}, ${isStarting ? 'for now' : 'permanently'}`, async () => {
       const { parent, pid, stop } = await startParent(comm, title);
       try {
         write('ovs-vswitchd', pid);
@@ -192,7 +192,7 @@ describe('the daemons of Open vSwitch', () => {
     });
   }
 
-  it('a monitor stays known while its daemon is down, and no longer than it lives', async () => {
+  it('keep their monitor while they are down, until the monitor ends', async () => {
     const { parent, pid, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
     write('ovs-vswitchd', pid);
     const finder = createDaemonFinder(rundir);
@@ -207,7 +207,7 @@ describe('the daemons of Open vSwitch', () => {
     assert.deepEqual([shown(finder).processes, shown(finder).changed], [[], false]);
   });
 
-  it('a monitor that is met while its daemon is down is found by the id in its title, exactly', async () => {
+  it('have their monitor found by the exact pid in its title if it is first seen while they are down', async () => {
     await start('/bin/sleep', ['1000'], 'ovs-vswitchd: monitoring pid 99999990 (other)');
     await start('/bin/sleep', ['1000'], 'ovsdb-server: monitoring pid 9999999 (other)');
     const monitor = await start('/bin/sleep', ['1000'], `ovs-vswitchd: monitoring pid ${NO_PID} (healthy)`);
@@ -219,7 +219,7 @@ describe('the daemons of Open vSwitch', () => {
     assert.equal(finder.find().processes[0]?.start, startOf(monitor.pid));
   });
 
-  it('the process table is searched once for an id, and again for another', async () => {
+  it('cause one search of the process table for each pid', async () => {
     write('ovs-vswitchd', NO_PID);
     const finder = createDaemonFinder(rundir);
     assert.deepEqual(shown(finder).processes, []);

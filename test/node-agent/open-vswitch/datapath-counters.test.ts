@@ -8,7 +8,7 @@ import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/open-
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
-/** As ovs-appctl dpctl/show -s prints it, of Open vSwitch 3.1. */
+/** The output of ovs-appctl dpctl/show -s of Open vSwitch 3.1. */
 const TWO_DATAPATHS = `system@ovs-system:
   lookups: hit:9102 missed:77 lost:3
   flows: 12
@@ -33,22 +33,22 @@ netdev@ovs-netdev:
     TX packets:0 errors:0 dropped:4 aborted:0 carrier:0
 `;
 
-describe('what dpctl/show -s says', () => {
-  it('lookups, flows and the drops of all ports, for each datapath', () => {
+describe('the output of dpctl/show -s', () => {
+  it('gives lookups, flows and the drops of all ports for each datapath', () => {
     assert.deepEqual(parseDatapaths(TWO_DATAPATHS), [
       { datapath: 'system@ovs-system', upcalls: 77, lost: 3, flows: 12, dropped: { rx: 7, tx: 2 } },
       { datapath: 'netdev@ovs-netdev', upcalls: 2, lost: 0, flows: 0, dropped: { rx: 1, tx: 4 } },
     ]);
   });
 
-  it('of datapaths and names without end a few, since each is a series of metrics', () => {
+  it('gives only a few datapaths with short names, because each is a series of metrics', () => {
     const many = Array.from({ length: 1000 }, (_, i) => `system@dp${i}:\n  flows: ${i}\n`).join('');
     assert.equal(parseDatapaths(many).length, 8);
     assert.deepEqual(parseDatapaths(`${'x'.repeat(100)}@y:\n  flows: 1\n`), []);
     assert.deepEqual(parseDatapaths(`a@b:\n  flows: ${'9'.repeat(1000)}\n`)[0]?.flows, 999_999_999_999_999);
   });
 
-  it('lines of any form cost time in proportion to their length: four times as long, about four times as much', () => {
+  it('takes time in proportion to the length of its lines', () => {
     const cost = (text: string) => {
       const before = process.cpuUsage();
       parseDatapaths(`a@b:\n${text}`);
@@ -62,20 +62,20 @@ describe('what dpctl/show -s says', () => {
     }
   });
 
-  it('nothing that is known: nothing', () => {
+  it('gives nothing if nothing is recognised', () => {
     assert.deepEqual(parseDatapaths(''), []);
     assert.deepEqual(parseDatapaths('no datapath\n'), []);
   });
 
-  it('a number that the datapath does not tell is absent', () => {
+  it('lacks a number that the datapath does not report', () => {
     assert.deepEqual(parseDatapaths('a@b:\n  flows: ?\n'), [
       { datapath: 'a@b', upcalls: undefined, lost: undefined, flows: undefined, dropped: { rx: 0, tx: 0 } },
     ]);
   });
 
-  describe('while there is no Open vSwitch', () => {
+  describe('without Open vSwitch', () => {
     const temp = tempDirectories();
-    it('a pidfile that is a pipe, or leads elsewhere, holds nothing up and opens nothing else', async () => {
+    it('reads no pidfile that is a pipe or points elsewhere, and does not block', async () => {
       const rundir = temp();
       const pidfile = join(rundir, 'ovs-vswitchd.pid');
       for (const make of [
@@ -91,7 +91,7 @@ describe('what dpctl/show -s says', () => {
       }
     });
 
-    it('the metrics are absent, the failure is counted, and logged once', async () => {
+    it('exports no metrics, counts the failure and logs it once', async () => {
       const { log, lines } = recordingLogger();
       const registry = new Registry();
       registerDatapathMetrics(registry, { rundir: temp(), log });

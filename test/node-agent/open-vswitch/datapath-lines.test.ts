@@ -4,7 +4,7 @@ import { parseDatapaths } from '../../../node-agent/open-vswitch/datapath-counte
 const names = (...lines: string[]) => parseDatapaths(lines.join('\n')).map(({ datapath }) => datapath);
 
 describe('lines of dpctl/show', () => {
-  it('a datapath’s name: a kind, a sign, a name and a colon, alone on its line', () => {
+  it('have a datapath’s name alone on a line: kind, @, name and colon', () => {
     assert.deepEqual(names('system@ovs-system:', 'netdev@ovs-netdev:', 'a@b:'), [
       'system@ovs-system',
       'netdev@ovs-netdev',
@@ -13,14 +13,14 @@ describe('lines of dpctl/show', () => {
     assert.deepEqual(names('@b:', 'a@:', 'ab:', ':', '@:', 'a@b', ' a@b:', 'a@b: ', 'port 1: a@b:'), []);
   });
 
-  it('names of 63 characters and a colon, no more; eight datapaths, no more', () => {
+  it('have up to eight datapaths with names of up to 63 characters', () => {
     const longest = `a@${'b'.repeat(61)}`;
     assert.deepEqual(names(`${longest}:`, `${longest}b:`), [longest]);
     const many = Array.from({ length: 12 }, (_, i) => `a@${i}:`);
     assert.deepEqual(names(...many), ['a@0', 'a@1', 'a@2', 'a@3', 'a@4', 'a@5', 'a@6', 'a@7']);
   });
 
-  it('numbers of each line, and what ports dropped in sum', () => {
+  it('have numbers for each datapath, and the sum of its ports’ drops', () => {
     const text = [
       '  lookups: hit:1 missed:9 lost:9',
       'a@b:',
@@ -43,7 +43,7 @@ describe('lines of dpctl/show', () => {
     ]);
   });
 
-  it('digits and nothing else: fifteen at most, those from 0 to 9', () => {
+  it('have numbers of up to fifteen digits from 0 to 9', () => {
     const flows = (text: string) => parseDatapaths(`a@b:\n  flows:${text}`)[0]?.flows;
     assert.equal(flows(' 0123456789'), 123456789);
     assert.equal(flows('12'), 12);

@@ -3,7 +3,7 @@ import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-st
 import { createReplica, ReplicaError, rowsOf } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 import { mapOf, setOf, textOf } from '../../../node-agent/open-vswitch/ovsdb/values.ts';
 
-describe('values of OVSDB, also of unknown form', () => {
+describe('values of OVSDB, including unknown forms', () => {
   const sets: [unknown, readonly unknown[]][] = [
     [null, []],
     [true, [true]],
@@ -51,22 +51,22 @@ describe('values of OVSDB, also of unknown form', () => {
   });
 });
 
-describe('the stream of messages, at its limits', () => {
+describe('the limits of the message stream', () => {
   const bytes = (text: string) => Buffer.from(text);
 
-  it('a value of exactly the limit is read, in one piece and in two', () => {
+  it('a value of exactly the limit is read, in one piece or two', () => {
     assert.deepEqual(createJsonStream(10)(bytes('["123456"]')), [['123456']]);
     const read = createJsonStream(10);
     assert.deepEqual([read(bytes('["123')), read(bytes('456"]'))], [[], [['123456']]]);
     assert.throws(() => createJsonStream(10)(bytes('["1234567"]')), /one value is larger than 10 bytes/);
   });
 
-  it('the limit is one of a value, not of what was read', () => {
+  it('the limit applies to each value, not to the total', () => {
     const read = createJsonStream(10);
     for (let i = 0; i < 5; i++) assert.deepEqual(read(bytes(' ["1"]["2"]')), [['1'], ['2']]);
   });
 
-  it('64 levels are read; brackets within a text and those that have closed do not count', () => {
+  it('64 levels are read; brackets in texts and closed brackets do not count', () => {
     const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
     assert.equal(createJsonStream()(bytes(deep(64) + deep(64))).length, 2);
     assert.equal(createJsonStream()(bytes(`["${'['.repeat(100)}"]`)).length, 1);
@@ -76,7 +76,7 @@ describe('the stream of messages, at its limits', () => {
     );
   });
 
-  it('what is between values: blanks; anything else is refused with its byte', () => {
+  it('only blanks may separate values; another byte is refused and named', () => {
     assert.deepEqual(createJsonStream()(bytes(' \t\r\n[1]\n {} ')), [[1], {}]);
     for (const [text, byte] of [
       ['"x"', 34],
@@ -91,7 +91,7 @@ describe('the stream of messages, at its limits', () => {
     }
   });
 
-  it('a quoted quote and a quoted backslash, cut anywhere', () => {
+  it('escaped quotes and backslashes are read, wherever the stream is cut', () => {
     const text = '["a\\"]", "\\\\"]';
     for (let at = 0; at <= text.length; at++) {
       const read = createJsonStream();
@@ -99,7 +99,7 @@ describe('the stream of messages, at its limits', () => {
     }
   });
 
-  it('a value that is not JSON is refused with the parser’s reason, cut', () => {
+  it('a value that is not JSON is refused with the shortened reason of the parser', () => {
     assert.throws(
       () => createJsonStream()(bytes(`[${'x'.repeat(300)}]`)),
       (error: Error & { code?: string }) => {
@@ -111,7 +111,7 @@ describe('the stream of messages, at its limits', () => {
     );
   });
 
-  it('frees the buffer of a large value, and keeps that of a small one', () => {
+  it('the buffer of a large value is freed, that of a small one is kept', () => {
     const allocated = (size: number) => {
       const read = createJsonStream();
       read(bytes(`["${'x'.repeat(size - 4)}"]`));
@@ -132,11 +132,11 @@ describe('the stream of messages, at its limits', () => {
   });
 });
 
-describe('the copy of the tables, at its limits', () => {
+describe('the limits of the copied tables', () => {
   const COLUMNS = { A: ['x', 'y'], B: ['x'] };
   const row = (x: string) => ({ new: { x } });
 
-  it('as many rows as allowed, one more is refused; those of all tables count', () => {
+  it('rows of all tables count; one more than the limit is refused', () => {
     const limits = { rows: 2, characters: 1000 };
     const { apply, tables } = createReplica(COLUMNS, limits);
     apply({ A: { a: row('1') }, B: { a: row('2') } });
@@ -153,7 +153,7 @@ describe('the copy of the tables, at its limits', () => {
     assert.equal(rowsOf(tables, 'C').size, 0);
   });
 
-  it('as many characters as allowed, one more is refused; a row that changes counts once', () => {
+  it('characters count up to the limit; a changed row counts once', () => {
     // {"x":"1234"} has 12 characters.
     const { apply } = createReplica(COLUMNS, { rows: 10, characters: 24 });
     apply({ A: { a: row('1234'), b: row('1234') } });
@@ -161,7 +161,7 @@ describe('the copy of the tables, at its limits', () => {
     assert.throws(() => apply({ A: { a: row('12345') } }), /^ReplicaError: the rows have more than 24 characters$/);
   });
 
-  it('a row that goes gives back its characters, also one that was never there', () => {
+  it('a removed row frees its characters; an unknown one changes nothing', () => {
     const { apply, tables } = createReplica(COLUMNS, { rows: 10, characters: 12 });
     apply({ A: { a: row('1234') } });
     apply({ A: { a: { new: null }, b: {} } });
@@ -169,7 +169,7 @@ describe('the copy of the tables, at its limits', () => {
     assert.deepEqual([...rowsOf(tables, 'A')], [['b', { x: '1234' }]]);
   });
 
-  it('nothing is no update; a table of another form is refused by name', () => {
+  it('an empty update changes nothing; another form is refused with the table’s name', () => {
     const { apply, tables } = createReplica(COLUMNS);
     apply(undefined);
     apply(null);
@@ -182,7 +182,7 @@ describe('the copy of the tables, at its limits', () => {
     assert.throws(() => apply({ B: { a: 'x' } }), ReplicaError);
   });
 
-  it('a row keeps the columns that were asked for, of those that it has', () => {
+  it('a row keeps only the requested columns', () => {
     const { apply, tables } = createReplica(COLUMNS);
     apply({ A: { a: { new: { y: 1, z: 2 } }, b: { new: {} } } });
     assert.deepEqual(

@@ -26,7 +26,7 @@ const tablesOf = (updates: unknown): Tables => {
   return replica.tables;
 };
 
-/** The recorded initial reply of monitor_cond_since, its rows as a plain monitor would have sent them. */
+/** The recorded initial reply of monitor_cond_since, with rows as a plain monitor would send them. */
 function recordedTables(): Tables {
   const reply = samples.find(({ request }) => request?.method === 'monitor_cond_since')!.reply!;
   const [, , initial] = reply.result as [unknown, unknown, Record<string, Record<string, { initial: object }>>];
@@ -37,7 +37,7 @@ function recordedTables(): Tables {
   return tablesOf(Object.fromEntries(plain));
 }
 
-describe('OVSDB: the stream of messages', () => {
+describe('OVSDB: the message stream', () => {
   const json = fc.letrec((tie) => ({
     value: fc.oneof({ depthSize: 'small' }, fc.string({ unit: 'binary' }), fc.double(), fc.constant(null), tie('list')),
     list: fc.oneof(
@@ -46,7 +46,7 @@ describe('OVSDB: the stream of messages', () => {
     ),
   })).list;
 
-  it('any messages, cut anywhere, blank or nothing in between: the same messages', () => {
+  it('gives the same messages wherever it is cut, with or without blanks', () => {
     const cuts = fc.array(fc.nat(), { maxLength: 20 });
     const blank = fc.constantFrom('', ' ', '\n', '\r\n\t ');
     fc.assert(
@@ -63,14 +63,14 @@ describe('OVSDB: the stream of messages', () => {
     );
   });
 
-  it('every recorded message, byte by byte', () => {
+  it('reads every recorded message byte by byte', () => {
     const read = createJsonStream();
     const text = samples.map((sample) => JSON.stringify(sample)).join('');
     const found = [...Buffer.from(text)].flatMap((byte) => read(Buffer.from([byte])));
     assert.deepEqual(found, samples);
   });
 
-  it('a MiB in pieces of one byte is held once: no piece is kept, and each byte is copied at most twice', () => {
+  it('holds 1 MiB in pieces of one byte only once: it keeps no piece and copies each byte at most twice', () => {
     const bytes = Buffer.from(`["${'x'.repeat(1024 * 1024)}"]`);
     let copied = 0;
     const { copy } = Buffer.prototype;
@@ -84,7 +84,7 @@ describe('OVSDB: the stream of messages', () => {
       global.gc?.();
       const before = process.memoryUsage();
       let found: unknown[] = [];
-      // Each in a buffer of its own, as the socket hands them out.
+      // Each in its own buffer, as from a socket.
       for (let i = 0; i < bytes.length; i++) found = read(Buffer.from([bytes[i] as number]));
       const { heapUsed, external } = process.memoryUsage();
       assert.equal(found.length, 1);
@@ -95,12 +95,12 @@ describe('OVSDB: the stream of messages', () => {
     }
   });
 
-  it('more levels than a message can have are refused as they open, before anything is parsed', () => {
+  it('refuses too many levels as they open, before parsing', () => {
     assert.equal(createJsonStream()(Buffer.from('['.repeat(64) + ']'.repeat(64))).length, 1);
     assert.throws(() => createJsonStream()(Buffer.from('['.repeat(65))), /more than 64 levels/);
   });
 
-  it('one value of more than 8 MiB is refused before its end', () => {
+  it('refuses a value of more than 8 MiB before its end', () => {
     const read = createJsonStream();
     const chunk = Buffer.alloc(1024 * 1024, 0x78);
     read(Buffer.from('["'));
@@ -109,7 +109,7 @@ describe('OVSDB: the stream of messages', () => {
     }, /larger than 8388608 bytes/);
   });
 
-  it('refuses anything that is not JSON or too large', () => {
+  it('refuses text that is not JSON or too large', () => {
     assert.throws(() => createJsonStream()(Buffer.from('HTTP/1.1 400')), JsonStreamError);
     assert.throws(() => createJsonStream()(Buffer.from('{"a":}')), JsonStreamError);
     assert.throws(() => createJsonStream(10)(Buffer.from('["aaaaaaaaaaaaaaaa"]')), /larger than 10 bytes/);
@@ -143,7 +143,7 @@ describe('OVSDB: values and rows', () => {
     assert.deepEqual([mapOf(undefined).size, mapOf('x').size], [0, 0]);
   });
 
-  it('the recorded configuration', () => {
+  it('the recorded configuration is read', () => {
     const config = switchConfig(recordedTables());
     assert.deepEqual(
       [...config.mappings],
@@ -164,7 +164,7 @@ describe('OVSDB: values and rows', () => {
     assert.deepEqual([dpdk?.devargs, dpdk?.numaId], ['0000:3b:00.0', 1]);
   });
 
-  it('recorded updates: a removed key is gone, a changed one changed, an added port there', () => {
+  it('recorded updates remove a key, change a value and add a port', () => {
     const named = (name: string) =>
       updates.find((one) => name in one)?.[name]?.find(({ method }) => method === 'update');
     const initial = updates.find((one) => 'plain_monitor_reply' in one) as unknown as {
@@ -187,7 +187,7 @@ describe('OVSDB: values and rows', () => {
     assert.equal(tables.get('Bridge')?.has(id), false, 'deleted');
   });
 
-  it('tables and columns that were not asked for are ignored', () => {
+  it('tables and columns that were not requested are ignored', () => {
     const tables = tablesOf({
       Open_vSwitch: { r: { new: { external_ids: 'x', manager_options: 'y' } } },
       Secret: { s: { new: {} } },
@@ -196,20 +196,20 @@ describe('OVSDB: values and rows', () => {
     assert.deepEqual(tables.get('Open_vSwitch')?.get('r'), { external_ids: 'x' });
   });
 
-  it('more rows, or more text in them, than a node can have: refused in a short message', () => {
+  it('more rows or more text than a node can have are refused in a short message', () => {
     const row = (name: string) => ({ new: { name } });
     const many = Object.fromEntries(Array.from({ length: 70_000 }, (_, i) => [`u${i}`, row('p')]));
     assert.throws(() => tablesOf({ Interface: many }), /more than 65536 rows/);
     const { apply } = createReplica(COLUMNS, { rows: 100, characters: 1000 });
     apply({ Interface: { a: row('x'.repeat(900)) } });
-    // The same row again is no more than it was, and one that is gone has given its text back.
+    // The same row again adds nothing, and a removed row frees its text.
     for (let i = 0; i < 10; i++) apply({ Interface: { a: row('y'.repeat(900)) } });
     apply({ Interface: { a: {} } });
     apply({ Interface: { b: row('x'.repeat(900)) } });
     assert.throws(() => apply({ Interface: { c: row('x'.repeat(900)) } }), ReplicaError);
   });
 
-  it('updates of another form: one short message, however many rows are wrong', () => {
+  it('updates of another form cause one short message, however many rows are wrong', () => {
     const wrong = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`u${i}`, { new: 'x'.repeat(100) }]));
     for (const updates of [[], 'x', { Bridge: [] }, { Bridge: wrong }]) {
       assert.throws(
@@ -219,7 +219,7 @@ describe('OVSDB: values and rows', () => {
     }
   });
 
-  it('an update costs what it has, however many rows there are: the work on other rows is counted', () => {
+  it('an update visits only its own rows, however many rows exist', () => {
     const { apply, tables } = createReplica(COLUMNS);
     const names = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`u${i}`, { new: { name: `p${i}` } }]));
     apply({ Interface: names });
@@ -238,7 +238,7 @@ describe('OVSDB: values and rows', () => {
     assert.deepEqual(tables.get('Interface')?.get('u7'), { name: 'q99' });
   });
 
-  it('lists that name the same ports again and again: each row is looked at once', () => {
+  it('each row is visited once, even if lists name the same ports repeatedly', () => {
     const refs = ['set', Array.from({ length: 2000 }, () => ['uuid', 'port'])];
     const bridges = Object.fromEntries(
       Array.from({ length: 500 }, (_, i) => [`b${i}`, { new: { name: `br${i}`, ports: refs } }]),
@@ -268,7 +268,7 @@ describe('OVSDB: values and rows', () => {
     assert.deepEqual(problems, ['bridge br0 has 1000 ports; only 256 are checked for uplinks']);
   });
 
-  it('mappings, addresses, masks and names without bound: reads the first, and reports the rest in a short message', () => {
+  it('only the first mappings, addresses, masks and names are read; a short message reports the others', () => {
     const pairs = Array.from({ length: 20_000 }, (_, i) => `net${i}:br${i}`).join();
     const of = (externalIds: [string, string][], otherConfig: [string, string][] = [], bridges = 1) => {
       const row = {
@@ -293,7 +293,7 @@ describe('OVSDB: values and rows', () => {
     assert.deepEqual([bridges.bridges.size, bridges.problems.length], [1024, 1]);
   });
 
-  it('ignores a NUMA node that no machine has', () => {
+  it('a NUMA node that no machine has is ignored', () => {
     const dpdk = (numaId: string) => ({
       Bridge: { b: { new: { name: 'br', ports: ['uuid', 'p'] } } },
       Port: { p: { new: { name: 'p', interfaces: ['uuid', 'i'] } } },
@@ -330,7 +330,7 @@ describe('OVSDB: values and rows', () => {
     });
   }
 
-  it('encap addresses may be several, mappings may be faulty, a mask without polling is none', () => {
+  it('several encap addresses are read, faulty mappings are reported, and a mask without polling is ignored', () => {
     const externalIds = [
       ['ovn-encap-ip', '10.0.0.1, 10.0.1.1'],
       ['ovn-bridge-mappings', 'a:br-a,,b,c:'],
@@ -351,7 +351,7 @@ describe('OVSDB: a connection', () => {
   let sockets: Socket[];
   let received: string;
   let stop: AbortController;
-  /** What the server does with what it is sent. */
+  /** The server's answer to a message. */
   let answer: (socket: Socket, message: { id: number; method?: string; params: unknown[] }) => void;
 
   const listen = () =>
@@ -385,7 +385,7 @@ describe('OVSDB: a connection', () => {
   });
   const connect = (onNotification = () => {}) => connectOvsdb({ socketPath, onNotification, signal: stop.signal });
 
-  it('calls, and answers echo', async () => {
+  it('makes calls and answers echo', async () => {
     const connection = connect();
     assert.deepEqual(await connection.call('list_dbs', []), ['Open_vSwitch']);
     received = '';
@@ -399,14 +399,14 @@ describe('OVSDB: a connection', () => {
     );
   });
 
-  it('errors of the server, with its text; without `result` as it writes them', async () => {
+  it('fails with the error text of the server, even without `result`', async () => {
     answer = (socket, { id }) => socket.write(JSON.stringify({ id, error: 'unknown method' }));
     await assert.rejects(connect().call('bogus', []), (error) => {
       return error instanceof OvsdbError && /unknown method/.test(error.message) && error.message.includes(socketPath);
     });
   });
 
-  it('ends with the server, and rejects a call in progress', async () => {
+  it('ends with the server and rejects a call in progress', async () => {
     answer = (socket) => socket.destroy();
     const connection = connect();
     await assert.rejects(connection.call('monitor', []), /closed the connection/);
@@ -414,14 +414,14 @@ describe('OVSDB: a connection', () => {
     await assert.rejects(connection.call('list_dbs', []), /has ended/);
   });
 
-  it('an echo of more than 4 KiB is not answered: the connection ends', async () => {
+  it('ends at an echo of more than 4 KiB, without an answer', async () => {
     answer = (socket) => socket.write(JSON.stringify({ id: 1, method: 'echo', params: ['x'.repeat(100_000)] }));
     const connection = connect();
     await assert.rejects(connection.call('list_dbs', []), /an echo of more than 4 KiB/);
     assert.ok(received.length < 1000, `${received.length} bytes were sent`);
   });
 
-  it('errors and messages of megabytes give short texts', async () => {
+  it('gives short texts for huge errors and messages', async () => {
     const long = 'x'.repeat(1024 * 1024);
     for (const message of [{ error: long }, { error: { [long]: long } }, { method: 7 }, { params: long }, [long]]) {
       answer = (socket, { id }) => socket.write(JSON.stringify(Array.isArray(message) ? message : { id, ...message }));
@@ -431,12 +431,12 @@ describe('OVSDB: a connection', () => {
     }
   });
 
-  it('ends after anything that is not JSON', async () => {
+  it('ends after text that is not JSON', async () => {
     answer = (socket) => socket.write('nonsense');
     await assert.rejects(connect().call('list_dbs', []), /not JSON-RPC/);
   });
 
-  it('follows: at first and after each change, and again after the server was away', async () => {
+  it('follows the tables from the start, after each change and after a restart of the server', async () => {
     const row = (ip: string) => ({ Open_vSwitch: { r: { new: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } } });
     answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: row('10.0.0.1'), error: null }));
     const seen: string[] = [];

@@ -14,11 +14,11 @@ import { all, cpus, first, rest } from './stage.ts';
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
-/** The agent in a process of its own, with the shipped defaults, next to a real Open vSwitch. */
-describe('the agent ends or is updated while containers own CPUs: real Open vSwitch, sampled each millisecond', function () {
+/** The agent in its own process, with the default flags, next to a real Open vSwitch. */
+describe('a real Open vSwitch, sampled each millisecond, while the agent ends or is updated and containers own CPUs', function () {
   this.timeout(300_000);
   needs('openVswitch');
-  // Ends before its directory does: hooks run in the order in which they are named.
+  // Ends before its directory is removed: hooks run in the order of their declaration.
   after(async () => real?.stop());
   const temp = tempDirectories();
   let directory: string;
@@ -38,7 +38,7 @@ describe('the agent ends or is updated while containers own CPUs: real Open vSwi
     program.kill(signal);
     await exited;
   };
-  /** How long masks are watched after the agent has ended; an agent that restores does so within milliseconds. */
+  /** How long masks are watched after the agent ended. An agent that restores masks does so within milliseconds. */
   const AFTER = 500;
   const neverOnOwned = async () => {
     await sampler!.sawNone(100);
@@ -70,21 +70,21 @@ describe('the agent ends or is updated while containers own CPUs: real Open vSwi
     program.kill('SIGKILL');
     await kubelet.stop();
     rmSync(enabler, { force: true });
-    // The next agent undoes what this one did.
+    // The next agent undoes the changes of this one.
     start();
     await eventually(() => masks() === all(), 'restored');
     await end('SIGKILL');
   });
 
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    it(`${signal}: no thread is ever allowed on an owned CPU`, async () => {
+    it(`is never allowed on an owned CPU after ${signal}`, async () => {
       await end(signal);
       await delay(AFTER);
       await neverOnOwned();
     });
   }
 
-  it('a rollout of the DaemonSet, the old agent stops and a new one starts: never', async () => {
+  it('a rollout of the DaemonSet, from the old agent to the new one, never allows an owned CPU', async () => {
     await end('SIGTERM');
     await delay(200);
     start();
@@ -92,7 +92,7 @@ describe('the agent ends or is updated while containers own CPUs: real Open vSwi
     await neverOnOwned();
   });
 
-  it('the node shuts down, kubelet first, the agent in order and then by force: never', async () => {
+  it('is never allowed on an owned CPU while the node shuts down and kills the agent after the kubelet', async () => {
     await kubelet.stop();
     program.kill('SIGTERM');
     await delay(50);
@@ -101,7 +101,7 @@ describe('the agent ends or is updated while containers own CPUs: real Open vSwi
     await neverOnOwned();
   });
 
-  it('a rollout while the kubelet restarts with nothing in its List: never', async () => {
+  it('is never allowed on an owned CPU during a rollout while a restarted kubelet lists no pods', async () => {
     await kubelet.stop();
     kubelet.allocatable = '';
     kubelet.pods = {};
@@ -114,7 +114,7 @@ describe('the agent ends or is updated while containers own CPUs: real Open vSwi
     await neverOnOwned();
   });
 
-  it('turned off while CPUs are owned: every thread has its own CPUs back', async () => {
+  it('turned off while CPUs are owned: every thread gets its own CPUs back', async () => {
     sampler!.end();
     sampler = undefined;
     rmSync(enabler);

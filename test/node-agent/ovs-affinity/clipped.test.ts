@@ -12,7 +12,7 @@ import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents,
 
 const sleep = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
-describe('what others do to the threads', () => {
+describe('changes to the threads by other processes', () => {
   needs('linux');
   const temp = tempDirectories();
   let daemon: StandIn;
@@ -61,14 +61,14 @@ describe('what others do to the threads', () => {
     cpuset.add(daemon.pid);
   };
 
-  it('puts a thread that another process moves back at the next look, without any event', async () => {
+  it('moves a thread back at the next check, without an event, if another process moved it', async () => {
     view.free(first());
     createAffinity().set(procThreads.list(daemon.pid).at(-1)!, cpus(rest()).toWords(1));
     assert.notEqual(masks(), first());
     await eventually(() => masks() === first(), 'put back');
   });
 
-  it('a cpuset that clips: steady, written to no more, one gauge and one Event', async function () {
+  it('accepts a cpuset that limits the threads: no more writes, one gauge, one Event', async function () {
     clip(this, first());
     await eventually(async () => (await totalOf(metrics.ovsClipped)) > 0, 'noticed');
     counted.sets = 0;
@@ -80,7 +80,7 @@ describe('what others do to the threads', () => {
     assert.deepEqual(recorded.events.filter(({ message }) => message.includes('its cpuset holds')).length, 1);
   });
 
-  it('a cpuset apart from what is wanted: refused, shown, no loop', async function () {
+  it('reports a cpuset that excludes the wanted CPUs, and does not retry in a loop', async function () {
     clip(this, rest());
     view.free(first());
     await eventually(async () => (await totalOf(metrics.ovsRefused)) > 0, 'noticed');

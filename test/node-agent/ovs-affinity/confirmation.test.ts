@@ -17,7 +17,7 @@ const viewOf = (free: string, owned: string, pool?: string): AssignmentsView => 
   pool: pool === undefined ? undefined : cpus(pool),
 });
 
-describe('whether CPUs that the kubelet calls free are', () => {
+describe('confirmation that free CPUs are free', () => {
   let seconds: number;
   let running: ContainerCpus | undefined;
   let confirmation: Confirmation;
@@ -29,17 +29,17 @@ describe('whether CPUs that the kubelet calls free are', () => {
     confirmation = createConfirmation({ containers: () => running, now: () => seconds * 1000 });
   });
 
-  // Sets of running containers of Guaranteed pods, of others; the CPUs to be taken; free, owned, pool; what is held.
+  // Sets of running containers of Guaranteed pods, and of others; the CPUs to take; free, owned, pool; the held CPUs.
   const cases: [string, string[], string[], string, [string, string, string?], string][] = [
     ['no container', [], [], '4-7', ['0-7', ''], ''],
-    ['a container on CPUs that were its own', ['4-5'], [], '4-7', ['0-7', ''], '4-5'],
-    ['one that has ended, another that has not', ['6-7'], [], '4-7', ['0-7', ''], '6-7'],
-    ['a container some of whose CPUs another one owns by now', ['3-4'], [], '4-7', ['0-2,4-7', '3'], '4'],
-    ['the old pool, which a container is on until the kubelet writes the new one', ['0-3'], [], '4-7', ['0-7', ''], ''],
+    ['a container on CPUs that it owned', ['4-5'], [], '4-7', ['0-7', ''], '4-5'],
+    ['one container has ended, another one has not', ['6-7'], [], '4-7', ['0-7', ''], '6-7'],
+    ['a container with some CPUs that another one owns now', ['3-4'], [], '4-7', ['0-2,4-7', '3'], '4'],
+    ['the old pool, which a container uses until the kubelet writes the new one', ['0-3'], [], '4-7', ['0-7', ''], ''],
     ['the new pool', ['0-7'], [], '4-7', ['0-7', ''], ''],
-    ['the first look: the pool without reserved CPUs, by the checkpoint', ['2-7'], [], '0-7', ['0-7', '', '2-7'], ''],
-    ['the same without a checkpoint: as a Burstable container has it', ['2-7'], ['2-7'], '0-7', ['0-7', ''], ''],
-    ['the first look after the kubelet lost its state', ['4-5'], ['0-3', '0-7'], '0-7', ['0-7', '', '0-7'], '4-5'],
+    ['the first check: the pool without reserved CPUs, by the checkpoint', ['2-7'], [], '0-7', ['0-7', '', '2-7'], ''],
+    ['the same without a checkpoint: the pool of a Burstable container', ['2-7'], ['2-7'], '0-7', ['0-7', ''], ''],
+    ['the first check after the kubelet lost its state', ['4-5'], ['0-3', '0-7'], '0-7', ['0-7', '', '0-7'], '4-5'],
   ];
   for (const [name, guaranteed, others, gain, view, expected] of cases) {
     it(`${name}: ${expected || 'nothing'} held`, () => {
@@ -48,7 +48,7 @@ describe('whether CPUs that the kubelet calls free are', () => {
     });
   }
 
-  it('held: looked at again after ten seconds, once it is not: no more', () => {
+  it('checks held CPUs again after ten seconds, until they are free', () => {
     running = { guaranteed: [cpus('4-5')], others: [] };
     held('4-7', viewOf('0-7', ''));
     assert.equal(confirmation.isDue(), false);
@@ -60,7 +60,7 @@ describe('whether CPUs that the kubelet calls free are', () => {
     assert.equal(confirmation.isDue(), false);
   });
 
-  it('no cgroups: CPUs that had an owner are held for a minute, others are not', () => {
+  it('holds CPUs that had an owner for a minute if there are no cgroups, but not others', () => {
     running = undefined;
     confirmation.see(viewOf('0-3', '4-5'));
     seconds = 100;
@@ -72,14 +72,14 @@ describe('whether CPUs that the kubelet calls free are', () => {
   });
 });
 
-describe('the CPUs of running containers, by their cgroups', () => {
+describe('the CPUs of running containers, from their cgroups', () => {
   needs('linux');
   const temp = tempDirectories();
   const uid = (n: number) => `0f7f4f36-7a0c-4c0e-9a4e-3d9d2a1f5b7${n}`;
   const shown = (sets: readonly CpuSet[] | undefined) => sets?.map(String);
 
   for (const layout of LAYOUTS) {
-    it(`${layout}: Guaranteed pods, others; not what has ended or is not confined`, () => {
+    it(`${layout}: lists Guaranteed and other pods, but not ended or unconfined ones`, () => {
       const root = temp();
       if (layout.startsWith('v2')) writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu\n');
       const container = (n: number, of: '' | 'burstable' | 'besteffort', list: string, runs = true) => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type Contention, createContention } from '../../../node-agent/ovs-affinity/contention.ts';
 
-describe('another process sets the threads’ CPUs', () => {
+describe('another process that sets the CPUs of threads', () => {
   let seconds: number;
   let contention: Contention;
-  /** A pass at this second finds so many threads elsewhere than they were left. */
+  /** At this second, a pass finds this number of moved threads. */
   const pass = (at: number, displaced: number) => {
     seconds = at;
     contention.note(displaced);
@@ -20,9 +20,9 @@ describe('another process sets the threads’ CPUs', () => {
     contention = createContention(() => seconds * 1000);
   });
 
-  it('nothing displaced: none', () => assert.equal(pass(10, 0), false));
+  it('is not suspected if no thread was moved', () => assert.equal(pass(10, 0), false));
 
-  it('once: an operator moved a thread by hand, which is suspected for a minute', () => {
+  it('is suspected for a minute after one move, which may be an operator’s', () => {
     assert.equal(pass(10, 5), false);
     assert.equal(contention.isSuspected, true);
     seconds = 71;
@@ -30,20 +30,20 @@ describe('another process sets the threads’ CPUs', () => {
     assert.equal(pass(80, 5), false);
   });
 
-  it('twice within a minute: a program keeps writing; until it was quiet for a minute', () => {
+  it('is a program if it moves threads twice within a minute, until a quiet minute', () => {
     pass(10, 5);
     assert.equal(pass(11, 5), true);
     assert.equal(isContendedAt(70), true);
     assert.equal(isContendedAt(71), false);
   });
 
-  it('each displacement begins the quiet time again', () => {
+  it('restarts the quiet time with each move', () => {
     for (const at of [10, 11, 60, 110]) pass(at, 1);
     assert.equal(isContendedAt(169), true);
     assert.equal(isContendedAt(170), false);
   });
 
-  it('the quiet time doubles each time that it was not over, to an hour; two hours without any make it a minute', () => {
+  it('doubles the quiet time after each early move, up to an hour; two hours without a move reset it to a minute', () => {
     let at = 1000;
     for (const quiet of [60, 120, 240, 480, 960, 1920, 3600, 3600]) {
       assert.equal(pass(at, 1), false);

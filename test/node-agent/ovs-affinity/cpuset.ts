@@ -1,17 +1,17 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A cpuset cgroup of this machine's own kernel. */
+/** A real cpuset cgroup of this machine. */
 export interface RealCpuset {
   allow(cpus: string): void;
   add(pid: number): void;
-  /** Gives the process back to the root group. */
+  /** Moves the process back to the root group. */
   remove(pid: number): void;
 }
 
 const ROOT = '/sys/fs/cgroup';
 
-/** Makes one, by either version of cgroups; undefined where that is not allowed or there are none. */
+/** Creates a cpuset with either version of cgroups; undefined without permission or without cgroups. */
 export function makeCpuset(name: string): RealCpuset | undefined {
   const v1 = existsSync(join(ROOT, 'cpuset/cpuset.mems'));
   const root = v1 ? join(ROOT, 'cpuset') : ROOT;

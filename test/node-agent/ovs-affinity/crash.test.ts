@@ -63,7 +63,7 @@ describe('an agent that is killed', () => {
     await daemon.stop();
   });
 
-  it('kill -9, then a start with the feature turned off meanwhile: each thread has its own mask back', async () => {
+  it('gives each thread its own mask back if it is killed and started again with the feature turned off', async () => {
     await end('SIGKILL');
     assert.ok(existsSync(masksFile));
     rmSync(enabler);
@@ -72,7 +72,7 @@ describe('an agent that is killed', () => {
     await eventually(() => !existsSync(masksFile), 'nothing is remembered');
   });
 
-  it('kill -9, a start, then disabled: the same, and not the masks that the first agent had set', async () => {
+  it('restores the original masks, not those of the first agent, if it is killed, started again and turned off', async () => {
     await end('SIGKILL');
     start();
     await new Promise((resolve) => setTimeout(resolve, 1500));
@@ -81,7 +81,7 @@ describe('an agent that is killed', () => {
     await asBefore();
   });
 
-  it('SIGTERM, then a start with the feature turned off meanwhile: each thread has its own mask back', async () => {
+  it('gives each thread its own mask back if it stops and starts again with the feature turned off', async () => {
     await end('SIGTERM');
     assert.deepEqual([...new Set(masks())], [first()]);
     rmSync(enabler);
@@ -90,7 +90,7 @@ describe('an agent that is killed', () => {
     await eventually(() => !existsSync(masksFile), 'nothing is remembered');
   });
 
-  it('masks of a machine’s start before this one are of no use', async () => {
+  it('ignores masks that were saved before a reboot', async () => {
     await end('SIGKILL');
     const text = readFileSync(masksFile, 'utf8');
     assert.equal(createMasksFile(masksFile, bootId()).load().length, 1);
@@ -98,11 +98,11 @@ describe('an agent that is killed', () => {
     assert.deepEqual(createMasksFile(masksFile, bootId()).load(), []);
   });
 
-  it('set to restore them: the own masks without owned CPUs, and all of them once the feature is turned off', async () => {
+  it('with restore at the end, restores the masks without owned CPUs, and completely once the feature is turned off', async () => {
     await end('SIGKILL');
     start('restore');
     await onlyFirst();
-    // Once the first pass of all is made: it moves a thread that is free to go.
+    // After the first complete pass, which moves a thread that is free to go.
     kubelet.pods = {};
     kubelet.writeCheckpoint(all());
     await eventually(() => masks().every((list) => list === all()), 'grown');
@@ -116,7 +116,7 @@ describe('an agent that is killed', () => {
     await asBefore();
   });
 
-  it('set to restore them, and no CPU is owned: the own masks', async () => {
+  it('with restore at the end, restores the complete masks if no CPU is owned', async () => {
     await end('SIGKILL');
     start('restore');
     kubelet.pods = {};

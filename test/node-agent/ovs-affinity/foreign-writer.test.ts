@@ -17,7 +17,7 @@ import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents,
 
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
-describe('a second writer of a real Open vSwitch’s masks', function () {
+describe('a second writer of the masks of a real Open vSwitch', function () {
   this.timeout(300_000);
   needs('openVswitch');
   after(async () => real?.stop());
@@ -42,7 +42,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     (await metrics.ovsDisplaced.get()).values.reduce((total, { value }) => total + value, 0);
   const isSaid = () => /another process sets the CPUs/.test(ovs.status().problems.join());
 
-  /** Sets every thread's CPUs five times a second, whatever they are. */
+  /** Sets the CPUs of every thread five times per second, whatever they are. */
   const startWriter = (list: string) => {
     const each = DAEMONS.map((name) => `taskset -apc ${list} ${real.pid(name)}`).join('; ');
     writer = spawn('sh', ['-c', `while :; do ${each}; sleep 0.2; done`], { stdio: 'ignore' });
@@ -84,7 +84,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     await running;
   });
 
-  it('one command of an operator: corrected and counted, without a report', async () => {
+  it('one command of an operator is corrected and counted, without a report', async () => {
     view.free(first());
     createAffinity().set(procThreads.list(real.pid('ovs-vswitchd')).at(-1)!, cpus(rest()).toWords(1));
     await eventually(() => masks() === first(), 'put back');
@@ -94,7 +94,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     assert.deepEqual(reasons(), []);
   });
 
-  it('a program that keeps writing: an Event, metrics, the status and its exit code; without owned CPUs it is left alone', async () => {
+  it('a program that keeps writing causes an Event, metrics, a status and an exit code, and is tolerated without owned CPUs', async () => {
     view.free(first());
     startWriter(all());
     await eventually(async () => (await contended()) === 1, 'seen');
@@ -112,7 +112,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     assert.equal(counted.sets, 0, 'not fought');
   });
 
-  it('still leaves CPUs that containers own, and a container’s start still waits for that', async () => {
+  it('the threads still leave CPUs that containers own, and the start of a container still waits for that', async () => {
     view.free(first());
     startWriter(all());
     await eventually(async () => (await contended()) === 1, 'seen');
@@ -126,7 +126,7 @@ describe('a second writer of a real Open vSwitch’s masks', function () {
     assert.equal(masks(), first());
   });
 
-  it('once it has been quiet for long enough the exact CPUs are kept again', async () => {
+  it('the exact CPUs are set again after a long enough quiet time', async () => {
     view.free(first());
     startWriter(all());
     await eventually(async () => (await contended()) === 1, 'seen');

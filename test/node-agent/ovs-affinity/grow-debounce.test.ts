@@ -4,11 +4,11 @@ import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createTargets } from '../../../node-agent/ovs-affinity/targets.ts';
 import { cpus } from './stage.ts';
 
-/** Seconds; the default of five, made short. */
+/** In seconds; shorter than the default of five. */
 const DELAY = 0.2;
 const sleep = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
-describe('growing late', () => {
+describe('delayed growth', () => {
   let applied: string[];
   let free: string;
   let pmdMask: CpuSet;
@@ -45,7 +45,7 @@ describe('growing late', () => {
   });
   afterEach(() => targets.reset());
 
-  it('ten releases within the delay: one growth, of all of them', async () => {
+  it('ten releases within the delay cause one growth to all of them', async () => {
     for (let i = 4; i < 14; i++) {
       becomes(`0-${i}`);
       await sleep(DELAY / 10);
@@ -54,7 +54,7 @@ describe('growing late', () => {
     assert.deepEqual(applied, ['0-3', '0-13']);
   });
 
-  it('does not wait forever for continuous releases', async () => {
+  it('continuous releases do not delay it forever', async () => {
     for (let i = 4; i < 15; i++) {
       becomes(`0-${i}`);
       await sleep(DELAY * 0.6);
@@ -63,7 +63,7 @@ describe('growing late', () => {
     assert.ok(applied.length <= 3, applied.join(' '));
   });
 
-  it('what is taken meanwhile is left at once, and not taken later', async () => {
+  it('CPUs that are taken meanwhile are left at once, and not used later', async () => {
     becomes('0-7');
     becomes('0-2,4-7');
     assert.deepEqual(applied, ['0-3', '0-2']);
@@ -72,14 +72,14 @@ describe('growing late', () => {
     assert.deepEqual(applied, ['0-3', '0-2', '0-2,4-5']);
   });
 
-  it('taken back before the time is over: no growth', async () => {
+  it('CPUs that are taken back before the delay is over cause no growth', async () => {
     becomes('0-7');
     becomes('0-3');
     await sleep(DELAY * 1.5);
     assert.deepEqual(applied, ['0-3']);
   });
 
-  it('a source is lost while it waits: nothing is taken until all is known again, and then after a new wait', async () => {
+  it('a source that is lost meanwhile prevents it until all sources are back and another delay is over', async () => {
     becomes('0-7');
     problems = ['the kubelet does not answer'];
     pass();
@@ -92,7 +92,7 @@ describe('growing late', () => {
     assert.deepEqual(applied, ['0-3', '0-7']);
   });
 
-  it('CPUs that poll mode drivers give up are taken late, as any are', async () => {
+  it('CPUs that poll mode drivers give up are used after the delay', async () => {
     pmdMask = cpus('3');
     pass();
     pmdMask = CpuSet.EMPTY;
@@ -102,13 +102,13 @@ describe('growing late', () => {
     assert.deepEqual(applied, ['0-3', '0-2', '0-3']);
   });
 
-  it('vacated CPUs stay clear though the view still calls them free, also where growth does not wait', () => {
+  it('vacated CPUs stay unused while the view still lists them as free, even without a delay', () => {
     targets.vacate(cpus('1'));
     pass(true);
     assert.deepEqual(applied, ['0-3', '0,2-3']);
   });
 
-  it('says what it waits for', () => {
+  it('the status names the CPUs that wait for the delay', () => {
     becomes('0-7');
     assert.equal(targets.wanted?.toString(), '0-3');
     assert.deepEqual(targets.why, [`4-7: free, taken after ${DELAY} s without further changes`]);

@@ -6,11 +6,11 @@ import { createProcessAffinity, type ProcessAffinity } from '../../../node-agent
 const set = (text: string) => CpuSet.parse(text);
 const PID = 100;
 
-/** A kernel with one process: masks by thread, names, a cpuset. Counts every change that is asked for. */
+/** A kernel with one process: masks by thread, names, a cpuset. It counts every requested change. */
 export class FakeKernel {
   readonly masks = new Map<number, CpuSet>();
   readonly names = new Map<number, string>();
-  /** When a thread was started, where that is not 0. */
+  /** The start time of a thread, if it is not 0. */
   readonly born = new Map<number, number>();
   online = '0-15';
   cpuset = '0-63';
@@ -18,7 +18,7 @@ export class FakeKernel {
   gets = 0;
   onSet = (_tid: number) => {};
   now = 0;
-  /** Of the process; another one of the same id has another. */
+  /** The start time of the process. Another process with the same pid has another one. */
   identity = 1;
 
   thread(tid: number, mask: string, name = 'handler'): void {

@@ -12,7 +12,7 @@ import { allowedLists, eventually, recordingLogger, tempDirectories, testMetrics
 import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
 import { cpus, first, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
-describe('the saved masks of a real Open vSwitch are lost', function () {
+describe('lost masks file of a real Open vSwitch', function () {
   this.timeout(300_000);
   needs('openVswitch');
   after(async () => real?.stop());
@@ -31,7 +31,7 @@ describe('the saved masks of a real Open vSwitch are lost', function () {
   const masks = () =>
     [...new Set(['ovs-vswitchd', 'ovsdb-server'].flatMap((name) => allowedLists(pidOf(name))))].join('|');
   const pidOf = (name: string) => real.pid(name as 'ovs-vswitchd');
-  /** What a service without a setting of its own starts with. */
+  /** The CPUs with which a service starts if it has no setting of its own. */
   const unconfined = () => CpuSet.fromWords(createAffinity().get(1)).toString();
   const said = () => ovs.status().problems.join();
   const start = () => {
@@ -79,12 +79,12 @@ describe('the saved masks of a real Open vSwitch are lost', function () {
   const losses: [string, () => void][] = [
     ['emptied', () => truncateSync(masksFile)],
     ['torn', () => truncateSync(masksFile, 100)],
-    ['of another form', () => writeFileSync(masksFile, '{"bootId": 1}')],
-    ['larger than it can be', () => truncateSync(masksFile, 2 ** 30)],
+    ['in another form', () => writeFileSync(masksFile, '{"bootId": 1}')],
+    ['too large', () => truncateSync(masksFile, 2 ** 30)],
     ['a directory', () => replaceByDirectory()],
   ];
   for (const [name, lose] of losses) {
-    it(`${name}: reported, kept aside and replaced; turned off, threads have what a service starts with`, async () => {
+    it(`${name}: reported, kept under another name and replaced; when turned off, threads get the CPUs of a service`, async () => {
       lose();
       start();
       assert.equal(masks(), first());
@@ -109,7 +109,7 @@ describe('the saved masks of a real Open vSwitch are lost', function () {
     });
   }
 
-  it('one killed agent later the replacement is good', async () => {
+  it('the replacement is good for the next agent', async () => {
     truncateSync(masksFile);
     start();
     await end();
@@ -119,7 +119,7 @@ describe('the saved masks of a real Open vSwitch are lost', function () {
     await eventually(() => masks() === unconfined(), 'restored');
   });
 
-  it('found while the feature is off: the same masks, with a log line', async () => {
+  it('a loss that is found while the feature is off gives the same masks and a log line', async () => {
     writeFileSync(masksFile, 'x');
     rmSync(enabler);
     start();

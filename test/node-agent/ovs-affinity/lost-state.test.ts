@@ -16,7 +16,7 @@ import { all, cpus, first, machine, ovsParts, rest } from './stage.ts';
 
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
-describe('the kubelet’s state and a container that runs: a real Open vSwitch, a real cpuset cgroup', function () {
+describe('lost kubelet state while a container runs, with a real Open vSwitch and a real cpuset cgroup', function () {
   this.timeout(300_000);
   needs('openVswitch');
   after(async () => real?.stop());
@@ -27,7 +27,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
   let container: StandIn;
   let cgroup: RealPodCgroup | undefined;
   let ovs: OvsAffinity;
-  /** Seconds that the agent’s clock is ahead. */
+  /** Seconds by which the agent’s clock is ahead. */
   let later: number;
   let stop: AbortController;
   let running: Promise<unknown>;
@@ -52,7 +52,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     ovs = createOvsAffinity(ovsParts(directory, { assignments, containers, now, checkInterval: 0.2 }));
     running = Promise.all([assignments.run(stop.signal), ovs.run(stop.signal)]);
   };
-  /** A pod owns every CPU but the first. */
+  /** Makes a pod own every CPU except the first. */
   const own = () => {
     kubelet.pods = { 'ns/pod': { compute: rest() } };
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
@@ -93,7 +93,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     ['removed, and written again', () => writeAgain()],
   ];
   for (const [name, lose] of losses) {
-    it(`the checkpoint ${name} with a full pool and no entries, the List empty: never on the container’s CPUs`, async () => {
+    it(`the threads never use the container’s CPUs if the checkpoint is ${name} with a full pool and no entries, and the List is empty`, async () => {
       start();
       await eventually(() => masks() === first(), 'moved');
       const sampler = await watched();
@@ -110,7 +110,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     });
   }
 
-  it('an agent that starts after the state was lost does not take them either', async () => {
+  it('an agent that starts after the loss does not use the CPUs either', async () => {
     kubelet.pods = {};
     kubelet.writeCheckpoint(all());
     start();
@@ -120,7 +120,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     await sampler.sawNone();
   });
 
-  it('a container on the shared pool holds none of it', async () => {
+  it('a container on the shared pool does not hold CPUs of the pool', async () => {
     cgroup!.allow(all());
     kubelet.pods = {};
     kubelet.writeCheckpoint(all());
@@ -129,7 +129,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     assert.equal(source('cgroups'), null);
   });
 
-  it('no cgroup to be seen: CPUs that had an owner are taken a minute later', async () => {
+  it('without visible cgroups, CPUs that had an owner are used after a minute', async () => {
     start(join(directory, 'nowhere'));
     await eventually(() => masks() === first(), 'moved');
     assert.match(source('cgroups') ?? '', /--cgroup-root/);
@@ -141,7 +141,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     await eventually(() => masks() === all(), 'grown');
   });
 
-  it('no checkpoint: PodResources alone says what is free, once the grace is over; the status says so', async () => {
+  it('no checkpoint: PodResources alone decides after the grace period, and the status reports it', async () => {
     rmSync(stateFile());
     start(undefined, 0.5);
     assert.match(source('cpu_manager_state') ?? '', /cannot read .*cpu_manager_state/);
@@ -158,7 +158,7 @@ describe('the kubelet’s state and a container that runs: a real Open vSwitch, 
     await eventually(() => masks() === first(), 'asked each second: left again');
   });
 
-  it('no checkpoint, and a kubelet that restarts with nothing in its List: never on the container’s CPUs', async () => {
+  it('the threads never use the container’s CPUs without a checkpoint while a restarted kubelet lists no pods', async () => {
     rmSync(stateFile());
     start(undefined, 0.2);
     await eventually(() => masks() === first(), 'moved');

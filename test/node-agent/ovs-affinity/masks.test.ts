@@ -14,7 +14,7 @@ interface Node {
   readonly shared: string;
   /** CPU lists of the checkpoint's entries. */
   readonly entries?: readonly string[];
-  /** CPU lists of what List shows; by default the entries. */
+  /** CPU lists in the answer of List; by default the entries. */
   readonly listed?: readonly string[];
 }
 
@@ -41,7 +41,7 @@ function inputsOf({ online, policy = 'static', allocatable, shared, entries = []
 
 const none = { pmd: CpuSet.EMPTY, isolated: CpuSet.EMPTY, vacated: CpuSet.EMPTY };
 
-/** The mask that a thread has after the sources were read, on a kernel with these CPUs. */
+/** The mask of a thread after the sources were read, on a kernel with these CPUs. */
 function maskOf(node: Node, leftOut: Partial<typeof none> = {}): string {
   const view = nextView(UNKNOWN_VIEW, inputsOf(node));
   const { cpus: allowed } = allowedCpus(view, { ...none, ...leftOut });
@@ -55,7 +55,7 @@ function maskOf(node: Node, leftOut: Partial<typeof none> = {}): string {
   return [...shown][0] ?? '';
 }
 
-describe('from who owns what to the mask that the kernel has', () => {
+describe('from CPU owners to the mask in the kernel', () => {
   // allocatable, reserved, used -> mask
   const table: [string, string, string[], string][] = [
     ['0-1', '2-3', ['1'], '0,2-3'],
@@ -76,29 +76,29 @@ describe('from who owns what to the mask that the kernel has', () => {
   }
 
   const cases: [string, Node, string][] = [
-    ['policy none: every CPU', { online: '0-7', policy: 'none', allocatable: '', shared: '' }, '0-7'],
+    ['policy none uses every CPU', { online: '0-7', policy: 'none', allocatable: '', shared: '' }, '0-7'],
     [
-      'reserved by quantity only (kubeReserved): what is not allocatable is reserved, and kept',
+      'CPUs reserved by quantity (kubeReserved) are those that are not allocatable, and are used',
       { online: '0-7', allocatable: '1-7', shared: '0,4-7', entries: ['1-3'] },
       '0,4-7',
     ],
     [
-      'an init container’s surplus, which List does not show, belongs to no other container',
+      'leftover CPUs of an init container, which List does not show, stay owned',
       { online: '0-7', allocatable: '1-7', shared: '0,6-7', entries: ['2-3', '1-5'], listed: ['2-3'] },
       '0,6-7',
     ],
     [
-      'first of two writes: the pool has shrunk, the entry is not there yet',
+      'between two writes: the pool has shrunk, the entry is still missing',
       { online: '0-7', allocatable: '1-7', shared: '0,4-7', entries: [], listed: [] },
       '0,4-7',
     ],
     [
-      'the other order: the entry is there, the pool has not shrunk yet',
+      'between two writes in the other order: the entry exists, the pool has not shrunk yet',
       { online: '0-7', allocatable: '1-7', shared: '0-7', entries: ['1-3'], listed: [] },
       '0,4-7',
     ],
     [
-      'the kubelet’s List knows more than its checkpoint',
+      'the kubelet’s List is newer than its checkpoint',
       { online: '0-7', allocatable: '1-7', shared: '0-7', entries: [], listed: ['5'] },
       '0-4,6-7',
     ],
@@ -106,23 +106,23 @@ describe('from who owns what to the mask that the kernel has', () => {
   for (const [name, node, expected] of cases) it(name, () => assert.equal(maskOf(node), expected));
 });
 
-describe('CPUs without an owner that are still left out', () => {
+describe('unowned CPUs that are not used', () => {
   const node: Node = { online: '0-7', allocatable: '1-7', shared: '0-7' };
   const cases: [string, Partial<typeof none>, string][] = [
-    ['of poll mode drivers', { pmd: cpus('2-3') }, '0-1,4-7'],
+    ['belong to poll mode drivers', { pmd: cpus('2-3') }, '0-1,4-7'],
     ['isolated', { isolated: cpus('4-7') }, '0-3'],
-    ['isolated, and no other: used anyway', { isolated: cpus('0-7') }, '0-7'],
-    ['isolated, but for those of poll mode drivers', { isolated: cpus('0-5'), pmd: cpus('6-7') }, '0-5'],
-    ['of poll mode drivers, and no other: better there than on owned ones', { pmd: cpus('0-7') }, '0-7'],
-    ['vacated for a container that starts', { vacated: cpus('1-2') }, '0,3-7'],
+    ['are isolated, unless there is no other CPU', { isolated: cpus('0-7') }, '0-7'],
+    ['are isolated, except those of poll mode drivers', { isolated: cpus('0-5'), pmd: cpus('6-7') }, '0-5'],
+    ['belong to poll mode drivers, unless there is no other CPU', { pmd: cpus('0-7') }, '0-7'],
+    ['are vacated for a container that starts', { vacated: cpus('1-2') }, '0,3-7'],
   ];
   for (const [name, leftOut, expected] of cases) it(name, () => assert.equal(maskOf(node, leftOut), expected));
 
-  it('policy none: all but those of poll mode drivers', () => {
+  it('belong to poll mode drivers, with policy none, too', () => {
     assert.equal(maskOf({ online: '0-3', policy: 'none', allocatable: '', shared: '' }, { pmd: cpus('3') }), '0-2');
   });
 
-  it('says why', () => {
+  it('are listed with a reason', () => {
     const view = nextView(UNKNOWN_VIEW, inputsOf({ ...node, shared: '0,2-7', entries: ['1'] }));
     const { why } = allowedCpus(view, { pmd: cpus('2'), isolated: cpus('7'), vacated: cpus('3') });
     assert.deepEqual(why, [
@@ -153,7 +153,7 @@ describe('pmd-cpu-mask', () => {
     });
   }
   for (const text of ['garbage', '0xg', '1-3', '-1', '0x 1']) {
-    it(`${JSON.stringify(text)}: no CPU, with a report`, () => {
+    it(`${JSON.stringify(text)}: no CPU, and a problem`, () => {
       const problems: string[] = [];
       assert.equal(parsePmdMask(text, problems).toString(), '');
       assert.match(problems.join(), /pmd-cpu-mask/);

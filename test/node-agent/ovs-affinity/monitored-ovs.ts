@@ -9,20 +9,20 @@ export type DaemonName = 'ovs-vswitchd' | 'ovsdb-server';
 
 export interface MonitoredOvs {
   readonly rundir: string;
-  /** As its pidfile says; 0 without one. */
+  /** From its pidfile; 0 without one. */
   pid(daemon: DaemonName): number;
   isUp(daemon: DaemonName): boolean;
-  /** The parent that starts a daemon again. */
+  /** The parent process that restarts a daemon. */
   monitor(daemon: DaemonName): number;
   vsctl(...args: string[]): string;
-  /** Starts a daemon that has ended permanently, with a monitor of its own. */
+  /** Starts a daemon that has ended permanently, with its own monitor. */
   startAgain(daemon: DaemonName): void;
   stop(): Promise<void>;
 }
 
 /**
- * A real Open vSwitch as distributions start it: detached, under --monitor; with one bridge of the userspace datapath.
- * It has Open vSwitch's own dummies, so that there can be poll mode drivers without DPDK.
+ * A real Open vSwitch, started like in distributions: detached, with --monitor, with one bridge of the userspace
+ * datapath. It has Open vSwitch's dummies, so that poll mode drivers work without DPDK.
  */
 export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs> {
   const rundir = join(directory, 'run');
@@ -59,7 +59,7 @@ export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs
     async stop() {
       for (const daemon of ['ovs-vswitchd', 'ovsdb-server'] as const) {
         const processes = [monitors[daemon], pid(daemon)].filter((id) => id > 0 && isAlive(id));
-        // The monitor first: it would start the daemon again.
+        // The monitor first, because it would restart the daemon.
         for (const id of processes) process.kill(id, 'SIGKILL');
         await eventually(() => !processes.some(isAlive), `${daemon} has ended`);
       }
@@ -68,7 +68,7 @@ export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs
   return ovs;
 }
 
-/** A zombie is not. */
+/** A zombie is not alive. */
 export function isAlive(pid: number): boolean {
   return /^State:\s*[^Z]/m.test(read(`/proc/${pid}/status`));
 }

@@ -12,7 +12,7 @@ import { first, rest } from './stage.ts';
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
-describe('monitors of a real Open vSwitch that is started again', function () {
+describe('monitors of a real Open vSwitch that restarts', function () {
   this.timeout(300_000);
   needs('openVswitch');
   after(async () => {
@@ -40,16 +40,17 @@ describe('monitors of a real Open vSwitch that is started again', function () {
     kubelet.pods = { 'ns/pod': { compute: rest() } };
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     await kubelet.start();
-    // A process of its own, which continues while the daemon starts; the interval is so long that no periodic look helps.
+    // In its own process, which continues while the daemon starts. The interval is so long that no periodic check
+    // helps.
     program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '600'], { stdio: 'ignore' });
     await eventually(() => masks() === first(), 'moved');
   });
 
   for (const name of DAEMONS) {
-    it(`${name}: each of five new monitors is moved as soon as its daemon has written the pidfile`, async () => {
+    it(`${name}: five new monitors are each moved as soon as the daemon has written its pidfile`, async () => {
       for (let round = 1; round <= 5; round++) {
         const before = real.monitor(name);
-        // Its monitor takes that for an end.
+        // Its monitor takes SIGKILL as a normal end.
         process.kill(real.pid(name), 'SIGKILL');
         await eventually(() => !isAlive(before), 'the monitor has ended too');
         real.startAgain(name);
@@ -60,9 +61,9 @@ describe('monitors of a real Open vSwitch that is started again', function () {
     });
   }
 
-  it('met first while its daemon is down: found by the process id that it shows', async () => {
+  it('a monitor that is first seen while its daemon is down is found by the pid in its title', async () => {
     const monitor = real.monitor('ovsdb-server');
-    // The first time it comes back at once, after the second its monitor waits for ten seconds.
+    // The first time, the daemon restarts at once. The second time, its monitor waits for ten seconds.
     for (const comesBack of [true, false]) {
       const before = real.pid('ovsdb-server');
       process.kill(before, 'SIGSEGV');

@@ -31,7 +31,7 @@ let stop: AbortController;
 let running: Promise<void>;
 let view: ReturnType<typeof settableView>;
 let counted: ReturnType<typeof countingAffinity>;
-/** What a test wants otherwise. */
+/** Parts that a test replaces. */
 let parts: Partial<OvsAffinityDeps>;
 let logged: ReturnType<typeof recordingLogger>;
 
@@ -46,7 +46,7 @@ function start(growthDelay = 0): void {
   running = ovs.run(stop.signal);
 }
 
-/** Two real processes with threads, a run directory with their pidfiles, and a view in which everything is free. */
+/** Two real processes with threads, a run directory with their pidfiles, and a view with all CPUs free. */
 function standIns(): void {
   needs('linux');
   const temp = tempDirectories();
@@ -78,7 +78,7 @@ function standIns(): void {
 describe('affinity of real threads', () => {
   standIns();
 
-  it('every thread of both daemons follows each change, and logs how long it took', async () => {
+  it('every thread of both daemons follows each change, and the log has the duration', async () => {
     writeFileSync(enablerFile, '1');
     start();
     for (const list of [first(), all(), rest(), first()]) {
@@ -91,7 +91,7 @@ describe('affinity of real threads', () => {
     assert.ok(Number(line.millis) > 0, `${line.millis} ms`);
   });
 
-  it('a thread born later converges', async () => {
+  it('a thread that is created later is moved, too', async () => {
     writeFileSync(enablerFile, '1');
     start();
     free(first());
@@ -100,7 +100,7 @@ describe('affinity of real threads', () => {
     assert.deepEqual(masks(), [first()]);
   });
 
-  it('nothing changed: no call that changes anything', () => {
+  it('without a change, no system call changes anything', () => {
     writeFileSync(enablerFile, '1');
     start();
     free(first());
@@ -109,7 +109,7 @@ describe('affinity of real threads', () => {
     assert.equal(counted.sets, 0);
   });
 
-  it('a node with more CPUs than this machine: what exists of them; none of them: does nothing, logged once', async () => {
+  it('on a node with more CPUs than this machine, only existing CPUs are used; without any, nothing changes, with one log line', async () => {
     writeFileSync(enablerFile, '1');
     start();
     free(`${first()},64-95`);
@@ -122,7 +122,7 @@ describe('affinity of real threads', () => {
     assert.equal(said.length, 1);
   });
 
-  it('not known yet: nothing is taken, but what is owned is left', () => {
+  it('while the free CPUs are unknown, threads leave owned CPUs and gain none', () => {
     writeFileSync(enablerFile, '1');
     view = settableView({ free: undefined });
     start();
@@ -131,7 +131,7 @@ describe('affinity of real threads', () => {
     assert.deepEqual(masks(), [rest()]);
   });
 
-  it('shrinks at once and grows once, after the delay', async () => {
+  it('it shrinks at once and grows once, after the delay', async () => {
     writeFileSync(enablerFile, '1');
     start(0.3);
     free(first());
@@ -145,7 +145,7 @@ describe('affinity of real threads', () => {
     assert.equal(counted.sets, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length, 'one growth');
   });
 
-  it('a daemon that is restarted is managed at once', async () => {
+  it('a restarted daemon is managed at once', async () => {
     writeFileSync(enablerFile, '1');
     start();
     free(first());
@@ -154,7 +154,7 @@ describe('affinity of real threads', () => {
     await onlyOn(first());
   });
 
-  it('refuses and reports a stale pidfile', async () => {
+  it('a stale pidfile is refused and reported', async () => {
     await ovsdb.stop();
     writeFileSync(join(rundir, 'ovsdb-server.pid'), `${process.pid}\n`);
     const own = allowedLists(process.pid);
@@ -167,7 +167,7 @@ describe('affinity of real threads', () => {
   });
 });
 
-describe('the enabler file and the way back', () => {
+describe('the enabler file and restored masks', () => {
   standIns();
 
   it('absent at start, made later: on without a restart; emptied, removed, replaced', async () => {
@@ -186,7 +186,7 @@ describe('the enabler file and the way back', () => {
     await onlyOn(all());
   });
 
-  it('its directory removed and made again', async () => {
+  it('its directory may be removed and created again', async () => {
     writeFileSync(enablerFile, '1');
     start();
     free(first());
@@ -204,7 +204,7 @@ describe('the enabler file and the way back', () => {
     assert.equal(counted.sets, 0);
   });
 
-  it('turned off, each thread has its own mask back; the end of the duty changes none', async () => {
+  it('turning it off restores the mask of each thread; the end of the duty changes none', async () => {
     const [tid] = procThreads.list(ovsdb.pid).slice(-1);
     createAffinity().set(tid!, cpus(rest()).toWords(1));
     const before = [allowedLists(vswitchd.pid), allowedLists(ovsdb.pid)];
@@ -226,11 +226,11 @@ describe('the enabler file and the way back', () => {
     );
   });
 
-  it('an enabler file that cannot be looked at says nothing: what is on stays on', async () => {
+  it('an unreadable enabler file leaves the feature on', async () => {
     writeFileSync(enablerFile, '1');
     start();
     free(first());
-    // A path that leads in circles: ELOOP, for root too.
+    // A symbolic link to itself: ELOOP, even for root.
     rmSync(enablerFile);
     symlinkSync(enablerFile, enablerFile);
     free(all());
@@ -240,7 +240,7 @@ describe('the enabler file and the way back', () => {
     assert.equal(ovs.status().enabled, true);
   });
 
-  it('vacate: verified off those CPUs when it returns; growth waits before it takes them again', async () => {
+  it('vacate returns after the threads have left those CPUs, and growth waits before it uses them again', async () => {
     writeFileSync(enablerFile, '1');
     start(5);
     await ovs.vacate(cpus(first()));
@@ -249,7 +249,7 @@ describe('the enabler file and the way back', () => {
     assert.deepEqual(masks(), [rest()]);
   });
 
-  it('vacate of every CPU there is: refused after its deadline, naming the threads', async () => {
+  it('vacate of all CPUs fails at its deadline and names the threads', async () => {
     writeFileSync(enablerFile, '1');
     start();
     await assert.rejects(

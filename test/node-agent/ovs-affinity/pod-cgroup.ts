@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The cgroup of a Guaranteed pod's container in this machine's own kernel, as a kubelet lays it out. */
+/** The cgroup of a Guaranteed pod's container in this machine's kernel, in the layout of a kubelet. */
 export interface RealPodCgroup {
-  /** Where cgroups are mounted. */
+  /** The mount point of cgroups. */
   readonly root: string;
-  /** Puts the process into it and confines it to the CPUs. */
+  /** Moves the process into it and confines it to the CPUs. */
   run(pid: number, cpus: string): void;
   allow(cpus: string): void;
   /** Removes it; its processes must have ended. */
@@ -15,7 +15,7 @@ export interface RealPodCgroup {
 const ROOT = '/sys/fs/cgroup';
 const UID = '0f7f4f36-7a0c-4c0e-9a4e-3d9d2a1f5b77';
 
-/** Makes one below a group of that name, by either version of cgroups; undefined where that is not allowed. */
+/** Creates one below a group with that name, with either version of cgroups; undefined without permission. */
 export function makePodCgroup(name: string): RealPodCgroup | undefined {
   const v1 = existsSync(join(ROOT, 'cpuset/cpuset.mems'));
   const top = v1 ? join(ROOT, 'cpuset') : ROOT;
@@ -29,7 +29,7 @@ export function makePodCgroup(name: string): RealPodCgroup | undefined {
     for (const group of groups) {
       if (!v1) writeFileSync(join(dirname(group), 'cgroup.subtree_control'), '+cpuset');
       mkdirSync(group);
-      // A group of version 1 has no CPUs until it is given some.
+      // A group of version 1 has no CPUs until some are set.
       if (v1) {
         for (const file of ['cpuset.mems', 'cpuset.cpus'])
           writeFileSync(join(group, file), readFileSync(join(dirname(group), file), 'utf8'));

@@ -5,21 +5,21 @@ import { FakeKernel } from './kernel-stand-in.ts';
 const set = (text: string) => CpuSet.parse(text);
 const NOTHING = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
 
-/** A process whose main thread (100) and one other (102) are on all CPUs, and one (101) on CPU 4. */
+/** A process whose main thread (100) and one other thread (102) may use all CPUs, and one (101) only CPU 4. */
 function stage() {
   const kernel = new FakeKernel();
   for (const tid of [100, 101, 102]) kernel.thread(tid, tid === 101 ? '4' : '0-15');
   return { kernel, keeper: kernel.keeper() };
 }
 
-describe('the threads of a process, given back', () => {
-  it('nothing is done where nothing was remembered', () => {
+describe('restored threads of a process', () => {
+  it('are none if no masks were saved', () => {
     const { kernel, keeper } = stage();
     assert.deepEqual([keeper.restore(), keeper.restoreWithin(set('0-3')), kernel.sets], [NOTHING, NOTHING, 0]);
     assert.equal(keeper.originalMasks, undefined);
   });
 
-  it('where they were, odd ones too; one that was born since, as the main thread; and forgotten', () => {
+  it('get their own masks back, new threads get that of the main thread, and the saved masks are dropped', () => {
     const { kernel, keeper } = stage();
     keeper.remember();
     assert.equal(keeper.originalMasks?.main.toString(), '0-15');
@@ -35,7 +35,7 @@ describe('the threads of a process, given back', () => {
     assert.deepEqual(keeper.restore(), NOTHING);
   });
 
-  it('an id that another thread has by now gets the main thread’s', () => {
+  it('get the main thread’s mask if another thread has taken their id', () => {
     const { kernel, keeper } = stage();
     keeper.remember();
     keeper.apply({ only: set('1') });
@@ -44,7 +44,7 @@ describe('the threads of a process, given back', () => {
     assert.equal(kernel.shown()[101], '0-15');
   });
 
-  it('within what is free, and remembered still; one that had none of that stays', () => {
+  it('may be restored within free CPUs, with the masks kept; a thread without a free CPU stays', () => {
     const { kernel, keeper } = stage();
     keeper.remember();
     keeper.apply({ only: set('1') });
@@ -53,7 +53,7 @@ describe('the threads of a process, given back', () => {
     assert.equal(keeper.originalMasks?.main.toString(), '0-15');
   });
 
-  it('within what the machine has online', () => {
+  it('may be restored within online CPUs', () => {
     const { kernel, keeper } = stage();
     keeper.remember();
     keeper.apply({ only: set('1') });
@@ -62,7 +62,7 @@ describe('the threads of a process, given back', () => {
     assert.equal(kernel.shown()[100], '6-7');
   });
 
-  it('what is known from before goes before where they are', () => {
+  it('get masks that were known before rather than their current ones', () => {
     const { kernel, keeper } = stage();
     keeper.remember({ main: set('9'), odd: [] });
     keeper.apply({ only: set('1') });
@@ -70,7 +70,7 @@ describe('the threads of a process, given back', () => {
     assert.deepEqual(kernel.shown(), { 100: '9', 101: '9', 102: '9' });
   });
 
-  it('of a process whose main thread is gone nothing is remembered', () => {
+  it('have no saved masks if the main thread has ended', () => {
     const { kernel, keeper } = stage();
     kernel.masks.delete(100);
     keeper.remember();
@@ -78,8 +78,8 @@ describe('the threads of a process, given back', () => {
   });
 });
 
-describe('the threads of a process, for people', () => {
-  it('each with its name, where it may run, and why it is not where it should be', () => {
+describe('descriptions of the threads of a process', () => {
+  it('have name, allowed CPUs and the reason for other CPUs than wanted', () => {
     const { kernel, keeper } = stage();
     kernel.thread(104, '9', 'pmd-c09/id:4');
     kernel.cpuset = '0-2';
@@ -101,7 +101,7 @@ describe('the threads of a process, for people', () => {
     assert.equal(keeper.describe()[0]?.note, undefined);
   });
 
-  it('those on certain CPUs, poll mode drivers aside', () => {
+  it('list the threads on given CPUs, except poll mode drivers', () => {
     const { kernel, keeper } = stage();
     kernel.thread(104, '9', 'pmd-c09/id:4');
     assert.deepEqual(keeper.threadsOn(set('9')), [100, 102]);
@@ -111,8 +111,8 @@ describe('the threads of a process, for people', () => {
   });
 });
 
-describe('a look at a process', () => {
-  it('as it was left, until a thread is born, ends or is moved, or it is another process', () => {
+describe('the check of a process', () => {
+  it('passes until a thread starts, ends or is moved, or the process is another one', () => {
     const { kernel, keeper } = stage();
     keeper.apply({ only: set('1') });
     for (let i = 0; i < 4; i++) assert.equal(keeper.isAsLeft(), true);

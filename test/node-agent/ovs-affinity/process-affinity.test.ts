@@ -15,10 +15,10 @@ function fresh(): void {
   keeper = kernel.keeper();
 }
 
-describe('keeping threads in their place', () => {
+describe('setting the CPUs of threads', () => {
   beforeEach(fresh);
 
-  it('every thread goes to the goal; a second pass changes nothing', () => {
+  it('moves every thread to the goal; a second pass changes nothing', () => {
     assert.deepEqual(keeper.apply({ only: set('0-3') }), {
       threads: 3,
       moved: 3,
@@ -32,7 +32,7 @@ describe('keeping threads in their place', () => {
     assert.equal(kernel.sets, 0);
   });
 
-  it('only the thread that differs is set, the main thread or not', () => {
+  it('sets only threads that differ, including the main thread', () => {
     keeper.apply({ only: set('0-3') });
     kernel.sets = 0;
     kernel.thread(102, '7');
@@ -40,14 +40,14 @@ describe('keeping threads in their place', () => {
     assert.equal(kernel.sets, 1);
   });
 
-  it('avoid: each thread keeps the rest of its own mask', () => {
+  it('keeps the rest of each thread’s own mask, with avoid', () => {
     kernel.thread(101, '4-7');
     keeper.apply({ avoid: set('0-1,4'), otherwise: set('') });
     assert.deepEqual(kernel.shown(), { 100: '2-3,5-15', 101: '5-7', 102: '2-3,5-15' });
     assert.deepEqual(keeper.threadsOn(set('4')), []);
   });
 
-  it('avoid: moves a thread that is only on those CPUs; leaves it if there are no others', () => {
+  it('moves a thread that is only on avoided CPUs, and leaves it if there are no others', () => {
     kernel.thread(101, '4-5');
     keeper.apply({ avoid: set('4-5'), otherwise: set('0-6') });
     assert.equal(kernel.shown()[101], '0-3,6');
@@ -55,7 +55,7 @@ describe('keeping threads in their place', () => {
     assert.equal(kernel.shown()[101], '0-3,6');
   });
 
-  it('threads born during the pass converge', () => {
+  it('covers threads that start during the pass', () => {
     let born = 200;
     kernel.onSet = () => {
       if (born < 203) kernel.thread(born++, '0-15');
@@ -65,7 +65,7 @@ describe('keeping threads in their place', () => {
     assert.deepEqual([...new Set(Object.values(kernel.shown()))], ['0']);
   });
 
-  it('a single thread that is moved, and starts another in the middle of it, and that one another: all converge', () => {
+  it('covers a chain of threads that start while a single thread is moved', () => {
     keeper.apply({ only: set('0') });
     kernel.thread(101, '0-15');
     let born = 200;
@@ -82,17 +82,17 @@ describe('keeping threads in their place', () => {
   });
 });
 
-describe('threads that cannot be where they should', () => {
+describe('threads that cannot be on the wanted CPUs', () => {
   beforeEach(fresh);
 
-  it('CPUs that the machine lacks are not missed', () => {
+  it('are not clipped by CPUs that the machine does not have', () => {
     assert.equal(keeper.apply({ only: set('0-1,32-63') }).clipped, 0);
     kernel.sets = 0;
     keeper.apply({ only: set('0-1,32-63') });
     assert.equal(kernel.sets, 0, 'the kernel’s shorter mask counts as the goal');
   });
 
-  it('a cpuset that clips: steady, reported as clipped, not written again', () => {
+  it('are reported as clipped, and not written again, if a cpuset limits them', () => {
     kernel.cpuset = '0-1';
     assert.equal(keeper.apply({ only: set('0-3') }).clipped, 3);
     kernel.sets = 0;
@@ -101,7 +101,7 @@ describe('threads that cannot be where they should', () => {
     assert.equal(keeper.apply({ only: set('0-1') }).clipped, 0);
   });
 
-  it('a cpuset apart from the goal: an error, no loop; another goal is tried', () => {
+  it('cause an error but no loop if a cpuset excludes the goal; another goal is tried', () => {
     kernel.cpuset = '8-15';
     assert.deepEqual(keeper.apply({ only: set('0-3') }).errors, ['EINVAL', 'EINVAL', 'EINVAL']);
     kernel.sets = 0;
@@ -111,10 +111,10 @@ describe('threads that cannot be where they should', () => {
   });
 });
 
-describe('threads that are left alone or given back', () => {
+describe('threads that are skipped or restored', () => {
   beforeEach(fresh);
 
-  it('restores each thread’s own mask; one born meanwhile gets the main thread’s', () => {
+  it('get their own masks back; a new thread gets that of the main thread', () => {
     kernel.thread(101, '5');
     keeper.remember();
     keeper.apply({ only: set('0-3') });
@@ -124,7 +124,7 @@ describe('threads that are left alone or given back', () => {
     assert.deepEqual(kernel.shown(), { 100: '0-15', 101: '5', 102: '0-15', 103: '0-15' });
   });
 
-  it('a thread that has the id of one that ended is another: it gets the main thread’s mask', () => {
+  it('get the main thread’s mask if they reuse the id of an ended thread', () => {
     kernel.thread(101, '5');
     keeper.remember();
     keeper.apply({ only: set('0-3') });
@@ -133,19 +133,19 @@ describe('threads that are left alone or given back', () => {
     assert.equal(kernel.shown()[101], '0-15');
   });
 
-  it('masks that are known from before are the ones given back', () => {
+  it('get the masks that were known before', () => {
     keeper.remember({ main: set('2-9'), odd: [{ tid: 102, start: 0, cpus: set('3') }] });
     keeper.apply({ only: set('0') });
     keeper.restore();
     assert.deepEqual(kernel.shown(), { 100: '2-9', 101: '2-9', 102: '3' });
   });
 
-  it('restores nothing it did not change', () => {
+  it('are not changed if nothing was changed', () => {
     assert.equal(keeper.restore().moved, 0);
     assert.equal(kernel.sets, 0);
   });
 
-  it('leaves poll mode drivers of ovs-vswitchd alone and reports their CPUs', () => {
+  it('are skipped if they are poll mode drivers of ovs-vswitchd, and their CPUs are reported', () => {
     kernel.thread(104, '9', 'pmd-c09/id:4');
     keeper.remember();
     keeper.apply({ only: set('0-3') });
@@ -155,7 +155,7 @@ describe('threads that are left alone or given back', () => {
     assert.equal(kernel.shown()[104], '9');
   });
 
-  it('a thread that gets its name a moment later is still known as a poll mode driver', () => {
+  it('are recognised as poll mode drivers even if they get their name later', () => {
     kernel.thread(104, '9', 'ovs-vswitchd');
     keeper.snapshot();
     assert.equal(keeper.pmdCpus().toString(), '');
@@ -169,14 +169,14 @@ describe('threads that are left alone or given back', () => {
     ['ovsdb-server', 'pmd-c01/id:1'],
     ['ovs-vswitchd', 'pmdx'],
   ] as const) {
-    it(`a thread ${name} of ${daemon} is an ordinary one`, () => {
+    it(`are ordinary if ${name} belongs to ${daemon}`, () => {
       kernel.thread(104, '9', name);
       kernel.keeper(daemon).apply({ only: set('0-3') });
       assert.equal(kernel.shown()[104], '0-3');
     });
   }
 
-  it('1,024 CPUs', () => {
+  it('may be on any of 1,024 CPUs', () => {
     kernel.online = '0-1023';
     kernel.cpuset = '0-1023';
     keeper.apply({ only: set('0-1,1000-1023') });
@@ -184,7 +184,7 @@ describe('threads that are left alone or given back', () => {
   });
 });
 
-describe('a glance at the threads', () => {
+describe('the quick check of threads', () => {
   beforeEach(() => {
     fresh();
     keeper.apply({ only: set('0-3') });
@@ -193,19 +193,19 @@ describe('a glance at the threads', () => {
   const changes: [string, () => void][] = [
     ['the main thread was moved', () => kernel.thread(100, '0-1')],
     ['another thread was moved', () => kernel.thread(102, '0-1')],
-    ['a thread was born', () => kernel.thread(103, '0-3')],
+    ['a thread has started', () => kernel.thread(103, '0-3')],
     ['a thread ended', () => void kernel.masks.delete(102)],
-    ['the process is another', () => void kernel.identity++],
+    ['the process is another one', () => void kernel.identity++],
   ];
   for (const [name, change] of changes) {
-    it(`${name}: seen within two looks`, () => {
+    it(`notices within two checks: ${name}`, () => {
       assert.equal(keeper.isAsLeft(), true);
       change();
       assert.ok([keeper.isAsLeft(), keeper.isAsLeft()].includes(false));
     });
   }
 
-  it('of 512 threads a look asks for half, the next one for the others: one that was moved is seen within two', () => {
+  it('checks half of 512 threads at a time, so that a moved thread is noticed within two checks', () => {
     for (let tid = 200; kernel.masks.size < 512; tid++) kernel.thread(tid, '0-3');
     keeper.apply({ only: set('0-3') });
     for (const tid of kernel.masks.keys()) {
@@ -219,7 +219,7 @@ describe('a glance at the threads', () => {
     }
   });
 
-  it('threads that another process moved are counted; those that the keeper or a cpuset moved, or that stayed, are not', () => {
+  it('counts threads that another process moved, but not those that the keeper or a cpuset moved or that stayed', () => {
     assert.equal(keeper.apply({ only: set('0-7') }).displaced, 0);
     kernel.thread(101, '8');
     kernel.thread(102, '0-3');
@@ -231,21 +231,21 @@ describe('a glance at the threads', () => {
     assert.equal(keeper.apply({ only: set('0-3') }).displaced, 0, 'a cpuset');
   });
 
-  it('held by its cpuset: nothing new', () => {
+  it('notices nothing new for threads limited by a cpuset', () => {
     kernel.cpuset = '0-1';
     keeper.apply({ only: set('0-5') });
     assert.equal(keeper.isAsLeft(), true);
   });
 });
 
-describe('from the CPUs applied to those that are free', () => {
+describe('the step from applied CPUs to free ones', () => {
   const cases: [string, string | undefined, string, string, string | undefined][] = [
-    ['the first set as it is', undefined, '0-3', '0-3', undefined],
-    ['nothing changed', '0-3', '0-3', '0-3', undefined],
-    ['shrinking at once', '0-3', '0-1', '0-1', undefined],
-    ['growing later', '0-1', '0-3', '0-1', '0-3'],
-    ['both: leaving at once, taking later', '0-3', '2-5', '2-3', '2-5'],
-    ['nothing of the last is left: as it is', '0-1', '2-3', '2-3', undefined],
+    ['takes the first set unchanged', undefined, '0-3', '0-3', undefined],
+    ['changes nothing if nothing changed', '0-3', '0-3', '0-3', undefined],
+    ['shrinks at once', '0-3', '0-1', '0-1', undefined],
+    ['grows later', '0-1', '0-3', '0-1', '0-3'],
+    ['shrinks at once and grows later if both are needed', '0-3', '2-5', '2-3', '2-5'],
+    ['takes the new set unchanged if no CPU of the last one is left', '0-1', '2-3', '2-3', undefined],
   ];
   for (const [name, applied, free, now, later] of cases) {
     it(name, () => {

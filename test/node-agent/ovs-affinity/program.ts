@@ -7,14 +7,14 @@ import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { machine, ovsParts, recordingEvents } from './stage.ts';
 
-/** What the shipped agent does where no flag says otherwise. */
+/** The defaults of the agent. */
 const DEFAULTS = parseNodeAgentConfig(['--node-name', 'n']);
 
 /**
- * The two duties that keep Open vSwitch off owned CPUs, in a process of their own that can be killed, traced and
- * measured: following the kubelet's directory <directory>/kubelet, with the run directory, enabler file and saved masks
- * below <directory>. Usage: program.ts <directory> [<seconds between looks>] [leave|restore]. Logs to standard output;
- * SIGTERM ends it in order.
+ * The two duties that keep Open vSwitch off owned CPUs, in their own process that can be killed, traced and measured.
+ * It follows the kubelet's directory <directory>/kubelet; run directory, enabler file and saved masks are below
+ * <directory>. Usage: program.ts <directory> [<seconds between checks>] [leave|restore]. Logs to standard output;
+ * SIGTERM stops it cleanly.
  */
 const [directory = '', checkInterval = String(DEFAULTS.ovsCheckInterval), atEnd = DEFAULTS.ovsMasksAtEnd] =
   process.argv.slice(2);
@@ -27,7 +27,7 @@ const assignments = createAssignments({
   log,
   onFailure: () => {},
 });
-// For measurements from outside: when the last thread was moved, on the machine's clock.
+// For measurements from outside: the time of the last move on the machine's clock.
 const affinity = createAffinity();
 let movedAt = 0n;
 const timed: typeof affinity = {

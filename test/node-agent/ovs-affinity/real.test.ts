@@ -16,7 +16,7 @@ import { all, cpus, first, machine, ovsParts, rest, settableView } from './stage
 describe('a real Open vSwitch under --monitor', function () {
   this.timeout(300_000);
   needs('openVswitch');
-  // Ends before its directory does: hooks run in the order in which they are named.
+  // Ends before its directory is removed: hooks run in the order of their declaration.
   after(async () => real?.stop());
   const temp = tempDirectories();
   let directory: string;
@@ -57,7 +57,7 @@ describe('a real Open vSwitch under --monitor', function () {
     await running;
   });
 
-  it('monitors are moved with their daemons, and shown', () => {
+  it('moves and shows monitors together with their daemons', () => {
     view.free(first());
     assert.equal(masks(), first());
     assert.deepEqual(
@@ -66,14 +66,14 @@ describe('a real Open vSwitch under --monitor', function () {
     );
   });
 
-  it('a daemon that crashes comes back on the right CPUs: no thread of it is ever on another', async () => {
+  it('restarts a crashed daemon on the right CPUs: none of its threads is ever on another', async () => {
     view.free(first());
     const other = cpus(rest()).first!;
     const old = real.pid('ovs-vswitchd');
     const begun = performance.now();
     process.kill(old, 'SIGSEGV');
     let sampled = 0;
-    // Each new thread is looked at as soon as there is one, until the daemon works again.
+    // Each new thread is checked as soon as it exists, until the daemon works again.
     while (performance.now() - begun < 60_000) {
       const pid = real.pid('ovs-vswitchd');
       const lists = pid === old || pid === 0 ? [] : listsOf(pid);
@@ -91,10 +91,10 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => ovs.status().processes.some(({ pid }) => pid === real.pid('ovs-vswitchd')), 'managed');
   });
 
-  it('disabled while a daemon is down: its monitor is given back what it had, and so the next daemon', async () => {
+  it('restores the monitor if disabled while the daemon is down, and so the next daemon', async () => {
     view.free(first());
     const monitor = real.monitor('ovsdb-server');
-    // The first time it comes back at once, after the second its monitor waits.
+    // The first time, the daemon restarts at once. The second time, its monitor waits.
     await respawned('ovsdb-server');
     process.kill(real.pid('ovsdb-server'), 'SIGSEGV');
     await eventually(() => !real.isUp('ovsdb-server'), 'down');
@@ -105,7 +105,7 @@ describe('a real Open vSwitch under --monitor', function () {
     assert.deepEqual([...new Set(allowedLists(real.pid('ovsdb-server')))], [all()]);
   });
 
-  it('killed with a signal that its monitor takes for an end: managed again once it is started', async () => {
+  it('manages a daemon again after a kill that its monitor takes as a normal end', async () => {
     view.free(first());
     const monitor = real.monitor('ovs-vswitchd');
     process.kill(real.pid('ovs-vswitchd'), 'SIGKILL');
@@ -115,7 +115,7 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => masks() === first(), 'every thread and the new monitor');
   });
 
-  it('turned off: each thread has its own mask back', async () => {
+  it('restores the mask of each thread when turned off', async () => {
     view.free(first());
     assert.equal(masks(), first());
     rmSync(join(directory, 'etc/enable'));
@@ -124,7 +124,7 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => masks() === first(), 'on again');
   });
 
-  it('leaves poll mode drivers alone, and no other thread gets their CPUs', async () => {
+  it('leaves poll mode drivers alone and keeps all other threads off their CPUs', async () => {
     const polled = cpus(rest()).first!;
     const port = ['add-port', 'plumb1', 'poll0', '--', 'set', 'interface', 'poll0', 'type=dummy-pmd'];
     real.vsctl('set', 'Open_vSwitch', '.', `other_config:pmd-cpu-mask=${(1 << polled).toString(16)}`, '--', ...port);
@@ -152,7 +152,7 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => polling().length === 0, 'gone');
   });
 
-  it('what a respawned daemon is given back is what its monitor had before', async () => {
+  it('restores a respawned daemon to the masks that its monitor had before', async () => {
     view.free(first());
     await respawned('ovsdb-server');
     await eventually(() => ovs.status().processes.some(({ pid }) => pid === real.pid('ovsdb-server')), 'managed');
@@ -161,7 +161,7 @@ describe('a real Open vSwitch under --monitor', function () {
     await eventually(() => masks() === all(), 'as before');
   });
 
-  it('new handler and revalidator threads are right from the first', async () => {
+  it('never has new handler and revalidator threads on other CPUs', async () => {
     view.free(first());
     const sampler = await watchMasks(cpus(rest()).first!, [real.pid('ovs-vswitchd')]);
     const before = procThreads.list(real.pid('ovs-vswitchd')).length;
@@ -170,13 +170,13 @@ describe('a real Open vSwitch under --monitor', function () {
     await sampler.sawNone();
   });
 
-  it('vacate: verified off', async () => {
+  it('has left vacated CPUs when vacate returns', async () => {
     view.free(all());
     await ovs.vacate(cpus(rest()));
     assert.equal(masks(), first());
   });
 
-  it('its own counters, as metrics', async () => {
+  it('exports its counters as metrics', async () => {
     const [datapath] = await askDatapaths(real.rundir);
     assert.equal(datapath?.datapath, 'netdev@ovs-netdev');
     assert.ok(Number.isInteger(datapath.upcalls) && Number.isInteger(datapath.lost));
@@ -191,7 +191,7 @@ describe('a real Open vSwitch under --monitor', function () {
   });
 });
 
-/** Allowed CPUs of a process that may still be starting, or be gone. */
+/** Allowed CPUs of a process that may still be starting, or may have ended. */
 function listsOf(pid: number): string[] {
   try {
     return allowedLists(pid);

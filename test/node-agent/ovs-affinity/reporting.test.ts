@@ -27,7 +27,7 @@ const viewOf = (free: string, owned: string) => ({
 const said = async () =>
   (await registry.metrics()).split('\n').filter((line) => /^plumbline_ovs_/.test(line) && !/_bucket/.test(line));
 
-describe('the report of the affinity', () => {
+describe('reports of OVS affinity', () => {
   beforeEach(() => {
     registry = new Registry();
     recorded = recordingEvents();
@@ -41,7 +41,7 @@ describe('the report of the affinity', () => {
 
   afterEach(() => mock.reset());
 
-  it('problems without end, of different words: a bounded number is remembered, and no Event is longer than 1 KiB', () => {
+  it('remember a limited number of different problems, with Events of at most 1 KiB', () => {
     const { events, recorder } = recorded;
     const affinity = createAffinityEvents({ recorder, nodeName: 'n', now: () => now });
     const words = Array.from({ length: 1000 }, (_, i) => i.toString(2).replaceAll('0', 'o').replaceAll('1', 'l'));
@@ -61,7 +61,7 @@ describe('the report of the affinity', () => {
     assert.ok(events.length === 1000 && events.every(({ message }) => message.length <= 1024));
   });
 
-  it('problems are counted by cause as they begin, logged as they change', async () => {
+  it('count problems by cause when they begin, and log each change', async () => {
     const one = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 1 threads: EPERM' };
     const more = { cause: 'EPERM', text: 'ovsdb-server: the kernel refused 2 threads: EPERM' };
     const other = { cause: 'pidfile-stale', text: 'ovs-vswitchd is not managed' };
@@ -77,7 +77,7 @@ describe('the report of the affinity', () => {
     assert.ok(logged.said('OVS affinity complete'));
   });
 
-  it('an Event that differs by its numbers alone is one in ten minutes', () => {
+  it('send one Event in ten minutes if only its numbers change', () => {
     const problem = (threads: number) => [{ cause: 'EPERM', text: `the kernel refused ${threads} threads` }];
     for (let threads = 1; threads < 100; threads++) tell.problems(problem(threads));
     assert.deepEqual(reasons(), ['OvsAffinityIncomplete']);
@@ -86,7 +86,7 @@ describe('the report of the affinity', () => {
     assert.deepEqual(reasons(), ['OvsAffinityIncomplete', 'OvsAffinityIncomplete']);
   });
 
-  it('not knowing who owns which CPUs is an Event when it lasts', () => {
+  it('send an Event if the owners of CPUs stay unknown', () => {
     tell.unknown(['the kubelet does not answer']);
     tell.unknown([]);
     tell.unknown(['the kubelet does not answer']);
@@ -96,7 +96,7 @@ describe('the report of the affinity', () => {
     assert.deepEqual(reasons(), ['OvsAffinityHeld']);
   });
 
-  it('the seconds from an assignment to its CPUs vacated; growing is none', async () => {
+  it('measure the time from an assignment to its vacated CPUs, but not growth', async () => {
     const goal = { only: CpuSet.of([0]) };
     tell.moved(goal, 4, viewOf('0-3', ''), performance.now());
     writtenAt = Date.now() - 30;
@@ -111,7 +111,7 @@ describe('the report of the affinity', () => {
     assert.ok(sum! >= 0.03 && sum! < 1, `${sum} s`);
   });
 
-  it('the reserved CPUs, once for each set', () => {
+  it('log the reserved CPUs once for each set', () => {
     for (const list of ['0-1', '0-1', '0-3']) tell.reserved(cpus(list));
     tell.reserved(undefined);
     const texts = logged.lines.map(({ msg }) => msg);
@@ -119,7 +119,7 @@ describe('the report of the affinity', () => {
     assert.deepEqual(texts, [`${text}: 0-1`, `${text}: 0-3`]);
   });
 
-  it('threads that were moved: where to or away from, how many, and the milliseconds since the change was heard of', async () => {
+  it('log moved threads with their target or avoided CPUs, their number and the milliseconds since the change', async () => {
     mock.method(performance, 'now', () => 2000.1234567);
     mock.method(Date, 'now', () => 50_000);
     tell.moved({ only: cpus('0') }, 3, viewOf('0-3', ''), 2000);
@@ -138,7 +138,7 @@ describe('the report of the affinity', () => {
     assert.ok(Math.abs(Number(sum?.split(' ')[1]) - 1.0001234567) < 1e-9, sum);
   });
 
-  it('no thread was moved: neither a line nor a duration', async () => {
+  it('have no log line and no duration if no thread was moved', async () => {
     tell.moved({ only: cpus('0') }, 0, viewOf('0', ''), 0);
     assert.deepEqual(logged.lines, []);
     assert.ok((await said()).includes('plumbline_ovs_move_seconds_count 0'));
@@ -147,16 +147,16 @@ describe('the report of the affinity', () => {
   });
 
   const assignments: [string, [string | undefined, string], [string | undefined, string], boolean][] = [
-    ['CPUs leave the free ones', ['0-3', ''], ['0-1', ''], true],
+    ['free CPUs shrink', ['0-3', ''], ['0-1', ''], true],
     ['CPUs get an owner', ['0-3', ''], ['0-3', '2'], true],
-    ['an owner goes', ['0-1', '2-3'], ['0-1', '2'], false],
+    ['an owner ends', ['0-1', '2-3'], ['0-1', '2'], false],
     ['nothing changes', ['0-1', '2-3'], ['0-1', '2-3'], false],
-    ['the free ones grow', ['0-1', ''], ['0-3', ''], false],
-    ['the free ones are not known any more', ['0-3', ''], [undefined, ''], false],
-    ['the free ones become known', [undefined, ''], ['0-1', ''], false],
+    ['free CPUs grow', ['0-1', ''], ['0-3', ''], false],
+    ['free CPUs become unknown', ['0-3', ''], [undefined, ''], false],
+    ['free CPUs become known', [undefined, ''], ['0-1', ''], false],
   ];
   for (const [name, before, after, isAssignment] of assignments) {
-    it(`${name}: ${isAssignment ? 'an assignment' : 'none'}`, async () => {
+    it(`${name}: ${isAssignment ? 'an assignment' : 'not an assignment'}`, async () => {
       const view = ([free, owned]: [string | undefined, string]) => ({
         ...viewOf('', owned),
         free: free === undefined ? undefined : cpus(free),
@@ -170,7 +170,7 @@ describe('the report of the affinity', () => {
     });
   }
 
-  it('another writer has an Event of its own, and no other one', () => {
+  it('send a separate Event for another writer', () => {
     const foreign = foreignWriter('/etc/enable');
     tell.problems([foreign]);
     assert.deepEqual(reasons(), ['OvsAffinityContended']);
@@ -180,7 +180,7 @@ describe('the report of the affinity', () => {
     assert.match(recorded.events.at(-1)?.message ?? '', /something else/);
   });
 
-  it('listeners hear of each change until they leave, and of a reset', () => {
+  it('notify listeners of each change and of a reset, until they unsubscribe', () => {
     let heard = 0;
     const leave = tell.subscribe(() => void heard++);
     const problem = { cause: 'x', text: 'a' };
@@ -195,7 +195,7 @@ describe('the report of the affinity', () => {
     assert.equal(heard, 2);
   });
 
-  it('a reset forgets: the same is logged again, and the first look after it is no assignment', async () => {
+  it('start again after a reset: the same text is logged again, and the first check is not an assignment', async () => {
     tell.reserved(cpus('0'));
     tell.unknown(['a']);
     writtenAt = Date.now();

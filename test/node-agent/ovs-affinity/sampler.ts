@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 
 const SAMPLER = fileURLToPath(new URL('../fixtures/mask-sampler.cjs', import.meta.url));
 
-/** Watches, each millisecond and from outside, that no thread of the processes may run on the CPU. */
+/** Watches from outside, each millisecond, that no thread of the processes may run on the CPU. */
 export async function watchMasks(cpu: number, pids: readonly number[]) {
   const child = fork(SAMPLER, [cpu, ...pids].map(String), { execArgv: [] });
   await once(child, 'message');
@@ -19,7 +19,7 @@ export async function watchMasks(cpu: number, pids: readonly number[]) {
   return {
     /** Ends the watch, whatever it saw. */
     end: () => void child.kill('SIGKILL'),
-    /** Ends the watch, once it has taken so many samples more. */
+    /** Ends the watch after the given number of further samples. */
     async sawNone(more = 0): Promise<void> {
       const { samples } = await asked('report');
       await eventually(async () => (await asked('report')).samples >= samples + more, `${more} samples`);

@@ -14,7 +14,7 @@ const DATABASE: OvsProcess = { name: 'ovsdb-server', role: 'daemon', pid: 20, st
 const DATABASE_MONITOR: OvsProcess = { name: 'ovsdb-server', role: 'monitor', pid: 19, start: 190 };
 const saved = (process: OvsProcess, main: string): SavedProcess => ({ ...process, originalMasks: masks(main) });
 
-/** A process of which nothing is remembered; by itself it remembers that its threads are on `now`. */
+/** A process without saved masks. Left to itself, it saves `now` for its threads. */
 function processOf(process: OvsProcess, now = '0-7'): ProcessAffinity {
   let known: OriginalMasks | undefined;
   return {
@@ -60,8 +60,8 @@ const mainOf = (one: ProcessAffinity) => one.originalMasks?.main.toString();
 const shown = (list: readonly SavedProcess[] | undefined) =>
   list?.map(({ pid, start, originalMasks: { main } }) => `${pid}/${start} ${main}`);
 
-describe('the masks that threads are given back: remembered', () => {
-  it('where they are, saved once before anything is changed', () => {
+describe('saved masks: remember', () => {
+  it('saves the current masks once before any change', () => {
     const { file, memory } = stage();
     const list = [processOf(DAEMON, '0-7'), processOf(DATABASE, '4')];
     assert.deepEqual(memory.remember(list), []);
@@ -71,14 +71,14 @@ describe('the masks that threads are given back: remembered', () => {
     assert.deepEqual([file.saves.length, file.loads], [1, 1]);
   });
 
-  it('what an earlier agent saved goes before where they are now; of another process with the same id it does not', () => {
+  it('prefers masks that an earlier agent saved, except those of another process with the same pid', () => {
     const { memory } = stage([saved(DAEMON, '0-15'), saved({ ...DATABASE, start: 1 }, '9')]);
     const list = [processOf(DAEMON, '2'), processOf(DATABASE, '3')];
     memory.remember(list);
     assert.deepEqual(list.map(mainOf), ['0-15', '3']);
   });
 
-  it('one that is met later is added; one that is known already is not asked again', () => {
+  it('adds a process that appears later and does not read a known one again', () => {
     const { file, memory } = stage();
     const first = processOf(DAEMON, '0-7');
     memory.remember([first]);
@@ -87,7 +87,7 @@ describe('the masks that threads are given back: remembered', () => {
     assert.deepEqual(shown(file.saves[1]), ['10/100 5', '20/200 1']);
   });
 
-  it('a process that is not found now but lives keeps what is saved of it; one that has ended does not', () => {
+  it('keeps the masks of a process that is not found but alive, and drops those of an ended one', () => {
     const { file, alive, memory } = stage([saved(MONITOR, '0-15'), saved(DATABASE_MONITOR, '0-3')]);
     alive.delete(DATABASE_MONITOR.pid);
     memory.remember([processOf(DATABASE, '1')]);
@@ -97,7 +97,7 @@ describe('the masks that threads are given back: remembered', () => {
     assert.deepEqual(shown(file.saves[1]), ['10/100 2', '20/200 1']);
   });
 
-  it('a process of which nothing can be seen is not saved', () => {
+  it('does not save a process that cannot be read', () => {
     const { file, memory } = stage();
     const gone = { ...processOf(DAEMON), remember: () => undefined } as ProcessAffinity;
     memory.remember([gone, processOf(DATABASE, '1')]);
@@ -105,15 +105,15 @@ describe('the masks that threads are given back: remembered', () => {
   });
 });
 
-describe('the masks that threads are given back: a daemon that its monitor has started again', () => {
-  it('has its monitor’s from before that', () => {
+describe('saved masks: a daemon that its monitor has restarted', () => {
+  it('gets the mask that the monitor had before', () => {
     const { memory } = stage([saved(MONITOR, '0-15'), saved(DATABASE_MONITOR, '8')]);
     const list = [processOf(DAEMON, '1'), processOf(MONITOR, '1')];
     memory.remember(list);
     assert.deepEqual(list.map(mainOf), ['0-15', '0-15']);
   });
 
-  it('odd threads of the monitor are not its own', () => {
+  it('does not get the mask of odd threads of the monitor', () => {
     const odd = [{ tid: 9, start: 90, cpus: CpuSet.parse('3') }];
     const { memory } = stage([{ ...MONITOR, originalMasks: masks('0-15', odd) }]);
     const daemon = processOf(DAEMON, '1');
@@ -121,28 +121,28 @@ describe('the masks that threads are given back: a daemon that its monitor has s
     assert.deepEqual(daemon.originalMasks?.odd, []);
   });
 
-  it('where the two are first seen together each has its own', () => {
+  it('gets its own mask if daemon and monitor are first seen together', () => {
     const { memory } = stage();
     const list = [processOf(DAEMON, '1'), processOf(MONITOR, '2')];
     memory.remember(list);
     assert.deepEqual(list.map(mainOf), ['1', '2']);
   });
 
-  it('another daemon’s monitor is none of its, and neither is a monitor that is another process by now', () => {
+  it('gets no mask of another daemon’s monitor, or of another process with the monitor’s pid', () => {
     const { memory } = stage([saved(DATABASE_MONITOR, '8'), saved({ ...MONITOR, start: 1 }, '7')]);
     const list = [processOf(DAEMON, '1'), processOf(DATABASE_MONITOR, '2'), processOf(MONITOR, '3')];
     memory.remember(list);
     assert.deepEqual(list.map(mainOf), ['1', '8', '3']);
   });
 
-  it('what is saved of itself goes before its monitor’s', () => {
+  it('prefers its own saved mask over that of its monitor', () => {
     const { memory } = stage([saved(MONITOR, '0-15'), saved(DAEMON, '6')]);
     const list = [processOf(DAEMON, '1'), processOf(MONITOR, '1')];
     memory.remember(list);
     assert.deepEqual(list.map(mainOf), ['6', '0-15']);
   });
 
-  it('a monitor has never another’s', () => {
+  it('never gives its mask to a monitor', () => {
     const { memory } = stage([saved(DAEMON, '6')]);
     const list = [processOf(DAEMON, '1'), processOf(MONITOR, '2')];
     memory.remember(list);
@@ -150,8 +150,8 @@ describe('the masks that threads are given back: a daemon that its monitor has s
   });
 });
 
-describe('the masks that threads are given back: recalled', () => {
-  it('what was saved, and nothing where nothing was; nothing is written', () => {
+describe('saved masks: recall', () => {
+  it('returns saved masks and writes nothing', () => {
     const { file, memory } = stage([saved(DAEMON, '0-15')]);
     const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2')];
     assert.deepEqual(memory.recall(list), []);
@@ -159,7 +159,7 @@ describe('the masks that threads are given back: recalled', () => {
     assert.deepEqual(file.saves, []);
   });
 
-  it('what is in memory is newer than what is saved', () => {
+  it('prefers the masks in memory over the file', () => {
     const { memory } = stage([saved(DAEMON, '0-15')]);
     const one = processOf(DAEMON);
     one.remember(masks('3'));
@@ -167,7 +167,7 @@ describe('the masks that threads are given back: recalled', () => {
     assert.equal(mainOf(one), '3');
   });
 
-  it('forgotten where there was something, and the file is left alone where there was nothing', () => {
+  it('drops saved masks; the file is not written if it has none', () => {
     const some = stage([saved(DAEMON, '0-15')]);
     some.memory.clear();
     assert.deepEqual(some.file.saves, [[]]);
@@ -180,8 +180,8 @@ describe('the masks that threads are given back: recalled', () => {
   });
 });
 
-describe('the masks that threads are given back: lost', () => {
-  it('they are assumed to be a service’s own; it is reported until they have been given back', () => {
+describe('saved masks: lost', () => {
+  it('assumes the masks of a service, and reports that until they are restored', () => {
     const { file, memory } = stage(new Error('masks.json: torn'));
     const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2')];
     const problems = memory.remember(list);
@@ -201,20 +201,20 @@ describe('the masks that threads are given back: lost', () => {
     assert.deepEqual(memory.remember([processOf(DATABASE, '2')]), []);
   });
 
-  it('a file that cannot be put aside is not said to be', () => {
+  it('does not claim that a file was kept under another name if that failed', () => {
     const { file, memory } = stage(new Error('masks.json: torn'));
     file.aside = undefined;
     assert.match(memory.recall([])[0]?.text ?? '', /^masks\.json: torn: once turned off/);
   });
 
-  it('recalled: assumed as well', () => {
+  it('assumes them in recall, too', () => {
     const { memory } = stage(new Error('torn'));
     const one = processOf(DAEMON, '1');
     assert.equal(memory.recall([one]).length, 1);
     assert.equal(mainOf(one), '0-63');
   });
 
-  it('a process that starts afterwards is on CPUs of its own', () => {
+  it('uses the own CPUs of a process that starts afterwards', () => {
     const { memory } = stage(new Error('torn'));
     memory.remember([processOf(DAEMON, '1')]);
     const later = processOf(DATABASE, '2');
@@ -222,14 +222,14 @@ describe('the masks that threads are given back: lost', () => {
     assert.equal(mainOf(later), '2');
   });
 
-  it('cleared where nothing but the loss is known, the file is written', () => {
+  it('writes the file when cleared, even if only the loss is known', () => {
     const { file, memory } = stage(new Error('torn'));
     memory.clear();
     assert.deepEqual(file.saves, [[]]);
     assert.deepEqual(memory.recall([]), []);
   });
 
-  it('a file that cannot be written is reported until it can', () => {
+  it('reports a file that cannot be written until it can', () => {
     const { file, memory } = stage();
     file.fails = new Error('disk full');
     const list = [processOf(DAEMON, '1')];
@@ -240,7 +240,7 @@ describe('the masks that threads are given back: lost', () => {
     assert.equal(file.saves.length, 1);
   });
 
-  it('cleared while it cannot be written it is tried again the next time', () => {
+  it('tries to clear the file again if it could not be written', () => {
     const { file, memory } = stage();
     file.fails = new Error('disk full');
     memory.remember([processOf(DAEMON, '1')]);

@@ -26,21 +26,21 @@ let failures: string[];
 
 const masks = () => [...new Set(daemons.flatMap(({ pid }) => allowedLists(pid)))].join('|');
 const onlyOn = (list: string) => eventually(() => masks() === list, `every thread on ${list}`);
-/** The first CPU that the pod owns must have no other user from now on. */
+/** From now on, no daemon may use the first CPU of the pod. */
 const watched = () =>
   watchMasks(
     cpus(rest()).first!,
     daemons.map(({ pid }) => pid),
   );
 
-/** A pod owns every CPU but the first, which is reserved; and the daemons have left them. */
+/** A pod owns every CPU except the first, which is reserved. Ends when the daemons have left them. */
 async function owned(): Promise<void> {
   kubelet.pods = { 'ns/pod': { compute: rest() } };
   kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
   await onlyOn(first());
 }
 
-describe('the kubelet’s sequences, with real threads sampled from outside', () => {
+describe('sequences of kubelet writes, with real threads sampled from outside', () => {
   needs('linux');
   const temp = tempDirectories();
   before(function () {
@@ -85,7 +85,7 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
     await Promise.all(daemons.map((daemon) => daemon.stop()));
   });
 
-  it('a kubelet restart: nothing allocatable, then everything with an empty List; no owned CPU is ever allowed', async () => {
+  it('a kubelet restart that lists no CPUs, then all CPUs and no pods, never allows an owned CPU', async () => {
     await owned();
     const sampler = await watched();
     await kubelet.stop();
@@ -101,7 +101,7 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
     await sampler.sawNone(100);
   });
 
-  it('the checkpoint is gone for a while: held', async () => {
+  it('a missing checkpoint leaves the masks unchanged', async () => {
     await owned();
     const sampler = await watched();
     rmSync(join(kubelet.directory, 'cpu_manager_state'));
@@ -115,7 +115,7 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
     ['the entry appears, then the pool shrinks', () => kubelet.writeCheckpoint(all(), { uid: { compute: rest() } })],
   ];
   for (const [name, half] of orders) {
-    it(`two writes, ${name}; released in two writes: allowed again only when both say so`, async () => {
+    it(`two writes, ${name}: threads leave; when released in two writes, they return only after both`, async () => {
       half();
       await onlyOn(first());
       const sampler = await watched();
@@ -162,7 +162,7 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
     });
   }
 
-  it('the socket hangs: masks unchanged, what is taken is left at once; counted when its time is over, one Event', async () => {
+  it('the socket hangs: the masks do not grow, threads leave assigned CPUs at once; counted at the timeout, one Event', async () => {
     kubelet.behaviour = () => new Promise(() => {});
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     await onlyOn(first());
@@ -176,23 +176,23 @@ describe('the kubelet’s sequences, with real threads sampled from outside', ()
     assert.equal(recorded.events.filter(({ type }) => type === 'Warning').length, 1);
   });
 
-  it('so many events that the kernel drops some, the one that counts among them: converges', async () => {
+  it('the masks converge even if the kernel drops events, including the decisive one', async () => {
     await onlyOn(all());
     const most = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'utf8'));
     const noise = ['one', 'two'].map((name) => join(kubelet.directory, name)) as [string, string];
     writeFileSync(noise[0], '');
-    // Each rename is two events, and none of them is read meanwhile.
+    // Each rename is two events, and none is read meanwhile.
     for (let i = 0; i <= most / 2; i++) renameSync(noise[i % 2]!, noise[(i + 1) % 2]!);
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
     await eventually(() => masks() === first(), 'every thread on its CPUs');
   });
 
-  it('idle: no call that changes anything, and the kubelet is not asked', async () => {
+  it('an idle node causes no changing system call and no call to the kubelet', async () => {
     await owned();
     await sleep(0.3);
     counted.sets = 0;
     const { calls } = kubelet;
-    // As many looks as two minutes have.
+    // As many checks as in two minutes.
     await sleep(2.5);
     assert.equal(counted.sets, 0);
     assert.equal(kubelet.calls, calls);

@@ -12,16 +12,16 @@ import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { testMetrics } from '../support.ts';
 
-/** The CPUs that this machine has online. */
+/** The online CPUs of this machine. */
 export const machine = (): CpuSet => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
 export const cpus = (text: string): CpuSet => CpuSet.parse(text);
 
-/** Tests with real threads need CPUs to tell apart: the first, and the others. */
+/** Tests with real threads need distinguishable CPUs: the first one, and the others. */
 export const first = (): string => String(machine().first);
 export const rest = (): string => machine().minus(cpus(first())).toString();
 export const all = (): string => machine().toString();
 
-/** The calls that change something, counted. */
+/** Counts the calls that change something. */
 export function countingAffinity(): Affinity & { sets: number } {
   const affinity = createAffinity();
   const counting = {
@@ -35,7 +35,7 @@ export function countingAffinity(): Affinity & { sets: number } {
   return counting;
 }
 
-/** A view of assignments that a test sets. */
+/** A view of assignments that a test controls. */
 export function settableView(initial: Partial<AssignmentsView> = {}) {
   let view: AssignmentsView = { ...UNKNOWN_VIEW, problems: [], holds: [], ...initial };
   const listeners = new Set<(view: AssignmentsView, at: number) => void>();
@@ -49,7 +49,7 @@ export function settableView(initial: Partial<AssignmentsView> = {}) {
       view = { ...view, ...next };
       for (const listener of listeners) listener(view, performance.now());
     },
-    /** Free CPUs as a list, or undefined where they are not known; and the owned ones. */
+    /** Free CPUs as a list, or undefined if unknown; and the owned CPUs. */
     free(text: string | undefined, owned = '') {
       this.set({ free: text === undefined ? undefined : cpus(text), owned: cpus(owned) });
     },
@@ -61,7 +61,7 @@ export function recordingEvents(): { recorder: EventRecorder; events: EventText[
   return { events, recorder: { record: (_target, event) => void events.push(event), flush: async () => {} } };
 }
 
-/** Everything the duty needs, on this machine's real threads; a test says what it wants otherwise. */
+/** All parts of the duty, for real threads of this machine; a test replaces parts. */
 export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = {}): OvsAffinityDeps {
   return {
     affinity: createAffinity(),

@@ -45,7 +45,7 @@ const EXAMPLE: OvsStatus = {
 };
 
 describe('plumbline ovs status', () => {
-  it('shows what is wanted and why, similar threads in one line, and what is wrong', () => {
+  it('shows wanted CPUs with reasons, groups similar threads in a line, and lists problems', () => {
     const text = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
     assert.deepEqual(text, [
       'on: ordinary threads should run on CPUs 0-3',
@@ -68,7 +68,7 @@ describe('plumbline ovs status', () => {
     assert.equal(statusLines(EXAMPLE, true).filter((line) => /handler/.test(line)).length, 2);
   });
 
-  it('in order: every thread in its place, and no problem; or off', () => {
+  it('is in order if every thread is on its CPUs without problems, or if it is off', () => {
     const placed = EXAMPLE.processes.map((one) => ({ ...one, threads: one.threads.slice(0, 4) }));
     assert.equal(isInOrder({ ...EXAMPLE, processes: placed }), true);
     assert.equal(isInOrder({ ...EXAMPLE, processes: placed, problems: ['something'] }), false);
@@ -77,17 +77,17 @@ describe('plumbline ovs status', () => {
     assert.equal(isInOrder({ ...EXAMPLE, enabled: false, wanted: null, processes: off }), true);
   });
 
-  it('off, and no daemon', () => {
+  it('reports that it is off, and that there is no daemon', () => {
     const text = statusLines({ ...EXAMPLE, enabled: false, wanted: null, why: [], processes: [] }).join('\n');
     assert.match(text, /^off: .*enable_dynamic_cpu_affinity is missing or empty/);
     assert.match(text, /no Open vSwitch daemon found/);
   });
 
-  describe('asking an agent', () => {
+  describe('with an agent', () => {
     needs('linux');
     const temp = tempDirectories();
 
-    it('the agent’s own answer is what the command reads', async function () {
+    it('the command reads the agent’s answer', async function () {
       skipWithout('twoCpus', this);
       const directory = temp();
       for (const name of ['run', 'etc']) mkdirSync(join(directory, name));
@@ -130,7 +130,7 @@ describe('plumbline ovs status', () => {
       ['something else', 200, '{"hello":1}', /did not return an agent’s status/],
     ];
     for (const [name, status, body, expected] of answers) {
-      it(`${name}: reported`, async () => {
+      it(`reports the answer: ${name}`, async () => {
         const server = createServer((_request, response) => void response.writeHead(status).end(body));
         await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
         const { port } = server.address() as AddressInfo;
@@ -139,7 +139,7 @@ describe('plumbline ovs status', () => {
       });
     }
 
-    it('reports a missing agent, with what to do', async () => {
+    it('reports a missing agent and the next step', async () => {
       await assert.rejects(
         fetchOvsStatus(agentAt('http://127.0.0.1:1')),
         /run this on the node, give the agent’s address/,

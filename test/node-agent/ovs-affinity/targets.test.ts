@@ -15,13 +15,13 @@ const viewOf = (free: string | undefined, owned = '', holds: readonly string[] =
 });
 const NONE = cpus('');
 
-describe('the CPUs that Open vSwitch may have', () => {
+describe('the CPUs that Open vSwitch may use', () => {
   const allowed = (view: AssignmentsView, pmd = '', isolated = '', vacated = '') => {
     const found = allowedCpus(view, { pmd: cpus(pmd), isolated: cpus(isolated), vacated: cpus(vacated) });
     return [found.cpus?.toString(), ...found.why];
   };
 
-  it('what is free, less what is left out, each with its reason', () => {
+  it('are the free ones without the excluded ones, each with a reason', () => {
     assert.deepEqual(allowed(viewOf('0-7')), ['0-7']);
     assert.deepEqual(allowed(viewOf('0-5', '6-7'), '0', '1-2', '3,6'), [
       '4-5',
@@ -32,7 +32,7 @@ describe('the CPUs that Open vSwitch may have', () => {
     ]);
   });
 
-  it('isolated CPUs, and those of poll mode drivers, are used where there are no others', () => {
+  it('include isolated CPUs and those of poll mode drivers if there are no others', () => {
     assert.deepEqual(allowed(viewOf('0-3'), '0', '1-3'), ['1-3', '0: poll mode drivers']);
     assert.deepEqual(allowed(viewOf('0-3'), '0-3', ''), ['0-3', '0-3: poll mode drivers']);
     assert.deepEqual(allowed(viewOf('0-3'), '0-3', '', '1'), [
@@ -42,11 +42,11 @@ describe('the CPUs that Open vSwitch may have', () => {
     ]);
   });
 
-  it('isolated CPUs that are not free anyhow are no reason', () => {
+  it('list no isolated CPUs that are not free', () => {
     assert.deepEqual(allowed(viewOf('0-3'), '', '8-9'), ['0-3']);
   });
 
-  it('while it is not known who owns which: none, and why; while not all is known: said', () => {
+  it('are undefined with a reason while the owners are unknown; a partial view gives a reason', () => {
     assert.deepEqual(allowed(viewOf(undefined, '1', ['a', 'b']), '0'), [
       undefined,
       '1: owned by containers',
@@ -80,7 +80,7 @@ describe('the CPUs that Open vSwitch may have', () => {
   }
 });
 
-describe('where the threads should be, from pass to pass', () => {
+describe('the target CPUs from pass to pass', () => {
   let seconds: number;
   let running: ContainerCpus | undefined;
   let isolated: string;
@@ -118,7 +118,7 @@ describe('where the threads should be, from pass to pass', () => {
     'only' in target ? `${target.only}` : `avoid ${target.avoid}, else ${target.otherwise}`;
   const goal = (view: AssignmentsView, mayGrow = false, pmd = '') => shown(targets.target(view, cpus(pmd), mayGrow));
 
-  it('the first set is taken as it is; what is owned is left at once; what is free again is taken later', () => {
+  it('start with the first set, leave owned CPUs at once and take free ones later', () => {
     assert.equal(goal(viewOf('0-7', '8-15')), '0-7');
     assert.equal(String(targets.wanted), '0-7');
     assert.equal(goal(viewOf('0-3', '4-15')), '0-3');
@@ -132,13 +132,13 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(grown, 0);
   });
 
-  it('a delay of 0 takes them at once', () => {
+  it('take free CPUs at once with a delay of 0', () => {
     targets = make({ growthDelay: 0 });
     goal(viewOf('0-3', '4-7'));
     assert.equal(goal(viewOf('0-7')), '0-7');
   });
 
-  it('grows when the delay is over, not after what is free was lost again', () => {
+  it('grow after the delay, unless the free CPUs were lost again', () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     targets = make({ growthDelay: 5 });
     goal(viewOf('0-3', '4-7'));
@@ -166,7 +166,7 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(grown, 1);
   });
 
-  it('takes nothing while not all is known, even if asked to grow', () => {
+  it('do not grow while a source is missing, even on request', () => {
     goal(viewOf('0-3', '4-7'));
     assert.equal(goal(viewOf('0-7', '', ['the kubelet does not answer']), true), '0-3');
     assert.deepEqual(targets.heldBack, ['the kubelet does not answer']);
@@ -176,19 +176,19 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(goal(viewOf('0-7', '', ['x'])), '0-3');
   });
 
-  it('while it is not known who owns which: off the owned CPUs, elsewhere than on those of poll mode drivers', () => {
+  it('avoid owned CPUs while the owners are unknown, and do not use CPUs of poll mode drivers', () => {
     pmdMask = '1';
     assert.equal(goal(viewOf(undefined, '4-7', ['x']), true, '0'), 'avoid 4-7, else 2-3,8-15');
     assert.equal(targets.wanted, undefined);
   });
 
-  it('the CPUs of poll mode drivers by their threads and by the mask; isolated ones', () => {
+  it('exclude isolated CPUs and those of poll mode drivers, from the threads and from the mask', () => {
     pmdMask = '1';
     isolated = '2';
     assert.equal(goal(viewOf('0-7'), true, '0'), '3-7');
   });
 
-  it('CPUs that running containers hold are not taken, and looked at again', () => {
+  it('exclude CPUs that running containers hold, and check them again', () => {
     goal(viewOf('0-3', '4-7'));
     running = { guaranteed: [cpus('4-5')], others: [] };
     assert.equal(goal(viewOf('0-7'), true), '0-3,6-7');
@@ -202,13 +202,13 @@ describe('where the threads should be, from pass to pass', () => {
     assert.deepEqual([targets.heldBack, targets.isDue()], [[], false]);
   });
 
-  it('all of them: the threads avoid those and the owned ones', () => {
+  it('avoid held and owned CPUs if all free ones are held', () => {
     running = { guaranteed: [cpus('4'), cpus('5')], others: [] };
     assert.equal(goal(viewOf('4-5', '6-7'), true), 'avoid 4-7, else 0-3,8-15');
     assert.equal(targets.wanted, undefined);
   });
 
-  it('without cgroups to be read, CPUs that had an owner are not taken for a minute', () => {
+  it('exclude CPUs that had an owner for a minute if cgroups cannot be read', () => {
     running = undefined;
     goal(viewOf('0-3', '4-7'));
     assert.equal(goal(viewOf('0-7'), true), '0-3');
@@ -216,7 +216,7 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(goal(viewOf('0-7'), true), '0-7');
   });
 
-  it('where nothing is gained no container is looked at', () => {
+  it('are set without reading containers if there is nothing to gain', () => {
     let looks = 0;
     targets = make({
       containers: () => {
@@ -234,7 +234,7 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(targets.readsContainers, false);
   });
 
-  it('CPUs vacated for a container are left for ten seconds, or until they have their owner', () => {
+  it('exclude vacated CPUs for ten seconds, or until they have their owner', () => {
     goal(viewOf('0-7'));
     targets.vacate(cpus('4-5'));
     assert.deepEqual([String(targets.wanted), String(targets.vacated)], ['0-3,6-7', '4-5']);
@@ -256,13 +256,13 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(String(targets.vacated), '6');
   });
 
-  it('vacated before there is a set: there is none afterwards either', () => {
+  it('stay undefined after a vacate before the first set', () => {
     targets.vacate(cpus('4-5'));
     assert.equal(targets.wanted, undefined);
     assert.equal(goal(viewOf('0-7')), '0-3,6-7');
   });
 
-  it('where a thread goes that was on no other CPU', () => {
+  it('include a CPU for a thread that was on no other CPU', () => {
     const otherwise = (view: AssignmentsView, pmd = '') => String(targets.otherwise(view, cpus(pmd)));
     assert.equal(otherwise(viewOf('0-3')), '0-3');
     assert.equal(otherwise(viewOf('0-3'), '0-1'), '2-3');
@@ -272,7 +272,7 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(otherwise(viewOf('0-3')), '0-2');
   });
 
-  it('left to another writer: off the owned and the vacated CPUs and no more; afterwards the set is as new', () => {
+  it('with another writer, avoid only owned and vacated CPUs; afterwards the next set counts as the first one', () => {
     pmdMask = '0';
     goal(viewOf('0-3', '4-7'));
     targets.vacate(cpus('8'));
@@ -284,7 +284,7 @@ describe('where the threads should be, from pass to pass', () => {
     assert.equal(goal(viewOf('0-3,9', '4-7')), '1-3,9');
   });
 
-  it('reset: nothing is wanted, held or vacated', () => {
+  it('are undefined after a reset, with nothing held or vacated', () => {
     goal(viewOf('0-3', '4-7', ['x']));
     targets.vacate(cpus('1'));
     targets.reset();

@@ -12,14 +12,14 @@ const ID = 'c0ffee';
 const POPULATED = 'populated 1\nfrozen 0\n';
 const EMPTY = 'populated 0\nfrozen 0\n';
 
-/** A tree of version 2 with these files. */
+/** A tree of version 2 with the given files. */
 function v2(files: Readonly<Record<string, string>>): string {
   const root = newDirectory();
   writeTree(root, { 'cgroup.controllers': 'cpuset cpu memory\n', ...files });
   return root;
 }
 
-/** A tree of version 1: the files are below the cpuset controller. */
+/** A tree of version 1 with the given files below the cpuset controller. */
 function v1(files: Readonly<Record<string, string>>): string {
   const root = newDirectory();
   mkdirSync(join(root, 'cpuset'), { recursive: true });
@@ -29,7 +29,7 @@ function v1(files: Readonly<Record<string, string>>): string {
 
 const lists = (sets: readonly CpuSet[] | undefined) => sets?.map(String);
 
-describe('cgroups of pods: where a container is', () => {
+describe('cgroups of pods: the place of a container', () => {
   const places: [name: string, path: string, container?: string][] = [
     ['cgroupfs, Guaranteed', `kubepods/pod${UID}/${ID}`],
     ['cgroupfs, Burstable', `kubepods/burstable/pod${UID}/${ID}`],
@@ -58,12 +58,12 @@ describe('cgroups of pods: where a container is', () => {
     });
   }
 
-  it('crun has a level of its own below it', () => {
+  it('includes crun’s own level below it', () => {
     const root = v2({ [`kubepods/pod${UID}/${ID}/container/cgroup.procs`]: '1\n' });
     assert.equal(createCgroupTree(root).container(UID, ID), join(root, `kubepods/pod${UID}/${ID}/container`));
   });
 
-  it('not the cgroup of its monitor, not another container’s, not a file', () => {
+  it('is not the cgroup of its monitor, of another container, or a file', () => {
     const pod = `kubepods.slice/kubepods-pod${SYSTEMD_UID}.slice`;
     const root = v2({
       [`${pod}/crio-conmon-${ID}.scope/cgroup.procs`]: '1\n',
@@ -77,7 +77,7 @@ describe('cgroups of pods: where a container is', () => {
     assert.equal(createCgroupTree(root).container('another', ID), undefined);
   });
 
-  it('the kubelet’s cgroups may come after the agent', () => {
+  it('is found if the kubelet’s cgroups are created after the agent starts', () => {
     const root = v2({});
     const tree = createCgroupTree(root);
     assert.equal(tree.container(UID, ID), undefined);
@@ -87,38 +87,38 @@ describe('cgroups of pods: where a container is', () => {
     assert.deepEqual(tree.containers(), { guaranteed: [], others: [] });
   });
 
-  it('a machine without cgroups has none', () => {
+  it('is undefined on a machine without cgroups', () => {
     const tree = createCgroupTree(join(newDirectory(), 'gone'));
     assert.equal(tree.containers(), undefined);
     assert.equal(tree.container(UID, ID), undefined);
   });
 
-  it('version 2 differs from version 1 by its controllers', () => {
+  it('depends on the version, which the controllers file shows', () => {
     assert.equal(createCgroupTree(v2({})).version, 2);
     assert.equal(createCgroupTree(v1({})).version, 1);
   });
 });
 
 describe('cgroups of pods: processes', () => {
-  it('of version 2, those of the container alone, which has those of threaded cgroups below it', () => {
+  it('of version 2 are those of the container only, which include its threaded cgroups', () => {
     const root = v2({ 'c/cgroup.procs': '7\n8\n', 'c/housekeeping/cgroup.procs': '9\n' });
     assert.deepEqual(createCgroupTree(root).processes(join(root, 'c')), [7, 8]);
   });
 
-  it('of version 1, those of virt-handler’s cgroup too, each once', () => {
+  it('of version 1 include those of virt-handler’s cgroup, each once', () => {
     const root = v1({ 'c/cgroup.procs': '7\n8\n', 'c/housekeeping/cgroup.procs': '8\n9\n' });
     assert.deepEqual(createCgroupTree(root).processes(join(root, 'cpuset/c')), [7, 8, 9]);
     rmSync(join(root, 'cpuset/c/housekeeping'), { recursive: true });
     assert.deepEqual(createCgroupTree(root).processes(join(root, 'cpuset/c')), [7, 8]);
   });
 
-  it('one that is empty has none, one that is gone has no list', () => {
+  it('are empty for an empty cgroup and undefined for a missing one', () => {
     const root = v2({ 'c/cgroup.procs': '' });
     assert.deepEqual(createCgroupTree(root).processes(join(root, 'c')), []);
     assert.equal(createCgroupTree(root).processes(join(root, 'gone')), undefined);
   });
 
-  it('of thousands the first 256 in each cgroup, and no part of a number', () => {
+  it('are limited to the first 256 of each cgroup, without a partial number', () => {
     const many = Array.from({ length: 10_000 }, (_, i) => i + 100_000);
     const root = v1({
       'c/cgroup.procs': `${many.join('\n')}\n`,
@@ -126,14 +126,14 @@ describe('cgroups of pods: processes', () => {
     });
     const found = createCgroupTree(root).processes(join(root, 'cpuset/c'));
     assert.deepEqual(found, [...many.slice(0, 256), ...many.slice(0, 256).map((id) => id + 50_000)]);
-    // Two ids of 16 KiB each: the cut is within the second, which is dropped.
+    // Two ids of 16 KiB each: the limit cuts the second one, which is dropped.
     const long = v2({ 'c/cgroup.procs': `11\n${' '.repeat(32 * 1024 - 5)}1234567\n` });
     assert.deepEqual(createCgroupTree(long).processes(join(long, 'c')), [11]);
   });
 });
 
 describe('cgroups of pods: CPUs', () => {
-  it('those in effect, not those that were asked for', () => {
+  it('are the effective ones, not the requested ones', () => {
     const root = v2({ 'c/cpuset.cpus': '0-7\n', 'c/cpuset.cpus.effective': '0-3\n' });
     assert.equal(String(createCgroupTree(root).cpuset(join(root, 'c'))), '0-3');
     const old = v1({ 'c/cpuset.cpus': '0-7\n', 'c/cpuset.effective_cpus': '4-5\n' });
@@ -142,7 +142,7 @@ describe('cgroups of pods: CPUs', () => {
     assert.equal(String(createCgroupTree(older).cpuset(join(older, 'cpuset/c'))), '0-7');
   });
 
-  it('of the nearest cgroup above where the controller is not enabled, and not beyond the top', () => {
+  it('are those of the nearest parent if the controller is disabled, within the root', () => {
     const root = v2({ 'kubepods/cpuset.cpus.effective': '2-3\n', 'kubepods/pod/c/cgroup.procs': '' });
     assert.equal(String(createCgroupTree(root).cpuset(join(root, 'kubepods/pod/c'))), '2-3');
     const bare = newDirectory();
@@ -150,12 +150,12 @@ describe('cgroups of pods: CPUs', () => {
     assert.equal(createCgroupTree(join(bare, 'x')).cpuset(join(bare, 'x/c')), undefined);
   });
 
-  it('one that is gone has none, whatever is above', () => {
+  it('are undefined for a missing cgroup, whatever its parents have', () => {
     const root = v2({ 'kubepods/cpuset.cpus.effective': '2-3\n' });
     assert.equal(createCgroupTree(root).cpuset(join(root, 'kubepods/gone')), undefined);
   });
 
-  it('a list that cannot be read whole is none', () => {
+  it('are undefined if the list is too long', () => {
     const root = v2({ 'c/cpuset.cpus.effective': `${'0,'.repeat(16 * 1024)}1\n` });
     assert.equal(createCgroupTree(root).cpuset(join(root, 'c')), undefined);
     const most = v2({ 'c/housekeeping/cpuset.cpus': '1'.padEnd(32 * 1024, ' ') });
@@ -164,7 +164,7 @@ describe('cgroups of pods: CPUs', () => {
     assert.equal(String(createCgroupTree(short).housekeeping(join(short, 'c'))), '1');
   });
 
-  it('writing leaves no file open', () => {
+  it('can be written without leaving files open', () => {
     const root = v2({ 'c/housekeeping/cpuset.cpus': '20' });
     const tree = createCgroupTree(root);
     const before = readdirSync('/proc/self/fd').length;
@@ -172,7 +172,7 @@ describe('cgroups of pods: CPUs', () => {
     assert.ok(readdirSync('/proc/self/fd').length < before + 50);
   });
 
-  it('virt-handler’s cgroup: read and written where it is there, never made', () => {
+  it('of virt-handler’s cgroup are read and written if it exists; it is never created', () => {
     const root = v2({ 'c/housekeeping/cpuset.cpus': '20', 'd/cgroup.procs': '' });
     const tree = createCgroupTree(root);
     assert.equal(String(tree.housekeeping(join(root, 'c'))), '20');
@@ -192,7 +192,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     [`${path}/cgroup.events`]: events,
   });
 
-  it('Guaranteed pods one by one, of the others each set once', () => {
+  it('are listed for each Guaranteed pod, and each set once for other pods', () => {
     const root = v2({
       ...container('kubepods/poda1/a', '4-5\n'),
       ...container('kubepods/poda1/b', '4-5\n'),
@@ -207,7 +207,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     assert.deepEqual(lists(found?.others)?.sort(), ['0-3', '0-3,6']);
   });
 
-  it('the same with the systemd driver', () => {
+  it('are the same with the systemd driver', () => {
     const root = v2({
       ...container('kubepods.slice/kubepods-poda1_2.slice/cri-containerd-a.scope', '4\n'),
       ...container('kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda2.slice/crio-b.scope', '0-3\n'),
@@ -218,7 +218,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     assert.deepEqual(lists(found?.others)?.sort(), ['0-3', '5']);
   });
 
-  it('what has no process, and what the kubelet confines to nothing, is left out', () => {
+  it('exclude cgroups without a process or without a cpuset', () => {
     const root = v2({
       ...container('kubepods/poda1/ended', '4\n', EMPTY),
       ...container('kubepods/poda1/unconfined', '\n'),
@@ -228,7 +228,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed), ['6']);
   });
 
-  it('with crun, of its own level what that has, else of the container’s', () => {
+  it('with crun are those of its own level, if set, or those of the container', () => {
     const root = v2({
       ...container('kubepods/poda1/a', '1\n'),
       'kubepods/poda1/a/container/cpuset.cpus': '2\n',
@@ -238,7 +238,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed)?.sort(), ['2', '3']);
   });
 
-  it('version 1 says by its processes whether it runs, in cgroups below it too', () => {
+  it('of version 1 count if the cgroup or one below it has processes', () => {
     const root = v1({
       'kubepods/poda1/a/cpuset.cpus': '1\n',
       'kubepods/poda1/a/cgroup.procs': '5\n',
@@ -253,7 +253,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed)?.sort(), ['1', '2']);
   });
 
-  it('cgroups at the top go before those one level down', () => {
+  it('come from cgroups at the top, before those one level down', () => {
     const root = v2({
       ...container('kubepods/poda1/a', '1\n'),
       ...container('other/kubepods/poda2/a', '2\n'),

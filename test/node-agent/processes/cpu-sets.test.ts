@@ -4,8 +4,8 @@ import { createSets } from '../../../node-agent/processes/cpu-sets.ts';
 
 const words = (text: string, length = 2) => CpuSet.parse(text).toWords(length);
 
-describe('sets made of masks', () => {
-  it('equal masks are one set, others are their own', () => {
+describe('CPU sets of affinity masks', () => {
+  it('are shared for equal masks only', () => {
     const setOf = createSets();
     const one = setOf(words('0-3'));
     assert.equal(String(one), '0-3');
@@ -16,7 +16,7 @@ describe('sets made of masks', () => {
     assert.equal(setOf(words('0-3')), one);
   });
 
-  it('a mask of another length is another mask', () => {
+  it('differ for masks of different lengths', () => {
     const setOf = createSets();
     setOf(words('0-3', 4));
     assert.equal(String(setOf(CpuSet.parse('0-3,70').toWords(4))), '0-3,70');
@@ -26,13 +26,13 @@ describe('sets made of masks', () => {
     assert.equal(String(longer(CpuSet.parse('0-3,70').toWords(4))), '0-3,70');
   });
 
-  it('the same buffer is the same set, without a look at its words', () => {
+  it('are shared for the same buffer without reading its words', () => {
     const setOf = createSets();
     const mask = words('5');
     assert.equal(setOf(mask), setOf(mask));
   });
 
-  it('the last four are kept, and no more', () => {
+  it('are kept for the last four masks', () => {
     const setOf = createSets();
     const made = ['1', '2', '3', '4'].map((text) => setOf(words(text)));
     assert.deepEqual(

@@ -6,14 +6,14 @@ import { commandLineOf, commOf, parentOf, startOf } from '../../../node-agent/pr
 import { createProcThreads, procThreads } from '../../../node-agent/processes/threads.ts';
 import { eventually, tempDirectories } from '../support.ts';
 
-describe('processes that choose their own names', () => {
+describe('processes with names of their own choice', () => {
   const temp = tempDirectories();
   const children: ChildProcess[] = [];
   afterEach(() => {
     for (const child of children.splice(0)) child.kill('SIGKILL');
   });
 
-  /** A process that calls itself so, and has that many characters of arguments. */
+  /** A process with the given name and the given number of characters in its arguments. */
   const start = async (name: string, length = 10): Promise<number> => {
     const ready = join(temp(), 'ready');
     const script = `require('fs').writeFileSync('/proc/self/comm', process.argv[1]); require('fs').writeFileSync(${JSON.stringify(ready)}, ''); setInterval(() => {}, 1000)`;
@@ -25,7 +25,7 @@ describe('processes that choose their own names', () => {
   };
 
   for (const name of ['a) R 1 (b', 'ovs-vswitchd ', 'q\nTgid:\t1', ') ) ) (', '\n']) {
-    it(`${JSON.stringify(name)}: its name as it is, and its parent and start by their places`, async () => {
+    it(`${JSON.stringify(name)}: name, parent and start are read correctly`, async () => {
       const pid = await start(name);
       assert.equal(commOf(pid), name.slice(0, 15));
       assert.equal(procThreads.name(pid, pid), name.slice(0, 15));
@@ -35,13 +35,13 @@ describe('processes that choose their own names', () => {
     });
   }
 
-  it('of a command line of 100 kB the beginning is read', async () => {
+  it('a command line of 100 kB is read up to a limit', async () => {
     const pid = await start('long', 100_000);
     const text = commandLineOf(pid) ?? '';
     assert.ok(text.startsWith(process.execPath) && text.length <= 2048, `${text.length} characters`);
   });
 
-  it('of a process with more threads than are listed the first ones, its main thread among them', () => {
+  it('the first threads of a process with too many are listed, with its main thread', () => {
     const all = procThreads.list(process.pid);
     assert.ok(all.length > 4);
     const few = createProcThreads(3).list(process.pid);

@@ -23,7 +23,7 @@ export const networks: NetworksView = {
   drift: [],
   unpolled: [],
 };
-/** What an agent has to report of a node of four CPUs. */
+/** The report inputs of an agent on a node with four CPUs. */
 export const inputs: ReportInputs = {
   host: { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'] },
   kubeletVersion: 'v1.36.0',

@@ -26,7 +26,7 @@ const definition = parse(readFileSync(join(root, 'manifests/base/crd/nodetopolog
 };
 const schema = definition.spec.versions[0]?.schema.openAPIV3Schema.properties?.['status'] ?? {};
 
-/** What the API server would refuse of a value, as far as sizes go. */
+/** Faults for which the API server would refuse a value; only sizes are checked. */
 function faultsOf(value: unknown, { properties, additionalProperties, items, ...bounds }: Schema, path = ''): string[] {
   const faults: string[] = [];
   const most = (what: string, found: number, limit = Number.POSITIVE_INFINITY) => {
@@ -75,8 +75,8 @@ const many = <Item>(count: number, make: (i: number) => Item): Item[] =>
 const long = 'x'.repeat(10_000);
 const sizes = (count: number) => Object.fromEntries(many(count, (i) => [`r${i}`, 1]));
 
-describe('a report of whatever size', () => {
-  it('one that fits stays as it is', () => {
+describe('a report of any size', () => {
+  it('stays unchanged if it fits', () => {
     assert.deepEqual(fitted({}), SMALL);
     assert.deepEqual(faultsOf(SMALL, schema), []);
   });
@@ -116,7 +116,7 @@ describe('a report of whatever size', () => {
     ],
     ['sockets', { sockets: many(65, (id) => ({ id, cpus: '0' })) }, /the sockets/],
     ['caches', { uncores: many(1025, (id) => ({ id, cpus: '0' })) }, /the last-level caches/],
-    ['a socket’s CPUs', { sockets: [{ id: 0, cpus: long }] }, /the sockets/],
+    ['CPUs of a socket', { sockets: [{ id: 0, cpus: long }] }, /the sockets/],
     ['distances', { distances: Object.fromEntries(many(33, (i) => [String(i), [10]])) }, /the distances/],
     ['isolated CPUs', { isolated: long }, /the isolated CPUs/],
     ['polling CPUs', { pmdCPUs: long }, /the CPUs of poll mode drivers/],
@@ -132,14 +132,14 @@ describe('a report of whatever size', () => {
       /8 of the options of the CPU manager/,
     ],
     [
-      'an option of kilobytes, which goes rather than become another',
+      'a long option, which is dropped rather than changed',
       { topologyManager: { policy: 'p', scope: long, options: { a: long, [long]: 'b', c: 'd' } } },
       /2 of the options of the topology manager/,
     ],
     ['a version', { kubeletVersion: long }, undefined],
-    ['names of a file', { assignments: [{ podUID: long, container: long, cpus: '1' }] }, undefined],
+    ['names of a source file', { assignments: [{ podUID: long, container: long, cpus: '1' }] }, undefined],
     [
-      'names of pods together',
+      'the names of all pods',
       {
         assignments: many(2048, (i) => {
           return {
@@ -160,7 +160,7 @@ describe('a report of whatever size', () => {
     ],
   ];
   for (const [what, more, says] of large) {
-    it(`${what}: it fits, and a condition says what was left out`, () => {
+    it(`fits without some of: ${what}; a condition names what was left out`, () => {
       const before = { ...SMALL, ...more };
       assert.ok(faultsOf(before, schema).length > 0 || JSON.stringify(before).length > 2 ** 20, 'it would not fit');
       const status = fitted(more);
@@ -175,7 +175,7 @@ describe('a report of whatever size', () => {
     });
   }
 
-  it('reports CPU owners and the host’s topology in full or not at all', () => {
+  it('has all CPU owners and the host’s topology, or none of them', () => {
     const wrong: [Partial<NodeTopologyStatus>, RegExp][] = [
       [{ assignments: many(2049, () => ({ podUID: 'u', container: 'c', cpus: '1' })) }, /2049 containers with CPUs/],
       [{ assignments: [{ podUID: 'u', container: 'c', cpus: long }] }, /10000 characters for the CPUs of a container/],
@@ -195,16 +195,16 @@ describe('a report of whatever size', () => {
   const text = (length: number) => 'x'.repeat(length);
   const atLimits: [string, Partial<NodeTopologyStatus>, Partial<NodeTopologyStatus>][] = [
     [
-      'a network’s NUMA nodes',
+      'NUMA nodes of a network',
       { physnets: [{ name: text(253), cells: text(256) }], tunnel: { cells: text(256) } },
       { physnets: [{ name: 'a', cells: text(257) }], tunnel: { cells: '0' } },
     ],
     [
-      'a physnet’s name',
+      'the name of a physnet',
       { physnets: [{ name: text(253), cells: '' }] },
       { physnets: [{ name: text(254), cells: '' }] },
     ],
-    ['the tunnel’s NUMA nodes', { tunnel: { cells: text(256) } }, { tunnel: { cells: text(257) } }],
+    ['NUMA nodes of the tunnel', { tunnel: { cells: text(256) } }, { tunnel: { cells: text(257) } }],
     [
       'rows of distances',
       { distances: Object.fromEntries(many(32, (i) => [String(i), many(32, () => 10)])) },
@@ -214,7 +214,7 @@ describe('a report of whatever size', () => {
     ['isolated CPUs', { isolated: text(4096) }, { isolated: text(4097) }],
     ['polling CPUs', { pmdCPUs: text(4096) }, { pmdCPUs: text(4097) }],
     ['sockets', { sockets: many(64, (id) => ({ id, cpus: '0' })) }, { sockets: many(65, (id) => ({ id, cpus: '0' })) }],
-    ['a socket’s CPUs', { sockets: [{ id: 0, cpus: text(4096) }] }, { sockets: [{ id: 0, cpus: text(4097) }] }],
+    ['CPUs of a socket', { sockets: [{ id: 0, cpus: text(4096) }] }, { sockets: [{ id: 0, cpus: text(4097) }] }],
     [
       'memory of NUMA nodes',
       { memoryManager: { policy: 'p', cells: many(32, (id) => ({ id, memory: 1 })) } },
@@ -236,24 +236,24 @@ describe('a report of whatever size', () => {
       { cpuManager: { policy: 'p', options: Object.fromEntries(many(33, (i) => [`o${i}`, 'x'])) } },
     ],
     [
-      'an option’s name',
+      'the name of an option',
       { topologyManager: { policy: 'p', scope: 's', options: { [text(64)]: 'x' } } },
       { topologyManager: { policy: 'p', scope: 's', options: { [text(65)]: 'x' } } },
     ],
     [
-      'an option’s value',
+      'the value of an option',
       { topologyManager: { policy: 'p', scope: 's', options: { a: text(64) } } },
       { topologyManager: { policy: 'p', scope: 's', options: { a: text(65) } } },
     ],
   ];
   for (const [what, fits, exceeds] of atLimits) {
-    it(`${what}: at the limit nothing is left out, beyond it something is`, () => {
+    it(`is complete at the limit and incomplete beyond it: ${what}`, () => {
       assert.deepEqual(fitted(fits), { ...SMALL, ...fits });
       assert.equal(completeness(fitted(exceeds))?.reason, 'TooLarge');
     });
   }
 
-  it('messages: cut at the limit, and absent where there is none', () => {
+  it('cuts messages at the limit and omits missing ones', () => {
     const refused = { namespace: 'n', podName: 'p', container: 'c' };
     const pinned = { podUID: 'u', namespace: 'n', podName: 'p', state: 'pinned', vcpus: 1 } as const;
     const { pinning, refusals } = fitted({
@@ -264,7 +264,7 @@ describe('a report of whatever size', () => {
     assert.deepEqual(refusals, [{ ...refused, message: `${text(LIMITS.refusalMessage - 1)}…` }]);
   });
 
-  it('a report of exactly one MiB keeps the names of pods, one of more has the uids alone', () => {
+  it('keeps the names of pods up to one MiB, and has only uids beyond that', () => {
     const isolated = text(4000);
     const assignments = (last: number) => [
       ...many(250, (i) => ({ podUID: `u${i}`, namespace: 'n', podName: 'p', container: 'c', cpus: text(4000) })),
@@ -283,7 +283,7 @@ describe('a report of whatever size', () => {
     assert.deepEqual(more.assignments[0], { podUID: 'u0', container: 'c', cpus: text(4000) });
   });
 
-  it('the condition keeps its time while something is left out, and goes when nothing is', () => {
+  it('keeps the time of the condition while something is left out, and removes it otherwise', () => {
     const more = { isolated: long };
     const first = fitted(more);
     const second = fitReport({ ...SMALL, ...more }, first.conditions, 'later');
@@ -291,7 +291,7 @@ describe('a report of whatever size', () => {
     assert.equal(completeness(fitReport(SMALL, second.conditions, 'later')), undefined);
   });
 
-  it('any sizes: it fits the definition, or says of the host that it does not', () => {
+  it('fits the definition for any sizes, or reports that the host does not fit', () => {
     const text = fc.nat(5000).map((length) => 'x'.repeat(length));
     const group = fc.record({ id: fc.nat(100), cpus: text });
     const named = fc.record({ podUID: text, namespace: text, podName: text, container: text, cpus: fc.constant('1') });
@@ -320,7 +320,7 @@ describe('a report of whatever size', () => {
     );
   });
 
-  it('the limits are those of the definition', () => {
+  it('uses the limits of the definition', () => {
     const at = (...path: string[]): Schema =>
       path.reduce<Schema>((one, name) => {
         return (name === '[]' ? one.items : name === '*' ? one.additionalProperties : one.properties?.[name]) ?? {};

@@ -41,20 +41,20 @@ describe('the report', () => {
     );
   });
 
-  it('says that no CPU masks are set, where the agent runs with --vm-pinning off, and nothing otherwise', () => {
+  it('reports if the agent runs with --vm-pinning off', () => {
     const [on, off] = [true, false].map((pinsVms) => buildStatus({ ...inputs, pinsVms }, undefined, 'now'));
     assert.ok(on !== undefined && !('pinsVMs' in on));
     assert.equal(nodeTopologyStatus.parse(off).pinsVMs, false);
   });
 
-  it('is not made while the owners of CPUs or the networks are not known', () => {
+  it('does not exist while the owners of CPUs or the networks are unknown', () => {
     for (const missing of ['free', 'reserved', 'policy'] as const) {
       assert.equal(buildStatus({ ...inputs, view: { ...known, [missing]: undefined } }, undefined, 'now'), undefined);
     }
     assert.equal(buildStatus({ ...inputs, networks: undefined }, undefined, 'now'), undefined);
   });
 
-  it('a condition keeps its time while its status stays', () => {
+  it('keeps the time of a condition while its status is the same', () => {
     const before = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z');
     const torn = { ...inputs, view: { ...known, problems: ['torn'] } };
     const after = buildStatus(torn, before, '2026-02-02T00:00:00Z')?.conditions;
@@ -65,7 +65,7 @@ describe('the report', () => {
     assert.equal(after[0]?.message, 'torn');
   });
 
-  it('tells the memory manager’s cells with what its configuration reserves, distances, isolated CPUs', () => {
+  it('has the NUMA nodes of the memory manager with reserved memory, distances and isolated CPUs', () => {
     const kubeletConfig = {
       source: 'config.yaml',
       cpuManager: { policy: 'static', options: {} },
@@ -108,7 +108,7 @@ describe('the report', () => {
 
   const doubts: [string, Partial<ReportInputs>, string, string, RegExp][] = [
     [
-      'a map that cannot be used',
+      'an unusable map',
       { networks: { ...networks, problems: [{ reason: 'InvalidMap', message: 'map.yaml: physnets' }] } },
       'NetworksKnown',
       'InvalidMap',
@@ -135,7 +135,7 @@ describe('the report', () => {
     ['a failed duty', { failedDuties: ['networks'] }, 'DutiesRunning', 'Failed', /duty networks failed/],
   ];
   for (const [name, change, type, reason, message] of doubts) {
-    it(`says in a condition: ${name}`, () => {
+    it(`reports with a condition: ${name}`, () => {
       const conditions = buildStatus({ ...inputs, ...change }, undefined, 'now')?.conditions;
       const condition = conditions?.find((one) => one.type === type);
       assert.deepEqual([condition?.status, condition?.reason], ['False', reason]);
@@ -143,7 +143,7 @@ describe('the report', () => {
     });
   }
 
-  it('tells where the configuration file and the running kubelet differ', () => {
+  it('reports differences between the configuration file and the running kubelet', () => {
     const kubeletConfig = {
       source: 'config.yaml',
       cpuManager: { policy: 'none', options: {} },
@@ -160,7 +160,7 @@ describe('the report', () => {
     );
   });
 
-  it('merge patches: applied to the old they give the new, and none is made for equals', () => {
+  it('merge patches turn the old value into the new one, and are omitted for equal values', () => {
     const json = fc.letrec<{ value: Json; object: Record<string, Json> }>((tie) => ({
       value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
       object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
@@ -235,7 +235,7 @@ describe('publishing the report', () => {
     assert.equal(published()?.status?.kubeletVersion, 'v1.36.0');
   });
 
-  it('many changes in 200 ms are one write of the last one; no change, no write', async () => {
+  it('writes many changes in 200 ms once, and writes nothing without a change', async () => {
     run();
     await reservedIs('0');
     api.writes.length = 0;
@@ -247,7 +247,7 @@ describe('publishing the report', () => {
     assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
   });
 
-  it('changes that do not end, read slowly and unevenly: writes are 200 ms apart, and the last change is written', async () => {
+  it('writes endless changes with slow reads at most every 200 ms, and the last change in any case', async () => {
     const sent: number[] = [];
     const { patch } = api.client;
     api.client.patch = (...args) => {
@@ -264,11 +264,11 @@ describe('publishing the report', () => {
     await reservedIs('0-60');
     const gaps = sent.slice(1).map((at, i) => at - (sent[i] ?? 0));
     assert.ok(sent.length > 3, `${sent.length} writes`);
-    // Timers may be a millisecond early.
+    // Timers may fire a millisecond early.
     assert.ok(Math.min(...gaps) > 198, `${gaps.map(Math.round)} ms`);
   });
 
-  it('an API server whose schema lacks a field: it is left out, and not written again and again', async () => {
+  it('omits a field that the API server’s schema does not have, and does not write it repeatedly', async () => {
     const { patch } = api.client;
     api.client.patch = async (...args) => {
       const object = (await patch(...args)) as unknown as NodeTopology;
@@ -301,7 +301,7 @@ describe('publishing the report', () => {
     await eventually(() => published()?.status?.pmdCPUs === undefined, 'no PMD CPUs');
   });
 
-  it('nothing is written while nothing is known', async () => {
+  it('writes nothing while nothing is known', async () => {
     now = { ...inputs, view: UNKNOWN_VIEW };
     run();
     await eventually(() => published() !== undefined, 'the object');
@@ -311,7 +311,7 @@ describe('publishing the report', () => {
     await reservedIs('0');
   });
 
-  it('an API server that is down: the last change is not lost', async () => {
+  it('keeps the last change while the API server is down', async () => {
     run();
     await reservedIs('0');
     api.failing = true;
@@ -322,7 +322,7 @@ describe('publishing the report', () => {
     await reservedIs('0-2');
   });
 
-  it('an object that was deleted is made again', async () => {
+  it('creates a deleted object again', async () => {
     run();
     await reservedIs('0');
     api.objects.delete(PATH);

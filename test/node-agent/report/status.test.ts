@@ -28,8 +28,8 @@ const config: KubeletConfig = {
   maxPods: 110,
 };
 
-describe('a report, member by member', () => {
-  /** What every report of the fixture has. */
+describe('the fields of a report', () => {
+  /** The common fields of all reports of the fixture. */
   const BASE = {
     kubeletVersion: 'v1.36.0',
     cells: [{ id: 0, cpus: '0-3' }],
@@ -46,7 +46,7 @@ describe('a report, member by member', () => {
     hintsNetworks: true,
   };
 
-  it('of the least: what is absent has no member', () => {
+  it('are absent if there is no value', () => {
     assert.deepEqual(part(build()), BASE);
     const { kubeletVersion: _v, distances: _d, tunnel: _t, hintsNetworks: _h, ...least } = BASE;
     const bare = build({
@@ -58,7 +58,7 @@ describe('a report, member by member', () => {
     assert.deepEqual(part(bare), least);
   });
 
-  it('of the most: each member has its own value', () => {
+  it('have their own values in a complete report', () => {
     const pinning = [{ podUID: 'u', namespace: 'n', podName: 'p', state: 'pinned', vcpus: 2 }] as const;
     const refusals = [{ namespace: 'n', podName: 'p', container: 'c', message: 'm' }];
     const full = build({
@@ -88,14 +88,14 @@ describe('a report, member by member', () => {
     });
   });
 
-  it('memory without huge pages and without a reservation, and of a host that tells none', () => {
+  it('give memory without huge pages, without a reservation, and of a host that reports none', () => {
     const of = (cells: ReportInputs['memory']['cells']) =>
       build({ kubeletConfig: config, memory: { cells, distances: undefined } }).memoryManager;
     assert.deepEqual(of([{ id: 1, memory: 5 }]), { policy: 'Static', cells: [{ id: 1, memory: 5 }] });
     assert.deepEqual(of([]), { policy: 'Static' });
   });
 
-  it('physnets by name, in whatever order they were found', () => {
+  it('list physnets by name, in any order of discovery', () => {
     const names = (...found: string[]) =>
       build({
         networks: {
@@ -108,7 +108,7 @@ describe('a report, member by member', () => {
     assert.deepEqual(names('d', 'c', 'b', 'a'), ['a', 'b', 'c', 'd']);
   });
 
-  it('without a configuration: of the last report what it had, and no more', () => {
+  it('keep the configuration of the last report, and nothing else, while it is unknown', () => {
     const before = build({ kubeletConfig: config });
     const { memoryManager, ...withoutMemory } = before;
     assert.deepEqual(build({}, before).memoryManager, memoryManager);
@@ -122,24 +122,24 @@ describe('a report, member by member', () => {
   });
 });
 
-describe('what a report says of the kubelet’s configuration', () => {
+describe('the kubelet’s configuration in a report', () => {
   const said = (more: Partial<ReportInputs>) => messageOf('KubeletConfigKnown', build(more));
   const cases: [string, Partial<ReportInputs>, string][] = [
     ['none', { kubeletConfig: undefined }, 'config.yaml does not exist'],
-    ['as the kubelet runs', { kubeletConfig: config }, ''],
-    ['the same reserved CPUs', { kubeletConfig: { ...config, reserved: CpuSet.parse('0') } }, ''],
+    ['matches the running kubelet', { kubeletConfig: config }, ''],
+    ['has the same reserved CPUs', { kubeletConfig: { ...config, reserved: CpuSet.parse('0') } }, ''],
     [
-      'another policy',
+      'has another policy',
       { kubeletConfig: { ...config, cpuManager: { policy: 'none', options: {} } } },
       'config.yaml says cpuManagerPolicy none, the kubelet runs with static',
     ],
     [
-      'other reserved CPUs',
+      'has other reserved CPUs',
       { kubeletConfig: { ...config, reserved: CpuSet.parse('0-1') } },
       'config.yaml says reservedSystemCPUs 0-1, the kubelet holds back 0',
     ],
     [
-      'reserved CPUs that no policy uses',
+      'has reserved CPUs that no policy uses',
       {
         view: { ...known, policy: 'none' },
         kubeletConfig: {
@@ -154,8 +154,8 @@ describe('what a report says of the kubelet’s configuration', () => {
   for (const [name, more, message] of cases) it(name, () => assert.equal(said(more), message));
 });
 
-describe('what a report says of networks and duties', () => {
-  it('the reason of the first problem, the text of each', () => {
+describe('networks and duties in a report', () => {
+  it('have a condition with the reason of the first problem and all texts', () => {
     const problems = [
       { reason: 'NotFound', message: 'a' },
       { reason: 'InvalidName', message: 'b' },
@@ -172,7 +172,7 @@ describe('what a report says of networks and duties', () => {
     });
   });
 
-  it('networks without a carrier, and duties that failed', () => {
+  it('have conditions for networks without a carrier and for failed duties', () => {
     const down = build({ networks: { ...networks, down: new Set(['a', undefined]) } });
     assert.equal(
       messageOf('UplinksUp', down),
@@ -184,7 +184,7 @@ describe('what a report says of networks and duties', () => {
     );
   });
 
-  it('a condition keeps its time for as long as its status is the same, not its neighbours’', () => {
+  it('have conditions that keep their own time while their status is the same', () => {
     const before = build({ networks: { ...networks, drift: ['x'] } });
     const at = (more: Partial<ReportInputs>) =>
       buildStatus({ ...inputs, ...more }, before, 'later')?.conditions?.find(({ type }) => type === 'NetworkMapAgrees')

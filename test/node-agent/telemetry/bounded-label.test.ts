@@ -3,14 +3,14 @@ import { createBoundedLabel } from '../../../node-agent/telemetry/bounded-label.
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 
-describe('labels that others choose', () => {
-  it('the first values as they are, later and longer ones as other', () => {
+describe('metric labels with foreign values', () => {
+  it('keep the first values; later and longer ones become other', () => {
     const label = createBoundedLabel(2);
     assert.deepEqual(['a', 'b', 'c', 'a'].map(label), ['a', 'b', 'other', 'a']);
     assert.equal(createBoundedLabel()('x'.repeat(200)), 'other');
   });
 
-  it('physnets that come and go without end make a bounded number of series', async () => {
+  it('give a bounded number of series for an unbounded number of physnets', async () => {
     const registry = new Registry();
     const { registrations, resourceLabel } = createAgentMetrics(registry);
     for (let i = 0; i < 5000; i++) {

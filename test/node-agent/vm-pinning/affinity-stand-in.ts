@@ -6,17 +6,17 @@ const ESRCH = 3;
 const EINVAL = 22;
 const EPERM = 1;
 
-/** The kernel's part in affinity, on a machine with as many CPUs as one likes. */
+/** Stands in for the kernel's affinity calls, on a machine with any number of CPUs. */
 export interface FakeAffinity extends Affinity {
-  /** Where each thread is; one that is not here has ended. */
+  /** The CPUs of each thread. A thread that is not listed has ended. */
   readonly masks: Map<number, CpuSet>;
-  /** What a thread's cpuset allows; undefined: everything. */
+  /** The CPUs that a thread's cpuset allows; undefined: all. */
   cpusetOf: (tid: number) => CpuSet | undefined;
-  /** Whether the kernel forgets what a user asked for when a cpuset changes, as it did before Linux 6.2. */
+  /** Whether the kernel forgets requested CPUs when a cpuset changes, as before Linux 6.2. */
   forgets: boolean;
   /** Threads that may not be moved. */
   readonly forbidden: Set<number>;
-  /** Every set, as `tid cpus`. */
+  /** Each call of set, as `tid cpus`. */
   readonly sets: string[];
 }
 
@@ -38,7 +38,7 @@ export function createFakeAffinity(): FakeAffinity {
         return allowed.toWords(1);
       }
       if (allowed !== undefined) last.set(tid, allowed);
-      // As since Linux 6.2: what a user asked for comes back with the CPUs.
+      // As since Linux 6.2: the requested CPUs apply again when the cpuset allows them.
       const both = allowed === undefined ? mask : mask.intersect(allowed);
       return (both.isEmpty && allowed !== undefined ? allowed : both).toWords(1);
     },

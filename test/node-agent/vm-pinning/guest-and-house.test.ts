@@ -15,7 +15,7 @@ interface PretendProcess {
   readonly threads: Map<number, string>;
 }
 
-/** Processes as /proc shows them; counts how often a thread's name and a process's start are read. */
+/** Processes as /proc shows them. Counts the reads of thread names and process starts. */
 function machine() {
   const affinity = createFakeAffinity();
   const processes = new Map<number, PretendProcess>();
@@ -53,8 +53,8 @@ function machine() {
   return { affinity, processes, counts, time, parts, add };
 }
 
-describe('the QEMU of a launcher', () => {
-  it('the one with vCPU threads, wherever it is listed; before there is one, the first', () => {
+describe('the QEMU process of a launcher', () => {
+  it('is the one with vCPU threads, wherever it is listed, or the first one before vCPUs exist', () => {
     const { parts, add } = machine();
     add(1, 'virt-launcher', { 1: 'CPU 0/KVM' });
     add(2, 'qemu-kvm', { 2: 'qemu-kvm' });
@@ -66,7 +66,7 @@ describe('the QEMU of a launcher', () => {
     assert.equal(findGuest([9], parts), undefined);
   });
 
-  it('four of them are looked at, no more', () => {
+  it('is searched in at most four processes', () => {
     const { parts, add } = machine();
     for (let pid = 1; pid <= 5; pid++) add(pid, 'qemu', { [pid]: 'qemu' });
     add(4, 'qemu', { 4: 'qemu', 40: 'CPU 0/KVM' });
@@ -76,14 +76,14 @@ describe('the QEMU of a launcher', () => {
     assert.equal(findGuest([1, 2, 3, 4, 5], parts)?.pid, 1);
   });
 
-  it('one that ends while it is looked for is none', () => {
+  it('is undefined if it ends during the search', () => {
     const { parts, add } = machine();
     add(1, 'qemu', { 1: 'qemu' });
     const ending = { ...parts, processes: { ...parts.processes, start: () => undefined } };
     assert.equal(findGuest([1], ending), undefined);
   });
 
-  it('its threads with their roles and where they may run; those that have ended are not among them', () => {
+  it('has live threads with roles and allowed CPUs', () => {
     const { parts, add, affinity, processes } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM', 11: 'IO iothread1', 12: 'gone' });
     affinity.masks.set(10, set('3'));
@@ -103,7 +103,7 @@ describe('the QEMU of a launcher', () => {
     assert.equal(guest?.isReady(), false);
   });
 
-  it('a thread at rest is the same object at each look, another once it was moved', () => {
+  it('returns the same object for an unchanged thread, and another one after a move', () => {
     const { parts, add, affinity } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
     const guest = findGuest([1], parts);
@@ -115,7 +115,7 @@ describe('the QEMU of a launcher', () => {
     assert.equal(String(after?.allowed), '2');
   });
 
-  it('a name is read until it is the thread’s own: of vCPUs and IO threads once, of others for a second', () => {
+  it('reads the name of vCPU and IO threads once, and of others for one second', () => {
     const { parts, add, counts, time, processes } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
     const guest = findGuest([1], parts);
@@ -142,7 +142,7 @@ describe('the QEMU of a launcher', () => {
     assert.equal(other.counts.names, 2, 'it has the name that it will keep');
   });
 
-  it('the names of the others are not read again because one has ended', () => {
+  it('does not read the other names again when a thread has ended', () => {
     const { parts, add, counts, processes, time } = machine();
     add(1, 'qemu', { 1: 'CPU 1/KVM', 10: 'CPU 0/KVM', 11: 'IO iothread1' });
     const guest = findGuest([1], parts);
@@ -152,7 +152,7 @@ describe('the QEMU of a launcher', () => {
     assert.equal(counts.names, 3);
   });
 
-  it('one that ends before its name is read is left out', () => {
+  it('omits a thread that ends before its name is read', () => {
     const { parts, add, affinity } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
     const listed = { ...parts, threads: { ...parts.threads, list: () => [1, 9, 10] } };
@@ -165,7 +165,7 @@ describe('the QEMU of a launcher', () => {
     );
   });
 
-  it('an id that another thread has after a while is looked at again', () => {
+  it('reads an id again after another thread has taken it', () => {
     const { parts, add, processes, time } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
     const guest = findGuest([1], parts);
@@ -176,7 +176,7 @@ describe('the QEMU of a launcher', () => {
     assert.equal(guest?.look()[1]?.role.kind, 'io');
   });
 
-  it('is alive while its process is the same; its start is read only where the cheap look says otherwise', () => {
+  it('is alive while its process is the same; its start is read only if the quick check fails', () => {
     const { parts, add, counts, processes } = machine();
     add(1, 'qemu', { 1: 'qemu' });
     const guest = findGuest([1], parts);
@@ -197,7 +197,7 @@ describe('the QEMU of a launcher', () => {
     assert.equal(guest?.isAlive(), false);
   });
 
-  it('moves threads of its own alone, and none once it is another process', () => {
+  it('moves only its own threads, and none after another process has its pid', () => {
     const { parts, add, affinity, processes } = machine();
     add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
     affinity.masks.set(99, set('0-7'));
@@ -212,7 +212,7 @@ describe('the QEMU of a launcher', () => {
     assert.equal(String(CpuSet.fromWords(guest?.affinity().get(10) ?? new Uint32Array(0))), '3');
   });
 
-  it('a mistake of the program is no ended thread', () => {
+  it('does not take a bug of the program for an ended thread', () => {
     const affinity = {
       get: () => {
         throw new TypeError('a mistake');
@@ -224,10 +224,10 @@ describe('the QEMU of a launcher', () => {
   });
 });
 
-describe('the emulator’s CPUs of one container', () => {
+describe('the emulator’s CPUs of a container', () => {
   const HOST = createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0-1', '2-3', '4-5', '6-7'] });
 
-  /** A container of `cpuset` whose vCPUs are pinned to `pins`. */
+  /** A container with `cpuset` and vCPUs pinned to `pins`. */
   function house(pins: readonly string[], cpuset: string, cgroup: string | undefined, io: readonly string[] = []) {
     const { affinity, parts, add } = machine();
     const threads: Record<number, string> = { 1: 'qemu', 2: 'worker' };
@@ -258,7 +258,7 @@ describe('the emulator’s CPUs of one container', () => {
     return { affinity, state, look, where };
   }
 
-  it('all that no vCPU is pinned to: the cgroup and each thread, once', () => {
+  it('are all CPUs without a pinned vCPU; the cgroup and each thread are set once', () => {
     const { look, where, state, affinity } = house(['0', '1'], '0-3', '3');
     const outcome = look();
     assert.deepEqual([String(outcome?.cgroup), String(outcome?.emulator), outcome?.problems], ['2-3', '2-3', []]);
@@ -274,19 +274,19 @@ describe('the emulator’s CPUs of one container', () => {
   const none: [string, Parameters<typeof house>][] = [
     ['without the cgroup', [['0', '1'], '0-3', undefined]],
     ['without vCPUs', [[], '0-3', '3']],
-    ['where vCPUs have all CPUs', [['0', '1'], '0-1', '1']],
-    ['where a vCPU may run on two', [['0', '1-2'], '0-3', '3']],
-    ['where two vCPUs are on one', [['0', '0'], '0-3', '3']],
+    ['if vCPUs may use all CPUs', [['0', '1'], '0-1', '1']],
+    ['if a vCPU may use two CPUs', [['0', '1-2'], '0-3', '3']],
+    ['if two vCPUs share a CPU', [['0', '0'], '0-3', '3']],
   ];
   for (const [name, args] of none) {
-    it(`left alone ${name}`, () => {
+    it(`stay unchanged ${name}`, () => {
       const { look, state, affinity } = house(...args);
       assert.equal(look(), undefined);
       assert.deepEqual([state.writes, affinity.sets], [0, []]);
     });
   }
 
-  it('IO threads keep their pins, and the emulator is kept off those', () => {
+  it('exclude the pins of IO threads, which are kept', () => {
     const { look, where, affinity } = house(['0', '1'], '0-4', '4', ['3']);
     const outcome = look();
     assert.deepEqual([String(outcome?.cgroup), String(outcome?.emulator)], ['2-4', '2,4']);
@@ -295,17 +295,17 @@ describe('the emulator’s CPUs of one container', () => {
     assert.equal(outcome?.wanted.has(200), false);
   });
 
-  it('IO threads on all CPUs that are left share them with the emulator', () => {
+  it('are shared with IO threads that use all remaining CPUs', () => {
     const { look } = house(['0', '1'], '0-2', '2', ['2']);
     assert.equal(String(look()?.emulator), '2');
   });
 
-  it('an IO thread that is not pinned to CPUs of the emulator’s leaves it all of them', () => {
+  it('ignore an IO thread without a pin', () => {
     const { look } = house(['0', '1'], '0-3', '2-3', ['0-3']);
     assert.equal(String(look()?.emulator), '2-3');
   });
 
-  it('vCPUs count by their numbers, whatever order they are listed in', () => {
+  it('depend on the numbers of vCPUs, not on the order of the list', () => {
     const { look, affinity, where } = house(['0', '1', '2'], '0-3', '3');
     assert.equal(String(look()?.cgroup), '3');
     const swapped = house(['0', '2'], '0-3', '1');
@@ -313,14 +313,17 @@ describe('the emulator’s CPUs of one container', () => {
     assert.deepEqual([where(1), affinity.sets.length], ['3', 0]);
   });
 
-  describe('IO threads whose pins the kernel has forgotten', () => {
+  describe('with IO thread pins that the kernel has forgotten', () => {
     const BIG = createHost({
       cells: [{ id: 0, cpus: '0-31' }],
       cores: Array.from({ length: 16 }, (_, i) => `${i},${i + 16}`),
     });
     const PINS = ['1', '17', '2', '18', '3', '19', '4', '20'];
 
-    /** As virt-handler leaves it: all in its cgroup of one CPU; with other CPUs in that, each thread has all of them. */
+    /**
+     * As virt-handler leaves it: all threads in its cgroup with one CPU; if the cgroup gets other CPUs, each thread may
+     * use them all.
+     */
     function forgotten() {
       const one = house(PINS, '1-6,17-22', '6', ['6', '6']);
       const release = () => {
@@ -330,7 +333,7 @@ describe('the emulator’s CPUs of one container', () => {
       return { ...one, release };
     }
 
-    it('are worked out as the launcher did, in the order of their numbers, and kept', () => {
+    it('restores the pins with the launcher’s algorithm, in the order of IO threads, and keeps them', () => {
       const one = forgotten();
       assert.equal(one.look({ host: BIG })?.cgroup.toString(), '5-6,21-22');
       one.release();
@@ -343,7 +346,7 @@ describe('the emulator’s CPUs of one container', () => {
       assert.deepEqual([one.where(200), one.where(201), one.where(1)], ['5', '21', '6,22']);
     });
 
-    it('not while the host is not known', () => {
+    it('restores no pins while the host is unknown', () => {
       const one = forgotten();
       one.look({ host: undefined });
       one.release();
@@ -352,7 +355,7 @@ describe('the emulator’s CPUs of one container', () => {
       assert.equal(one.look({ host: BIG })?.wanted.get(200)?.toString(), '5');
     });
 
-    it('not without having seen what virt-handler wrote, and not of other CPUs than those it was about', () => {
+    it('restores no pins if virt-handler’s value was not seen, or if the container’s CPUs changed', () => {
       const late = house(PINS, '1-6,17-22', '5-6,21-22', ['5-6,21-22', '5-6,21-22']);
       assert.equal(late.look({ host: BIG })?.wanted.has(200), false);
       const one = forgotten();
@@ -360,20 +363,20 @@ describe('the emulator’s CPUs of one container', () => {
       one.release();
       one.look({ host: BIG });
       assert.equal(one.where(200), '5');
-      // Another container's CPUs: what was worked out is of no use any more.
+      // The CPUs of the container changed, so the computed pins no longer apply.
       one.state.cgroup = set('6-7,21-23');
       const outcome = one.look({ host: BIG, cpuset: set('1-4,6-7,17-23') });
       assert.equal(outcome?.wanted.has(200), false);
     });
 
-    it('nor are those worked out that can be seen', () => {
+    it('computes no pins that are still visible', () => {
       const one = house(PINS, '1-6,17-22', '6', ['5', '21']);
       const outcome = one.look({ host: BIG });
       assert.deepEqual([outcome?.wanted.has(200), String(outcome?.emulator)], [false, '6,22']);
     });
   });
 
-  it('a cgroup that cannot be written is a problem and no repair', () => {
+  it('report a cgroup that cannot be written as a problem, not as a repair', () => {
     const { look, state } = house(['0', '1'], '0-3', '3');
     state.fails = true;
     const outcome = look();
@@ -381,7 +384,7 @@ describe('the emulator’s CPUs of one container', () => {
     assert.equal(outcome?.repairs, 2);
   });
 
-  it('threads that are kept from their CPUs are counted, the first one named; those that have ended are not', () => {
+  it('report the number of threads that the kernel does not move, with the first one, but not ended ones', () => {
     const { look, affinity } = house(['0', '1'], '0-3', '3');
     affinity.forbidden.add(1);
     affinity.forbidden.add(2);
@@ -397,13 +400,13 @@ describe('the emulator’s CPUs of one container', () => {
     assert.deepEqual([ended?.problems, ended?.repairs], [[], 2]);
   });
 
-  it('a thread that its cpuset confines further is kept from its CPUs', () => {
+  it('report a thread that its cpuset restricts further', () => {
     const { look, affinity } = house(['0', '1'], '0-3', '3');
     affinity.cpusetOf = (tid) => (tid === 2 ? set('3') : undefined);
     assert.deepEqual(look()?.problems, ['1 threads are kept from their CPUs, as 2 from 2-3']);
   });
 
-  it('a mistake of the program is no refusal', () => {
+  it('do not take a bug of the program for a refusal', () => {
     const { look, affinity } = house(['0', '1'], '0-3', '3');
     affinity.set = () => {
       throw new TypeError('a mistake');

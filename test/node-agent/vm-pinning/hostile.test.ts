@@ -10,7 +10,7 @@ import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../support.ts';
 import { createScene, launcherPod } from './stage.ts';
 
-describe('a guest that has taken over its QEMU, or its launcher', () => {
+describe('a guest that controls its QEMU or its launcher', () => {
   const temp = tempDirectories();
   const stopping: AbortController[] = [];
   afterEach(() => {
@@ -22,7 +22,7 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
     void vms.run(controller.signal);
   };
 
-  it('a thread that ended and whose id another process has now is not moved', () => {
+  it('gets no thread moved whose id belongs to another process now', () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 1, cpuset: '0-7' });
     const guest = findGuest([vm.pid], scene.deps);
@@ -30,18 +30,18 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
     const tid = vm.threads.get('CPU 0/KVM') ?? 0;
     guest.affinity().set(tid, CpuSet.parse('3').toWords());
     assert.equal(vm.allowed('CPU 0/KVM'), '3');
-    // It has ended, and the id is the kubelet's.
+    // The thread has ended, and the id now belongs to the kubelet.
     scene.processes.get(vm.pid)?.threads.delete(tid);
     scene.affinity.masks.set(tid, CpuSet.parse('0-63'));
     const isGone = (error: unknown) => error instanceof SyscallError && error.code === 'ESRCH';
     assert.throws(() => guest.affinity().set(tid, CpuSet.parse('0').toWords()), isGone);
     assert.equal(String(scene.affinity.masks.get(tid)), '0-63');
-    // The same of a process that is another one by now.
+    // The same for a pid that belongs to another process now.
     scene.processes.set(vm.pid, { name: 'kubelet', start: 1, threads: new Map([[tid, 'kubelet']]) });
     assert.throws(() => guest.affinity().set(tid, CpuSet.parse('0').toWords()), isGone);
   });
 
-  it('between the look and the move: the others are pinned as a whole or not at all, and the foreign one stays', async () => {
+  it('gets all or none of its threads pinned if an id changes between check and move; the foreign thread stays', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
     const tid = vm.threads.get('CPU 1/KVM') ?? 0;
@@ -52,7 +52,7 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
     assert.equal(vm.allowed('CPU 0/KVM'), '0-7');
   });
 
-  it('a hundred thousand processes: the names of a few are read', () => {
+  it('has only a few names read for a hundred thousand processes', () => {
     const root = temp();
     const scene = createScene(root);
     const vm = scene.addVm({ vcpus: 1, cpuset: '0-7' });
@@ -71,7 +71,7 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
     assert.ok(pids.every((pid) => pid >= 5000 && pid < 105_000));
   });
 
-  it('many processes that call themselves QEMU: the threads of a few are looked at', () => {
+  it('has only a few processes checked for threads if many call themselves QEMU', () => {
     const scene = createScene(temp());
     let listed = 0;
     const threads = {
@@ -89,7 +89,7 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
     assert.ok(listed <= 4, `${listed} lists`);
   });
 
-  it('one whose look takes long is looked at rarely, and the others as ever', async () => {
+  it('is checked rarely if its checks take long; other VMs are checked as usual', async () => {
     const scene = createScene(temp());
     const slow = scene.addVm({ vcpus: 1, mask: '1', cpuset: '0-7' });
     const other = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
@@ -117,7 +117,7 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
     assert.ok(share < 0.25, `${looks - before} looks took ${Math.round(share * 100)} % of the time`);
   });
 
-  it('the message about a mask does not grow with it', async () => {
+  it('cannot make the message about its mask longer', async () => {
     const scene = createScene(temp(), 'v2 systemd', '0-1023');
     const odd = Array.from({ length: 400 }, (_, i) => i * 2).join(',');
     scene.addVm({ name: 'long', vcpus: 8, mask: Array.from({ length: 8 }, () => odd).join(':'), cpuset: '0-1023' });
@@ -130,7 +130,7 @@ describe('a guest that has taken over its QEMU, or its launcher', () => {
   });
 
   for (const id of ['containerd://../../init.scope', 'containerd://', 'x', `cri-o://${'a'.repeat(200)}`, 'a://b/c']) {
-    it(`ignores a container’s id that names no cgroup of its own: ${id.slice(0, 30)}`, () => {
+    it(`cannot point to another cgroup with its container id: ${id.slice(0, 30)}`, () => {
       const pod = launcherPod('vm', 'uid-1', 'plain', {});
       assert.equal(pod.containerId, 'plain');
       const found = launcherOf({

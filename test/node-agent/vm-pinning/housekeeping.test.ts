@@ -9,7 +9,7 @@ const temp = tempDirectories();
 const EMULATOR = ['qemu-system-x86', 'IO mon_iothread', 'vnc_worker'];
 const emulatorOf = (vm: PretendVm) => [...new Set(EMULATOR.map((name) => vm.allowed(name)))].join();
 
-/** As virt-launcher pins them on a host whose CPU n has the sibling n+16. */
+/** The pins of virt-launcher on a host whose CPU n has the sibling n+16. */
 const FOUR_BY_TWO = { vcpus: 8, cpuset: '1-5,17-21', pins: [1, 17, 2, 18, 3, 19, 4, 20] };
 
 describe('the CPUs of the emulator', () => {
@@ -38,7 +38,7 @@ describe('the CPUs of the emulator', () => {
     });
   }
 
-  it('M8: 7 cores of 1 thread in 8 CPUs: it stays {20}, and nothing is called', async () => {
+  it('M8: 7 cores of 1 thread in 8 CPUs: it stays {20}, without a system call', async () => {
     const scene = createScene(temp());
     const pins = [1, 17, 2, 18, 3, 19, 4];
     const vm = scene.addVm({ vcpus: 7, cpuset: '1-4,17-20', pins, housekeeping: '20' });
@@ -48,9 +48,9 @@ describe('the CPUs of the emulator', () => {
     assert.deepEqual([vm.housekeeping.get(), emulatorOf(vm), scene.affinity.sets], ['20', '20', []]);
   });
 
-  it('M8: a supplemental pool of 2: IO threads keep their pins, which virt-handler’s cgroup had hidden', async () => {
+  it('M8: with a supplemental pool of 2, IO threads get back their pins, which virt-handler’s cgroup had hidden', async () => {
     const scene = createScene(temp());
-    // 8 vCPUs, 2 IO threads, the emulator, and one CPU that makes whole cores of it.
+    // 8 vCPUs, 2 IO threads, the emulator, and one CPU that completes a core.
     const vm = scene.addVm({ ...FOUR_BY_TWO, cpuset: '1-6,17-22', ioPins: [5, 21], housekeeping: '6' });
     assert.equal(vm.allowed('IO iothread1'), '6');
     run(scene.create());
@@ -59,7 +59,7 @@ describe('the CPUs of the emulator', () => {
     assert.equal(vm.housekeeping.get(), '5-6,21-22');
   });
 
-  it('M8: the same on kernels before 6.2, which forget pins: they are worked out as the launcher did', async () => {
+  it('M8: kernels before 6.2 forget these pins, which are computed with the launcher’s algorithm', async () => {
     const scene = createScene(temp());
     scene.affinity.forgets = true;
     const vm = scene.addVm({ ...FOUR_BY_TWO, cpuset: '1-6,17-22', ioPins: [5, 21], housekeeping: '6' });
@@ -75,7 +75,7 @@ describe('the CPUs of the emulator', () => {
     }
   });
 
-  it('a thread that calls itself a vCPU of an absurd number costs nothing and stops nothing else', async () => {
+  it('a thread named as a vCPU with an absurd number affects no other VM', async () => {
     const scene = createScene(temp());
     const odd = scene.addVm({ ...FOUR_BY_TWO, housekeeping: '5' });
     scene.processes.get(odd.pid)?.threads.set(odd.threads.get('vnc_worker')!, 'CPU 9999999/KVM');
@@ -85,7 +85,7 @@ describe('the CPUs of the emulator', () => {
     assert.deepEqual([odd.housekeeping.get(), emulatorOf(odd)], ['5', '5']);
   });
 
-  it('an IO thread on the emulator’s own CPU, and one that is not pinned', async () => {
+  it('exclude the CPU of a pinned IO thread and ignore an unpinned one', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ ...FOUR_BY_TWO, ioPins: [5], housekeeping: '5' });
     run(scene.create());
@@ -96,7 +96,7 @@ describe('the CPUs of the emulator', () => {
     await eventually(() => emulatorOf(free) === '5,21', 'all of it');
   });
 
-  it('M8: virt-handler rewrites it again and again: it comes back each time', async () => {
+  it('M8: are restored each time that virt-handler rewrites them', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ ...FOUR_BY_TWO, housekeeping: '5' });
     run(scene.create());
@@ -107,7 +107,7 @@ describe('the CPUs of the emulator', () => {
     }
   });
 
-  it('M8: another cpuset, and 8 to 9 to 16 vCPUs by hotplug: recomputed, nothing of before is kept', async () => {
+  it('M8: are computed again after a new cpuset and after hotplug from 8 to 9 to 16 vCPUs', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ ...FOUR_BY_TWO, housekeeping: '5' });
     run(scene.create());
@@ -133,7 +133,7 @@ describe('the CPUs of the emulator', () => {
     await eventually(() => emulatorOf(vm) === '16,32' && vm.housekeeping.get() === '16,32', '16 vCPUs');
   });
 
-  it('is left alone without the cgroup, before vCPUs are pinned to one CPU each, and where vCPUs have all CPUs', async () => {
+  it('stay unchanged without the cgroup, before each vCPU is pinned to one CPU, and if vCPUs may use all CPUs', async () => {
     const scene = createScene(temp());
     const none = scene.addVm({ ...FOUR_BY_TWO });
     const early = scene.addVm({ ...FOUR_BY_TWO, housekeeping: '5' });
@@ -149,7 +149,7 @@ describe('the CPUs of the emulator', () => {
     assert.ok(!readdirSync(none.path).includes('housekeeping'));
   });
 
-  it('reports on the VM what the kernel refuses', async () => {
+  it('are reported on the VM if the kernel refuses them', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ name: 'vm', ...FOUR_BY_TWO, housekeeping: '5' });
     scene.affinity.forbidden.add(vm.threads.get('vnc_worker')!);

@@ -9,7 +9,7 @@ import { createFakeAffinity } from './affinity-stand-in.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 
-/** One guest whose threads are `CPU n/KVM` from id 100 on, an IO thread (200) and the main thread (201). */
+/** A guest with threads `CPU n/KVM` from id 100 on, an IO thread (200) and the main thread (201). */
 function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
   const affinity = createFakeAffinity();
   const names = new Map<number, string>();
@@ -84,8 +84,8 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
 const wantedOf = (outcome: { wanted: ReadonlyMap<number, CpuSet> } | undefined) =>
   Object.fromEntries([...(outcome?.wanted ?? [])].map(([tid, cpus]) => [tid, cpus.toString()]));
 
-describe('the mask of one guest: vCPUs', () => {
-  it('each is put on its entry, once, and the others stay', () => {
+describe('the mask of a guest: vCPUs', () => {
+  it('are set to their entries once; other threads stay', () => {
     const guest = guestOf(2);
     const first = guest.keep('1:2-3');
     assert.equal(first?.state, 'pinned');
@@ -100,7 +100,7 @@ describe('the mask of one guest: vCPUs', () => {
     assert.deepEqual(guest.affinity.sets, []);
   });
 
-  it('one that someone else has moved is put back, and counted', () => {
+  it('are moved back and counted if another process moves them', () => {
     const guest = guestOf(2);
     guest.keep('1:2');
     guest.affinity.masks.set(101, set('5'));
@@ -109,7 +109,7 @@ describe('the mask of one guest: vCPUs', () => {
     assert.equal(guest.where()[101], '2');
   });
 
-  it('in their order, whatever order the threads are listed in', () => {
+  it('are ordered by number, not by the list of threads', () => {
     const guest = guestOf(0);
     guest.add(110, 'CPU 1/KVM');
     guest.add(111, 'CPU 0/KVM');
@@ -117,7 +117,7 @@ describe('the mask of one guest: vCPUs', () => {
     assert.deepEqual([guest.where()[111], guest.where()[110]], ['4', '5']);
   });
 
-  it('together or not at all: one that the kernel refuses has all of them back where they were', () => {
+  it('are pinned together or not at all: if the kernel refuses one, all are restored', () => {
     const guest = guestOf(2);
     guest.affinity.forbidden.add(101);
     const outcome = guest.keep('1:2');
@@ -128,7 +128,7 @@ describe('the mask of one guest: vCPUs', () => {
     assert.deepEqual(outcome?.pins, []);
   });
 
-  it('one that gets other CPUs than asked for is reported with those', () => {
+  it('are reported if they get other CPUs than requested', () => {
     const guest = guestOf(2);
     guest.affinity.cpusetOf = (tid) => (tid === 101 ? set('2') : undefined);
     const outcome = guest.keep('1:2-3');
@@ -137,8 +137,8 @@ describe('the mask of one guest: vCPUs', () => {
   });
 });
 
-describe('the mask of one guest: what cannot be pinned', () => {
-  it('refused before anything was pinned: nothing is moved', () => {
+describe('the mask of a guest: masks that cannot be applied', () => {
+  it('move nothing if refused before pinning', () => {
     const guest = guestOf(2);
     const outcome = guest.keep('20:21');
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['refused', 'HostCPUs', 0]);
@@ -146,7 +146,7 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.deepEqual(guest.remembered, []);
   });
 
-  it('unpinned afterwards: vCPUs have every CPU back that their container allows, the others are left alone', () => {
+  it('give vCPUs all CPUs of their container back if refused later, and leave other threads alone', () => {
     const guest = guestOf(2);
     guest.keep('1:2');
     guest.affinity.sets.length = 0;
@@ -159,7 +159,7 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.deepEqual([guest.where()[100], guest.where()[200]], ['all', '0-7']);
   });
 
-  it('given back once: the next look moves only who is elsewhere', () => {
+  it('restore once: the next check only moves threads that are elsewhere', () => {
     const guest = guestOf(2);
     guest.affinity.cpusetOf = () => set('0-7');
     guest.keep('0-7:2');
@@ -167,19 +167,19 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 0);
     guest.affinity.masks.set(101, set('3'));
     assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 1);
-    // Pinned again, given back again: every one of them.
+    // Pinned again and restored again: every one of them.
     guest.keep('0-7:2');
     assert.equal(guest.keep('1:2', { withheld: set('0-7') })?.moved, 2);
   });
 
-  it('pinned to all CPUs of its container it is unpinned nevertheless', () => {
+  it('count as unpinned even if all CPUs of the container were pinned', () => {
     const guest = guestOf(2);
     guest.keep('0-7:0-7');
     const outcome = guest.keep('20:21');
     assert.deepEqual([outcome?.state, outcome?.moved], ['unpinned', 2]);
   });
 
-  it('the emulator’s cgroup is not touched for a mask of vCPUs', () => {
+  it('do not change the emulator’s cgroup for a mask of vCPUs', () => {
     const guest = guestOf(2);
     guest.housekeeping.cpus = set('7');
     guest.keep('1:2');
@@ -188,7 +188,7 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.equal(guest.writes, 0);
   });
 
-  it('what is no refusal of the kernel is an error of the program', () => {
+  it('do not include bugs of the program', () => {
     const guest = guestOf(2);
     guest.affinity.set = () => {
       throw new TypeError('a mistake');
@@ -196,7 +196,7 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.throws(() => guest.keep('1:2'), /a mistake/);
   });
 
-  it('what an agent without a record had pinned is unpinned, too: vCPUs elsewhere than in their container', () => {
+  it('unpin vCPUs outside the CPUs of their container, which an agent without a record has pinned', () => {
     const guest = guestOf(2);
     guest.affinity.masks.set(100, set('5'));
     const outcome = guest.keep('20:21');
@@ -207,13 +207,13 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.deepEqual([other.keep('20:21')?.state, other.where()[200]], ['refused', '5']);
   });
 
-  it('what an agent with a record had pinned is unpinned, wherever it is', () => {
+  it('unpin threads that an agent with a record has pinned, wherever they are', () => {
     const guest = guestOf(2, '0-7', 'vcpus');
     const outcome = guest.keep('20:21');
     assert.deepEqual([outcome?.state, outcome?.moved], ['unpinned', 2]);
   });
 
-  it('vCPU threads that are missing: waited for two seconds, then refused', () => {
+  it('wait two seconds for missing vCPU threads, then are refused', () => {
     const guest = guestOf(0);
     assert.equal(guest.keep('1:2'), undefined);
     guest.time.now += 1999;
@@ -227,7 +227,7 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.match(whole.keep('1')?.message ?? '', /no vCPU threads/);
   });
 
-  it('the wait begins again after the threads were all there', () => {
+  it('wait again after all threads existed', () => {
     const guest = guestOf(1);
     assert.equal(guest.keep('1:2'), undefined);
     guest.time.now += 1500;
@@ -242,14 +242,14 @@ describe('the mask of one guest: what cannot be pinned', () => {
     assert.equal(guest.keep('1:2')?.state, 'unpinned');
   });
 
-  it('other reasons are not waited for', () => {
+  it('do not wait for other reasons', () => {
     const guest = guestOf(1);
     assert.equal(guest.keep('20')?.reason, 'HostCPUs');
   });
 });
 
-describe('the mask of one guest: fewer or more vCPUs than entries', () => {
-  it('in a migration’s target an entry waits for its vCPU; at first it may be a vCPU that starts', () => {
+describe('the mask of a guest: other numbers of vCPUs and entries', () => {
+  it('keeps an entry for a missing vCPU in a migration’s target, after a wait for a vCPU that starts', () => {
     const guest = guestOf(1);
     assert.equal(guest.keep('1:2', { mayBePlugged: true }), undefined);
     guest.time.now += 2000;
@@ -257,11 +257,11 @@ describe('the mask of one guest: fewer or more vCPUs than entries', () => {
     assert.deepEqual([outcome?.state, outcome?.reason], ['pinned', 'OtherVCPUs']);
     assert.match(outcome?.message ?? '', /entries for 2 vCPUs, and the VM has 1/);
     assert.equal(guest.where()[100], '1');
-    // The wait is over once: it does not begin again at each look.
+    // The wait is over once: it does not start again at each check.
     assert.equal(guest.keep('1:2', { mayBePlugged: true })?.state, 'pinned');
   });
 
-  it('a vCPU beyond the entries is there to stay: nothing is waited for, and the wait before it is over', () => {
+  it('leaves a vCPU beyond the entries unpinned, without a wait', () => {
     const guest = guestOf(3);
     const outcome = guest.keep('1:2', { mayBePlugged: true });
     assert.deepEqual([outcome?.state, outcome?.reason], ['pinned', 'OtherVCPUs']);
@@ -269,8 +269,8 @@ describe('the mask of one guest: fewer or more vCPUs than entries', () => {
   });
 });
 
-describe('the mask of one guest: `all` in its place', () => {
-  it('pins nothing, says so, and wants what it holds in the container', () => {
+describe('the mask of a guest: fallback to `all`', () => {
+  it('pins nothing, reports it, and wants the container’s CPUs for threads that it restores', () => {
     const guest = guestOf(2);
     const outcome = guest.keep('20:21', { fixMismatch: true });
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.pins], ['pinned', 'FellBack', []]);
@@ -279,7 +279,7 @@ describe('the mask of one guest: `all` in its place', () => {
     assert.equal(outcome?.moved, 0);
   });
 
-  it('what was pinned before is given back', () => {
+  it('restores threads that were pinned before', () => {
     const guest = guestOf(2);
     guest.keep('1:2');
     const outcome = guest.keep('20:21', { fixMismatch: true });
@@ -288,8 +288,8 @@ describe('the mask of one guest: `all` in its place', () => {
   });
 });
 
-describe('the mask of one guest: for the whole VM', () => {
-  it('every thread is put there, and the cgroup of the emulator is opened first', () => {
+describe('the mask of a guest: one entry for the whole VM', () => {
+  it('moves every thread after it has opened the emulator’s cgroup', () => {
     const guest = guestOf(2);
     guest.housekeeping.cpus = set('7');
     const outcome = guest.keep('2-3');
@@ -304,13 +304,13 @@ describe('the mask of one guest: for the whole VM', () => {
     assert.equal(guest.writes, 1);
   });
 
-  it('without that cgroup none is written', () => {
+  it('writes no cgroup if the emulator has none', () => {
     const guest = guestOf(1);
     guest.keep('2-3');
     assert.equal(guest.writes, 0);
   });
 
-  it('what the kernel leaves elsewhere is named and not wanted there; what has ended is not', () => {
+  it('names threads that the kernel does not move and does not want them there; it omits ended ones', () => {
     const guest = guestOf(1);
     guest.affinity.forbidden.add(201);
     const outcome = guest.keep('2-3');
@@ -319,7 +319,7 @@ describe('the mask of one guest: for the whole VM', () => {
     assert.deepEqual(wantedOf(outcome), { 100: '2-3', 200: '2-3' });
   });
 
-  it('a cgroup that cannot be written confines as before, and stops nothing', () => {
+  it('continues if the cgroup cannot be written', () => {
     const guest = guestOf(1);
     guest.housekeeping.cpus = set('7');
     guest.housekeeping.fails = true;
@@ -327,20 +327,20 @@ describe('the mask of one guest: for the whole VM', () => {
     assert.equal(String(guest.housekeeping.cpus), '7');
   });
 
-  it('that becomes one for vCPUs: the other threads are given back, the vCPUs stay pinned', () => {
+  it('restores other threads if it becomes a mask for vCPUs, which stay pinned', () => {
     const guest = guestOf(2);
     guest.keep('2-3');
     const outcome = guest.keep('1:2');
     assert.deepEqual(guest.where(), { 100: '1', 101: '2', 200: 'all', 201: 'all' });
     assert.deepEqual(wantedOf(outcome), { 100: '1', 101: '2' });
     assert.deepEqual(guest.remembered.at(-1), 'vcpus');
-    // From then on the others are not its own.
+    // From then on, the other threads are not managed.
     guest.affinity.sets.length = 0;
     assert.equal(guest.keep('1:2')?.moved, 0);
     assert.deepEqual(guest.affinity.sets, []);
   });
 
-  it('taken away: all threads and the emulator’s cgroup have the container’s CPUs', () => {
+  it('restores all threads and the emulator’s cgroup to the container’s CPUs when removed', () => {
     const guest = guestOf(1);
     guest.housekeeping.cpus = set('7');
     guest.keep('2-3');
@@ -351,8 +351,8 @@ describe('the mask of one guest: for the whole VM', () => {
   });
 });
 
-describe('the mask of one guest: taken away', () => {
-  it('vCPUs are given back, once', () => {
+describe('the mask of a guest: removal', () => {
+  it('restores vCPUs once', () => {
     const guest = guestOf(2);
     guest.keep('1:2');
     assert.equal(guest.release(), 2);
@@ -363,7 +363,7 @@ describe('the mask of one guest: taken away', () => {
     assert.deepEqual(guest.affinity.sets, []);
   });
 
-  it('where none was applied nothing is moved', () => {
+  it('moves nothing if no mask was applied', () => {
     const guest = guestOf(2);
     guest.affinity.masks.set(100, set('3'));
     assert.equal(guest.release(), 0);
@@ -371,12 +371,12 @@ describe('the mask of one guest: taken away', () => {
     assert.deepEqual(guest.remembered, [undefined]);
   });
 
-  it('what an agent before this one held is given back', () => {
+  it('restores threads that a previous agent pinned', () => {
     const guest = guestOf(2, '0-7', 'vm');
     assert.equal(guest.release(), 4);
   });
 
-  it('a mask that is refused later finds nothing pinned', () => {
+  it('leaves nothing pinned for a mask that is refused later', () => {
     const guest = guestOf(2);
     guest.affinity.cpusetOf = () => set('0-7');
     guest.keep('1:2');

@@ -34,7 +34,7 @@ describe('CPU masks on a node', () => {
 
   for (const layout of LAYOUTS) {
     for (const qos of ['', 'burstable', 'besteffort'] as const) {
-      it(`finds QEMU by its pod: cgroup ${layout}, ${qos || 'guaranteed'}`, async () => {
+      it(`finds QEMU through its pod: cgroup ${layout}, ${qos || 'guaranteed'}`, async () => {
         const scene = createScene(temp(), layout);
         const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7', qos });
         const vms = scene.create();
@@ -66,7 +66,7 @@ describe('CPU masks on a node', () => {
     });
   }
 
-  it('M2: all pins nothing and is not spoken of; CPUs 63, 64 and 200 are CPUs like any other', async () => {
+  it('M2: all pins nothing and is not reported; CPUs 63, 64 and 200 are ordinary', async () => {
     const scene = createScene(temp(), 'v2 systemd', '0-255');
     const any = scene.addVm({ vcpus: 2, mask: 'all', cpuset: '0-127' });
     const far = scene.addVm({ vcpus: 3, mask: '63:64:200', cpuset: '0-255' });
@@ -90,7 +90,7 @@ describe('CPU masks on a node', () => {
       const vm = scene.addVm({ name: 'vm', vcpus, mask, cpuset: '0-7' });
       const vms = scene.create();
       run(vms);
-      // Threads appear one after the other, so that too few of them are no refusal at once.
+      // Threads appear one after the other, so too few of them are not refused at once.
       await new Promise((resolve) => setTimeout(resolve, 50));
       assert.deepEqual(vms.pinning(), []);
       scene.pass(2001);
@@ -102,7 +102,7 @@ describe('CPU masks on a node', () => {
     });
   }
 
-  it('M4: a gap in the vCPUs is refused; QEMU without named threads is, too', async () => {
+  it('M4: a gap in the vCPUs is refused, and so is QEMU without named threads', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1', cpuset: '0-7' });
     const plain = scene.addVm({ vcpus: 0, mask: '1', cpuset: '0-7' });
@@ -119,11 +119,11 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(scene.affinity.sets, []);
   });
 
-  it('M10: a mask reaches no CPU outside of the pod’s cpuset, none that is reserved, none that another pod owns', async () => {
+  it('M10: a mask reaches only CPUs of the pod’s cpuset that are not reserved and not owned by another pod', async () => {
     const scene = createScene(temp());
     scene.hold('other', '4-5');
     scene.view = { reserved: set('0-1') };
-    // The cpuset of the shared pool still has CPUs that the kubelet has just given to another pod.
+    // The cpuset of the shared pool still includes CPUs that the kubelet has just given to another pod.
     const vm = scene.addVm({ vcpus: 2, mask: '0-63:all', cpuset: '0-9' });
     const vms = scene.create();
     run(vms);
@@ -156,7 +156,7 @@ describe('CPU masks on a node', () => {
     );
   });
 
-  it('the shared pool changes: the set follows; without any CPU left the VM is unpinned with an Event, and pinned again', async () => {
+  it('the pins follow the shared pool; without a CPU left the VM is unpinned with an Event, and pinned again later', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ name: 'vm', vcpus: 2, mask: '2-3', cpuset: '0-7' });
     const vms = scene.create();
@@ -173,7 +173,7 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(vcpusOf(vm, 2), ['3', '3']);
   });
 
-  it('what an agent before this one pinned is given back, too, where it can no longer be kept', async () => {
+  it('pins of a previous agent are restored, too, if they can no longer be kept', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '2-3', cpuset: '0-7' });
     const first = scene.create();
@@ -187,7 +187,7 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(vcpusOf(vm, 2), ['0-7', '0-7']);
   });
 
-  it('refuses at start a mask that is empty on this node, names CPUs the host lacks, is malformed, or meets dedicated CPUs', async () => {
+  it('a mask is refused at the start if it is empty on this node, exceeds the host, is malformed, or meets dedicated CPUs', async () => {
     const scene = createScene(temp(), 'v2 systemd', '0-2,7');
     const cases: [PretendVm, string, RegExp][] = [
       [scene.addVm({ vcpus: 1, mask: '2', cpuset: '0-1' }), 'Empty', /leaves vCPU 0 no CPU/],
@@ -206,7 +206,7 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(scene.affinity.sets, []);
   });
 
-  it('M5: on a host that is too small the override pins nothing and says so', async () => {
+  it('M5: on a host that is too small, the override pins nothing and is reported', async () => {
     const scene = createScene(temp(), 'v2 systemd', '0-3');
     const vm = scene.addVm({ vcpus: 2, mask: '0:7', fix: true, cpuset: '0-3' });
     const vms = scene.create();
@@ -229,7 +229,7 @@ describe('CPU masks on a node', () => {
     assert.equal(vms.pinning()[0]?.podUID, target.uid);
   });
 
-  it('another process under the same id, and a vCPU that is plugged in, are pinned again', async () => {
+  it('another process with the same pid and a hotplugged vCPU are pinned again', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1-2', cpuset: '0-7' });
     const vms = scene.create();
@@ -246,7 +246,7 @@ describe('CPU masks on a node', () => {
     await eventually(() => vms.pinning()[0]?.vcpus === 1, 'its one vCPU');
   });
 
-  it('corrects foreign changes; makes no system calls while nothing changes', async () => {
+  it('foreign changes are corrected, and an unchanged node causes no system calls', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
     const vms = scene.create();
@@ -259,7 +259,7 @@ describe('CPU masks on a node', () => {
     assert.equal(scene.affinity.sets.length, calls);
   });
 
-  it('the kernel refuses one thread: none stays pinned, and the refusal is reported', async () => {
+  it('no thread stays pinned if the kernel refuses one, and the refusal is reported', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
     scene.affinity.forbidden.add(vm.threads.get('CPU 1/KVM')!);
@@ -270,7 +270,7 @@ describe('CPU masks on a node', () => {
     assert.match(vms.pinning()[0]?.message ?? '', /EPERM.*CAP_SYS_NICE/);
   });
 
-  it('M6: VMs that are pinned to the same CPUs are reported on the node; a vCPU that may run anywhere is not', async () => {
+  it('M6: VMs pinned to the same CPUs are reported on the node, but not vCPUs that may run anywhere', async () => {
     const scene = createScene(temp());
     const a = scene.addVm({ name: 'a', vcpus: 2, mask: '1:3', cpuset: '0-7' });
     scene.addVm({ name: 'b', vcpus: 2, mask: '3-4:all', cpuset: '0-7' });
@@ -288,7 +288,7 @@ describe('CPU masks on a node', () => {
     await eventually(() => vms.status().overlaps.length === 0, 'no more');
   });
 
-  it('restores the container’s CPUs of the vCPUs when the mask is removed, and at the end if configured', async () => {
+  it('vCPUs get the container’s CPUs back when the mask is removed, and at the end of the agent if configured', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
     const vms = scene.create({ pinsAtEnd: 'restore' });
@@ -309,7 +309,7 @@ describe('CPU masks on a node', () => {
   });
 
   for (const after of ['all', undefined] as const) {
-    it(`a mask that is ${after ?? 'removed'} while the agent is replaced is undone by the next one`, async () => {
+    it(`the next agent undoes a mask that is ${after ?? 'removed'} while the agent is replaced`, async () => {
       const scene = createScene(temp());
       const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
       const whole = scene.addVm({ vcpus: 2, mask: '5', cpuset: '0-7' });
@@ -332,14 +332,14 @@ describe('CPU masks on a node', () => {
       );
       assert.equal(other.allowed('CPU 0/KVM'), '6', 'what others pinned is left alone');
       assert.deepEqual(second.pinning(), []);
-      // It was undone once: what others pin from now on is theirs.
+      // It was undone once: later pins of other processes stay.
       vm.put('CPU 0/KVM', '2');
       await new Promise((resolve) => setTimeout(resolve, 60));
       assert.equal(vm.allowed('CPU 0/KVM'), '2');
     });
   }
 
-  it('another process under the id of one that was pinned, and a record of another boot, undo nothing', async () => {
+  it('another process with the pid of a pinned one, or a record of another boot, undoes nothing', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 1, mask: '1', cpuset: '0-7' });
     const first = scene.create();
@@ -355,7 +355,7 @@ describe('CPU masks on a node', () => {
     assert.equal(vcpusOf(vm, 1).join(), '1');
   });
 
-  it('a record that cannot be read or written is logged, and masks are kept anyway', async () => {
+  it('an unreadable or unwritable record is logged, and masks are applied anyway', async () => {
     const directory = temp();
     const scene = createScene(directory);
     mkdirSync(join(directory, 'state/vm-pins.json'), { recursive: true });
@@ -367,7 +367,7 @@ describe('CPU masks on a node', () => {
     assert.match(logged, /cannot save which VMs are pinned/);
   });
 
-  it('no fallback leaves a vCPU where an earlier mask had put it', async () => {
+  it('a fallback leaves no vCPU on the CPUs of an earlier mask', async () => {
     const scene = createScene(temp(), 'v2 systemd', '0-7');
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', fix: true, cpuset: '0-7' });
     const vms = scene.create();
@@ -378,9 +378,9 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(vcpusOf(vm, 2), ['0-7', '0-7']);
   });
 
-  it('CPUs that a container gets later are those of a vCPU that was unpinned', async () => {
+  it('an unpinned vCPU may use CPUs that its container gets later', async () => {
     const scene = createScene(temp());
-    // Its mask is all of its container: nothing had to move, and the kernel holds it to that set anyway.
+    // Its mask is the whole container: nothing had to move, and the kernel keeps it in that set anyway.
     const vm = scene.addVm({ vcpus: 1, mask: '0-1', cpuset: '0-1' });
     const vms = scene.create();
     run(vms);
@@ -392,7 +392,7 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(vcpusOf(vm, 1), ['0-7']);
   });
 
-  it('a mask of one entry pins every thread of QEMU, of several the vCPUs alone; changing it gives the others back', async () => {
+  it('a mask of one entry pins every thread of QEMU, one of several entries only vCPUs; a change restores the others', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '2-3', cpuset: '0-7', ioPins: [6] });
     const vms = scene.create();
@@ -410,7 +410,7 @@ describe('CPU masks on a node', () => {
     assert.deepEqual(others.map(vm.allowed), ['0-7', '0-7', '0-7', '0-7']);
   });
 
-  it('reports threads other than vCPUs that the kernel does not move, and pins the rest', async () => {
+  it('threads other than vCPUs that the kernel does not move are reported, and the rest is pinned', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1', cpuset: '0-7' });
     scene.affinity.forbidden.add(vm.threads.get('vnc_worker')!);
@@ -425,7 +425,7 @@ describe('CPU masks on a node', () => {
     );
   });
 
-  it('a VM that starts is pinned as soon as its threads appear, not at the next check', async () => {
+  it('a starting VM is pinned as soon as its threads appear, not at the next check', async () => {
     const scene = createScene(temp());
     const steady = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
     const vm = scene.addVm({ vcpus: 2, mask: '1', cpuset: '0-7' });
@@ -438,7 +438,7 @@ describe('CPU masks on a node', () => {
       looks.set(pid, (looks.get(pid) ?? 0) + 1);
       return scene.deps.threads.list(pid);
     };
-    // Nothing but the start of the VM has the agent look within a minute.
+    // Only the start of the VM triggers a check within a minute.
     run(scene.create({ checkInterval: 60, threads: { ...scene.deps.threads, list } }));
     await eventually(() => vcpusOf(steady, 1).join() === '3' && (looks.get(vm.pid) ?? 0) > 3, 'looks for its threads');
     for (const [tid, name] of all) process.threads.set(tid, name);
@@ -446,7 +446,7 @@ describe('CPU masks on a node', () => {
     assert.equal(looks.get(steady.pid), 2, 'a VM that runs is not looked at for that');
   });
 
-  it('no mask is applied while it is not known what is reserved', async () => {
+  it('no mask is applied while the reserved CPUs are unknown', async () => {
     const scene = createScene(temp());
     scene.view = { reserved: undefined };
     const vm = scene.addVm({ vcpus: 1, mask: '0-1', cpuset: '0-7' });
@@ -458,7 +458,7 @@ describe('CPU masks on a node', () => {
     await eventually(() => vcpusOf(vm, 1).join() === '1', 'pinned');
   });
 
-  it('no cgroup is made or written for a mask', async () => {
+  it('no cgroup is created or written for a mask', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
     const before = readdirSync(vm.path);

@@ -29,7 +29,7 @@ interface Changes {
   readonly pid?: number | undefined;
 }
 
-/** A VM with two vCPUs; with `mask`, pinned as it says. */
+/** A VM with two vCPUs, pinned by `mask` if given. */
 function viewOf({
   uid = 'u',
   name = 'vm',
@@ -77,8 +77,8 @@ function viewOf({
   };
 }
 
-describe('what the report says of VMs with a mask', () => {
-  it('by pod, in the order of uids, with the number of vCPUs; without a mask nothing', () => {
+describe('the report of VMs with a mask', () => {
+  it('lists pods by uid with the number of vCPUs, without those that have no mask', () => {
     const states = pinningStates([
       viewOf({ uid: 'b', mask: '1:2' }),
       viewOf({ uid: 'x' }),
@@ -111,13 +111,13 @@ describe('what the report says of VMs with a mask', () => {
     assert.ok((states[0]?.message ?? '').length > 0 && (states[0]?.message ?? '').length < 5000);
   });
 
-  it('overlaps: VMs on some of the same CPUs; a vCPU that may run anywhere shares with everyone and counts for none', () => {
+  it('lists overlaps of VMs that share CPUs, without vCPUs that may run anywhere', () => {
     const views = [
       viewOf({ uid: 'a', name: 'a', mask: '1:2' }),
       viewOf({ uid: 'b', name: 'b', mask: '2:3' }),
       viewOf({ uid: 'c', name: 'c', mask: '4:all' }),
       viewOf({ uid: 'd', name: 'd' }),
-      // A vCPU beyond the entries runs anywhere.
+      // A vCPU beyond the entries may run anywhere.
       viewOf({ uid: 'g', name: 'g', mask: '5:6', outcome: { pins: [{ vcpu: 2, cpus: set('1-7') }] } }),
       viewOf({ uid: 'e', name: 'e', mask: '1:2', outcome: { pins: [] } }),
       { ...viewOf({ uid: 'f', name: 'f', mask: '1:2' }), mask: undefined },
@@ -128,7 +128,7 @@ describe('what the report says of VMs with a mask', () => {
     );
   });
 
-  it('in words: each vCPU, the whole VM, remarks', () => {
+  it('describes each vCPU, the whole VM and remarks as text', () => {
     assert.equal(pinsText(viewOf({ mask: '1:2-3' })), 'CPU mask 1:2-3: vCPU 0 on 1, vCPU 1 on 2-3');
     assert.equal(pinsText(viewOf({ mask: '1-2' })), 'CPU mask 1-2: the whole VM on 1-2');
     assert.equal(
@@ -144,8 +144,8 @@ describe('what the report says of VMs with a mask', () => {
   });
 });
 
-describe('what `plumbline vm status` is made of', () => {
-  it('VMs by namespace and name, threads that live, where they are now and where they belong', () => {
+describe('the data of `plumbline vm status`', () => {
+  it('lists VMs by namespace and name, with live threads, their current and their wanted CPUs', () => {
     const one = viewOf({
       name: 'b',
       uid: 'b',
@@ -191,13 +191,13 @@ describe('what `plumbline vm status` is made of', () => {
     assert.equal(statusOf([{ ...withoutQemu, pid: undefined }], () => set('0')).vms[0]?.pid, null);
   });
 
-  it('pairs that share CPUs, by name', () => {
+  it('lists pairs of VMs that share CPUs, by name', () => {
     const status = statusOf([viewOf({ name: 'a', mask: '1-2' }), viewOf({ name: 'b', mask: '2-3' })], () => undefined);
     assert.deepEqual(status.overlaps, [{ vms: ['ns/a', 'ns/b'], cpus: '2' }]);
   });
 });
 
-describe('what is reported of a VM', () => {
+describe('reports about a VM', () => {
   function reporter() {
     const registry = new Registry();
     const logged = recordingLogger();
@@ -225,7 +225,7 @@ describe('what is reported of a VM', () => {
     return { reporting, events, logged, metric };
   }
 
-  it('a mask, once as long as it stays the same, on the VM', () => {
+  it('record an applied mask on the VM once, while it stays the same', () => {
     const { reporting, events, logged } = reporter();
     const view = viewOf({ mask: '1:2' });
     reporting.views([view]);
@@ -255,18 +255,18 @@ describe('what is reported of a VM', () => {
   const outcomes: [string, NonNullable<Changes['outcome']>, string, string, string][] = [
     ['refused', { state: 'refused', reason: 'Empty', message: 'why' }, 'Warning', 'CPUMaskRefused', 'why'],
     ['unpinned', { state: 'unpinned', reason: 'Empty', message: 'why' }, 'Warning', 'CPUMaskNotApplied', 'why'],
-    ['refused without a word', { state: 'refused' }, 'Warning', 'CPUMaskRefused', ''],
+    ['refused without a message', { state: 'refused' }, 'Warning', 'CPUMaskRefused', ''],
     ['fallen back', { reason: 'FellBack', message: 'all' }, 'Warning', 'CPUMaskFellBack', 'all'],
-    ['another number of vCPUs', { reason: 'OtherVCPUs', message: 'more' }, 'Warning', 'CPUMaskOtherVCPUs', 'more'],
+    ['a different number of vCPUs', { reason: 'OtherVCPUs', message: 'more' }, 'Warning', 'CPUMaskOtherVCPUs', 'more'],
     [
-      'threads that are left',
+      'threads that were not moved',
       { reason: 'ThreadsLeft', message: 'left' },
       'Normal',
       'CPUMaskApplied',
       'CPU mask 1:2: vCPU 0 on 1, vCPU 1 on 2; left',
     ],
     [
-      'refused for a reason that is a remark of a mask that is applied',
+      'refused, with the reason of a remark about an applied mask',
       { state: 'refused', reason: 'FellBack', message: 'no' },
       'Warning',
       'CPUMaskRefused',
@@ -274,7 +274,7 @@ describe('what is reported of a VM', () => {
     ],
   ];
   for (const [name, outcome, type, reason, message] of outcomes) {
-    it(`a mask: ${name}`, () => {
+    it(`record a mask: ${name}`, () => {
       const { reporting, events, logged } = reporter();
       reporting.views([viewOf({ mask: '1:2', outcome })]);
       assert.deepEqual(
@@ -285,7 +285,7 @@ describe('what is reported of a VM', () => {
     });
   }
 
-  it('no message is longer than 1 KiB', () => {
+  it('have messages of at most 1 KiB', () => {
     const { reporting, events } = reporter();
     const message = 'x'.repeat(5000);
     reporting.views([viewOf({ mask: '1:2', outcome: { state: 'refused', message } })]);
@@ -297,7 +297,7 @@ describe('what is reported of a VM', () => {
     );
   });
 
-  it('housekeeping: where the emulator is goes to the log once, what fails to the VM once', () => {
+  it('log the CPUs of the emulator once, and record failures on the VM once', () => {
     const { reporting, events, logged } = reporter();
     reporting.views([viewOf({ housekeeping: {} })]);
     reporting.views([viewOf({ housekeeping: {} })]);
@@ -320,7 +320,7 @@ describe('what is reported of a VM', () => {
     assert.equal(events.length, 3);
   });
 
-  it('metrics: VMs by state, and every change', async () => {
+  it('have metrics for VMs by state and for each change', async () => {
     const { reporting, metric } = reporter();
     const views = [
       viewOf({ uid: '1', mask: '1:2', outcome: { moved: 3 } }),
@@ -340,7 +340,7 @@ describe('what is reported of a VM', () => {
     assert.equal(await metric('vm_thread_moves_total{cause="housekeeping"}'), '5');
   });
 
-  it('overlaps: on the node, once, the first eight of them, and never that there are none', async () => {
+  it('record the first eight overlaps on the node once, and nothing without overlaps', async () => {
     const { reporting, events, metric } = reporter();
     const pair = (i: number) => ({ a: viewOf({ name: `a${i}` }), b: viewOf({ name: `b${i}` }), cpus: set(`${i}`) });
     reporting.overlaps([]);

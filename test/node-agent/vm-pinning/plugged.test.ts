@@ -7,11 +7,11 @@ import { createScene, type PretendVm } from './stage.ts';
 const temp = tempDirectories();
 const vcpusOf = (vm: PretendVm, count: number) => Array.from({ length: count }, (_, i) => vm.allowed(`CPU ${i}/KVM`));
 
-describe('a mask with entries for more or fewer vCPUs than a migrated VM has', () => {
+describe('a mask whose entries do not match the vCPUs of a migrated VM', () => {
   const stop = new AbortController();
   after(() => stop.abort());
 
-  /** A VM that came here by a migration, as KubeVirt plugs vCPUs in. */
+  /** A VM that was migrated to this node, where KubeVirt plugs in vCPUs. */
   const arrive = (vcpus: number, mask: string) => {
     const scene = createScene(temp());
     const vm = scene.addVm({ name: 'vm', vcpus, mask, cpuset: '0-7' });
@@ -28,7 +28,7 @@ describe('a mask with entries for more or fewer vCPUs than a migrated VM has', (
     scene.processes.get(vm.pid)?.threads.set(tid, `CPU ${index}/KVM`);
   };
 
-  it('keeps the vCPUs that have entries where they are while others are plugged in, which run on any of its CPUs', async () => {
+  it('keeps vCPUs with entries pinned while others are plugged in, which may use all CPUs of the VM', async () => {
     const arrived = arrive(2, '1:3');
     const { scene, vm, vms } = arrived;
     await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
@@ -42,10 +42,10 @@ describe('a mask with entries for more or fewer vCPUs than a migrated VM has', (
     assert.match(event?.message ?? '', /mask 1:3 has entries for 2 vCPUs, and the VM has 3: the others run on any/);
   });
 
-  it('gives a vCPU that is plugged in the entry that has waited for it', async () => {
+  it('gives a hotplugged vCPU its waiting entry', async () => {
     const arrived = arrive(2, '1:3:5');
     const { scene, vm, vms } = arrived;
-    // A guest that has not started all of its vCPU threads looks the same.
+    // A guest that has not started all vCPU threads looks the same.
     await new Promise((resolve) => setTimeout(resolve, 50));
     assert.deepEqual([vms.pinning(), vcpusOf(vm, 2)], [[], ['0-7', '0-7']]);
     scene.pass(2001);
@@ -57,7 +57,7 @@ describe('a mask with entries for more or fewer vCPUs than a migrated VM has', (
     await eventually(() => vms.pinning()[0]?.reason === undefined, 'nothing is left to say');
   });
 
-  it('is known by the label that KubeVirt puts on the target of a migration', () => {
+  it('is recognised by KubeVirt’s label of a migration target', () => {
     const pod = (labels: Record<string, string>) => ({
       metadata: {
         name: 'virt-launcher-vm-x',

@@ -23,7 +23,7 @@ export const LAYOUTS: readonly Layout[] = [
 ];
 const CLASSES = ['', 'burstable', 'besteffort'] as const;
 
-/** The cgroup of a container below the mount, as a kubelet and a runtime of that kind make it. */
+/** The cgroup of a container below the mount, as this kind of kubelet and runtime creates it. */
 export function containerPath(layout: Layout, uid: string, id: string, of: (typeof CLASSES)[number] = ''): string {
   const slice = `pod${uid.replaceAll('-', '_')}.slice`;
   const systemd = (prefix: string, scope: string) =>
@@ -49,14 +49,14 @@ export function containerPath(layout: Layout, uid: string, id: string, of: (type
 
 export interface PretendVm {
   readonly uid: string;
-  /** The directory of its container. */
+  /** The directory of the container. */
   readonly path: string;
   readonly pid: number;
   launcher: Launcher;
   /** Thread ids by name. */
   readonly threads: Map<string, number>;
   allowed(name: string): string;
-  /** Where virt-launcher, or a rewriter, puts a thread. */
+  /** Puts a thread on CPUs, as virt-launcher or another writer does. */
   put(name: string, cpus: string): void;
   cpuset(cpus: string): void;
   readonly housekeeping: { set(cpus: string): void; get(): string };
@@ -68,15 +68,15 @@ export interface VmOptions {
   readonly mask?: string;
   readonly fix?: boolean;
   readonly cpuset: string;
-  /** Where vCPUs are pinned, by index: a VM with dedicated CPUs. */
+  /** The pins of vCPUs by index: a VM with dedicated CPUs. */
   readonly pins?: readonly number[];
   readonly ioPins?: readonly number[];
-  /** What virt-handler has put into its cgroup; undefined: there is none. */
+  /** The CPUs in virt-handler's cgroup; undefined: no such cgroup. */
   readonly housekeeping?: string;
   readonly qos?: (typeof CLASSES)[number];
 }
 
-/** A node of as many CPUs as one likes: its cgroups as files, its threads and the kernel's part played. */
+/** A node with any number of CPUs: cgroups as files, simulated threads and kernel. */
 export function createScene(root: string, layout: Layout = 'v2 systemd', online = '0-63') {
   const affinity = createFakeAffinity();
   const host = hostOf(online);
@@ -211,7 +211,7 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     deps,
     addVm,
     hold,
-    /** The annotations of the pod are these now. */
+    /** Replaces the annotations of the pod. */
     annotate(vm: PretendVm, annotations: Readonly<Record<string, string>>) {
       const { vmi, uid, containerId = '' } = vm.launcher;
       vm.launcher = launcherPod(vmi.name, uid, containerId, annotations);
@@ -222,11 +222,11 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
       view = { ...view, ...change };
       for (const listener of viewListeners) listener();
     },
-    /** Milliseconds go by. */
+    /** Advances the clock by milliseconds. */
     pass: (milliseconds: number) => {
       clock += milliseconds;
     },
-    /** An agent; each reads the record of the one before it. */
+    /** Creates an agent; each reads the record of the previous one. */
     create: (more: Partial<VmPinningDeps> = {}) => {
       const record = createPinsFile(join(root, 'state/vm-pins.json'), { bootId: 'boot-1', startOf, log });
       return createVmPinning({ ...deps, record, ...more });
@@ -235,7 +235,7 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
   };
 }
 
-/** CPU n and CPU n + 16 are one core, where both are there. */
+/** CPU n and CPU n + 16 form a core if both exist. */
 function hostOf(online: string): Host {
   const cpus = CpuSet.parse(online);
   const isSecond = (cpu: number) => Math.floor(cpu / 16) % 2 === 1 && cpus.has(cpu - 16);
@@ -243,7 +243,7 @@ function hostOf(online: string): Host {
   return createHost({ cells: [{ id: 0, cpus: online }], cores: cores.map((core) => String(CpuSet.of(core))) });
 }
 
-/** As virt-controller makes it. */
+/** As virt-controller creates it. */
 export function launcherPod(
   name: string,
   uid: string,

@@ -30,13 +30,13 @@ describe('plumbline vm status', () => {
     server.close();
   });
 
-  it('without any VM that is looked after it says so, and all is in order', async () => {
+  it('is in order and says so if no VM is managed', async () => {
     const status = await fetchVmStatus(agentAt(agent));
     assert.deepEqual(statusLines(status), ['no VM on this node has a CPU mask or dedicated CPUs']);
     assert.ok(isInOrder(status));
   });
 
-  it('shows each thread, wanted and actual; those of the emulator that are alike share a line', async () => {
+  it('shows wanted and actual CPUs of each thread, and groups similar emulator threads', async () => {
     const a = scene.addVm({ name: 'a', vcpus: 2, mask: '1:3', cpuset: '0-7' });
     const b = { name: 'b', vcpus: 2, cpuset: '8-9,24-25', pins: [8, 24], housekeeping: '9' };
     scene.addVm(b);
@@ -62,7 +62,7 @@ describe('plumbline vm status', () => {
     assert.ok(isInOrder(status));
   });
 
-  it('a thread out of its place, a refused mask and an overlap are not in order', async () => {
+  it('is not in order with a moved thread, a refused mask or an overlap', async () => {
     const status = await fetchVmStatus(agentAt(agent));
     const [one] = status.vms;
     const moved = one!.threads.map((thread) => ({ ...thread, allowed: '0-7' }));
@@ -73,7 +73,7 @@ describe('plumbline vm status', () => {
     assert.match(statusLines(overlap).join('\n'), /! team-a\/a and team-b\/c are both pinned to CPUs 3/);
   });
 
-  it('an agent that does not manage VMs, that answers something else, that is not there', async () => {
+  it('reports an agent that does not manage VMs, returns something else, or is down', async () => {
     await assert.rejects(fetchVmStatus(agentAt(`${agent}/elsewhere`)), /does not manage VMs \(--vm-pinning off/);
     body = () => ({ vms: 1 });
     await assert.rejects(fetchVmStatus(agentAt(agent)), /did not return an agent’s status/);

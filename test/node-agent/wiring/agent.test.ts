@@ -20,11 +20,11 @@ const NODE = 'worker-1';
 interface Agent {
   readonly process: ChildProcess;
   readonly lines: Record<string, unknown>[];
-  /** Standard error that is no log line. */
+  /** Standard error other than log lines. */
   readonly text: string[];
   /** GET on the probe port. */
   probe(path: string): Promise<{ status: number; body: string }>;
-  /** Sends SIGTERM and tells the exit status. */
+  /** Sends SIGTERM and returns the exit status. */
   stop(): Promise<number | null>;
 }
 
@@ -65,7 +65,7 @@ let agent: Agent;
 let standIns: StandIn[];
 let flags: string[];
 
-/** A node of eight CPUs in two cells, as files; an API server; a kubelet that does not run yet. */
+/** A node with eight CPUs in two NUMA nodes, as files; an API server; a kubelet that does not run yet. */
 function setUp(suite: Mocha.Suite): void {
   needs('linux');
   suite.timeout(300_000);
@@ -124,7 +124,7 @@ const masks = () => [...new Set(standIns.flatMap(({ pid }) => allowedLists(pid))
 describe('the node agent as a process', function () {
   setUp(this);
 
-  it('reports, registers, moves Open vSwitch, and leaves its threads there when it ends', async function () {
+  it('reports, registers, moves Open vSwitch, and leaves the threads there when it ends', async function () {
     skipWithout('twoCpus', this);
     const first = String(machine().first);
     for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
@@ -149,7 +149,7 @@ describe('the node agent as a process', function () {
       JSON.stringify(conditions),
     );
 
-    // Every CPU of this machine but the first goes to a container.
+    // Every CPU of this machine except the first belongs to a container.
     const taken = machine().minus(CpuSet.parse(first));
     kubelet.pods = { 'ns/vm': { compute: taken.toString() } };
     kubelet.writeCheckpoint(CpuSet.parse('0-7').minus(taken).toString(), { 'uid-1': { compute: taken.toString() } });
@@ -163,7 +163,7 @@ describe('the node agent as a process', function () {
     assert.ok([...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`)));
   });
 
-  it('without kubelet, Open vSwitch or a usable network map: runs, says what is missing, publishes nothing', async () => {
+  it('runs without kubelet, Open vSwitch or a usable network map, logs what is missing, and publishes nothing', async () => {
     writeFileSync(join(root, 'map.yaml'), 'tunnel: {numaNodes: [5]}');
     agent = startAgent(flags);
     await eventually(() => agent.lines.some(({ msg }) => /network map rejected/.test(String(msg))), 'the map');
@@ -179,7 +179,7 @@ describe('the node agent as a process', function () {
     assert.equal(await agent.stop(), 0);
   });
 
-  it('a typo in the network map leaves the networks as they are; a condition and an Event on the Node name it', async () => {
+  it('a typo in the network map leaves the networks unchanged; a condition and an Event on the Node name it', async () => {
     kubelet.allocatable = '2-7';
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();
@@ -206,7 +206,7 @@ describe('the node agent as a process', function () {
     assert.equal(await agent.stop(), 0);
   });
 
-  it('a restarted agent reports nothing until it has read the networks: the last report stays', async () => {
+  it('keeps the last report after a restart until it has read the networks', async () => {
     kubelet.allocatable = '2-7';
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();
@@ -222,7 +222,7 @@ describe('the node agent as a process', function () {
     await new Promise<void>((resolve) => silent.listen(join(root, 'run/db.sock'), resolve));
     try {
       const [before, written] = [status(), api.writes.length];
-      // Something to report, were the networks known.
+      // Something that would be reported if the networks were known.
       kubelet.pods = { 'ns/vm': { compute: '2-3' } };
       kubelet.writeCheckpoint('0-1,4-7', { 'uid-1': { compute: '2-3' } });
       agent = startAgent(flags);
@@ -242,7 +242,7 @@ describe('the node agent as a process', function () {
     }
   });
 
-  it('an invalid sysfs: the duties that need it fail and retry, the heartbeat continues', async () => {
+  it('with an invalid sysfs, duties that need it fail and retry, and the heartbeat continues', async () => {
     agent = startAgent([...flags, '--sysfs-root', join(root, 'nothing')]);
     await eventually(() => agent.lines.some(({ duty }) => duty === 'assignments'), 'the failure is logged');
     const beats = () => [...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`));
@@ -255,7 +255,7 @@ describe('the node agent as a process', function () {
 describe('the node agent on a host with a DPU', function () {
   setUp(this);
 
-  it('a DPU and its host: the host’s agent makes the lease, the DPU’s renews it while Open vSwitch runs', async () => {
+  it('creates the Lease on the host and renews it on the DPU while Open vSwitch runs', async () => {
     const lease = () =>
       api.objects.get(`/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn-dpu-${NODE}`);
     const renewed = () => (lease()?.spec as { renewTime?: string } | undefined)?.renewTime;
@@ -283,7 +283,7 @@ describe('the node agent on a host with a DPU', function () {
     assert.equal(await agent.stop(), 0);
   });
 
-  it('on another system than Linux: says so and exits 0', async () => {
+  it('exits with status 0 and a message on a system other than Linux', async () => {
     const elsewhere = "data:text/javascript,Object.defineProperty(process,'platform',{value:'darwin'})";
     agent = startAgent(flags, ['--import', elsewhere]);
     await once(agent.process, 'close');
@@ -294,7 +294,7 @@ describe('the node agent on a host with a DPU', function () {
     );
   });
 
-  it('bad settings: one line and exit status 2', async () => {
+  it('exits with status 2 and one line for invalid settings', async () => {
     agent = startAgent([...flags, '--dpu-node-lease-duration', '10']);
     await once(agent.process, 'close');
     assert.equal(agent.process.exitCode, 2);

@@ -14,7 +14,7 @@ const timing = (interval: string, duration: string) => [
 ];
 
 describe('settings of the node agent', () => {
-  it('defaults', () => {
+  it('have defaults', () => {
     const config = parseNodeAgentConfig(NAME);
     assert.equal(config.mode, 'full');
     assert.deepEqual([config.dpuLeaseInterval, config.dpuLeaseDuration], [10, 40]);
@@ -32,7 +32,7 @@ describe('settings of the node agent', () => {
     ['0', '1'],
     ['10', '11'],
   ] as const) {
-    it(`renew interval ${interval} and duration ${duration}`, () => {
+    it(`accept renew interval ${interval} with duration ${duration}`, () => {
       const config = parseNodeAgentConfig(timing(interval, duration));
       assert.deepEqual([config.dpuLeaseInterval, config.dpuLeaseDuration], [Number(interval), Number(duration)]);
     });
@@ -43,15 +43,15 @@ describe('settings of the node agent', () => {
     ['duration 0', timing('10', '0'), /--dpu-node-lease-duration 0/],
     ['10 and 10', timing('10', '10'), /duration 10 must be greater than .*interval 10/],
     ['duration below the interval', timing('10', '5'), /duration 5 must be greater/],
-    ['an interval that is no number', timing('ten', '40'), /renew-interval ten/],
-    ['no node name', [], /--node-name/],
-    ['a node name that is none', ['--node-name', 'Not A Node'], /--node-name Not A Node/],
+    ['an interval that is not a number', timing('ten', '40'), /renew-interval ten/],
+    ['a missing node name', [], /--node-name/],
+    ['an invalid node name', ['--node-name', 'Not A Node'], /--node-name Not A Node/],
     ['an unknown mode', [...NAME, '--mode', 'half'], /--mode half/],
     ['a relative path', [...NAME, '--kubelet-dir', 'kubelet'], /--kubelet-dir kubelet.*absolute/],
     ['an unknown flag', [...NAME, '--frobnicate'], /--frobnicate/],
   ];
   for (const [name, argv, message] of wrong) {
-    it(`refused: ${name}`, () =>
+    it(`refuse ${name}`, () =>
       assert.throws(
         () => parseNodeAgentConfig(argv),
         (error) => error instanceof ConfigError && message.test(error.message),
@@ -60,7 +60,7 @@ describe('settings of the node agent', () => {
 });
 
 describe('duties', () => {
-  it('logs one that fails and runs it again, with a signal of its own; others are not touched', async () => {
+  it('are restarted with a new signal and a log line after a failure; others continue', async () => {
     const { log, said } = recordingLogger();
     const stop = new AbortController();
     const signals: AbortSignal[] = [];

@@ -13,7 +13,7 @@ import { eventually, recordingLogger, tempDirectories, testMetrics } from '../su
 
 const temp = tempDirectories();
 
-/** What duties are made of, with every path below a directory of its own; no API server is there. */
+/** The parts of duties, with every path below its own directory; there is no API server. */
 function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {}) {
   const directory = temp();
   const places = ['kubelet-dir', 'state-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root'].flatMap((name) => [
@@ -82,11 +82,11 @@ describe('the duties of each mode', () => {
     [['--mode', 'dpu', '--dpu-node-lease-renew-interval', '0'], []],
   ];
   for (const [flags, expected] of cases) {
-    it(`${flags.join(' ') || 'nothing set'}: ${expected.filter((name) => !HOST.includes(name)).join(', ') || 'none of its own'}`, () =>
+    it(`${flags.join(' ') || 'no flags'}: ${expected.filter((name) => !HOST.includes(name)).join(', ') || 'no others'}`, () =>
       assert.deepEqual(names(flags), expected));
   }
 
-  it('a DPU renews a token that is in a file; one that is in the kubeconfig cannot be renewed, which is logged', () => {
+  it('a DPU renews a token in a file; a token in the kubeconfig cannot be renewed, with a log line', () => {
     assert.deepEqual(names(['--mode', 'dpu'], { tokenFile: '/token', token: () => 'x' }), ['dpu-lease', 'dpu-token']);
     const inside = partsOf(['--mode', 'dpu'], { token: () => 'x' });
     assert.deepEqual(
@@ -102,7 +102,7 @@ describe('the duties of each mode', () => {
     assert.equal(file.logged.lines.length, 0);
   });
 
-  it('what the readiness probe and the pages ask is there where the mode has it', () => {
+  it('a mode has the parts that its readiness probe and pages need', () => {
     const has = (flags: string[]) => {
       const { assignments, ovs, vms } = createDuties(partsOf(flags).parts);
       return [assignments, ovs, vms].map((one) => one !== undefined);
@@ -119,7 +119,7 @@ describe('the duties of each mode', () => {
 describe('the gate’s duties', () => {
   const none = { assignments: undefined, ovs: undefined, health: undefined };
 
-  it('what the state file says for a state of the DPU', () => {
+  it('write a state file with settings and the state of the DPU', () => {
     const { config } = partsOf(['--gate', 'on', '--gate-stale-after', '90', '--gate-exempt', 'a,b']).parts;
     const { at, ...state } = stateOf(config, undefined);
     assert.deepEqual(state, {
@@ -142,7 +142,7 @@ describe('the gate’s duties', () => {
     assert.equal(stateOf(partsOf(['--gate', 'on', '--gate-status', 'on']).parts.config, undefined).status, true);
   });
 
-  it('the state file is written when the duty begins, and at each look at the lease until it ends', async () => {
+  it('write the state file at the start and at each check of the Lease until the end', async () => {
     const { parts, directory } = partsOf(['--gate', 'on']);
     const listeners = new Set<() => void>();
     const dpu = { ready: true, reason: 'renewed' };
@@ -174,7 +174,7 @@ describe('the gate’s duties', () => {
     assert.equal(listeners.size, 0);
   });
 
-  it('a state file that cannot be written fails the duty', async () => {
+  it('fail if the state file cannot be written', async () => {
     const { parts, directory } = partsOf(['--gate', 'on']);
     let look = () => {};
     const health = {
@@ -192,7 +192,7 @@ describe('the gate’s duties', () => {
     await assert.rejects(running ?? Promise.resolve(), /EISDIR/);
   });
 
-  it('taken away: its files are gone, those of others stay, and the duty has nothing to do until it ends', async () => {
+  it('with removal, delete only their own files and then wait for the end', async () => {
     const directory = temp();
     const [conf, bin] = [join(directory, 'conf'), join(directory, 'bin')];
     for (const path of [conf, bin]) mkdirSync(path);
@@ -209,11 +209,11 @@ describe('the gate’s duties', () => {
     await running;
   });
 
-  it('off: none', () => assert.deepEqual(createGateDuties(partsOf([]).parts, none), []));
+  it('are none while the gate is off', () => assert.deepEqual(createGateDuties(partsOf([]).parts, none), []));
 });
 
-describe('where the kubelet’s configuration is looked for', () => {
-  it('in its directory and in /etc, or where the settings say; asked with the agent’s token', async () => {
+describe('sources of the kubelet’s configuration', () => {
+  it('are its directory and /etc, or the configured ones, and the kubelet with the agent’s token', async () => {
     const { parts, directory } = partsOf(['--kubelet-config-dir', '/etc/drop-ins']);
     const sources = kubeletConfigSources(parts);
     assert.deepEqual(sources.candidates, [join(directory, 'kubelet-dir/config.yaml'), '/etc/kubernetes/kubelet.conf']);

@@ -57,7 +57,7 @@ describe('the agent’s manifests', () => {
   const FULL = 'plumbline-node-agent';
   const DPU_HOST = 'plumbline-node-agent-dpu-host';
 
-  it('give the host’s process table, its cgroups and a capability to the duties that need them, and nothing else', () => {
+  it('give the host’s process table, cgroups and one capability only to the duties that need them', () => {
     const sets = build();
     const full = podOf(sets, FULL);
     const dpuHost = podOf(sets, DPU_HOST);
@@ -75,13 +75,13 @@ describe('the agent’s manifests', () => {
     assert.ok(!dpuHost.containers[0]?.volumeMounts.some(({ mountPath }) => mountPath.includes('openvswitch')));
   });
 
-  it('are for different nodes', () => {
+  it('select different nodes', () => {
     const sets = build();
     assert.match(JSON.stringify(podOf(sets, FULL).affinity), /dpu-host","operator":"DoesNotExist/);
     assert.match(JSON.stringify(podOf(sets, DPU_HOST).affinity), /dpu-host","operator":"Exists/);
   });
 
-  it('with the gate: its flags, and mounts for what it writes', () => {
+  it('with the gate, have its flags and mounts for its files', () => {
     const installed = (component: string, name: string) => {
       const [container] = podOf(build(component), name).containers;
       const config = parseNodeAgentConfig([...(container?.args ?? []), '--node-name', 'worker-0']);
@@ -104,7 +104,7 @@ describe('the agent’s manifests', () => {
     }
   });
 
-  it('with SELinux, on OpenShift, with a network map', () => {
+  it('work with SELinux, on OpenShift, and with a network map', () => {
     for (const name of [FULL, DPU_HOST]) {
       const [container] = podOf(build('selinux'), name).containers;
       assert.equal(container?.securityContext.seLinuxOptions?.type, 'spc_t');

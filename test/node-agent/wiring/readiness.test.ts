@@ -5,7 +5,7 @@ import { createAgent } from '../../../node-agent/wiring/agent.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
 
-describe('an agent in this process, without an API server', () => {
+describe('an agent in this process without an API server', () => {
   const temp = tempDirectories();
   let stop: (() => Promise<void>) | undefined;
   afterEach(async () => {
@@ -33,7 +33,7 @@ describe('an agent in this process, without an API server', () => {
       mkdirSync(join(directory, name));
       return [`--${name}`, join(directory, name)];
     });
-    // Never the default paths: they are this machine's own.
+    // Never the default paths, which belong to this machine.
     const gate = ['--gate-socket', join(directory, 'gate.sock'), '--gate-state', join(directory, 'gate.state')];
     const common = ['--node-name', 'n1', '--kubeconfig', kubeconfig, '--probe-port', '0', '--probe-host', '127.0.0.1'];
     const logged = recordingLogger();
@@ -48,7 +48,7 @@ describe('an agent in this process, without an API server', () => {
     return { logged, get };
   };
 
-  it('nothing to do: says so, and is ready', async () => {
+  it('is ready and logs that it has nothing to do', async () => {
     const { logged, get } = await start('--mode', 'dpu', '--dpu-node-lease-renew-interval', '0');
     assert.ok(logged.said('DPU health check off; nothing to do in this mode'));
     assert.deepEqual(logged.lines.at(-1)?.['duties'], []);
@@ -59,7 +59,7 @@ describe('an agent in this process, without an API server', () => {
     assert.doesNotMatch(metrics, /plumbline_ovs_datapath_failures_total/);
   });
 
-  it('with a duty that runs: ready, and the duty is a metric', async () => {
+  it('is ready with a running duty, which is a metric', async () => {
     const { logged, get } = await start('--mode', 'dpu');
     assert.equal(logged.said('DPU health check off; nothing to do in this mode'), false);
     assert.deepEqual(await get('/readyz'), [200, 'ok\n']);
@@ -67,7 +67,7 @@ describe('an agent in this process, without an API server', () => {
     assert.match(metrics, /plumbline_duty_running\{duty="dpu-lease"\} 1/);
   });
 
-  it('duties that fail: not ready, and which; each is counted', async () => {
+  it('is not ready with failed duties, which it names and counts', async () => {
     const { get } = await start('--mode', 'dpu-host', '--vm-pinning', 'off');
     const failed = 'waiting to restart failed duties: assignments, networks, device-plugin\n';
     await eventually(async () => (await get('/readyz'))[1] === failed, 'not ready');

@@ -3,9 +3,9 @@ import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts'
 import { createReportDuty } from '../../../node-agent/wiring/report.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
-describe('the report’s part in the agent', () => {
+describe('the agent’s report duty', () => {
   for (const has of [true, false]) {
-    it(`follows every source${has ? '' : ' that there is'}, and none once it has ended`, async () => {
+    it(`follows every source${has ? '' : ' that exists'} and stops at its end`, async () => {
       const following = new Map<string, number>();
       const source = (name: string) => ({
         subscribe: () => {

@@ -6,16 +6,16 @@ import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
 import { accept, createFrames } from '../../cli/web-socket.ts';
 
 /**
- * The kubelet's `/portForward/{namespace}/{pod}` over WebSocket, as the kubelet and containerd serve it: the caller needs a
- * certificate of the cluster's authority, a pod that is not there is 404, the subprotocol is v4.channel.k8s.io, each
- * channel begins with the port in two bytes (little endian), and a port where nothing listens is an error on channel 1.
+ * The kubelet's `/portForward/{namespace}/{pod}` over WebSocket, as the kubelet and containerd serve it: the caller
+ * needs a certificate of the cluster's authority, a missing pod gives 404, the subprotocol is v4.channel.k8s.io, each
+ * channel begins with the port in two bytes (little endian), and a port without a listener gives an error on channel 1.
  * Source: k8s.io/kubelet/pkg/cri/streaming/portforward/websocket.go
  */
 export interface KubeletStandIn {
   readonly port: number;
-  /** What was asked for, with the subprotocols that the caller offered. */
+  /** The requested paths, with the subprotocols that the caller offered. */
   readonly asked: readonly { readonly url: string; readonly protocols: string }[];
-  /** Ports that lead somewhere in a pod: `namespace/name` → port in the pod → port on this machine. */
+  /** Ports that are forwarded: `namespace/name` → port in the pod → port on this machine. */
   readonly pods: Map<string, ReadonlyMap<number, number>>;
   stop(): Promise<void>;
 }

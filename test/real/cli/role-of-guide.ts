@@ -8,14 +8,14 @@ export interface GuideRole extends KubernetesObject {
   readonly rules: readonly { readonly resources: readonly string[]; readonly verbs: readonly string[] }[];
 }
 
-/** The roles that docs/reference/cli-doctor.md gives its reader: one for the cluster, one for plumbline-system. */
+/** The roles in docs/reference/cli-doctor.md: one for the cluster, one for plumbline-system. */
 export function rolesOfGuide(): GuideRole[] {
   const guide = readFileSync(join(root, 'docs/reference/cli-doctor.md'), 'utf8');
   const [, yaml = ''] = /```yaml\n(apiVersion: rbac[\s\S]*?)```/.exec(guide) ?? [];
   return parseAllDocuments(yaml).map((document) => document.toJS() as GuideRole);
 }
 
-/** Gives the roles, under the account's name, to an account of the namespace default. */
+/** Grants the roles, with the account's name, to an account of the namespace default. */
 export async function grantRoles(plane: ControlPlane, account: string, roles = rolesOfGuide()): Promise<void> {
   const subjects = [{ kind: 'ServiceAccount', name: account, namespace: 'default' }];
   for (const role of roles) {

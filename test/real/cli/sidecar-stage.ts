@@ -14,20 +14,20 @@ import { report, topologyOf } from '../scheduler/stage.ts';
 import { createKubeletStandIn, type KubeletStandIn } from './kubelet-stand-in.ts';
 
 export const SYSTEM = 'plumbline-system';
-/** The pod of the kube-scheduler that leads and of the extender. */
+/** The pod with the leading kube-scheduler and its extender. */
 export const POD = 'plumbline-scheduler-7d9f8-x2x4z';
 export const NODE = 'full';
 export const MERGE = 'application/merge-patch+json';
 
 /**
- * A real API server with the base's scheduler: a real kube-scheduler and the extender's real daemon, as in one pod of the
- * Deployment, on a node whose kubelet is a stand-in for port-forwards.
+ * A real API server with the scheduler of the base: a real kube-scheduler and the extender's real daemon, as in one pod
+ * of the Deployment, on a node with a stand-in kubelet for port-forwards.
  */
 export interface SidecarStage {
   readonly plane: ControlPlane;
   readonly kubelet: KubeletStandIn;
   readonly scheduler: Program;
-  /** Forwards to the extender's port, or to none on which anything listens. */
+  /** Forwards to the extender's port, or to a port without a listener. */
   listening(listens: boolean): void;
   stop(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export async function startSidecarStage(): Promise<SidecarStage> {
       apiServerArgs: [
         ...['--kubelet-client-certificate', file('client.crt'), '--kubelet-client-key', file('client.key')],
         ...['--kubelet-certificate-authority', file('ca.crt'), '--kubelet-preferred-address-types', 'InternalIP'],
-        // The second of these would have to be lifted by controllers that do not run.
+        // Controllers that do not run here would have to remove the second taint.
         '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
       ],
     });
@@ -91,7 +91,7 @@ export async function startSidecarStage(): Promise<SidecarStage> {
   }
 }
 
-/** Of the base what the scheduler needs, and what the doctor looks at. */
+/** The parts of the base that the scheduler needs, and those that the doctor checks. */
 function schedulerObjects(): KubernetesObject[] {
   const kinds = ['Namespace', 'CustomResourceDefinition', 'MutatingWebhookConfiguration'];
   const foreign = ['PodDisruptionBudget', 'NetworkPolicy', 'PriorityClass'];
@@ -115,7 +115,7 @@ async function addNodes(plane: ControlPlane, kubeletPort: number): Promise<void>
     await plane.create({ ...node, status });
   }
   const full = topologyOf({ assignments: [{ podUID: 'x', container: 'compute', cpus: '1-7,9-15' }] });
-  // The API server serves a new kind a moment after its definition was written.
+  // The API server serves a new kind a moment after its definition was created.
   await until('NodeTopologies to be served', async () => {
     await report(plane.client, NODE, full);
     return true;

@@ -7,11 +7,11 @@ import type { ControlPlane } from '../control-plane.ts';
 import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
 
-/** KubeVirt, as a cluster of a real control plane gets it. */
+/** KubeVirt for a cluster with a real control plane. */
 export interface KubeVirt {
-  /** Its definitions, and those of multus: before anything watches them. */
+  /** Its definitions and those of multus, before anything watches them. */
   define(plane: ControlPlane): Promise<void>;
-  /** Its controllers and its API, once there are nodes. */
+  /** Its controllers and its API, when there are nodes. */
   start(on: Cluster): Promise<{ stop(): Promise<void> }>;
 }
 
@@ -44,7 +44,7 @@ export const KUBEVIRT_STAND_IN: KubeVirt = {
   },
 };
 
-/** What virt-api does, and virt-handler once the guest runs again. */
+/** The part of virt-api, and of virt-handler when the guest runs again. */
 async function unpause(client: RemoteClient, namespace: string, name: string): Promise<VirtApiAnswer> {
   const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
   if (vmi !== undefined && vmi.status?.phase !== 'Running') {

@@ -35,23 +35,26 @@ import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configura
 const AGENT = 'plumbline-node-agent';
 const SCHEDULER_ACCOUNT = 'plumbline-scheduler';
 const DPUS = 'plumbline-dpu';
-/** Kinds that cert-manager brings. */
+/** Kinds of cert-manager. */
 const FOREIGN = ['Certificate', 'Issuer'];
-/** What the sandbox's parts and the demo's steps read. Custom ones are served once their definitions are. */
+/** The kinds that the sandbox's parts and the demo's steps read. Custom ones are served after their definitions. */
 const READ = BUILT_IN_TYPES.filter(
   ({ custom, plural }) =>
     custom || [PODS, EVENTS, LEASES, NODES, ENDPOINT_SLICES].some((type) => type.plural === plural),
 );
 const SCHEDULER = { profiles: [{ schedulerName: 'default-scheduler', percentageOfNodesToScore: 100 }] };
 
-/** A cluster of a real control plane. Its kubelets are the sandbox's, and so is KubeVirt's controller unless another is given. */
+/**
+ * A cluster with a real control plane. Its kubelets are the sandbox's, and also KubeVirt's controller, unless another
+ * one is given.
+ */
 export interface RealCluster extends DemoCluster {
-  /** Once it has been started. @throws Error before */
+  /** Available after the start. @throws Error before */
   readonly plane: ControlPlane;
   readonly scheduler: Program;
   /**
-   * Starts a kube-scheduler as the shipped Deployment does: it takes part in the election under this name, and asks the
-   * extender at a port of loopback.
+   * Starts a kube-scheduler as the shipped Deployment does: it takes part in the election with this name, and calls the
+   * extender on a port of loopback.
    */
   startElectedScheduler(hostName: string, extender: number): Promise<SchedulerProgram>;
 }
@@ -59,9 +62,9 @@ export interface RealCluster extends DemoCluster {
 export interface RealClusterOptions {
   /** Default: the sandbox's controller, and a stand-in for virt-api's unpause. */
   readonly kubeVirt?: KubeVirt;
-  /** More flags of kube-apiserver. */
+  /** Additional flags of kube-apiserver. */
   readonly apiServerArgs?: readonly string[];
-  /** Whether Plumbline's kube-schedulers are left to `startElectedScheduler`. */
+  /** Whether Plumbline's kube-schedulers are started with `startElectedScheduler` instead. */
   readonly electedSchedulers?: boolean;
 }
 
@@ -71,15 +74,15 @@ interface Parts {
   readonly client: RemoteClient;
   readonly nodes: readonly EmulatedNode[];
   readonly kubeVirt: { stop(): Promise<void> };
-  /** The cluster's own. */
+  /** The cluster's own scheduler. */
   scheduler: Program;
-  /** Plumbline's. */
+  /** Plumbline's scheduler. */
   added?: Program;
 }
 
 /**
- * kube-apiserver with every admission plugin and RBAC, etcd, kube-scheduler and all of kube-controller-manager; in it
- * the shipped manifests with their Deployments and DaemonSets. The daemons run as processes next to it, each under the
+ * kube-apiserver with every admission plugin and RBAC, etcd, kube-scheduler and all of kube-controller-manager, with
+ * the shipped manifests including Deployments and DaemonSets. The daemons run as processes next to it, each with the
  * token of its own service account: an agent's is bound to the pod of the DaemonSet on its node.
  */
 export function createRealCluster(
@@ -93,7 +96,7 @@ export function createRealCluster(
     if (parts === undefined) throw new Error('the cluster has not been started');
     return parts;
   };
-  /** Under the account of the shipped Deployment, which has the rights of the cluster's own scheduler and no more. */
+  /** With the account of the shipped Deployment, which has only the permissions of the cluster's own scheduler. */
   const startOwn = async (extender: number, hostName?: string): Promise<SchedulerProgram> => {
     const { plane } = started();
     const token = await plane.serviceAccountToken(NAMESPACE, SCHEDULER_ACCOUNT);
@@ -178,7 +181,7 @@ async function startParts(
   }
 }
 
-/** Plumbline's own, so that reports can be watched for from the start. */
+/** Plumbline's own definitions, so that reports can be watched from the start. */
 function definitions(): KubernetesObject[] {
   return objectsOf(render('base/crd')).filter(({ metadata }) => metadata.name.startsWith(NODE_TOPOLOGIES.plural));
 }
@@ -211,7 +214,7 @@ async function kubeconfigOf(
   }
 }
 
-/** The pod that the DaemonSet's controller made for a node and the scheduler bound there. */
+/** The pod that the DaemonSet controller created for a node and the scheduler bound to it. */
 function agentPod(client: RemoteClient, node: string): Promise<{ name: string; uid: string }> {
   const seconds = 60;
   return new Promise((resolve, reject) => {

@@ -19,7 +19,7 @@ export function callOf({ webhooks, ...rest }: WebhookConfiguration, port: number
   return { ...rest, webhooks: called };
 }
 
-/** The API server takes configurations up a moment after they are stored: waits until a pod comes back padded. */
+/** The API server applies configurations a moment after they are stored: waits until a pod is padded. */
 export async function untilCalled(plane: ControlPlane): Promise<void> {
   const resources = { limits: { cpu: '3', memory: '1Gi' } };
   const pod = {

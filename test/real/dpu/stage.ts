@@ -6,23 +6,23 @@ import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import { buildOnce, root } from '../../support/bundles.ts';
 import { type InstalledAgents, installAgents } from '../node-agent/installed.ts';
 
-/** Seconds. */
+/** In seconds. */
 export const INTERVAL = 1;
 export const DURATION = 4;
 export const NODE = 'worker-dpu';
 const SYSTEM = 'plumbline-system';
 
-/** A real control plane with the extender before its scheduler, and one node whose network runs on a DPU. */
+/** A real control plane with the extender for its scheduler, and one node whose network runs on a DPU. */
 export interface DpuScene {
   readonly installed: InstalledAgents;
-  /** Where the host's agent listens for the gate, and what it leaves behind. */
+  /** The socket of the gate on the host's agent, and its state file. */
   readonly socket: string;
   readonly state: string;
   startHost(...more: string[]): Promise<DaemonProcess>;
   startDpu(rundir: string): Promise<DaemonProcess>;
-  /** Creates a pod for the scheduler to place. @returns its uid */
+  /** Creates a pod for the scheduler. @returns its uid */
   pod(name: string, more?: object): Promise<string>;
-  /** Creates a pod that runs on the node, as its kubelet would say. @returns its uid */
+  /** Creates a pod that runs on the node, with a status as from its kubelet. @returns its uid */
   runningPod(name: string): Promise<string>;
   readPod(name: string): Promise<PodObject>;
   /** The node's DPUReady condition: its status and reason. */
@@ -38,7 +38,7 @@ export interface PodObject {
   };
 }
 
-/** The bundles as they are now, wherever dist/ goes while the test runs. */
+/** A copy of the current bundles, so that dist/ may change while the test runs. */
 function copyOfBundles(): string {
   buildOnce();
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-dist-'));
@@ -72,7 +72,7 @@ export async function createDpuScene(): Promise<DpuScene> {
     socket,
     state,
     async startHost(...more) {
-      // The kubeconfig that the client of this account was made with.
+      // The kubeconfig of the client of this account.
       await installed.agent(NODE);
       return start('host', 'node-agent', [
         ...['--node-name', NODE, '--mode', 'dpu-host', '--probe-port', '0', '--kubelet-endpoint', ''],
@@ -133,7 +133,7 @@ export async function createDpuScene(): Promise<DpuScene> {
     return metadata.uid;
   }
 
-  /** What a kubelet would say of itself. */
+  /** The status that a kubelet would report. */
   async function describeNode(): Promise<void> {
     const path = `/api/v1/nodes/${NODE}`;
     const labels = { 'k8s.ovn.org/dpu-host': '', 'kubernetes.io/os': 'linux' };
@@ -152,7 +152,7 @@ export async function createDpuScene(): Promise<DpuScene> {
     await plane.client.patch(`${path}/status`, 'application/merge-patch+json', { status });
   }
 
-  /** As the base has it: a kube-scheduler with the extender in its pod, both under the account of that pod. */
+  /** As in the base: a kube-scheduler with the extender in its pod, both with the account of that pod. */
   async function startScheduler(): Promise<void> {
     const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
     const kubeconfig = await plane.kubeconfig('scheduler', token);

@@ -4,13 +4,13 @@ import { stringify } from 'yaml';
 /** One request to the API server, as authorization sees it. */
 export interface AuditedRequest {
   readonly user: string;
-  /** Which program of that account, by its User-Agent. */
+  /** The program of that account, from its User-Agent. */
   readonly agent: string;
   readonly verb: string;
   readonly group: string;
   /** `pods`, `pods/eviction`. */
   readonly resource: string;
-  /** Empty for the cluster's own objects, and for all namespaces at once. */
+  /** Empty for cluster-scoped objects and for all namespaces. */
   readonly namespace: string;
   readonly name: string;
   /** The answer's status; undefined for a watch in progress. */
@@ -36,7 +36,7 @@ interface Event {
   readonly requestObject?: { readonly spec?: AccessReview };
 }
 
-/** What a kubelet asks the API server before it answers a client. */
+/** A kubelet's review at the API server before it answers a client. */
 interface AccessReview {
   readonly user?: string;
   readonly resourceAttributes?: {
@@ -48,7 +48,7 @@ interface AccessReview {
   };
 }
 
-/** An audit policy that has every request of Plumbline's accounts, and what kubelets ask about them. */
+/** An audit policy that records every request of Plumbline's accounts, and the reviews of kubelets about them. */
 export function auditPolicy(namespaces: readonly string[]): string {
   return stringify({
     apiVersion: 'audit.k8s.io/v1',
@@ -62,10 +62,10 @@ export function auditPolicy(namespaces: readonly string[]): string {
   });
 }
 
-/** Every request so far, a watch once it has begun. What was put to a kubelet counts as its asker's request. */
+/** Every request so far, and each started watch. A request to a kubelet counts as a request of its caller. */
 export function readAuditLog(file: string): AuditedRequest[] {
   const lines = readFileSync(file, 'utf8').split('\n');
-  // The last line may be half written.
+  // The last line may be incomplete.
   const events = lines.slice(0, -1).map((line) => JSON.parse(line) as Event);
   return events.flatMap((event) => requestOf(event) ?? []);
 }

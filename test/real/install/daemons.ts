@@ -12,18 +12,18 @@ import { objectsOf, render } from './rendered.ts';
 
 export const SYSTEM = 'plumbline-system';
 export const DPUS = 'plumbline-dpu';
-/** A node with an Open vSwitch of its own, and one whose network is on a DPU. */
+/** A node with its own Open vSwitch, and one whose network is on a DPU. */
 export const [WORKER, DPU_WORKER] = ['worker', 'worker-dpu'];
-/** Seconds. */
+/** In seconds. */
 export const [INTERVAL, DURATION] = [1, 4];
 
 export interface Images {
   readonly dist: string;
-  /** Of an image's file. */
+  /** The path of a file in an image. */
   path(image: string, file: string): string;
 }
 
-/** The images' files, as `npm run build:image` makes them. */
+/** The files of the images, as `npm run build:image` creates them. */
 export function buildImages(directory: string): Images {
   const env = { ...process.env, PLUMBLINE_DIST: join(directory, 'dist') };
   const names = ['webhook', 'scheduler-plugin', 'node-agent', 'console'];
@@ -70,7 +70,7 @@ export interface Starting {
 const LOCAL = ['--probe-host', '127.0.0.1', '--probe-port', '0'];
 const LEASE = ['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)];
 
-/** What starts each daemon: the arguments that its manifest gives it, then where things are on this machine. */
+/** Starts each daemon with the arguments of its manifest, followed by the paths on this machine. */
 export function starter({ plane, objects, images, directory, nodes, ovs, undo }: Starting) {
   let count = 0;
   const start = async (image: string, args: readonly string[]): Promise<DaemonProcess> => {
@@ -86,7 +86,7 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
     await daemon.ports();
     return daemon;
   };
-  /** What its manifest gives it by its environment: PLUMBLINE_SCHEDULER_NAME and the like. */
+  /** The environment in its manifest: PLUMBLINE_SCHEDULER_NAME and others. */
   const settingsOf = (image: string): Record<string, string> => {
     const found = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === `plumbline-${image}`);
     const [container] = (found as Workload | undefined)?.spec.template.spec.containers ?? [];
@@ -167,7 +167,7 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
       await plane.create(account);
       const kubeconfig = await plane.kubeconfig('dpu', 'none');
       const tokenFile = join(directory, 'dpu.token');
-      // As docs/reference/dpu.md says: the kubeconfig names a file, which the agent replaces.
+      // As in docs/reference/dpu.md: the kubeconfig names a file, which the agent replaces.
       writeFileSync(kubeconfig, readFileSync(kubeconfig, 'utf8').replace('token: none', `tokenFile: ${tokenFile}`));
       writeFileSync(tokenFile, await plane.serviceAccountToken(DPUS, DPU_WORKER), { mode: 0o600 });
       return start('node-agent', [

@@ -2,9 +2,8 @@ import type { KubernetesObject } from '../control-plane.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
 
 /**
- * The definitions of other products that the manifests have objects of. Reduced to the fields that the manifests use,
- * typed as the real ones are, and closed: a field that is not here is refused by strict validation, as a mistyped one
- * would be.
+ * The definitions of other products whose objects are in the manifests. They are reduced to the fields of the
+ * manifests, with their real types, and closed: strict validation refuses other fields, such as mistyped ones.
  */
 interface Kind {
   readonly group: string;

@@ -6,9 +6,9 @@ export interface Grant {
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
-  /** Undefined: in every namespace. */
+  /** Undefined: in all namespaces. */
   readonly namespace: string | undefined;
-  /** Undefined: whatever it is called. */
+  /** Undefined: any name. */
   readonly name: string | undefined;
   readonly role: string;
 }
@@ -25,7 +25,10 @@ interface Binding extends KubernetesObject {
   readonly subjects?: readonly { readonly kind: string; readonly name: string; readonly namespace?: string }[];
 }
 
-/** Everything that the roles among the objects give to a service account, itself or through its namespace's group. */
+/**
+ * All permissions that the roles among the objects grant to a service account, directly or through the group of its
+ * namespace.
+ */
 export function grantsOf(objects: readonly KubernetesObject[], account: { namespace: string; name: string }): Grant[] {
   const bindings = objects.filter(({ kind }) => kind.endsWith('RoleBinding')) as Binding[];
   return (
@@ -37,7 +40,7 @@ export function grantsOf(objects: readonly KubernetesObject[], account: { namesp
             (kind === 'Group' && name === `system:serviceaccounts:${account.namespace}`),
         ),
       )
-      // What Kubernetes gives its own scheduler is not for the manifests to say.
+      // The permissions of Kubernetes' own scheduler are not part of the manifests.
       .filter(({ roleRef }) => !roleRef.name.startsWith('system:'))
       .flatMap(({ kind, metadata: { namespace }, roleRef }) => {
         const role = objects.find(

@@ -22,27 +22,27 @@ import { objectsOf, render } from './rendered.ts';
 import { createWayToTheCluster, type WayToTheCluster } from './to-the-cluster.ts';
 
 /**
- * Plumbline as a user would install it on a real API server: the manifests applied by kubectl, the certificates of the
- * development overlay's script, the daemons from their images' files, each under a token of its shipped service account,
- * with the arguments of its shipped workload. Nothing in the API is changed for the test.
+ * Plumbline installed on a real API server as a user would: the manifests applied by kubectl, the certificates from the
+ * script of the development overlay, the daemons from the files of their images, each with a token of its shipped
+ * service account and the arguments of its shipped workload. The test changes nothing in the API.
  */
 export interface Installation {
   readonly plane: ControlPlane;
   readonly client: KubeClient;
-  /** What was applied. */
+  /** The applied objects. */
   readonly objects: readonly KubernetesObject[];
   readonly nodes: ReadonlyMap<string, NodeStandIn>;
   readonly service: ServiceStandIn;
   /** The authority of the serving certificates, PEM. */
   ca(): string;
-  /** own: what the extender knows kube-scheduler by, PEM. */
+  /** own: the certificate by which the extender recognises kube-scheduler, PEM. */
   clientCertificate(): Promise<{ readonly cert: string; readonly key: string }>;
   /** Every request of Plumbline's accounts so far. */
   requests(): AuditedRequest[];
   startWebhook(): Promise<DaemonProcess>;
-  /** own: @param podIp what it publishes while it is the active one */
+  /** own: @param podIp the address that it publishes while it is active */
   startExtender(podIp: string): Promise<DaemonProcess>;
-  /** sidecar: a pod of the Deployment, which is a kube-scheduler and the extender that it asks. */
+  /** sidecar: a pod of the Deployment with a kube-scheduler and its extender. */
   startPair(hostName: string): Promise<SchedulerPair>;
   startAgent(node: string): Promise<DaemonProcess>;
   startDpu(): Promise<DaemonProcess>;
@@ -57,15 +57,15 @@ export interface SchedulerPair {
   readonly scheduler: Program;
 }
 
-/** What is applied, below manifests/. */
+/** The applied folders, below manifests/. */
 export const OVERLAY = {
   folder: 'overlays/dpu-host',
   components: ['base/node-agent/components/gate', 'components/console', 'components/monitoring'],
 } as const;
 
 /**
- * @param scheduler sidecar: as the base has it, a kube-scheduler with the extender in its pod; own: the cluster's own
- * kube-scheduler asks the extender's Service
+ * @param scheduler sidecar: as in the base, a kube-scheduler with the extender in its pod; own: the cluster's own
+ * kube-scheduler calls the extender's Service
  */
 export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise<Installation> {
   const components = [...OVERLAY.components, ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
@@ -157,13 +157,13 @@ function startAudited(file: (name: string) => string, way: WayToTheCluster): Pro
     apiServerArgs: [
       ...['--audit-policy-file', file('audit-policy.yaml'), '--audit-log-path', file('audit.log')],
       ...['--egress-selector-config-file', file('egress.yaml')],
-      // The second of these would have to be lifted by controllers that do not run.
+      // Controllers that do not run here would have to remove the second taint.
       '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
     ],
   });
 }
 
-/** As docs/tasks/replace-certificates.md says, for a cluster without cert-manager. */
+/** As in docs/tasks/replace-certificates.md, for a cluster without cert-manager. */
 async function apply(plane: ControlPlane, components: readonly string[], caFile: string): Promise<void> {
   const namespace = { apiVersion: 'v1', kind: 'Namespace' };
   await plane.create(
@@ -183,7 +183,7 @@ async function apply(plane: ControlPlane, components: readonly string[], caFile:
   execFileSync(script, ['--ca-out', caFile], { env, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** The node as its kubelet would register it, and the agent's pod as its DaemonSet would make it. */
+/** The node as its kubelet would register it, and the agent's pod as its DaemonSet would create it. */
 async function createNode(plane: ControlPlane, name: string, { spec }: Workload): Promise<void> {
   const amounts = {
     ...{ cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1k' },

@@ -10,12 +10,12 @@ import { kubeletConfiguration } from '../../../sandbox/kubelet/settings.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
 import { createFakeKubelet, type FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
 
-/** What an agent finds on its node: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
+/** The node of an agent: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
 export interface NodeStandIn {
   readonly name: string;
   readonly sysfs: string;
   readonly kubelet: FakeKubelet;
-  /** Of the kubelet's port. */
+  /** The certificate of the kubelet's port. */
   readonly endpoint: string;
   /** Answers of the kubelet's port so far: the HTTP status of each. */
   readonly answers: readonly number[];
@@ -32,7 +32,7 @@ const HOST = createHost({
 });
 const RESERVED = CpuSet.parse('0,8');
 
-/** @param client the administrator: a kubelet's own certificate would be allowed the two reviews as well */
+/** @param client of the administrator; a kubelet's own certificate would also be allowed the two reviews */
 export async function createNodeStandIn(name: string, directory: string, client: KubeClient): Promise<NodeStandIn> {
   const sysfs = join(directory, 'sys');
   const kubelet = createFakeKubelet(join(directory, 'kubelet'));
@@ -89,7 +89,10 @@ interface Reviewed {
   };
 }
 
-/** As the kubelet does it (Kubernetes 1.33 and newer): who is it, and may that one read this node's configz? */
+/**
+ * As in the kubelet (Kubernetes 1.33 and newer): identifies the caller, and checks that it may read this node's
+ * configz.
+ */
 async function mayRead(client: KubeClient, node: string, authorization = ''): Promise<number> {
   const token = authorization.replace(/^Bearer /, '');
   const { status: who } = (await client.create('/apis/authentication.k8s.io/v1/tokenreviews', {

@@ -18,15 +18,15 @@ import { createWayToTheCluster } from './to-the-cluster.ts';
 const TENANT = 'tenant';
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 
-/** What came of three pods: the CPUs that each was created with, or why it was refused. */
+/** The results of three pods: the CPUs that each was created with, or why it was refused. */
 export interface Verdict {
-  /** It has nothing to do with Plumbline. */
+  /** A pod without relation to Plumbline. */
   readonly unrelated: string;
-  /** A launcher with networks, of a VM that asks for nothing. */
+  /** A launcher with networks, of a VM that requests nothing. */
   readonly networks: string;
-  /** The launcher of a VM that asks for whole cores. */
+  /** The launcher of a VM that requests whole cores. */
   readonly asking: string;
-  /** An ordinary pod that asks for them. */
+  /** An ordinary pod that requests whole cores. */
   readonly aligned: string;
 }
 
@@ -40,15 +40,15 @@ export const UNTOUCHED: Verdict = {
 
 export interface OrderStage {
   readonly plane: ControlPlane;
-  /** @returns its exit status, and what it printed on standard error */
+  /** @returns its exit status and its standard error */
   kubectl(args: readonly string[], input?: string): { readonly status: number; readonly said: string };
-  /** Server-side, as docs/tasks/install.md says. */
+  /** Server-side, as in docs/tasks/install.md. */
   apply(yaml: string, ...flags: readonly string[]): { readonly status: number; readonly said: string };
   /** manifests/overlays/development/certificates.sh */
   certificates(): void;
-  /** Puts a CA bundle into every webhook; undefined takes it out. */
+  /** Sets the CA bundle of every webhook; undefined removes it. */
   setAuthority(bundle: string | undefined): Promise<void>;
-  /** As its pod would be: with what is in the Secret, behind the Service. */
+  /** As its pod would: with the content of the Secret, behind the Service. */
   startWebhook(): Promise<RunningWebhook>;
   verdict(): Promise<Verdict>;
   isSwitchedOn(): Promise<boolean>;
@@ -56,12 +56,12 @@ export interface OrderStage {
 }
 
 export interface RunningWebhook {
-  /** Why it is not called, as it logged it last. */
+  /** The last logged reason why it is not called. */
   waits(): string;
   stop(): Promise<void>;
 }
 
-/** A real API server that reaches Services, and nothing of Plumbline's. */
+/** A real API server that reaches Services, without Plumbline. */
 export async function startOrderStage(definitions: readonly KubernetesObject[]): Promise<OrderStage> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-order-'));
   const way = await createWayToTheCluster(directory);

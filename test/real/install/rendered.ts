@@ -7,7 +7,7 @@ import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 
-/** What kubectl makes of a folder of manifests/, with components of manifests/. */
+/** The output of kubectl for a folder of manifests/, with components of manifests/. */
 export function render(folder: string, components: readonly string[] = []): string {
   const kubectl = (directory: string) =>
     execFileSync(pathOf('kubectl'), ['kustomize', directory], {

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 
 /**
- * The API server's way to Services: it asks this for a connection (HTTP CONNECT) to whatever address, and is led to one
- * port of loopback. So webhooks are called as the shipped configurations say, by their Service and its certificate.
+ * The API server's connection to Services: for any address, it requests a connection here (HTTP CONNECT) and gets one
+ * port of loopback. So webhooks are called as the shipped configurations define, by their Service and its certificate.
  */
 export interface WayToTheCluster {
   /** An EgressSelectorConfiguration for --egress-selector-config-file. */
   readonly configuration: string;
-  /** Where it leads from now on. */
+  /** Sets the target from now on. */
   port: number;
   stop(): Promise<void>;
 }
@@ -21,7 +21,7 @@ export async function createWayToTheCluster(directory: string): Promise<WayToThe
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
-    // The API server sends nothing more before it has its answer.
+    // The API server sends nothing more before it gets the answer.
     socket.once('data', () => {
       const behind = connect(way.port, '127.0.0.1', () => {
         socket.write('HTTP/1.1 200 Connection established\r\n\r\n');

@@ -7,7 +7,7 @@ import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 
-/** What of the base concerns agents. */
+/** The kinds of the base for agents. */
 const KINDS = [
   'Namespace',
   'CustomResourceDefinition',
@@ -19,8 +19,8 @@ const KINDS = [
 ];
 
 /**
- * The objects of the shipped base, with a component, that agents need: namespaces, CRDs, permissions, and the policies
- * that confine them.
+ * The objects of the shipped base, with a component, for agents: namespaces, CRDs, permissions, and the policies that
+ * restrict them.
  */
 export function agentObjects(component?: string): KubernetesObject[] {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-base-'));

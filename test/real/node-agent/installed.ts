@@ -13,14 +13,14 @@ const SYSTEM = 'plumbline-system';
 const ACCOUNT = 'plumbline-node-agent';
 const DPUS = 'plumbline-dpu';
 
-/** A real API server with what Plumbline's base gives to agents, and nodes for them to be on. */
+/** A real API server with the objects of Plumbline's base for agents, and nodes for them. */
 export interface InstalledAgents {
   readonly plane: ControlPlane;
-  /** The client of the agent on a node, under the token that its pod would have. */
+  /** The client of the agent on a node, with the token of its pod. */
   agent(node: string): Promise<KubeClient>;
-  /** The client of the DPU whose account is named like that node, made with it. */
+  /** The client of the DPU account with the name of that node, which is created with it. */
   dpu(node: string): Promise<KubeClient>;
-  /** A client under a token of the same account that is bound to no pod. */
+  /** A client with a token of the same account that is not bound to a pod. */
   unbound(): Promise<KubeClient>;
   stop(): Promise<void>;
 }

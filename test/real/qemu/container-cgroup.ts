@@ -4,30 +4,30 @@ import { dirname, join } from 'node:path';
 const MOUNT = '/sys/fs/cgroup';
 const isV2 = existsSync(join(MOUNT, 'cgroup.controllers'));
 
-/** Whether this machine lets us make cgroups with CPUs of their own. */
+/** Whether this machine allows cgroups with their own CPUs. */
 export const canMakeCgroups =
   process.getuid?.() === 0 &&
   (isV2
     ? readFileSync(join(MOUNT, 'cgroup.controllers'), 'utf8').includes('cpuset')
     : existsSync(join(MOUNT, 'cpuset/cpuset.cpus')));
 
-/** The real cgroup of a container, of the version that the machine has, as a kubelet and virt-handler make it. */
+/** The real cgroup of a container, in the version of this machine, as a kubelet and virt-handler create it. */
 export interface ContainerCgroup {
-  /** To be given as the mount of cgroups; holds nothing but this container's. */
+  /** Used as the mount of cgroups; contains only this container's. */
   readonly root: string;
   readonly path: string;
   /** Moves a process in, with all its threads. */
   add(pid: number): void;
-  /** Makes `housekeeping`, or gives it other CPUs, and moves threads into it, as virt-handler does at each sync. */
+  /** Creates `housekeeping` or changes its CPUs, and moves threads into it, as virt-handler does at each sync. */
   keepHouse(cpus: string, tids: readonly number[]): void;
   housekeeping(): string;
   cpuset(): string;
   setCpuset(cpus: string): void;
-  /** Call when nothing runs in it any more. */
+  /** Call it when nothing runs in it any more. */
   remove(): void;
 }
 
-/** @param directory where the mount's stand-in is made on cgroup version 1 */
+/** @param directory for the stand-in of the mount with cgroup version 1 */
 export function makeContainerCgroup(directory: string, uid: string, id: string, cpus: string): ContainerCgroup {
   const name = `plumbline-test-${process.pid}`;
   const top = join(MOUNT, ...(isV2 ? [] : ['cpuset']), name);

@@ -8,10 +8,10 @@ import { pathOf } from '../../support/parts.ts';
 
 export interface Qemu {
   readonly pid: number;
-  /** Of its monitor. */
+  /** The socket of its monitor. */
   readonly socket: string;
   readonly process: ChildProcess;
-  /** Thread ids of the vCPUs, by index, as their names tell. */
+  /** Thread ids of the vCPUs by index, from their names. */
   vcpus(): number[];
   ioThreads(): number[];
   emulator(): number[];
@@ -21,9 +21,9 @@ export interface Qemu {
 }
 
 /**
- * Starts a QEMU that emulates in software and does not run yet, and waits for its monitor.
+ * Starts a QEMU that emulates in software and is halted, and waits for its monitor.
  * @param more further arguments
- * @param thread `multi`: each vCPU has a thread of its own
+ * @param thread `multi`: each vCPU has its own thread
  */
 export async function startQemu(
   directory: string,
@@ -81,7 +81,7 @@ function threadsOf(pid: number) {
   }
 }
 
-/** Cpus_allowed_list of a thread, as the kernel shows it. */
+/** Cpus_allowed_list of a thread, from the kernel. */
 export function allowedList(tid: number): string {
   return /Cpus_allowed_list:\s*(\S+)/.exec(readFileSync(`/proc/${tid}/status`, 'utf8'))?.[1] ?? '';
 }

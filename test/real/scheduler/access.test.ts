@@ -19,7 +19,7 @@ interface Call {
   readonly certificate?: KeyedCertificate;
 }
 
-/** Who may call the extender behind its Service, and who may ask it about which pods. */
+/** Permission to call the extender behind its Service, and to ask it about pods. */
 describe('callers of the extender behind its Service', function () {
   needs('controlPlane');
   needs('kubectl');
@@ -92,19 +92,19 @@ describe('callers of the extender behind its Service', function () {
   const status = async (path: string, options?: Call) => (await call(path, options)).status;
   const logged = () => readFileSync(replica.logFile, 'utf8');
 
-  it('the roles come to hold', async () => {
+  it('the roles take effect', async () => {
     const asked = async (who: string) => status('/explain?pod=default/waits', { token: tokens[who] ?? '' });
     for (const who of ['tenant', 'operator']) await until(`the role of ${who}`, async () => (await asked(who)) === 200);
   });
 
-  it('the scheduler, by its certificate: every verb and every explanation', async () => {
+  it('the scheduler’s certificate allows every verb and every explanation', async () => {
     const certificate = stage.clientCertificate;
     const { text } = await call('/filter', { method: 'POST', body: FILTER, certificate });
     assert.deepEqual((JSON.parse(text) as { NodeNames: string[] }).NodeNames, ['n0']);
     assert.equal(await status('/explain', { certificate }), 200);
   });
 
-  it('no others with a certificate, even one of the same authority', async () => {
+  it('no others with a certificate are allowed, even one of the same authority', async () => {
     for (const certificate of [
       stage.certificate,
       createCertificateAuthority('plumbline-ca').issue(['plumbline-scheduler-client']),
@@ -115,7 +115,7 @@ describe('callers of the extender behind its Service', function () {
     assert.match(logged(), /connection closed: client certificate not allowed/);
   });
 
-  it('no verb accepts a token', async () => {
+  it('a token allows no verb', async () => {
     for (const path of ['/filter', '/prioritize', '/preempt', '/Explain', '/explain/', '//explain', '/x/../explain'])
       assert.equal(await status(path, { method: 'POST', body: FILTER, token: tokens['operator'] ?? '' }), 401, path);
   });
@@ -128,7 +128,7 @@ describe('callers of the extender behind its Service', function () {
     ['a name given twice', '/explain?pod=default/waits&pod=kube-system/waits'],
   ];
   const EXPECTED: Readonly<Record<string, readonly number[]>> = {
-    // 400: the question may be asked, and there is no such pod.
+    // 400: the request is allowed, but there is no such pod.
     operator: [200, 400, 200, 200, 200],
     tenant: [200, 403, 403, 403, 403],
     outsider: [403, 403, 403, 403, 403],
@@ -140,7 +140,7 @@ describe('callers of the extender behind its Service', function () {
     });
   }
 
-  it('without a token, with a forged one and with one that was changed: 401', async () => {
+  it('a missing, a forged and a changed token: 401', async () => {
     const [header, , signature] = (tokens['operator'] ?? '').split('.');
     const forged = Buffer.from(JSON.stringify({ sub: 'system:serviceaccount:kube-system:admin' })).toString(
       'base64url',
@@ -151,7 +151,7 @@ describe('callers of the extender behind its Service', function () {
     assert.doesNotMatch(logged(), new RegExp(signature ?? ''));
   });
 
-  it('a flood of tokens ends in 429 and not at the API server', async () => {
+  it('a flood of tokens gets 429 and does not reach the API server', async () => {
     const statuses = await Promise.all(
       Array.from({ length: 60 }, (_, i) => status('/explain?pod=default/waits', { token: `flood-${i}` })),
     );

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 
 type Args = Readonly<Record<string, unknown>> & { readonly NodeNames?: readonly string[] };
 
-/** An extender that answers what a test tells it to, to see what the real scheduler makes of that. */
+/** An extender whose answers the test sets, to see the effect on the real scheduler. */
 export interface AnsweringExtender {
   readonly url: string;
   /** Calls so far, oldest first. */

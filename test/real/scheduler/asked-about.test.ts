@@ -7,7 +7,7 @@ import { type Replica, report, type Stage, startStage, topologyOf } from './stag
 const SCOPED = 'kube-scheduler-config.yaml';
 const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
 
-describe('what a real kube-scheduler asks about, as it is configured', function () {
+describe('calls of a real kube-scheduler, by its configuration', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -26,7 +26,7 @@ describe('what a real kube-scheduler asks about, as it is configured', function 
   });
   after(() => stage?.stop());
 
-  /** Calls of each verb that it takes to place the pod. */
+  /** The number of calls of each verb until the pod is placed. */
   const callsFor = async (pod: Parameters<Stage['addPod']>[0]) => {
     const calls = async () => ({
       filter: await replica.metric('plumbline_extender_calls_total', { verb: 'filter' }),
@@ -41,14 +41,14 @@ describe('what a real kube-scheduler asks about, as it is configured', function 
 
   const by = (schedulerName: string) => ({ more: { schedulerName } });
 
-  it('scoped: nothing about an ordinary pod; whether and how well a node suits a launcher', async () => {
+  it('scoped: none for an ordinary pod; filter and scores for a launcher', async () => {
     const ordinary = { name: 'passes-by', cpu: '500m', devices: [], ...by(SCOPED) };
     assert.deepEqual(await callsFor(ordinary), { filter: 0, prioritize: 0 });
     assert.deepEqual(await callsFor({ name: 'launcher', cpu: '4', ...by(SCOPED) }), { filter: 1, prioritize: 1 });
   });
 
-  it('scoped: no node is written for pods that it is not asked about, gated and launchers that fit nowhere', async () => {
-    // A replica that has just taken over takes any refusal for one of the replica before.
+  it('scoped: no node is written for pods without calls, gated ones and launchers that fit nowhere', async () => {
+    // A replica that has just taken over treats any refusal as one of the previous replica.
     await delay(10_000);
     const nowhere = { nodeSelector: { 'example.org/none': '' } };
     await stage.addPod({ name: 'web', cpu: '500m', devices: [], more: { schedulerName: SCOPED, ...nowhere } });
@@ -61,9 +61,9 @@ describe('what a real kube-scheduler asks about, as it is configured', function 
         return conditions.some(({ type, status }) => type === 'PodScheduled' && status === 'False');
       });
     }
-    // Each report says that the node may have got room.
+    // Each report may mean that the node has room.
     for (const name of ['n1', 'n2', 'n3']) await report(stage.client, name, topologyOf({ kubeletVersion: 'v1.36.1' }));
-    // Longer than the three nodes take at one a second.
+    // Longer than the three nodes take at one per second.
     await delay(5000);
     const rechecks = await replica.metric('plumbline_extender_rechecks_total');
     const waiting = await replica.metric('plumbline_extender_waiting_pods');
@@ -71,7 +71,7 @@ describe('what a real kube-scheduler asks about, as it is configured', function 
     assert.deepEqual([rechecks, waiting], [0, 0]);
   });
 
-  it('all pods: whether a node may have an ordinary pod; of a launcher the same as scoped', async () => {
+  it('all pods: filter for an ordinary pod; the same as scoped for a launcher', async () => {
     const ordinary = { name: 'ordinary', cpu: '500m', devices: [], ...by(ALL_PODS) };
     assert.deepEqual(await callsFor(ordinary), { filter: 1, prioritize: 0 });
     assert.deepEqual(await callsFor({ name: 'launcher-2', cpu: '4', ...by(ALL_PODS) }), { filter: 1, prioritize: 1 });

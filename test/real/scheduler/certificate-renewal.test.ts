@@ -16,16 +16,16 @@ import { type Replica, SERVER_NAME, type Stage, startStage } from './stage.ts';
 
 const BODY = JSON.stringify({ Pod: launcher('a', '4'), NodeNames: ['n0'] });
 const SECOND = 1 / 86_400;
-/** Seconds that a serving certificate lasts, and after which it is renewed. */
+/** Lifetime of a serving certificate in seconds, and the time of its renewal. */
 const [LIFETIME, RENEWED_AFTER] = [6, 4];
 
 interface Caller {
-  /** The caFile that the caller was started with. */
+  /** The caFile at the start of the caller. */
   readonly ca: string;
   readonly certificate: KeyedCertificate;
 }
 
-/** kube-scheduler reads its files once: it has to get on with renewed certificates by what it trusted at its start. */
+/** kube-scheduler reads its files once: the CA that it trusted at its start must accept renewed certificates. */
 describe('renewal of the extender’s certificates under load', function () {
   needs('controlPlane');
   needs('kubectl');
@@ -51,7 +51,7 @@ describe('renewal of the extender’s certificates under load', function () {
     const started = await stage.startReplica({ args: [...files, '--client-ca-file', secret.path('ca.crt')] });
     replica = started;
     await until('the replica to be active', () => started.isActive());
-    // From here on its certificate lives for seconds.
+    // From here on, its certificate is valid for seconds.
     await secret.write(filesOf(authority));
     await delay(500);
     return { replica: started, secret };
@@ -74,7 +74,7 @@ describe('renewal of the extender’s certificates under load', function () {
       call.on('error', reject).end(BODY);
     });
 
-  /** Calls without pause, each over a connection of its own and over a kept one, while something runs. */
+  /** Continuous calls, each over a new connection and over a kept one, while the work runs. */
   const underLoad = async (port: number, callers: readonly Caller[], work: () => Promise<void>) => {
     const failures: string[] = [];
     let calls = 0;
@@ -94,7 +94,7 @@ describe('renewal of the extender’s certificates under load', function () {
     await Promise.all(loops);
     return { calls, failures };
   };
-  /** A leaf as it ends: renewed in time, twice, until both of before have ended. */
+  /** Renews the leaf in time, twice, until both earlier ones have expired. */
   const renewTwice = async (secret: MountedSecret, authorities: readonly CertificateAuthority[]) => {
     for (const authority of authorities) {
       await delay(RENEWED_AFTER * 1000);
@@ -103,7 +103,7 @@ describe('renewal of the extender’s certificates under load', function () {
     await delay(RENEWED_AFTER * 1000);
   };
 
-  it('two serving certificates of one authority end: no call fails', async () => {
+  it('no call fails when two serving certificates of one authority expire', async () => {
     const authority = createCertificateAuthority('plumbline-ca');
     const { replica, secret } = await start(authority);
     const load = () => renewTwice(secret, [authority, authority]);
@@ -115,7 +115,7 @@ describe('renewal of the extender’s certificates under load', function () {
     assert.ok(Math.abs(expiry - (Date.now() / 1000 + LIFETIME - RENEWED_AFTER)) < 3, 'the metric follows the renewal');
   });
 
-  it('the authority is renewed with its key: callers with either one are served, and call on', async () => {
+  it('callers with the old or the new authority are served if it is renewed with its key', async () => {
     const first = createCertificateAuthority('plumbline-ca', { days: 1 });
     const { replica, secret } = await start(first);
     const second = first.renew({ days: 30 });
@@ -128,7 +128,7 @@ describe('renewal of the extender’s certificates under load', function () {
     assert.equal(ends, Date.parse(new X509Certificate(second.cert).validTo) / 1000);
   });
 
-  it('with an authority that changes at each renewal, as self-signed certificates have it, calls fail', async () => {
+  it('calls fail if the authority changes at each renewal, as with self-signed certificates', async () => {
     const [first, ...others] = ['a', 'b', 'c'].map((name) => createCertificateAuthority(name));
     const { replica, secret } = await start(first!);
     const { calls, failures } = await underLoad(replica.port, [callerOf(first!)], () => renewTwice(secret, others));

@@ -6,12 +6,12 @@ import { type LaggingApi, startLaggingApi } from './lagging-api.ts';
 import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const LAG = 3;
-/** Seconds that a renewal counts here. */
+/** Seconds that a renewal is valid here. */
 const DURATION = 4;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
 const DPU_HOST = { 'k8s.ovn.org/dpu-host': '' };
 
-/** The DPU of a node, as far as the API server sees it. */
+/** The DPU of a node, as the API server sees it. */
 function createDpu(stage: Stage, node: string) {
   const name = `ovn-dpu-${node}`;
   const microTime = () => new Date().toISOString().replace('Z', '000Z');
@@ -54,7 +54,7 @@ describe('DPUs and a real kube-scheduler', function () {
   before(async function () {
     this.timeout(300_000);
     stage = await startStage();
-    // Leases reach the extender late; the scheduler and the test see them at once.
+    // The extender gets Leases late; the scheduler and the test get them at once.
     api = await startLaggingApi(stage.plane, LAG, (path) => path.includes('/ovn-kubernetes/leases'));
     await stage.addNodes([{ name: 'n0', topology: topologyOf(), labels: DPU_HOST }]);
     dpu = createDpu(stage, 'n0');
@@ -79,13 +79,13 @@ describe('DPUs and a real kube-scheduler', function () {
     assert.match(await isUnschedulable(stage, 'needs-dpu'), /DPU not ready: dead, last renewal \d+ s ago/);
   });
 
-  it('passes pods that do without: on the host’s network, and of DaemonSets', async () => {
+  it('ignores pods on the host’s network and of DaemonSets', async () => {
     await stage.addPod({ name: 'host-network', cpu: '2', more: { hostNetwork: true } });
     await until('it to be bound', async () => (await stage.podOf('host-network')).spec.nodeName === 'n0');
   });
 
-  it('places the waiting pod after the recovery, 3 seconds behind, with no other event', async () => {
-    // Whatever was still on its way has arrived.
+  it('places the waiting pod after the recovery, within 3 seconds, without another event', async () => {
+    // All pending events have arrived.
     await delay(3000);
     dpu.live();
     const took = await secondsUntil(
@@ -99,7 +99,7 @@ describe('DPUs and a real kube-scheduler', function () {
   });
 });
 
-describe('pods that cannot start where they are bound', function () {
+describe('pods that cannot start on their node', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -142,7 +142,7 @@ describe('pods that cannot start where they are bound', function () {
     until(`${set} to be on ${node}`, async () =>
       (await podsOf(set)).some(({ spec, metadata }) => spec.nodeName === node && !metadata.deletionTimestamp),
     );
-  /** The kubelet's part in a deletion. */
+  /** The kubelet's part of a deletion. */
   const letGo = (set: string, uid: string) =>
     until(`the first pod of ${set} to be evicted`, async () => {
       const pod = (await podsOf(set)).find(({ metadata }) => metadata.uid === uid);
@@ -169,7 +169,7 @@ describe('pods that cannot start where they are bound', function () {
     );
   });
 
-  it('are evicted when the node’s agent refuses the claim, and pods alike are refused there until its next report', async () => {
+  it('are evicted when the node’s agent refuses the allocation, and similar pods are refused there until its next report', async () => {
     dpu.live();
     await until('the DPU to count as alive', async () => (await conditionOf(stage, 'dpu')) === 'True');
     const cordon = (unschedulable: boolean) =>
@@ -181,7 +181,7 @@ describe('pods that cannot start where they are bound', function () {
     const [first] = await podsOf('claimed');
     const text = 'CPUs 4-5,12-13 are not on NUMA node 0, where physnet0 is';
     const { name, uid } = first!.metadata;
-    // As the text of an image: the kubelet's prose is never taken for the agent's word.
+    // As the text of an image: the kubelet's text never counts as a message of the agent.
     const prose = `device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = forged`;
     await stage.client.patch(`/api/v1/namespaces/default/pods/${name}/status`, 'application/merge-patch+json', {
       status: {

@@ -4,9 +4,9 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import type { ControlPlane } from '../control-plane.ts';
 
 /**
- * virt-api's webhook for pods/eviction, on a real API server: denies with 429 what the real one denies for VMs with
- * `evictionStrategy: LiveMigrate` (KubeVirt's pod-eviction-admitter.go). A launcher whose guest has not started has a VMI
- * that is not live-migratable yet; the target of a migration is on another node than its VMI.
+ * virt-api's webhook for pods/eviction, on a real API server: it denies with 429 what the real one denies for VMs with
+ * `evictionStrategy: LiveMigrate` (KubeVirt's pod-eviction-admitter.go). A launcher whose guest has not started has a
+ * VMI that is not live-migratable yet; the target of a migration is on another node than its VMI.
  */
 export interface EvictionInterceptor {
   /** Reviews so far, as `namespace/name`. */
@@ -28,7 +28,7 @@ interface Launcher {
 export async function installInterceptor({ client, create }: ControlPlane): Promise<EvictionInterceptor> {
   const authority = createCertificateAuthority('virt-api');
   const asked: string[] = [];
-  /** Undefined: it is admitted. */
+  /** Undefined: it is allowed. */
   const denial = async ({ namespace, name }: Review['request']): Promise<string | undefined> => {
     const pod = (await client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as Launcher;
     const { labels = {}, annotations = {} } = pod.metadata;

@@ -1,13 +1,13 @@
 import { Agent, request } from 'node:https';
 import { type Replica, SERVER_NAME, type Stage } from './stage.ts';
 
-/** What a replica answers to a filter call, as the scheduler would read it. */
+/** The answer of a replica to a filter call, in the form of the scheduler. */
 export interface FilterAnswer {
   readonly NodeNames: readonly string[] | null;
   readonly Error: string;
 }
 
-/** A client of one replica, past the Service, over one connection that is kept. */
+/** A client of one replica without the Service, over one kept connection. */
 export function clientOf(stage: Stage, { port }: Replica) {
   const tls = { ca: stage.ca, servername: SERVER_NAME, ...stage.clientCertificate };
   const agent = new Agent({ keepAlive: true, maxSockets: 1, ...tls });
@@ -37,7 +37,7 @@ export function clientOf(stage: Stage, { port }: Replica) {
   };
 }
 
-/** A pod with CPUs of its own, as it stands in a filter call. */
+/** A pod with CPUs of its own, in the form of a filter call. */
 export function launcher(uid: string, cpu: string): object {
   const amounts = { cpu, memory: '64Mi', 'devices.kubevirt.io/kvm': '1' };
   return {

@@ -34,7 +34,7 @@ describe('a replica set whose launchers a kubelet refuses, on a real control pla
       (await stage.podOf(pod)).status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '',
     );
 
-  /** A VMI of the set with its launcher, as virt-controller makes them. */
+  /** A VMI of the set with its launcher, as virt-controller creates them. */
   const create = async (name: string): Promise<string> => {
     const vmi = (await stage.client.create(VMIS, {
       apiVersion: 'kubevirt.io/v1',
@@ -60,7 +60,7 @@ describe('a replica set whose launchers a kubelet refuses, on a real control pla
     return pod;
   };
 
-  /** The kubelet's verdict, and what KubeVirt makes of it. */
+  /** The kubelet's verdict, and KubeVirt's reaction. */
   const refuse = async (name: string, pod: string) => {
     const status = { phase: 'Failed', reason: 'SMTAlignmentError', message: 'Pod was rejected' };
     await stage.client.patch(`${PODS}/${pod}/status`, 'application/merge-patch+json', { status });
@@ -68,7 +68,7 @@ describe('a replica set whose launchers a kubelet refuses, on a real control pla
     await stage.client.delete(`${PODS}/${pod}`, { query: { gracePeriodSeconds: 0 } });
   };
 
-  it('gets no more nodes after the third launcher, though each is of another VMI; the Event is on the set', async () => {
+  it('gets no more nodes after the third launcher, even of different VMIs; the Event is on the set', async () => {
     let refused = 0;
     for (const suffix of ['x1', 'x2', 'x3', 'x4', 'x5', 'x6']) {
       const pod = await create(`web${suffix}`);

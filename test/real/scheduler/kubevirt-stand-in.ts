@@ -20,19 +20,19 @@ interface Vmi {
 }
 
 /**
- * What KubeVirt is to the extender, on a real API server: the definition of VMIs, virt-api's unpause behind the real
- * aggregation layer (so the API server itself authenticates and authorizes), and what virt-handler writes.
+ * KubeVirt as the extender sees it, on a real API server: the definition of VMIs, virt-api's unpause behind the real
+ * aggregation layer (so the API server itself authenticates and authorizes), and the writes of virt-handler.
  */
 export interface KubeVirtStandIn {
-  /** Who unpaused what, in order: `default/vm`. */
+  /** The unpaused VMs in order: `default/vm`. */
   readonly unpauses: string[];
   /** Unpauses fail with 503 while this is true. */
   away: boolean;
-  /** A VMI whose webhook had it start paused, by default. */
+  /** A VMI that the webhook starts paused, by default. */
   create(name: string, annotations?: Readonly<Record<string, string>>): Promise<void>;
-  /** virt-handler has started the guest, paused, in a launcher of that uid. */
+  /** virt-handler has started the guest paused, in a launcher with that uid. */
   started(name: string, node: string, podUID: string): Promise<void>;
-  /** A user pauses the guest, some seconds after whatever was before. */
+  /** A user pauses the guest, some seconds after earlier events. */
   pause(name: string): Promise<void>;
   isPaused(name: string): Promise<boolean>;
   recordOf(name: string): Promise<string | undefined>;

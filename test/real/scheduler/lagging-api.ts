@@ -4,14 +4,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import type { ControlPlane } from '../control-plane.ts';
 
-/** A way to the API server on which watches of some resources are late. */
+/** A proxy to the API server that delays watches of some resources. */
 export interface LaggingApi {
   readonly url: string;
   readonly ca: string;
   stop(): Promise<void>;
 }
 
-/** @param lags whether what comes in answer to a path is late, and single reads with it */
+/** @param lags whether the answer for a path is delayed, including single reads */
 export async function startLaggingApi(
   plane: ControlPlane,
   seconds: number,
@@ -26,7 +26,7 @@ export async function startLaggingApi(
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       const late = lags(path);
       let last = Promise.resolve();
-      // Chunks keep their order: each waits for the one before it, and for its own time.
+      // Chunks keep their order: each waits for the previous one and for its own time.
       answer.on('data', (chunk: Buffer) => {
         const due = late ? delay(seconds * 1000) : Promise.resolve();
         last = Promise.all([last, due]).then(() => void outgoing.write(chunk));

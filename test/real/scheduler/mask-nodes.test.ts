@@ -15,7 +15,7 @@ const SMALL: NodeTopologyStatus = topologyOf({
   reserved: '0',
   physnets: [],
 });
-/** The only one with CPU 22. */
+/** The only node with CPU 22. */
 const NUMA1: NodeTopologyStatus = { ...SMALL, cells: [{ id: 0, cpus: '0-2,22' }], cores: ['0', '1', '2', '22'] };
 
 describe('nodes for CPU masks with a real scheduler', function () {
@@ -38,7 +38,7 @@ describe('nodes for CPU masks with a real scheduler', function () {
   const cordon = (unschedulable: boolean) =>
     stage.client.patch('/api/v1/nodes/numa1', MERGE, { spec: { unschedulable } });
 
-  /** Until the scheduler and the extender have both seen what makes them refuse a mask on a node. */
+  /** Until both the scheduler and the extender refuse a mask on a node. */
   const untilRefusedOn = (node: string, mask: string, why: string) =>
     until(`${node} to be refused: ${why}`, async () => {
       const name = `probe-${Date.now()}`;
@@ -54,8 +54,8 @@ describe('nodes for CPU masks with a real scheduler', function () {
       return !bound && said.includes(why);
     });
 
-  describe('that fall back to all', () => {
-    it('a mask that one node can keep goes there, however full the scheduler finds it', async () => {
+  describe('for masks that fall back to all', () => {
+    it('a mask that one node can keep goes there, however full it is for the scheduler', async () => {
       const amounts = { requests: { cpu: '50', memory: '200Gi' } };
       await stage.client.create('/api/v1/namespaces/default/pods', {
         apiVersion: 'v1',
@@ -71,7 +71,7 @@ describe('nodes for CPU masks with a real scheduler', function () {
       );
     });
 
-    it('a mask whose node the scheduler itself rules out falls back elsewhere', async () => {
+    it('a mask falls back on another node if the scheduler itself excludes its node', async () => {
       await cordon(true);
       await untilRefusedOn('numa1', '2', '1 node(s) were unschedulable');
       await launchMasked(stage.client, 'evacuated', '2:22', FIX);
@@ -79,7 +79,7 @@ describe('nodes for CPU masks with a real scheduler', function () {
       await cordon(false);
     });
 
-    it('a mask whose CPUs have become other pods’ own falls back elsewhere', async () => {
+    it('a mask falls back on another node if other pods own its CPUs', async () => {
       const owned = [{ podUID: 'other', container: 'compute', cpus: '22' }];
       await report(stage.client, 'numa1', { ...NUMA1, assignments: owned });
       await untilRefusedOn('numa1', '22', '1 CPU mask names no CPU that may be used on the node');
@@ -89,7 +89,7 @@ describe('nodes for CPU masks with a real scheduler', function () {
     });
   });
 
-  describe('whose agent has died', () => {
+  describe('with a dead agent', () => {
     let renewals: NodeJS.Timeout | undefined;
     after(() => clearInterval(renewals));
 
@@ -104,9 +104,9 @@ describe('nodes for CPU masks with a real scheduler', function () {
       await stage.client.patch(`${LEASES}/${name}`, MERGE, { spec }).catch(() => stage.client.create(LEASES, lease));
     };
 
-    it('take no VM with a mask, and the pod’s condition says why', async () => {
+    it('take no VM with a mask, with the reason in the pod’s condition', async () => {
       await renew('small4');
-      // Another agent lives, by which the extender knows that it still hears of Leases.
+      // Another agent is alive, so the extender knows that it still gets Leases.
       renewals = setInterval(() => void renew('small1').catch(() => undefined), 300);
       await untilRefusedOn('small4', '2', '1 CPU mask cannot be applied: node’s agent has stopped reporting');
       await launchMasked(stage.client, 'nowhere', '90');
@@ -117,7 +117,7 @@ describe('nodes for CPU masks with a real scheduler', function () {
       assert.equal((await stage.podOf('nowhere')).spec.nodeName, undefined);
     });
 
-    it('take them again once it is back', async () => {
+    it('take VMs with a mask again after its recovery', async () => {
       await launchMasked(stage.client, 'waits', '2', { nodeSelector: { 'kubernetes.io/hostname': 'small4' } });
       await until('the refusal', async () => refusalOf(await stage.podOf('waits')) !== '');
       const back = setInterval(() => void renew('small4').catch(() => undefined), 300);

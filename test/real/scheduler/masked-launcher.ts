@@ -35,7 +35,7 @@ export async function launchMasked(
   });
 }
 
-/** What the scheduler says of a pod that waits; '' before it has said anything. */
+/** The scheduler's message about a waiting pod; '' before the first one. */
 export function refusalOf({ status }: SeenPod): string {
   return status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
 }

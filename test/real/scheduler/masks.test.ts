@@ -6,7 +6,7 @@ import { launchMasked, type MaskedLauncherOptions, refusalOf } from './masked-la
 import { type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
-/** Four CPUs of which 2 is offline and 9 is there. */
+/** Four CPUs of which 2 is offline and 9 exists. */
 const GAPS = topologyOf({
   cells: [{ id: 0, cpus: '0,1,3,9' }],
   cores: ['0', '1', '3', '9'],
@@ -56,7 +56,7 @@ describe('CPU masks with a real scheduler', function () {
     assert.equal((await stage.podOf('target')).spec.nodeName, 'whole');
   });
 
-  it('that no node can satisfy have each node’s reason in the pod’s own condition', async () => {
+  it('have the reason of each node in the pod’s condition if no node can satisfy them', async () => {
     await launch('nowhere', '5');
     await until('the refusal', async () => refusalOf(await stage.podOf('nowhere')) !== '');
     const message = refusalOf(await stage.podOf('nowhere'));
@@ -72,7 +72,7 @@ describe('CPU masks with a real scheduler', function () {
     await bound('fixed');
   });
 
-  it('that no node could keep are counted by the active replica, as far as the VMs may go', async () => {
+  it('are counted by the active replica if no eligible node could satisfy them', async () => {
     const counts = async () =>
       Promise.all(
         ['plumbline_extender_masked_vms', 'plumbline_extender_masked_vms_without_node'].map((name) =>

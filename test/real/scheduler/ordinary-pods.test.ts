@@ -12,7 +12,7 @@ import { inParallel, type Stage, startStage } from './stage.ts';
 
 const [VMS, PODS] = [20, 100];
 
-/** What can become of the extender in the leader's pod. */
+/** Possible failures of the extender in the leader's pod. */
 const OUTAGES = {
   hung: () => createServer(() => undefined),
   'answering garbage': () => createServer((_request, response) => response.end('<html>')),
@@ -22,10 +22,10 @@ const OUTAGES = {
 } as const;
 
 /**
- * Two schedulers as they are installed: the cluster's own, which does not know the extender, and Plumbline's. Whatever
- * becomes of the extender, only pods that name Plumbline's scheduler wait.
+ * Two schedulers as installed: the cluster's own, without the extender, and Plumbline's. Whatever the state of the
+ * extender, only pods with Plumbline's scheduler wait.
  */
-describe('ordinary pods, while the extender is out of order', function () {
+describe('ordinary pods while the extender fails', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);

@@ -30,7 +30,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
   afterEach(() => replica.stop());
 
   const pinned: PinningState[] = [];
-  /** What the node's agent reports, in addition to its earlier report. */
+  /** Adds to the report of the node's agent. */
   const says = async (podUID: string, state: PinningState['state'], message = '') => {
     pinned.push({
       podUID,
@@ -53,7 +53,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
     return list.items.filter(({ involvedObject }) => involvedObject.name === name);
   };
 
-  it('are unpaused once by the extender, under its own account, when the agent has pinned', async () => {
+  it('are unpaused once by the extender, with its own account, after the agent has pinned them', async () => {
     await kubeVirt.create('vm');
     await kubeVirt.started('vm', NODE, 'pod-vm');
     await recorded('vm', /^paused \d{4}-/);
@@ -73,7 +73,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
     assert.ok(await kubeVirt.isPaused('vm'), 'a pause that its user made stays');
   });
 
-  it('stay paused where pinning is refused, and an Event says why', async () => {
+  it('stay paused with an Event if pinning is refused', async () => {
     await kubeVirt.create('refused');
     await kubeVirt.started('refused', NODE, 'pod-refused');
     await says('pod-refused', 'refused', 'the CPU mask 1-2 leaves vCPU 0 no CPU');
@@ -99,7 +99,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
     assert.ok(await kubeVirt.isPaused('own'));
   });
 
-  it('are resumed by the replica that takes over, also where the one before died in the midst of it', async () => {
+  it('are resumed by the next replica, even if the previous one died during the resume', async () => {
     await kubeVirt.create('handed');
     await kubeVirt.started('handed', NODE, 'pod-handed');
     await recorded('handed', /^paused/);

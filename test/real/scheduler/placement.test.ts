@@ -4,12 +4,12 @@ import { needs } from '../../support/parts.ts';
 import { secondsUntil, until } from '../../support/until.ts';
 import { fullTopology, type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
-/** Seconds. How long it took is printed: a busy machine is no fault. */
+/** In seconds. The duration is printed, because a busy machine is not a fault. */
 const RECHECKS = 'plumbline_extender_rechecks_total';
 const nodesNamed = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, i) => `${prefix}-${String(i).padStart(3, '0')}`);
 
-describe('placing on a real kube-scheduler', function () {
+describe('placement with a real kube-scheduler', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -21,7 +21,7 @@ describe('placing on a real kube-scheduler', function () {
     stage = await startStage();
     replica = await stage.startReplica();
     await until('the replica to be active', () => replica.isActive());
-    // The default profile: with 120 nodes it stops looking when 100 pass its own filters.
+    // The default profile: with 120 nodes it stops after 100 pass its own filters.
     await stage.startScheduler();
   });
   after(() => stage?.stop());
@@ -38,7 +38,7 @@ describe('placing on a real kube-scheduler', function () {
     return { node: (await stage.podOf(pod)).spec.nodeName, took };
   };
 
-  /** The labels that follow from reports are written: such a write wakes every pod that waits. */
+  /** The labels from reports are written: such a write wakes every waiting pod. */
   const labelled = () =>
     until('every node to have its labels', async () => {
       const { items } = (await stage.client.get('/api/v1/nodes')) as {
@@ -47,7 +47,7 @@ describe('placing on a real kube-scheduler', function () {
       return items.every(({ metadata }) => metadata.labels['plumbline.dev/threads-per-core'] === '2');
     });
 
-  /** Places and takes away one pod after another that only one node fits, until the extender has had to help so often. */
+  /** Places and deletes pods that only one node fits, until the extender had to help the given number of times. */
   const placeAgainAndAgain = async (node: string, rounds: number, more: Record<string, unknown>, helps: number) => {
     let slowest = 0;
     let helped = 0;
@@ -72,13 +72,13 @@ describe('placing on a real kube-scheduler', function () {
     await placeAgainAndAgain('n-last', 12, {}, 0);
   });
 
-  it('finds it among 400 where the scheduler offers 100 at a time: what was never offered is touched', async () => {
+  it('finds it among 400 if the scheduler offers 100 at a time: the extender touches nodes that were never offered', async () => {
     await report(stage.client, 'n-last', fullTopology());
     await stage.addNodes(nodesNamed('m', 279).map((name) => ({ name, topology: fullTopology() })));
     await stage.addNodes([{ name: 'm-last', topology: topologyOf() }]);
     await stage.startScheduler({ name: 'narrow', percentageOfNodesToScore: 5 });
     await labelled();
-    // The scheduler itself tries a refused pod again when it has written down the refusal, so it takes some rounds.
+    // The scheduler retries a refused pod when it has written the refusal, so this takes some rounds.
     const helped = await placeAgainAndAgain('m-last', 40, { schedulerName: 'narrow' }, 2);
     assert.equal(helped, 2);
     await report(stage.client, 'm-last', fullTopology());
@@ -95,7 +95,7 @@ describe('placing on a real kube-scheduler', function () {
     assert.equal(await replica.metric(RECHECKS), before);
   });
 
-  it('says why not in words, and wakes the pod when a node reports room', async () => {
+  it('gives the reason as text, and wakes the pod when a node reports room', async () => {
     const { status } = await stage.podOf('too-large');
     const message = status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
     assert.match(message, /too few free whole cores/);
@@ -105,7 +105,7 @@ describe('placing on a real kube-scheduler', function () {
     console.log(`      bound after ${took.toFixed(1)} s`);
   });
 
-  it('places a pod that it manages near its network, and ignores others', async () => {
+  it('places a managed pod near its network, and ignores others', async () => {
     await report(
       stage.client,
       'n-001',
@@ -124,7 +124,7 @@ describe('placing on a real kube-scheduler', function () {
     assert.equal(await replica.metric('plumbline_extender_calls_total'), calls);
   });
 
-  it('lets one of two pods that two schedulers try at once have the last cores, and the other when they are free', async () => {
+  it('gives the last cores to one of two pods that two schedulers try at once, and places the other when they are free', async () => {
     await stage.addNodes([{ name: 'shared', topology: topologyOf(), labels: { race: 'yes' } }]);
     const place = (name: string, cpu: string, schedulerName: string) =>
       stage.addPod({ name, cpu, more: { schedulerName, nodeSelector: { race: 'yes' } } });

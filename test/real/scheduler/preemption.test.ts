@@ -6,7 +6,7 @@ import { type AnsweringExtender, startAnsweringExtender } from './answering-exte
 import { type Stage, startStage } from './stage.ts';
 
 /**
- * What a real kube-scheduler makes of an extender's refusals when the pod could preempt: docs/adr/0022 rests on it.
+ * The effect of an extender's refusals on a real kube-scheduler when the pod could preempt: the basis of docs/adr/0022.
  */
 describe('preemption by a real kube-scheduler', function () {
   needs('controlPlane');
@@ -63,7 +63,7 @@ describe('preemption by a real kube-scheduler', function () {
   const messageOf = async (name: string) =>
     (await stage.podOf(name)).status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
 
-  it('a refusal in FailedNodes has it look for victims, find that none is in the way of its own filters, and fail', async () => {
+  it('a refusal in FailedNodes makes it look for victims, find none that its own filters need, and fail', async () => {
     await add('victim', '40', 'with-preempt', 'low');
     await isBound('victim');
     answers = { filter: refusing('FailedNodes') };
@@ -77,7 +77,7 @@ describe('preemption by a real kube-scheduler', function () {
     await remove('wanting');
   });
 
-  it('a refusal in FailedAndUnresolvableNodes keeps it from looking', async () => {
+  it('a refusal in FailedAndUnresolvableNodes prevents the search', async () => {
     answers = { filter: refusing('FailedAndUnresolvableNodes') };
     await add('wanting', '8', 'with-preempt', 'high');
     await isRefused('wanting');
@@ -88,7 +88,7 @@ describe('preemption by a real kube-scheduler', function () {
     await remove('wanting');
   });
 
-  it('where the scheduler itself is short of CPUs it would kill, and a preempt verb can keep it from that', async () => {
+  it('a preempt verb can prevent evictions if the scheduler itself is short of CPUs', async () => {
     answers = { filter: passing, preempt: () => ({ NodeNameToMetaVictims: {} }) };
     await add('wanting', '40', 'with-preempt', 'high');
     await isRefused('wanting');
@@ -103,7 +103,7 @@ describe('preemption by a real kube-scheduler', function () {
     await remove('wanting');
   });
 
-  it('without such a verb the victim is gone, for any verdict of the extender', async () => {
+  it('without a preempt verb the victim is evicted, whatever the extender decides', async () => {
     answers = { filter: refusing('FailedAndUnresolvableNodes') };
     await add('wanting', '40', 'without-preempt', 'high');
     await until('the victim to be gone', () =>

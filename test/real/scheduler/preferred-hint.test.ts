@@ -46,12 +46,12 @@ describe('a preferred network as a hint, on a real kube-scheduler', function () 
     return stage.client.patch(`/api/v1/nodes/${node}/status`, 'application/merge-patch+json', { status });
   };
 
-  it('goes to a node that never had the resource', async () => {
+  it('is placed on a node that never had the resource', async () => {
     await add('absent', IGNORING);
     assert.equal(await nodeOf('absent'), 'lacks-it');
   });
 
-  it('by a scheduler that counts it, to none: so only Plumbline’s scheduler gets such pods', async () => {
+  it('is placed on no node by a scheduler that counts it, so only Plumbline’s scheduler gets such pods', async () => {
     await add('counted', PLAIN);
     const message = async () =>
       (await stage.podOf('counted')).status.conditions?.find(({ message }) => message)?.message;
@@ -60,14 +60,14 @@ describe('a preferred network as a hint, on a real kube-scheduler', function () 
     await stage.client.delete('/api/v1/namespaces/default/pods/counted');
   });
 
-  it('rather to a node that has the network', async () => {
+  it('is placed on a node with the network if there is one', async () => {
     await stage.addNodes([{ name: 'has-it', topology: topologyOf({ hintsNetworks: true }) }]);
     await setNear('has-it', '110');
     await add('present', IGNORING);
     assert.equal(await nodeOf('present'), 'has-it');
   });
 
-  it('not to a node whose kubelet has none left and would refuse it; and there again once its agent is back', async () => {
+  it('is not placed on a node whose kubelet has none left and would refuse it, until its agent is back', async () => {
     await setNear('has-it', '0');
     const unserved = /does not serve the devices/;
     await until('the extender to know', async () => {

@@ -5,7 +5,7 @@ import { secondsUntil, until } from '../../support/until.ts';
 import { clientOf, launcher } from './extender-call.ts';
 import { inParallel, type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
-/** Of 14 CPUs that are free on a node. */
+/** Of 14 free CPUs on a node. */
 const PODS_PER_NODE = 3;
 
 describe('replicas of the extender', function () {
@@ -44,7 +44,7 @@ describe('replicas of the extender', function () {
     for (const [node, pods] of perNode) assert.ok(pods <= PODS_PER_NODE, `${node} was promised to ${pods} pods`);
   };
 
-  it('are all ready, and one of them decides: suspended past its lease, it gives no verdict when it resumes', async () => {
+  it('are all ready, one of them decides, and it gives no verdict when it resumes after its Lease has expired', async () => {
     await addNodes(1);
     for (const replica of replicas) assert.ok(await replica.isReady());
     const first = await active();
@@ -57,7 +57,7 @@ describe('replicas of the extender', function () {
     assert.match((await clientOf(stage, second).filter(launcher('a', '4'), ['n0'])).Error, /another replica/);
 
     first.signal('SIGSTOP');
-    // This call waits in the socket of a process that stands still.
+    // This call waits in the socket of a suspended process.
     const waiting = client.filter(launcher('b', '4'), ['n0']).catch((error: Error) => error);
     const took = await secondsUntil('the other to take over', () => second.isActive());
     await until('the Service to lead there', async () => (await stage.service.endpoint())?.port === second.port);
@@ -93,7 +93,7 @@ describe('replicas of the extender', function () {
     await allBound(pods);
   });
 
-  it('are replaced one by one while pods come in', async () => {
+  it('are replaced one by one while pods arrive', async () => {
     const pods = 60;
     await addNodes(Math.ceil(pods / PODS_PER_NODE) + 3);
     await active();
@@ -122,7 +122,7 @@ describe('replicas of the extender', function () {
     return [endpoints?.length ?? 0, subsets?.length ?? 0];
   };
 
-  it('leave the Service before they stop answering: the last one leaves it without an endpoint', async () => {
+  it('leave the Service before they stop answering; the last one leaves it without an endpoint', async () => {
     const first = await active();
     const second = other(first);
     let withdrawn: string[] = [];
@@ -146,7 +146,7 @@ describe('replicas of the extender', function () {
     assert.deepEqual(await published(), [0, 0]);
   });
 
-  it('repair what others change of the EndpointSlice, within 12 seconds', async () => {
+  it('repair foreign changes of the EndpointSlice within 12 seconds', async () => {
     await active();
     const merge = 'application/merge-patch+json';
     const labels = { 'kubernetes.io/service-name': 'another-service' };

@@ -1,10 +1,10 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { KubeClient } from '../../../kube/client.ts';
 
-/** What kube-proxy makes of a Service, on one port of loopback: each new connection goes to the published endpoint. */
+/** kube-proxy's handling of a Service, on one port of loopback: each new connection goes to the published endpoint. */
 export interface ServiceStandIn {
   readonly port: number;
-  /** The address and port that are published now. */
+  /** The address and port that are currently published. */
   endpoint(): Promise<{ readonly address: string; readonly port: number } | undefined>;
   stop(): Promise<void>;
 }
@@ -14,7 +14,7 @@ interface Slice {
   readonly ports?: readonly { readonly port: number }[];
 }
 
-/** The published address is no address of this machine, so only its port is used. */
+/** The published address is not one of this machine, so only its port is used. */
 export async function createServiceStandIn(
   client: KubeClient,
   namespace: string,

@@ -6,7 +6,7 @@ import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 const SCOPED = 'kube-scheduler-config.yaml';
 const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
 
-describe('a real kube-scheduler and nodes whose CPU manager policy is none', function () {
+describe('a real kube-scheduler and nodes with CPU manager policy none', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -27,7 +27,7 @@ describe('a real kube-scheduler and nodes whose CPU manager policy is none', fun
 
   const nodeOf = async (name: string) => (await stage.podOf(name)).spec.nodeName;
 
-  it('all pods: an ordinary Guaranteed pod of one CPU is bound', async () => {
+  it('all pods: an ordinary Guaranteed pod with one CPU is bound', async () => {
     await stage.addPod({ name: 'web', cpu: '1', devices: [], more: { schedulerName: ALL_PODS } });
     await until('it to be bound', async () => (await nodeOf('web')) === 'n1');
   });

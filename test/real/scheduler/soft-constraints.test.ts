@@ -6,7 +6,7 @@ import { inParallel, type Replica, type Stage, startStage, topologyOf } from './
 const ZONE = 'topology.kubernetes.io/zone';
 const ZONES = ['a', 'b', 'c'];
 const NODES_PER_ZONE = 4;
-/** Pods of four CPUs that a node takes. */
+/** Pods with four CPUs that fit on a node. */
 const PODS_PER_NODE = 3;
 
 const apart = (group: string) => ({
@@ -45,7 +45,7 @@ describe('soft constraints on a real kube-scheduler', function () {
     await until('the room to be free', async () => (await replica.metric('plumbline_extender_reservations')) === 0);
   });
 
-  /** Creates pods at once. Resolves when all are bound: how many are in each zone, after how many seconds. */
+  /** Creates pods at once. Resolves when all are bound, with the number in each zone and the seconds. */
   const burst = async (count: number, group: string, more: Readonly<Record<string, unknown>>) => {
     const names = Array.from({ length: count }, (_, i) => `${group}-${i}`);
     await inParallel(names, (name) => stage.addPod({ name, cpu: '4', labels: { group }, more }));
@@ -56,7 +56,7 @@ describe('soft constraints on a real kube-scheduler', function () {
     return { took, counts: ZONES.map((zone) => zones.filter((one) => one === zone).length) };
   };
 
-  it('12 pods created at once that rather keep apart end 4/4/4 over three zones', async () => {
+  it('12 pods created at once that prefer separate zones end 4/4/4 in three zones', async () => {
     for (let round = 0; round < 3; round++) {
       const { counts, took } = await burst(12, `apart-${round}`, apart(`apart-${round}`));
       console.log(`      ${counts.join('/')} after ${took.toFixed(1)} s`);

@@ -20,11 +20,11 @@ import { createServiceStandIn, type ServiceStandIn } from './service-stand-in.ts
 const SYSTEM = 'plumbline-system';
 const PROGRAM = 'scheduler-plugin.cjs';
 const ACCOUNT = 'plumbline-scheduler-plugin';
-/** What the certificate is for: the scheduler reaches the extender by address and asks for this name. */
+/** The name in the certificate: the scheduler reaches the extender by address and checks this name. */
 export const SERVER_NAME = 'plumbline-scheduler-plugin.plumbline-system.svc';
-/** Of the scheduler's certificate, as --client-names has it by default. */
+/** The name in the scheduler's certificate, the default of --client-names. */
 const CLIENT_NAME = 'plumbline-scheduler-client';
-/** Replicas' addresses as they publish them: an EndpointSlice may not hold a loopback address. */
+/** The published addresses of replicas: an EndpointSlice may not contain a loopback address. */
 const POD_NETWORK = '10.244.0.';
 
 /** One process of the extender. */
@@ -35,37 +35,37 @@ export interface Replica {
   readonly podIp: string;
   readonly logFile: string;
   isReady(): Promise<boolean>;
-  /** Whether it is the active one, by its own metrics. */
+  /** Whether it is active, by its own metrics. */
   isActive(): Promise<boolean>;
-  /** The sum over all of the metric's series, or over those with these labels. */
+  /** The sum of the metric's series, or of those with these labels. */
   metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
   signal(signal: NodeJS.Signals): void;
-  /** Resolves with the exit status, null after a signal. */
+  /** Resolves with the exit status, or null after a signal. */
   readonly ended: Promise<number | null>;
-  /** Resolves as `ended` does. */
+  /** Resolves like `ended`. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
 export interface ReplicaOptions {
   readonly args?: readonly string[];
-  /** Where it looks for the API server instead of the real one. */
+  /** The address of the API server instead of the real one. */
   readonly api?: { readonly url: string; readonly ca: string };
 }
 
-/** A real API server with the extender's manifests, and whatever is put on it. */
+/** A real API server with the extender's manifests and objects of the test. */
 export interface Stage {
   readonly plane: ControlPlane;
   readonly client: KubeClient;
-  /** What a Service would be: leads to the endpoint that is published. */
+  /** The stand-in of a Service: leads to the published endpoint. */
   readonly service: ServiceStandIn;
   readonly ca: string;
   /** The extender's serving certificate, for SERVER_NAME. */
   readonly certificate: { readonly cert: string; readonly key: string };
-  /** The certificate that the extender knows its scheduler by. */
+  /** The certificate that the extender accepts from its scheduler. */
   readonly clientCertificate: { readonly cert: string; readonly key: string };
-  /** The scheduler's settings for an extender on a port, as they are shipped. */
+  /** The shipped settings of the scheduler for an extender on a port. */
   extenderAt(port: number): ExtenderSettings;
-  /** @param file a configuration in manifests/scheduler, for all that it has the scheduler ask */
+  /** @param file a configuration in manifests/scheduler, for all calls of the scheduler */
   extendersAt(port: number, file: string): readonly ExtenderSettings[];
   startReplica(options?: ReplicaOptions): Promise<Replica>;
   /** @param configuration in addition to the extender */
@@ -83,7 +83,7 @@ export interface SchedulerOptions {
   readonly name?: string;
   readonly percentageOfNodesToScore?: number;
   readonly pluginConfig?: readonly Readonly<Record<string, unknown>>[];
-  /** Default: the one behind the Service. */
+  /** Default: the extender behind the Service. */
   readonly extenders?: readonly ExtenderSettings[];
   readonly podInitialBackoffSeconds?: number;
   readonly podMaxBackoffSeconds?: number;
@@ -133,7 +133,7 @@ export function topologyOf(changes: Partial<NodeTopologyStatus> = {}): NodeTopol
   };
 }
 
-/** The same node with none of its CPUs left. */
+/** The same node with no free CPU. */
 export function fullTopology(): NodeTopologyStatus {
   return topologyOf({ assignments: [{ podUID: 'full', container: 'compute', cpus: '1-7,9-15' }] });
 }
@@ -251,7 +251,7 @@ export async function startStage(): Promise<Stage> {
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
-/** A report as the node's agent would write it, new or again. */
+/** A report as the node's agent would write it, new or changed. */
 export async function report(client: KubeClient, name: string, status: NodeTopologyStatus): Promise<void> {
   const path = '/apis/plumbline.dev/v1alpha1/nodetopologies';
   const object = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
@@ -261,7 +261,7 @@ export async function report(client: KubeClient, name: string, status: NodeTopol
   await client.patch(`${path}/${name}/status`, 'application/merge-patch+json', { status });
 }
 
-/** Room enough for kube-scheduler's own counts, so that the extender alone stands in the way. */
+/** Enough room for kube-scheduler's own checks, so that only the extender refuses. */
 function nodeObject(name: string, labels: Readonly<Record<string, string>>): KubernetesObject {
   const amounts = {
     cpu: '64',
@@ -280,7 +280,7 @@ function nodeObject(name: string, labels: Readonly<Record<string, string>>): Kub
   };
 }
 
-/** Of the base what concerns the extender: the namespace, the definition, its own objects. */
+/** The parts of the base for the extender: the namespace, the definition, its own objects. */
 function baseObjects(): KubernetesObject[] {
   return objectsOf(render('base', ['components/own-scheduler'])).filter(
     ({ kind, metadata: { name } }) =>
@@ -333,7 +333,7 @@ async function startReplica(directory: string, number: number, args: readonly st
   };
 }
 
-/** Works through many with a bound on how many are under way. */
+/** Processes many items with a limit on concurrent ones. */
 export async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<void>, most = 32): Promise<void> {
   const left = [...items];
   const worker = async () => {

@@ -8,7 +8,7 @@ import { type Replica, type Stage, startStage, topologyOf } from '../scheduler/s
 
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodetopologies.plumbline.dev';
 const LATER = 'v1beta1';
-/** Neither by count nor without a report: of these CPUs a report alone tells. */
+/** Only a report gives the CPUs for these: not the count, and not a missing report. */
 const [FITS, TOO_MANY] = ['14', '20'];
 
 interface Definition {
@@ -48,7 +48,7 @@ describe('versions of the NodeTopology API, on a real API server', function () {
     return [fits.NodeNames?.[0], tooMany.NodeNames?.[0]];
   };
 
-  it('one more is served, and stored: reports written in it count as those before', async () => {
+  it('another version is served and stored: reports in it count like earlier ones', async () => {
     await until('the report to count', async () => `${await judged('a', 'n1')}` === 'n1,');
     await serve({ [NODE_TOPOLOGY_API.version]: true, [LATER]: true }, LATER);
     const path = `/apis/plumbline.dev/${LATER}/nodetopologies`;
@@ -61,7 +61,7 @@ describe('versions of the NodeTopology API, on a real API server', function () {
     await until('the report to count', async () => `${await judged('b', 'n2')}` === 'n2,');
   });
 
-  it('its own is served no longer: the log names what is missing, and what was read counts on', async () => {
+  it('its own version is no longer served: the log names the missing one, and read reports still count', async () => {
     await serve({ [NODE_TOPOLOGY_API.version]: false, [LATER]: true }, LATER);
     const missing = `/apis/${NODE_TOPOLOGY_API.apiVersion}/nodetopologies`;
     await until('the log to say so', async () =>

@@ -5,7 +5,7 @@ import { buildOnce } from '../../support/bundles.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import { PREVIOUS_RELEASE, previousRelease } from '../../support/previous.ts';
 
-describe('an upgrade and the way back, on a real control plane', function () {
+describe('an upgrade and a rollback on a real control plane', function () {
   needs('linux');
   needs('controlPlane');
   needs('kubectl');
@@ -22,7 +22,7 @@ describe('an upgrade and the way back, on a real control plane', function () {
     describe(way, () => {
       if (scenario.scheduler === 'sidecar') needs('root');
 
-      it('while VMs come and go no admission is refused, no CPU is promised twice, and Open vSwitch stays off those of VMs', async () => {
+      it('refuses no admission, promises no CPU twice, and keeps Open vSwitch off VM CPUs while VMs come and go', async () => {
         const seed = Date.now() % 2 ** 31;
         const outcome = await play(scenario, { ground: 'real', seed, vms: scenario.vms });
         notes = outcome.notes;
@@ -33,8 +33,8 @@ describe('an upgrade and the way back, on a real control plane', function () {
     });
   }
 
-  // Nested, since mocha runs the tests of a suite before the suites in it.
-  describe('the release before', () => {
+  // Nested, because mocha runs the tests of a suite before its inner suites.
+  describe('the previous release', () => {
     it('is the one whose daemons were replaced', function () {
       const previous = previousRelease();
       if (previous === undefined) return skipFor(PREVIOUS_RELEASE, this);

@@ -14,11 +14,11 @@ import { installPolicies, type Policies } from './policies-alone.ts';
 
 const run = promisify(execFile);
 const PAGE = readFileSync(join(root, 'docs/reference/webhook.md'), 'utf8');
-/** The commands of the page, as they stand there. */
+/** The commands of the page. */
 const COMMANDS = PAGE.split('### Break glass')[1]?.split('```sh\n')[1]?.split('```')[0] ?? '';
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 
-describe('breaking glass as docs/reference/webhook.md says, on a real API server', function () {
+describe('breaking glass as in docs/reference/webhook.md, on a real API server', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -56,7 +56,7 @@ describe('breaking glass as docs/reference/webhook.md says, on a real API server
 
   it('is one command', () => assert.equal(COMMANDS.trim().split('\n').length, 1, COMMANDS));
 
-  it('launchers and pods that ask for something start, and the policies still hold', async () => {
+  it('lets launchers and pods that ask for something start, while the policies still apply', async () => {
     await until('the webhooks to be called', async () => /failed calling webhook/.test(await create(launcher)));
     assert.match(await create(ordinary), /failed calling webhook "opt-in/);
     await run('sh', ['-ec', COMMANDS], { env: { ...process.env, KUBECONFIG: installed.plane.adminKubeconfig } });

@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../control-plane.ts';
 
 /**
- * The definitions of other products, reduced to what is read here: any content, the scope and the subresources of the
+ * The definitions of other products, reduced to what the tests use: any content, the scope and the subresources of the
  * real ones.
  */
 interface Kind {
@@ -15,7 +15,7 @@ interface Kind {
 
 const KINDS: readonly Kind[] = [
   { group: 'kubevirt.io', versions: ['v1'], kind: 'VirtualMachine', plural: 'virtualmachines', hasStatus: true },
-  // KubeVirt's definition of instances has no status subresource: its controllers write whole objects.
+  // KubeVirt's definition of instances has no status subresource: its controllers write complete objects.
   {
     group: 'kubevirt.io',
     versions: ['v1'],

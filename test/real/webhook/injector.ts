@@ -10,12 +10,12 @@ export interface Operation {
   readonly value?: unknown;
 }
 
-/** What a mutating webhook does to a pod. */
+/** The changes of a mutating webhook to a pod. */
 export type Injection = (pod: CreatedPod) => readonly Operation[];
 
 /**
- * A third party's mutating webhook for pods with the label `injected`, called in the order of the configurations' names
- * and as often as the API server likes.
+ * A third-party mutating webhook for pods with the label `injected`, called in the order of the configurations' names
+ * and as often as the API server decides.
  */
 export async function installInjector(
   plane: ControlPlane,

@@ -15,24 +15,24 @@ import { FOREIGN_DEFINITIONS } from './crds.ts';
 
 const SYSTEM = 'plumbline-system';
 const CONFIGURATIONS = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'];
-/** Kinds that only cert-manager brings. */
+/** Kinds that only cert-manager adds. */
 const FOREIGN = ['Certificate', 'Issuer'];
 
-/** A real API server with Plumbline's base installed and its webhook answering, under its own service account. */
+/** A real API server with Plumbline's base and its webhook, with its own service account. */
 export interface InstalledWebhook {
   readonly plane: ControlPlane;
-  /** Issued the serving certificate, which is in `certFile` and `keyFile`. */
+  /** The authority of the serving certificate in `certFile` and `keyFile`. */
   readonly authority: CertificateAuthority;
   readonly certFile: string;
   readonly keyFile: string;
-  /** Ends the webhook alone, as if it were away. */
+  /** Stops only the webhook, as if it were down. */
   stopWebhook(): Promise<void>;
   stop(): Promise<void>;
 }
 
 interface Webhook {
   readonly clientConfig: { readonly service: { readonly path: string } };
-  /** Of all but the one that switches the others on. */
+  /** All except the one that switches the others on. */
   readonly namespaceSelector?: { readonly matchExpressions: readonly { readonly values: readonly string[] }[] };
 }
 
@@ -42,19 +42,19 @@ export interface Configuration extends KubernetesObject {
 
 export interface InstallOptions {
   /**
-   * More webhooks, with settings of their own: each answers for one namespace, whose name is the key, and which the
-   * shipped one leaves to it.
+   * More webhooks with their own settings: each serves one namespace, whose name is the key and which the shipped one
+   * skips.
    */
   readonly variants?: Readonly<Record<string, Variant>>;
 }
 
 export interface Variant {
   readonly args?: readonly string[];
-  /** Where its requests go instead of to the API server. */
+  /** The target of its requests instead of the API server. */
   readonly server?: (plane: ControlPlane) => Promise<Server>;
 }
 
-/** What stands between a webhook and the API server. */
+/** A server between a webhook and the API server. */
 export interface Server {
   readonly url: string;
   readonly ca: string;
@@ -77,7 +77,7 @@ export async function installWebhook({ variants = {} }: InstallOptions = {}): Pr
       await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
       const one = await startWebhook(plane, namespace, authority, variant);
       stops.push(one.stop);
-      // As docs/tasks/opt-in.md says, this flag goes with a component.
+      // As in docs/tasks/opt-in.md, this flag belongs to a component.
       const everyLauncher = variant.args?.includes('--alignment') === true;
       const sent = everyLauncher ? baseObjects(['components/align-all']).filter(isConfiguration) : configurations;
       await plane.create(...sent.map((found) => reachable(found, one.port, authority.cert, { namespace })));
@@ -104,7 +104,7 @@ export async function installWebhook({ variants = {} }: InstallOptions = {}): Pr
   }
 }
 
-/** The base, with components of it, less what only cert-manager brings. */
+/** The base with components, without the objects of cert-manager. */
 export function baseObjects(components: readonly string[] = []): KubernetesObject[] {
   return objectsOf(render('base', components)).filter(({ kind }) => !FOREIGN.includes(kind));
 }
@@ -148,7 +148,7 @@ async function startWebhook(
   return { port, certFile, keyFile, stop };
 }
 
-/** The shipped configuration, pointed at a port of this machine instead of at a Service. */
+/** The shipped configuration with a port of this machine instead of a Service. */
 export function reachable(
   { webhooks, ...rest }: Configuration,
   port: number,
@@ -173,14 +173,17 @@ export function reachable(
   return { ...rest, metadata: { ...rest.metadata, name }, webhooks: pointed };
 }
 
-/** Switches the webhooks on, as the webhook itself does once it was reached. To be done before its configurations are there. */
+/**
+ * Switches the webhooks on, as the webhook itself does after it was reached. To be called before its configurations
+ * exist.
+ */
 export async function switchOn({ client }: ControlPlane): Promise<void> {
   const subjects = [{ kind: 'ServiceAccount', name: WEBHOOK, namespace: SYSTEM }];
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${SYSTEM}/rolebindings/${WEBHOOK_REQUIRED}`;
   await client.patch(path, 'application/merge-patch+json', { subjects });
 }
 
-/** The API server takes up configurations and policies a moment after they are stored. */
+/** The API server applies configurations and policies a moment after they are stored. */
 async function untilPoliciesHold(plane: ControlPlane, namespaces: readonly string[]): Promise<void> {
   const claims = {
     apiVersion: 'v1',

@@ -12,7 +12,7 @@ import { stallingServer } from './stalling.ts';
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 const PARITY = { [EVEN_PARITY_ANNOTATION]: '' };
 const DRY = { dryRun: 'All' };
-/** The API server taints new nodes with it. */
+/** The API server adds this taint to new nodes. */
 const NOT_READY = [{ key: 'node.kubernetes.io/not-ready', operator: 'Exists' }];
 const NOT_SMT8 = {
   nodeAffinity: {
@@ -73,14 +73,14 @@ describe('the webhook behind a real API server: launchers', function () {
       cpu: string;
       becomes: string;
       vmi?: VmiOptions;
-      /** It asks for no whole cores, or can have none. */
+      /** It requests no whole cores, or cannot have any. */
       isLeft?: true;
     })[] = [
       { what: '4 cores x 2 threads', cpu: '9', becomes: '10', ...smt(2) },
       { what: '3 vCPUs', vmi: { cpu: { cores: 3 } }, cpu: '4', becomes: '4', ...smt(2) },
       { what: 'SMT4', cpu: '9', becomes: '12', ...smt(4) },
       { what: 'SMT8', cpu: '9', becomes: '16', ...smt(8) },
-      { what: 'SMT off, annotated: even at least', cpu: '9', becomes: '10', ...smt(1) },
+      { what: 'SMT off, annotated: at least an even number', cpu: '9', becomes: '10', ...smt(1) },
       { what: 'nodes of all kinds', cpu: '9', becomes: '16' },
       {
         what: 'even parity, 6 already',
@@ -136,7 +136,7 @@ describe('the webhook behind a real API server: launchers', function () {
         spec: { nodeSelector: { pool: 'cordon' }, tolerations: [{ operator: 'Exists' }] },
       },
       {
-        what: 'a user who keeps away from SMT8',
+        what: 'a user who avoids SMT8',
         cpu: '9',
         becomes: '10',
         spec: { nodeSelector: { pool: 'cordon' }, tolerations: [{ operator: 'Exists' }], affinity: NOT_SMT8 },
@@ -209,7 +209,7 @@ describe('the webhook behind a real API server: launchers', function () {
       }
     });
 
-    it('CPU hot-plug: the migration target is judged by what was plugged in a moment ago', async () => {
+    it('CPU hot-plug: a migration target is padded for the vCPUs that were just plugged in', async () => {
       const { client } = installed.plane;
       const vmi = await scene.vmi('plugged', { cpu: { sockets: 2, cores: 4 }, annotations: ANNOTATED });
       const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances/plugged';
@@ -228,7 +228,7 @@ describe('the webhook behind a real API server: launchers', function () {
   });
 
   describe('W6, W7: the VMI', () => {
-    it('gets one Event about what was done, and none for a dry run', async () => {
+    it('gets one Event for the changes, and none for a dry run', async () => {
       const vmi = await scene.vmi('notified', { annotations: ANNOTATED });
       const pod = launcherFor(vmi, { cpu: '9', spec: { nodeSelector: { smt: '2' } } });
       await scene.admit(pod, DRY);
@@ -240,11 +240,11 @@ describe('the webhook behind a real API server: launchers', function () {
       assert.deepEqual(others, []);
     });
 
-    it('that is gone, or was re-created, leaves the launcher as it is', async () => {
+    it('leaves the launcher unchanged if it was deleted or created again', async () => {
       const vmi = await scene.vmi('gone', { annotations: ANNOTATED });
       const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances/gone';
       await installed.plane.client.delete(path);
-      // Until the watch has brought it the copy is believed, and the last look may refuse what followed from the copy.
+      // Until the watch delivers it, the copy is used, and the final check may refuse the result of the copy.
       const leftAlone = async () => cpusOf(await scene.admit(launcherFor(vmi, { cpu: '9' }), DRY))[0] === '9';
       await until('the deletion to be seen', () => leftAlone().catch(() => false));
       assert.deepEqual(cpusOf(await scene.admit(launcherFor(vmi, { cpu: '9' }))), ['9']);
@@ -252,7 +252,7 @@ describe('the webhook behind a real API server: launchers', function () {
       assert.deepEqual(cpusOf(await scene.admit(launcherFor(vmi, { cpu: '9' }))), ['9']);
     });
 
-    it('that cannot be read in time refuses the launcher, and says what to do; others start', async () => {
+    it('refuses its launcher with the next step if it cannot be read in time; others start', async () => {
       const vmi = await scene.vmi('unread', { namespace: 'stalled', annotations: ANNOTATED });
       const stranger = { ...vmi, metadata: { ...vmi.metadata, uid: '00000000-0000-4000-8000-000000000001' } };
       await assert.rejects(
@@ -263,7 +263,7 @@ describe('the webhook behind a real API server: launchers', function () {
       assert.deepEqual(cpusOf(await scene.admit(plain)), ['9']);
     });
 
-    it('is found by its owner reference, for any name and host name', async () => {
+    it('is found by the owner reference of the launcher, for any name and host name', async () => {
       const name = `${'a-very-long.name-'.repeat(12)}x`;
       const pod = await scene.launcher(name, {
         vmi: { annotations: ANNOTATED },
@@ -289,11 +289,11 @@ describe('the webhook behind a real API server: launchers', function () {
     );
   });
 
-  describe('W10: what a namespace allows', () => {
+  describe('W10: limits of a namespace', () => {
     const refused = async (namespace: string, says: RegExp) => {
       const vmi = await scene.vmi('big', { namespace, annotations: ANNOTATED });
       await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '9', spec: { nodeSelector: { smt: '2' } } })), says);
-      // What virt-controller writes when the API server does not take a launcher.
+      // virt-controller's message when the API server refuses a launcher.
       const path = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/big`;
       const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message: 'failed to create' };
       await installed.plane.client.patch(path, 'application/merge-patch+json', { status: { conditions: [failed] } });
@@ -306,7 +306,7 @@ describe('the webhook behind a real API server: launchers', function () {
     const namespace = async (name: string) =>
       installed.plane.client.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
 
-    it('a quota of just the CPUs before padding denies with both numbers, and the Event explains', async () => {
+    it('a quota of the CPUs before padding denies with both numbers, and the Event explains it', async () => {
       await namespace('quota');
       const { client } = installed.plane;
       const path = '/api/v1/namespaces/quota/resourcequotas';
@@ -331,8 +331,8 @@ describe('the webhook behind a real API server: launchers', function () {
     });
   });
 
-  describe('W11: what costs exclusive CPUs', () => {
-    it('a sidecar refuses the launcher by its name, pod-level resources with what to do', async () => {
+  describe('W11: loss of exclusive CPUs', () => {
+    it('a sidecar is named in the refusal of the launcher, and pod-level resources have the next step', async () => {
       const vmi = await scene.vmi('sidecar', { annotations: ANNOTATED });
       const burstable = sidecar('mesh', { cpu: '100m', memory: '1Mi' }, {});
       await assert.rejects(
@@ -346,9 +346,9 @@ describe('the webhook behind a real API server: launchers', function () {
 
     for (const [what, cpu, cores] of [
       ['padded', '9', 8],
-      ['whole by itself', '10', 9],
+      ['already whole', '10', 9],
     ] as const) {
-      it(`a launcher that is ${what} is not resized`, async () => {
+      it(`a launcher that is ${what} cannot be resized`, async () => {
         const options = { cpu, vmi: { cpu: { cores }, annotations: ANNOTATED }, spec: { nodeSelector: { smt: '2' } } };
         const { metadata } = await scene.launcher(`resized-${cpu}`, options);
         const operations = ['requests', 'limits'].map((side) => ({
@@ -385,7 +385,7 @@ describe('the webhook behind a real API server: launchers', function () {
       });
     }
 
-    it('auto on mixed candidates takes the largest, and says so without alarm', async () => {
+    it('auto takes the largest of mixed candidates, with a note', async () => {
       const vmi = await scene.vmi('mixed', { namespace: 'auto' });
       const values = ['1', '2', '4'];
       const requiredDuringSchedulingIgnoredDuringExecution = {
@@ -394,7 +394,7 @@ describe('the webhook behind a real API server: launchers', function () {
       const spec = { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution } } };
       const pod = await scene.admit(launcherFor(vmi, { cpu: '9', spec }));
       assert.deepEqual(cpusOf(pod), ['12']);
-      // SMT8 nodes would reject 12 CPUs: kube-scheduler itself drops them.
+      // SMT8 nodes would reject 12 CPUs: kube-scheduler itself excludes them.
       assert.match(JSON.stringify(pod.spec), /threads-per-core","operator":"NotIn","values":\["8"\]/);
       await until('the Event', async () =>
         (await scene.eventsOf(vmi)).some(
@@ -404,7 +404,7 @@ describe('the webhook behind a real API server: launchers', function () {
       );
     });
 
-    it('warns that the gate is off if the annotation has no effect', async () => {
+    it('the gate being off causes a warning if the annotation has no effect', async () => {
       const vmi = await scene.vmi('p-annotated', { namespace: 'off', annotations: ANNOTATED });
       await until('the Event', async () =>
         (await scene.eventsOf(vmi)).some(({ message }) => /feature gate FullPCPUsOnly is off/.test(message)),

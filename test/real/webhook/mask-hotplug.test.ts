@@ -12,7 +12,7 @@ const PODS = '/api/v1/namespaces/tenant/pods';
 const MERGE = 'application/merge-patch+json';
 const JSON_PATCH = 'application/json-patch+json';
 
-/** virt-controller under its own account, with what its ClusterRole has of this. */
+/** virt-controller with its own account and the relevant part of its ClusterRole. */
 const KUBEVIRT: KubernetesObject[] = [
   { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } },
   { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kubevirt' } },
@@ -98,8 +98,8 @@ describe('CPU hotplug of a VM with a CPU mask behind a real API server', functio
     await changeVm({ ...annotations('1:2:3'), spec: { domain: { cpu: { sockets: 3 } } } });
   });
 
-  it('KubeVirt plugs the vCPU in, and is refused nothing after that', async () => {
-    // What VMICPUsPatch and VMIAffinityPatch send (pkg/virt-controller/watch/vm/vm.go).
+  it('KubeVirt plugs the vCPU in, and is refused nothing afterwards', async () => {
+    // The requests of VMICPUsPatch and VMIAffinityPatch (pkg/virt-controller/watch/vm/vm.go).
     await patchVmi([
       { op: 'test', path: '/spec/domain/cpu/sockets', value: 2 },
       { op: 'replace', path: '/spec/domain/cpu/sockets', value: 3 },
@@ -108,13 +108,13 @@ describe('CPU hotplug of a VM with a CPU mask behind a real API server', functio
     await patchVmi([{ op: 'add', path: '/spec/domain/memory', value: { guest: '2Gi' } }]);
   });
 
-  it('the launcher to which the VM migrates for that is admitted, with the mask that the VMI has', async () => {
+  it('the target of the VM’s migration is admitted, with the VMI’s mask', async () => {
     const dry = { query: { dryRun: 'All' } };
     await controller.create(PODS, launcherOf(uid, { 'kubevirt.io/migrationJobUID': 'job' }), dry);
     await assert.rejects(controller.create(PODS, launcherOf(uid, {}), dry), /entries for 2 vCPUs, but the VM has 3/);
   });
 
-  it('KubeVirt may hand the new mask on to the VMI; users may not write one that does not go with its vCPUs', async () => {
+  it('KubeVirt may pass the new mask on to the VMI; users may not write one that does not match its vCPUs', async () => {
     const mask = `/metadata/annotations/${MASK.replace('/', '~1')}`;
     await patchVmi([{ op: 'replace', path: mask, value: '1:2:3:4' }]);
     const byUser = admin.patch(`${API}/virtualmachineinstances/vm`, MERGE, annotations('1:2'));

@@ -13,7 +13,7 @@ const GROUP = 'rbac.authorization.k8s.io';
 const MOST = 16_384;
 const TENANT = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } };
 
-/** What KubeVirt's own role `edit` has of these groups, and what a careless one of ControllerRevisions has. */
+/** The permissions of KubeVirt's own role `edit` for these groups, and of a careless role for ControllerRevisions. */
 const EDIT: KubernetesObject = {
   apiVersion: `${GROUP}/v1`,
   kind: 'ClusterRole',
@@ -85,7 +85,7 @@ const SOURCES: [string, Source][] = [
   })),
 ];
 
-/** Patches of a restore, which all write the mask (the test below applies them). */
+/** Patches of a restore that all write the mask (the test below applies them). */
 const MASKING: [string, string][] = [
   ['the path', `{"op":"add","path":"/spec/template/metadata/annotations/plumbline.dev~1cpu-mask","value":"0"}`],
   ['all annotations', `{"op":"replace","path":"/spec/template/metadata/annotations","value":{"${MASK}":"0"}}`],
@@ -200,7 +200,7 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
 
       if (source.kind === 'ControllerRevision') return;
 
-      it('and to get one later; users without it may change everything else', async () => {
+      it('requires the permission to add a mask later; users without it may change everything else', async () => {
         await create(guest, source, {}, 'later');
         const patch = (as: KubeClient, content: object, name = 'later') =>
           as.patch(`${pathOf(source)}/${name}`, MERGE, content);
@@ -211,7 +211,7 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
         await refused(patch(guest, source.content({ [MASK]: '1' })), mayNot(where), 'another mask');
       });
 
-      it('is bounded in length for every writer', async () => {
+      it('is limited in length for every writer', async () => {
         for (const name of [MASK, AFFINITY]) {
           const { message } = await refused(
             create(whoever(), source, { [name]: '7'.repeat(MOST + 1) }),
@@ -237,13 +237,13 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
         spec: { patches },
       });
       for (const [what, patch] of MASKING) {
-        it(`that write a mask take the permission: ${what}`, async () => {
+        it(`require the permission if they write a mask: ${what}`, async () => {
           await refused(guest.create(path, object([HARMLESS[0]!, patch])), mayNot());
           await owner.create(path, object([patch]));
         });
       }
 
-      it('that do not are open to every user, like an object without any', async () => {
+      it('are allowed to every user if they write none, like an object without patches', async () => {
         await guest.create(path, object(HARMLESS, 'harmless'));
         await guest.create(path, { ...object([]), spec: {} });
         const add = { spec: { patches: [MASKING[0]![1]] } };
@@ -254,7 +254,7 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
     });
   }
 
-  it('every patch above that is refused does write a mask, and none of the others', () => {
+  it('every refused patch above writes a mask, and the others do not', () => {
     const vm = {
       metadata: { annotations: { [MASK]: '0' }, labels: { a: 'b' } },
       spec: {
@@ -282,12 +282,12 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
     });
     const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachines';
 
-    it('its controller hands masks on', async () => {
+    it('its controller may pass masks on', async () => {
       const controller = await installed.account('kubevirt', 'kubevirt-controller');
       await controller.create(path, vm('restored'));
     });
 
-    it('the API server of its VM templates does not: it creates VMs from what its caller says', async () => {
+    it('the API server of its VM templates may not, because it creates VMs from its caller’s input', async () => {
       const templates = await installed.account('kubevirt', 'virt-template-apiserver');
       await refused(templates.create(path, vm('templated')), /virt-template-apiserver may not use CPU masks/);
     });
@@ -307,7 +307,7 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
     for (const [apiVersion, kind, content] of kinds) {
       const path = `${apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`}/namespaces/tenant/${kind.toLowerCase()}s`;
       for (const name of [MASK, AFFINITY]) {
-        it(`${kind}: ${name} may have 16384 characters, and the message has none of a longer one`, async () => {
+        it(`${kind}: ${name} may have 16384 characters, and the message does not repeat a longer one`, async () => {
           const write = (value: string) => {
             const object = content({ [name]: value }) as { metadata?: object };
             const metadata = { ...object.metadata, name: `o-${++count}` };
@@ -324,14 +324,14 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
       }
     }
 
-    it('an object that has a longer one from before keeps working, and can be corrected', async () => {
+    it('an object that already has a longer one keeps working, and can be corrected', async () => {
       const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachines/long';
       await guest.patch(path, MERGE, { metadata: { finalizers: null, labels: { a: 'b' } } });
       await owner.patch(path, MERGE, vmWith({ [MASK]: '0' }));
     });
   });
 
-  it('a mask cannot be put on a pod through its status either', async () => {
+  it('a mask cannot be put on a pod through its status', async () => {
     const pods = '/api/v1/namespaces/tenant/pods';
     const pod = {
       apiVersion: 'v1',

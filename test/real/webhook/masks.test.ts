@@ -18,7 +18,7 @@ interface StoredVmi {
   readonly spec: { readonly startStrategy?: string };
 }
 
-/** Two tenants: one may do anything in the namespace, masks included by that; the other has VMs and pods only. */
+/** Two tenants: one has all permissions in the namespace, including masks; the other has only VMs and pods. */
 const TENANTS: KubernetesObject[] = [
   { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } },
   binding('owner', 'cluster-admin'),
@@ -89,7 +89,7 @@ describe('CPU masks behind a real API server', function () {
       child.on('close', (status) => resolve({ status, stderr }));
       child.stdin.end(input === undefined ? '' : stringify(input));
     });
-  /** kubectl's own validation asks for the OpenAPI document, which an API server that has just got its types may lack. */
+  /** kubectl's own validation needs the OpenAPI document, which an API server with new types may not have yet. */
   const create = (user: string, object: object) => kubectl(user, ['create', '--validate=false', '-f', '-'], object);
   const annotate = (user: string, name: string, value: string) =>
     kubectl(user, ['-n', 'tenant', 'annotate', '--overwrite', `virtualmachineinstances/${name}`, value]);
@@ -131,7 +131,7 @@ describe('CPU masks behind a real API server', function () {
       assert.equal((await annotate('owner', 'kept', 'note=mine')).status, 0, 'everything else works');
     });
 
-    it('is the extender’s, which may write nothing else there', async () => {
+    it('is written by the extender, which may write nothing else there', async () => {
       assert.equal((await create('owner', vmiOf('extended', { [MASK]: '0:1' }))).status, 0);
       const { metadata } = await stored('extended');
       const path = `${VMIS}/extended`;
@@ -182,7 +182,7 @@ describe('CPU masks behind a real API server', function () {
       spec: { containers: [{ name: 'compute', image: 'none', resources: { requests: { cpu: '200m' } } }] },
     });
 
-    it('takes a permission in the namespace, on the launcher too, which the agent uses', async () => {
+    it('takes a permission in the namespace, for the launcher, too, which the agent reads', async () => {
       const refusal = /user guest may not use CPU masks in namespace tenant/;
       assert.match((await create('guest', vmiOf('asked', { [MASK]: '0' }))).stderr, refusal);
       const vmi = (await client.create(VMIS, vmiOf('guests', {}))) as StoredVmi;
@@ -196,13 +196,13 @@ describe('CPU masks behind a real API server', function () {
       assert.equal((await kubectl('guest', ['-n', 'tenant', 'annotate', 'pods/bare', 'note=mine'])).status, 0);
     });
 
-    it('and dedicated CPUs: refused at the VMI, with the reason', async () => {
+    it('is refused at the VMI together with dedicated CPUs, with the reason', async () => {
       const dedicated = { domain: { cpu: { cores: 2, dedicatedCpuPlacement: true } } };
       const { stderr } = await create('owner', vmiOf('both', { [MASK]: '0-1' }, dedicated));
       assert.match(stderr, /dedicatedCpuPlacement exclude each other: KubeVirt pins dedicated CPUs/);
     });
 
-    it('is checked once more at the launcher, against the VMI of now', async () => {
+    it('is checked again at the launcher against the current VMI', async () => {
       const vmi = (await client.create(VMIS, vmiOf('launched', { [MASK]: '0:1' }))) as StoredVmi;
       const pods = '/api/v1/namespaces/tenant/pods';
       const dry = { query: { dryRun: 'All' } };
@@ -219,7 +219,7 @@ describe('CPU masks behind a real API server', function () {
   });
 
   describe('while the webhook is down', () => {
-    it('no VMI with a mask begins, and all others do', async () => {
+    it('no VMI with a mask starts, and all others do', async () => {
       await installed.stopWebhook();
       const away = await create('owner', vmiOf('late', { [MASK]: '0' }));
       assert.match(away.stderr, /failed calling webhook "starts\.plumbline\.dev"/);

@@ -52,7 +52,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       );
     };
 
-    it('a definition created a moment ago is found', async () => {
+    it('a new definition is found', async () => {
       for (let i = 0; i < 10; i++) {
         await installed.plane.create(localnet('tenant', `fresh-${i}`, 'east'));
         const pod = await scene.launcher(`fresh-${i}`, { cpu: '9', vmi: { networks: { a: `fresh-${i}` } } });
@@ -71,13 +71,13 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       await told('absent', /there is no NetworkAttachmentDefinition tenant\/none/);
     });
 
-    it('required physnets without a common NUMA node are warned about', async () => {
+    it('required physnets without a common NUMA node cause a warning', async () => {
       const pod = await scene.launcher('apart', { cpu: '9', vmi: { networks: { a: 'east', b: 'west' } } });
       assert.deepEqual(devicesOf(pod), ['east', 'west']);
       await told('apart', /the kubelet cannot split: .* a \(physnet east\), b \(physnet west\)/);
     });
 
-    it('both annotation forms and duplicates come to the same; what is no resource name is encoded', async () => {
+    it('both annotation forms and duplicates give the same result; an invalid resource name is encoded', async () => {
       const vmi = await scene.vmi('forms', { networks: { a: 'east', b: 'odd', c: 'east' } });
       for (const text of [
         'east,odd,tenant/east',
@@ -95,7 +95,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       assert.match(pod.metadata.annotations?.['plumbline.dev/decision'] ?? '', /"network":"primary\/udn"/);
     });
 
-    it('what is preferred reaches the extender, and is a hint for the kubelet; what does not matter, neither', async () => {
+    it('a preferred network reaches the extender and is a hint for the kubelet; an unimportant one is neither', async () => {
       const annotations = { 'plumbline.dev/numa-affinity': '{"a":"preferred","b":"none"}' };
       const pod = await scene.launcher('wishes', {
         cpu: '9',
@@ -109,13 +109,13 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       });
     });
 
-    it('a VM on the shared pool gets none', async () => {
+    it('a VM on the shared pool gets no device', async () => {
       const pod = await scene.launcher('shared', { cpu: '900m', vmi: { networks: { a: 'east' } } });
       assert.deepEqual(devicesOf(pod), []);
     });
   });
 
-  it('W14: a tenant’s decision and wishes are overwritten, and its own requests refused', async () => {
+  it('W14: a tenant’s decision and placement are overwritten, and its own requests refused', async () => {
     const vmi = await scene.vmi('claims');
     const annotations = { 'plumbline.dev/decision': '{"cpus":{"compute":64}}', 'plumbline.dev/placement': '{}' };
     const pod = await scene.admit(launcherFor(vmi, { cpu: '8', annotations }));
@@ -127,7 +127,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
   });
 
   describe('W8: other mutating webhooks', () => {
-    /** As the network resources injector does: into the first container, whatever it is. */
+    /** As the network resources injector does: into the first container, whichever it is. */
     const networkResources: Injection = () =>
       ['requests', 'limits'].map((side) => ({
         op: 'add',
@@ -158,7 +158,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
     const labels = { injected: 'true' };
     const vmi = { annotations: ANNOTATED, networks: { a: 'east' } };
 
-    // Plumbline's configuration is plumbline-webhook: names before and after it, and either of the two first.
+    // Plumbline's configuration is plumbline-webhook: names before and after it, and each of the two first.
     const orders: [string, string][] = [
       ['aa-resources', 'bb-virtiofs'],
       ['bb-resources', 'aa-virtiofs'],
@@ -188,7 +188,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
     }
 
     for (const name of ['aa-mesh', 'zz-mesh']) {
-      it(`${name}: a container that costs Guaranteed refuses the launcher by its name`, () =>
+      it(`${name}: a container that prevents Guaranteed is named in the refusal of the launcher`, () =>
         whileInjecting([[name, mesh]], () =>
           until('the injector to be called', () =>
             scene.launcher('meshed', { cpu: '9', labels, vmi }).then(
@@ -199,7 +199,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
         ));
     }
 
-    it('tell the VMI once, however often Plumbline was asked', () =>
+    it('cause one Event on the VMI, however often Plumbline is called', () =>
       whileInjecting([['zz-virtiofs', virtiofs]], async () => {
         await until('the injector to be called', async () =>
           cpusOf(await scene.admit(launcherFor(await scene.vmi('warm', vmi), { cpu: '9', labels }), DRY)).includes(

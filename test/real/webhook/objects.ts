@@ -24,7 +24,7 @@ export type CreatedVmi = KubernetesObject & { readonly metadata: { readonly uid:
 export interface VmiOptions {
   readonly namespace?: string;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Default: 4 cores x 2 threads, whose launcher asks for 9 CPUs. */
+  /** Default: 4 cores x 2 threads, whose launcher requests 9 CPUs. */
   readonly cpu?: Readonly<Record<string, number | object>>;
   /** dedicatedCpuPlacement with an isolated emulator thread; default: true. */
   readonly dedicated?: boolean;
@@ -57,12 +57,12 @@ export function virtualMachineInstance(name: string, options: VmiOptions = {}): 
 export interface LauncherOptions {
   readonly cpu: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** Those of the VMI come with it. */
+  /** The VMI's annotations are added. */
   readonly annotations?: Readonly<Record<string, string>>;
-  /** More resources of compute. */
+  /** Additional resources of compute. */
   readonly more?: Readonly<Record<string, string>>;
   readonly sidecars?: readonly object[];
-  /** More of the pod's spec. */
+  /** Additional fields of the pod's spec. */
   readonly spec?: object;
 }
 
@@ -129,15 +129,15 @@ interface NodeOptions {
   readonly tunnel?: string;
   /** Default: true. */
   readonly fullPcpusOnly?: boolean;
-  /** Cordoned. */
+  /** Whether it is cordoned. */
   readonly unschedulable?: boolean;
 }
 
-/** A node of 16 cores in two NUMA nodes, and its agent's report. */
+/** A node with 16 cores in two NUMA nodes, and its agent's report. */
 export async function nodeWith(plane: ControlPlane, name: string, options: NodeOptions): Promise<void> {
   const { threads, labels = {}, physnets = {}, tunnel, fullPcpusOnly = true, unschedulable = false } = options;
   const topology = { apiVersion: 'plumbline.dev/v1alpha1', kind: 'NodeTopology', metadata: { name } };
-  // Without it more than two threads per core of a few nodes would not be believed.
+  // Without it, more than two threads per core on a few nodes would be quarantined.
   const arch = { 'kubernetes.io/arch': threads > 2 ? 'ppc64le' : 'amd64' };
   const metadata = { name, labels: { ...arch, ...labels } };
   await plane.create({ apiVersion: 'v1', kind: 'Node', metadata, spec: { unschedulable } }, topology);

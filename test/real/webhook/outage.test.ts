@@ -17,23 +17,23 @@ const WEBHOOKS = {
 type Which = keyof typeof WEBHOOKS;
 
 type Launcher = Pick<LauncherOptions, 'annotations' | 'labels' | 'more' | 'sidecars'> & {
-  /** Of compute: what it requests and what it may use at most. */
+  /** Request and limit of compute. */
   readonly cpu?: readonly [request: string, limit: string | undefined];
 };
 const DEDICATED = ['9', '9'] as const;
 
 /** Nothing can be decided about these, so they start. */
 const FREE: [string, Launcher][] = [
-  ['a dedicated VM that asks for nothing', { cpu: DEDICATED }],
+  ['a dedicated VM that requests nothing', { cpu: DEDICATED }],
   ['the target of its migration', { cpu: DEDICATED, labels: { 'kubevirt.io/migrationJobUID': 'u' } }],
   ['a VM on the shared pool', { cpu: ['200m', undefined] }],
   ['a VM on the shared pool with a CPU limit', { cpu: ['200m', '2'] }],
   ['a VM on the shared pool with networks', { cpu: ['200m', undefined], annotations: ATTACHED }],
-  ['a dedicated VM with networks that asks for nothing', { cpu: DEDICATED, annotations: ATTACHED }],
-  ['one with both, in thousandths', { cpu: ['9000m', '9000m'], annotations: ATTACHED }],
-  ['one with both, with an exponent', { cpu: ['9e0', '9'], annotations: ATTACHED }],
+  ['a dedicated VM with networks that requests nothing', { cpu: DEDICATED, annotations: ATTACHED }],
+  ['one with request and limit, in thousandths', { cpu: ['9000m', '9000m'], annotations: ATTACHED }],
+  ['one with request and limit, with an exponent', { cpu: ['9e0', '9'], annotations: ATTACHED }],
   ['one with networks and a CPU limit', { cpu: ['200m', '2'], annotations: ATTACHED }],
-  ['one with networks and a part of a CPU', { cpu: ['1500m', '1500m'], annotations: ATTACHED }],
+  ['one with networks and a fraction of a CPU', { cpu: ['1500m', '1500m'], annotations: ATTACHED }],
   [
     'a VM with other annotations',
     { cpu: DEDICATED, annotations: { 'kubevirt.io/note': 'x', 'example.org/cpu-mask': '0' } },
@@ -43,11 +43,11 @@ const FREE: [string, Launcher][] = [
 /** Something can be decided about these, so they wait. */
 const HELD: [string, Launcher][] = [
   [
-    'asks for whole cores',
+    'requests whole cores',
     { cpu: DEDICATED, annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } },
   ],
   [
-    'asks for whole cores, as the target of a migration',
+    'requests whole cores, as the target of a migration',
     {
       cpu: DEDICATED,
       annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
@@ -55,19 +55,19 @@ const HELD: [string, Launcher][] = [
     },
   ],
   [
-    'asks KubeVirt for an even number',
+    'requests an even number from KubeVirt',
     { cpu: DEDICATED, annotations: { 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '' } },
   ],
   ['has a CPU mask', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/cpu-mask': '0' } }],
-  ['has a wish for NUMA nodes', { cpu: DEDICATED, annotations: { 'plumbline.dev/numa-affinity': '{}' } }],
-  ['brings a decision', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/decision': '{}' } }],
-  ['brings a place', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/placement': '{}' } }],
+  ['has a NUMA affinity', { cpu: DEDICATED, annotations: { 'plumbline.dev/numa-affinity': '{}' } }],
+  ['has a decision of its own', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/decision': '{}' } }],
+  ['has a placement of its own', { cpu: ['200m', undefined], annotations: { 'plumbline.dev/placement': '{}' } }],
   [
-    'has networks and asks for whole cores',
+    'has networks and requests whole cores',
     { cpu: DEDICATED, annotations: { ...ATTACHED, 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' } },
   ],
-  ['asks for a network’s device', { cpu: ['200m', undefined], more: { 'physnet.plumbline.dev/east': '1' } }],
-  ['asks for the tunnel', { cpu: ['200m', undefined], more: { 'plumbline.dev/tunnel': '1' } }],
+  ['requests a network’s device', { cpu: ['200m', undefined], more: { 'physnet.plumbline.dev/east': '1' } }],
+  ['requests the tunnel', { cpu: ['200m', undefined], more: { 'plumbline.dev/tunnel': '1' } }],
 ];
 
 describe('while the webhook is down, on a real API server', function () {
@@ -97,7 +97,7 @@ describe('while the webhook is down, on a real API server', function () {
   });
   after(() => installed?.stop());
 
-  /** Whether it is admitted; one that is not must have waited for the webhook. */
+  /** Whether it is admitted; otherwise it must have waited for the webhook. */
   async function isFree(namespace: string, { cpu: [request, limit] = DEDICATED, more = {}, ...launcher }: Launcher) {
     const found = virtualMachineInstance('vm', { namespace });
     const vmi = { ...found, metadata: { ...found.metadata, uid: 'u' } } as CreatedVmi;

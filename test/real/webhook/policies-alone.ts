@@ -5,13 +5,13 @@ import { type ControlPlane, type KubernetesObject, startControlPlane } from '../
 import { objectsOf, render } from '../install/rendered.ts';
 import { FOREIGN_DEFINITIONS } from './crds.ts';
 
-/** A real API server with the shipped roles and policies of the base, and no webhook. */
+/** A real API server with the shipped roles and policies of the base, without a webhook. */
 export interface Policies {
   readonly plane: ControlPlane;
   readonly client: KubeClient;
   /** A client of a user of the token file. */
   user(name: string): Promise<KubeClient>;
-  /** A client of a service account, made with it. */
+  /** A client of a service account, which is created with it. */
   account(namespace: string, name: string): Promise<KubeClient>;
   stop(): Promise<void>;
 }
@@ -21,9 +21,9 @@ const KINDS = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount', 'Prior
 
 export interface PoliciesOptions {
   readonly users?: readonly string[];
-  /** Of the manifests, with the base. */
+  /** Components of the manifests, added to the base. */
   readonly components?: readonly string[];
-  /** Objects that are there before the policies are. */
+  /** Objects that exist before the policies. */
   readonly before?: readonly KubernetesObject[];
   readonly after?: readonly KubernetesObject[];
 }
@@ -65,7 +65,7 @@ export async function installPolicies(options: PoliciesOptions): Promise<Policie
   }
 }
 
-/** The API server takes up policies in the order of their creation, a moment after they are stored. */
+/** The API server applies policies in the order of their creation, a moment after they are stored. */
 async function untilTheyHold({ client, create }: ControlPlane): Promise<void> {
   const meta = { apiVersion: 'admissionregistration.k8s.io/v1' };
   const probe = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'probe', namespace: 'default' } };

@@ -56,7 +56,10 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
 
   const create = async (pod: object, query: Record<string, string> = {}) =>
     (await installed.plane.client.create('/api/v1/namespaces/tenant/pods', pod, { query })) as CreatedPod;
-  /** Applies as a user would; what the API server warns of is on standard error. The webhook runs in this process, so it must not be blocked. */
+  /**
+   * Applies as a user would; warnings of the API server are on standard error. The webhook runs in this process, so it
+   * must not be blocked.
+   */
   const apply = (object: object, ...args: string[]) =>
     new Promise<{ stderr: string; status: number | null }>((resolve) => {
       const flags = ['--kubeconfig', installed.plane.adminKubeconfig, 'apply', '--validate=false', '-f', '-', ...args];
@@ -77,7 +80,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       assert.equal(pod.spec.containers[2]?.resources.limits['plumbline.dev/placed'], undefined);
     });
 
-    it('take the threads per core of the nodes that they can go to', async () => {
+    it('use the threads per core of the nodes that they may go to', async () => {
       const pod = ordinaryPod({ annotations: ALIGN });
       const onSmt2 = await create({ ...pod, spec: { ...pod.spec, nodeSelector: { smt: '2' } } }, DRY);
       assert.deepEqual(cpusOf(onSmt2), ['4']);
@@ -89,7 +92,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       assert.deepEqual(cpusOf(await create({ ...nine, spec: { ...nine.spec, affinity } }, DRY)), ['12']);
     });
 
-    it('keep their CPUs when they are resized', async () => {
+    it('keep their CPUs in a resize', async () => {
       const { metadata } = await create(ordinaryPod({ annotations: ALIGN }));
       const path = `/api/v1/namespaces/tenant/pods/${metadata.name}/resize`;
       const cpus = ['requests', 'limits'].map((side) => ({
@@ -103,7 +106,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       );
     });
 
-    it('are left alone without the annotation', async () => {
+    it('stay unchanged without the annotation', async () => {
       assert.deepEqual(cpusOf(await create(ordinaryPod(), DRY)), ['3']);
     });
   });
@@ -111,25 +114,25 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
   describe('reserved names', () => {
     for (const [what, options] of [
       ['a physnet', { more: { 'physnet.plumbline.dev/east': '1' } }],
-      ['a physnet that it prefers', { more: { 'near.plumbline.dev/east': '1' } }],
+      ['a preferred physnet', { more: { 'near.plumbline.dev/east': '1' } }],
       ['the tunnel', { more: { 'plumbline.dev/tunnel': '1' } }],
-      ['to be placed', { more: { 'plumbline.dev/placed': '1' } }],
+      ['the placed resource', { more: { 'plumbline.dev/placed': '1' } }],
       ['a decision', { annotations: { 'plumbline.dev/decision': '{"cpus":{"c0":3}}' } }],
-      ['a place', { annotations: { 'plumbline.dev/placement': '{}' } }],
+      ['a placement', { annotations: { 'plumbline.dev/placement': '{}' } }],
     ] as const) {
-      it(`are refused to a pod that claims ${what}`, async () => {
+      it(`are refused in a pod with ${what}`, async () => {
         await assert.rejects(create(ordinaryPod(options), DRY), /only Plumbline may set/);
       });
     }
 
-    it('are refused to a forged launcher, and to an ordinary pod beyond what was decided', async () => {
+    it('are refused in a forged launcher, and in an ordinary pod beyond its decision', async () => {
       const forged = ordinaryPod({ labels: { 'kubevirt.io': 'virt-launcher' }, more: { 'plumbline.dev/tunnel': '1' } });
       await assert.rejects(create(forged, DRY), /only Plumbline may set/);
       const greedy = ordinaryPod({ annotations: ALIGN, more: { 'physnet.plumbline.dev/east': '1' } });
       await assert.rejects(create(greedy, DRY), /only Plumbline may set/);
     });
 
-    it('let no decision be changed, and everything else', async () => {
+    it('protect the decision from changes, but nothing else', async () => {
       const { metadata } = await create(ordinaryPod({ annotations: ALIGN }));
       const path = `/api/v1/namespaces/tenant/pods/${metadata.name}`;
       const patch = (annotations: Record<string, string | null>) =>
@@ -140,7 +143,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
     });
   });
 
-  describe('webhooks that come later', () => {
+  describe('later webhooks', () => {
     const injected = ordinaryPod({ annotations: ALIGN, labels: { injected: 'true' } });
     const cpu = { op: 'replace', path: '/spec/containers/0/resources/limits/cpu', value: '3' };
     const sidecar = { name: 'mesh', image: 'none', resources: { requests: { cpu: '100m', memory: '1Mi' } } };
@@ -160,17 +163,17 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       }
     };
 
-    it('are refused what they take back, by the webhook', () =>
+    it('are refused by the webhook if they undo its changes', () =>
       whileInjecting(changed, () =>
         assert.rejects(create(injected, DRY), /another webhook has changed .*cpu should be "4"|no longer has the CPUs/),
       ));
 
-    it('are refused a container that costs Guaranteed, by its name', () =>
+    it('are refused with the container’s name if they add one that prevents Guaranteed', () =>
       whileInjecting(added, () =>
         assert.rejects(create(injected, DRY), /container mesh costs the pod its exclusive CPUs/),
       ));
 
-    it('are refused the same by the policies alone', async () => {
+    it('are refused by the policies alone in the same cases', async () => {
       const { client } = installed.plane;
       const path = '/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations';
       const configuration = (await client.get(`${path}/plumbline-webhook`)) as { metadata: Record<string, unknown> };
@@ -253,13 +256,13 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
     });
     const dedicated = { cpu: { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true } };
 
-    it('are warned about required physnets without a common NUMA node', async () => {
+    it('get a warning for required physnets without a common NUMA node', async () => {
       const { stderr, status } = await apply(vm('apart', { domain: dedicated, networks }));
       assert.equal(status, 0);
       assert.match(stderr, /Warning: the kubelet cannot split: .*a \(physnet east\), b \(physnet west\)/);
     });
 
-    it('are warned about a NIC plugged in, and not again when something else changes', async () => {
+    it('get a warning for a hotplugged NIC, but not again for other changes', async () => {
       assert.equal((await apply(vm('plug', { domain: dedicated, networks: networks.slice(0, 1) }))).status, 0);
       const { stderr } = await apply(vm('plug', { domain: dedicated, networks }));
       assert.match(stderr, /Warning: interface b is plugged into a VM .* next migration or restart/);
@@ -268,20 +271,20 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       assert.doesNotMatch(again.stderr, /plugged/);
     });
 
-    it('are warned about an annotation without effect', async () => {
+    it('get a warning for an annotation without effect', async () => {
       const annotations = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
       const { stderr } = await apply(vm('shared', { domain: {} }, annotations));
       assert.match(stderr, /Warning: annotation kubevirt.io\/CPUManagerPolicyBetaOptions has no effect/);
     });
 
-    it('are refused an affinity that cannot be read', async () => {
+    it('are refused with an unreadable affinity', async () => {
       const { stderr } = await apply(vm('odd', { domain: {} }, { 'plumbline.dev/numa-affinity': '{"a":"maybe"}' }));
       assert.match(stderr, /expected one of required, preferred, none/);
     });
   });
 
-  describe('an API server that has less', () => {
-    it('the MutatingAdmissionPolicy rounds without the webhook, and is nothing to round twice', async () => {
+  describe('an API server with fewer features', () => {
+    it('the MutatingAdmissionPolicy rounds without the webhook, and pods are not rounded twice', async () => {
       const { plane } = installed;
       const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(root, 'manifests/base/policies/mutating')], {
         encoding: 'utf8',
@@ -311,7 +314,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       assert.deepEqual(cpusOf(own), ['3']);
     });
 
-    it('without the webhook launchers that ask are refused and every other pod is admitted', async () => {
+    it('without the webhook, launchers that ask are refused and every other pod is admitted', async () => {
       await installed.stopWebhook();
       assert.deepEqual(cpusOf(await create(ordinaryPod(), DRY)), ['3']);
       const launcher = (annotations: Record<string, string>) => {

@@ -9,7 +9,7 @@ import { type InstalledWebhook, installWebhook } from './installed.ts';
 const ROUNDS = 15;
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/';
 
-/** Reloading is debounced; a pair must stay for longer to be noticed. */
+/** Reloading is debounced; a pair must stay longer to be noticed. */
 const SETTLED = 300;
 
 describe('the webhook behind a real API server: renewal', function () {
@@ -80,7 +80,7 @@ describe('the webhook behind a real API server: renewal', function () {
     }
     const successor = createCertificateAuthority('plumbline-webhook, renewed');
     await trust(installed.authority, successor);
-    // The API server takes the bundle up a moment later; until then a certificate of the successor would be refused.
+    // The API server uses the bundle a moment later; until then a certificate of the new CA would be refused.
     await delay(2000);
     await issue(successor);
     await delay(SETTLED);
@@ -90,7 +90,8 @@ describe('the webhook behind a real API server: renewal', function () {
     await loads;
     assert.deepEqual([...new Set(failures)], []);
     assert.ok(admitted > 100, `only ${admitted} pods`);
-    // The bundle is looked at: with a stranger's nothing is admitted. (The first one's would find kept connections.)
+    // The bundle is checked: nothing is admitted with a foreign one. (That of the first CA would find kept
+    // connections.)
     await trust(createCertificateAuthority('stranger'));
     await until('the CA of a stranger to be refused', () =>
       admit().then(

@@ -9,7 +9,7 @@ const MERGE = 'application/merge-patch+json';
 const PODS = '/api/v1/namespaces/default/pods';
 const DRY = { query: { dryRun: 'All' } };
 
-describe('the annotations of Plumbline’s own, by the policies alone', function () {
+describe('Plumbline’s own annotations, protected by the policies alone', function () {
   needs('controlPlane');
   needs('kubectl');
   this.timeout(300_000);
@@ -34,14 +34,14 @@ describe('the annotations of Plumbline’s own, by the policies alone', function
   for (const name of [DECISION, PLACEMENT]) {
     const settled = new RegExp(`annotation ${name} is reserved for Plumbline; it cannot be added, changed or removed`);
 
-    it(`${name}: not on a pod that nothing was decided about`, async () => {
+    it(`${name}: not allowed on a pod without a decision`, async () => {
       for (const value of ['{}', '']) {
         const create = () => client.create(PODS, pod('tenants', { [name]: value }), DRY);
         await assert.rejects(create, new RegExp(`${name} is reserved; only Plumbline may set it`));
       }
     });
 
-    it(`${name}: neither changed nor removed after creation, also by way of the status`, async () => {
+    it(`${name}: neither changed nor removed after creation, also through the status`, async () => {
       const decided = `decided-${name.split('/')[1]}`;
       await client.create(PODS, pod(decided, { [name]: '{}' }, LAUNCHER));
       for (const subresource of ['', '/status']) {
@@ -62,7 +62,7 @@ describe('the annotations of Plumbline’s own, by the policies alone', function
     });
   }
 
-  it('what was decided about many containers is not repeated in a refusal', async () => {
+  it('a decision about many containers is not repeated in a refusal', async () => {
     const amounts = { cpu: '3', memory: '1Gi' };
     const names = Array.from({ length: 40 }, (_, index) => `container-${index}`);
     const containers = names.map((name) => ({

@@ -13,12 +13,12 @@ interface NewPod {
   readonly [key: string]: unknown;
 }
 
-/** What tests do to a cluster with the webhook installed. */
+/** Actions of tests on a cluster with the webhook. */
 export interface Scene {
-  /** Creates a VMI; a name that is taken stands for the one that has it. */
+  /** Creates a VMI; an existing name gives the existing one. */
   vmi(name: string, options?: VmiOptions): Promise<CreatedVmi>;
   admit(pod: NewPod, query?: Record<string, string>): Promise<CreatedPod>;
-  /** A VMI and its launcher as it is admitted. */
+  /** A VMI and its launcher as admitted. */
   launcher(name: string, options: LauncherOptions & { readonly vmi?: VmiOptions }): Promise<CreatedPod>;
   eventsOf(vmi: CreatedVmi): Promise<readonly SeenEvent[]>;
 }
@@ -53,7 +53,7 @@ export function cpusOf({ spec }: CreatedPod): (string | undefined)[] {
   return spec.containers.map(({ resources }) => resources.limits?.['cpu']);
 }
 
-/** Plumbline's own resources of compute, which it must request and limit alike. */
+/** Plumbline's own resources of compute, with equal requests and limits. */
 export function devicesOf({ spec }: CreatedPod): string[] {
   const { requests, limits } = spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
   return Object.keys(limits ?? {})

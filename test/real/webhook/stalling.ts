@@ -4,7 +4,7 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import type { Server } from './installed.ts';
 
-/** The API server, but for some requests, which are never answered. */
+/** The API server, except that some requests are never answered. */
 export async function stallingServer(plane: ControlPlane, stalls: RegExp): Promise<Server> {
   const authority = createCertificateAuthority('stalling');
   const server = createServer(authority.issue(['127.0.0.1']), (request, response) => {

@@ -2,8 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { COMPONENTS, realComponents } from './real-components.ts';
 
 /**
- * `npx tsx test/sandbox/openapi/generate.ts`: writes the schemas that the sandbox's API server serves, from a real control
- * plane (KUBEBUILDER_ASSETS) with KubeVirt's definitions (KUBEVIRT_ASSETS). A line for each, so that changes can be read.
+ * `npx tsx test/sandbox/openapi/generate.ts`: writes the schemas that the sandbox's API server serves, from a real
+ * control plane (KUBEBUILDER_ASSETS) with KubeVirt's definitions (KUBEVIRT_ASSETS). One line for each schema, so that
+ * changes are readable.
  */
 const components = Object.entries(await realComponents());
 const lines = components.map(([name, schema]) => `${JSON.stringify(name)}:${JSON.stringify(schema)}`);

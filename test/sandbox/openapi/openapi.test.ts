@@ -29,12 +29,12 @@ describe('the sandbox’s schemas', () => {
   });
 });
 
-describe('fields that a type does not have', () => {
+describe('unknown fields', () => {
   const suite = useApiServer({ components });
   const pods = '/api/v1/namespaces/default/pods';
   const wrong = { ...podOf('web'), spec: { containers: [{ name: 'c', image: 'i', imge: 'j' }], nodeNam: 'x' } };
 
-  it('are refused where the client asks for that, each by its path', async () => {
+  it('are refused on the client’s request, each with its path', async () => {
     const { status, body } = await suite.call('POST', `${pods}?fieldValidation=Strict`, wrong);
     assert.equal(status, 400);
     assert.equal(
@@ -43,7 +43,7 @@ describe('fields that a type does not have', () => {
     );
   });
 
-  it('are warned of, or accepted', async () => {
+  it('cause a warning or are accepted, depending on the request', async () => {
     const warned = await suite.call('POST', `${pods}?fieldValidation=Warn&dryRun=All`, wrong);
     assert.equal(warned.status, 201);
     assert.match(String(warned.headers['warning']), /unknown field \\"spec\.nodeNam\\"/);
@@ -52,7 +52,7 @@ describe('fields that a type does not have', () => {
     assert.equal((await suite.call('POST', `${pods}?fieldValidation=Loud`, wrong)).status, 400);
   });
 
-  it('are refused in patches, and in KubeVirt’s and Plumbline’s objects', async () => {
+  it('are refused in patches, and in objects of KubeVirt and Plumbline', async () => {
     await suite.call('POST', pods, podOf('web'));
     const merge = { type: 'application/merge-patch+json' };
     const patch = await suite.call('PATCH', `${pods}/web?fieldValidation=Strict`, { spec: { nodeNam: 'x' } }, merge);
@@ -66,7 +66,7 @@ describe('fields that a type does not have', () => {
     assert.equal((await suite.call('POST', topologies, topology)).status, 400);
   });
 
-  it('a definition in the cluster brings its own schema', async () => {
+  it('are checked against the schema of a definition in the cluster', async () => {
     const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     const properties = { spec: { type: 'object', properties: { size: { type: 'integer' } } } };
     const version = { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { properties } } };
@@ -79,7 +79,7 @@ describe('fields that a type does not have', () => {
   });
 });
 
-describe('plain kubectl against the sandbox', () => {
+describe('plain kubectl with the sandbox', () => {
   const suite = useApiServer({ components });
   let directory: { path: string; remove: () => Promise<void> };
   const kubectl = async (...args: string[]) => {
@@ -99,13 +99,13 @@ describe('plain kubectl against the sandbox', () => {
   });
   after(() => directory.remove());
 
-  it('apply, without a flag', async () => {
+  it('apply works without a flag', async () => {
     assert.match(await kubectl('apply', '-f', await file(vm({ cores: 4 }))), /router created/);
     assert.match(await kubectl('apply', '-f', await file(vm({ cores: 8 }))), /router configured/);
     assert.match(await kubectl('apply', '--server-side', '-f', await file(podOf('web'))), /web serverside-applied/);
   });
 
-  it('apply keeps what others have added to a list, by its merge key', async () => {
+  it('apply keeps list items of others by their merge key', async () => {
     const pod = podOf('merged');
     await kubectl('apply', '-f', await file(pod));
     await kubectl('patch', 'pod', 'merged', '-p', '{"spec":{"tolerations":[{"key":"a","operator":"Exists"}]}}');
@@ -116,20 +116,20 @@ describe('plain kubectl against the sandbox', () => {
     assert.equal(await kubectl('get', 'pod', 'merged', '-o', 'jsonpath={.spec.tolerations[0].key}'), 'a');
   });
 
-  it('apply refuses a field that there is not', async () => {
+  it('apply refuses an unknown field', async () => {
     await assert.rejects(
       kubectl('apply', '-f', await file(vm({ coers: 4 }))),
       /strict decoding error: unknown field "spec\.template\.spec\.domain\.cpu\.coers"/,
     );
   });
 
-  it('explain', async () => {
+  it('explain works', async () => {
     assert.match(await kubectl('explain', 'pod.spec.containers.resources'), /limits\s+<map\[string\]Quantity>/);
     assert.match(await kubectl('explain', 'vm.spec.template.spec.domain.cpu'), /dedicatedCpuPlacement\s+<boolean>/);
     assert.match(await kubectl('explain', 'ntopo.status.cells'), /cpus\s+<string> -required-/);
   });
 
-  it('knows the short names of the real definitions', async () => {
+  it('the short names of the real definitions work', async () => {
     for (const name of ['vm', 'vms', 'vmi', 'vmis', 'ntopo', 'net-attach-def', 'po', 'no', 'cm']) {
       await kubectl('get', name);
     }

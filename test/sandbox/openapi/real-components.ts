@@ -10,7 +10,7 @@ import { type ControlPlane, type KubernetesObject, startControlPlane } from '../
 import { objectsOf } from '../../real/install/rendered.ts';
 import { root } from '../../support/bundles.ts';
 
-/** Where the sandbox reads them. */
+/** The file that the sandbox reads. */
 export const COMPONENTS = join(root, 'sandbox/api-server/gen/components.json');
 
 /** Source: network-attachment-definition-client, artifacts/networks-crd.yaml */
@@ -51,7 +51,7 @@ const NETWORK_ATTACHMENT_DEFINITIONS: KubernetesObject = {
   },
 };
 
-/** What kubectl and the check of unknown fields look at. */
+/** The properties that kubectl and the check of unknown fields use. */
 const KEPT = new Set([
   ...['type', 'format', '$ref', 'allOf', 'oneOf', 'anyOf', 'items', 'required', 'enum', 'additionalProperties'],
   ...['x-kubernetes-group-version-kind', 'x-kubernetes-patch-merge-key', 'x-kubernetes-patch-strategy'],
@@ -59,7 +59,10 @@ const KEPT = new Set([
   ...['x-kubernetes-preserve-unknown-fields', 'x-kubernetes-int-or-string', 'x-kubernetes-embedded-resource'],
 ]);
 
-/** The schemas of the sandbox's types and all that they refer to, from a real API server with KubeVirt's definitions. */
+/**
+ * The schemas of the sandbox's types and of all types that they refer to, from a real API server with KubeVirt's
+ * definitions.
+ */
 export async function realComponents(): Promise<Record<string, JsonObject>> {
   const plane = await startControlPlane();
   try {
@@ -85,12 +88,12 @@ export async function realComponents(): Promise<Record<string, JsonObject>> {
   }
 }
 
-/** The beginning of the names of Plumbline's own schemas. */
+/** The prefix of Plumbline's own schemas. */
 const OWN = 'dev.plumbline.';
 
 const pathOfDocument = (type: ResourceType) => `${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
 
-/** Undefined until it has every type: definitions are served some time after they were written. */
+/** Undefined until it has every type: definitions are served some time after their creation. */
 async function documentOf(plane: ControlPlane, path: string, types: readonly ResourceType[]) {
   try {
     const document = (await plane.client.get(`/openapi/v3/${path}`)) as {
@@ -103,7 +106,7 @@ async function documentOf(plane: ControlPlane, path: string, types: readonly Res
   }
 }
 
-/** As virt-operator installs them, without the conversion that it answers itself. */
+/** As virt-operator installs them, without the conversion that it serves itself. */
 async function kubeVirtDefinitions({ client, adminKubeconfig, create }: ControlPlane): Promise<KubernetesObject[]> {
   await create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: KUBEVIRT } });
   const installed = await installStrategy({ client, kubeconfig: adminKubeconfig, registry: 'registry.example' });
@@ -121,7 +124,7 @@ function isOf(schema: JsonObject | undefined, { group, version, kind }: Resource
   );
 }
 
-/** Plumbline's own type, with the texts of its own fields. */
+/** Plumbline's own type, with the descriptions of its own fields. */
 function ownSchema(schema: JsonObject): JsonObject {
   const { properties } = schema;
   const status = isObject(properties) ? properties.status : undefined;
@@ -130,10 +133,7 @@ function ownSchema(schema: JsonObject): JsonObject {
   return { ...reduced, properties: { ...(reduced.properties as JsonObject), status: reducedSchema(status, true) } };
 }
 
-/**
- * Without what no client here reads.
- * @param texts whether descriptions stay
- */
+/** Without properties that no client here reads. @param texts whether descriptions are kept */
 function reducedSchema(schema: JsonObject, texts = false): JsonObject {
   const reduced: JsonObject = {};
   for (const [key, value] of Object.entries(schema)) {
