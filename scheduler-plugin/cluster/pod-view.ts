@@ -87,6 +87,7 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
   const pending = phase === 'Pending';
   const condition = node === undefined ? unscheduledCondition(status) : undefined;
   const mayBeRefused = condition?.reason === 'Unschedulable' && isAskedAbout(pod, condition.message);
+  if (sharesCpus(status) && !mayBeRefused && !(pending && node !== undefined)) return undefined;
   const needs = readNeeds(pod, reader);
   const counts = needs?.exclusive || mayBeRefused || (pending && needs?.dpu && node !== undefined);
   if (needs === undefined || !counts) return undefined;
@@ -111,6 +112,11 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
     padding: paddingOf(metadata),
     needs,
   };
+}
+
+/** Whether the pod cannot get CPUs of its own, from its class alone: most pods of a cluster, which no one needs to read. */
+function sharesCpus({ qosClass }: NonNullable<ObservedPod['status']>): boolean {
+  return qosClass !== undefined && qosClass !== 'Guaranteed';
 }
 
 /** The text, unless it is empty or not among `those`. */

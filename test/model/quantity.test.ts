@@ -68,4 +68,11 @@ describe('quantities', () => {
       }),
     );
   });
+
+  it('stay the same after many different texts', () => {
+    const texts = Array.from({ length: 3000 }, (_, i) => `${i}m`);
+    for (const _ of [1, 2]) {
+      for (const [i, text] of texts.entries()) assert.equal(parseQuantity(text).nano, BigInt(i) * 1_000_000n);
+    }
+  });
 });
