@@ -36,7 +36,6 @@ export function createWebhookApp({ reviews, bodies: given, metrics, log }: Webho
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.set('query parser', false);
 
   const reviewing = (name: keyof typeof PATHS): RequestHandler => {
     const review = reviews[name];

@@ -4,7 +4,7 @@ import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts'
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createWebhookApp, PATHS } from '../../webhook/app.ts';
 import { createWebhookMetrics } from '../../webhook/metrics.ts';
-import { silent } from '../support/logger.ts';
+import { recordingLogger } from '../support/logger.ts';
 import { requestFor } from './launcher-fixture.ts';
 
 interface Answer {
@@ -21,6 +21,7 @@ interface Answer {
 }
 
 describe('the webhook over HTTP', () => {
+  const { log, lines } = recordingLogger();
   let server: HttpServer;
   let decide: () => Promise<AdmissionAnswer> = async () => ({ allowed: true });
   const metrics = createWebhookMetrics(createRegistry());
@@ -42,9 +43,9 @@ describe('the webhook over HTTP', () => {
         require: review,
       },
       metrics,
-      log: silent,
+      log,
     });
-    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log });
     await server.start();
   });
   after(() => server.stop(0));
@@ -87,6 +88,21 @@ describe('the webhook over HTTP', () => {
     assert.equal(review.response.allowed, false);
     assert.deepEqual([await counted('failed'), await counted('malformed')], [before[0]! + 1, before[1]]);
     assert.doesNotMatch(JSON.stringify(review), /secret/);
+    assert.equal(lines.at(-1)?.['msg'], 'review failed');
+  });
+
+  it('measures the time of a review in seconds', async () => {
+    decide = async () => ({ allowed: true });
+    const measured = async () =>
+      (await metrics.seconds.get()).values
+        .filter(({ metricName }) => metricName?.endsWith('_sum'))
+        .reduce((sum, { value }) => sum + value, 0);
+    const before = await measured();
+    const begun = performance.now();
+    await post(reviewOf({}));
+    const most = (performance.now() - begun) / 1000;
+    const seconds = (await measured()) - before;
+    assert.ok(seconds > 0 && seconds <= most, `${seconds} of ${most} s`);
   });
 
   const malformed: { name: string; body: string | Uint8Array; status: number; message: RegExp }[] = [
@@ -117,6 +133,8 @@ describe('the webhook over HTTP', () => {
       assert.equal(answer.review.kind, 'AdmissionReview');
       assert.equal(answer.review.response.allowed, false);
       assert.match(answer.review.response.status?.message ?? '', message);
+      const { msg, status: logged } = lines.at(-1) ?? {};
+      assert.deepEqual([msg, logged], ['request refused', status]);
     });
   }
 

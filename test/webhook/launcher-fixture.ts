@@ -106,6 +106,12 @@ export function localnet(physicalNetworkName: string): NadFacts {
   return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
 }
 
+/** A layer 2 network of OVN-Kubernetes: it uses the node's tunnel. */
+export function overlay(name: string): NadFacts {
+  const config = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name };
+  return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
+}
+
 export interface RecordedEvents extends EventRecorder {
   readonly events: EventText[];
 }

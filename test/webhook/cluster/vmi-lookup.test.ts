@@ -76,6 +76,18 @@ describe('the lookup of a VMI while the API server is slow or briefly down', () 
       assert.equal(asked, 3);
     });
 
+    it(`waits 0.2 s between two requests after ${name}`, async () => {
+      const times: number[] = [];
+      const get = async () => {
+        times.push(performance.now());
+        if (times.length < 3) throw error;
+        return vmiVector();
+      };
+      const client = { get } as unknown as KubeClient;
+      await createVmiLookup({ client, timeout: 60, now: () => 0, find: () => undefined })('x', reference, () => true);
+      for (const i of [1, 2]) assert.ok(times[i]! - times[i - 1]! > 190, `${times}`);
+    });
+
     it(`gives up after ${name} when its time is over, and returns the reason`, async () => {
       const { asked, lookUp } = lookup(undefined, error, [0, 0, 0, 0.9]);
       const found = await lookUp('telco-east', reference, () => true);

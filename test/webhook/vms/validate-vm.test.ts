@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
-import { denialOf, kindOf, localnet, optionsOf, requestFor, viewOf } from '../launcher-fixture.ts';
+import { denialOf, kindOf, localnet, optionsOf, overlay, requestFor, viewOf } from '../launcher-fixture.ts';
 
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const PARITY = { 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '' };
@@ -55,7 +55,10 @@ function objectOf(kind: Kind, template: Template): object {
 }
 
 const view = viewOf([kindOf(2, { physnets: { east: '0', west: '1', both: '0-1' }, tunnel: '0' })], {
-  findNad: ({ name }) => (name === 'gone' ? undefined : localnet(name)),
+  findNad: ({ name }) => {
+    if (name === 'gone') return undefined;
+    return name === 'overlay' ? overlay(name) : localnet(name);
+  },
   maskHosts: () => [{ online: CpuSet.range(0, 7), usable: CpuSet.range(0, 7) }],
 });
 
@@ -183,6 +186,12 @@ describe('validation of VMs: warnings', () => {
       vm: { networks: [net('east'), net('both')] },
       old: { networks: [net('east')] },
       says: /interface both is plugged into a VM .* next migration or restart/,
+    },
+    {
+      name: 'a hotplugged NIC on the tunnel',
+      vm: { networks: [net('east'), net('tun', 'overlay')] },
+      old: { networks: [net('east')] },
+      says: /interface tun is plugged into a VM .* next migration or restart/,
     },
     {
       name: 'a hotplugged NIC without an affinity',
@@ -368,6 +377,21 @@ describe('validation of VMs: launchers that every full-pcpus-only node would rej
       for (const text of found) assert.ok(text.length <= 256, `${text.length} characters`);
       if (says) assert.match(found.join(), says);
       else assert.deepEqual(found, []);
+    });
+  }
+});
+
+describe('validation of VMs: a CPU mask that changes', () => {
+  for (const kind of ['VirtualMachineInstanceReplicaSet', 'VirtualMachinePool'] as const) {
+    it(`warns about no running VM for a ${kind}, whose template makes new ones`, async () => {
+      const shared = { cpu: { cores: 2 } };
+      const answer = await validate(
+        { ...shared, annotations: { [MASK]: '0-1' } },
+        { ...shared, annotations: { [MASK]: '2-3' } },
+        kind,
+      );
+      assert.ok(answer.allowed);
+      assert.doesNotMatch((answer.warnings ?? []).join('\n'), /the VM is running/);
     });
   }
 });

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { parseWebhookConfig } from '../../webhook/config.ts';
+
+const parse = (...args: string[]) => parseWebhookConfig(args);
+
+describe('the settings of the webhook', () => {
+  for (const [flag, least, most] of [
+    ['--port', 0, 65_535],
+    ['--probe-port', 0, 65_535],
+    ['--api-port', 1, 65_535],
+  ] as const) {
+    it(`accept a whole number from ${least} to ${most} for ${flag}`, () => {
+      for (const port of [least, most]) assert.doesNotThrow(() => parse(flag, `${port}`));
+      for (const port of [least - 1, most + 1, 1.5, 'x']) assert.throws(() => parse(flag, `${port}`), new RegExp(flag));
+    });
+  }
+
+  it('accept a lookup timeout of more than 0 and at most 12 seconds', () => {
+    for (const seconds of ['0.001', '12'])
+      assert.equal(parse('--lookup-timeout', seconds).lookupTimeout, Number(seconds));
+    for (const seconds of ['0', '-1', '12.001']) {
+      assert.throws(() => parse('--lookup-timeout', seconds), /--lookup-timeout/);
+    }
+  });
+
+  for (const [name, isAccepted] of [
+    ['', true],
+    ['a', true],
+    ['my-scheduler-2', true],
+    ['a'.repeat(63), true],
+    ['a'.repeat(64), false],
+    ['-a', false],
+    ['a-', false],
+    ['My-Scheduler', false],
+    ['a.b', false],
+  ] as const) {
+    it(`${isAccepted ? 'accept' : 'refuse'} a scheduler with the name "${name}"`, () => {
+      if (isAccepted) assert.equal(parse('--scheduler-name', name).schedulerName, name);
+      else assert.throws(() => parse('--scheduler-name', name), /expected the name of a scheduler/);
+    });
+  }
+
+  it('have the defaults that the manifests rely on', () => {
+    const { alignment, oversized, preferredHints, fullPcpusOnly, schedulerName, clientNames } = parse();
+    assert.deepEqual(
+      [alignment, oversized, preferredHints, fullPcpusOnly, schedulerName, clientNames],
+      ['annotated', 'refuse', 'on', true, 'plumbline-scheduler', 'kube-apiserver'],
+    );
+  });
+});
