@@ -58,7 +58,6 @@ export function asIs(schema: z.core.$ZodType): Check {
     case 'array': {
       const element = asIs(def.element);
       const least = leastLength(def);
-      if (least === undefined) return never;
       return (value) => Array.isArray(value) && value.length >= least && value.every(element);
     }
     case 'pipe': {
@@ -77,12 +76,12 @@ const never: Check = () => false;
 
 const hasRules = ({ checks }: { readonly checks?: readonly unknown[] | undefined }) => (checks ?? []).length > 0;
 
-/** The minimum length of an array, the only supported rule; undefined if there are other rules. */
-function leastLength({ checks = [] }: z.core.$ZodArrayDef): number | undefined {
+/** The minimum length of an array, the only supported rule; infinite if there are other rules, so that no array passes. */
+function leastLength({ checks = [] }: z.core.$ZodArrayDef): number {
   let least = 0;
   for (const { _zod } of checks) {
     const { def } = _zod as z.core.$ZodCheckMinLength['_zod'];
-    if (def.check !== 'min_length') return undefined;
+    if (def.check !== 'min_length') return Number.POSITIVE_INFINITY;
     least = Math.max(least, def.minimum);
   }
   return least;

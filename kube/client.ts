@@ -1,5 +1,5 @@
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { Agent as HttpAgent, type IncomingMessage, request as makeRequest } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import { underSignals } from '../runtime/signals.ts';
 import type { ApiAccess } from './api-access.ts';
 import {
@@ -63,10 +63,9 @@ interface Answered {
  */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = CONNECTIONS): KubeClient {
   const { server } = access;
-  const isTls = server.startsWith('https:');
   const pool = { keepAlive: true, maxSockets: connections };
-  const agent = isTls ? new HttpsAgent(pool) : new HttpAgent(pool);
-  const makeRequest = isTls ? httpsRequest : httpRequest;
+  // The agent opens the connections: it alone decides whether they use TLS.
+  const agent = server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
 
   const open = async (method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> => {
     const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));

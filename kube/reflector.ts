@@ -3,7 +3,7 @@ import type { Logger } from '../runtime/log.ts';
 import { createSlices } from '../runtime/slices.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
 import type { KubeClient } from './client.ts';
-import { isNotFound, KubeError } from './errors.ts';
+import { isExpired, isNotFound, KubeError } from './errors.ts';
 import { lines } from './json-lines.ts';
 import { pagesOf } from './list-pages.ts';
 import type { ObjectMeta } from './resources.ts';
@@ -213,10 +213,9 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
           version = await cycle(version, signal);
         } catch (err) {
           if (signal.aborted) return;
-          if (err instanceof KubeError && err.status === 410) {
-            version = undefined;
-            continue;
-          }
+          // If the version or the kind no longer exists, only a list shows what is left.
+          if (isExpired(err) || isNotFound(err)) version = undefined;
+          if (isExpired(err)) continue;
           const wait = backoff.next();
           log.warn({ err, path, wait }, 'list or watch failed; keeping the cache and retrying');
           await sleep(wait, signal).catch(() => undefined);
