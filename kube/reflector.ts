@@ -150,8 +150,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     return version;
   };
 
-  /** Follows one watch until it ends. Returns the version to continue from, or undefined if a new list is needed. */
-  const follow = async (from: string, signal: AbortSignal): Promise<string | undefined> => {
+  /** Follows one watch until it ends. Returns the version to continue from. */
+  const follow = async (from: string, signal: AbortSignal): Promise<string> => {
     const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
     const stream = await client.watch(path, {
       query: { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds },
@@ -161,10 +161,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     for await (const line of lines(stream, EVENT_BYTES)) {
       const { type, object } = await slices.run(() => watchEvent.parse(JSON.parse(line)));
       lastHeard = now();
-      if (type === 'ERROR') {
-        if (object.code === 410) return undefined;
+      if (type === 'ERROR')
         throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
-      }
       version = object.metadata?.resourceVersion ?? version;
       if (type === 'BOOKMARK') continue;
       const key = objectKey(object.metadata ?? {});

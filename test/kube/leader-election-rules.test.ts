@@ -155,7 +155,7 @@ describe('the rules of leader election', () => {
       ],
     );
     await pass(4);
-    assert.deepEqual([count('replace'), one.told], [3, [true]]);
+    assert.deepEqual([count('replace'), one.told, one.holder], [3, [true], 'a']);
   });
 
   it('a Lease has the time of its acquisition, the time of its renewal, and the number of its holders', async () => {
@@ -203,6 +203,23 @@ describe('the rules of leader election', () => {
     assert.ok(!one.isLeader());
     await pass(2);
     assert.deepEqual(one.told, [true, false]);
+  });
+
+  it('the leader reports that its time is over before it sends another request', async () => {
+    const one = await candidate('a');
+    interfere = () => new Promise(() => undefined);
+    second += 6;
+    await pass(2);
+    assert.deepEqual([one.told, count('get')], [[true, false], 2]);
+  });
+
+  it('a Lease that expires during its renewal is lost, and won again', async () => {
+    const one = await candidate('a');
+    interfere = (method) => {
+      if (method === 'get') second += 6;
+    };
+    await pass(2);
+    assert.deepEqual(one.told, [true, false, true]);
   });
 
   it('the leader keeps the Lease after a failed renewal until its time is over', async () => {
@@ -408,8 +425,10 @@ describe('the rules of leader election', () => {
           answer = resolve;
         });
       await pass(2);
+      const before = requests.length;
       const released = one.release();
       await settle();
+      assert.equal(requests.length, before);
       interfere = () => undefined;
       assert.equal(stored?.spec?.holderIdentity, 'a');
       answer();

@@ -168,6 +168,14 @@ describe('the rules of a reflector', () => {
     assert.equal(reflector.items.get('a'), 'green');
   });
 
+  it('ignores an event without metadata, and continues the watch', async () => {
+    const { reflector } = await start();
+    await send('ADDED', { color: 'red' });
+    await send('ADDED', thing('a'));
+    assert.deepEqual([...reflector.items], [['a', 'red']]);
+    assert.deepEqual([warnings().map(({ msg }) => msg), watches.length], [['object ignored: unexpected shape'], 1]);
+  });
+
   it('drops an object on which the listener fails, and logs the error', async () => {
     listed = [thing('a')];
     const { reflector } = await start({
