@@ -25,7 +25,11 @@ class Watch {
   }
 
   send(type: string, object: object): void {
-    this.#waiting.shift()?.resolve({ value: Buffer.from(`${JSON.stringify({ type, object })}\n`), done: false });
+    this.write(`${JSON.stringify({ type, object })}\n`);
+  }
+
+  write(text: string): void {
+    this.#waiting.shift()?.resolve({ value: Buffer.from(text), done: false });
   }
 
   end(): void {
@@ -192,14 +196,52 @@ describe('the rules of a reflector', () => {
   });
 
   it('resumes from the last version that an event named', async () => {
-    await start();
+    const { reflector } = await start();
     await send('ADDED', thing('a', 'red', '7'));
     await send('BOOKMARK', {});
     watches[0]?.end();
     await settle();
     assert.equal(watches[1]?.query['resourceVersion'], '7');
-    assert.equal(lists.length, 1);
+    assert.deepEqual([lists.length, [...reflector.items.keys()], warnings()], [1, ['a'], []]);
   });
+
+  it('accepts an event of several MiB that arrives in pieces', async () => {
+    const { reflector } = await start();
+    const event = JSON.stringify({ type: 'ADDED', object: { ...thing('a'), data: 'x'.repeat(4 * 1024 * 1024) } });
+    watches[0]?.write(event.slice(0, -10));
+    await settle();
+    watches[0]?.write(`${event.slice(-10)}\n`);
+    await settle();
+    assert.deepEqual([[...reflector.items], warnings()], [[['a', 'red']], []]);
+  });
+
+  for (const [random, seconds] of [
+    [0, 290],
+    [0.5, 363],
+    [0.999_999, 435],
+  ] as const) {
+    it(`requests a watch of ${seconds} s with a random part of ${random}`, async () => {
+      const { mock: fixed } = mock.method(Math, 'random', () => random);
+      await start();
+      fixed.restore();
+      assert.equal(watches[0]?.query['timeoutSeconds'], seconds);
+    });
+  }
+
+  for (const [what, object, status, message] of [
+    ['with its status and its text', { code: 500, message: 'no leader' }, 500, `watch ${PATH}: no leader`],
+    ['without either as status 0', {}, 0, `watch ${PATH}: error event`],
+  ] as const) {
+    it(`logs an ERROR event ${what}, and resumes the watch`, async () => {
+      await start();
+      await send('ERROR', object);
+      const [{ err } = {}] = warnings();
+      const { status: logged, message: text } = err as { status: number; message: string };
+      assert.deepEqual([logged, text], [status, message]);
+      await pass(0.5);
+      assert.deepEqual([watches.length, lists.length], [2, 1]);
+    });
+  }
 
   it('keeps the time of the last list, event or bookmark', async () => {
     const { reflector } = await start();
