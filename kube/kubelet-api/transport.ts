@@ -71,7 +71,7 @@ export function unary<Response>(
       // Without an error there is a response: grpc-js reports a missing message as an error.
       else resolve(response as Response);
     });
-    signal?.addEventListener('abort', cancel, { once: true });
+    signal?.addEventListener('abort', cancel);
   });
 }
 

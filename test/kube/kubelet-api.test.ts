@@ -17,9 +17,10 @@ describe('PodResources client', () => {
   const temp = tempDirectories();
   let kubelet: FakeKubelet;
   let client: PodResourcesClient;
+  let directory: string;
 
   beforeEach(async () => {
-    const directory = temp();
+    directory = temp();
     kubelet = createFakeKubelet(directory);
     client = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
     await kubelet.start();
@@ -46,6 +47,24 @@ describe('PodResources client', () => {
     assert.deepEqual(pod.containers[0]?.devices[0]?.deviceIds, ['tunnel-1']);
     assert.equal((await client.get('a', 'ns'))?.namespace, 'ns');
     assert.equal(await client.get('b', 'ns'), undefined);
+  });
+
+  it('decodes the wanted devices alone', async () => {
+    kubelet.allocatable = '2-3';
+    kubelet.pods = { 'ns/a': { compute: '2-3' } };
+    kubelet.devices = { 'ns/a': { 'plumbline.dev/tunnel': ['tunnel-1'], 'example.org/gpu': ['gpu-1'] } };
+    const namesOf = (pods: Awaited<ReturnType<PodResourcesClient['list']>>) =>
+      pods.flatMap(({ containers }) => containers.flatMap(({ devices }) => devices.map((one) => one.resourceName)));
+    const picky = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'), {
+      devices: (name) => name.startsWith('plumbline.dev/'),
+    });
+    try {
+      assert.deepEqual(namesOf(await picky.list()), ['plumbline.dev/tunnel']);
+      assert.deepEqual(namesOf(await client.list()).toSorted(), ['example.org/gpu', 'plumbline.dev/tunnel']);
+      assert.deepEqual(await picky.allocatable(), { devices: [], cpuIds: [2, 3], memory: [] });
+    } finally {
+      picky.close();
+    }
   });
 
   const refusals: [number, string][] = [
