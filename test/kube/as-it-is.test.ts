@@ -79,7 +79,27 @@ describe('values that a schema does not change', () => {
     ['a transformation with a list of unchanged values', short, ['abc'], ['abcd', 1]],
     ['a transformation without such a list', upper, [], ['A', 'a']],
     ['unknown rules', z.string().max(3), [], ['a']],
-    ['lists with unknown rules', z.array(z.string()).max(3), [], [['a']]],
+    ['lists with unknown rules', z.array(z.string()).max(3), [], [['a'], []]],
+    ['lists with a minimum length and unknown rules', z.array(z.string()).min(1).max(3), [], [['a'], []]],
+    ['lists with two minimum lengths', z.array(z.string()).min(3).min(2), [['a', 'b', 'c']], [['a', 'b'], []]],
+    [
+      'lists with one wrong element',
+      z.array(z.string()),
+      [],
+      [
+        ['a', 1],
+        [1, 'a'],
+      ],
+    ],
+    [
+      'objects with a check of their own',
+      z.object({ a: z.string() }).refine(({ a }) => a !== 'b'),
+      [],
+      [{ a: 'a' }, { a: 'b' }],
+    ],
+    ['fields of one type each', z.object({ a: z.string(), b: z.number() }), [{ a: '', b: 1 }], [{ a: '' }, { b: 1 }]],
+    ['lists of objects', z.array(z.object({})), [[{}]], [[[]], [null], ['a']]],
+    ['a transformation of another kind', z.string().pipe(z.string()), [], ['a']],
     ['objects that refuse unknown fields', z.strictObject({ a: z.string() }), [], [{ a: 'b' }]],
     ['unions', z.union([z.string(), z.number()]), [], ['a']],
   ] as [string, z.ZodType, unknown[], unknown[]][]) {

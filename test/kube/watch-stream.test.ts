@@ -142,4 +142,9 @@ describe('a line of a watch', () => {
     await assert.rejects(read(4, 'abcdefgh\nab', 'cde'), isTooLarge);
     assert.deepEqual(await read(4, 'abcdefgh\nab', 'cd\n'), ['abcdefgh', 'abcd']);
   });
+
+  it('is not counted if it is empty, and dropped if it is incomplete', async () => {
+    assert.deepEqual(await read(10, '\n\na\n\n', 'rest'), ['a']);
+    assert.deepEqual(await read(10), []);
+  });
 });
