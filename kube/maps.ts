@@ -31,7 +31,6 @@ function mapOf(read: (value: unknown) => string | undefined) {
 }
 
 function isTextMap(value: unknown): boolean {
-  if (value === undefined) return true;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   for (const key in value) if (typeof (value as Record<string, unknown>)[key] !== 'string') return false;
   return true;

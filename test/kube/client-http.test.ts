@@ -194,7 +194,7 @@ describe('a client of a plain HTTP server, such as kubectl proxy', () => {
     await narrow.close();
   });
 
-  it('fails with the method of a watch if the server is away', async () => {
+  it('fails with the method of a watch if the server is down', async () => {
     await new Promise<void>((resolve) => {
       server.close(() => resolve());
       server.closeAllConnections();
