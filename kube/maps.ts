@@ -13,7 +13,7 @@ function mapOf(read: (value: unknown) => string | undefined) {
     if (input === null || input === undefined) return undefined;
     if (typeof input !== 'object' || Array.isArray(input)) {
       issues.push({ code: 'invalid_type', expected: 'record', input });
-      return z.NEVER;
+      return undefined;
     }
     const map = input as Record<string, unknown>;
     const changed: Record<string, string> = {};

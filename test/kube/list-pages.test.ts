@@ -118,4 +118,13 @@ describe('the pages of a list', () => {
       ],
     );
   });
+
+  it('double after every four pages', async () => {
+    const { client, asked } = listOf([MIB, MIB, ...Array(150).fill(1)]);
+    assert.equal((await all(client, 32)).length, 152);
+    assert.deepEqual(
+      asked.map(({ limit }) => limit),
+      [32, 8, 2, 4, 4, 4, 8, 8, 8, 8, 16, 16, 16, 16, 32, 32],
+    );
+  });
 });
