@@ -81,8 +81,7 @@ function leastLength({ checks = [] }: z.core.$ZodArrayDef): number {
   let least = 0;
   for (const { _zod } of checks) {
     const { def } = _zod as z.core.$ZodCheckMinLength['_zod'];
-    if (def.check !== 'min_length') return Number.POSITIVE_INFINITY;
-    least = Math.max(least, def.minimum);
+    least = def.check === 'min_length' ? Math.max(least, def.minimum) : Number.POSITIVE_INFINITY;
   }
   return least;
 }

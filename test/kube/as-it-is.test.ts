@@ -81,6 +81,7 @@ describe('values that a schema does not change', () => {
     ['unknown rules', z.string().max(3), [], ['a']],
     ['lists with unknown rules', z.array(z.string()).max(3), [], [['a'], []]],
     ['lists with a minimum length and unknown rules', z.array(z.string()).min(1).max(3), [], [['a'], []]],
+    ['lists with unknown rules and a minimum length', z.array(z.string()).max(3).min(1), [], [['a'], []]],
     ['lists with two minimum lengths', z.array(z.string()).min(3).min(2), [['a', 'b', 'c']], [['a', 'b'], []]],
     [
       'lists with one wrong element',
