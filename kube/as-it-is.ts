@@ -61,8 +61,9 @@ export function asIs(schema: z.core.$ZodType): Check {
       return (value) => Array.isArray(value) && value.length >= least && value.every(element);
     }
     case 'pipe': {
-      const [before, { def: after }] = [asIs(def.in), (def.out as z.core.$ZodTypes)._zod];
-      const leavesIt = after.type === 'transform' ? known.get(after.transform as Transformation) : undefined;
+      const before = asIs(def.in);
+      const { transform } = (def.out as z.core.$ZodTransform)._zod.def;
+      const leavesIt = known.get(transform as Transformation);
       return leavesIt === undefined ? never : (value) => before(value) && leavesIt(value);
     }
     case 'object':

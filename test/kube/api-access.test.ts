@@ -91,6 +91,20 @@ describe('the API access of a daemon', () => {
       assert.deepEqual(await access.requestOptions(), { ...NOTHING, headers: { authorization: 'Bearer t' } });
     });
 
+    it('has the first of several entries with one name', () => {
+      const twice = (one: object, another: object) => [one, another].map((content) => ({ name: 'x', ...content }));
+      const access = given(
+        {},
+        {},
+        {
+          contexts: twice({ context: { cluster: 'x', user: 'x' } }, { context: { cluster: 'y', user: 'y' } }),
+          clusters: twice({ cluster: { server: 'https://first' } }, { cluster: { server: 'https://second' } }),
+          users: twice({ user: { token: 'first' } }, { user: { token: 'second' } }),
+        },
+      );
+      assert.deepEqual([access.server, access.token()], ['https://first', 'first']);
+    });
+
     it('has no headers without a token', async () => {
       assert.deepEqual(await given(CLUSTER, {}).requestOptions(), NOTHING);
     });

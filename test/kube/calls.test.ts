@@ -52,6 +52,8 @@ describe('API calls', () => {
     assert.equal(of({ message: '' }).message, 'GET /p: 403 HTTP403');
     assert.equal(of('plain text').message, 'GET /p: 403 HTTP403');
     assert.equal(of({ reason: 7, message: 8 }).message, 'GET /p: 403 HTTP403');
+    assert.equal(of({ reason: 7, message: 'no access' }).message, 'GET /p: 403 HTTP403: no access');
+    assert.equal(of({ reason: 'Forbidden', message: 8 }).message, 'GET /p: 403 Forbidden');
     const long = of({ reason: 'R'.repeat(1000), message: 'm'.repeat(1000) });
     assert.equal(long.message, `GET /p: 403 ${'R'.repeat(64)}: ${'m'.repeat(512)}`);
   });
