@@ -38,6 +38,8 @@ export interface AccessOptions {
   /** The environment variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. */
   readonly serviceHost: string | undefined;
   readonly servicePort: number;
+  /** Directory of the service account's files. Default: where the kubelet mounts them into each pod. */
+  readonly serviceAccount?: string;
 }
 
 /**
@@ -45,14 +47,15 @@ export interface AccessOptions {
  * administrator tries out would act on the cluster of their current context.
  * @throws ConfigError if there is neither a usable kubeconfig nor a service account
  */
-export function apiAccess({ kubeconfig, serviceHost, servicePort }: AccessOptions): DaemonAccess {
+export function apiAccess(options: AccessOptions): DaemonAccess {
+  const { kubeconfig, serviceHost, servicePort, serviceAccount = SERVICE_ACCOUNT } = options;
   if (kubeconfig !== undefined) return kubeconfigAccess(kubeconfig);
   if (serviceHost === undefined) {
     throw new ConfigError('this is not a pod (KUBERNETES_SERVICE_HOST is not set): give --kubeconfig');
   }
   const host = serviceHost.includes(':') ? `[${serviceHost}]` : serviceHost;
-  return accessWith(`https://${host}:${servicePort}`, { ca: readGiven(`${SERVICE_ACCOUNT}/ca.crt`) }, () =>
-    readGiven(`${SERVICE_ACCOUNT}/token`).toString().trim(),
+  return accessWith(`https://${host}:${servicePort}`, { ca: readGiven(`${serviceAccount}/ca.crt`) }, () =>
+    readGiven(`${serviceAccount}/token`).toString().trim(),
   );
 }
 

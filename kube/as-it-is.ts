@@ -58,12 +58,12 @@ export function asIs(schema: z.core.$ZodType): Check {
     case 'array': {
       const element = asIs(def.element);
       const least = leastLength(def);
-      if (least === undefined) return never;
       return (value) => Array.isArray(value) && value.length >= least && value.every(element);
     }
     case 'pipe': {
-      const [before, { def: after }] = [asIs(def.in), (def.out as z.core.$ZodTypes)._zod];
-      const leavesIt = after.type === 'transform' ? known.get(after.transform as Transformation) : undefined;
+      const before = asIs(def.in);
+      const { transform } = (def.out as z.core.$ZodTransform)._zod.def;
+      const leavesIt = known.get(transform as Transformation);
       return leavesIt === undefined ? never : (value) => before(value) && leavesIt(value);
     }
     case 'object':
@@ -77,13 +77,12 @@ const never: Check = () => false;
 
 const hasRules = ({ checks }: { readonly checks?: readonly unknown[] | undefined }) => (checks ?? []).length > 0;
 
-/** The minimum length of an array, the only supported rule; undefined if there are other rules. */
-function leastLength({ checks = [] }: z.core.$ZodArrayDef): number | undefined {
+/** The minimum length of an array, the only supported rule; infinite if there are other rules, so that no array passes. */
+function leastLength({ checks = [] }: z.core.$ZodArrayDef): number {
   let least = 0;
   for (const { _zod } of checks) {
     const { def } = _zod as z.core.$ZodCheckMinLength['_zod'];
-    if (def.check !== 'min_length') return undefined;
-    least = Math.max(least, def.minimum);
+    least = def.check === 'min_length' ? Math.max(least, def.minimum) : Number.POSITIVE_INFINITY;
   }
   return least;
 }

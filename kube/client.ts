@@ -1,5 +1,5 @@
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { Agent as HttpAgent, type IncomingMessage, request as makeRequest } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import { underSignals } from '../runtime/signals.ts';
 import type { ApiAccess } from './api-access.ts';
 import {
@@ -52,6 +52,7 @@ const PROBE_AFTER = 30;
 /** A response whose body has not been read. */
 interface Answered {
   readonly response: IncomingMessage;
+  readonly status: number;
   /** The error that caused a second attempt; the server may have executed the first one. */
   readonly repeatedAfter: Error | undefined;
 }
@@ -63,10 +64,9 @@ interface Answered {
  */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = CONNECTIONS): KubeClient {
   const { server } = access;
-  const isTls = server.startsWith('https:');
   const pool = { keepAlive: true, maxSockets: connections };
-  const agent = isTls ? new HttpsAgent(pool) : new HttpAgent(pool);
-  const makeRequest = isTls ? httpsRequest : httpRequest;
+  // The agent opens the connections: it alone decides whether they use TLS.
+  const agent = server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
 
   const open = async (method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> => {
     const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
@@ -87,7 +87,10 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
         });
         // A watch is silent for minutes. Only the kernel notices that a server has disappeared.
         request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER * 1000));
-        request.on('response', (response) => resolve({ response, repeatedAfter }));
+        // A response to a request has a status; IncomingMessage also stands for requests, which have none.
+        request.on('response', (response) =>
+          resolve({ response, status: response.statusCode as number, repeatedAfter }),
+        );
         request.on('error', (error) => {
           // The server may have just closed an idle connection. Every write of Plumbline is safe to repeat.
           const isStale = request.reusedSocket && repeatedAfter === undefined && options.signal?.aborted !== true;
@@ -103,10 +106,9 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
   const exchange: Exchange = async (method, path, options, content) => {
     try {
       return await underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
-        const { response, repeatedAfter } = await open(method, path, { ...options, signal }, content);
-        const { statusCode: status = 0, headers } = response;
+        const { response, status, repeatedAfter } = await open(method, path, { ...options, signal }, content);
         const text = await readText(response, options.largest);
-        if (status < 400) return text === '' ? undefined : decode(path, text, headers['content-type']);
+        if (status < 400) return text === '' ? undefined : decode(path, text, response.headers['content-type']);
         // A Conflict, for example, may be caused by the first attempt's own write. Only the loss of its response is
         // certain.
         if (repeatedAfter !== undefined && method !== 'GET') throw repeatedAfter;
@@ -122,9 +124,9 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
     ...callsOver(exchange),
     async watch(path, options) {
       try {
-        const { response } = await open('GET', path, { ...options, query: { ...options.query, watch: true } });
-        if ((response.statusCode ?? 0) < 400) return response;
-        throw statusError('WATCH', path, response.statusCode ?? 0, await readText(response));
+        const { response, status } = await open('GET', path, { ...options, query: { ...options.query, watch: true } });
+        if (status < 400) return response;
+        throw statusError('WATCH', path, status, await readText(response));
       } catch (error) {
         if (options.signal?.aborted || error instanceof KubeError) throw error;
         throw unreachable('WATCH', path, error);

@@ -22,6 +22,11 @@ export function isNotFound(error: unknown): boolean {
   return error instanceof KubeError && error.status === 404;
 }
 
+/** Whether the server no longer has the version to watch or to page from (410): list again. */
+export function isExpired(error: unknown): boolean {
+  return error instanceof KubeError && error.status === 410;
+}
+
 /** Whether a creation failed because the object exists (409, reason AlreadyExists). */
 export function isAlreadyExists(error: unknown): boolean {
   return error instanceof KubeError && error.reason === 'AlreadyExists';

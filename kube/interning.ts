@@ -1,8 +1,11 @@
+/** Default number of strings in a table. */
+const MOST = 50_000;
+
 /**
  * Creates a function that keeps one copy of each string that many objects share (label keys, node kinds); without it
  * every decoded object has its own copy. Above `most` strings it starts again with an empty table.
  */
-export function createInterning(most = 50_000): (text: string) => string {
+export function createInterning(most = MOST): (text: string) => string {
   const known = new Map<string, string>();
   return (text) => {
     const found = known.get(text);

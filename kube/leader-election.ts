@@ -199,7 +199,7 @@ export function createLeaderElection(options: LeaderElectionOptions): LeaderElec
 
 /** A candidate that does not lead yet keeps the existing annotations. */
 function annotationsOf(record: LeaseRecord | undefined, held: Lease | undefined, leads: boolean) {
-  if (record === undefined) return {};
+  if (record === undefined) return undefined;
   const text = leads ? record.write() : held?.metadata.annotations?.[record.annotation];
   return text === undefined ? {} : { annotations: { [record.annotation]: text } };
 }

@@ -47,7 +47,7 @@ export async function* pagesOf({ client, path, query, page, signal }: PagesOptio
       token = found.metadata.continue === '' ? undefined : found.metadata.continue;
       if (token === undefined) return;
       if (++pages % GROW_AFTER === 0) most = Math.min(page, most * 2);
-      limit = Math.min(most, limit * 2);
+      limit = most;
     } catch (error) {
       if (limit === 1 || !(error instanceof KubeError) || error.reason !== 'TooLarge') throw error;
       most = Math.ceil(limit / 2);

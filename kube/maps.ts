@@ -13,7 +13,7 @@ function mapOf(read: (value: unknown) => string | undefined) {
     if (input === null || input === undefined) return undefined;
     if (typeof input !== 'object' || Array.isArray(input)) {
       issues.push({ code: 'invalid_type', expected: 'record', input });
-      return z.NEVER;
+      return undefined;
     }
     const map = input as Record<string, unknown>;
     const changed: Record<string, string> = {};
@@ -31,7 +31,6 @@ function mapOf(read: (value: unknown) => string | undefined) {
 }
 
 function isTextMap(value: unknown): boolean {
-  if (value === undefined) return true;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   for (const key in value) if (typeof (value as Record<string, unknown>)[key] !== 'string') return false;
   return true;

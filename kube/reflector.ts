@@ -3,7 +3,7 @@ import type { Logger } from '../runtime/log.ts';
 import { createSlices } from '../runtime/slices.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
 import type { KubeClient } from './client.ts';
-import { isNotFound, KubeError } from './errors.ts';
+import { isExpired, isNotFound, KubeError } from './errors.ts';
 import { lines } from './json-lines.ts';
 import { pagesOf } from './list-pages.ts';
 import type { ObjectMeta } from './resources.ts';
@@ -150,8 +150,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     return version;
   };
 
-  /** Follows one watch until it ends. Returns the version to continue from, or undefined if a new list is needed. */
-  const follow = async (from: string, signal: AbortSignal): Promise<string | undefined> => {
+  /** Follows one watch until it ends. Returns the version to continue from. */
+  const follow = async (from: string, signal: AbortSignal): Promise<string> => {
     const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
     const stream = await client.watch(path, {
       query: { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds },
@@ -161,10 +161,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     for await (const line of lines(stream, EVENT_BYTES)) {
       const { type, object } = await slices.run(() => watchEvent.parse(JSON.parse(line)));
       lastHeard = now();
-      if (type === 'ERROR') {
-        if (object.code === 410) return undefined;
+      if (type === 'ERROR')
         throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
-      }
       version = object.metadata?.resourceVersion ?? version;
       if (type === 'BOOKMARK') continue;
       const key = objectKey(object.metadata ?? {});
@@ -213,10 +211,9 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
           version = await cycle(version, signal);
         } catch (err) {
           if (signal.aborted) return;
-          if (err instanceof KubeError && err.status === 410) {
-            version = undefined;
-            continue;
-          }
+          // If the version or the kind no longer exists, only a list shows what is left.
+          if (isExpired(err) || isNotFound(err)) version = undefined;
+          if (isExpired(err)) continue;
           const wait = backoff.next();
           log.warn({ err, path, wait }, 'list or watch failed; keeping the cache and retrying');
           await sleep(wait, signal).catch(() => undefined);

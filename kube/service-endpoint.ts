@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { Logger } from '../runtime/log.ts';
-import type { KubeClient } from './client.ts';
+import type { KubeClient, RequestOptions } from './client.ts';
 import { type Endpoint, type EndpointObject, endpointSliceOf, endpointsOf } from './endpoint-objects.ts';
 import { isConflict, isNotFound } from './errors.ts';
 import { objectMeta } from './resources.ts';
@@ -22,8 +22,8 @@ export interface EndpointPublisher {
   withdraw(endpoint: Endpoint): Promise<void>;
 }
 
-/** Seconds for each request of a withdrawal, because the process is about to exit. */
-const WITHDRAWAL = 2;
+/** Two seconds for each request of a withdrawal, because the process is about to exit. */
+const IN_WITHDRAWAL: RequestOptions = { timeout: 2 };
 
 const versioned = z.object({ metadata: objectMeta });
 
@@ -60,11 +60,11 @@ export function createEndpointPublisher(options: EndpointPublisherOptions): Endp
   /** @throws KubeError */
   const clear = async (target: EndpointObject, endpoint: Endpoint): Promise<void> => {
     const path = `${target.collection}/${service}`;
-    const before = await read(path, WITHDRAWAL);
+    const before = await read(path, IN_WITHDRAWAL);
     if (before === undefined || !target.names(before, endpoint)) return;
     const family = familyOf(before);
     const wanted = { ...target.object(undefined), ...(family !== undefined && { addressType: family }) };
-    await client.replace(path, after(before, wanted), { timeout: WITHDRAWAL });
+    await client.replace(path, after(before, wanted), IN_WITHDRAWAL);
   };
 
   return {
@@ -96,9 +96,9 @@ export function createEndpointPublisher(options: EndpointPublisherOptions): Endp
     },
   };
 
-  async function read(path: string, timeout?: number): Promise<unknown> {
+  async function read(path: string, options: RequestOptions = {}): Promise<unknown> {
     try {
-      return await client.get(path, timeout === undefined ? {} : { timeout });
+      return await client.get(path, options);
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;

@@ -71,7 +71,7 @@ export function createDevicePluginClient(socketPath: string): DevicePluginClient
       if (signal.aborted) return;
       const stream = client.listAndWatch({});
       const cancel = () => stream.cancel();
-      signal.addEventListener('abort', cancel, { once: true });
+      signal.addEventListener('abort', cancel);
       try {
         for await (const response of stream) yield response.devices;
       } catch (error) {

@@ -56,23 +56,22 @@ export function createPodResourcesClient(
     : getAllocatableResources.responseDeserialize;
   return {
     async list(limits) {
-      const response = await unary<ListPodResourcesResponse | undefined>(
+      const response = await unary<ListPodResourcesResponse>(
         { method: 'List', socketPath },
         (metadata, options, done) =>
           client.makeUnaryRequest(list.path, list.requestSerialize, decodeList, {}, metadata, options, done),
         limits,
       );
-      return response?.podResources ?? [];
+      return response.podResources;
     },
-    async allocatable(limits) {
+    allocatable(limits) {
       const { path, requestSerialize } = getAllocatableResources;
-      const response = await unary<AllocatableResourcesResponse | undefined>(
+      return unary<AllocatableResourcesResponse>(
         { method: 'GetAllocatableResources', socketPath },
         (metadata, options, done) =>
           client.makeUnaryRequest(path, requestSerialize, decodeAllocatable, {}, metadata, options, done),
         limits,
       );
-      return response ?? { devices: [], cpuIds: [], memory: [] };
     },
     async get(podName, podNamespace, limits) {
       const site = { method: 'Get', socketPath };

@@ -19,9 +19,6 @@ export const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1000,
-  // A proxy from the environment must not apply to local sockets, and a service config would need DNS.
-  'grpc.enable_http_proxy': 0,
-  'grpc.service_config_disable_resolution': 1,
   'grpc.enable_channelz': 0,
   // Clients of one socket must not inherit each other's backoff.
   'grpc.use_local_subchannel_pool': 1,
@@ -60,7 +57,7 @@ export function unary<Response>(
   send: (
     metadata: Metadata,
     options: { deadline: number },
-    callback: (error: ServiceError | null, response: Response) => void,
+    callback: (error: ServiceError | null, response?: Response) => void,
   ) => ClientUnaryCall,
   limits: CallLimits = {},
 ): Promise<Response> {
@@ -71,9 +68,10 @@ export function unary<Response>(
     const call = send(new Metadata(), { deadline: Date.now() + deadlineSeconds * 1000 }, (error, response) => {
       signal?.removeEventListener('abort', cancel);
       if (error) reject(new KubeletApiError(site.method, site.socketPath, error));
-      else resolve(response);
+      // Without an error there is a response: grpc-js reports a missing message as an error.
+      else resolve(response as Response);
     });
-    signal?.addEventListener('abort', cancel, { once: true });
+    signal?.addEventListener('abort', cancel);
   });
 }
 

@@ -52,6 +52,8 @@ describe('API calls', () => {
     assert.equal(of({ message: '' }).message, 'GET /p: 403 HTTP403');
     assert.equal(of('plain text').message, 'GET /p: 403 HTTP403');
     assert.equal(of({ reason: 7, message: 8 }).message, 'GET /p: 403 HTTP403');
+    assert.equal(of({ reason: 7, message: 'no access' }).message, 'GET /p: 403 HTTP403: no access');
+    assert.equal(of({ reason: 'Forbidden', message: 8 }).message, 'GET /p: 403 Forbidden');
     const long = of({ reason: 'R'.repeat(1000), message: 'm'.repeat(1000) });
     assert.equal(long.message, `GET /p: 403 ${'R'.repeat(64)}: ${'m'.repeat(512)}`);
   });
@@ -87,5 +89,41 @@ describe('API calls', () => {
     };
     await assert.rejects(readText(endless(), 25), isKubeError(0, 'TooLarge'));
     assert.equal(read, 3);
+  });
+
+  it('accept an answer of 16 MiB unless the caller sets a limit', async () => {
+    const answer = async function* (last: number) {
+      for (let i = 0; i < 15; i++) yield Buffer.alloc(1024 * 1024, 'x');
+      yield Buffer.alloc(last, 'x');
+    };
+    assert.equal((await readText(answer(1024 * 1024))).length, 16 * 1024 * 1024);
+    await assert.rejects(readText(answer(1024 * 1024 + 1)), {
+      status: 0,
+      message: 'the answer is larger than 16777216 bytes',
+    });
+  });
+
+  it('pass their options on, and an empty set of options if there are none', async () => {
+    const seen: unknown[] = [];
+    const calls = callsOver(async (_method, _path, options) => {
+      seen.push(options);
+      return 'answer';
+    });
+    const options = { timeout: 3 };
+    const results = [
+      await calls.get('/a', options),
+      await calls.create('/a', {}, options),
+      await calls.replace('/a', {}, options),
+      await calls.patch('/a', 'application/merge-patch+json', {}, options),
+      await calls.delete('/a', options),
+    ];
+    assert.deepEqual([seen, results], [Array(5).fill(options), Array(5).fill('answer')]);
+    await calls.get('/a');
+    assert.deepEqual(seen.at(-1), {});
+  });
+
+  it('report a server that cannot be reached as status 0', () => {
+    const error = unreachable('GET', '/p', new Error('connect ECONNREFUSED'));
+    assert.deepEqual([error.status, error.reason], [0, 'Unreachable']);
   });
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { createEventRecorder, type EventTarget, nodeTarget } from '../../kube/events.ts';
@@ -140,5 +141,136 @@ describe('an Event recorder', () => {
     recorder.record(vm('a'), text());
     await recorder.flush();
     assert.deepEqual(lines, []);
+  });
+
+  it('writes all fields that kubectl shows, with the time in whole seconds', async () => {
+    mock.timers.enable({ apis: ['Date'], now: Date.UTC(2026, 0, 2, 3, 4, 5, 678) });
+    const { recorder } = start(undefined);
+    recorder.record(vm('a'), text('padded', 'PaddedToWholeCores'));
+    await recorder.flush();
+    mock.timers.reset();
+    assert.deepEqual(written[0]?.event, {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: `a.${(Date.UTC(2026, 0, 2, 3, 4, 5, 678) * 1000).toString(16)}`, namespace: 'tenants' },
+      involvedObject: vm('a'),
+      type: 'Normal',
+      reason: 'PaddedToWholeCores',
+      message: 'padded',
+      source: { component: 'test' },
+      reportingComponent: 'test',
+      reportingInstance: '',
+      firstTimestamp: '2026-01-02T03:04:05Z',
+      lastTimestamp: '2026-01-02T03:04:05Z',
+      count: 1,
+    });
+  });
+
+  it('gives 1,000 Events of one millisecond different names, in the order of their times', async () => {
+    mock.timers.enable({ apis: ['Date'], now: 5000 });
+    const { recorder } = start();
+    const record = async (i: number) => {
+      recorder.record({ ...vm('a'), uid: `${i}` }, text());
+      await recorder.flush();
+    };
+    for (let i = 0; i < 1000; i++) await record(i);
+    mock.timers.setTime(5001);
+    await record(1000);
+    mock.timers.reset();
+    const numbers = written.map(({ name }) => Number.parseInt(name.replace('a.', ''), 16));
+    assert.deepEqual(
+      numbers,
+      Array.from({ length: 1001 }, (_, i) => 5_000_000 + i),
+    );
+  });
+
+  it('uses the first 200 characters of a long name, so that the name of the Event has at most 253', async () => {
+    const { recorder } = start();
+    recorder.record(vm('n'.repeat(253)), text());
+    await recorder.flush();
+    assert.match(written[0]?.name ?? '', /^n{200}\.[0-9a-f]{1,52}$/);
+    assert.deepEqual(written[0]?.event['involvedObject'], vm('n'.repeat(253)));
+  });
+
+  it('distinguishes Events by kind, namespace, name, uid, reason and message', async () => {
+    const { recorder } = start();
+    const another: readonly (readonly [EventTarget, ReturnType<typeof text>])[] = [
+      [vm('a'), text()],
+      [{ ...vm('a'), kind: 'Pod' }, text()],
+      [{ ...vm('a'), namespace: 'others' }, text()],
+      [{ ...vm('a'), name: 'b' }, text()],
+      [{ ...vm('a'), uid: 'another' }, text()],
+      [vm('a'), text('padded', 'Another')],
+      [vm('a'), text('another')],
+    ];
+    for (const [target, event] of [...another, ...another]) recorder.record(target, event);
+    await recorder.flush();
+    assert.equal(written.length, another.length);
+  });
+
+  it('saves up at most 25 Events for an object, however long it is silent', async () => {
+    const { recorder } = start();
+    recorder.record(vm('a'), text('first'));
+    now = 1_000_000;
+    for (let i = 0; i < 30; i++) recorder.record(vm('a'), text(`message ${i}`));
+    await recorder.flush();
+    assert.equal(written.length, 26);
+  });
+
+  it('a dropped Event costs an object nothing', async () => {
+    const { recorder } = start();
+    for (let i = 0; i < 25; i++) recorder.record(vm('a'), text(`message ${i}`));
+    for (let i = 1; i <= 8; i++) {
+      now = i * 150;
+      recorder.record(vm('a'), text(`later ${i}`));
+      await recorder.flush();
+      assert.equal(written.length, 25 + Math.floor(i / 2), `after ${now} s`);
+    }
+  });
+
+  it('keeps the budgets of the last 1,000 objects', async () => {
+    const { recorder } = start();
+    const record = async (target: EventTarget, message: string) => {
+      const before = written.length;
+      recorder.record(target, text(message));
+      await recorder.flush();
+      return written.length > before;
+    };
+    for (let i = 0; i < 25; i++) assert.ok(await record(vm('busy'), `${i}`));
+    for (let i = 0; i < 999; i++) assert.ok(await record(vm(`vm-${i}`), 'x'));
+    assert.equal(await record(vm('busy'), 'is known'), false);
+    for (let i = 1000; i < 1999; i++) assert.ok(await record(vm(`vm-${i}`), 'x'));
+    assert.equal(await record(vm('busy'), 'is still known'), false);
+    for (let i = 2000; i < 3000; i++) assert.ok(await record(vm(`vm-${i}`), 'x'));
+    assert.equal(await record(vm('busy'), 'is forgotten'), true);
+  });
+
+  it('waits in flush for every Event in progress', async () => {
+    let answer = (): void => undefined;
+    const { recorder } = start(
+      () =>
+        new Promise<void>((resolve) => {
+          answer = resolve;
+        }),
+    );
+    recorder.record(vm('a'), text());
+    let flushed = false;
+    const flushing = recorder.flush().then(() => {
+      flushed = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(flushed, false);
+    answer();
+    await flushing;
+  });
+
+  it('logs why Events were dropped', async () => {
+    const { recorder, lines } = start();
+    for (let i = 0; i < 26; i++) recorder.record(vm('a'), text(`message ${i}`));
+    await recorder.flush();
+    assert.deepEqual(
+      lines.map(({ why }) => why),
+      ['too many Events of one object'],
+    );
   });
 });

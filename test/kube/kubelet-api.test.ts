@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
 import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
-import { type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import {
+  AllocatableResourcesResponse,
+  ListPodResourcesResponse,
+  type PodResourcesListerServer,
+  PodResourcesListerService,
+} from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { createPodResourcesClient, type PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
@@ -17,9 +21,10 @@ describe('PodResources client', () => {
   const temp = tempDirectories();
   let kubelet: FakeKubelet;
   let client: PodResourcesClient;
+  let directory: string;
 
   beforeEach(async () => {
-    const directory = temp();
+    directory = temp();
     kubelet = createFakeKubelet(directory);
     client = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
     await kubelet.start();
@@ -46,6 +51,24 @@ describe('PodResources client', () => {
     assert.deepEqual(pod.containers[0]?.devices[0]?.deviceIds, ['tunnel-1']);
     assert.equal((await client.get('a', 'ns'))?.namespace, 'ns');
     assert.equal(await client.get('b', 'ns'), undefined);
+  });
+
+  it('decodes the wanted devices alone', async () => {
+    kubelet.allocatable = '2-3';
+    kubelet.pods = { 'ns/a': { compute: '2-3' } };
+    kubelet.devices = { 'ns/a': { 'plumbline.dev/tunnel': ['tunnel-1'], 'example.org/gpu': ['gpu-1'] } };
+    const namesOf = (pods: Awaited<ReturnType<PodResourcesClient['list']>>) =>
+      pods.flatMap(({ containers }) => containers.flatMap(({ devices }) => devices.map((one) => one.resourceName)));
+    const picky = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'), {
+      devices: (name) => name.startsWith('plumbline.dev/'),
+    });
+    try {
+      assert.deepEqual(namesOf(await picky.list()), ['plumbline.dev/tunnel']);
+      assert.deepEqual(namesOf(await client.list()).toSorted(), ['example.org/gpu', 'plumbline.dev/tunnel']);
+      assert.deepEqual(await picky.allocatable(), { devices: [], cpuIds: [2, 3], memory: [] });
+    } finally {
+      picky.close();
+    }
   });
 
   const refusals: [number, string][] = [
@@ -97,20 +120,44 @@ describe('PodResources client', () => {
     );
   });
 
-  it('accepts an answer of 8 MiB, twice gRPC’s own limit', async () => {
-    const directory = temp();
-    mkdirSync(join(directory, 'p'));
+  /** A server with these answers, and its socket. */
+  const serve = async (answers: Partial<Record<'list' | 'getAllocatableResources', object>>) => {
     const server = new Server(SERVER_OPTIONS);
-    const name = 'x'.repeat(1024);
-    const podResources = Array.from({ length: 8192 }, () => ({ name, namespace: '', containers: [] }));
     const lister: PodResourcesListerServer = {
-      list: unaryHandler(() => ({ podResources })),
-      getAllocatableResources: unaryHandler(() => ({ devices: [], cpuIds: [], memory: [] })),
+      list: unaryHandler(() => ListPodResourcesResponse.fromPartial(answers.list ?? {})),
+      getAllocatableResources: unaryHandler(() =>
+        AllocatableResourcesResponse.fromPartial(answers.getAllocatableResources ?? {}),
+      ),
       get: unaryHandler(() => ({ podResources: undefined })),
     };
     server.addService(PodResourcesListerService, lister);
-    await bindUnix(server, join(directory, 'p/s'));
-    const big = createPodResourcesClient(join(directory, 'p/s'));
+    const socket = join(temp(), 's');
+    await bindUnix(server, socket);
+    return { server, socket };
+  };
+
+  it('decodes the wanted allocatable devices alone', async () => {
+    const devices = ['plumbline.dev/tunnel', 'example.org/gpu'].map((resourceName) => ({ resourceName }));
+    const { server, socket } = await serve({ getAllocatableResources: { devices } });
+    for (const [options, expected] of [
+      [{}, ['plumbline.dev/tunnel', 'example.org/gpu']],
+      [{ devices: (name: string) => name.startsWith('plumbline.dev/') }, ['plumbline.dev/tunnel']],
+    ] as const) {
+      const one = createPodResourcesClient(socket, options);
+      const { devices: found } = await one.allocatable();
+      assert.deepEqual(
+        found.map(({ resourceName }) => resourceName),
+        expected,
+      );
+      one.close();
+    }
+    server.forceShutdown();
+  });
+
+  it('accepts an answer of 8 MiB, twice gRPC’s own limit', async () => {
+    const name = 'x'.repeat(1024);
+    const { server, socket } = await serve({ list: { podResources: Array.from({ length: 8192 }, () => ({ name })) } });
+    const big = createPodResourcesClient(socket);
     assert.equal((await big.list()).length, 8192);
     big.close();
     server.forceShutdown();

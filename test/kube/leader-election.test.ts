@@ -135,7 +135,7 @@ describe('leader election', function () {
       await looksOf([first], 2);
       const second = candidate('b', api.client, recordOf('b'));
       await eventually(() => second.settled, 'the second to know');
-      if (leaves === 'gives the lease up') {
+      if (leaves === 'releases the Lease') {
         text = 'last';
         await first.release();
       } else {
@@ -144,7 +144,7 @@ describe('leader election', function () {
         now += DURATION;
       }
       await eventually(() => second.isLeader(), 'the second to lead');
-      assert.deepEqual(log, ['a undefined', leaves === 'gives the lease up' ? 'b last' : 'b late']);
+      assert.deepEqual(log, ['a undefined', leaves === 'releases the Lease' ? 'b last' : 'b late']);
     });
   }
 

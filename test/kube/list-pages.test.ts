@@ -78,4 +78,53 @@ describe('the pages of a list', () => {
     await assert.rejects(all({ get }, 4), { reason: 'Forbidden' });
     assert.equal(calls, 1);
   });
+
+  it('are requested with the query, the signal and 60 s each', async () => {
+    const seen: unknown[] = [];
+    const { signal } = new AbortController();
+    const get = async (path: string, options: RequestOptions = {}) => {
+      seen.push([path, options]);
+      return { metadata: { resourceVersion: '7', ...(seen.length === 1 && { continue: 'next' }) }, items: null };
+    };
+    const pages = [];
+    for await (const one of pagesOf({ client: { get }, path: '/x', query: { labelSelector: 'a=b' }, page: 10, signal }))
+      pages.push(one);
+    assert.equal(pages.length, 2);
+    const request = { signal, timeout: 60, largest: 2 * MIB };
+    assert.deepEqual(seen, [
+      ['/x', { ...request, query: { labelSelector: 'a=b', limit: 10, continue: undefined } }],
+      ['/x', { ...request, query: { labelSelector: 'a=b', limit: 10, continue: 'next' } }],
+    ]);
+  });
+
+  it('have at least one object, and shrink again if they grew too far', async () => {
+    const { client, asked } = listOf([...Array(4).fill(MIB * 1.5), ...Array(12).fill(1)]);
+    assert.equal((await all(client, 3)).length, 16);
+    assert.deepEqual(
+      asked.map(({ limit, from }) => [limit, from]),
+      [
+        [3, 0],
+        [1, 0],
+        [2, 1],
+        [1, 1],
+        [1, 2],
+        [1, 3],
+        [1, 4],
+        [2, 5],
+        [2, 7],
+        [2, 9],
+        [2, 11],
+        [3, 13],
+      ],
+    );
+  });
+
+  it('double after every four pages', async () => {
+    const { client, asked } = listOf([MIB, MIB, ...Array(150).fill(1)]);
+    assert.equal((await all(client, 32)).length, 152);
+    assert.deepEqual(
+      asked.map(({ limit }) => limit),
+      [32, 8, 2, 4, 4, 4, 8, 8, 8, 8, 16, 16, 16, 16, 32, 32],
+    );
+  });
 });

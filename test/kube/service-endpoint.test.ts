@@ -190,9 +190,21 @@ describe('the endpoint of a Service without a selector', () => {
     assert.deepEqual([(await slice()).endpoints[0]?.addresses, lines], [['10.0.0.10'], []]);
   });
 
-  it('may change its address family', async () => {
+  const uidOf = async (path: string) => ((await read(path))['metadata'] as { uid: string }).uid;
+
+  it('is the same object with each address of a family', async () => {
     assert.ok(await publish('10.244.0.1'));
+    const before = await Promise.all([PATH, ENDPOINTS].map(uidOf));
+    assert.ok(await publish('10.244.0.2'));
+    assert.deepEqual(await Promise.all([PATH, ENDPOINTS].map(uidOf)), before);
+  });
+
+  it('may change its address family, for which the slice is created again', async () => {
+    assert.ok(await publish('10.244.0.1'));
+    const [slice0, endpoints0] = await Promise.all([PATH, ENDPOINTS].map(uidOf));
     assert.ok(await publish('fd00::1'));
+    assert.notEqual(await uidOf(PATH), slice0);
+    assert.equal(await uidOf(ENDPOINTS), endpoints0, 'Endpoints have no family');
     assert.deepEqual([(await slice()).addressType, (await slice()).endpoints[0]?.addresses], ['IPv6', ['fd00::1']]);
   });
 
@@ -240,8 +252,45 @@ describe('the endpoint of a Service without a selector', () => {
     assert.equal(warnings(), 2);
   });
 
-  it('reports a failure if the API server cannot be reached', async () => {
+  it('reports and logs a failure if the API server cannot be reached', async () => {
     await api.server.stop();
-    assert.equal(await publish('10.244.0.1'), false);
+    const { log, lines } = recordingLogger();
+    const one = createEndpointPublisher({ client: api.client, namespace: 'default', service: 'extender', log });
+    assert.equal(await one.publish(endpointAt('10.244.0.1')), false);
+    await one.withdraw(endpointAt('10.244.0.1'));
+    assert.deepEqual(
+      lines.map(({ msg }) => msg),
+      [
+        'publishing the service endpoint failed',
+        'withdrawing the service endpoint failed',
+        'withdrawing the service endpoint failed',
+      ],
+    );
+  });
+
+  it('is withdrawn within 2 s for each request, because the process is about to end', async () => {
+    const timeouts: unknown[] = [];
+    const client = new Proxy(api.client, {
+      get: (from, name: keyof KubeClient) =>
+        name === 'get' || name === 'replace'
+          ? (...given: [string, object, object]) => {
+              timeouts.push((given.at(-1) as { timeout?: number }).timeout);
+              return from[name](...given);
+            }
+          : from[name],
+    });
+    const one = createEndpointPublisher({ client, namespace: 'default', service: 'extender', log: silent });
+    assert.ok(await one.publish(endpointAt('10.0.0.9')));
+    assert.deepEqual(timeouts.splice(0), [undefined, undefined]);
+    await one.withdraw(endpointAt('10.0.0.9'));
+    assert.deepEqual(timeouts, [2, 2, 2, 2]);
+  });
+
+  it('is not withdrawn where nothing is published', async () => {
+    const { log, lines } = recordingLogger();
+    const one = createEndpointPublisher({ client: api.client, namespace: 'default', service: 'extender', log });
+    await one.withdraw(endpointAt('10.0.0.9'));
+    assert.deepEqual(lines, []);
+    await assert.rejects(api.client.get(PATH), { status: 404 });
   });
 });

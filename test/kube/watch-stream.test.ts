@@ -130,7 +130,8 @@ describe('a line of a watch', () => {
     for await (const line of lines(chunksOf(...texts), longest)) found.push(line);
     return found;
   };
-  const isTooLarge = (error: unknown) => error instanceof KubeError && error.reason === 'TooLarge';
+  const isTooLarge = (error: unknown) =>
+    error instanceof KubeError && error.reason === 'TooLarge' && error.status === 0;
 
   it('may have as many bytes as the limit, over any number of chunks', async () => {
     assert.deepEqual(await read(4, 'ab', 'cd', '\nefgh', '\n'), ['abcd', 'efgh']);
@@ -140,5 +141,10 @@ describe('a line of a watch', () => {
     await assert.rejects(read(4, 'abcd', 'e'), isTooLarge);
     await assert.rejects(read(4, 'abcdefgh\nab', 'cde'), isTooLarge);
     assert.deepEqual(await read(4, 'abcdefgh\nab', 'cd\n'), ['abcdefgh', 'abcd']);
+  });
+
+  it('is not counted if it is empty, and dropped if it is incomplete', async () => {
+    assert.deepEqual(await read(10, '\n\na\n\n', 'rest'), ['a']);
+    assert.deepEqual(await read(10), []);
   });
 });

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { mock } from 'node:test';
+import { createKubeClient, type KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { eventually } from '../support/eventually.ts';
+
+const isKubeError = (status: number, reason: string) => (error: unknown) =>
+  error instanceof KubeError && error.status === status && error.reason === reason;
+
+describe('a client of a plain HTTP server, such as kubectl proxy', () => {
+  let server: Server;
+  let client: KubeClient;
+  let requests: IncomingMessage[];
+  let answer: (request: IncomingMessage, response: ServerResponse) => void;
+
+  const open = (connections?: number) => {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return createKubeClient(
+      { server: url, requestOptions: () => ({ headers: { 'x-from': 'me' } }) },
+      'test/1',
+      connections,
+    );
+  };
+  const json = (status: number, body: unknown) => (_request: IncomingMessage, response: ServerResponse) =>
+    void response.writeHead(status).end(body === undefined ? undefined : JSON.stringify(body));
+
+  beforeEach(async () => {
+    requests = [];
+    answer = json(200, { kind: 'Thing' });
+    server = createServer((request, response) => {
+      requests.push(request);
+      answer(request, response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    client = open();
+  });
+  afterEach(async () => {
+    await client.close();
+    server.close().closeAllConnections();
+  });
+
+  it('sends the headers of the access and of the caller', async () => {
+    assert.deepEqual(await client.get('/a'), { kind: 'Thing' });
+    const { headers } = requests[0]!;
+    assert.deepEqual(
+      [headers['x-from'], headers['user-agent'], headers['content-length']],
+      ['me', 'test/1', undefined],
+    );
+  });
+
+  it('sends the length of a body in bytes', async () => {
+    let body = '';
+    answer = (request, response) => {
+      request.on('data', (chunk) => {
+        body += chunk;
+      });
+      request.on('end', () => response.end());
+    };
+    assert.equal(await client.create('/a', { text: 'ä€' }), undefined, 'an empty answer is no object');
+    assert.deepEqual([body, requests[0]?.headers['content-length']], ['{"text":"ä€"}', '16']);
+  });
+
+  for (const [status, isError] of [
+    [399, false],
+    [400, true],
+    [500, true],
+  ] as const) {
+    it(`takes status ${status} as ${isError ? 'an error' : 'an answer'}, for a call and for a watch`, async () => {
+      answer = json(status, { reason: 'BadRequest', message: 'text' });
+      if (isError) {
+        await assert.rejects(client.get('/a'), isKubeError(status, 'BadRequest'));
+        await assert.rejects(client.watch('/a', {}), {
+          status,
+          message: `WATCH /a: ${status} BadRequest: text`,
+        });
+      } else {
+        assert.deepEqual(await client.get('/a'), { reason: 'BadRequest', message: 'text' });
+        for await (const chunk of await client.watch('/a', {})) assert.match(String(chunk), /BadRequest/);
+      }
+    });
+  }
+
+  it('adds watch=true to the query of a watch', async () => {
+    for await (const _ of await client.watch('/a', { query: { resourceVersion: '7' } }));
+    assert.equal(requests[0]?.url, '/a?resourceVersion=7&watch=true');
+  });
+
+  it('ends a call after 10 s, or after the given time', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      answer = () => undefined;
+      for (const [options, seconds] of [
+        [{}, 10],
+        [{ timeout: 3 }, 3],
+      ] as const) {
+        let failure: unknown;
+        const before = requests.length;
+        const call = client.get('/a', options).catch((error: unknown) => {
+          failure = error;
+        });
+        while (requests.length === before) await new Promise((resolve) => setImmediate(resolve));
+        mock.timers.tick(seconds * 1000 - 1);
+        await new Promise((resolve) => setImmediate(resolve));
+        assert.equal(failure, undefined);
+        mock.timers.tick(1);
+        await call;
+        assert.ok(isKubeError(0, 'Unreachable')(failure), String(failure));
+        assert.match(String(failure), /GET \/a: .*timeout/);
+      }
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  it('refuses an answer above the limit of the caller', async () => {
+    await assert.rejects(client.get('/a', { largest: 15 }), isKubeError(0, 'TooLarge'));
+    assert.deepEqual(await client.get('/a', { largest: 16 }), { kind: 'Thing' });
+  });
+
+  it('throws the caller’s own abort, for a call and for a watch', async () => {
+    answer = () => undefined;
+    for (const ask of [
+      (signal: AbortSignal) => client.get('/a', { signal }),
+      (signal: AbortSignal) => client.watch('/a', { signal }),
+    ]) {
+      const stop = new AbortController();
+      const before = requests.length;
+      const asked = ask(stop.signal);
+      eventually(() => requests.length > before, 'the request').then(
+        () => stop.abort(),
+        () => undefined,
+      );
+      await assert.rejects(asked, { name: 'AbortError' });
+    }
+  });
+
+  it('does not repeat a request on a kept connection that the caller aborted', async () => {
+    await client.get('/a');
+    answer = () => undefined;
+    const stop = new AbortController();
+    const asked = client.get('/a', { signal: stop.signal });
+    await Promise.all([
+      assert.rejects(asked, { name: 'AbortError' }),
+      eventually(() => requests.length === 2, 'the request').then(() => stop.abort()),
+    ]);
+    answer = json(200, {});
+    await client.get('/b');
+    assert.deepEqual(
+      requests.map(({ url }) => url),
+      ['/a', '/a', '/b'],
+    );
+  });
+
+  it('repeats a request once if a kept connection breaks', async () => {
+    await client.get('/a');
+    answer = (request) => request.socket.destroy();
+    await assert.rejects(client.get('/a'), isKubeError(0, 'Unreachable'));
+    assert.equal(requests.length, 3);
+    await assert.rejects(client.get('/a'), isKubeError(0, 'Unreachable'));
+    assert.equal(requests.length, 4, 'a new connection that breaks is no stale one');
+  });
+
+  it('reports the error of a repeated read, which changes nothing', async () => {
+    await client.get('/a');
+    answer = (request) => {
+      answer = json(404, { reason: 'NotFound' });
+      request.socket.destroy();
+    };
+    await assert.rejects(client.get('/a'), isKubeError(404, 'NotFound'));
+  });
+
+  it('accepts the result of a repeated write', async () => {
+    await client.get('/a');
+    answer = (request) => {
+      answer = json(200, { kind: 'Written' });
+      request.socket.destroy();
+    };
+    assert.deepEqual(await client.replace('/a', {}), { kind: 'Written' });
+  });
+
+  it('opens no more connections than its limit', async () => {
+    const narrow = open(2);
+    const waiting: ServerResponse[] = [];
+    answer = (_request, response) => void waiting.push(response);
+    const calls = [1, 2, 3].map((i) => narrow.get(`/${i}`));
+    await eventually(() => requests.length === 2, 'two requests');
+    answer = json(200, {});
+    for (const response of waiting) response.end('{}');
+    await Promise.all(calls);
+    assert.equal(requests.length, 3);
+    assert.ok(new Set(requests.map(({ socket }) => socket.remotePort)).size <= 2);
+    await narrow.close();
+  });
+
+  it('fails with the method of a watch if the server is down', async () => {
+    await new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+    await assert.rejects(
+      client.watch('/a', {}),
+      (error) => isKubeError(0, 'Unreachable')(error) && /^WATCH \/a: /.test((error as Error).message),
+    );
+  });
+});

@@ -1,0 +1,394 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import * as z from 'zod';
+import type { KubeClient, RequestOptions } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
+import { type Change, createReflector, objectKey, type ReflectorOptions } from '../../kube/reflector.ts';
+import { recordingLogger } from '../support/logger.ts';
+
+const PATH = '/apis/example.org/v1/things';
+const thing = (name: string, color = 'red', resourceVersion = '1') => ({ metadata: { name, resourceVersion }, color });
+const schema = z.object({ metadata: z.object({ name: z.string() }), color: z.string() });
+const missing = () => new KubeError(404, 'NotFound', 'the kind is not installed');
+const expired = () => new KubeError(410, 'Expired', 'too old resource version');
+const broken = () => new KubeError(500, 'InternalError', 'etcd has no leader');
+
+/** A watch that a test feeds and ends. */
+class Watch {
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly #waiting: { resolve: (result: IteratorResult<Buffer>) => void; reject: (error: Error) => void }[] = [];
+
+  constructor(query: Readonly<Record<string, unknown>>, signal: AbortSignal | undefined) {
+    this.query = query;
+    signal?.addEventListener('abort', () => this.fail(signal.reason as Error), { once: true });
+  }
+
+  send(type: string, object: object): void {
+    this.write(`${JSON.stringify({ type, object })}\n`);
+  }
+
+  write(text: string): void {
+    this.#waiting.shift()?.resolve({ value: Buffer.from(text), done: false });
+  }
+
+  end(): void {
+    this.#waiting.shift()?.resolve({ value: undefined, done: true });
+  }
+
+  fail(error: Error): void {
+    this.#waiting.shift()?.reject(error);
+  }
+
+  readonly stream: AsyncIterable<Uint8Array> = {
+    [Symbol.asyncIterator]: () => ({
+      next: () => new Promise<IteratorResult<Buffer>>((resolve, reject) => this.#waiting.push({ resolve, reject })),
+    }),
+  };
+}
+
+/** Enough turns of the event loop for every promise that does not wait for a timer. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i++) await setImmediate();
+}
+
+describe('the rules of a reflector', () => {
+  let second: number;
+  let stop: AbortController;
+  /** The answer to the next list: objects, or an error. */
+  let listed: readonly object[] | null | Error;
+  /** The answers to the next watches, where they are refused. */
+  let refusals: Error[];
+  let lists: Readonly<Record<string, unknown>>[];
+  let watches: Watch[];
+  let changes: Change<string>[];
+  let lines: Record<string, unknown>[];
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    second = 0;
+    stop = new AbortController();
+    listed = [];
+    refusals = [];
+    lists = [];
+    watches = [];
+    changes = [];
+  });
+  afterEach(async () => {
+    stop.abort();
+    await settle();
+    mock.timers.reset();
+  });
+
+  const client = {
+    async get(_path: string, { query = {} }: RequestOptions = {}) {
+      lists.push(query);
+      if (listed instanceof Error) throw listed;
+      return { metadata: { resourceVersion: `list-${lists.length}` }, items: listed };
+    },
+    async watch(_path: string, { query = {}, signal }: RequestOptions = {}) {
+      const refusal = refusals.shift();
+      if (refusal !== undefined) throw refusal;
+      const watch = new Watch(query, signal);
+      watches.push(watch);
+      return watch.stream;
+    },
+  } as unknown as KubeClient;
+
+  const start = async (more: Partial<ReflectorOptions<typeof schema, string>> = {}) => {
+    const recording = recordingLogger();
+    ({ lines } = recording);
+    const reflector = createReflector({
+      client,
+      path: PATH,
+      schema,
+      project: ({ color }) => color,
+      onChange: (change) => changes.push(change),
+      log: recording.log,
+      now: () => second,
+      ...more,
+    });
+    const running = reflector.run(stop.signal);
+    await settle();
+    return { reflector, running };
+  };
+  const pass = async (seconds: number) => {
+    second += seconds;
+    mock.timers.tick(seconds * 1000);
+    await settle();
+  };
+  const send = async (type: string, object: object) => {
+    watches.at(-1)?.send(type, object);
+    await settle();
+  };
+  const warnings = () => lines.filter(({ level }) => Number(level) >= 40);
+
+  it('lists pages of 500 objects and watches, both with the selectors', async () => {
+    await start({ query: { labelSelector: 'a=b', fieldSelector: 'spec.nodeName=n1' } });
+    const selectors = { labelSelector: 'a=b', fieldSelector: 'spec.nodeName=n1' };
+    assert.deepEqual(lists, [{ ...selectors, limit: 500, continue: undefined }]);
+    const { timeoutSeconds: _, ...query } = watches[0]?.query ?? {};
+    assert.deepEqual(query, { ...selectors, resourceVersion: 'list-1', allowWatchBookmarks: true });
+  });
+
+  it('treats a list without items, as Go writes it, as empty', async () => {
+    listed = null;
+    const { reflector } = await start();
+    assert.ok(reflector.synced);
+    assert.deepEqual([[...reflector.items], warnings()], [[], []]);
+  });
+
+  it('reports each change with the state before it, and no deletion of an unknown object', async () => {
+    listed = [thing('a')];
+    await start();
+    await send('MODIFIED', thing('a', 'blue', '2'));
+    await send('DELETED', thing('a', 'blue', '3'));
+    await send('DELETED', thing('unknown', 'blue', '4'));
+    assert.deepEqual(changes, [
+      { key: 'a', before: undefined, after: 'red' },
+      { key: 'a', before: 'red', after: 'blue' },
+      { key: 'a', before: 'blue', after: undefined },
+    ]);
+    assert.deepEqual(warnings(), [], 'a deleted object needs no shape');
+  });
+
+  it('counts an object of an unexpected shape as deleted, and logs at most 300 characters about it', async () => {
+    listed = [thing('a')];
+    const wide = z.object({
+      metadata: z.object({ name: z.string() }),
+      color: z.string(),
+      ...Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`option${i}`, z.boolean().optional()])),
+    });
+    const { reflector } = await start({ schema: wide });
+    const bad = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`option${i}`, 'x']));
+    await send('MODIFIED', { ...thing('a', 'blue', '2'), ...bad });
+    assert.equal(reflector.items.size, 0);
+    assert.deepEqual(changes.at(-1), { key: 'a', before: 'red', after: undefined });
+    const [{ msg, object, issues } = {}] = warnings();
+    assert.deepEqual([msg, object], ['object ignored: unexpected shape', 'a']);
+    assert.equal(String(issues).length, 300);
+    assert.match(String(issues), /^✖ Invalid input/);
+    await send('MODIFIED', thing('a', 'green', '3'));
+    assert.equal(reflector.items.get('a'), 'green');
+  });
+
+  it('ignores an event without metadata, and continues the watch', async () => {
+    const { reflector } = await start();
+    await send('ADDED', { color: 'red' });
+    await send('ADDED', thing('a'));
+    assert.deepEqual([...reflector.items], [['a', 'red']]);
+    assert.deepEqual([warnings().map(({ msg }) => msg), watches.length], [['object ignored: unexpected shape'], 1]);
+  });
+
+  it('drops an object on which the listener fails, and logs the error', async () => {
+    listed = [thing('a')];
+    const { reflector } = await start({
+      onChange: ({ after }) => {
+        if (after === 'blue') throw new RangeError('no such color');
+      },
+    });
+    await send('MODIFIED', thing('a', 'blue', '2'));
+    assert.equal(reflector.items.has('a'), false);
+    assert.deepEqual(
+      warnings().map(({ msg, object }) => [msg, object]),
+      [['object ignored: processing failed', 'a']],
+    );
+  });
+
+  it('resumes from the last version that an event named', async () => {
+    const { reflector } = await start();
+    await send('ADDED', thing('a', 'red', '7'));
+    await send('BOOKMARK', {});
+    watches[0]?.end();
+    await settle();
+    assert.equal(watches[1]?.query['resourceVersion'], '7');
+    assert.deepEqual([lists.length, [...reflector.items.keys()], warnings()], [1, ['a'], []]);
+  });
+
+  it('accepts an event of several MiB that arrives in pieces', async () => {
+    const { reflector } = await start();
+    const event = JSON.stringify({ type: 'ADDED', object: { ...thing('a'), data: 'x'.repeat(4 * 1024 * 1024) } });
+    watches[0]?.write(event.slice(0, -10));
+    await settle();
+    watches[0]?.write(`${event.slice(-10)}\n`);
+    await settle();
+    assert.deepEqual([[...reflector.items], warnings()], [[['a', 'red']], []]);
+  });
+
+  for (const [random, seconds] of [
+    [0, 290],
+    [0.5, 363],
+    [0.999_999, 435],
+  ] as const) {
+    it(`requests a watch of ${seconds} s with a random part of ${random}`, async () => {
+      const { mock: fixed } = mock.method(Math, 'random', () => random);
+      await start();
+      fixed.restore();
+      assert.equal(watches[0]?.query['timeoutSeconds'], seconds);
+    });
+  }
+
+  for (const [what, object, status, message] of [
+    ['with its status and its text', { code: 500, message: 'no leader' }, 500, `watch ${PATH}: no leader`],
+    ['without either as status 0', {}, 0, `watch ${PATH}: error event`],
+  ] as const) {
+    it(`logs an ERROR event ${what}, and resumes the watch`, async () => {
+      await start();
+      await send('ERROR', object);
+      const [{ err } = {}] = warnings();
+      const { status: logged, message: text } = err as { status: number; message: string };
+      assert.deepEqual([logged, text], [status, message]);
+      await pass(0.5);
+      assert.deepEqual([watches.length, lists.length], [2, 1]);
+    });
+  }
+
+  it('keeps the time of the last list, event or bookmark', async () => {
+    const { reflector } = await start();
+    assert.equal(reflector.lastHeard, 0);
+    await pass(5);
+    assert.equal(reflector.lastHeard, 0);
+    await send('BOOKMARK', { metadata: { resourceVersion: '2' } });
+    assert.equal(reflector.lastHeard, 5);
+  });
+
+  it('is not synced and has no time before the first list', async () => {
+    listed = broken();
+    const { reflector } = await start();
+    assert.deepEqual([reflector.synced, reflector.lastHeard], [false, undefined]);
+    let announced = false;
+    void reflector.whenSynced.then(() => {
+      announced = true;
+    });
+    await settle();
+    assert.equal(announced, false);
+    listed = [];
+    await pass(1);
+    assert.deepEqual([reflector.synced, announced], [true, true]);
+  });
+
+  for (const [what, lose] of [
+    ['the watch reports that its version has expired', () => send('ERROR', { code: 410 })],
+    [
+      'the server refuses to watch from its version',
+      () => {
+        refusals = [expired()];
+        watches[0]?.end();
+      },
+    ],
+  ] as const) {
+    it(`lists again without a wait or a warning if ${what}`, async () => {
+      listed = [thing('a'), thing('b')];
+      const { reflector } = await start();
+      listed = [thing('b', 'blue')];
+      await lose();
+      await settle();
+      assert.equal(lists.length, 2);
+      assert.deepEqual([[...reflector.items], warnings()], [[['b', 'blue']], []]);
+      assert.ok(changes.some(({ key, before, after }) => key === 'a' && before === 'red' && after === undefined));
+      assert.equal(watches.at(-1)?.query['resourceVersion'], 'list-2');
+      assert.equal(lines.filter(({ msg }) => msg === 'synced').length, 1);
+    });
+  }
+
+  it('keeps its objects through failures and waits twice as long after each, until a list arrives', async () => {
+    listed = [thing('a')];
+    const { reflector } = await start();
+    refusals = [broken(), broken(), broken(), broken(), expired()];
+    watches[0]?.end();
+    await settle();
+    for (const seconds of [0.5, 1, 2]) await pass(seconds);
+    const waits = () =>
+      warnings()
+        .filter(({ msg }) => msg === 'list or watch failed; keeping the cache and retrying')
+        .map(({ wait }) => Number(wait));
+    assert.equal(waits().length, 4);
+    for (const [i, wait] of waits().entries()) {
+      assert.ok(wait >= 0.25 * 2 ** i && wait <= 0.5 * 2 ** i, `wait ${i + 1} is ${wait} s`);
+    }
+    assert.deepEqual([[...reflector.items], lists.length], [[['a', 'red']], 1]);
+    await pass(4);
+    assert.equal(lists.length, 2, 'the version had expired');
+    refusals = [broken()];
+    watches.at(-1)?.end();
+    await settle();
+    assert.equal(waits().length, 5);
+    assert.ok(waits()[4]! <= 0.5, `the wait after a list is ${waits()[4]} s`);
+  });
+
+  it('ends with the signal, without a warning', async () => {
+    const { running } = await start();
+    stop.abort();
+    await running;
+    assert.deepEqual([warnings(), watches.length], [[], 1]);
+  });
+
+  it('ends with the signal while it waits for its next attempt', async () => {
+    listed = broken();
+    const { running } = await start();
+    assert.equal(warnings().length, 1);
+    stop.abort();
+    await running;
+    assert.equal(lists.length, 1);
+  });
+
+  describe('of an optional kind', () => {
+    it('counts as empty and lists again every 30 s while it is not installed', async () => {
+      listed = missing();
+      const { reflector } = await start({ optional: true });
+      assert.deepEqual([reflector.synced, reflector.items.size, lists.length], [true, 0, 1]);
+      await pass(29.9);
+      assert.equal(lists.length, 1);
+      listed = [thing('a')];
+      await pass(0.1);
+      assert.deepEqual([lists.length, [...reflector.items]], [2, [['a', 'red']]]);
+      assert.deepEqual(warnings(), []);
+      assert.equal(reflector.lastHeard, 30);
+    });
+
+    it('loses its objects when it is uninstalled, and gets them back', async () => {
+      listed = [thing('a'), thing('b')];
+      const { reflector } = await start({ optional: true });
+      listed = missing();
+      refusals = [missing()];
+      watches[0]?.end();
+      await settle();
+      assert.equal(reflector.items.size, 2, 'the watch alone was refused');
+      await pass(0.5);
+      assert.deepEqual(
+        changes.slice(2).map(({ key, before, after }) => [key, before, after]),
+        [
+          ['a', 'red', undefined],
+          ['b', 'red', undefined],
+        ],
+      );
+      assert.equal(reflector.items.size, 0);
+      listed = [thing('a', 'new')];
+      await pass(30);
+      assert.deepEqual([...reflector.items], [['a', 'new']]);
+    });
+
+    it('is not empty because a list fails for another reason', async () => {
+      listed = new KubeError(403, 'Forbidden', 'no access');
+      const { reflector } = await start({ optional: true });
+      assert.equal(reflector.synced, false);
+      assert.equal(warnings().length, 1);
+    });
+  });
+
+  it('does not count a required kind that is not installed as empty', async () => {
+    listed = missing();
+    const { reflector } = await start();
+    assert.equal(reflector.synced, false);
+    assert.equal(warnings().length, 1);
+  });
+});
+
+describe('the key of an object', () => {
+  it('has the namespace, if there is one, and an empty name if the server has yet to choose it', () => {
+    assert.equal(objectKey({ name: 'n1' }), 'n1');
+    assert.equal(objectKey({ namespace: 'tenants', name: 'vm' }), 'tenants/vm');
+    assert.equal(objectKey({ namespace: 'tenants' }), 'tenants/');
+    assert.equal(objectKey({}), '');
+  });
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { asIs } from '../../kube/as-it-is.ts';
+import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
+import { lease, node, objectMeta, pod } from '../../kube/resources.ts';
+import { virtualMachine } from '../../kube/virtual-machines.ts';
+
+const containers = [{ name: 'compute' }];
+
+describe('schemas of API objects', () => {
+  it('treat null, as Go writes it, as absent', () => {
+    assert.deepEqual(objectMeta.parse({ labels: null, annotations: null, ownerReferences: null }), {
+      labels: undefined,
+      annotations: undefined,
+      ownerReferences: undefined,
+    });
+    assert.deepEqual(lease.parse({ metadata: {}, spec: { holderIdentity: null } }).spec, { holderIdentity: undefined });
+    assert.equal(lease.parse({ metadata: {}, spec: null }).spec, undefined);
+    assert.equal(node.parse({ metadata: {}, spec: null, status: null }).status, undefined);
+  });
+
+  it('keep a present value, and do not copy an object without null', () => {
+    const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
+    assert.deepEqual(pod.parse({ metadata: {}, spec: { containers }, status }).status, status);
+    const check = asIs(pod);
+    assert.equal(check({ metadata: {}, spec: { containers }, status }), true);
+    assert.equal(check({ metadata: {}, spec: { containers }, status: null }), false);
+    assert.equal(check({ metadata: {}, spec: { containers } }), true);
+  });
+
+  it('require a container of each pod', () => {
+    assert.match(String(pod.safeParse({ metadata: {}, spec: { containers: [] } }).error), /at least one container/);
+    assert.ok(pod.safeParse({ metadata: {}, spec: { containers } }).success);
+  });
+
+  it('ignore preferences and tolerations of an unknown shape', () => {
+    const affinity = { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ preference: 7 }] } };
+    const { spec } = pod.parse({ metadata: {}, spec: { containers, affinity } });
+    assert.deepEqual(spec.affinity, {
+      nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: undefined },
+    });
+    const template = (metadata: unknown) =>
+      virtualMachine.parse({ metadata: {}, spec: { template: { metadata, spec: { domain: {}, tolerations: 7 } } } })
+        .spec.template;
+    assert.equal(template({}).spec.tolerations, undefined);
+    assert.equal(template(null).metadata, undefined);
+    assert.deepEqual(template({ name: 'vm' }).metadata, { name: 'vm' });
+  });
+});
+
+describe('a NodeTopology', () => {
+  const { apiVersion, kind } = NODE_TOPOLOGY_API;
+  const object = { apiVersion, kind, metadata: { name: 'n1' } };
+  const status = {
+    cells: [{ id: 0, cpus: '0-3' }],
+    cores: ['0,2', '1,3'],
+    reserved: '0',
+    cpuManager: { policy: 'static' },
+    assignments: [],
+  };
+
+  it('may have no status yet', () => {
+    assert.deepEqual(nodeTopology.parse(object), object);
+    assert.deepEqual(nodeTopology.parse({ ...object, status: null }), object);
+  });
+
+  it('has its status in format 1, also if it names no format', () => {
+    assert.deepEqual(nodeTopology.parse({ ...object, status }), { ...object, status });
+    assert.deepEqual(nodeTopology.parse({ ...object, status: { ...status, format: 1 } }).status, {
+      ...status,
+      format: 1,
+    });
+  });
+
+  it('keeps the reason if its status cannot be read', () => {
+    const { status: none, unread } = nodeTopology.parse({ ...object, status: { ...status, format: 2 } });
+    assert.equal(none, undefined);
+    assert.match(unread ?? '', /has format .?2.?, and this version of Plumbline reads format 1/);
+    assert.match(nodeTopology.parse({ ...object, status: 'text' }).unread ?? '', /\S/);
+  });
+});
