@@ -98,8 +98,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     const found = stuck(pod);
     if (found) await evict(found);
     else retries.forget(uid);
-    timer = setTimeout(() => void next(), found ? PACE : 0);
-    timer.unref();
+    timer = setTimeout(() => void next(), found ? PACE : undefined).unref();
   };
 
   function enqueue(pod: PodView): void {
@@ -109,7 +108,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     }
     if (busy === pod.uid || retries.isWaiting(pod.uid)) return;
     queue.set(pod.uid, pod);
-    timer ??= setTimeout(() => void next(), 0);
+    timer ??= setTimeout(() => void next());
   }
 
   return {

@@ -62,8 +62,7 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
     const { chosen, askAt, unfinished } = choice.next();
     if (unfinished) {
       timerAt = now();
-      timer = setTimeout(() => void look(), 1);
-      timer.unref();
+      timer = setTimeout(() => void look(), 1).unref();
       return;
     }
     if (chosen === undefined) {
@@ -86,8 +85,7 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
     if (wanted >= timerAt) return;
     stopTimer();
     timerAt = wanted;
-    timer = setTimeout(() => void look(), (wanted - now()) * 1000);
-    timer.unref();
+    timer = setTimeout(() => void look(), (wanted - now()) * 1000).unref();
   }
 
   return {

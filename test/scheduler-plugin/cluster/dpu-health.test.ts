@@ -184,6 +184,29 @@ describe('the DPU health in virtual time', () => {
     assert.equal(health.verdict('n').state, 'dead');
   });
 
+  it('a stop ends all requests and discards the answer that is still awaited', async () => {
+    const { health, state, hosts, changes, renew, pass } = fleetOf();
+    for (const node of ['n', 'm']) {
+      hosts.add(node);
+      renew(node);
+    }
+    await pass(1);
+    const told = changes?.length;
+    // The renewals are overdue: both Leases are requested, and the stop comes before the answers.
+    state.now += DURATION;
+    mock.timers.tick(DURATION * 1000);
+    assert.equal(state.gets, 2);
+    health.stop();
+    await pass(10 * DURATION);
+    assert.deepEqual([state.gets, changes?.length], [2, told]);
+    const waiting = fleetOf();
+    waiting.hosts.add('n');
+    waiting.renew('n');
+    waiting.health.stop();
+    await waiting.pass(10 * DURATION);
+    assert.equal(waiting.state.gets, 0);
+  });
+
   it('a DPU is unknown, not dead, while the API server does not answer', async () => {
     const { health, state, hosts, renew, pass } = fleetOf();
     hosts.add('n');
