@@ -143,7 +143,6 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
       }
     },
     stop() {
-      clearTimeout(timer);
       queue.clear();
     },
   };

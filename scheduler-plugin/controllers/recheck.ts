@@ -80,7 +80,7 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
 
   /** Schedules the next check, at least a second after the last write. */
   function schedule(at = now()): void {
-    if (stopped || writing || !choice.pending || at === Number.POSITIVE_INFINITY) return;
+    if (stopped || writing || !choice.pending) return;
     const wanted = Math.max(at, now() + GATHER, last + INTERVAL);
     if (wanted >= timerAt) return;
     stopTimer();

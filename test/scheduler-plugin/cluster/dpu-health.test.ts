@@ -184,6 +184,20 @@ describe('the DPU health in virtual time', () => {
     assert.equal(health.verdict('n').state, 'dead');
   });
 
+  it('a Lease stays deleted while the API server is down, and is forgotten with its node', async () => {
+    const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
+    hosts.add('n');
+    renew('n');
+    leases.delete('n');
+    health.changed('n', undefined);
+    state.isDown = true;
+    await pass(2 * DURATION);
+    assert.ok(state.gets > 0);
+    hosts.delete('n');
+    health.nodeChanged('n');
+    assert.deepEqual(forgotten, ['n']);
+  });
+
   it('a stop ends all requests and discards the answer that is still awaited', async () => {
     const { health, state, hosts, changes, renew, pass } = fleetOf();
     for (const node of ['n', 'm']) {
