@@ -108,13 +108,14 @@ describe('the first list of reports', () => {
       { metadata: { name: 'empty' } },
       { metadata: { name: 'bad' }, status: { ...statusOf(), cells: 'none' } },
     ];
+    const nodes = [{ metadata: { name: 'bare' } }];
     const under = extenderOf({ nodes: {} });
     const pinned = new Map<string, readonly PinningState[]>();
     const cluster = clusterOf(
       under,
       ({ path }) => ({
         metadata: { resourceVersion: '1' },
-        items: path.endsWith('/nodetopologies') ? reports : [],
+        items: path.endsWith('/nodetopologies') ? reports : path.endsWith('/nodes') ? nodes : [],
       }),
       (node, states) => void pinned.set(node, states),
     );
@@ -124,6 +125,8 @@ describe('the first list of reports', () => {
     ending.abort();
     await running;
     assert.deepEqual([...under.state.faults.keys()], ['bad']);
+    const { dpuHost, hintsUnserved, dpuReady } = cluster.nodes.get('bare') ?? assert.fail('a Node without a status');
+    assert.deepEqual([dpuHost, hintsUnserved, dpuReady], [false, false, undefined]);
     assert.deepEqual(
       ['good', 'plain', 'empty', 'bad'].map((node) => pinned.get(node)),
       [pinning, [], [], []],

@@ -44,7 +44,7 @@ describe('nodes where the CPU driver of DRA assigns CPUs', () => {
     send('ADDED', 'nowhere', 'dra.cpu');
     send('ADDED', 'a', 'dra.cpu', 'n1');
     send('ADDED', 'b', 'dra.cpu', 'n1');
-    assert.equal(await settled(), 'n1');
+    assert.deepEqual([await settled(), state.fleet.size], ['n1', 3]);
     send('DELETED', 'a', 'dra.cpu', 'n1');
     assert.equal(await settled(), 'n1', 'it has another slice');
     send('MODIFIED', 'b', 'dra.cpu', 'n2');

@@ -198,6 +198,29 @@ describe('the DPU health in virtual time', () => {
     assert.deepEqual(forgotten, ['n']);
   });
 
+  for (const [duration, expected] of [
+    [40, [41, 51, 61, 71, 81]],
+    [6, [7, 8.5, 10, 11.5, 13]],
+    [2, [3, 4, 5, 6, 7]],
+  ] as const) {
+    it(`an overdue Lease of ${duration} s is read at once, then four times in its duration, at most once a second`, async () => {
+      const { health, state, leases, hosts, pass } = fleetOf();
+      hosts.add('n');
+      leases.set('n', 'x');
+      health.changed('n', { node: 'n', renewTime: 'w', duration });
+      health.changed('n', { node: 'n', renewTime: 'x', duration });
+      const times: number[] = [];
+      let before = 0;
+      await pass(2 * duration + 10, () => {
+        if (state.gets > before) times.push(state.now - 1000);
+        before = state.gets;
+      });
+      // The clock moves in steps of half a second, and each wait ends at the next step.
+      const near = times.slice(0, 5).every((time, i) => Math.abs(time - expected[i]!) <= 0.5 * (i + 1));
+      assert.ok(near, `${times.slice(0, 5).join()} s`);
+    });
+  }
+
   it('a stop ends all requests and discards the answer that is still awaited', async () => {
     const { health, state, hosts, changes, renew, pass } = fleetOf();
     for (const node of ['n', 'm']) {

@@ -80,6 +80,15 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     assert.deepEqual([events, filter(withUid(podOf('4'), 'e')).NodeNames], [[], ['n1']]);
   });
 
+  it('are known for a pod without a namespace, too', () => {
+    const { rejected, filter } = setUp();
+    const nowhere = (uid: string) =>
+      ({ ...owned(uid), metadata: { ...owned(uid).metadata, namespace: undefined } }) as Pod;
+    for (const uid of ['a', 'b', 'c']) rejected(nowhere(uid));
+    assert.deepEqual(filter(nowhere('d')).NodeNames, []);
+    assert.deepEqual(filter(owned('d')).NodeNames, ['n1']);
+  });
+
   it('are held back by each replica, and only the active one records the Event', () => {
     const { reject, events, filter, replica } = setUp();
     replica.active = false;
