@@ -6,7 +6,7 @@ import { createOwnerRejections } from '../../../scheduler-plugin/cluster/owner-r
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { silent } from '../../support/logger.ts';
-import { extenderOf, podOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const owned = (uid: string) =>
   withUid(podOf('4'), uid, {
@@ -87,6 +87,20 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     for (const uid of ['a', 'b', 'c']) rejected(nowhere(uid));
     assert.deepEqual(filter(nowhere('d')).NodeNames, []);
     assert.deepEqual(filter(owned('d')).NodeNames, ['n1']);
+  });
+
+  it('have no node rechecked that the scheduler did not offer while they are held back', () => {
+    const { reject, filter, told, state } = setUp();
+    state.nodeChanged('far', { dpuHost: false });
+    state.reportChanged('far', statusOf());
+    const missed = (pod: Pod) => {
+      told.length = 0;
+      filter(pod, ['gone']);
+      return told.filter((line) => line.startsWith('neverOffered')).length;
+    };
+    assert.equal(missed(owned('x')), 1);
+    for (const uid of ['a', 'b', 'c']) reject(uid);
+    assert.equal(missed(owned('y')), 0);
   });
 
   it('are held back by each replica, and only the active one records the Event', () => {
