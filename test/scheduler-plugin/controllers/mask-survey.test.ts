@@ -82,7 +82,7 @@ describe('the count of masks that fit no node', () => {
     const plain = surveyOf([vm('9')], { settled: false });
     assert.equal((await plain.survey.count())?.withoutNode, 0);
     assert.equal(plain.seen.needed, false);
-    const selecting = surveyOf([vm('9', { selection: bySize('l') })], { settled: false });
+    const selecting = surveyOf([vm('9'), vm('9', { selection: bySize('l') })], { settled: false });
     assert.equal(await selecting.survey.count(), undefined);
     assert.equal(selecting.seen.needed, true);
   });

@@ -280,6 +280,21 @@ describe('paused starts that wait for pinning', () => {
     assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
   });
 
+  it('have no history after the VM was deleted', async () => {
+    const { starts } = world.start();
+    await settle();
+    world.report('refused', { message: 'no CPU' });
+    await settle();
+    world.report('refused', { message: 'no CPU' });
+    await settle();
+    assert.equal(world.events.length, 1);
+    starts.changed(KEY, undefined);
+    assert.equal(starts.waiting, 0);
+    starts.changed(KEY, world.vmi);
+    await settle();
+    assert.deepEqual([world.events.length, starts.waiting], [2, 1]);
+  });
+
   it('begin again for a VM that replaces another with the same name', async () => {
     world.start();
     await settle();

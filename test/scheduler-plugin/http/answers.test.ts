@@ -5,7 +5,7 @@ import { createHttpServer, type HttpServer } from '../../../runtime/http-server.
 import { createRegistry } from '../../../runtime/metrics.ts';
 import type { Explainer } from '../../../scheduler-plugin/extender/explain.ts';
 import { type Extender, NotNow } from '../../../scheduler-plugin/extender/extender.ts';
-import { createExtenderApp, type ExtenderApp } from '../../../scheduler-plugin/http/app.ts';
+import { createExtenderApp, type ExtenderApp, LARGEST_BODY } from '../../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { ArgsError } from '../../../scheduler-plugin/wire/args-error.ts';
 import { recordingLogger } from '../../support/logger.ts';
@@ -111,6 +111,23 @@ describe('the answers of the extender', () => {
       );
     });
   }
+
+  it('refuse a body that is too large, by its length, and close the connection', async () => {
+    const { counted, lines } = use();
+    for (const path of ['/prioritize', '/explain']) {
+      const { status, headers, text } = await ask(path, ' '.repeat(LARGEST_BODY + 1));
+      assert.deepEqual([status, headers.connection], [413, 'close']);
+      assert.match(text, /larger than/);
+    }
+    assert.deepEqual(await counted(), [
+      'calls_total{verb="prioritize",outcome="malformed"} 1',
+      'calls_total{verb="explain",outcome="malformed"} 1',
+    ]);
+    assert.deepEqual(
+      lines.map(({ msg }) => msg),
+      ['malformed extender call refused', 'malformed extender call refused'],
+    );
+  });
 
   it('are counted by verb, with their time', async () => {
     const { counted } = use();
