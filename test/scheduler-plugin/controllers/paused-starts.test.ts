@@ -152,6 +152,7 @@ describe('paused starts that wait for pinning', () => {
   it('are reported if the agent does not report', async () => {
     world.start();
     await settle();
+    assert.deepEqual(world.events, [], 'not before the time has passed');
     world.clock.now += 1;
     world.change({});
     await settle();
