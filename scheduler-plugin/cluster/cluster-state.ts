@@ -75,20 +75,21 @@ export class ClusterState {
 
   /** @param synced whether the first list is complete; its pods are not changes */
   podChanged(before: PodView | undefined, after: PodView | undefined, synced: boolean): void {
-    const uid = after?.uid ?? before?.uid ?? '';
     // Another pod with the same name has replaced this one.
     if (before && after && before.uid !== after.uid) this.podChanged(before, undefined, synced);
     if (before?.node !== undefined) this.#starting.get(before.node)?.delete(before.uid);
     if (after === undefined) {
-      this.reservations.deleted(before?.kubeletUid ?? uid);
-      this.#listeners.settled(uid);
+      if (before === undefined) return;
+      this.reservations.deleted(before.kubeletUid);
+      this.#listeners.settled(before.uid);
       return;
     }
     if (after.needs.exclusive) this.reservations.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
     if (after.rejected !== undefined && before?.rejected === undefined && synced) this.#listeners.rejected(after);
-    if (after.terminal || after.node !== undefined || after.deleting) this.#listeners.settled(uid);
+    if (after.terminal || after.node !== undefined || after.deleting) this.#listeners.settled(after.uid);
     else if (after.mayBeRefused) this.#listeners.waiting(after);
-    if (after.node !== undefined && after.pending && !after.terminal && !after.deleting) this.#isStarting(after);
+    if (after.node !== undefined && after.pending && !after.terminal && !after.deleting)
+      this.#isStarting(after.node, after);
   }
 
   /** The faults of quarantined reports, by node. */
@@ -160,8 +161,7 @@ export class ClusterState {
     if (!value) this.#listeners.improved(node);
   }
 
-  #isStarting(pod: PodView): void {
-    const node = pod.node ?? '';
+  #isStarting(node: string, pod: PodView): void {
     const there = this.#starting.get(node) ?? new Map<string, PodView>();
     this.#starting.set(node, there.set(pod.uid, pod));
     this.#listeners.starting(pod);

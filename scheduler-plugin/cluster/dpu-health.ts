@@ -87,6 +87,9 @@ interface Watched {
   missing: boolean;
 }
 
+/** Seconds after which a read of a Lease counts as failed. */
+const TIMEOUT = 5;
+
 export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
   const { client, namespace, whenUnknown, isDpuHost, recorded, onChange, onForgotten, log, now } = options;
   const watched = new Map<string, Watched>();
@@ -112,8 +115,7 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
     if (!isDpuHost(node)) return;
     const { until } = judgeLease(dpu.observation, now(), termsOf(dpu));
     const wait = until === undefined ? Math.max(1, dpu.duration / 4) : until - now() + 0.01;
-    dpu.timer = setTimeout(() => void look(node, dpu), wait * 1000);
-    dpu.timer.unref();
+    dpu.timer = setTimeout(() => void look(node, dpu), wait * 1000).unref();
   };
 
   const look = async (node: string, dpu: Watched): Promise<void> => {
@@ -159,7 +161,7 @@ export function createDpuHealth(options: DpuHealthOptions): DpuHealth {
   const read = async (node: string): Promise<LeaseReading | { readonly kind: 'released' }> => {
     const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${DPU_LEASE_PREFIX}${node}`;
     try {
-      const { spec } = leaseSchema.parse(await client.get(path, { timeout: 5 }));
+      const { spec } = leaseSchema.parse(await client.get(path, { timeout: TIMEOUT }));
       return isReleased(spec) ? { kind: 'released' } : { kind: 'read', renewTime: spec?.renewTime };
     } catch (err) {
       return isNotFound(err) ? { kind: 'missing' } : { kind: 'failed' };

@@ -78,6 +78,11 @@ export class Fleet {
     for (let id = 0; id < this.names.size; id++) if (this.names.nameOf(id) !== undefined) yield id;
   }
 
+  /** The name of a node; '' for a number that no node has. */
+  nameOf(id: number): string {
+    return this.names.nameOf(id) ?? '';
+  }
+
   has(id: number, flag: Flag): boolean {
     return (this.#flags[id]! & flag) !== 0;
   }

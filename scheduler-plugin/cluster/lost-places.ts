@@ -39,7 +39,7 @@ export class LostPlaces {
 
   /** The pods in the node's report that are no longer bound there according to the API server. */
   goneFrom(id: number): ReadonlySet<string> {
-    const node = this.#fleet.names.nameOf(id) ?? '';
+    const node = this.#fleet.nameOf(id);
     let gone: Set<string> | undefined;
     for (const { podUID } of this.#fleet.assignments(id)) {
       if (!this.#reservations.isBoundTo(podUID, node)) gone = (gone ?? new Set()).add(podUID);

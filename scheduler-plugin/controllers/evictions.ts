@@ -51,7 +51,8 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   const queue = new Map<string, PodView>();
   const retries = createRetries();
   const held = new Set<string>();
-  let timer: NodeJS.Timeout | undefined;
+  /** Whether a turn is scheduled or in progress. */
+  let running = false;
   /** The uid of the pod that is being evicted. */
   let busy: string | undefined;
 
@@ -89,7 +90,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   const next = async (): Promise<void> => {
     const [entry] = queue;
     if (entry === undefined || !active()) {
-      timer = undefined;
+      running = false;
       queue.clear();
       return;
     }
@@ -98,8 +99,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     const found = stuck(pod);
     if (found) await evict(found);
     else retries.forget(uid);
-    timer = setTimeout(() => void next(), found ? PACE : 0);
-    timer.unref();
+    setTimeout(() => void next(), found ? PACE : undefined).unref();
   };
 
   function enqueue(pod: PodView): void {
@@ -109,7 +109,9 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     }
     if (busy === pod.uid || retries.isWaiting(pod.uid)) return;
     queue.set(pod.uid, pod);
-    timer ??= setTimeout(() => void next(), 0);
+    if (running) return;
+    running = true;
+    setTimeout(() => void next());
   }
 
   return {
@@ -121,7 +123,6 @@ export function createEvictions(options: EvictionsOptions): Evictions {
       say(pod, 'CannotStartHere', why.text);
     },
     stop() {
-      clearTimeout(timer);
       retries.stop();
       queue.clear();
     },

@@ -6,6 +6,7 @@ export interface KeyedWork {
   take(key: string): void;
   /** Runs the work after this many milliseconds; replaces an earlier wait for the key. */
   takeLater(key: string, wait: number): void;
+  /** Starts no more work. Work that runs is not interrupted. */
   stop(): void;
 }
 
@@ -37,7 +38,6 @@ export function createKeyedWork(work: (key: string) => Promise<void>, atATime: n
   return {
     take,
     takeLater(key, wait) {
-      if (stopped) return;
       clearTimeout(timers.get(key));
       const timer = setTimeout(() => {
         timers.delete(key);
@@ -47,8 +47,6 @@ export function createKeyedWork(work: (key: string) => Promise<void>, atATime: n
     },
     stop() {
       stopped = true;
-      for (const timer of timers.values()) clearTimeout(timer);
-      queue.clear();
     },
   };
 }

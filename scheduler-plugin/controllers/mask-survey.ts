@@ -51,7 +51,7 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
         const load = fleet.load(id);
         const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: unionOf(fleet.assigned(id)) });
         hosts.set(load, host);
-        const name = fleet.names.nameOf(id) ?? '';
+        const name = fleet.nameOf(id);
         found.push({ name, host, label: (key: string) => labels.of(name, key) });
       });
     }

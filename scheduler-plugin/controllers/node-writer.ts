@@ -118,8 +118,7 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
 
   function schedule(wait = PACE): void {
     if (timer !== undefined || busy || queue.size === 0 || !active()) return;
-    timer = setTimeout(() => void next(), wait);
-    timer.unref();
+    timer = setTimeout(() => void next(), wait).unref();
   }
 
   const look = (node: string) => {
@@ -144,7 +143,6 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
       }
     },
     stop() {
-      clearTimeout(timer);
       queue.clear();
     },
   };

@@ -132,7 +132,7 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
     changed(key, instance) {
       const before = vms.put(key, instance);
       if (before && before.uid !== vms.instances.get(key)?.uid) progress.delete(before.uid);
-      if (vms.instances.has(key)) starts.take(key);
+      starts.take(key);
     },
     reported(node, pinnings) {
       for (const key of vms.report(node, pinnings)) starts.take(key);

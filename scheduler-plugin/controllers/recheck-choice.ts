@@ -76,8 +76,8 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
   const missed = new Map<string, { readonly node: string; readonly rounds: number }>();
 
   /** Remaining predictions and pairs of the current call. */
-  let asks = 0;
-  let pairs = 0;
+  let asks = ASKS_AT_ONCE;
+  let pairs = PAIRS_AT_ONCE;
 
   /**
    * The waiting pods that the node would accept now and for which a touch is due. Pods with equal needs share one

@@ -62,8 +62,7 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
     const { chosen, askAt, unfinished } = choice.next();
     if (unfinished) {
       timerAt = now();
-      timer = setTimeout(() => void look(), 1);
-      timer.unref();
+      timer = setTimeout(() => void look(), 1).unref();
       return;
     }
     if (chosen === undefined) {
@@ -81,13 +80,12 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
 
   /** Schedules the next check, at least a second after the last write. */
   function schedule(at = now()): void {
-    if (stopped || writing || !choice.pending || at === Number.POSITIVE_INFINITY) return;
+    if (stopped || writing || !choice.pending) return;
     const wanted = Math.max(at, now() + GATHER, last + INTERVAL);
     if (wanted >= timerAt) return;
     stopTimer();
     timerAt = wanted;
-    timer = setTimeout(() => void look(), (wanted - now()) * 1000);
-    timer.unref();
+    timer = setTimeout(() => void look(), (wanted - now()) * 1000).unref();
   }
 
   return {

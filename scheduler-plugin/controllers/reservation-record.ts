@@ -40,7 +40,7 @@ export function createReservationRecord(
   log: Logger,
 ): ReservationRecord {
   let inherited = new Map<string, z.infer<typeof written>>();
-  let inheritedAt = 0;
+  let inheritedAt = now();
   return {
     annotation: RESERVATIONS_ANNOTATION,
     write() {

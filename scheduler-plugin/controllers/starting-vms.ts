@@ -9,7 +9,7 @@ export interface ReportedPinning extends PinningReport {
 /** The VMIs that are still starting, and the reported states of their launchers. */
 export function createStartingVms() {
   const instances = new Map<string, MaskedInstance>();
-  const keysByNode = new Map<string, Set<string>>();
+  const keysByNode = new Map<string | undefined, Set<string>>();
   const pinnings = new Map<string, ReadonlyMap<string, PinningReport>>();
   return {
     instances: instances as ReadonlyMap<string, MaskedInstance>,
@@ -18,11 +18,11 @@ export function createStartingVms() {
     put(key: string, instance: MaskedInstance | undefined): MaskedInstance | undefined {
       const before = instances.get(key);
       instances.delete(key);
-      keysByNode.get(before?.node ?? '')?.delete(key);
+      keysByNode.get(before?.node)?.delete(key);
       if (instance?.record === undefined || instance.record.state === 'resumed') return before;
       instances.set(key, instance);
-      const there = keysByNode.get(instance.node ?? '') ?? new Set();
-      keysByNode.set(instance.node ?? '', there.add(key));
+      const there = keysByNode.get(instance.node) ?? new Set();
+      keysByNode.set(instance.node, there.add(key));
       return before;
     },
 

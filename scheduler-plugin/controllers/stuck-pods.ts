@@ -23,7 +23,8 @@ export function createStuckPods({ state, isDpuHost, dpuHealth }: StuckPodsOption
     if (!pod.needs.dpu || !isDpuHost(node)) return undefined;
     const { state: lease, age } = dpuHealth.verdict(node);
     if (lease !== 'dead') return undefined;
-    const text = `the DPU of node ${node} has died before the pod started: last renewal ${Math.round(age ?? 0)} s ago`;
+    const seen = age === undefined ? 'its lease was never renewed' : `last renewal ${Math.round(age)} s ago`;
+    const text = `the DPU of node ${node} has died before the pod started: ${seen}`;
     return { reason: 'DPUNotReady', text };
   };
 

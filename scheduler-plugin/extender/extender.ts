@@ -97,15 +97,15 @@ export function createExtender(options: ExtenderOptions): Extender {
   const { fleet, reservations, hostRefusals, ownerBackoff, owners } = state;
 
   const assumedNeeds = (id: number, needs: PodNeeds): PodNeeds[] =>
-    reservations.assumedOn(fleet.names.nameOf(id) ?? '', needs.request.uid).map(({ pod }) => pod);
+    reservations.assumedOn(fleet.nameOf(id), needs.request.uid).map(({ pod }) => pod);
   const filter = new Filter(
     fleet,
     {
       judge: createPredictions(fleet, unpredictable, assumedNeeds, (id) => state.lostPlaces.goneFrom(id)),
       assumedNeeds,
-      dpuRefusal: (id) => dpuRefusal(dpuHealth.verdict(fleet.names.nameOf(id) ?? '')),
+      dpuRefusal: (id) => dpuRefusal(dpuHealth.verdict(fleet.nameOf(id))),
       anyRefusedOnHost: () => hostRefusals.any,
-      refusedOnHost: (id, needs) => hostRefusals.has(fleet.names.nameOf(id) ?? '', needs.key),
+      refusedOnHost: (id, needs) => hostRefusals.has(fleet.nameOf(id), needs.key),
     },
     unpredictable,
   );
@@ -191,7 +191,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       const needs = reader.read(pod);
       const ids =
         nodes?.map((node) => ({ node, id: fleet.names.find(node) })) ??
-        [...fleet.ids()].map((id) => ({ node: fleet.names.nameOf(id) ?? '', id }));
+        [...fleet.ids()].map((id) => ({ node: fleet.nameOf(id), id }));
       return ids.map(({ node, id }) => ({
         node,
         verdict: filter.verdict(needs, id, backingOff(pod)),

@@ -118,7 +118,7 @@ export class Filter {
       if (verdict.fits) {
         const { score, cpus } = verdict;
         if (!shares) count++;
-        answered.push({ node: this.#fleet.names.nameOf(id) ?? '', position, score, cpus });
+        answered.push({ node: this.#fleet.nameOf(id), position, score, cpus });
       } else refusals.add(position, texts.give(verdict.kind, verdict.text));
     };
     for (const position of order.ranked()) {

@@ -64,12 +64,12 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
     caughtUp = true;
     begin();
   };
-  const ensureCaughtUp = (): Promise<void> => {
-    if (caughtUp) return Promise.resolve();
+  const ensureCaughtUp = async (): Promise<void> => {
+    if (caughtUp) return;
     reading ??= readOnce().finally(() => {
       reading = undefined;
     });
-    return reading;
+    await reading;
   };
 
   const changed = (spec: Lease['spec'] | undefined): void => {

@@ -96,6 +96,12 @@ export class NameIndex {
   }
 }
 
+/** Factors and shifts that spread the bits of the halves of a fingerprint. */
+const FIRST_FACTOR = 0x9e3779b1;
+const FIRST_SHIFT = 15;
+const SECOND_FACTOR = 0x2c1b3c6d;
+const SECOND_SHIFT = 16;
+
 /** Initial values of the halves of a fingerprint. */
 export const FIRST_SEED = 0x2f0b4c47;
 export const SECOND_SEED = 0x5bd1e995;
@@ -105,13 +111,13 @@ export const SECOND_SEED = 0x5bd1e995;
  * bits, since names of nodes differ in a few digits.
  */
 export function mixFirst(hashed: number, word: number): number {
-  const product = Math.imul(hashed ^ word, 0x9e3779b1);
-  return product ^ (product >>> 15);
+  const product = Math.imul(hashed ^ word, FIRST_FACTOR);
+  return product ^ (product >>> FIRST_SHIFT);
 }
 
 /** The same for the second half, with different constants: names that collide in one half do not in the other. */
 export function mixSecond(hashed: number, word: number): number {
-  return (Math.imul(hashed, 0x2c1b3c6d) + word) | 0;
+  return (Math.imul(hashed, SECOND_FACTOR) + word) | 0;
 }
 
 /** Finishes the first half with the last zero to three bytes, as a zero-extended word, and the length in bytes. */
@@ -121,7 +127,7 @@ export function finishFirst(hashed: number, tail: number, length: number): numbe
 
 export function finishSecond(hashed: number, tail: number, length: number): number {
   const all = mixSecond(mixSecond(hashed, tail), length);
-  return all ^ (all >>> 16);
+  return all ^ (all >>> SECOND_SHIFT);
 }
 
 function printOf(name: string): readonly [number, number] {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import type { KubeClient } from '../../../kube/client.ts';
 import { AgentHealth } from '../../../model/lease/agent-health.ts';
 import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
@@ -7,41 +6,10 @@ import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
+import { createApi } from './watch-fixture.ts';
 
 const AGENTS = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const NODES = '/api/v1/nodes';
-
-/** Lists are empty; pushed events arrive through the watches. */
-function createApi() {
-  const pushes = new Map<string, (event: object) => void>();
-  const client = {
-    get: async () => ({ metadata: { resourceVersion: '1' }, items: [] }),
-    async watch(path: string, { signal }: { signal?: AbortSignal }) {
-      const events: object[] = [];
-      let wake = () => {};
-      pushes.set(path, (event) => {
-        events.push(event);
-        wake();
-      });
-      signal?.addEventListener('abort', () => wake());
-      return (async function* () {
-        while (!signal?.aborted) {
-          for (let event = events.shift(); event; event = events.shift()) {
-            yield Buffer.from(`${JSON.stringify(event)}\n`);
-          }
-          await new Promise<void>((resolve) => {
-            wake = resolve;
-          });
-        }
-      })();
-    },
-  };
-  return {
-    client: client as unknown as KubeClient,
-    watched: (path: string) => pushes.has(path),
-    push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
-  };
-}
 
 describe('reports of silent agents', () => {
   const leaseOf = (node: string) => ({

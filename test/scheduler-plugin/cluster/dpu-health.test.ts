@@ -184,6 +184,66 @@ describe('the DPU health in virtual time', () => {
     assert.equal(health.verdict('n').state, 'dead');
   });
 
+  it('a Lease stays deleted while the API server is down, and is forgotten with its node', async () => {
+    const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
+    hosts.add('n');
+    renew('n');
+    leases.delete('n');
+    health.changed('n', undefined);
+    state.isDown = true;
+    await pass(2 * DURATION);
+    assert.ok(state.gets > 0);
+    hosts.delete('n');
+    health.nodeChanged('n');
+    assert.deepEqual(forgotten, ['n']);
+  });
+
+  for (const [duration, expected] of [
+    [40, [41, 51, 61, 71, 81]],
+    [6, [7, 8.5, 10, 11.5, 13]],
+    [2, [3, 4, 5, 6, 7]],
+  ] as const) {
+    it(`an overdue Lease of ${duration} s is read at once, then four times in its duration, at most once a second`, async () => {
+      const { health, state, leases, hosts, pass } = fleetOf();
+      hosts.add('n');
+      leases.set('n', 'x');
+      health.changed('n', { node: 'n', renewTime: 'w', duration });
+      health.changed('n', { node: 'n', renewTime: 'x', duration });
+      const times: number[] = [];
+      let before = 0;
+      await pass(2 * duration + 10, () => {
+        if (state.gets > before) times.push(state.now - 1000);
+        before = state.gets;
+      });
+      // The clock moves in steps of half a second, and each wait ends at the next step.
+      const near = times.slice(0, 5).every((time, i) => Math.abs(time - expected[i]!) <= 0.5 * (i + 1));
+      assert.ok(near, `${times.slice(0, 5).join()} s`);
+    });
+  }
+
+  it('a stop ends all requests and discards the answer that is still awaited', async () => {
+    const { health, state, hosts, changes, renew, pass } = fleetOf();
+    for (const node of ['n', 'm']) {
+      hosts.add(node);
+      renew(node);
+    }
+    await pass(1);
+    const told = changes?.length;
+    // The renewals are overdue: both Leases are requested, and the stop comes before the answers.
+    state.now += DURATION;
+    mock.timers.tick(DURATION * 1000);
+    assert.equal(state.gets, 2);
+    health.stop();
+    await pass(10 * DURATION);
+    assert.deepEqual([state.gets, changes?.length], [2, told]);
+    const waiting = fleetOf();
+    waiting.hosts.add('n');
+    waiting.renew('n');
+    waiting.health.stop();
+    await waiting.pass(10 * DURATION);
+    assert.equal(waiting.state.gets, 0);
+  });
+
   it('a DPU is unknown, not dead, while the API server does not answer', async () => {
     const { health, state, hosts, renew, pass } = fleetOf();
     hosts.add('n');

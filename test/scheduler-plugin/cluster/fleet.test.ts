@@ -33,6 +33,11 @@ describe('the fleet', () => {
     assert.deepEqual(Object.values(NodeFlag), [1, 2, 4, 8, 16, 32, 64]);
   });
 
+  it('has the name of each number in use, and no name for another', () => {
+    const { fleet, id } = fleetOf({ n1: undefined });
+    assert.deepEqual([fleet.nameOf(id('n1')), fleet.nameOf(1), fleet.nameOf(-1)], ['n1', '', '']);
+  });
+
   it('calls a node plain if it exists and has no flag other than DPU host', () => {
     const { fleet, id } = fleetOf({ n1: undefined });
     assert.equal(fleet.isPlain(id('n1')), true);

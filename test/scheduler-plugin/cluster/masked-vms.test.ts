@@ -88,6 +88,14 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     assert.deepEqual([found?.node, found?.pods, found?.phase], [undefined, {}, '']);
   });
 
+  it('reports a pause without a reason and a time', async () => {
+    const conditions = [{ type: 'Paused', status: 'True' }];
+    await create(instance('vague', MASK, { status: { phase: 'Running', conditions } }));
+    assert.deepEqual((await arrived('vague'))?.paused, { reason: '', since: 'unknown' });
+    await api.client.delete(`${API}/virtualmachineinstances/vague`);
+    await eventually(() => instances.get('vague') === undefined, 'its deletion');
+  });
+
   it('counts a VMI that a VM created once, with its VM', async () => {
     const template = { metadata: { annotations: MASK }, spec: { domain } };
     await create({ ...instance('machine', {}), kind: 'VirtualMachine', spec: { template } } as { kind: string });

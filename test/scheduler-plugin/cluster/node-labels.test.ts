@@ -61,10 +61,13 @@ describe('the labels of nodes', () => {
     await eventually(() => labels.of('n1', 'size') === 's', 'the change');
     assert.equal(labels.changes, 3);
     await api.client.patch(`${NODES}/n1/status`, MERGE, { status: { capacity: { cpu: '4' } } });
-    await api.client.delete(`${NODES}/n2`);
-    await eventually(() => labels.changes === 4, 'the deletion to count as a change, unlike the status');
-    await add('n3');
-    await eventually(() => labels.changes === 5, 'the last node');
+    await add('n3', { last: 'a' });
+    await eventually(() => labels.of('n3', 'last') === 'a', 'a node after the status');
+    assert.equal(labels.changes, 4, 'a status is no change of labels');
+    await api.client.delete(`${NODES}/n3`);
+    await add('n4', { last: 'b' });
+    await eventually(() => labels.of('n4', 'last') === 'b', 'a node after the deletion');
+    assert.deepEqual([labels.changes, labels.of('n3', 'last')], [6, undefined]);
     await end();
   });
 });

@@ -6,7 +6,7 @@ import { createOwnerRejections } from '../../../scheduler-plugin/cluster/owner-r
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { silent } from '../../support/logger.ts';
-import { extenderOf, podOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const owned = (uid: string) =>
   withUid(podOf('4'), uid, {
@@ -20,21 +20,23 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     const under = extenderOf();
     const events: [string, EventText][] = [];
     const freed: number[] = [];
+    const replica = { active: true };
     const heldOwners = createOwnerRejections({
       ownerBackoff: under.state.ownerBackoff,
       owners: under.state.owners,
       events: { record: ({ name }, event) => void events.push([name, event]) },
-      active: () => true,
+      active: () => replica.active,
       onFree: () => void freed.push(under.clock.now),
       log: silent,
       now: () => under.clock.now,
     });
-    const reject = (uid: string) => {
-      const pod = { ...owned(uid), spec: { ...owned(uid).spec, nodeName: 'n1' } };
+    const rejected = (one: Pod) => {
+      const pod = { ...one, spec: { ...one.spec, nodeName: 'n1' } };
       const status = { phase: 'Failed', reason: 'SMTAlignmentError' };
       heldOwners.rejected(podViewOf(observedPod.parse({ ...pod, status }), createNeedsReader('all'))!);
     };
-    return { ...under, events, reject, freed };
+    const reject = (uid: string) => rejected(owned(uid));
+    return { ...under, events, reject, rejected, freed, replica };
   };
 
   it('have their next pods held back after a few failures, with an Event', () => {
@@ -70,6 +72,42 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     } finally {
       mock.timers.reset();
     }
+  });
+
+  it('are not known for a pod without a controller: nothing recreates it', () => {
+    const { rejected, events, filter } = setUp();
+    for (const uid of ['a', 'b', 'c', 'd']) rejected(withUid(podOf('4'), uid));
+    assert.deepEqual([events, filter(withUid(podOf('4'), 'e')).NodeNames], [[], ['n1']]);
+  });
+
+  it('are known for a pod without a namespace, too', () => {
+    const { rejected, filter } = setUp();
+    const nowhere = (uid: string) =>
+      ({ ...owned(uid), metadata: { ...owned(uid).metadata, namespace: undefined } }) as Pod;
+    for (const uid of ['a', 'b', 'c']) rejected(nowhere(uid));
+    assert.deepEqual(filter(nowhere('d')).NodeNames, []);
+    assert.deepEqual(filter(owned('d')).NodeNames, ['n1']);
+  });
+
+  it('have no node rechecked that the scheduler did not offer while they are held back', () => {
+    const { reject, filter, told, state } = setUp();
+    state.nodeChanged('far', { dpuHost: false });
+    state.reportChanged('far', statusOf());
+    const missed = (pod: Pod) => {
+      told.length = 0;
+      filter(pod, ['gone']);
+      return told.filter((line) => line.startsWith('neverOffered')).length;
+    };
+    assert.equal(missed(owned('x')), 1);
+    for (const uid of ['a', 'b', 'c']) reject(uid);
+    assert.equal(missed(owned('y')), 0);
+  });
+
+  it('are held back by each replica, and only the active one records the Event', () => {
+    const { reject, events, filter, replica } = setUp();
+    replica.active = false;
+    for (const uid of ['a', 'b', 'c']) reject(uid);
+    assert.deepEqual([events, filter(owned('d')).NodeNames], [[], []]);
   });
 
   it('do not block the pods of other owners', () => {

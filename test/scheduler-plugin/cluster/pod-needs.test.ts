@@ -32,6 +32,18 @@ describe('whether a pod needs the DPU of its node', () => {
     it(`${what}: ${needs ? 'yes' : 'no'}`, () => assert.equal(createNeedsReader('all').read(pod).dpu, needs));
   }
 
+  it('exempt namespaces match by prefix; a pod without a namespace is in none of them', () => {
+    const reader = createNeedsReader('all', ['openshift-*', 'infra']);
+    const needs = (namespace: string | undefined) => reader.read(withUid(podOf('4'), 'a', { namespace })).dpu;
+    assert.deepEqual(['openshift-dns', 'openshift', 'infra', 'infra-2', undefined].map(needs), [
+      false,
+      true,
+      false,
+      true,
+      true,
+    ]);
+  });
+
   const amounts = (name: string) => ({ [name]: '1' });
   const ATTACHED: readonly [string, Pod, boolean][] = [
     ['no device', podOf('4'), false],

@@ -48,10 +48,16 @@ interface Setting {
 function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
   const calls: { path: string; body: object; at: number }[] = [];
   const [events, messages, outcomes]: string[][] = [[], [], []];
-  const state = { now: 0, active: true, stuck: true, version: '1' };
+  const state = {
+    ...{ now: 0, active: true, stuck: true, version: '1' },
+    started: undefined as string | undefined,
+    /** Runs while the API server processes a request. */
+    during: (): void => undefined,
+  };
   const counts = { evictions: 0, deletions: 0 };
   const answer = async (kind: keyof typeof counts, path: string, body: object) => {
     calls.push({ path, body, at: Math.round(state.now * 10) / 10 });
+    state.during();
     const said = answers[kind] ?? ['ok'];
     const next = said[Math.min(counts[kind]++, said.length - 1)] ?? 'ok';
     if (next !== 'ok') throw REFUSALS[next];
@@ -70,7 +76,8 @@ function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
       flush: async () => undefined,
     },
     policy,
-    stuck: (pod) => (state.stuck ? { pod: { ...pod, version: state.version }, why } : undefined),
+    stuck: (pod) =>
+      state.stuck && pod.uid !== state.started ? { pod: { ...pod, version: state.version }, why } : undefined,
     active: () => state.active,
     onAttempt: (outcome) => void outcomes?.push(outcome),
     log: silent,
@@ -129,6 +136,70 @@ describe('evictions', () => {
     await pass(10);
     assert.deepEqual([calls, events], [[], ['CannotStartHere a']]);
   });
+
+  it('record the Event again after 5,000 other pods under the policy hold', () => {
+    const { evictions, events } = evictionsOf({ policy: 'hold' });
+    for (let i = 0; i <= 5000; i++) evictions.consider(viewOf(`p${i}`), why);
+    evictions.consider(viewOf('p0'), why);
+    assert.equal(events?.length, 5001);
+    evictions.consider(viewOf('p5001'), why);
+    evictions.consider(viewOf('p0'), why);
+    assert.deepEqual(events?.slice(5001), ['CannotStartHere p5001', 'CannotStartHere p0']);
+  });
+
+  it('record no Event under the policy hold while another replica is active', () => {
+    const { evictions, events, state } = evictionsOf({ policy: 'hold' });
+    state.active = false;
+    evictions.consider(viewOf('a'), why);
+    assert.deepEqual(events, []);
+    state.active = true;
+    evictions.consider(viewOf('a'), why);
+    assert.deepEqual(events, ['CannotStartHere a']);
+  });
+
+  it('run once for a pod that changes during its eviction', async () => {
+    const { evictions, calls, state, pass } = evictionsOf();
+    state.during = () => evictions.consider(viewOf('a'), why);
+    evictions.consider(viewOf('a'), why);
+    await pass(10);
+    assert.equal(calls.length, 1);
+  });
+
+  it('forget the pods that wait for their turn when another replica becomes active', async () => {
+    const { evictions, calls, state, pass } = evictionsOf();
+    for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
+    await pass(0.5);
+    state.active = false;
+    await pass(5);
+    state.active = true;
+    evictions.consider(viewOf('d'), why);
+    await pass(5);
+    assert.deepEqual(
+      calls.map(({ path }) => path.split('/')[6]),
+      ['a', 'd'],
+    );
+  });
+
+  it('continue at once after a pod that has started in the meantime', async () => {
+    const { evictions, calls, state, pass } = evictionsOf();
+    state.started = 'a';
+    evictions.consider(viewOf('a'), why);
+    evictions.consider(viewOf('b'), why);
+    await pass(0.2);
+    assert.deepEqual(
+      calls.map(({ path }) => path.split('/')[6]),
+      ['b'],
+    );
+  });
+
+  it('end with a stop, for pods that wait for their turn or for a retry', async () => {
+    const { evictions, calls, pass } = evictionsOf({ evictions: ['failure'] });
+    for (const uid of ['a', 'b']) evictions.consider(viewOf(uid), why);
+    await pass(0.5);
+    evictions.stop();
+    await pass(300);
+    assert.equal(calls.length, 1);
+  });
 });
 
 describe('evictions that fail', () => {
@@ -180,6 +251,33 @@ describe('evictions that fail', () => {
       assert.equal(times().length, 1);
     });
   }
+
+  it('are counted from the beginning after another replica was active', async () => {
+    const { evictions, times, events, state, pass } = evictionsOf({ evictions: ['failure'] });
+    evictions.consider(viewOf('a'), why);
+    await pass(2);
+    assert.equal(times().length, 2);
+    state.active = false;
+    await pass(10);
+    state.active = true;
+    evictions.consider(viewOf('a'), why);
+    await pass(2);
+    assert.deepEqual([times().length, events], [4, []]);
+    await pass(3);
+    assert.deepEqual([times().length, events], [5, ['CannotEvict a']]);
+  });
+
+  it('are counted from the beginning after the pod could start for a moment', async () => {
+    const { evictions, times, events, state, pass } = evictionsOf({ evictions: ['failure'] });
+    evictions.consider(viewOf('a'), why);
+    await pass(2);
+    state.stuck = false;
+    await pass(10);
+    state.stuck = true;
+    evictions.consider(viewOf('a'), why);
+    await pass(2);
+    assert.deepEqual([times().length, events], [4, []]);
+  });
 
   it('are not retried if the pod no longer exists', async () => {
     const { evictions, times, events, pass } = evictionsOf({ evictions: ['gone'] });

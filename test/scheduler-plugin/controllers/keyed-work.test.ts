@@ -34,6 +34,17 @@ describe('work by key', () => {
     assert.deepEqual(begun.length, 4, 'nothing is left');
   });
 
+  it('never runs twice for one key at once, even if other work may begin', async () => {
+    const { work, begun, end } = setUp(2);
+    work.take('a');
+    work.take('a');
+    assert.deepEqual(begun, ['a']);
+    work.take('b');
+    assert.deepEqual(begun, ['a', 'b']);
+    await end('a');
+    assert.deepEqual(begun, ['a', 'b', 'a']);
+  });
+
   it('starts once for a delayed key, after the delay that was requested last', () => {
     const { work, begun } = setUp(2);
     work.takeLater('a', 100);

@@ -25,14 +25,17 @@ function surveyOf(vms: readonly MaskedVm[], { settled = true, stale = false } = 
     nodes: { large: statusOf(), small: four, silent: undefined },
     flags: stale ? { large: 'stale' } : {},
   });
-  const seen = { needed: false, counted: [] as MaskCounts[], active: true };
+  const seen = { needed: false, counted: [] as MaskCounts[], active: true, lookups: 0 };
   const survey = createMaskSurvey({
     fleet: state.fleet,
     labels: {
       need: () => {
         seen.needed = true;
       },
-      of: (node, key) => LABELS[node]?.[key],
+      of: (node, key) => {
+        seen.lookups++;
+        return LABELS[node]?.[key];
+      },
       get settled() {
         return settled || !seen.needed;
       },
@@ -79,9 +82,51 @@ describe('the count of masks that fit no node', () => {
     const plain = surveyOf([vm('9')], { settled: false });
     assert.equal((await plain.survey.count())?.withoutNode, 0);
     assert.equal(plain.seen.needed, false);
-    const selecting = surveyOf([vm('9', { selection: bySize('l') })], { settled: false });
+    const selecting = surveyOf([vm('9'), vm('9', { selection: bySize('l') })], { settled: false });
     assert.equal(await selecting.survey.count(), undefined);
     assert.equal(selecting.seen.needed, true);
+  });
+
+  it('is known without the labels once no VM has a mask', async () => {
+    const vms = [vm('9', { selection: bySize('l') })];
+    const { survey } = surveyOf(vms, { settled: false });
+    assert.equal(await survey.count(), undefined);
+    vms.length = 0;
+    assert.deepEqual(await survey.count(), { vms: 0, withoutNode: 0 });
+  });
+
+  it('needs the labels for a VM with node affinity, too', async () => {
+    const affinity = { nodeAffinity: {} };
+    const { survey, seen } = surveyOf([vm('9', { selection: { affinity } })], { settled: false });
+    assert.equal(await survey.count(), undefined);
+    assert.equal(seen.needed, true);
+  });
+
+  it('compares VMs with the same mask and the same selection once with the nodes', async () => {
+    const lookups: number[] = [];
+    for (const count of [1, 10]) {
+      const { survey, seen } = surveyOf(Array.from({ length: count }, () => vm('9', { selection: bySize('s') })));
+      assert.deepEqual(await survey.count(), { vms: count, withoutNode: count });
+      lookups.push(seen.lookups);
+    }
+    assert.ok(lookups[0]! > 0);
+    assert.equal(lookups[1], lookups[0]);
+  });
+
+  it('includes each of 129 nodes', async () => {
+    const names = Array.from({ length: 129 }, (_, i) => `n${i}`);
+    for (const large of [0, 63, 64, 127, 128]) {
+      const nodes = Object.fromEntries(names.map((name, i) => [name, i === large ? statusOf() : four]));
+      const { state } = extenderOf({ nodes });
+      const survey = createMaskSurvey({
+        fleet: state.fleet,
+        labels: { need: () => undefined, of: () => undefined, settled: true },
+        masked: () => [vm('9:10'), vm('40')],
+        active: () => true,
+        onCounted: () => undefined,
+      });
+      assert.deepEqual(await survey.count(), { vms: 2, withoutNode: 1 }, `node ${large}`);
+    }
   });
 
   it('is empty on a replica that is not active', async () => {

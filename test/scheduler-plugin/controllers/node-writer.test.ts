@@ -4,6 +4,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import type { WrittenFacts } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNodeWriter, type NodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
@@ -29,19 +30,23 @@ describe('the node writer of the extender', () => {
     released = false,
     active = true,
     refuse = () => undefined,
+    wait = async () => undefined,
   }: {
     readonly facts?: Partial<WrittenFacts>;
     readonly verdict?: DpuVerdict;
     readonly released?: boolean;
     readonly active?: boolean;
     readonly refuse?: (call: number) => Error | undefined;
+    /** Until the API server answers. */
+    readonly wait?: () => Promise<void>;
   }) => {
     const patches: Patch[] = [];
     const client = {
-      patch(path: string, type: string, body: Patch['body']) {
+      async patch(path: string, type: string, body: Patch['body']) {
         patches.push({ path, type, body });
         const error = refuse(patches.length);
-        return error === undefined ? Promise.resolve({}) : Promise.reject(error);
+        await wait();
+        if (error !== undefined) throw error;
       },
     } as unknown as KubeClient;
     const { fleet } = extenderOf({ nodes: { n1: statusOf(), n2: undefined } }).state;
@@ -55,7 +60,7 @@ describe('the node writer of the extender', () => {
     const { log } = logger;
     const dpuHealth = { verdict: () => verdict, released: () => released };
     writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, log });
-    return { patches, logger };
+    return { patches, logger, fleet };
   };
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => {
@@ -150,6 +155,63 @@ describe('the node writer of the extender', () => {
 
   it('writes nothing while the replica is not active', async () => {
     assert.deepEqual(await written({ facts: { threadsPerCore: undefined }, active: false }), []);
+  });
+
+  it('writes one node at a time, however long the API server takes', async () => {
+    let answer: () => void = () => undefined;
+    const { patches } = stage({
+      facts: { dpuHost: true },
+      wait: () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+    });
+    writer.look('n1');
+    await turns();
+    writer.look('n2');
+    await turns(10);
+    assert.equal(patches.length, 1);
+    answer();
+    await turns();
+    assert.equal(patches.length, 2);
+    answer();
+  });
+
+  it('writes 20 ms after a change, and 20 ms after the last write', async () => {
+    const { patches } = stage({ facts: { dpuHost: true } });
+    writer.lookAtAll();
+    mock.timers.tick(19);
+    await new Promise(setImmediate);
+    assert.equal(patches.length, 0);
+    mock.timers.tick(1);
+    await new Promise(setImmediate);
+    assert.equal(patches.length, 1);
+    mock.timers.tick(19);
+    await new Promise(setImmediate);
+    assert.equal(patches.length, 1);
+    mock.timers.tick(1);
+    await new Promise(setImmediate);
+    assert.equal(patches.length, 2);
+    await turns();
+    assert.equal(patches.length, 2);
+  });
+
+  it('writes nothing after a stop, or about a node that is not known', async () => {
+    const { patches } = stage({ facts: { dpuHost: true } });
+    writer.look('n1');
+    writer.stop();
+    await turns();
+    writer.look('other');
+    await turns();
+    assert.deepEqual(patches, []);
+  });
+
+  it('writes no labels from a quarantined report', async () => {
+    const { patches, fleet } = stage({ facts: { threadsPerCore: undefined } });
+    fleet.set('n1', NodeFlag.quarantined, true);
+    writer.look('n1');
+    await turns();
+    assert.deepEqual(patches, []);
   });
 
   it('checks all nodes when the replica becomes active', async () => {

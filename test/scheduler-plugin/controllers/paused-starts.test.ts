@@ -152,6 +152,7 @@ describe('paused starts that wait for pinning', () => {
   it('are reported if the agent does not report', async () => {
     world.start();
     await settle();
+    assert.deepEqual(world.events, [], 'not before the time has passed');
     world.clock.now += 1;
     world.change({});
     await settle();
@@ -278,6 +279,21 @@ describe('paused starts that wait for pinning', () => {
     await ended;
     await settle();
     assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
+  });
+
+  it('have no history after the VM was deleted', async () => {
+    const { starts } = world.start();
+    await settle();
+    world.report('refused', { message: 'no CPU' });
+    await settle();
+    world.report('refused', { message: 'no CPU' });
+    await settle();
+    assert.equal(world.events.length, 1);
+    starts.changed(KEY, undefined);
+    assert.equal(starts.waiting, 0);
+    starts.changed(KEY, world.vmi);
+    await settle();
+    assert.deepEqual([world.events.length, starts.waiting], [2, 1]);
   });
 
   it('begin again for a VM that replaces another with the same name', async () => {

@@ -64,6 +64,71 @@ describe('recheck', () => {
     assert.deepEqual(touched, []);
   });
 
+  it('does not postpone a touch while more nodes improve', async () => {
+    const { recheck, touched, pass } = recheckOf((node) => node === 'n0');
+    recheck.waits('a', needs);
+    for (let i = 0; i < 10; i++) {
+      recheck.improved(`n${i}`);
+      await pass(STEP);
+    }
+    assert.deepEqual(touched, ['n0']);
+  });
+
+  it('forgets the nodes that improved while another replica was active', async () => {
+    const { recheck, touched, state, pass } = recheckOf();
+    recheck.waits('a', needs);
+    state.active = false;
+    recheck.improved('n1');
+    await pass(SOON);
+    state.active = true;
+    recheck.improved('n2');
+    await pass(10);
+    assert.deepEqual(touched, ['n2']);
+  });
+
+  it('writes one node at a time, however long the API server takes', async () => {
+    const touched: string[] = [];
+    const clock = { now: 0 };
+    let answer: (done: boolean) => void = () => undefined;
+    const recheck = createRecheck({
+      wouldFit: () => true,
+      active: () => true,
+      touch: (node) => {
+        touched.push(node);
+        return new Promise((resolve) => {
+          answer = resolve;
+        });
+      },
+      now: () => clock.now,
+    });
+    const pass = async (seconds: number) => {
+      clock.now += seconds;
+      mock.timers.tick(seconds * 1000);
+      for (let i = 0; i < 3; i++) await Promise.resolve();
+    };
+    recheck.waits('a', needs);
+    recheck.improved('n1');
+    await pass(SOON);
+    recheck.improved('n2');
+    await pass(60);
+    assert.deepEqual(touched, ['n1']);
+    answer(true);
+    await pass(0);
+    await pass(SOON);
+    assert.deepEqual(touched, ['n1', 'n2']);
+  });
+
+  it('checks many nodes in parts, one millisecond apart', async () => {
+    const { recheck, touched } = recheckOf((node) => node === 'n99');
+    recheck.waits('a', needs);
+    for (let i = 0; i < 100; i++) recheck.improved(`n${i}`);
+    mock.timers.tick(100);
+    assert.deepEqual(touched, []);
+    // 24 predictions in each part.
+    for (let part = 0; part < 4; part++) mock.timers.tick(1);
+    assert.deepEqual(touched, ['n99']);
+  });
+
   it('retries a failed touch, and touches no node after it is stopped', async () => {
     const { recheck, times, state, pass } = recheckOf();
     state.writes = false;

@@ -35,16 +35,15 @@ describe('VMIs that are still starting', () => {
     const [a, b] = [instance('a'), instance('b', { node: undefined })];
     assert.equal(vms.put('a', a), undefined);
     vms.put('b', b);
-    assert.deepEqual(
-      [[...vms.report('n1', [])], [...vms.report('', [])], [...vms.report('n2', [])]],
-      [['a'], ['b'], []],
-    );
+    assert.deepEqual([[...vms.report('n1', [])], [...vms.report('', [])], [...vms.report('n2', [])]], [['a'], [], []]);
     const moved = instance('a', { node: 'n2' });
     assert.equal(vms.put('a', moved), a);
     assert.deepEqual([[...vms.report('n1', [])], [...vms.report('n2', [])]], [[], ['a']]);
     assert.equal(vms.instances.get('a'), moved);
-    vms.put('b', instance('b'));
-    assert.deepEqual([...vms.report('', [])], []);
+    vms.put('b', instance('b', { node: 'n2' }));
+    assert.deepEqual([...vms.report('n2', [])], ['a', 'b']);
+    vms.put('b', undefined);
+    assert.deepEqual([...vms.report('n2', [])], ['a']);
   });
 
   for (const [what, after] of [

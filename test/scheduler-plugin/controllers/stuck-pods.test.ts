@@ -53,7 +53,7 @@ describe('a pod that cannot start on its node', () => {
     [
       'the DPU was never seen to renew its lease',
       { verdict: { ...DEAD, age: undefined } },
-      { reason: 'DPUNotReady', text: died.replace('62', '0') },
+      { reason: 'DPUNotReady', text: died.replace('last renewal 62 s ago', 'its lease was never renewed') },
     ],
     ['the node is no DPU host', { isHost: false }, undefined],
     ['the DPU is alive', { verdict: { ready: true, state: 'alive', age: 1 } }, undefined],

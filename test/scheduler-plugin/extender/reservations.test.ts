@@ -144,6 +144,24 @@ describe('reservations', () => {
     assert.deepEqual(passed(under, 'b'), ['n1']);
   });
 
+  it('are at most 10,000 for pods that are not bound; pods on shared CPUs need none', () => {
+    const under = extenderOf();
+    const { reservations } = under.state;
+    const pod = createNeedsReader('all').read(four('x'));
+    const expires = under.clock.now + 10;
+    for (let i = 0; i < 10_000; i++) {
+      const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
+      reservations.reserve({ uid: `p${i}`, pod, places, version: '1', expires });
+    }
+    assert.throws(() => under.filter(four('a')), /too many pods are in flight; try again/);
+    assert.deepEqual(under.filter(podOf('500m')).NodeNames, ['n1']);
+    reservations.withdraw('p0');
+    assert.deepEqual(passed(under, 'a'), ['n1']);
+    assert.throws(() => under.filter(four('b')), /too many pods/);
+    under.clock.now += 10;
+    assert.deepEqual(passed(under, 'b'), ['n1'], 'expired reservations do not count');
+  });
+
   it('fit in every order of admission when 20 pods compete for two nodes', () => {
     const reader = createNeedsReader('all');
     for (let round = 0; round < 50; round++) {

@@ -148,6 +148,18 @@ describe('the extender over HTTP', () => {
     assert.equal((await post('/prioritize', args())).status, 503);
   });
 
+  it('answers with Error if the replica is no longer active after the work, as after a pause of the process', async () => {
+    for (const verb of ['filter', 'prioritize', 'preempt']) {
+      let checks = 0;
+      use(extenderOf({ active: () => checks++ === 0 }));
+      const { status, text } = await post(`/${verb}`, args({ NodeNames: ['n1'] }));
+      assert.equal(checks, 2, verb);
+      assert.equal(status, verb === 'filter' ? 200 : 503);
+      assert.match(text, /another replica is the active one/);
+      assert.doesNotMatch(text, /n1/);
+    }
+  });
+
   it('answers an internal fault with Error, never with all nodes, and without details', async () => {
     const under = extenderOf();
     const broken = (): never => {

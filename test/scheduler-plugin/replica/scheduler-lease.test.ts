@@ -7,7 +7,7 @@ const LEASE = 'plumbline-system/plumbline-scheduler';
 interface Scene {
   readonly replica: ReturnType<typeof createSchedulerLeaseReplica>;
   /** The Lease is renewed, taken or given up (''). */
-  lease(holderIdentity: string): Promise<void>;
+  lease(holderIdentity: string | null | undefined): Promise<void>;
   /** Catch-ups that have begun. */
   readonly catchUps: () => number;
   /** Ends the catch-up that is in progress. */
@@ -124,6 +124,15 @@ describe('an extender in the pod of a kube-scheduler', () => {
       assert.equal(catchUps(), 2, 'another replica may have bound pods since');
       await finish();
       assert.deepEqual([replica.isActive(), said.join()], [true, 'active']);
+    }));
+
+  it('answers after a catch-up during which it has seen a Lease without a holder', () =>
+    withReplica(async ({ replica, lease, finish, catchUps }) => {
+      const call = replica.called();
+      for (const holder of ['', null, undefined]) await lease(holder);
+      await finish();
+      await call;
+      assert.deepEqual([replica.mayAnswer(), replica.isActive(), catchUps()], [true, false, 1]);
     }));
 
   it('ignores the Lease of a pod whose name starts like its own', () =>

@@ -12,6 +12,11 @@ describe('the issues in an answer', () => {
       .map((one) => one.split(':')[0]);
     assert.deepEqual(places, ['a.b', 'c', 'd']);
   });
+  it('have at most 300 characters, however long the names in the call are', () => {
+    const key = 'k'.repeat(1000);
+    const text = issuesOf(z.strictObject({}), { [key]: 1 });
+    assert.deepEqual([text.length, text.startsWith('the whole: ')], [300, true]);
+  });
   it('name the whole value if there is no path', () => {
     assert.match(issuesOf(z.string(), 7), /^the whole: /);
   });

@@ -1,0 +1,33 @@
+import type { KubeClient } from '../../../kube/client.ts';
+
+/** Lists are empty; pushed events arrive through the watches. */
+export function createApi() {
+  const pushes = new Map<string, (event: object) => void>();
+  const client = {
+    get: async () => ({ metadata: { resourceVersion: '1' }, items: [] }),
+    async watch(path: string, { signal }: { signal?: AbortSignal }) {
+      const events: object[] = [];
+      let wake = () => {};
+      pushes.set(path, (event) => {
+        events.push(event);
+        wake();
+      });
+      signal?.addEventListener('abort', () => wake());
+      return (async function* () {
+        while (!signal?.aborted) {
+          for (let event = events.shift(); event; event = events.shift()) {
+            yield Buffer.from(`${JSON.stringify(event)}\n`);
+          }
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      })();
+    },
+  };
+  return {
+    client: client as unknown as KubeClient,
+    watched: (path: string) => pushes.has(path),
+    push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
+  };
+}

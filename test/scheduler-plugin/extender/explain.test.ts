@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { KubeError } from '../../../kube/errors.ts';
+import { createExplainer, readPod } from '../../../scheduler-plugin/extender/explain.ts';
+import { ArgsError } from '../../../scheduler-plugin/wire/args-error.ts';
+import { ArgsDecoder } from '../../../scheduler-plugin/wire/wire.ts';
+import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+interface Explanation {
+  readonly active: boolean;
+  readonly pod: object;
+  readonly reservation?: { readonly kind: string; readonly nodes: object };
+  readonly nodes: readonly Readonly<Record<string, unknown>>[];
+  readonly decisions?: readonly { readonly uid: string }[];
+}
+
+const setUp = (fixture: ExtenderFixture = {}, found: object | Error = podOf('4')) => {
+  const under = extenderOf(fixture);
+  const paths: string[] = [];
+  const client = {
+    get: async (path: string) => {
+      paths.push(path);
+      if (found instanceof Error) throw found;
+      return found;
+    },
+  };
+  const state = { active: true };
+  const { extender, decisions } = under;
+  const explainer = createExplainer({ extender, decisions, client, isActive: () => state.active });
+  return {
+    ...under,
+    paths,
+    replica: state,
+    client,
+    ofPod: async (name: string | null) => (await explainer.ofPod(name)) as Explanation,
+    ofBody: (body: unknown) => explainer.ofBody(Buffer.from(JSON.stringify(body))) as Explanation,
+    ofText: (text: string) => explainer.ofBody(Buffer.from(text)) as Explanation,
+  };
+};
+
+describe('the explanation of a pod', () => {
+  it('reads the pod from the API server and lists only its decisions', async () => {
+    const { ofPod, filter, paths, replica } = setUp();
+    filter(podOf('4'));
+    filter(withUid(podOf('2'), 'other'));
+    const explained = await ofPod('default/vm');
+    assert.deepEqual(paths, ['/api/v1/namespaces/default/pods/vm']);
+    assert.deepEqual(
+      [explained.active, explained.pod, explained.decisions?.map(({ uid }) => uid)],
+      [true, { namespace: 'default', name: 'vm', uid: 'pod-uid' }, ['pod-uid']],
+    );
+    replica.active = false;
+    assert.equal((await ofPod('default/vm')).active, false);
+  });
+
+  it('without a name is the list of all decisions', async () => {
+    const { ofPod, filter, paths } = setUp();
+    filter(podOf('4'));
+    filter(withUid(podOf('2'), 'other'));
+    const { decisions, active } = await ofPod(null);
+    assert.deepEqual([active, decisions?.map(({ uid }) => uid), paths], [true, ['pod-uid', 'other'], []]);
+  });
+
+  for (const name of ['', 'vm', '/vm', 'a/', 'a/b/c', 'A/b', 'a/B', '-a/b', 'a/b-', '../secrets', 'a/b?c']) {
+    it(`refuses pod=${name} and does not ask the API server`, async () => {
+      const { client, paths } = setUp();
+      await assert.rejects(readPod(client, name), new ArgsError(`pod=${name}: expected namespace/name`));
+      assert.deepEqual(paths, []);
+    });
+  }
+
+  it('reports a pod that does not exist, and passes on other failures', async () => {
+    const gone = setUp({}, new KubeError(404, 'NotFound', 'no'));
+    await assert.rejects(gone.ofPod('default/vm'), new ArgsError('pod default/vm does not exist'));
+    const failure = new KubeError(503, 'ServiceUnavailable', 'down');
+    await assert.rejects(setUp({}, failure).ofPod('default/vm'), failure);
+  });
+
+  it('accepts a pod without a name, a namespace and a uid, for all nodes', () => {
+    const { ofBody } = setUp({ nodes: { n1: statusOf(), n2: statusOf() } });
+    const nameless = { ...podOf('4'), metadata: {} };
+    for (const body of [nameless, { Pod: nameless }, { Pod: nameless, NodeNames: null }]) {
+      const { pod, nodes, reservation } = ofBody(body);
+      assert.deepEqual(
+        [pod, nodes.map(({ node }) => node), reservation],
+        [{ namespace: '', name: '', uid: '' }, ['n1', 'n2'], undefined],
+      );
+    }
+    assert.deepEqual(
+      ofBody({ Pod: nameless, NodeNames: ['n2', 'gone'] }).nodes.map(({ node, fits, text }) => [node, fits, text]),
+      [
+        ['n2', true, undefined],
+        ['gone', false, 'node is not known yet'],
+      ],
+    );
+  });
+
+  it('refuses a body that is empty, not JSON or not a Pod', () => {
+    const { ofText } = setUp();
+    assert.throws(() => ofText(''), new ArgsError('the body is empty: expected a Pod'));
+    assert.throws(() => ofText('{'), /not JSON/);
+    assert.throws(() => ofText('{}'), /^ArgsError: the body is not a Pod: /);
+  });
+
+  it('shows the reserved CPUs, and an empty text where they are not predicted', () => {
+    const nodes = { n1: statusOf(), odd: statusOf({ kubeletVersion: 'v1.99.0' }) };
+    const { filter, ofBody, see } = setUp({ nodes, policy: 'count-check' });
+    filter(podOf('4'));
+    const { reservation, nodes: shown } = ofBody(podOf('4'));
+    assert.deepEqual(reservation, { kind: 'tentative', nodes: { n1: '1-2,9-10', odd: '' } });
+    assert.deepEqual(
+      shown.map(({ node, cpus, inFlight }) => [node, cpus, inFlight]),
+      [
+        ['n1', '1-2,9-10', []],
+        ['odd', '', []],
+      ],
+    );
+    const bound = withUid(podOf('2'), 'bound');
+    see({ ...bound, spec: { ...bound.spec, nodeName: 'odd' } });
+    const [n1, odd] = ofBody(withUid(podOf('4'), 'next')).nodes;
+    assert.deepEqual(n1?.['inFlight'], [{ uid: 'pod-uid', kind: 'tentative', cpus: '1-2,9-10' }]);
+    assert.deepEqual(odd?.['inFlight'], [
+      { uid: 'pod-uid', kind: 'tentative', cpus: '' },
+      { uid: 'bound', kind: 'bound', cpus: '' },
+    ]);
+    assert.deepEqual(ofBody(bound).reservation, { kind: 'bound', nodes: { odd: '' } });
+  });
+
+  it('is not possible before the caches have synced, and a standby explains, too', () => {
+    assert.throws(() => setUp({ missing: 'not synced yet: pods' }).ofBody(podOf('4')), /not synced yet: pods/);
+    assert.equal(setUp({ active: () => false }).ofBody(podOf('4')).nodes.length, 1);
+  });
+});
+
+describe('a decision on a pod', () => {
+  it('is stored under an empty name if the pod has none', () => {
+    const { extender, decisions, state } = setUp();
+    const body = { Pod: { ...podOf('4'), metadata: { uid: 'a' } }, NodeNames: [] };
+    extender.filter(new ArgsDecoder(state.fleet.names).decode(Buffer.from(JSON.stringify(body))), 0);
+    assert.deepEqual(
+      decisions.list().map((one) => [one.pod, one.uid]),
+      [['/', 'a']],
+    );
+    assert.equal(state.reservations.size, 0, 'no node, no reservation');
+  });
+});
