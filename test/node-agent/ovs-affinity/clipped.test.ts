@@ -77,7 +77,7 @@ describe('what others do to the threads', () => {
     assert.equal(masks(), first());
     assert.equal(counted.sets, 0);
     assert.equal(await totalOf(metrics.ovsClipped), procThreads.list(daemon.pid).length);
-    assert.deepEqual(recorded.events.filter(({ message }) => message.includes('its cpuset holds')).length, 1);
+    assert.deepEqual(recorded.events.filter(({ message }) => message.includes('its cpuset confines')).length, 1);
   });
 
   it('a cpuset apart from what is wanted: refused, shown, no loop', async function () {

@@ -127,7 +127,7 @@ describe('the report', () => {
     ['no PMD near', { networks: { ...networks, unpolled: ['a far'] } }, 'NetworksPolledNear', 'NoPollingCPU', /a far/],
     [
       'a second writer of the masks',
-      { ovsProblems: ['another process sets the CPUs'] },
+      { ovsProblems: ['another process also sets the CPUs'] },
       'OpenVswitchInPlace',
       'Incomplete',
       /another process/,
