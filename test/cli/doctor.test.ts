@@ -669,7 +669,7 @@ const CASES: readonly Case[] = [
       launchers: { value: [launcher('stuck', { status: { phase: 'Pending' } })] },
       cannotEvict: { value: [cannotEvict('stuck', 'Cannot evict pod: disruption budget'), cannotEvict('gone', 'x')] },
     },
-    what: /1 launcher unable to start, and not to be evicted: default\/stuck/,
+    what: /1 launcher unable to start, and the eviction fails: default\/stuck/,
     severity: 'error',
   },
   {

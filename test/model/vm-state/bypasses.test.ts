@@ -35,22 +35,22 @@ describe('what shows that the webhook never saw a launcher', () => {
     [
       'it asks for whole cores, and has no decision',
       pod({ annotations: ANNOTATED }),
-      missed('its decision is not written on it'),
+      missed('it has no decision annotation'),
     ],
     [
       'it asks for whole cores, and has neither',
       pod({ annotations: ANNOTATED, cpus: '3' }),
-      missed('compute asks for 3 CPUs, no whole cores'),
+      missed('compute asks for 3 CPUs, which are not whole cores'),
     ],
     [
       'the first container that is odd is named',
       pod({ annotations: ANNOTATED, spec: { containers: ['compute', 'log'].map(odd) } }),
-      missed('compute asks for 3 CPUs, no whole cores'),
+      missed('compute asks for 3 CPUs, which are not whole cores'),
     ],
     [
       'it was decided, and is odd nevertheless',
       pod({ annotations: { ...ANNOTATED, ...DECIDED }, cpus: '3' }),
-      missed('compute asks for 3 CPUs, no whole cores'),
+      missed('compute asks for 3 CPUs, which are not whole cores'),
     ],
     [
       'it was decided to leave it odd',
@@ -70,12 +70,12 @@ describe('what shows that the webhook never saw a launcher', () => {
     [
       'networks hold it to nothing',
       pod({ annotations: NETWORKS }),
-      undecided('no decision is written on it, and nothing holds it to its networks'),
+      undecided('it has no decision annotation, so nothing keeps it near its networks'),
     ],
     [
       'an affinity holds it to nothing',
       pod({ annotations: AFFINITY }),
-      undecided('no decision is written on it, and nothing holds it to its networks'),
+      undecided('it has no decision annotation, so nothing keeps it near its networks'),
     ],
     ['networks, with a decision', pod({ annotations: { ...NETWORKS, ...DECIDED } }), []],
     [
@@ -86,19 +86,19 @@ describe('what shows that the webhook never saw a launcher', () => {
     [
       'a mask that is not checked',
       pod({ annotations: MASKED, spec: shared }),
-      undecided('no decision is written on it, and its CPU mask is not checked'),
+      undecided('it has no decision annotation, so its CPU mask is not checked'),
     ],
     [
       'a mask that waits for a node',
       pod({ annotations: MASKED, spec: shared, status: { phase: 'Pending' } }),
-      undecided('no decision is written on it, and its CPU mask is not checked'),
+      undecided('it has no decision annotation, so its CPU mask is not checked'),
     ],
     ['a mask, with a decision', pod({ annotations: { ...MASKED, ...DECIDED }, spec: shared }), []],
     ['a mask of a pod that runs', pod({ annotations: MASKED, spec: shared, status: { phase: 'Running' } }), []],
     [
       'a mask of a pod with networks and without CPUs of its own',
       pod({ annotations: { ...MASKED, ...NETWORKS }, spec: shared }),
-      undecided('no decision is written on it, and its CPU mask is not checked'),
+      undecided('it has no decision annotation, so its CPU mask is not checked'),
     ],
     ['of another pod nothing is reported', pod({ annotations: ANNOTATED, cpus: '3', metadata: { labels: {} } }), []],
   ] as const) {
@@ -111,7 +111,7 @@ describe('what shows that the webhook never saw a launcher', () => {
         reason: 'SharedCpus',
         text: 'this VM has no dedicated CPUs, so Plumbline neither pads nor places it',
         remedies: [
-          'dedicate-cpus: set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it should have its own',
+          'dedicate-cpus: set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it needs dedicated CPUs',
         ],
       },
     ]));
@@ -124,10 +124,9 @@ describe('what shows that the extender is not asked about a pod', () => {
   const leads = { scheduler: { leads: true } };
   const named = (schedulerName: string | undefined, parts: Parts = {}) =>
     pod({ ...parts, spec: { schedulerName, ...parts.spec } });
-  const says = (name: string) =>
-    `its scheduler is ${name}, which does not ask the extender unless you configured it to`;
+  const says = (name: string) => `its scheduler is ${name}, which does not call the extender unless you configured it`;
   const RESTART =
-    'start-again: start the VM again, without a scheduler of its own in its template: virtctl restart fw -n tenants';
+    'start-again: remove schedulerName from the VM’s template and start the VM again: virtctl restart fw -n tenants';
 
   it('nothing does: it has the scheduler of Plumbline', () => assert.deepEqual(bypasses(pod(), leads), []));
   it('nothing does once it is bound', () =>
@@ -172,8 +171,8 @@ describe('what shows that the extender is not asked about a pod', () => {
     const asking = [
       {
         reason: 'ExtenderNotAsked',
-        text: 'kube-scheduler does not ask Plumbline about this pod: it requests none of the managed resources',
-        remedies: ['opt-in: have it request plumbline.dev/placed: 1'],
+        text: 'kube-scheduler does not call the extender for this pod: it requests none of the managed resources',
+        remedies: ['opt-in: add the request plumbline.dev/placed: 1'],
       },
     ];
     const kvm = { 'devices.kubevirt.io/kvm': '1' };
