@@ -167,7 +167,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
 
     it('are refused a container that costs Guaranteed, by its name', () =>
       whileInjecting(added, () =>
-        assert.rejects(create(injected, DRY), /container mesh costs the pod its exclusive CPUs/),
+        assert.rejects(create(injected, DRY), /container mesh prevents exclusive CPUs for the pod/),
       ));
 
     it('are refused the same by the policies alone', async () => {
