@@ -595,7 +595,7 @@ describe('required networks together', () => {
     ]),
     alignment: 'best-effort',
   });
-  const APART = /^the kubelet its required networks have no common NUMA node on any node .*: /;
+  const APART = /^the required networks have no common NUMA node on any node .*: /;
   const NOWHERE = /^no node that it can go to has all its required networks: /;
   const { networks } = resolve({ networks: { a: 'east', b: 'west' }, annotation: 'east,west' });
   const withTunnel = resolve({ networks: { a: 'east', t: 'overlay' }, annotation: 'east,overlay' }).networks;

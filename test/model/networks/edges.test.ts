@@ -128,7 +128,7 @@ describe('what to say where no node can', () => {
     assert.deepEqual([may2?.message, may2?.isTooLarge], [may?.message, false]);
     assert.deepEqual(reachFinding([network(), TUNNEL], guest, [node(9, '0', '1')]), {
       message:
-        'its required networks have no common NUMA node on any node that it can go to: net1 (physnet east), net2 (the tunnel)',
+        'the required networks have no common NUMA node on any node that it can go to: net1 (physnet east), net2 (the tunnel)',
       isTooLarge: false,
     });
   });

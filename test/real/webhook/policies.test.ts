@@ -256,7 +256,10 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
     it('are warned about required physnets without a common NUMA node', async () => {
       const { stderr, status } = await apply(vm('apart', { domain: dedicated, networks }));
       assert.equal(status, 0);
-      assert.match(stderr, /Warning: the kubelet cannot split the CPUs: .*a \(physnet east\), b \(physnet west\)/);
+      assert.match(
+        stderr,
+        /Warning: the required networks have no common NUMA node .*a \(physnet east\), b \(physnet west\)/,
+      );
     });
 
     it('are warned about a NIC plugged in, and not again when something else changes', async () => {

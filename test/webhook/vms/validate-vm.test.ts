@@ -77,7 +77,7 @@ describe('validation of VMs: warnings', () => {
     {
       name: 'required physnets on different NUMA nodes',
       vm: { networks: [net('a', 'east'), net('b', 'west')] },
-      says: /the kubelet cannot split the CPUs: .*a \(physnet east\), b \(physnet west\)/,
+      says: /the required networks have no common NUMA node .*a \(physnet east\), b \(physnet west\)/,
     },
     {
       name: 'required physnets with a common NUMA node',
