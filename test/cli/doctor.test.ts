@@ -306,7 +306,7 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
     severity: 'error',
   },
   {
-    title: 'its lease has run out',
+    title: 'its lease has expired',
     facts: { extenderElection: { value: { leader: 'x', age: 600 } } },
     what: /last renewed 600 s ago/,
     severity: 'error',

@@ -131,12 +131,12 @@ describe('what a report says of the kubelet’s configuration', () => {
     [
       'another policy',
       { kubeletConfig: { ...config, cpuManager: { policy: 'none', options: {} } } },
-      'config.yaml says cpuManagerPolicy none, the kubelet runs with static',
+      'config.yaml says cpuManagerPolicy none, but the kubelet runs with static',
     ],
     [
       'other reserved CPUs',
       { kubeletConfig: { ...config, reserved: CpuSet.parse('0-1') } },
-      'config.yaml says reservedSystemCPUs 0-1, the kubelet holds back 0',
+      'config.yaml says reservedSystemCPUs 0-1, but the kubelet reserves 0',
     ],
     [
       'reserved CPUs that no policy uses',
