@@ -48,7 +48,7 @@ export function createPrinter({ json, color }: { readonly json: boolean; readonl
         return;
       }
       const count = reports.filter((report) => report.held).length;
-      say(`\n${paint(held ? 'green' : 'red', `${count} of ${reports.length} steps held`)} in ${seconds.toFixed(1)} s`);
+      say(`\n${paint(held ? 'green' : 'red', `${count} of ${reports.length} steps succeeded`)} in ${seconds.toFixed(1)} s`);
       if (logs !== undefined) say(`the daemons’ logs are in ${logs}`);
     },
   };
