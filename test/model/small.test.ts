@@ -81,7 +81,7 @@ describe('leases in words and numbers', () => {
       words('dead', 61.2),
       'its lease ovn-dpu-n1 was last renewed 61 s ago; the limit is 60 s; check the DPU and the agent on it',
     );
-    assert.match(words('dead'), /^its lease ovn-dpu-n1 has no observed renewal; 60 s/);
+    assert.match(words('dead'), /^its lease ovn-dpu-n1 has no observed renewal; the limit is 60 s/);
     assert.equal(words('unknown', 5), 'the API server does not answer, and lease ovn-dpu-n1 was last renewed 5 s ago');
   });
 
