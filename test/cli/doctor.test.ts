@@ -326,7 +326,7 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   {
     title: 'never asked',
     facts: { extender: { value: { active: true, decisions: [] } } },
-    what: /has not asked the extender/,
+    what: /has not called the extender/,
     severity: 'warning',
   },
   {

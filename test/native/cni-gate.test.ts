@@ -192,9 +192,9 @@ describe('the CNI plugin', () => {
       ['CHECK before it existed', { verb: 'CHECK', conf: chained('0.3.1') }, 1, /does not allow CHECK/],
       ['STATUS before it existed', { verb: 'STATUS', conf: chained('1.0.0') }, 1, /does not allow STATUS/],
       ['GC before it existed', { verb: 'GC', conf: chained('1.0.0') }, 1, /does not allow GC/],
-      ['no JSON', { conf: '{"cniVersion":' }, 6, /no JSON object/],
-      ['an array', { conf: '[]' }, 6, /no JSON object/],
-      ['too deep', { conf: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` }, 6, /no JSON object/],
+      ['no JSON', { conf: '{"cniVersion":' }, 6, /not a JSON object/],
+      ['an array', { conf: '[]' }, 6, /not a JSON object/],
+      ['too deep', { conf: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` }, 6, /not a JSON object/],
       [
         'more than a MiB',
         { conf: JSON.stringify(chained('1.0.0', { x: 'x'.repeat(1_100_000) })) },
