@@ -148,7 +148,7 @@ function parsed(what: string, groups: HostDescription['cells']): CpuGroup[] {
 }
 
 function tooMany(what: string): HostError {
-  return new HostError(`${what} name more than ${MAX_HOST_CPUS} CPUs: that is no host, or some CPU is in two of them`);
+  return new HostError(`${what} name more than ${MAX_HOST_CPUS} CPUs: the host is too large, or a CPU is listed twice`);
 }
 
 /** Parses sibling lists and orders them by their lowest CPU. */

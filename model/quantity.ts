@@ -19,7 +19,7 @@ const NANO = 1_000_000_000n;
 const LARGEST_EXPONENT = 18;
 /** Longer text is refused before it becomes big integers. */
 const LONGEST = 64;
-const TOO_MUCH = 'no resource comes in such an amount';
+const TOO_MUCH = 'the amount is too large';
 /** Texts whose amounts are remembered: a cluster's pods have few different ones. Beyond that, all are forgotten. */
 const REMEMBERED = 1024;
 const remembered = new Map<string, Quantity>();

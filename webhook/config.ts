@@ -66,7 +66,7 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     },
     preferredHints: {
       flag: '--preferred-hints <on|off>',
-      help: 'whether a preferred network becomes a hint for the kubelet, in pods of --scheduler-name; set off where another component counts their requests, such as cluster-autoscaler',
+      help: 'whether a preferred network becomes a hint for the kubelet, in pods of --scheduler-name; turn it off if another component counts their requests, such as cluster-autoscaler',
       env: 'PLUMBLINE_PREFERRED_HINTS',
     },
     oversized: {

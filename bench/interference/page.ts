@@ -28,7 +28,7 @@ export function interferenceTable({ starts, processors, load, figures }: Results
     return `| ${TITLES[one]} | ${(stolen * 100).toFixed(2)} % | ${[p99, p999, max].map(micros).join(' | ')} |`;
   });
   return [
-    `${starts} starts of a VM for each, ${SECONDS} s of each start; ${processors} processors, load average ${load.toFixed(1)}.`,
+    `Each row: ${starts} starts of a VM, measured for ${SECONDS} s each; ${processors} processors, load average ${load.toFixed(1)}.`,
     '',
     '| Open vSwitch | stolen time | p99 | p99.9 | longest |',
     '| --- | ---: | ---: | ---: | ---: |',

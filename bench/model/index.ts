@@ -19,6 +19,6 @@ if (process.argv[1] === import.meta.filename) {
   for (const bench of MODEL_BENCHES) {
     const { name, ratio, spread, bound, holds } = bench();
     const [least, most] = spread.map((value) => value.toFixed(1));
-    console.log(`${name}: ${ratio.toFixed(1)} (${least} to ${most}), held to ${bound}: ${holds ? 'holds' : 'FAILS'}`);
+    console.log(`${name}: ${ratio.toFixed(1)} (${least} to ${most}), bound ${bound}: ${holds ? 'holds' : 'FAILS'}`);
   }
 }

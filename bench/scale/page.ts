@@ -27,19 +27,19 @@ export function scalePage({ agent, webhook, extender, machine }: Measurements): 
         [webhook, extender].map((costs) => shown(costs[size].cost[field]));
       return [
         row(`memory with ${nodes} nodes`, ...cells('memory', megabytes)),
-        row(`read at its start, ${nodes} nodes`, ...cells('startBytes', megabytes)),
-        row(`heartbeats of ${nodes} agents, of a core`, ...cells('heartbeatShare', percent)),
-        row(`a VM that comes and goes, ${nodes} nodes, processor time`, ...cells('vmSeconds', millis)),
-        row('the same, read from the API server', ...cells('vmBytes', kilobytes)),
+        row(`read from the API server at the start, ${nodes} nodes`, ...cells('startBytes', megabytes)),
+        row(`heartbeats of ${nodes} agents, share of a core`, ...cells('heartbeatShare', percent)),
+        row(`a VM that is created and deleted, ${nodes} nodes, processor time`, ...cells('vmSeconds', millis)),
+        row('the same VM, read from the API server', ...cells('vmBytes', kilobytes)),
       ];
     }),
     '',
     `An agent on a node with 256 CPUs and 60 pods: ${megabytes(agent.memory)}, ${percent(agent.idleShare)} of a core while nothing`,
     `changes, ${agent.requestsASecond.toFixed(2)} calls a second; ${agent.requestsAChange.toFixed(1)} calls and ${millis(agent.secondsAChange)} of processor time for each change.`,
     '',
-    `What follows for ${VMS} VMs that come, and as many that go, each second:`,
+    `Extrapolated for ${VMS} VMs that are created and ${VMS} that are deleted each second:`,
     '',
-    '| nodes | daemon | memory | of a core | calls a second | from the API server |',
+    '| nodes | daemon | memory | share of a core | calls a second | read from the API server |',
     '| ---: | --- | ---: | ---: | ---: | ---: |',
     ...SIZES.flatMap((nodes) => [
       loadRow(nodes, 'webhook, all replicas together', daemonLoad(webhook, nodes, VMS)),

@@ -39,8 +39,8 @@ export function createPrinter({ json, color }: { readonly json: boolean; readonl
     step(report) {
       reports.push(report);
       const time = paint('dim', `(${report.seconds.toFixed(1)} s)`);
-      if (report.held) say(`  ${paint('green', '✔')} held ${time}`);
-      else say(`  ${paint('red', '✘')} ${report.error ?? 'did not hold'} ${time}`);
+      if (report.held) say(`  ${paint('green', '✔')} succeeded ${time}`);
+      else say(`  ${paint('red', '✘')} ${report.error ?? 'failed'} ${time}`);
     },
     end(held, seconds, logs) {
       if (json) {
@@ -48,7 +48,9 @@ export function createPrinter({ json, color }: { readonly json: boolean; readonl
         return;
       }
       const count = reports.filter((report) => report.held).length;
-      say(`\n${paint(held ? 'green' : 'red', `${count} of ${reports.length} steps held`)} in ${seconds.toFixed(1)} s`);
+      say(
+        `\n${paint(held ? 'green' : 'red', `${count} of ${reports.length} steps succeeded`)} in ${seconds.toFixed(1)} s`,
+      );
       if (logs !== undefined) say(`the daemons’ logs are in ${logs}`);
     },
   };

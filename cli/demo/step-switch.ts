@@ -19,7 +19,7 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
     const now = await ovs.threads();
     return now.length > 0 && !allowedCpus(now).intersects(owned) ? now : undefined;
   });
-  const moves = (installed().agents.get(OVS_NODE)?.log() ?? []).filter(({ msg }) => msg === 'ovs threads moved');
+  const moves = (installed().agents.get(OVS_NODE)?.log() ?? []).filter(({ msg }) => msg === 'moved OVS threads');
   const move = moves.findLast((line) => shared.isEmpty || !CpuSet.parse(String(line['cpus'])).intersects(owned));
   printer.lines([
     `${ovs.kind}: ${threads.length} threads of pids ${ovs.pids.join(' and ')}, from /proc`,

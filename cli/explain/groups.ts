@@ -67,7 +67,7 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
     const numa = first.numaNodes.join(',');
     const where = first.cpus === '' ? 'not predicted where' : `it would get CPUs ${first.cpus} on NUMA node ${numa}`;
     const detail = first.warnings.length === 0 ? where : first.warnings.join('; ');
-    const text = first.warnings.length === 0 ? 'would take it' : 'would take it, but not all that it asks for';
+    const text = first.warnings.length === 0 ? 'would take it' : 'would take it, with warnings';
     const place = first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };
     return { kind: 'fits', text, count: list.length, nodes, detail, ...place };
   }

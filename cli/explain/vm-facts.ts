@@ -95,7 +95,7 @@ export function nodeFacts(
   const dpu = node?.status?.conditions.find(({ type }) => type === DPU_READY_CONDITION);
   const { assignments = [], pinning = [], refusals = [] } = reported?.status ?? {};
   return {
-    deadDpu: dpu?.status === 'False' ? (dpu.message ?? 'its lease has run out') : undefined,
+    deadDpu: dpu?.status === 'False' ? (dpu.message ?? 'its lease has expired') : undefined,
     silent,
     host: reported?.host,
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),

@@ -28,7 +28,7 @@ function nodeFacts(
     one.podUID === undefined ? one.namespace === namespace && one.podName === name : one.podUID === uid,
   );
   return {
-    deadDpu: node?.dpuReady === 'False' ? (node.dpuMessage ?? 'its lease has run out') : undefined,
+    deadDpu: node?.dpuReady === 'False' ? (node.dpuMessage ?? 'its lease has expired') : undefined,
     silent: stale.has(at),
     host: report?.shape?.empty,
     assigned: (report?.assignments ?? []).filter(({ podUID }) => podUID === kubeletUid).map(({ cpus }) => cpus),

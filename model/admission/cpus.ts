@@ -103,9 +103,9 @@ export function cpusOfOrdinary({ pod, cluster, settings }: OrdinaryFacts): PodCp
 const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'gate-off': 'the webhook runs with --full-pcpus-only false',
   'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
-  'not-isolated': 'the VM has no emulator thread of its own (isolateEmulatorThread)',
-  'pod-level-resources': 'the pod has resources of its own in addition to those of its containers',
-  'no-exclusive-cpus': 'compute does not ask for a whole number of CPUs, request and limit alike',
+  'not-isolated': 'the VM has no isolated emulator thread (isolateEmulatorThread)',
+  'pod-level-resources': 'the pod has pod-level resources (spec.resources)',
+  'no-exclusive-cpus': 'the container compute does not have the same whole number of CPUs as request and limit',
 };
 
 /**
@@ -123,7 +123,7 @@ export function isAt(place: Place | undefined, { list, index }: Place): boolean 
 function paddingDone(alignment: Alignment): readonly Done[] {
   if (alignment.kind !== 'pad') return [];
   const { from, to, threadsPerCore } = alignment;
-  const message = `Padded the launcher's CPUs from ${from} to ${to}: whole cores of ${threadsPerCore} threads. Quotas and limit ranges of the namespace count ${to}`;
+  const message = `Padded the launcher's CPUs from ${from} to ${to}: whole cores of ${threadsPerCore} threads. Quotas and limit ranges of the namespace apply to ${to} CPUs`;
   return [{ reason: PADDED, message }];
 }
 

@@ -40,7 +40,7 @@ export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: numbe
   if (empty === undefined) return { kind: 'pin', pins, whole: isForWholeVm(mask) ? pins[0]?.cpus : undefined };
   return refused(
     'empty',
-    `the CPU mask ${briefMask(mask)} leaves vCPU ${empty.vcpu} no CPU: the VM may use ${allowed.brief}`,
+    `the CPU mask ${briefMask(mask)} leaves vCPU ${empty.vcpu} without a CPU: the VM may use ${allowed.brief}`,
   );
 }
 

@@ -40,7 +40,7 @@ const FAULTS: Readonly<Record<LeaseFault, string>> = {
   'no-owner': 'has no owner, so it stays when the node is deleted',
   'foreign-owner': 'is owned by an object other than the present Node, so it may be deleted under a live node',
   'owner-fields': 'has an ownerReference that blocks the node’s deletion or lacks a field',
-  holder: 'names a foreign holder',
+  holder: 'names another holder',
   duration: `has no duration of ${LEAST_LEASE_SECONDS} to ${MOST_LEASE_SECONDS} s`,
 };
 /** Difference of two clocks, in seconds, that is worth a note. */
@@ -65,7 +65,7 @@ export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, waiting 
 
 function withoutLease(lease: string, dpuHost: boolean): string[] {
   if (!dpuHost) return [];
-  return [`lease ${lease} does not exist; the agent on this host creates it (--mode dpu-host), or OVN-Kubernetes does`];
+  return [`lease ${lease} does not exist; the agent on this host (--mode dpu-host) or OVN-Kubernetes creates it`];
 }
 
 interface Seen {
@@ -118,5 +118,5 @@ function skew(last: LeaseLook | undefined): string[] {
   if (last === undefined || renewed === undefined) return [];
   const ahead = Math.round(Number(renewed / 1000n) / 1000 - last.at / 1000);
   if (ahead < NOTABLE_SKEW) return [];
-  return [`its clock is at least ${ahead} s ahead of this one; that does no harm, as no component compares clocks`];
+  return [`its clock is at least ${ahead} s ahead of this one; this is harmless, because no component compares clocks`];
 }

@@ -71,7 +71,7 @@ function messageOf(found: OutOfReach | undefined, names: string): string {
     case undefined:
       return `no node that it can go to has all its required networks: ${names}`;
     case 'cannot-split':
-      return `the kubelet cannot split: on no node that it can go to do its required networks share a NUMA node: ${names}`;
+      return `the required networks have no common NUMA node on any node that it can go to: ${names}`;
     case 'may-not-span':
       return `the kubelet may not span the NUMA nodes of its networks on any node that it can go to: ${found.text}`;
     case 'larger-than-cells':

@@ -49,7 +49,10 @@ export function outOfReach(guest: Guest, located: readonly Located[], node: Node
 }
 
 function apart(located: readonly Located[]): OutOfReach {
-  return { reason: 'cannot-split', text: `the kubelet cannot split: ${places(located)}, which have none in common` };
+  return {
+    reason: 'cannot-split',
+    text: `the kubelet cannot split the CPUs: ${places(located)}, and they have no common NUMA node`,
+  };
 }
 
 function tooLarge(
@@ -60,21 +63,21 @@ function tooLarge(
 ): OutOfReach | undefined {
   const room = roomOn(node, (cell) => shared.has(cell));
   if (cpus <= room) return undefined;
-  const text = `${places(located)}, where pods can have ${room} CPUs at most, and ${cpus} are asked for`;
+  const text = `${places(located)}, where pods can have ${room} CPUs at most, and it requests ${cpus}`;
   return { reason: 'larger-than-cells', text, excess: cpus - room };
 }
 
 function uncertain({ cpus }: Guest, located: readonly Located[], node: NodeRooms): OutOfReach | undefined {
   if (node.alignment === 'restricted' || node.alignment === 'single-numa-node') {
     const why = `topologyManagerPolicy ${node.alignment} refuses a pod with devices on different NUMA nodes`;
-    return { reason: 'cannot-split', text: `the kubelet cannot split: ${places(located)}; ${why}` };
+    return { reason: 'cannot-split', text: `the kubelet cannot split the CPUs: ${places(located)}; ${why}` };
   }
   const away = located.map(({ text, cells }) => ({ text, room: roomOn(node, (cell) => !cells.has(cell)) }));
   const widest = away.reduce((most, one) => (one.room > most.room ? one : most));
   if (cpus > widest.room) return undefined;
   const text =
     `the kubelet may put all ${cpus} CPUs away from ${widest.text}: ${places(located)}; ` +
-    `only with more than ${widest.room} CPUs is the guest near all of them for certain`;
+    `the guest needs more than ${widest.room} CPUs to be near all of them for certain`;
   return { reason: 'may-not-span', text };
 }
 

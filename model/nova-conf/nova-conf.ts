@@ -40,7 +40,7 @@ export function readNovaConf(config: OsloConfig): NovaHost {
     const numaNodes = numaNodesOf(config, `${PHYSNET_SECTION}${name}`);
     if (numaNodes.length === 0) {
       warnings.push(
-        `physnet ${name} has no [${PHYSNET_SECTION}${name}] numa_nodes: Nova does not start with this; here it is on no NUMA node in particular`,
+        `physnet ${name} has no [${PHYSNET_SECTION}${name}] numa_nodes: Nova does not start with this setting; the map gives the physnet no NUMA node`,
       );
     }
     return [name, { numaNodes }];
@@ -77,10 +77,10 @@ function cpusOf(config: OsloConfig, warnings: string[]): NovaCpus {
   const dedicated = cpuSpec(config, 'compute', 'cpu_dedicated_set');
   const shared = cpuSpec(config, 'compute', 'cpu_shared_set');
   const old = cpuSpec(config, 'DEFAULT', 'vcpu_pin_set');
-  if (dedicated && old) warnings.push('[DEFAULT] vcpu_pin_set is left out: cpu_dedicated_set takes its place');
+  if (dedicated && old) warnings.push('[DEFAULT] vcpu_pin_set is ignored: cpu_dedicated_set replaces it');
   const both = dedicated && shared && dedicated.intersect(shared);
   if (both && !both.isEmpty) {
-    warnings.push(`CPUs ${both} are in cpu_dedicated_set and in cpu_shared_set: Nova does not start with this`);
+    warnings.push(`CPUs ${both} are in cpu_dedicated_set and in cpu_shared_set: Nova does not start with this setting`);
   }
   return { dedicated: dedicated ?? old, shared };
 }
@@ -90,7 +90,7 @@ function numaNodesOf(config: OsloConfig, section: string): number[] {
   const nodes = listOf(text ?? '').map((item) => {
     if (/^\d{1,4}$/.test(item) && Number(item) <= HIGHEST_NUMA_NODE) return Number(item);
     const why = /^-\d/.test(item)
-      ? `${quote(item)} is what a NIC says whose NUMA node is not known; name the node, or leave the list empty`
+      ? `${quote(item)} means that the NUMA node of the NIC is unknown; name the NUMA node, or leave the list empty`
       : `${quote(item)} is not a NUMA node`;
     throw new ParseError(`[${section}] numa_nodes`, text ?? '', why);
   });

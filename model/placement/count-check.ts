@@ -38,7 +38,7 @@ export function countCheck(
     if (!cells || cells.isEmpty) continue;
     const near = countIn(free.intersect(cpusOfCells(node.host, cells)));
     if (near >= lasting) continue;
-    const text = `${networkText(need)} is on NUMA node ${cells}, where at most ${near} CPUs are free of ${lasting} needed`;
+    const text = `${networkText(need)} is on NUMA node ${cells}, where at most ${near} of ${lasting} needed CPUs are free`;
     const details = { resource: 'cpus', where: cells.toArray(), wanted: lasting, available: near } as const;
     return refusal('network-elsewhere', text, details);
   }

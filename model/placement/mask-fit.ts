@@ -55,7 +55,7 @@ export function fitMask({ mask, fixMismatch }: MaskRequest, { online, usable, pi
     fits: false,
     reason: 'no-usable-cpus',
     short: 'CPU mask names no CPU that may be used on the node',
-    text: `the CPU mask ${briefMask(chosen.mask)} leaves ${whose} no CPU: of ${empty instanceof CpuSet ? empty.brief : empty} none is free of reservation and of other pods (free: ${usable.brief})`,
+    text: `the CPU mask ${briefMask(chosen.mask)} leaves ${whose} without a CPU: every CPU of ${empty instanceof CpuSet ? empty.brief : empty} is reserved or owned by another pod (free: ${usable.brief})`,
   };
 }
 

@@ -64,7 +64,7 @@ function elsewhere(
   const wanted = Math.ceil(cpus.size / threads);
   const free = freeCores(node, state).filter((core) => core.isSubsetOf(cpusOfCells(node.host, cells)));
   const text =
-    `${networkText(need)} is on NUMA node ${cells}, where ${free.length} whole cores are free of ${wanted} needed; ` +
+    `${networkText(need)} is on NUMA node ${cells}, where ${free.length} of ${wanted} needed whole cores are free; ` +
     `the kubelet would give CPUs ${cpus} on NUMA node ${cellsTouched(node.host, cpus).join(',')}` +
     (needs.request.containers.some(({ devices }) => devices.size > 0) ? '' : ' (the pod asks for no device of it)');
   const details = { resource: 'cores', where: cells.toArray(), wanted, available: free.length } as const;

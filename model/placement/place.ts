@@ -55,12 +55,12 @@ export function place(needs: PlacementNeeds, node: PlacementHost, assumed: reado
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
   if (before.refused || !anyOrder(needs, node, kubelet, start, inFlight)) {
     const text = before.refused
-      ? `by the report not even the ${inFlight.length} pods in flight fit: it is outdated, or the kubelet will refuse them`
+      ? `the ${inFlight.length} pods in flight do not fit by the report of the node: the report is outdated, or the kubelet will refuse them`
       : `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }
   if (inFlight.length > 0 && asksForHint(needs) && isSplitByLateHint(needs, node, kubelet, start, inFlight)) {
-    const text = `it would be split over NUMA nodes if the kubelet admits it before the agent has seen the ${inFlight.length} pods in flight`;
+    const text = `it would be split over NUMA nodes if the kubelet admits it before the agent reports the ${inFlight.length} pods in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }
   const cpus = exclusiveCpus(verdict.admission.containers);
@@ -95,7 +95,7 @@ export function judge(
   const given = admission.containers.filter(({ kind, cpus }) => kind !== 'init' && !cpus.isEmpty);
   const foreign = exclusiveCpus(given).intersect(node.reserved.union(ownedCpus(state)));
   if (!foreign.isEmpty) {
-    const text = `the kubelet would give CPUs ${foreign} twice: its arithmetic fails on sockets or cores of different size`;
+    const text = `the kubelet would give CPUs ${foreign} twice, because it miscounts on hosts with sockets or cores of different size`;
     return refusal('no-whole-cores', text, { resource: 'cpus' });
   }
   const polled = exclusiveCpus(given).intersect(node.polled);
@@ -105,7 +105,7 @@ export function judge(
   }
   const broken = keepsWholeCores(needs, node) ? given.find(({ cpus }) => !isWholeCores(node.host, cpus)) : undefined;
   if (broken) {
-    const text = `container ${broken.name} was promised whole cores, but the kubelet would give it CPUs ${broken.cpus}`;
+    const text = `container ${broken.name} needs whole cores, but the kubelet would give it CPUs ${broken.cpus}`;
     return refusal('too-few-whole-cores', text, { resource: 'cores' });
   }
   const networks = networkVerdict(needs, node, exclusiveCpus(given), state);
@@ -116,7 +116,7 @@ export function judge(
 function unfitNode(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet): Refusal | undefined {
   if (sharesOn(needs, node) || !needs.request.containers.some(({ cpus }) => cpus > 0)) return undefined;
   if (!kubelet.cpu) {
-    const text = 'the node has the CPU manager policy none, so no container gets CPUs of its own';
+    const text = 'the node has the CPU manager policy none, so no container gets dedicated CPUs';
     return refusal('no-exclusive-cpus', text, { resource: 'cpus' });
   }
   return keepsWholeCores(needs, node) || kubelet.cpu.options.fullPcpusOnly ? unfitForWholeCores(node) : undefined;

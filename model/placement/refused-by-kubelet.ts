@@ -58,7 +58,7 @@ function noCommonNode(
     const available = free.intersect(cpusOfCells(node.host, cells)).size;
     if (available >= wanted) continue;
     const text =
-      `${networkText(need)} is on NUMA node ${cells}, where ${available} CPUs are free of ${wanted} needed; ` +
+      `${networkText(need)} is on NUMA node ${cells}, where ${available} of ${wanted} needed CPUs are free; ` +
       `the kubelet would answer: ${rejected.message}`;
     const details = { resource: 'cpus', where: cells.toArray(), wanted, available } as const;
     return refusal('network-elsewhere', text, details);

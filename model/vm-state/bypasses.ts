@@ -38,7 +38,7 @@ const SHARED: Cause = {
   remedies: [
     remedy(
       'dedicate-cpus',
-      'set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it should have its own',
+      'set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it needs dedicated CPUs',
     ),
   ],
 };
@@ -66,7 +66,9 @@ function unpadded(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
   const odd = needs.request.containers.find(({ kind, cpus }) => kind !== 'init' && cpus % 2 !== 0);
   // A decision without CPUs leaves them as they are.
   if (decided !== undefined && !(odd && decided.cpus)) return undefined;
-  const what = odd ? `${odd.name} asks for ${odd.cpus} CPUs, no whole cores` : 'its decision is not written on it';
+  const what = odd
+    ? `${odd.name} asks for ${odd.cpus} CPUs, which are not whole cores`
+    : 'it has no decision annotation';
   return ['WebhookMissed', what];
 }
 
@@ -76,10 +78,10 @@ function undecided(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
   const { annotations = {} } = pod.metadata;
   const hasNetworks = [NETWORKS_ANNOTATION, NUMA_AFFINITY_ANNOTATION].some((name) => annotations[name] !== undefined);
   if (hasNetworks && isExclusive(needs) && needs.networks.length === 0) {
-    return ['NotDecided', 'no decision is written on it, and nothing holds it to its networks'];
+    return ['NotDecided', 'it has no decision annotation, so nothing keeps it near its networks'];
   }
   if (annotations[CPU_MASK_ANNOTATION] === undefined || pod.status?.phase === 'Running') return undefined;
-  return ['NotDecided', 'no decision is written on it, and its CPU mask is not checked'];
+  return ['NotDecided', 'it has no decision annotation, so its CPU mask is not checked'];
 }
 
 /**
@@ -93,10 +95,10 @@ function unasked(facts: VmFacts, pod: StatePod): Cause[] {
     const launcher = recognizeLauncher(pod).kind === 'launcher';
     const remedies = [
       launcher
-        ? startAgain(facts, 'start the VM again, without a scheduler of its own in its template')
+        ? startAgain(facts, 'remove schedulerName from the VM’s template and start the VM again')
         : remedy('name-scheduler', `create the pod again with schedulerName: ${SCHEDULER}`),
     ];
-    const text = `its scheduler is ${scheduler}, which does not ask the extender unless you configured it to`;
+    const text = `its scheduler is ${scheduler}, which does not call the extender unless you configured it`;
     return [{ reason: scheduler === DEFAULT_SCHEDULER ? 'ExtenderNotAsked' : 'OtherScheduler', text, remedies }];
   }
   const containers = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
@@ -105,6 +107,6 @@ function unasked(facts: VmFacts, pod: StatePod): Cause[] {
       (name) => resources?.requests?.[name] !== undefined || resources?.limits?.[name] !== undefined,
     );
   if (containers.some(managed)) return [];
-  const text = 'kube-scheduler does not ask Plumbline about this pod: it requests none of the managed resources';
-  return [{ reason: 'ExtenderNotAsked', text, remedies: [remedy('opt-in', `have it request ${PLACED_RESOURCE}: 1`)] }];
+  const text = 'kube-scheduler does not call the extender for this pod: it requests none of the managed resources';
+  return [{ reason: 'ExtenderNotAsked', text, remedies: [remedy('opt-in', `add the request ${PLACED_RESOURCE}: 1`)] }];
 }

@@ -30,7 +30,7 @@ export function checkAgent(node: string, text = `check the agent on ${node}`): R
 export function bringDpuBack(node: string): Remedy {
   return remedy(
     'bring-dpu-back',
-    `bring the DPU of ${node} back (its power, its Open vSwitch, the agent on it); new pods go elsewhere meanwhile`,
+    `bring the DPU of ${node} back (check its power, its Open vSwitch and its agent); new pods go to other nodes meanwhile`,
     plumbline('doctor', 'dpu'),
     kubectl('-n', DPU_LEASE_NAMESPACE, 'get', 'lease', DPU_LEASE_PREFIX + node, '-o', 'yaml'),
   );
@@ -40,7 +40,7 @@ export function bringDpuBack(node: string): Remedy {
 export const bringWebhookBack = (): Remedy =>
   remedy(
     'bring-webhook-back',
-    'bring the webhook back',
+    'repair the webhook',
     kubectl('-n', NAMESPACE, 'get', 'pods'),
     plumbline('doctor', 'webhook', 'certificates'),
   );

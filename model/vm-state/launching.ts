@@ -22,7 +22,7 @@ export function withoutLauncher(facts: VmFacts): Cause {
     return { reason: 'SwitchedOff', text: 'it is switched off', remedies: [start] };
   }
   const said = machine?.says ? ` (it says ${machine.says})` : '';
-  const text = `KubeVirt has made no instance of it yet${said}`;
+  const text = `KubeVirt has not created its instance yet${said}`;
   return { reason: 'NoInstance', text, remedies: [checkVirtController()] };
 }
 
@@ -45,7 +45,7 @@ const DENIALS: readonly (readonly [RegExp, Reason, (facts: VmFacts) => Remedy])[
     ({ namespace }) =>
       remedy(
         'raise-quota',
-        'raise the namespace’s quota: it counts all of the launcher, which is the guest’s CPUs, one for an isolated emulator, ' +
+        'raise the namespace’s quota: it counts the whole launcher, which is the guest’s CPUs, one for an isolated emulator, ' +
           'padding to whole cores, and KubeVirt’s side containers (15m for the console log)',
         kubectl('-n', namespace, 'describe', 'resourcequota'),
       ),

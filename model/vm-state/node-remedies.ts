@@ -19,18 +19,17 @@ const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_AN
  * remedy of their own.
  */
 const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
-  'in-flight': () =>
-    remedy('wait', 'wait: pods on their way to these nodes are about to start, or their promises run out'),
+  'in-flight': () => remedy('wait', 'wait: pods in flight start on these nodes, or their reservations end'),
   'owner-backoff': (_, __, { namespace }) =>
     remedy(
       'read-events',
-      'find out why kubelets refused its last pods; it is tried again by itself',
+      'find out why kubelets refused its last pods; the scheduler retries it automatically',
       kubectl('-n', namespace, 'get', 'events'),
     ),
   'refused-on-host': (node, _, { namespace }) =>
     remedy(
       'read-events',
-      `see why the agent on ${node} refused its last pod; it is tried again after the next report`,
+      `see why the agent on ${node} refused its last pod; the scheduler retries it after the next report`,
       kubectl('-n', namespace, 'get', 'events'),
     ),
   'short-of': (node, { detail }) => remedy('free-resources', `free ${detail.split(':')[0]} on ${node}`, describe(node)),
@@ -41,7 +40,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'network-elsewhere': (node, group) =>
     remedy(
       'free-whole-cores',
-      `free cores near the network ${shortOf(node, group)}, or let the VM be farther away ` +
+      `free cores near the network ${shortOf(node, group)}, or allow the VM to run far from the network ` +
         `(${NUMA_AFFINITY_ANNOTATION}: '{"<interface>":"preferred"}')`,
       top(node),
     ),
@@ -52,43 +51,41 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
       top(node),
     ),
   'too-large': (node, { missing, text }) => {
-    const less = missing === undefined ? `less than ${node} has` : `${missing} CPUs less (on ${node})`;
-    const laxer = text.includes('NUMA') ? ', use nodes with a laxer topologyManagerPolicy' : '';
-    const why = 'no VM that ends would make room enough';
+    const less = missing === undefined ? `less than ${node} has` : `${missing} fewer CPUs (on ${node})`;
+    const laxer = text.includes('NUMA') ? ', use nodes with a less strict topologyManagerPolicy' : '';
+    const why = 'it does not fit even if other VMs end';
     return remedy('ask-for-less', `give the VM ${less}${laxer}, or add a larger node: ${why}`, top(node));
   },
   resources: (node) =>
     remedy('free-resources', `free what is short on ${node} (memory, huge pages or devices)`, describe(node)),
   // The webhook missed a VM that already asks for whole cores; another remedy covers that.
   misaligned: (_, __, facts) =>
-    facts.pod && wantsWholeCores(facts.pod.metadata)
-      ? undefined
-      : addAnnotation('have the launcher ask for whole cores', facts),
+    facts.pod && wantsWholeCores(facts.pod.metadata) ? undefined : addAnnotation('opt in to whole cores', facts),
   'cannot-split': () => remedy('relax-networks', PREFER),
   'may-not-span': () => remedy('relax-networks', `${PREFER}, or give the guest more CPUs than fit on one NUMA node`),
   'larger-than-cells': (node, { missing }) =>
     remedy(
       'ask-for-less',
-      `give the VM ${missing} CPUs less (on ${node}), NUMA nodes of its own (guestMappingPassthrough), or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
+      `give the VM ${missing} fewer CPUs (on ${node}), its own NUMA nodes (guestMappingPassthrough), or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
     ),
   dpu: (node) => bringDpuBack(node),
   'polled-cpus': (node) =>
     remedy('reserve-cpus', `put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on ${node}`, top(node)),
   'hints-unserved': (node) =>
-    checkAgent(node, `start the agent on ${node} again: its kubelet has no near.plumbline.dev device left`),
+    checkAgent(node, `start the agent on ${node} again: its kubelet has no near.plumbline.dev device any more`),
   'stale-report': (node) => checkAgent(node, `start the agent on ${node} again: it has stopped reporting`),
   'no-report': (node) => checkAgent(node, `run the agent on ${node}: it does not report`),
   quarantined: (node) => checkAgent(node, `find out why the report of ${node} contradicts its Node`),
   unpredictable: (node) =>
     remedy(
       'set-kubelet',
-      `use a kubelet version and options that are predicted on ${node}`,
+      `use a kubelet version and options that Plumbline predicts on ${node}`,
       plumbline('doctor', 'kubelet'),
     ),
   'cpu-mask': (_, __, { namespace }) =>
     verifyMask(
       namespace,
-      'change the VM’s plumbline.dev/cpu-mask: it names CPUs that the node does not have or keeps for itself',
+      'change the VM’s plumbline.dev/cpu-mask: it names CPUs that the node does not have or reserves',
     ),
   cordoned: (node) => remedy('uncordon', `let pods go to ${node} again`, kubectl('uncordon', node)),
   'not-ready': (node) => remedy('bring-node-back', `bring ${node} back`, describe(node)),

@@ -35,8 +35,8 @@ export const REASONS = {
   Deleting: row('stopped', 'being deleted'),
 
   // Without a launcher.
-  NoInstance: row('broken', 'without an instance of KubeVirt'),
-  NoLauncher: row('broken', 'without a launcher of KubeVirt'),
+  NoInstance: row('broken', 'without an instance: KubeVirt has not created it'),
+  NoLauncher: row('broken', 'without a launcher: KubeVirt has not created it'),
   WebhookUnavailable: row('broken', 'without a launcher: the webhook does not answer'),
   WebhookDenied: row('broken', 'without a launcher: the webhook denies it'),
   QuotaExceeded: row('broken', 'without a launcher: the quota of the namespace is used up'),
@@ -44,34 +44,34 @@ export const REASONS = {
   LauncherDenied: row('broken', 'without a launcher: it was denied'),
 
   // A kubelet or the extender refused its launcher.
-  UnalignedRejected: row('broken', 'rejected by the kubelet: no whole cores, and none asked for'),
-  UnpaddedRejected: row('broken', 'rejected by the kubelet: asks for whole cores, and was not padded'),
-  CoresTaken: row('waiting', 'rejected by the kubelet: the cores went to another pod first'),
-  TopologyRejected: row('broken', 'rejected by the kubelet: no NUMA nodes held all that was asked for'),
-  AdmissionRejected: row('waiting', 'rejected by the kubelet: something went to another pod first'),
+  UnalignedRejected: row('broken', 'rejected by the kubelet: the CPUs are not whole cores, and the VM does not opt in'),
+  UnpaddedRejected: row('broken', 'rejected by the kubelet: opts in to whole cores, but was not padded'),
+  CoresTaken: row('waiting', 'rejected by the kubelet: another pod got the cores first'),
+  TopologyRejected: row('broken', 'rejected by the kubelet: no NUMA nodes have all requested resources'),
+  AdmissionRejected: row('waiting', 'rejected by the kubelet: another pod got a resource first'),
   EvictedBeforeStart: row('waiting', 'evicted before the start'),
   Failed: row('broken', 'failed'),
 
   // Waiting for a node.
-  Gated: row('waiting', 'held back by scheduling gates'),
-  SchedulerAway: row('broken', 'waiting for plumbline-scheduler, of which no replica leads'),
-  NotTried: row('waiting', 'not looked at by the scheduler yet'),
+  Gated: row('waiting', 'waiting because of scheduling gates'),
+  SchedulerAway: row('broken', 'waiting for plumbline-scheduler, which has no leader'),
+  NotTried: row('waiting', 'not tried by the scheduler yet'),
   NoNodeFits: row('waiting', 'waiting for a node that can take it'),
-  RetryPending: row('waiting', 'waiting for the next try of the scheduler'),
-  TooLarge: row('broken', 'larger than any node, were it empty'),
-  Nominated: row('waiting', 'waiting for room on the node it is nominated to'),
+  RetryPending: row('waiting', 'waiting for the next attempt of the scheduler'),
+  TooLarge: row('broken', 'larger than any empty node'),
+  Nominated: row('waiting', 'waiting for resources on the nominated node'),
   WebhookMissed: row('broken', 'not seen by the webhook'),
-  NotDecided: row('degraded', 'not seen by the webhook, and not held to what they ask for'),
-  ExtenderNotAsked: row('degraded', 'with a scheduler that does not ask the extender'),
-  OtherScheduler: row('waiting', 'with a scheduler of its own'),
-  SharedCpus: row('ok', 'without CPUs of its own'),
+  NotDecided: row('degraded', 'not seen by the webhook: nothing enforces the requested alignment'),
+  ExtenderNotAsked: row('degraded', 'with a scheduler that does not call the extender'),
+  OtherScheduler: row('waiting', 'with another scheduler'),
+  SharedCpus: row('ok', 'without dedicated CPUs'),
 
   // On a node, not started.
   Starting: row('waiting', 'starting'),
   ContainerWaiting: row('broken', 'on a node where a container does not start'),
   AllocationRefused: row('waiting', 'refused by the agent of the node'),
-  PlaceLost: row('waiting', 'bound to a node that has lost the CPUs they were promised'),
-  CannotEvict: row('broken', 'unable to start, and not to be evicted'),
+  PlaceLost: row('waiting', 'bound to a node that can no longer give the reserved CPUs'),
+  CannotEvict: row('broken', 'unable to start, and the eviction fails'),
 
   // The guest is paused.
   PinningNotReported: row('broken', 'paused until the agent of the node reports'),
@@ -84,15 +84,15 @@ export const REASONS = {
 
   // Running.
   Running: row('ok', 'running'),
-  Aligned: row('ok', 'on CPUs of its own, as promised'),
+  Aligned: row('ok', 'on dedicated CPUs, aligned as requested'),
   MaskApplied: row('ok', 'pinned by the CPU mask'),
-  MaskFellBack: row('ok', 'pinned, not quite as the CPU mask says'),
+  MaskFellBack: row('ok', 'pinned, with deviations from the CPU mask'),
   MaskNotApplied: row('degraded', 'running without the CPU mask'),
-  MaskNotReported: row('degraded', 'running with a CPU mask of which no agent reports'),
+  MaskNotReported: row('degraded', 'running with a CPU mask that no agent reports on'),
   SplitCores: row('degraded', 'sharing cores with others'),
-  NetworkElsewhere: row('degraded', 'away from a network'),
+  NetworkElsewhere: row('degraded', 'running far from a network'),
   NetworkGone: row('degraded', 'on a node that has lost a network'),
-  NetworkUnplaced: row('degraded', 'with a network whose NUMA node is not known'),
+  NetworkUnplaced: row('degraded', 'with a network whose NUMA node is unknown'),
   AgentSilent: row('degraded', 'on a node whose agent is silent'),
   NotReported: row('degraded', 'running on CPUs that no agent reports'),
 } as const satisfies Readonly<Record<string, Row>>;

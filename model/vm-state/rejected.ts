@@ -7,7 +7,7 @@ import { plumbline, remedy } from './remedy.ts';
 export const REJECTIONS: readonly string[] = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'];
 
 const IF_AGAIN =
-  'its place went to another pod first: it is tried again; if it happens again, look for a second scheduler';
+  'another pod got its CPUs first, and it is retried; if this happens again, look for a second scheduler';
 
 type Judged = Omit<Cause, 'text'>;
 
@@ -25,7 +25,7 @@ function judge(
     case 'SMTAlignmentError':
       if (message.includes('not enough free physical CPUs')) return taken('CoresTaken');
       if (!wantsWholeCores({ annotations }))
-        return { reason: 'UnalignedRejected', remedies: [addAnnotation('have it ask for whole cores', facts)] };
+        return { reason: 'UnalignedRejected', remedies: [addAnnotation('opt in to whole cores', facts)] };
       return {
         reason: 'UnpaddedRejected',
         remedies: [startAgain(facts, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'))],
@@ -36,7 +36,7 @@ function judge(
         remedies: [
           remedy(
             'check-extender',
-            'no NUMA nodes held all that it asks for: see where room is, and check that its scheduler asks the extender',
+            'no NUMA nodes have all requested resources: find nodes with free CPUs, and check that its scheduler calls the extender',
             plumbline('top'),
             plumbline('doctor', 'extender'),
           ),
@@ -74,7 +74,7 @@ export function failedPod(facts: VmFacts, pod: StatePod): Cause {
   const name = pod.metadata.name ?? facts.name;
   const evicted = facts.events?.evicted;
   if (evicted !== undefined) {
-    const text = 'its owner makes another one, which goes elsewhere: look at that one';
+    const text = 'its owner creates another pod, which goes to another node: check that pod';
     return {
       reason: 'EvictedBeforeStart',
       text: `it was evicted before it started: ${evicted}`,

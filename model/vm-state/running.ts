@@ -25,7 +25,7 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
   const dead = node?.deadDpu;
   const found = placed(facts, at, needs);
   if (dead === undefined) return found;
-  const text = `it runs on ${at}, whose DPU is not ready: ${dead}; its network is dead until the DPU is back`;
+  const text = `it runs on ${at}, whose DPU is not ready: ${dead}; its network does not work until the DPU is back`;
   return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...found];
 }
 
@@ -33,11 +33,10 @@ function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   if (node === undefined) return [{ reason: 'Running', text: `it runs on ${at}`, remedies: [] }];
   if (needs.mask !== undefined) return [maskedVm(facts, at)];
-  if (!isExclusive(needs))
-    return [{ reason: 'SharedCpus', text: `it runs on ${at}, on CPUs that it shares`, remedies: [] }];
+  if (!isExclusive(needs)) return [{ reason: 'SharedCpus', text: `it runs on ${at}, on shared CPUs`, remedies: [] }];
   const { host, assigned } = node;
   if (host === undefined || assigned.length === 0) {
-    const text = `it runs on ${at}; which CPUs it has is not reported`;
+    const text = `it runs on ${at}; no agent reports its CPUs`;
     return [{ reason: 'NotReported', text, remedies: [checkAgent(at)] }];
   }
   return [...(node.silent ? [silent(at)] : []), ...aligned(facts, at, needs, host, assigned)];
@@ -61,7 +60,13 @@ function aligned(
   const remedies = [placeAgain(facts)];
   const split: Cause[] = isWholeCores(host, cpus)
     ? []
-    : [{ reason: 'SplitCores', text: `its CPUs ${cpus} are no whole cores: it shares cores with others`, remedies }];
+    : [
+        {
+          reason: 'SplitCores',
+          text: `its CPUs ${cpus} are not whole cores: it shares cores with other pods`,
+          remedies,
+        },
+      ];
   const apart = needs.networks.flatMap((need) => farFrom(need, networks, CpuSet.of(cells), needs, at, remedies));
   const where = `it runs on ${at}, on CPUs ${cpus} of NUMA node ${cells.join(',')}`;
   const found: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
@@ -85,10 +90,10 @@ function farFrom(
   if (there.isEmpty) {
     const say = remedy(
       'check-network-name',
-      `say in the network map on which NUMA node of ${at} it is`,
+      `name its NUMA node on ${at} in the network map`,
       plumbline('doctor', 'networks'),
     );
-    return [{ reason: 'NetworkUnplaced', text: `${what}: its NUMA node is not known`, remedies: [say] }];
+    return [{ reason: 'NetworkUnplaced', text: `${what}: its NUMA node is unknown`, remedies: [say] }];
   }
   if (spansCells ? touched.intersects(there) : touched.isSubsetOf(there)) return [];
   return [
@@ -103,7 +108,7 @@ export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Caus
   if (pinning?.state === 'pinned') {
     const text = `it runs on ${at}, its vCPUs pinned by its CPU mask`;
     if (about === '') return { reason: 'MaskApplied', text, remedies: [] };
-    return { reason: 'MaskFellBack', text: `${text}, not quite as asked for${about}`, remedies: [] };
+    return { reason: 'MaskFellBack', text: `${text}, with deviations${about}`, remedies: [] };
   }
   const text = `it runs on ${at}, and its CPU mask is not applied${about}`;
   if (pinning !== undefined) return { reason: 'MaskNotApplied', text, remedies: [correctMask(facts)] };
@@ -120,20 +125,24 @@ export function pausedVm(
   const text = `it is on ${at} and does not run${pause.text === '' ? '' : `: ${pause.text}`}`;
   const { name, namespace } = facts;
   const unpause = virtctl('unpause', 'vmi', name, '-n', namespace);
-  return { reason: 'Paused', text, remedies: [remedy('unpause', 'resume it, unless its pause is wanted', unpause)] };
+  return { reason: 'Paused', text, remedies: [remedy('unpause', 'resume it, unless the pause is intended', unpause)] };
 }
 
 function beforePinning(facts: Named, at: string, pinning: NodeStateFacts['pinning']): Cause {
   const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
   if (pinning === undefined) {
-    const text = `${waits}, of which its agent has not reported`;
+    const text = `${waits}; its agent has not reported yet`;
     return { reason: 'PinningNotReported', text, remedies: [checkAgent(at)] };
   }
   if (pinning.state === 'pinned') {
-    const wait = remedy('wait', 'wait: the extender resumes it; if it stays, see why', plumbline('doctor', 'extender'));
+    const wait = remedy(
+      'wait',
+      'wait: the extender resumes it; if it stays paused, check the extender',
+      plumbline('doctor', 'extender'),
+    );
     return { reason: 'AboutToResume', text: `it is on ${at}, pinned, and about to be resumed`, remedies: [wait] };
   }
   const { reason = '', message = '' } = pinning;
-  const text = `${waits}, which its agent refuses (${reason}): ${message}`;
+  const text = `${waits}; its agent refuses the mask (${reason}): ${message}`;
   return { reason: 'PinningRefused', text, remedies: [correctMask(facts)] };
 }

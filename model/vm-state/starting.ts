@@ -45,7 +45,7 @@ export function startingPod(facts: VmFacts, pod: StatePod): Cause {
 
 /** The agent does not let the pod start, because its CPUs differ from its reservation. */
 export function allocationRefused(at: string, why: string): Cause {
-  const text = 'wait: the extender evicts it, so that its owner makes another one; if it stays, see why';
+  const text = 'wait: the extender evicts it, and its owner creates another pod; if it stays, check the extender';
   return {
     reason: 'AllocationRefused',
     text: `the agent on ${at} refused its CPUs: ${why}`,
@@ -53,7 +53,7 @@ export function allocationRefused(at: string, why: string): Cause {
   };
 }
 
-const PROMISED = 'can no longer give the pod the CPUs it was promised';
+const PROMISED = 'can no longer give the pod its reserved CPUs';
 
 /** The extender's text in the Events of a pod that its kubelet would refuse now. */
 export const placeLostText = (node: string): string => `node ${node} ${PROMISED}: its kubelet would refuse the pod`;
@@ -73,7 +73,7 @@ function isUntouched({ node }: VmFacts, { status }: StatePod): boolean {
 const deletePod = ({ namespace }: VmFacts, name: string): Remedy =>
   remedy(
     'delete-pod',
-    'delete the pod, so that its owner makes another one, which goes elsewhere; the extender leaves that to you (--eviction hold)',
+    'delete the pod, so that its owner creates another one, which goes to another node; the extender does not evict it (--eviction hold)',
     kubectl('-n', namespace, 'delete', 'pod', name, '--ignore-not-found'),
   );
 

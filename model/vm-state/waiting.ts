@@ -11,17 +11,21 @@ export function waitingPod(facts: VmFacts, pod: StatePod): Cause {
   const gates = (pod.spec.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) {
     const help = remedy('ask-the-gate-keeper', 'the owner of the scheduling gates must remove them');
-    return { reason: 'Gated', text: `it is held back by scheduling gates: ${gates.join(', ')}`, remedies: [help] };
+    return {
+      reason: 'Gated',
+      text: `it is waiting because of scheduling gates: ${gates.join(', ')}`,
+      remedies: [help],
+    };
   }
   const scheduler = schedulerOf(pod);
   const away = scheduler === SCHEDULER ? facts.scheduler?.away : undefined;
   if (away !== undefined) {
-    return { reason: 'SchedulerAway', text: `no scheduler looks at it: ${away}`, remedies: [bringSchedulerBack()] };
+    return { reason: 'SchedulerAway', text: `no scheduler tries it: ${away}`, remedies: [bringSchedulerBack()] };
   }
   const nominated = pod.status?.nominatedNodeName;
   const { search } = facts;
   if (search === undefined && nominated) {
-    return { reason: 'Nominated', text: `nominated to ${nominated}: it waits for room there`, remedies: [] };
+    return { reason: 'Nominated', text: `nominated to ${nominated}: it waits for resources there`, remedies: [] };
   }
   const said = pod.status?.conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
   if (said === undefined && pod.status?.conditions?.some(({ type }) => type === 'PodScheduled') !== true) {
@@ -54,15 +58,15 @@ function isTooLarge(groups: readonly NodeGroup[]): boolean {
 }
 
 const RETRY: readonly Remedy[] = [
-  remedy('wait', 'wait: kube-scheduler tries again at the next change of a node or pod, and every 5 minutes'),
+  remedy('wait', 'wait: kube-scheduler retries it at the next change of a node or pod, and every 5 minutes'),
   remedy(
     'look-at-volumes',
-    'see what kube-scheduler itself says: volumes, spread and other rules of its own are not looked at here',
+    'read kube-scheduler’s message: this command does not check its own rules, such as volumes and spread',
   ),
 ];
 
 function notTried(scheduler: string): Remedy {
-  const text = `check the scheduler: ${scheduler} has not looked at it yet`;
+  const text = `check the scheduler: ${scheduler} has not tried it yet`;
   const events = kubectl('-n', 'kube-system', 'get', 'pods');
   return scheduler === SCHEDULER ? bringSchedulerBack() : remedy('check-other-scheduler', text, events);
 }

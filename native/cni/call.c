@@ -74,7 +74,7 @@ static int check_version(const struct call *call, struct text *answer)
     if (call->form == INTERPOSER || call->verb == VERSION)
         return 0;
     if (version_place(call->version) < 0)
-        return fail(call, answer, CODE_VERSION, "incompatible CNI versions: plumbline-gate speaks 0.3.0 to 1.1.0, the "
+        return fail(call, answer, CODE_VERSION, "incompatible CNI versions: plumbline-gate supports 0.3.0 to 1.1.0, the "
                     "configuration says \"", call->version, "\"");
     if (call->verb == CHECK && !version_reaches(call->version, "0.4.0"))
         return fail(call, answer, CODE_VERSION, "config version does not allow CHECK", SLICE(""), "");
@@ -135,7 +135,7 @@ static int read_conf(struct call *call, const char *program, struct text *answer
     };
     struct json_field device[] = {{"deviceID", {0, 0}}};
     if (json_object(call->conf, field, COUNT))
-        return fail(call, answer, CODE_DECODE, "the network configuration on stdin is no JSON object", SLICE(""), "");
+        return fail(call, answer, CODE_DECODE, "the network configuration on stdin is not a JSON object", SLICE(""), "");
     call->version = json_plain(field[CNI_VERSION].value);
     call->name = field[NAME].value;
     call->prev_result = field[PREV].value;

@@ -54,7 +54,7 @@ export function checkAllocation({
   const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
   const cores = few(split.map(String), NAMED, LONGEST_CORE).join(' and ');
   const given = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
-  return { reason: 'SplitCores', message: `whole cores were promised, ${given} (device of ${networkText(resource)})` };
+  return { reason: 'SplitCores', message: `it needs whole cores, but ${given} (device of ${networkText(resource)})` };
 }
 
 /** The network's name in messages. */

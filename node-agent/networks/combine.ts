@@ -44,7 +44,7 @@ export const UNKNOWN_NETWORKS: NetworksView = {
   networks: NO_NETWORKS,
   down: new Set(),
   pmdCpus: CpuSet.EMPTY,
-  problems: [{ reason: 'SwitchUnreachable', message: 'the switch was not read yet' }],
+  problems: [{ reason: 'SwitchUnreachable', message: 'Open vSwitch was not read yet' }],
   mapFault: undefined,
   drift: [],
   unpolled: [],

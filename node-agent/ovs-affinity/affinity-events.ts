@@ -48,12 +48,12 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
 
   return {
     enabled: (file) =>
-      note({ reason: 'OvsAffinityEnabled', message: `Open vSwitch follows the CPUs without an owner (${file})` }),
+      note({ reason: 'OvsAffinityEnabled', message: `Open vSwitch runs on the CPUs without an owner (${file})` }),
     disabled: () =>
       note({ reason: 'OvsAffinityDisabled', message: 'the threads of Open vSwitch have their original CPUs again' }),
     incomplete: (problems) => warn('OvsAffinityIncomplete', problems.join('; ')),
     contended: (problem) => warn('OvsAffinityContended', problem),
-    held: (problems) => warn('OvsAffinityHeld', `Open vSwitch takes no further CPUs: ${problems.join('; ')}`),
+    held: (problems) => warn('OvsAffinityHeld', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
     notVacated: (problem) => warn('OvsNotVacated', problem),
   };
 }

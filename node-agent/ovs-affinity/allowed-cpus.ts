@@ -30,10 +30,10 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
   say(vacated.minus(owned), 'vacated for a container that starts');
   say(pmd, 'poll mode drivers');
   if (free === undefined) {
-    why.push(`avoiding owned CPUs only, because the owners are not all known: ${holds.join('; ')}`);
+    why.push(`only avoiding owned CPUs, because some owners are unknown: ${holds.join('; ')}`);
     return { cpus: undefined, why };
   }
-  if (holds.length > 0) why.push(`taking no further CPUs, because the owners are not all known: ${holds.join('; ')}`);
+  if (holds.length > 0) why.push(`using no more CPUs, because some owners are unknown: ${holds.join('; ')}`);
   const clear = free.minus(vacated);
   const open = clear.minus(pmd);
   if (open.isEmpty) return { cpus: clear, why };

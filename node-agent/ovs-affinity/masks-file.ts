@@ -94,6 +94,6 @@ function parse(path: string, text: string): z.infer<typeof schema> {
     return parseSaved(text, schema);
   } catch (error) {
     const why = error instanceof SavedFormatError ? ` (${error.message})` : '';
-    throw new MasksFileError(path, `holds no masks that can be read${why}, what was saved is lost`, { cause: error });
+    throw new MasksFileError(path, `cannot read the saved masks${why}; the original masks are lost`, { cause: error });
   }
 }

@@ -25,7 +25,7 @@ export function refusals(name: string, results: readonly PassResult[]): Problem[
   if (clipped === 0) return found;
   return [
     ...found,
-    { cause: 'clipped', text: `${name}: its cpuset holds ${clipped} threads on fewer CPUs than they may have` },
+    { cause: 'clipped', text: `${name}: its cpuset confines ${clipped} threads to fewer CPUs than intended` },
   ];
 }
 
@@ -39,8 +39,8 @@ export function nowhereToGo(only: CpuSet): Problem {
 /** Another process writes the same masks. The kernel does not report which one. */
 export function foreignWriter(enablerFile: string): Problem {
   const text =
-    'another process sets the CPUs of Open vSwitch’s threads too: until it stops, threads are only moved off owned CPUs. ' +
-    `ovnkube-node does so where ${enablerFile} is not empty: turn one of the two off, or use --ovs-enabler`;
+    'another process also sets the CPUs of Open vSwitch’s threads. Until it stops, the agent only moves threads off owned CPUs. ' +
+    `ovnkube-node does this if ${enablerFile} is not empty: turn one of the two off, or use --ovs-enabler`;
   return { cause: FOREIGN_WRITER, text };
 }
 export const FOREIGN_WRITER = 'foreign-writer';

@@ -59,7 +59,7 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       const where = 'only' in target ? { cpus: target.only } : { avoided: target.avoid };
       log.info(
         { ...where, threads, millis: round(millis), ...(exposed !== undefined && { sinceAssigned: round(exposed) }) },
-        'ovs threads moved',
+        'moved OVS threads',
       );
     },
     problems(problems) {

@@ -43,8 +43,8 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
       const cpus = unconfined();
       const aside = file.putAside();
       lost = failed(
-        `${(error as Error).message}${aside === undefined ? '' : ` (kept as ${aside})`}: once turned off, threads get ` +
-          `the CPUs of the machine’s first process (${cpus.brief}); restart Open vSwitch for those of its unit`,
+        `${(error as Error).message}${aside === undefined ? '' : ` (kept as ${aside})`}: if the feature is turned off, threads get ` +
+          `the CPUs of the machine’s first process (${cpus.brief}); restart Open vSwitch to get the CPUs of its unit`,
       );
       saved = [];
     }

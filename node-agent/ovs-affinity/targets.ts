@@ -103,7 +103,7 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
       refresh(view);
       growDebounce.cancel();
       wanted = undefined;
-      why = [`${view.owned}: owned by containers; the others are left to the other process that sets them`];
+      why = [`${view.owned}: owned by containers; the agent leaves all other CPUs to the process that also sets them`];
       return avoiding(view, leftOut(pmdThreads));
     },
 

@@ -146,10 +146,10 @@ function configProblems({ kubeletConfig, kubeletConfigProblems, view }: ReportIn
   const { source, cpuManager, reserved } = kubeletConfig;
   const problems: string[] = [];
   if (view.policy !== undefined && cpuManager.policy !== view.policy) {
-    problems.push(`${source} says cpuManagerPolicy ${cpuManager.policy}, the kubelet runs with ${view.policy}`);
+    problems.push(`${source} says cpuManagerPolicy ${cpuManager.policy}, but the kubelet runs with ${view.policy}`);
   }
   if (view.policy === 'static' && reserved !== undefined && view.reserved?.equals(reserved) === false) {
-    problems.push(`${source} says reservedSystemCPUs ${reserved}, the kubelet holds back ${view.reserved}`);
+    problems.push(`${source} says reservedSystemCPUs ${reserved}, but the kubelet reserves ${view.reserved}`);
   }
   return problems;
 }

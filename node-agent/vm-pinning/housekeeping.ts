@@ -103,7 +103,8 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
     const held = moves.filter(({ tid }) => !moveTo(own, tid, wanted.get(tid) ?? goal.emulator));
     const [first] = held;
     const heldText =
-      first && `${held.length} threads are kept from their CPUs, as ${first.tid} from ${wanted.get(first.tid)?.brief}`;
+      first &&
+      `${held.length} threads cannot move to their CPUs, such as ${first.tid} to ${wanted.get(first.tid)?.brief}`;
     return {
       cgroup: free,
       emulator: goal.emulator,

@@ -92,7 +92,7 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
 function load(path: string, bootId: string, log: Logger): readonly PinnedGuest[] {
   const unread = (error: unknown, keptAs?: string) => {
     const message =
-      'cannot read which VMs were pinned before; a mask that was removed while the agent was away stays in force';
+      'cannot read which VMs were pinned before; a mask that was removed while the agent was down stays in force';
     log.warn({ file: path, keptAs, error: (error as Error).message }, message);
     return [];
   };

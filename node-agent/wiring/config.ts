@@ -60,7 +60,7 @@ export type NodeAgentConfig = Readonly<z.infer<typeof schema>>;
 export const agentSettings: ConfigDefinition<typeof schema> = {
   name: 'plumbline-node-agent',
   description:
-    'Node agent: reports the topology of a node and the owners of its CPUs, tells the kubelet where networks are, keeps ' +
+    'Node agent: reports the topology of a node and the owners of its CPUs, reports the NUMA nodes of networks to the kubelet, keeps ' +
     'Open vSwitch off owned CPUs, and keeps a DPU’s lease.',
   schema,
   flags: {

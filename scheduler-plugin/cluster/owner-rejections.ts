@@ -36,8 +36,8 @@ export function createOwnerRejections({
       const hold = ownerBackoff.failed(key, now());
       ownerBackoff.sweep(now());
       if (hold === undefined || !active()) return;
-      const message = `kubelets have refused several pods in a row (the last one with ${reason}); the extender places no more for ${hold} s`;
-      log.warn({ owner: owner.name, kind: owner.kind, hold, reason }, 'holding back pods of an owner');
+      const message = `kubelets refused several pods in a row (the last one with ${reason}); the extender places no pods of this owner for ${hold} s`;
+      log.warn({ owner: owner.name, kind: owner.kind, hold, reason }, 'delaying pods of an owner');
       events.record({ ...owner, namespace }, { type: 'Warning', reason: 'PlacementHeldBack', message });
       setTimeout(onFree, (hold + 0.1) * 1000).unref();
     },

@@ -83,7 +83,7 @@ function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
     assertActive() {
       assertSynced();
       if (stopping) throw new NotNow('this replica is stopping; another takes over');
-      if (!mayAnswer()) throw new NotNow('another replica is the active one, or this one’s lease has run out');
+      if (!mayAnswer()) throw new NotNow('another replica is active, or the lease of this replica has expired');
     },
     stopPromising() {
       stopping = true;
@@ -118,7 +118,7 @@ export function createExtender(options: ExtenderOptions): Extender {
     if (controller === undefined) return undefined;
     const { key, owner } = owners.makerOf(pod.metadata.namespace ?? '', controller);
     if (ownerBackoff.secondsLeft(key, now()) === 0) return undefined;
-    return `held back: kubelets have refused the last pods of ${owner.kind} ${owner.name}`;
+    return `delayed: kubelets refused the last pods of ${owner.kind} ${owner.name}`;
   };
 
   const remember = (pod: Pod, needs: PodNeeds, outcome: FilterOutcome): void => {

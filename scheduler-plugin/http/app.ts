@@ -141,7 +141,7 @@ function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): Error
     const { malformed, status, message } = problem(error);
     metrics.calls.inc({ verb, outcome: malformed ? 'malformed' : 'error' });
     if (malformed) log.warn({ verb, message }, 'malformed extender call refused');
-    else if (error instanceof NotNow) log.warn({ verb, message }, 'no verdict given');
+    else if (error instanceof NotNow) log.warn({ verb, message }, 'extender call refused');
     else log.error({ verb, err: error }, 'extender call failed');
     // The caller must not reuse this connection to an inactive replica.
     if (error instanceof NotNow || error instanceof BodyError) response.setHeader('Connection', 'close');

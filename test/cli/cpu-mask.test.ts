@@ -71,7 +71,7 @@ describe('plumbline cpu-mask explain', () => {
   it('names the fault: the vCPUs, a missing CPU, a CPU that no VM may use', () => {
     assert.match(explain('0:1', { vcpus: 3 }).problems.join(), /entries for 2 vCPUs, but the VM has 3/);
     assert.match(explain('0:4', { online: '0-3' }).problems.join(), /names CPU 4, which is not online/);
-    assert.match(explain('0:1', { online: '0-3', reserved: '1' }).problems.join(), /leaves vCPU 1 no CPU/);
+    assert.match(explain('0:1', { online: '0-3', reserved: '1' }).problems.join(), /leaves vCPU 1 without a CPU/);
   });
   it('reports that a host that is too small uses all', () => {
     const { fellBack, vcpus, problems } = explain('0:4', { online: '0-3', fix: true });

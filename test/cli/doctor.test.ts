@@ -326,7 +326,7 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   {
     title: 'the extender was never called',
     facts: { extender: { value: { active: true, decisions: [] } } },
-    what: /has not asked the extender/,
+    what: /has not called the extender/,
     severity: 'warning',
   },
   {
@@ -555,12 +555,12 @@ const CASES: readonly Case[] = [
           type: 'OpenVswitchInPlace',
           status: 'False',
           reason: 'Incomplete',
-          message: 'another process sets the CPUs of Open vSwitch’s threads too',
+          message: 'another process also sets the CPUs of Open vSwitch’s threads',
           lastTransitionTime: '',
         },
       ],
     }),
-    what: /worker-1: OpenVswitchInPlace is False \(Incomplete\): another process sets the CPUs/,
+    what: /worker-1: OpenVswitchInPlace is False \(Incomplete\): another process also sets the CPUs/,
   },
   {
     title: 'a typo in the network map',
@@ -669,7 +669,7 @@ const CASES: readonly Case[] = [
       launchers: { value: [launcher('stuck', { status: { phase: 'Pending' } })] },
       cannotEvict: { value: [cannotEvict('stuck', 'Cannot evict pod: disruption budget'), cannotEvict('gone', 'x')] },
     },
-    what: /1 launcher unable to start, and not to be evicted: default\/stuck/,
+    what: /1 launcher unable to start, and the eviction fails: default\/stuck/,
     severity: 'error',
   },
   {

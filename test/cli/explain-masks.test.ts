@@ -109,7 +109,7 @@ describe('plumbline explain for VMs with CPU masks', function () {
       assert.equal(why, 'it waits although 3 of 5 nodes would take it');
       assert.equal(asks[1], 'the CPU mask 2:22, or all CPUs on a node that lacks some of them');
       const others = nodes.find(({ nodes: names }) => names.includes('small-1'));
-      assert.deepEqual([others?.text, others?.count], ['would take it, but not all that it asks for', 2]);
+      assert.deepEqual([others?.text, others?.count], ['would take it, with warnings', 2]);
       assert.match(others?.detail ?? '', /lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node/);
     });
 
@@ -192,7 +192,7 @@ describe('plumbline explain for VMs with CPU masks', function () {
       ] as const) {
         const { stage, why, help } = await explained(kind, name);
         assert.equal(stage, 'paused');
-        assert.match(why, /^it is on numa1 and does not run until its vCPUs are pinned, of which its agent has not/);
+        assert.match(why, /^it is on numa1 and does not run until its vCPUs are pinned; its agent has not/);
         assert.match(help.join(), /^check the agent on numa1: plumbline doctor agents; kubectl /);
       }
       const text = await plumbline(['explain', 'vm', 'silent'], { kubeconfig: cluster.kubeconfig });
@@ -202,12 +202,12 @@ describe('plumbline explain for VMs with CPU masks', function () {
 
     it('shows the reason if the agent refuses the mask', async () => {
       const pod = await start('refused');
-      await report(pod, 'refused', { reason: 'Empty', message: 'the CPU mask 1:2 leaves vCPU 0 no CPU' });
+      await report(pod, 'refused', { reason: 'Empty', message: 'the CPU mask 1:2 leaves vCPU 0 without a CPU' });
       const { stage, why, help } = await explained('vm', 'refused');
       assert.equal(stage, 'paused');
       assert.match(
         why,
-        /does not run until its vCPUs are pinned, which its agent refuses \(Empty\): .* leaves vCPU 0 no/,
+        /does not run until its vCPUs are pinned; its agent refuses the mask \(Empty\): .* leaves vCPU 0 without a/,
       );
       assert.match(help.join(), /correct plumbline\.dev\/cpu-mask/);
     });
@@ -234,7 +234,7 @@ describe('plumbline explain for VMs with CPU masks', function () {
       await report(pod, 'pinned', { reason: 'FellBack', message: '"all" was taken for it' });
       const fellBack = await explained('vm', 'runs');
       assert.deepEqual([fellBack.verdict, fellBack.reason], ['ok', 'MaskFellBack']);
-      assert.match(fellBack.why, /not quite as asked for: "all" was taken for it$/);
+      assert.match(fellBack.why, /with deviations: "all" was taken for it$/);
       await report(pod, 'unpinned', { reason: 'Threads', message: 'found those of 0' });
       const unpinned = await explained('vm', 'runs');
       assert.equal(unpinned.why, 'it runs on numa1, and its CPU mask is not applied: found those of 0');

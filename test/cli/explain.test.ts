@@ -63,7 +63,7 @@ const CASES: readonly Case[] = [
     title: 'the extender is not asked about it',
     pod: { cpus: 4, status: UNSCHEDULABLE, spec: { containers: [plain('4')] } },
     stage: 'unscheduled',
-    why: /does not ask Plumbline about this pod/,
+    why: /does not call the extender for this pod/,
     causes: /would take it/,
     help: /plumbline\.dev\/placed: 1/,
   },
@@ -72,7 +72,7 @@ const CASES: readonly Case[] = [
     pod: { cpus: 4 },
     stage: 'unscheduled',
     why: /would take it/,
-    help: /unknown has not looked at it yet/,
+    help: /unknown has not tried it yet/,
   },
   {
     title: 'rejected: no whole cores, not annotated',
@@ -99,11 +99,11 @@ const CASES: readonly Case[] = [
     pod: {
       node: 'free',
       status: waiting(
-        'device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = CPUs 1-2 are no whole cores',
+        'device plugin PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = CPUs 1-2 are not whole cores',
       ),
     },
     stage: 'starting',
-    why: /the agent on free refused its CPUs: CPUs 1-2 are no whole cores/,
+    why: /the agent on free refused its CPUs: CPUs 1-2 are not whole cores/,
     help: /evicts/,
   },
   {
@@ -174,7 +174,7 @@ describe('plumbline explain', function () {
     await cluster.pod('stranded', { cpus: 4, spec: { schedulerName: 'plumbline-scheduler' } });
     const { stage, why, help, causes } = await explained('pod', 'stranded');
     assert.equal(stage, 'unscheduled');
-    assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler is the leader');
+    assert.equal(why, 'no scheduler tries it: no replica of plumbline-scheduler is the leader');
     assert.match(help.join(), /bring plumbline-scheduler back: plumbline doctor extender; kubectl /);
     assert.deepEqual(causes, []);
   });
@@ -199,7 +199,7 @@ describe('plumbline explain', function () {
     it('warns if a pod has another scheduler, which may not call the extender', async () => {
       await cluster.pod('elsewhere', { cpus: 4, status: UNSCHEDULABLE, spec: { schedulerName: 'other-scheduler' } });
       const { causes, help } = await explained('pod', 'elsewhere');
-      assert.match(causes.join(), /its scheduler is other-scheduler, which does not ask the extender/);
+      assert.match(causes.join(), /its scheduler is other-scheduler, which does not call the extender/);
       assert.match(help.join(), /create the pod again with schedulerName: plumbline-scheduler/);
     });
 
@@ -216,7 +216,7 @@ describe('plumbline explain', function () {
         draft.spec = { holderIdentity: holder, renewTime: microTime(Date.now() - 600_000) } as never;
       });
       const { why } = await explained('pod', 'asked-about');
-      assert.match(why, /^no scheduler looks at it: the Lease plumbline-scheduler was last renewed 60\d s ago$/);
+      assert.match(why, /^no scheduler tries it: the Lease plumbline-scheduler was last renewed 60\d s ago$/);
     });
   });
 
@@ -255,7 +255,7 @@ describe('plumbline explain', function () {
     const { nodes } = await explained('pod', 'big');
     assert.deepEqual(nodes[0]?.nodes, ['free', 'nearly', 'full']);
     assert.equal(nodes[0]?.missing, 2);
-    assert.match(nodes[0]?.detail ?? '', /12 CPUs are free of 14 needed/);
+    assert.match(nodes[0]?.detail ?? '', /12 of 14 needed CPUs are free/);
   });
 
   it('counts the CPUs of a bound pod that is not reported yet', async () => {
@@ -278,10 +278,10 @@ describe('plumbline explain', function () {
     assert.deepEqual([group?.kind, group?.text], ['larger-than-cells', 'larger than the NUMA nodes of its networks']);
     assert.match(
       group?.detail ?? '',
-      /^interface dpdk-east \(physnet physnet0\) is on NUMA node 0, where pods can have 14 CPUs at most, and 16 are asked for$/,
+      /^interface dpdk-east \(physnet physnet0\) is on NUMA node 0, where pods can have 14 CPUs at most, and it requests 16$/,
     );
     assert.equal(nodes.find(({ nodes: names }) => names.includes('small-cordoned'))?.kind, 'cordoned-and-more');
-    assert.match(help[0] ?? '', /^give the VM 2 CPUs less/);
+    assert.match(help[0] ?? '', /^give the VM 2 fewer CPUs/);
     assert.doesNotMatch(help.join(), /free cores/);
   });
 
@@ -355,7 +355,7 @@ describe('plumbline explain', function () {
     it('with a webhook that does not answer', async () => {
       const message = 'failed calling webhook "launcher.plumbline.dev": connection refused';
       await vmi('unanswered', { phase: 'Pending', conditions: [{ type: 'Synchronized', status: 'False', message }] });
-      assert.match((await explained('vm', 'unanswered')).help.join(), /bring the webhook back/);
+      assert.match((await explained('vm', 'unanswered')).help.join(), /repair the webhook/);
     });
 
     it('with a launcher that a kubelet rejected, after KubeVirt deleted it and its VMI', async () => {

@@ -68,7 +68,7 @@ describe('plumbline import nova-conf', function () {
     {
       name: 'an invalid value',
       args: () => [file('d.ini', '[neutron_tunnel]\nnuma_nodes = -1')],
-      line: /"-1" is what a NIC says/,
+      line: /"-1" means that the NUMA node of the NIC is unknown/,
     },
     { name: 'a missing argument', args: () => [], line: /missing required argument 'files'/ },
     {

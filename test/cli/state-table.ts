@@ -192,7 +192,7 @@ const REFUSAL = {
   namespace: 'tenants',
   podName: LAUNCHER,
   container: 'compute',
-  message: 'CPUs 1-2 are no whole cores',
+  message: 'CPUs 1-2 are not whole cores',
 };
 const rejected = (reason: string, message: string) => ({ spec: ON_NODE, status: { phase: 'Failed', reason, message } });
 const masked = (more: object = {}) => ({
@@ -505,7 +505,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     report: owns('1-2,17-18'),
     agentAge: 600,
   }),
-  one('without CPUs of its own', ['running', 'ok', 'SharedCpus'], ['dedicate-cpus'], {
+  one('without dedicated CPUs', ['running', 'ok', 'SharedCpus'], ['dedicate-cpus'], {
     pod: {
       metadata: { annotations: {} },
       spec: { ...ON_NODE, containers: [{ name: 'compute', resources: { requests: { cpu: '200m' } } }] },
@@ -522,7 +522,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     vm: maskedVm,
     vmi: pausedVmi(`paused ${SINCE}`),
     pod: masked(),
-    report: pinning('refused', { reason: 'Empty', message: 'it leaves vCPU 0 no CPU' }),
+    report: pinning('refused', { reason: 'Empty', message: 'it leaves vCPU 0 without a CPU' }),
   }),
   one('pinned and about to be resumed', ['paused', 'waiting', 'AboutToResume'], ['wait'], {
     vm: maskedVm,

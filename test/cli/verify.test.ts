@@ -141,7 +141,7 @@ describe('plumbline verify', function () {
     });
     await vm('two', { mask: '2', spec: { nodeSelector: { size: 'busy' } } });
     const { of } = await verify();
-    assert.match(of('two').refused[0]?.message ?? '', /of 2 none is free of reservation and of other pods \(free: 3\)/);
+    assert.match(of('two').refused[0]?.message ?? '', /every CPU of 2 is reserved or owned by another pod \(free: 3\)/);
   });
 
   it('includes VMIs without a VM, and the agent’s result for a running one', async () => {

@@ -87,7 +87,7 @@ async function pressCtrlC(shell: ChildProcess): Promise<void> {
 
 /** What a line has to print, by its beginning. A line that is not here has to end with 0 and print something. */
 const SAID: readonly (readonly [RegExp, RegExp])[] = [
-  [/^npm run demo$/, /\n7 of 7 steps held in /],
+  [/^npm run demo$/, /\n7 of 7 steps succeeded in /],
   [/plumbline doctor/, /NetworkMapAgrees|no problems found/],
   [/plumbline top$/, /whole cores/],
   [/explain vm.firewall/, /What would help/],

@@ -595,7 +595,7 @@ describe('required networks together', () => {
     ]),
     alignment: 'best-effort',
   });
-  const APART = /^the kubelet cannot split: on no node .* share a NUMA node: /;
+  const APART = /^the required networks have no common NUMA node on any node .*: /;
   const NOWHERE = /^no node that it can go to has all its required networks: /;
   const { networks } = resolve({ networks: { a: 'east', b: 'west' }, annotation: 'east,west' });
   const withTunnel = resolve({ networks: { a: 'east', t: 'overlay' }, annotation: 'east,overlay' }).networks;
@@ -647,7 +647,7 @@ describe('required networks together', () => {
       east,
       { cpus: 10, spansCells: false },
       [small, node({ physnet0: '0' })],
-      /^larger than the NUMA nodes of its networks on every node .*: interface a \(physnet physnet0\) is on NUMA node 0, where pods can have 8 CPUs at most, and 10 are asked for$/,
+      /^larger than the NUMA nodes of its networks on every node .*: interface a \(physnet physnet0\) is on NUMA node 0, where pods can have 8 CPUs at most, and it requests 10$/,
       true,
     ],
     [
@@ -687,7 +687,7 @@ describe('required networks together', () => {
       networks,
       { cpus: 8, spansCells: true },
       [node({ physnet0: '0', physnet1: '1' })],
-      /^the kubelet may not span .* with more than 8 CPUs/,
+      /^the kubelet may not span .* needs more than 8 CPUs/,
       false,
     ],
   ] as const) {

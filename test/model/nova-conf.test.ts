@@ -96,7 +96,7 @@ describe('model/nova-conf: locations of networks', () => {
   });
 
   for (const [nodes, error] of [
-    ['-1', /"-1" is what a NIC says whose NUMA node is not known/],
+    ['-1', /"-1" means that the NUMA node of the NIC is unknown/],
     ['0-1', /"0-1" is not a NUMA node/],
     ['9999', /"9999" is not a NUMA node/],
     ['$x', /"\$x" is not a NUMA node/],
@@ -123,7 +123,7 @@ describe('model/nova-conf: CPUs', () => {
     assert.equal(`${read('[DEFAULT]\nvcpu_pin_set = 4-7').cpus.dedicated}`, '4-7');
     const both = read('[DEFAULT]\nvcpu_pin_set = 4-7\n[compute]\ncpu_dedicated_set = 2');
     assert.equal(`${both.cpus.dedicated}`, '2');
-    assert.match(both.warnings.join(), /vcpu_pin_set is left out/);
+    assert.match(both.warnings.join(), /vcpu_pin_set is ignored/);
   });
 
   it('CPUs in both sets cause a warning', () => {

@@ -76,16 +76,13 @@ describe('Leases as texts and numbers', () => {
   it('describe a verdict', () => {
     assert.equal(words('alive', 7.9), 'its lease ovn-dpu-n1 was renewed 7 s ago');
     assert.equal(words('alive'), 'its lease ovn-dpu-n1 was renewed 0 s ago');
-    assert.equal(words('unproven'), 'its lease ovn-dpu-n1 has not been seen renewed yet; check the agent on the DPU');
+    assert.equal(words('unproven'), 'its lease ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU');
     assert.equal(
       words('dead', 61.2),
-      'its lease ovn-dpu-n1 was last seen renewed 61 s ago, 60 s are allowed; check the DPU and the agent on it',
+      'its lease ovn-dpu-n1 was last renewed 61 s ago; the limit is 60 s; check the DPU and the agent on it',
     );
-    assert.match(words('dead'), /^its lease ovn-dpu-n1 has not been seen renewed, 60 s/);
-    assert.equal(
-      words('unknown', 5),
-      'the API server does not answer, and lease ovn-dpu-n1 was last seen renewed 5 s ago',
-    );
+    assert.match(words('dead'), /^its lease ovn-dpu-n1 has no observed renewal; the limit is 60 s/);
+    assert.equal(words('unknown', 5), 'the API server does not answer, and lease ovn-dpu-n1 was last renewed 5 s ago');
   });
 
   it('need more renewals than a crash loop gives: back-offs of 10, 20, 40, 80, 160 and 300 s', () => {

@@ -192,9 +192,9 @@ describe('the CNI plugin', () => {
       ['CHECK in a version without it', { verb: 'CHECK', conf: chained('0.3.1') }, 1, /does not allow CHECK/],
       ['STATUS in a version without it', { verb: 'STATUS', conf: chained('1.0.0') }, 1, /does not allow STATUS/],
       ['GC in a version without it', { verb: 'GC', conf: chained('1.0.0') }, 1, /does not allow GC/],
-      ['invalid JSON', { conf: '{"cniVersion":' }, 6, /no JSON object/],
-      ['an array', { conf: '[]' }, 6, /no JSON object/],
-      ['too deeply nested', { conf: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` }, 6, /no JSON object/],
+      ['invalid JSON', { conf: '{"cniVersion":' }, 6, /not a JSON object/],
+      ['an array', { conf: '[]' }, 6, /not a JSON object/],
+      ['too deeply nested', { conf: `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}` }, 6, /not a JSON object/],
       [
         'more than 1 MiB',
         { conf: JSON.stringify(chained('1.0.0', { x: 'x'.repeat(1_100_000) })) },

@@ -40,7 +40,7 @@ describe('files in /var/lib/plumbline from an agent of another version', () => {
       assert.match(problem?.text ?? '', SAID);
       assert.match(
         problem?.text ?? '',
-        /kept as .*once turned off, threads get the CPUs of the machine’s first process \(0-3\)/,
+        /kept as .*if the feature is turned off, threads get the CPUs of the machine’s first process \(0-3\)/,
       );
       assert.deepEqual(JSON.parse(readFileSync(`${path}.corrupt`, 'utf8')), LATER);
     });
@@ -51,7 +51,7 @@ describe('files in /var/lib/plumbline from an agent of another version', () => {
     const logged = recordingLogger();
     const pins = createPinsFile(path, { bootId: 'boot', startOf: () => 3, log: logged.log });
     assert.match(String(logged.lines[0]?.['error']), SAID);
-    assert.match(String(logged.lines[0]?.['msg']), /a mask that was removed while the agent was away stays in force/);
+    assert.match(String(logged.lines[0]?.['msg']), /a mask that was removed while the agent was down stays in force/);
     pins.remember({ podUID: 'a', pid: 7, start: 3, held: 'vm' });
     assert.deepEqual(JSON.parse(readFileSync(`${path}.corrupt`, 'utf8')), LATER);
     const again = createPinsFile(path, { bootId: 'boot', startOf: () => 3, log: logged.log });

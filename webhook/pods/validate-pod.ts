@@ -30,10 +30,7 @@ async function validateNew(request: AdmissionRequest, options: GatherOptions): P
   const [first] = patchFor(request.object as RawPod, { containers: missing, annotations: {}, nodes: undefined });
   if (first === undefined) return { allowed: true };
   const where = `${first.path.replaceAll('~1', '/')} should be ${JSON.stringify(first.value)}`;
-  return refused(
-    422,
-    `another webhook has changed what Plumbline decided: ${where}; retry, or configure it to run earlier`,
-  );
+  return refused(422, `another webhook changed Plumbline’s decision: ${where}; retry, or configure it to run earlier`);
 }
 
 function validateResize(

@@ -47,7 +47,7 @@ function checkSent(notes: Notebook, configurations: readonly WebhookConfiguratio
   }
   notes.error(
     `${blind.map(({ name }) => name).join(' and ')} ignores launchers with ${EVEN_PARITY_ANNOTATION}`,
-    `KubeVirt’s ${GATE} is on, so these launchers ask for whole cores, and nothing pads them beyond an even number`,
+    `KubeVirt’s ${GATE} is on, so these launchers opt in to whole cores, but are only padded to an even number`,
     APPLY,
   );
 }

@@ -35,7 +35,7 @@ const RULES: readonly Rule[] = [
         ? 'the option full-pcpus-only is off'
         : undefined,
     severity: 'warning',
-    why: 'VMs that did not ask for whole cores share cores with other VMs there',
+    why: 'VMs that did not opt in to whole cores share cores with other VMs there',
     todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
   },
   {

@@ -54,7 +54,7 @@ function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: F
   if (decisions.length > 0) notes.seen('kube-scheduler calls the extender');
   else if (active && bound.length > 0) {
     notes.warning(
-      'kube-scheduler has not asked the extender about any pod since the extender became active',
+      'kube-scheduler has not called the extender since the extender became active',
       'if a VM started since then, kube-scheduler does not call the extender',
       CONFIGURE,
     );

@@ -40,7 +40,7 @@ const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
   WebhookMissed: 'the webhook did not pad them: full-pcpus-only nodes reject them',
   NotDecided: 'they may run far from their networks, or with a CPU mask that no node can satisfy',
   ExtenderNotAsked: 'they may be placed on a node that cannot run them',
-  CannotEvict: 'they hold CPUs and never start',
+  CannotEvict: 'they own CPUs and never start',
   DPUNotReady: 'their network does not work',
   SplitCores: 'they are slower than they should be',
   NetworkElsewhere: 'they are slower than they should be',

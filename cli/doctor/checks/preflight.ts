@@ -27,7 +27,7 @@ export const PRODUCTS: readonly Product[] = [
     name: 'KubeVirt',
     group: 'kubevirt.io',
     severity: 'warning',
-    impact: 'there are no VMs; only ordinary pods can ask for whole cores',
+    impact: 'there are no VMs; only ordinary pods can opt in to whole cores',
     todo: 'install KubeVirt, before or after Plumbline',
   },
   {
@@ -63,7 +63,7 @@ const SETTINGS: readonly {
     applies: ({ cpuManagerPolicy, cpuManagerPolicyOptions }) =>
       cpuManagerPolicy === 'static' && cpuManagerPolicyOptions['full-pcpus-only'] !== 'true',
     what: 'the option full-pcpus-only is off',
-    impact: 'VMs that did not ask for whole cores share cores with other VMs there',
+    impact: 'VMs that did not opt in to whole cores share cores with other VMs there',
     todo: 'set cpuManagerPolicyOptions: {full-pcpus-only: "true"}',
   },
   {

@@ -51,7 +51,7 @@ function checkRouted(
   if (routes === false) {
     notes.error(
       `the MutatingWebhookConfiguration ${CONFIGURATION} has no webhook ${SCHEDULER_WEBHOOK}`,
-      'the default scheduler places launchers without asking the extender',
+      'the default scheduler places launchers without calling the extender',
       APPLY,
       { cause: 'not-routed' },
     );
@@ -60,7 +60,7 @@ function checkRouted(
   if (missed.length > 0) {
     notes.warning(
       `${count(missed.length, 'pending launcher')} for ${DEFAULT_SCHEDULER}: ${some(named(missed))}`,
-      'that scheduler does not ask the extender, so it may place them on a node that cannot run them',
+      'that scheduler does not call the extender, so it may place them on a node that cannot run them',
       fix('restart these VMs once the webhook works', plumbline('doctor', 'webhook')),
       { objects: objects(missed), cause: 'not-routed' },
     );

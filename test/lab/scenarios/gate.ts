@@ -189,7 +189,7 @@ async function withoutAgent(scene: Scene, dpu: PlayedDpu): Promise<void> {
   await holds('and still waits when the agent is killed', async () => {
     const events = await pods.events(refused);
     assert.ok(
-      events.some((one) => /DPU Not Ready: its lease .* was last seen renewed/.test(one)),
+      events.some((one) => /DPU Not Ready: its lease .* was last renewed/.test(one)),
       events.join('; '),
     );
     assert.notEqual(await pods.state(refused), 'Running');

@@ -41,7 +41,7 @@ describe('the complete decision about a pod', () => {
         {
           reason: 'PaddedToWholeCores',
           message:
-            "Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace count 10",
+            "Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace apply to 10 CPUs",
         },
       ],
       findings: [],

@@ -94,7 +94,7 @@ describe('the CPUs of a launcher', () => {
         {
           reason: 'PaddedToWholeCores',
           message:
-            "Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace count 10",
+            "Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace apply to 10 CPUs",
         },
       ],
     }));
@@ -134,7 +134,10 @@ describe('the CPUs of a launcher', () => {
     const found = cpusOfLauncher({ pod, compute, settings: SETTINGS }, vmi, cluster());
     assert.deepEqual([found.exclusive, found.amounts, found.padding], [false, [], -9]);
     assert.equal(of('9500m').padding, -9);
-    assert.equal(found.unpadded, 'compute does not ask for a whole number of CPUs, request and limit alike');
+    assert.equal(
+      found.unpadded,
+      'the container compute does not have the same whole number of CPUs as request and limit',
+    );
   });
 });
 

@@ -54,14 +54,14 @@ describe('whether a node can place a guest near its networks', () => {
     assert.equal(outOfReach(guest(4), located('0', '0-1'), node), undefined);
     assert.deepEqual(outOfReach(guest(5), located('0', '0-1'), node), {
       reason: 'larger-than-cells',
-      text: 'net0 is on NUMA node 0, net1 is on NUMA node 0-1, where pods can have 4 CPUs at most, and 5 are asked for',
+      text: 'net0 is on NUMA node 0, net1 is on NUMA node 0-1, where pods can have 4 CPUs at most, and it requests 5',
       excess: 1,
     });
     assert.equal(outOfReach(guest(10), located('0-1'), node), undefined);
     assert.equal(outOfReach(guest(11), located('0-1'), node)?.excess, 1);
     assert.deepEqual(outOfReach(guest(1), located('0', '1'), node), {
       reason: 'cannot-split',
-      text: 'the kubelet cannot split: net0 is on NUMA node 0, net1 is on NUMA node 1, which have none in common',
+      text: 'the kubelet cannot split the CPUs: net0 is on NUMA node 0, net1 is on NUMA node 1, and they have no common NUMA node',
     });
   });
 
@@ -71,14 +71,14 @@ describe('whether a node can place a guest near its networks', () => {
     for (const alignment of ['restricted', 'single-numa-node']) {
       assert.deepEqual(outOfReach(guest(14, true), located('0', '1'), { rooms, alignment }), {
         reason: 'cannot-split',
-        text: `the kubelet cannot split: ${where}; topologyManagerPolicy ${alignment} refuses a pod with devices on different NUMA nodes`,
+        text: `the kubelet cannot split the CPUs: ${where}; topologyManagerPolicy ${alignment} refuses a pod with devices on different NUMA nodes`,
       });
     }
     // Outside node 0 there is room for 11, outside node 1 for 9.
     assert.equal(outOfReach(guest(12, true), located('0', '1'), node), undefined);
     assert.deepEqual(outOfReach(guest(11, true), located('0', '1'), node), {
       reason: 'may-not-span',
-      text: `the kubelet may put all 11 CPUs away from net0: ${where}; only with more than 11 CPUs is the guest near all of them for certain`,
+      text: `the kubelet may put all 11 CPUs away from net0: ${where}; the guest needs more than 11 CPUs to be near all of them for certain`,
     });
     assert.match(outOfReach(guest(11, true), located('1', '0'), node)?.text ?? '', /away from net1: /);
     const even = { ...node, rooms: new Map([0, 1, 2].map((cell) => [cell, 4])) };
@@ -101,7 +101,7 @@ describe('the message if no node can', () => {
   const guest = { cpus: 6, spansCells: false };
   const LARGER = 'larger than the NUMA nodes of its networks on every node that it can go to: ';
   const text = (room: number) =>
-    `${LARGER}interface net1 (physnet east) is on NUMA node 0, where pods can have ${room} CPUs at most, and 6 are asked for`;
+    `${LARGER}interface net1 (physnet east) is on NUMA node 0, where pods can have ${room} CPUs at most, and it requests 6`;
 
   it('is absent without located required networks, without nodes, or if one node can', () => {
     assert.equal(reachFinding([], guest, [node(1, '0')]), undefined);
@@ -118,7 +118,7 @@ describe('the message if no node can', () => {
       isTooLarge: true,
     });
     assert.deepEqual(reachFinding([network(), TUNNEL], guest, [node(9, '0', '1'), node(5, '0', '0')]), {
-      message: `${LARGER}interface net1 (physnet east) is on NUMA node 0, interface net2 (the tunnel) is on NUMA node 0, where pods can have 5 CPUs at most, and 6 are asked for`,
+      message: `${LARGER}interface net1 (physnet east) is on NUMA node 0, interface net2 (the tunnel) is on NUMA node 0, where pods can have 5 CPUs at most, and it requests 6`,
       isTooLarge: false,
     });
     const spans = { cpus: 6, spansCells: true };
@@ -128,7 +128,7 @@ describe('the message if no node can', () => {
     assert.deepEqual([may2?.message, may2?.isTooLarge], [may?.message, false]);
     assert.deepEqual(reachFinding([network(), TUNNEL], guest, [node(9, '0', '1')]), {
       message:
-        'the kubelet cannot split: on no node that it can go to do its required networks share a NUMA node: net1 (physnet east), net2 (the tunnel)',
+        'the required networks have no common NUMA node on any node that it can go to: net1 (physnet east), net2 (the tunnel)',
       isTooLarge: false,
     });
   });

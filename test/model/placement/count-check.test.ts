@@ -14,7 +14,7 @@ const tooFew = (wanted: number, available: number) => ({
   available,
 });
 const elsewhere = (network: string, cell: number, wanted: number, available: number) => ({
-  detail: `${network} is on NUMA node ${cell}, where at most ${available} CPUs are free of ${wanted} needed`,
+  detail: `${network} is on NUMA node ${cell}, where at most ${available} of ${wanted} needed CPUs are free`,
   resource: 'cpus',
   where: [cell],
   wanted,

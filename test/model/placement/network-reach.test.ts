@@ -70,19 +70,19 @@ describe('model/placement: whether a node can ever place a pod near its networks
       'two networks apart',
       judgeHost(needs('a', 2, [physnet('east'), physnet('west')]), node(), [], 'refuse'),
       'the kubelet cannot split it over the NUMA nodes of its networks',
-      /^the kubelet cannot split: interface if-east \(physnet east\) is on NUMA node 0, interface if-west \(physnet west\) is on NUMA node 1, which have none in common$/,
+      /^the kubelet cannot split the CPUs: interface if-east \(physnet east\) is on NUMA node 0, interface if-west \(physnet west\) is on NUMA node 1, and they have no common NUMA node$/,
     ],
     [
       'a guest with NUMA nodes of its own',
       judgeHost(needs('a', 8, [physnet('east'), physnet('west')], { spansCells: true }), node(), [], 'refuse'),
       'the kubelet may not span the NUMA nodes of its networks',
-      /^the kubelet may put all 8 CPUs away from interface if-east .* only with more than 8 CPUs is the guest near all/,
+      /^the kubelet may put all 8 CPUs away from interface if-east .* the guest needs more than 8 CPUs to be near all/,
     ],
     [
       'a VM larger than the NUMA node of its network',
       judgeHost(needs('a', 8, [physnet('east')]), node(), [], 'refuse'),
       'larger than the NUMA nodes of its networks',
-      /^interface if-east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and 8 are asked for$/,
+      /^interface if-east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and it requests 8$/,
     ],
   ];
   for (const [name, verdict, text, detail] of texts) {

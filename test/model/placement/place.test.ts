@@ -106,7 +106,7 @@ describe('model/placement: networks', () => {
     assert.equal(refusal.text, 'no room on the NUMA nodes of a required network');
     assert.match(
       refusal.detail,
-      /^interface if-east \(physnet east\) is on NUMA node 0, where 0 whole cores are free of 2 needed/,
+      /^interface if-east \(physnet east\) is on NUMA node 0, where 0 of 2 needed whole cores are free/,
     );
     assert.deepEqual([refusal.where, refusal.wanted, refusal.available], [[0], 2, 0]);
   });

@@ -35,22 +35,22 @@ describe('evidence that the webhook never saw a launcher', () => {
     [
       'is a request for whole cores without a decision',
       pod({ annotations: ANNOTATED }),
-      missed('its decision is not written on it'),
+      missed('it has no decision annotation'),
     ],
     [
       'is a request for whole cores without a decision or whole cores',
       pod({ annotations: ANNOTATED, cpus: '3' }),
-      missed('compute asks for 3 CPUs, no whole cores'),
+      missed('compute asks for 3 CPUs, which are not whole cores'),
     ],
     [
       'names the first container with an odd number',
       pod({ annotations: ANNOTATED, spec: { containers: ['compute', 'log'].map(odd) } }),
-      missed('compute asks for 3 CPUs, no whole cores'),
+      missed('compute asks for 3 CPUs, which are not whole cores'),
     ],
     [
       'is another one with a decision and an odd number',
       pod({ annotations: { ...ANNOTATED, ...DECIDED }, cpus: '3' }),
-      missed('compute asks for 3 CPUs, no whole cores'),
+      missed('compute asks for 3 CPUs, which are not whole cores'),
     ],
     [
       'is absent if the decision was to leave it odd',
@@ -70,12 +70,12 @@ describe('evidence that the webhook never saw a launcher', () => {
     [
       'is absent for networks that have no effect',
       pod({ annotations: NETWORKS }),
-      undecided('no decision is written on it, and nothing holds it to its networks'),
+      undecided('it has no decision annotation, so nothing keeps it near its networks'),
     ],
     [
       'is absent for an affinity that has no effect',
       pod({ annotations: AFFINITY }),
-      undecided('no decision is written on it, and nothing holds it to its networks'),
+      undecided('it has no decision annotation, so nothing keeps it near its networks'),
     ],
     ['is absent for networks with a decision', pod({ annotations: { ...NETWORKS, ...DECIDED } }), []],
     [
@@ -86,12 +86,12 @@ describe('evidence that the webhook never saw a launcher', () => {
     [
       'is a mask that was not checked',
       pod({ annotations: MASKED, spec: shared }),
-      undecided('no decision is written on it, and its CPU mask is not checked'),
+      undecided('it has no decision annotation, so its CPU mask is not checked'),
     ],
     [
       'is a mask that waits for a node',
       pod({ annotations: MASKED, spec: shared, status: { phase: 'Pending' } }),
-      undecided('no decision is written on it, and its CPU mask is not checked'),
+      undecided('it has no decision annotation, so its CPU mask is not checked'),
     ],
     ['is absent for a mask with a decision', pod({ annotations: { ...MASKED, ...DECIDED }, spec: shared }), []],
     [
@@ -102,7 +102,7 @@ describe('evidence that the webhook never saw a launcher', () => {
     [
       'is a mask of a pod with networks and without CPUs of its own',
       pod({ annotations: { ...MASKED, ...NETWORKS }, spec: shared }),
-      undecided('no decision is written on it, and its CPU mask is not checked'),
+      undecided('it has no decision annotation, so its CPU mask is not checked'),
     ],
     ['is not reported for another pod', pod({ annotations: ANNOTATED, cpus: '3', metadata: { labels: {} } }), []],
   ] as const) {
@@ -115,7 +115,7 @@ describe('evidence that the webhook never saw a launcher', () => {
         reason: 'SharedCpus',
         text: 'this VM has no dedicated CPUs, so Plumbline neither pads nor places it',
         remedies: [
-          'dedicate-cpus: set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it should have its own',
+          'dedicate-cpus: set dedicatedCpuPlacement, isolateEmulatorThread and equal requests and limits if it needs dedicated CPUs',
         ],
       },
     ]));
@@ -128,10 +128,9 @@ describe('evidence that the extender is not asked about a pod', () => {
   const leads = { scheduler: { leads: true } };
   const named = (schedulerName: string | undefined, parts: Parts = {}) =>
     pod({ ...parts, spec: { schedulerName, ...parts.spec } });
-  const says = (name: string) =>
-    `its scheduler is ${name}, which does not ask the extender unless you configured it to`;
+  const says = (name: string) => `its scheduler is ${name}, which does not call the extender unless you configured it`;
   const RESTART =
-    'start-again: start the VM again, without a scheduler of its own in its template: virtctl restart fw -n tenants';
+    'start-again: remove schedulerName from the VM’s template and start the VM again: virtctl restart fw -n tenants';
 
   it('is absent if it has Plumbline’s scheduler', () => assert.deepEqual(bypasses(pod(), leads), []));
   it('is absent after it is bound', () =>
@@ -176,8 +175,8 @@ describe('evidence that the extender is not asked about a pod', () => {
     const asking = [
       {
         reason: 'ExtenderNotAsked',
-        text: 'kube-scheduler does not ask Plumbline about this pod: it requests none of the managed resources',
-        remedies: ['opt-in: have it request plumbline.dev/placed: 1'],
+        text: 'kube-scheduler does not call the extender for this pod: it requests none of the managed resources',
+        remedies: ['opt-in: add the request plumbline.dev/placed: 1'],
       },
     ];
     const kvm = { 'devices.kubevirt.io/kvm': '1' };

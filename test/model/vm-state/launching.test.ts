@@ -14,14 +14,14 @@ describe('a VM without a launcher', () => {
     it('waits for KubeVirt', () => {
       const expected = {
         reason: 'NoInstance',
-        text: 'KubeVirt has made no instance of it yet',
+        text: 'KubeVirt has not created its instance yet',
         remedies: [VIRT_CONTROLLER],
       };
       assert.deepEqual(of({}), expected);
       assert.deepEqual(of({ machine: ON }), expected);
       assert.deepEqual(of({ machine: { ...ON, says: 'Starting' } }), {
         ...expected,
-        text: 'KubeVirt has made no instance of it yet (it says Starting)',
+        text: 'KubeVirt has not created its instance yet (it says Starting)',
       });
     });
 
@@ -67,7 +67,7 @@ describe('a VM without a launcher', () => {
     }
 
     const QUOTA =
-      'raise-quota: raise the namespace’s quota: it counts all of the launcher, which is the guest’s CPUs, one for an ' +
+      'raise-quota: raise the namespace’s quota: it counts the whole launcher, which is the guest’s CPUs, one for an ' +
       'isolated emulator, padding to whole cores, and KubeVirt’s side containers (15m for the console log): ' +
       'kubectl -n tenants describe resourcequota';
     const LIMITS =
@@ -76,7 +76,7 @@ describe('a VM without a launcher', () => {
       [
         'failed calling webhook "launcher.plumbline.dev": EOF',
         'WebhookUnavailable',
-        'bring-webhook-back: bring the webhook back: kubectl -n plumbline-system get pods; plumbline doctor webhook certificates',
+        'bring-webhook-back: repair the webhook: kubectl -n plumbline-system get pods; plumbline doctor webhook certificates',
       ],
       [
         'denied the request: plumbline: the CPU mask is wrong',

@@ -14,14 +14,14 @@ function failed(status: StatePod['status'], annotations = {}, facts: Partial<VmF
 
 describe('a pod that has failed', () => {
   const IF_AGAIN =
-    'wait: its place went to another pod first: it is tried again; if it happens again, look for a second scheduler: ' +
+    'wait: another pod got its CPUs first, and it is retried; if this happens again, look for a second scheduler: ' +
     'plumbline doctor extender';
   const PATCH =
     "'" +
     '{"spec":{"template":{"metadata":{"annotations":{"kubevirt.io/CPUManagerPolicyBetaOptions":"full-pcpus-only"}}}}}' +
     "'";
   const ANNOTATE =
-    'add-annotation: have it ask for whole cores: annotate the VM’s template with ' +
+    'add-annotation: opt in to whole cores: annotate the VM’s template with ' +
     'kubevirt.io/CPUManagerPolicyBetaOptions: full-pcpus-only and start it again';
   for (const [reason, message, annotations, expected, help] of [
     ['SMTAlignmentError', 'not enough free physical CPUs: 2', {}, 'CoresTaken', IF_AGAIN],
@@ -44,7 +44,7 @@ describe('a pod that has failed', () => {
       'no locality',
       {},
       'TopologyRejected',
-      'check-extender: no NUMA nodes held all that it asks for: see where room is, and check that its scheduler asks the ' +
+      'check-extender: no NUMA nodes have all requested resources: find nodes with free CPUs, and check that its scheduler calls the ' +
         'extender: plumbline top; plumbline doctor extender',
     ],
     ['UnexpectedAdmissionError', 'Allocate failed', {}, 'AdmissionRejected', IF_AGAIN],
@@ -66,7 +66,7 @@ describe('a pod that has failed', () => {
     assert.deepEqual(failed({ reason: 'Evicted', message: 'm' }, {}, { events: { evicted: 'the DPU has died' } }), {
       reason: 'EvictedBeforeStart',
       text: 'it was evicted before it started: the DPU has died',
-      remedies: ['look-at-successor: its owner makes another one, which goes elsewhere: look at that one'],
+      remedies: ['look-at-successor: its owner creates another pod, which goes to another node: check that pod'],
     }));
 
   for (const [title, status, text] of [

@@ -22,19 +22,19 @@ const AGENT =
   'plumbline doctor agents; kubectl -n plumbline-system get pods -o wide -l app.kubernetes.io/name=plumbline-node-agent ' +
   '--field-selector spec.nodeName=n1';
 const SHORT = 'on n1, which is short of 3';
-const WHY = 'no VM that ends would make room enough';
+const WHY = 'it does not fit even if other VMs end';
 const FORMS = `make all but one of its networks "preferred" (${AFFINITY})`;
 
 describe('remedies for a pod that needs a node', () => {
   const cases: readonly (readonly [NodeGroup['kind'], string, Partial<NodeGroup>?])[] = [
-    ['in-flight', 'wait: wait: pods on their way to these nodes are about to start, or their promises run out'],
+    ['in-flight', 'wait: wait: pods in flight start on these nodes, or their reservations end'],
     [
       'owner-backoff',
-      'read-events: find out why kubelets refused its last pods; it is tried again by itself: kubectl -n tenants get events',
+      'read-events: find out why kubelets refused its last pods; the scheduler retries it automatically: kubectl -n tenants get events',
     ],
     [
       'refused-on-host',
-      'read-events: see why the agent on n1 refused its last pod; it is tried again after the next report: kubectl -n tenants get events',
+      'read-events: see why the agent on n1 refused its last pod; the scheduler retries it after the next report: kubectl -n tenants get events',
     ],
     ['short-of', 'free-resources: free memory on n1: kubectl describe node n1'],
     [
@@ -53,7 +53,7 @@ describe('remedies for a pod that needs a node', () => {
     ],
     [
       'network-elsewhere',
-      `free-whole-cores: free cores near the network ${SHORT}, or let the VM be farther away ` +
+      `free-whole-cores: free cores near the network ${SHORT}, or allow the VM to run far from the network ` +
         `(${AFFINITY}: '{"<interface>":"preferred"}'): plumbline top n1`,
       { missing: 3 },
     ],
@@ -65,7 +65,7 @@ describe('remedies for a pod that needs a node', () => {
     ['too-large', `ask-for-less: give the VM less than n1 has, or add a larger node: ${WHY}: plumbline top n1`],
     [
       'too-large',
-      `ask-for-less: give the VM 3 CPUs less (on n1), use nodes with a laxer topologyManagerPolicy, or add a larger node: ${WHY}: plumbline top n1`,
+      `ask-for-less: give the VM 3 fewer CPUs (on n1), use nodes with a less strict topologyManagerPolicy, or add a larger node: ${WHY}: plumbline top n1`,
       { missing: 3, text: 'more than a NUMA node has' },
     ],
     ['resources', 'free-resources: free what is short on n1 (memory, huge pages or devices): kubectl describe node n1'],
@@ -73,12 +73,12 @@ describe('remedies for a pod that needs a node', () => {
     ['may-not-span', `relax-networks: ${FORMS}, or give the guest more CPUs than fit on one NUMA node`],
     [
       'larger-than-cells',
-      `ask-for-less: give the VM 3 CPUs less (on n1), NUMA nodes of its own (guestMappingPassthrough), or make its networks "preferred" (${AFFINITY})`,
+      `ask-for-less: give the VM 3 fewer CPUs (on n1), its own NUMA nodes (guestMappingPassthrough), or make its networks "preferred" (${AFFINITY})`,
       { missing: 3 },
     ],
     [
       'dpu',
-      'bring-dpu-back: bring the DPU of n1 back (its power, its Open vSwitch, the agent on it); new pods go elsewhere meanwhile: ' +
+      'bring-dpu-back: bring the DPU of n1 back (check its power, its Open vSwitch and its agent); new pods go to other nodes meanwhile: ' +
         'plumbline doctor dpu; kubectl -n ovn-kubernetes get lease ovn-dpu-n1 -o yaml',
     ],
     [
@@ -87,18 +87,18 @@ describe('remedies for a pod that needs a node', () => {
     ],
     [
       'hints-unserved',
-      `check-agent: start the agent on n1 again: its kubelet has no near.plumbline.dev device left: ${AGENT}`,
+      `check-agent: start the agent on n1 again: its kubelet has no near.plumbline.dev device any more: ${AGENT}`,
     ],
     ['stale-report', `check-agent: start the agent on n1 again: it has stopped reporting: ${AGENT}`],
     ['no-report', `check-agent: run the agent on n1: it does not report: ${AGENT}`],
     ['quarantined', `check-agent: find out why the report of n1 contradicts its Node: ${AGENT}`],
     [
       'unpredictable',
-      'set-kubelet: use a kubelet version and options that are predicted on n1: plumbline doctor kubelet',
+      'set-kubelet: use a kubelet version and options that Plumbline predicts on n1: plumbline doctor kubelet',
     ],
     [
       'cpu-mask',
-      'correct-mask: change the VM’s plumbline.dev/cpu-mask: it names CPUs that the node does not have or keeps for itself: ' +
+      'correct-mask: change the VM’s plumbline.dev/cpu-mask: it names CPUs that the node does not have or reserves: ' +
         'plumbline verify -n tenants',
     ],
     ['cordoned', 'uncordon: let pods go to n1 again: kubectl uncordon n1'],
@@ -115,7 +115,7 @@ describe('remedies for a pod that needs a node', () => {
   it('misaligned: the annotation, unless the pod already has it', () => {
     const found = advice([group('misaligned')], { pod: launcher({ metadata: { annotations: {} } }) });
     assert.equal(found.length, 1);
-    assert.match(found[0]!, /^add-annotation: have the launcher ask for whole cores: annotate /);
+    assert.match(found[0]!, /^add-annotation: opt in to whole cores: annotate /);
     assert.deepEqual(advice([group('misaligned')], { pod: launcher() }), []);
     assert.deepEqual(advice([group('misaligned')]), found);
   });

@@ -25,13 +25,13 @@ describe('a running pod', () => {
 
   it('has shared CPUs', () =>
     assert.deepEqual(on({}, needs('p', 0)), [
-      { reason: 'SharedCpus', text: 'it runs on n1, on CPUs that it shares', remedies: [] },
+      { reason: 'SharedCpus', text: 'it runs on n1, on shared CPUs', remedies: [] },
     ]));
 
   it('has CPUs that are not reported', () => {
     const expected = {
       reason: 'NotReported',
-      text: 'it runs on n1; which CPUs it has is not reported',
+      text: 'it runs on n1; no agent reports its CPUs',
       remedies: [AGENT],
     };
     assert.deepEqual(on({ host: undefined }), [expected]);
@@ -68,7 +68,7 @@ describe('a running pod', () => {
     assert.deepEqual(on({ assigned: ['2-4'] }), [
       {
         reason: 'SplitCores',
-        text: 'its CPUs 2-4 are no whole cores: it shares cores with others',
+        text: 'its CPUs 2-4 are not whole cores: it shares cores with other pods',
         remedies: [AGAIN],
       },
       whole('it runs on n1, on CPUs 2-4 of NUMA node 0'),
@@ -86,10 +86,8 @@ describe('a running pod', () => {
         { reason: 'NetworkGone', text: 'interface if-gone (physnet gone) is not on the node', remedies: [AGAIN] },
         {
           reason: 'NetworkUnplaced',
-          text: 'interface if-vague (physnet vague): its NUMA node is not known',
-          remedies: [
-            'check-network-name: say in the network map on which NUMA node of n1 it is: plumbline doctor networks',
-          ],
+          text: 'interface if-vague (physnet vague): its NUMA node is unknown',
+          remedies: ['check-network-name: name its NUMA node on n1 in the network map: plumbline doctor networks'],
         },
         {
           reason: 'NetworkElsewhere',
@@ -112,9 +110,9 @@ describe('a running pod', () => {
     assert.deepEqual(on({ deadDpu: '61 s ago' }), [
       {
         reason: 'DPUNotReady',
-        text: 'it runs on n1, whose DPU is not ready: 61 s ago; its network is dead until the DPU is back',
+        text: 'it runs on n1, whose DPU is not ready: 61 s ago; its network does not work until the DPU is back',
         remedies: [
-          'bring-dpu-back: bring the DPU of n1 back (its power, its Open vSwitch, the agent on it); new pods go elsewhere ' +
+          'bring-dpu-back: bring the DPU of n1 back (check its power, its Open vSwitch and its agent); new pods go to other nodes ' +
             'meanwhile: plumbline doctor dpu; kubectl -n ovn-kubernetes get lease ovn-dpu-n1 -o yaml',
           AGAIN,
         ],
@@ -136,7 +134,7 @@ describe('a pod with a CPU mask', () => {
       'pinned, with a message',
       { state: 'pinned', message: 'all instead' },
       'MaskFellBack',
-      `${PINNED}, not quite as asked for: all instead`,
+      `${PINNED}, with deviations: all instead`,
       [],
     ],
     ['unpinned', { state: 'unpinned' }, 'MaskNotApplied', NOT, [MASK]],
@@ -167,7 +165,7 @@ describe('a pod with a CPU mask', () => {
 describe('a VM with a paused guest', () => {
   const paused = (atStart: boolean, text: string, nodeFacts?: Partial<NodeStateFacts>) =>
     shown(pausedVm({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', { atStart, text }));
-  const UNPAUSE = 'unpause: resume it, unless its pause is wanted: virtctl unpause vmi fw -n tenants';
+  const UNPAUSE = 'unpause: resume it, unless the pause is intended: virtctl unpause vmi fw -n tenants';
 
   it('was paused by its user', () => {
     const expected = { reason: 'Paused', text: 'it is on n1 and does not run: PausedByUser', remedies: [UNPAUSE] };
@@ -182,7 +180,7 @@ describe('a VM with a paused guest', () => {
       'not reported',
       undefined,
       'PinningNotReported',
-      'it is on n1 and does not run until its vCPUs are pinned, of which its agent has not reported',
+      'it is on n1 and does not run until its vCPUs are pinned; its agent has not reported yet',
       [AGENT],
     ],
     [
@@ -190,20 +188,20 @@ describe('a VM with a paused guest', () => {
       { state: 'pinned' },
       'AboutToResume',
       'it is on n1, pinned, and about to be resumed',
-      ['wait: wait: the extender resumes it; if it stays, see why: plumbline doctor extender'],
+      ['wait: wait: the extender resumes it; if it stays paused, check the extender: plumbline doctor extender'],
     ],
     [
       'refused',
       { state: 'refused', reason: 'NoSuchCpu', message: 'no CPU 99' },
       'PinningRefused',
-      'it is on n1 and does not run until its vCPUs are pinned, which its agent refuses (NoSuchCpu): no CPU 99',
+      'it is on n1 and does not run until its vCPUs are pinned; its agent refuses the mask (NoSuchCpu): no CPU 99',
       [MASK],
     ],
     [
       'refused without a reason',
       { state: 'unpinned' },
       'PinningRefused',
-      'it is on n1 and does not run until its vCPUs are pinned, which its agent refuses (): ',
+      'it is on n1 and does not run until its vCPUs are pinned; its agent refuses the mask (): ',
       [MASK],
     ],
   ] as const) {

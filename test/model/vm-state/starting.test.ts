@@ -6,14 +6,14 @@ import { launcher, shown, VM } from './fixture.ts';
 const waiting = (reason: string, message?: string) => ({ state: { waiting: { reason, message } } });
 const PRE_START = 'PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = ';
 const DELETE =
-  'delete-pod: delete the pod, so that its owner makes another one, which goes elsewhere; the extender leaves that to you ' +
+  'delete-pod: delete the pod, so that its owner creates another one, which goes to another node; the extender does not evict it ' +
   '(--eviction hold): kubectl -n tenants delete pod virt-launcher-fw-abcde --ignore-not-found';
 const WAIT =
-  'wait: wait: the extender evicts it, so that its owner makes another one; if it stays, see why: plumbline doctor extender';
+  'wait: wait: the extender evicts it, and its owner creates another pod; if it stays, check the extender: plumbline doctor extender';
 const EVENTS =
   'read-events: see its Events: kubectl -n tenants get events --field-selector involvedObject.name=virt-launcher-fw-abcde';
 const DPU =
-  'bring-dpu-back: bring the DPU of n1 back (its power, its Open vSwitch, the agent on it); new pods go elsewhere meanwhile: ' +
+  'bring-dpu-back: bring the DPU of n1 back (check its power, its Open vSwitch and its agent); new pods go to other nodes meanwhile: ' +
   'plumbline doctor dpu; kubectl -n ovn-kubernetes get lease ovn-dpu-n1 -o yaml';
 const NODE = { silent: false, assigned: [] };
 const LOST = placeLostText('n1');

@@ -97,7 +97,7 @@ describe('the state of a VM with a launcher', () => {
       state: 'unscheduled',
       verdict: 'broken',
       reason: 'WebhookMissed',
-      text: 'the webhook did not see this launcher: its decision is not written on it',
+      text: 'the webhook did not see this launcher: it has no decision annotation',
       causes: ['NotTried'],
       remedies: ['start-again', 'bring-scheduler-back'],
     });

@@ -29,7 +29,7 @@ describe('a pod that waits for a node', () => {
     const gates = { schedulingGates: [{ name: 'a/b' }, { name: 'c/d' }] };
     const expected = {
       reason: 'Gated',
-      text: 'it is held back by scheduling gates: a/b, c/d',
+      text: 'it is waiting because of scheduling gates: a/b, c/d',
       remedies: ['ask-the-gate-keeper: the owner of the scheduling gates must remove them'],
     };
     assert.deepEqual(waiting({ scheduler: { away: 'silent' } }, undefined, gates), expected);
@@ -41,7 +41,7 @@ describe('a pod that waits for a node', () => {
     const away = { scheduler: { away: 'no replica leads' } };
     assert.deepEqual(waiting(away, REFUSED), {
       reason: 'SchedulerAway',
-      text: 'no scheduler looks at it: no replica leads',
+      text: 'no scheduler tries it: no replica leads',
       remedies: [BRING_BACK],
     });
     assert.equal(waiting(away, REFUSED, { schedulerName: 'other' }).reason, 'NoNodeFits');
@@ -52,7 +52,7 @@ describe('a pod that waits for a node', () => {
     const status = { ...REFUSED, nominatedNodeName: 'n2' };
     assert.deepEqual(waiting({}, status), {
       reason: 'Nominated',
-      text: 'nominated to n2: it waits for room there',
+      text: 'nominated to n2: it waits for resources there',
       remedies: [],
     });
     assert.equal(waiting({}, { ...REFUSED, nominatedNodeName: '' }).reason, 'NoNodeFits');
@@ -74,7 +74,7 @@ describe('a pod that waits for a node', () => {
   ] as const) {
     it(`has not been tried by a scheduler other than Plumbline's: ${JSON.stringify(schedulerName)}`, () =>
       assert.deepEqual(waiting({}, undefined, { schedulerName }).remedies, [
-        `check-other-scheduler: check the scheduler: ${named} has not looked at it yet: kubectl -n kube-system get pods`,
+        `check-other-scheduler: check the scheduler: ${named} has not tried it yet: kubectl -n kube-system get pods`,
       ]));
   }
 
@@ -94,8 +94,8 @@ describe('a pod that waits for a node', () => {
       reason: 'RetryPending',
       text: 'it waits although 5 of 7 nodes would take it',
       remedies: [
-        'wait: wait: kube-scheduler tries again at the next change of a node or pod, and every 5 minutes',
-        'look-at-volumes: see what kube-scheduler itself says: volumes, spread and other rules of its own are not looked at here',
+        'wait: wait: kube-scheduler retries it at the next change of a node or pod, and every 5 minutes',
+        'look-at-volumes: read kube-scheduler’s message: this command does not check its own rules, such as volumes and spread',
       ],
     }));
 

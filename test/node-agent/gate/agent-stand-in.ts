@@ -19,7 +19,7 @@ export interface GateAgent {
 }
 
 export const READY: DpuWord = { ready: true, reason: 'its lease was renewed' };
-export const DEAD: DpuWord = { ready: false, reason: 'its lease ovn-dpu-a was last seen renewed 41 s ago' };
+export const DEAD: DpuWord = { ready: false, reason: 'its lease ovn-dpu-a was last renewed 41 s ago' };
 
 export async function startGateAgent(socketPath: string, policy: Partial<GatePolicy> = {}): Promise<GateAgent> {
   const stopping = new AbortController();

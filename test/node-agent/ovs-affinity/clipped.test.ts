@@ -77,7 +77,7 @@ describe('changes to the threads by other processes', () => {
     assert.equal(masks(), first());
     assert.equal(counted.sets, 0);
     assert.equal(await totalOf(metrics.ovsClipped), procThreads.list(daemon.pid).length);
-    assert.deepEqual(recorded.events.filter(({ message }) => message.includes('its cpuset holds')).length, 1);
+    assert.deepEqual(recorded.events.filter(({ message }) => message.includes('its cpuset confines')).length, 1);
   });
 
   it('reports a cpuset that excludes the wanted CPUs, and does not retry in a loop', async function () {

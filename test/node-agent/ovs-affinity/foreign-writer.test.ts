@@ -40,7 +40,7 @@ describe('a second writer of the masks of a real Open vSwitch', function () {
   const contended = async () => (await metrics.ovsContended.get()).values[0]?.value;
   const displaced = async () =>
     (await metrics.ovsDisplaced.get()).values.reduce((total, { value }) => total + value, 0);
-  const isSaid = () => /another process sets the CPUs/.test(ovs.status().problems.join());
+  const isSaid = () => /another process also sets the CPUs/.test(ovs.status().problems.join());
 
   /** Sets the CPUs of every thread five times per second, whatever they are. */
   const startWriter = (list: string) => {
@@ -104,7 +104,7 @@ describe('a second writer of the masks of a real Open vSwitch', function () {
     const status = ovsStatus.parse(ovs.status());
     assert.ok(isSaid());
     assert.equal(isInOrder(status), false);
-    assert.match(statusLines(status).join('\n'), /^! another process sets .*ovnkube-node does so where .*enable/m);
+    assert.match(statusLines(status).join('\n'), /^! another process also sets .*ovnkube-node does this if .*enable/m);
     assert.match(ovs.problems().join(), /another process/);
     await eventually(() => masks() === all(), 'as the other has set them');
     counted.sets = 0;

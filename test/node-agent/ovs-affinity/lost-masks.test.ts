@@ -88,7 +88,10 @@ describe('lost masks file of a real Open vSwitch', function () {
       lose();
       start();
       assert.equal(masks(), first());
-      assert.match(said(), /masks\.json: .*once turned off, threads get the CPUs of the machine’s first process/);
+      assert.match(
+        said(),
+        /masks\.json: .*if the feature is turned off, threads get the CPUs of the machine’s first process/,
+      );
       assert.match(ovs.problems().join(), /first process/);
       assert.ok(logged.lines.some(({ level, problems }) => level === 40 && /masks\.json/.test(String(problems))));
       assert.deepEqual(

@@ -85,7 +85,7 @@ describe('affinity of real threads', () => {
       free(list);
       assert.deepEqual(masks(), [list], 'moved within the event itself');
     }
-    const line = logged.lines.findLast(({ msg }) => msg === 'ovs threads moved');
+    const line = logged.lines.findLast(({ msg }) => msg === 'moved OVS threads');
     assert.equal(line?.cpus, first());
     assert.equal(line.threads, allowedLists(vswitchd.pid).length + allowedLists(ovsdb.pid).length);
     assert.ok(Number(line.millis) > 0, `${line.millis} ms`);

@@ -128,8 +128,8 @@ describe('reports of OVS affinity', () => {
     assert.deepEqual(
       logged.lines.map(({ level: _l, time: _t, ...line }) => line),
       [
-        { cpus: '0', threads: 3, millis: 0.123457, msg: 'ovs threads moved' },
-        { avoided: '1-2', threads: 2, millis: 1000, sinceAssigned: 0.5, msg: 'ovs threads moved' },
+        { cpus: '0', threads: 3, millis: 0.123457, msg: 'moved OVS threads' },
+        { avoided: '1-2', threads: 2, millis: 1000, sinceAssigned: 0.5, msg: 'moved OVS threads' },
       ],
     );
     const lines = await said();

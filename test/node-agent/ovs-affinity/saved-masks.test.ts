@@ -191,7 +191,7 @@ describe('saved masks: lost', () => {
     );
     assert.match(
       problems[0]?.text ?? '',
-      /^masks\.json: torn \(kept as \/state\/masks\.json\.corrupt\): once turned off, threads get .* \(0-63\);/,
+      /^masks\.json: torn \(kept as \/state\/masks\.json\.corrupt\): if the feature is turned off, threads get .* \(0-63\);/,
     );
     assert.deepEqual(list.map(mainOf), ['0-63', '0-63']);
     assert.deepEqual(memory.remember(list), problems);
@@ -204,7 +204,7 @@ describe('saved masks: lost', () => {
   it('does not claim that a file was kept under another name if that failed', () => {
     const { file, memory } = stage(new Error('masks.json: torn'));
     file.aside = undefined;
-    assert.match(memory.recall([])[0]?.text ?? '', /^masks\.json: torn: once turned off/);
+    assert.match(memory.recall([])[0]?.text ?? '', /^masks\.json: torn: if the feature is turned off/);
   });
 
   it('assumes them in recall, too', () => {

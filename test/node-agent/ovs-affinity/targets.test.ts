@@ -51,15 +51,15 @@ describe('the CPUs that Open vSwitch may use', () => {
       undefined,
       '1: owned by containers',
       '0: poll mode drivers',
-      'avoiding owned CPUs only, because the owners are not all known: a; b',
+      'only avoiding owned CPUs, because some owners are unknown: a; b',
     ]);
     assert.deepEqual(allowed(viewOf('0-3', '', ['a'])), [
       '0-3',
-      'taking no further CPUs, because the owners are not all known: a',
+      'using no more CPUs, because some owners are unknown: a',
     ]);
     assert.deepEqual(allowed(viewOf('0-3', '', ['a', 'b'])), [
       '0-3',
-      'taking no further CPUs, because the owners are not all known: a; b',
+      'using no more CPUs, because some owners are unknown: a; b',
     ]);
   });
 
@@ -278,7 +278,7 @@ describe('the target CPUs from pass to pass', () => {
     targets.vacate(cpus('8'));
     assert.equal(shown(targets.ownedOnly(viewOf('0-3', '4-7', ['x']), cpus('1'))), 'avoid 4-8, else 2-3,9-15');
     assert.deepEqual(targets.why, [
-      '4-7: owned by containers; the others are left to the other process that sets them',
+      '4-7: owned by containers; the agent leaves all other CPUs to the process that also sets them',
     ]);
     assert.deepEqual([targets.wanted, targets.heldBack], [undefined, ['x']]);
     assert.equal(goal(viewOf('0-3,9', '4-7')), '1-3,9');

@@ -127,7 +127,7 @@ describe('the report', () => {
     ['no PMD near', { networks: { ...networks, unpolled: ['a far'] } }, 'NetworksPolledNear', 'NoPollingCPU', /a far/],
     [
       'a second writer of the masks',
-      { ovsProblems: ['another process sets the CPUs'] },
+      { ovsProblems: ['another process also sets the CPUs'] },
       'OpenVswitchInPlace',
       'Incomplete',
       /another process/,
@@ -156,7 +156,7 @@ describe('the report', () => {
     const condition = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now')?.conditions?.[1];
     assert.match(
       condition?.message ?? '',
-      /says cpuManagerPolicy none.*static; .*says reservedSystemCPUs 0-1.*holds back 0/,
+      /says cpuManagerPolicy none.*static; .*says reservedSystemCPUs 0-1.*reserves 0/,
     );
   });
 

@@ -131,12 +131,12 @@ describe('the kubelet’s configuration in a report', () => {
     [
       'has another policy',
       { kubeletConfig: { ...config, cpuManager: { policy: 'none', options: {} } } },
-      'config.yaml says cpuManagerPolicy none, the kubelet runs with static',
+      'config.yaml says cpuManagerPolicy none, but the kubelet runs with static',
     ],
     [
       'has other reserved CPUs',
       { kubeletConfig: { ...config, reserved: CpuSet.parse('0-1') } },
-      'config.yaml says reservedSystemCPUs 0-1, the kubelet holds back 0',
+      'config.yaml says reservedSystemCPUs 0-1, but the kubelet reserves 0',
     ],
     [
       'has reserved CPUs that no policy uses',

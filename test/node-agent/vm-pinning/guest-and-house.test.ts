@@ -389,7 +389,7 @@ describe('the emulator’s CPUs of a container', () => {
     affinity.forbidden.add(1);
     affinity.forbidden.add(2);
     const outcome = look();
-    assert.deepEqual(outcome?.problems, ['2 threads are kept from their CPUs, as 1 from 2-3']);
+    assert.deepEqual(outcome?.problems, ['2 threads cannot move to their CPUs, such as 1 to 2-3']);
     assert.equal(outcome?.repairs, 1);
     affinity.forbidden.clear();
     affinity.set = (tid) => {
@@ -403,7 +403,7 @@ describe('the emulator’s CPUs of a container', () => {
   it('report a thread that its cpuset restricts further', () => {
     const { look, affinity } = house(['0', '1'], '0-3', '3');
     affinity.cpusetOf = (tid) => (tid === 2 ? set('3') : undefined);
-    assert.deepEqual(look()?.problems, ['1 threads are kept from their CPUs, as 2 from 2-3']);
+    assert.deepEqual(look()?.problems, ['1 threads cannot move to their CPUs, such as 2 to 2-3']);
   });
 
   it('do not take a bug of the program for a refusal', () => {

@@ -156,7 +156,7 @@ describe('the CPUs of the emulator', () => {
     const vms = scene.create();
     run(vms);
     await eventually(() => scene.eventsOf('HousekeepingIncomplete').length > 0, 'the Event is written');
-    assert.match(scene.events[0]?.message ?? '', /1 threads are kept from their CPUs, as \d+ from 5,21/);
+    assert.match(scene.events[0]?.message ?? '', /1 threads cannot move to their CPUs, such as \d+ to 5,21/);
     const [status] = vms.status().vms;
     const odd = status?.threads.filter(({ wanted, allowed }) => wanted !== null && wanted !== allowed);
     assert.deepEqual(

@@ -167,7 +167,10 @@ describe('CPU masks on a node', () => {
     vm.cpuset('0-1,4-7');
     await eventually(() => vms.pinning()[0]?.state === 'unpinned', 'nothing is left');
     assert.deepEqual([vms.pinning()[0]?.reason, vcpusOf(vm, 2)], ['Empty', ['0-1,4-7', '0-1,4-7']]);
-    assert.match(scene.eventsOf('CPUMaskNotApplied')[0]?.message ?? '', /leaves vCPU 0 no CPU: the VM may use 0-1,4-7/);
+    assert.match(
+      scene.eventsOf('CPUMaskNotApplied')[0]?.message ?? '',
+      /leaves vCPU 0 without a CPU: the VM may use 0-1,4-7/,
+    );
     vm.cpuset('0-7');
     await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned again');
     assert.deepEqual(vcpusOf(vm, 2), ['3', '3']);
@@ -190,7 +193,7 @@ describe('CPU masks on a node', () => {
   it('a mask is refused at the start if it is empty on this node, exceeds the host, is malformed, or meets dedicated CPUs', async () => {
     const scene = createScene(temp(), 'v2 systemd', '0-2,7');
     const cases: [PretendVm, string, RegExp][] = [
-      [scene.addVm({ vcpus: 1, mask: '2', cpuset: '0-1' }), 'Empty', /leaves vCPU 0 no CPU/],
+      [scene.addVm({ vcpus: 1, mask: '2', cpuset: '0-1' }), 'Empty', /leaves vCPU 0 without a CPU/],
       [scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-2,7' }), 'HostCPUs', /CPU 3, which is not online/],
       [scene.addVm({ vcpus: 1, mask: '1:', cpuset: '0-2,7' }), 'Parse', /entry 2 \(for vCPU 1\) is empty/],
       [scene.addVm({ vcpus: 1, mask: '1', cpuset: '1-2', pins: [1] }), 'Dedicated', /dedicated CPUs/],

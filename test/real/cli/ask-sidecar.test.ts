@@ -74,7 +74,7 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
       assert.equal(source, 'extender');
       const found = nodes.map(({ text, nodes: names }) => `${names}: ${text}`).sort();
       assert.deepEqual(found, ['full: too few free whole cores', 'unreported: would take it']);
-      assert.match(causes.join(), /its scheduler is another, which does not ask the extender/);
+      assert.match(causes.join(), /its scheduler is another, which does not call the extender/);
     });
   }
 
@@ -149,7 +149,7 @@ describe('explain and doctor with the extender in kube-scheduler’s pod, throug
     await stage.scheduler.stop();
     await stage.plane.create(podOf('ours', 'plumbline-scheduler'));
     const { why, help, notes } = await explained(undefined, 'ours');
-    assert.equal(why, 'no scheduler looks at it: no replica of plumbline-scheduler is the leader');
+    assert.equal(why, 'no scheduler tries it: no replica of plumbline-scheduler is the leader');
     assert.match(help.join(), /bring plumbline-scheduler back/);
     assert.match(notes[0] ?? '', /because no replica of plumbline-scheduler is the leader$/);
     assert.match(

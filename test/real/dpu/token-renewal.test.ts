@@ -84,10 +84,7 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
   });
 
   const forged: [string, Parameters<typeof isRefused>][] = [
-    [
-      'one of another DPU',
-      [OTHER, {}, /the DPU of node worker-1 may request tokens of its own account and of no other/],
-    ],
+    ['one of another DPU', [OTHER, {}, /the DPU of node worker-1 may request tokens only for its own account/]],
     ['one for a year', [OWN, { expirationSeconds: 365 * DAY }, /for 86400 seconds \(24 h\) at most/]],
     ['one for a second more than a day', [OWN, { expirationSeconds: DAY + 1 }, /for 86400 seconds/]],
     [

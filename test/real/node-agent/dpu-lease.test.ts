@@ -150,13 +150,13 @@ describe('the DPU’s Lease on a real API server', function () {
         host.patch(PATH, MERGE, {
           metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' }] },
         }),
-      /owned by that Node/,
+      /that Node as their only owner/,
     ],
     ['a host that deletes the Lease', () => host.delete(PATH), /cannot delete/],
     [
       'a DPU that renews the Lease of another node',
       () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal()),
-      /may renew the Lease ovn-dpu-worker-1 and nothing/,
+      /may renew only the Lease ovn-dpu-worker-1/,
     ],
     ['a DPU that creates a Lease', () => dpu.create(LEASES, object('worker-3')), /cannot create/],
     ['a DPU that deletes the Lease', () => dpu.delete(PATH), /cannot delete/],

@@ -30,7 +30,7 @@ describe('a replica set whose launchers a kubelet refuses, on a real control pla
   });
 
   const heldBack = async (pod: string) =>
-    /held back: .* VirtualMachineInstanceReplicaSet web/.test(
+    /delayed: .* VirtualMachineInstanceReplicaSet web/.test(
       (await stage.podOf(pod)).status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '',
     );
 

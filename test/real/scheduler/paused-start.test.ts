@@ -76,7 +76,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
   it('stay paused with an Event if pinning is refused', async () => {
     await kubeVirt.create('refused');
     await kubeVirt.started('refused', NODE, 'pod-refused');
-    await says('pod-refused', 'refused', 'the CPU mask 1-2 leaves vCPU 0 no CPU');
+    await says('pod-refused', 'refused', 'the CPU mask 1-2 leaves vCPU 0 without a CPU');
     await until('the Event', async () =>
       (await eventsOf('refused')).some(
         ({ reason, message }) =>

@@ -74,7 +74,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
     it('required physnets without a common NUMA node cause a warning', async () => {
       const pod = await scene.launcher('apart', { cpu: '9', vmi: { networks: { a: 'east', b: 'west' } } });
       assert.deepEqual(devicesOf(pod), ['east', 'west']);
-      await told('apart', /the kubelet cannot split: .* a \(physnet east\), b \(physnet west\)/);
+      await told('apart', /the required networks have no common NUMA node .* a \(physnet east\), b \(physnet west\)/);
     });
 
     it('both annotation forms and duplicates give the same result; an invalid resource name is encoded', async () => {

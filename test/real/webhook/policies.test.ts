@@ -170,7 +170,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
 
     it('are refused with the container’s name if they add one that prevents Guaranteed', () =>
       whileInjecting(added, () =>
-        assert.rejects(create(injected, DRY), /container mesh costs the pod its exclusive CPUs/),
+        assert.rejects(create(injected, DRY), /container mesh prevents exclusive CPUs for the pod/),
       ));
 
     it('are refused by the policies alone in the same cases', async () => {
@@ -259,7 +259,10 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
     it('get a warning for required physnets without a common NUMA node', async () => {
       const { stderr, status } = await apply(vm('apart', { domain: dedicated, networks }));
       assert.equal(status, 0);
-      assert.match(stderr, /Warning: the kubelet cannot split: .*a \(physnet east\), b \(physnet west\)/);
+      assert.match(
+        stderr,
+        /Warning: the required networks have no common NUMA node .*a \(physnet east\), b \(physnet west\)/,
+      );
     });
 
     it('get a warning for a hotplugged NIC, but not again for other changes', async () => {

@@ -47,15 +47,12 @@ describe('owners whose pods kubelets refuse in a burst', () => {
     reject('c');
     const { NodeNames, FailedAndUnresolvableNodes } = filter(owned('d'));
     assert.deepEqual(NodeNames, []);
-    assert.match(
-      FailedAndUnresolvableNodes['n1'] ?? '',
-      /held back: kubelets have refused .* VirtualMachineInstance vm-a/,
-    );
+    assert.match(FailedAndUnresolvableNodes['n1'] ?? '', /delayed: kubelets refused .* VirtualMachineInstance vm-a/);
     assert.deepEqual(
       events.map(([name, { reason }]) => [name, reason]),
       [['vm-a', 'PlacementHeldBack']],
     );
-    assert.match(events[0]![1].message, /SMTAlignmentError.*places no more for 30 s/);
+    assert.match(events[0]![1].message, /SMTAlignmentError.*places no pods of this owner for 30 s/);
     clock.now += 31;
     assert.deepEqual(filter(owned('e')).NodeNames, ['n1']);
   });

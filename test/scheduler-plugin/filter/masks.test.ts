@@ -98,7 +98,7 @@ describe('CPU masks at scheduling', () => {
       first.verdict.detail,
       'the CPU mask 1-2 names CPU 2, which is not online on this host (it has 0-1,3,7)',
     );
-    assert.match(second.verdict.detail, /leaves every vCPU no CPU: of 1-2 none .* \(free: 3\)/);
+    assert.match(second.verdict.detail, /leaves every vCPU without a CPU: every CPU of 1-2 .* \(free: 3\)/);
   });
 
   it('need a node that has the CPUs, also for the target of a migration', () => {

@@ -186,7 +186,7 @@ describe('the extender as a daemon', function () {
       assert.equal(await ask(`http://127.0.0.1:${explains}/explain`, undefined, ''), 'refused');
       assert.deepEqual(
         new Set(one.lines.flatMap(({ level, msg }) => (Number(level) >= 40 ? [msg] : []))),
-        new Set(['connection closed: client certificate not allowed', 'no verdict given']),
+        new Set(['connection closed: client certificate not allowed', 'extender call refused']),
       );
     } finally {
       await Promise.all([known, stranger, other].map((agent) => agent.destroy()));

@@ -114,7 +114,7 @@ describe('review of a launcher pod: CPUs', () => {
     {
       name: 'no isolated emulator thread',
       vmi: (vmi) => delete vmi.spec.domain.cpu?.isolateEmulatorThread,
-      unpadded: 'the VM has no emulator thread of its own (isolateEmulatorThread)',
+      unpadded: 'the VM has no isolated emulator thread (isolateEmulatorThread)',
     },
     { name: 'the feature gate is off', gate: false, unpadded: 'the webhook runs with --full-pcpus-only false' },
   ];

@@ -190,7 +190,8 @@ describe('review of a launcher pod: networks', () => {
     const vmi = vmiVector((one) => Object.assign(one.spec.domain.cpu ?? {}, { numa: undefined }));
     const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
     const answer = await mutationOf({ view, lookUpVmi, announcements: announcementsOf(events) })(requestFor(pod));
-    const says = /the kubelet cannot split: .*dpdk-east \(physnet physnet0\), net2 \(physnet physnet1\)/;
+    const says =
+      /the required networks have no common NUMA node .*dpdk-east \(physnet physnet0\), net2 \(physnet physnet1\)/;
     assert.ok(
       answer.warnings?.some((text) => says.test(text)),
       `${answer.warnings}`,

@@ -80,7 +80,7 @@ describe('validation of VMs: warnings', () => {
     {
       name: 'required physnets on different NUMA nodes',
       vm: { networks: [net('a', 'east'), net('b', 'west')] },
-      says: /the kubelet cannot split: .*a \(physnet east\), b \(physnet west\)/,
+      says: /the required networks have no common NUMA node .*a \(physnet east\), b \(physnet west\)/,
     },
     {
       name: 'required physnets with a common NUMA node',
@@ -288,7 +288,7 @@ describe('validation of VMs: refusals', () => {
     );
   };
   const TOO_LARGE =
-    /^(plumbline: )?larger than the NUMA nodes of its networks on every node that it can go to: interface east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and 9 are asked for$/;
+    /^(plumbline: )?larger than the NUMA nodes of its networks on every node that it can go to: interface east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and it requests 9$/;
 
   it('refuse a VM that is larger than the NUMA node of its network on every node, with the reason', async () => {
     assert.match(denialOf(await create({})).message, TOO_LARGE);
