@@ -20,19 +20,16 @@ void agent_close(struct agent *agent)
     agent->fd = -1;
 }
 
-static int open_socket(const char *path)
+static int open_socket(struct agent *agent, const struct settings *settings)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
-        return -1;
-    memcpy(address.sun_path, path, strlen(path));
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
+    _Static_assert(sizeof address.sun_path == sizeof settings->socket, "each path fits");
+    memcpy(address.sun_path, settings->socket, sizeof address.sun_path);
+    agent->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* On a unix socket, connect succeeds or fails at once: EAGAIN means that the agent's queue is full. */
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return fd;
-    close(fd);
+    if (agent->fd >= 0 && connect(agent->fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return 0;
+    agent_close(agent);
     return -1;
 }
 
@@ -68,7 +65,7 @@ static int send_question(const struct agent *agent, const struct call *call, lon
     static char buffer[16384];
     struct text head = TEXT(buffer);
     size_t environment = 0;
-    for (char **entry = environ; entry && *entry; entry++)
+    for (char **entry = environ; *entry; entry++)
         if (is_cni_variable(*entry))
             environment += strlen(*entry) + 1;
     text_string(&head, "plumbline-gate/1 ");
@@ -80,7 +77,7 @@ static int send_question(const struct agent *agent, const struct call *call, lon
     text_string(&head, " ");
     text_number(&head, call->conf.length);
     text_string(&head, "\n");
-    for (char **entry = environ; entry && *entry; entry++)
+    for (char **entry = environ; *entry; entry++)
         if (is_cni_variable(*entry))
             text_bytes(&head, (struct slice){*entry, strlen(*entry) + 1});
     /* No runtime sets more variables than fit. The state file decides instead. */
@@ -91,11 +88,10 @@ static int send_question(const struct agent *agent, const struct call *call, lon
     return send_all(agent->fd, call->conf, deadline);
 }
 
+/* If there is no room, recv(2) returns 0, as at the end of the connection. */
 static int read_more(struct agent *agent)
 {
     ssize_t count;
-    if (agent->length == sizeof agent->held)
-        return -1;
     do
         count = recv(agent->fd, agent->held + agent->length, sizeof agent->held - agent->length, 0);
     while (count < 0 && errno == EINTR);
@@ -114,15 +110,16 @@ static void drop(struct agent *agent, size_t count)
 }
 
 /*
- * Reads digits and the byte that must follow them. Returns the position after it, or 0 if there are none or too many.
+ * Reads digits and the byte that must follow them, in a line that is complete. Returns the position after it, or 0 if there
+ * are none or too many.
  */
 static size_t read_number(const struct agent *agent, size_t at, char end, unsigned *number)
 {
     size_t start = at;
     *number = 0;
-    for (; at < agent->length && agent->held[at] >= '0' && agent->held[at] <= '9' && at - start < 6; at++)
+    for (; agent->held[at] >= '0' && agent->held[at] <= '9' && at - start < 6; at++)
         *number = *number * 10 + (unsigned)(agent->held[at] - '0');
-    return at > start && at < agent->length && agent->held[at] == end ? at + 1 : 0;
+    return at > start && agent->held[at] == end ? at + 1 : 0;
 }
 
 /* Removes one frame from the front of the received bytes. */
@@ -140,7 +137,7 @@ static enum frame take_frame(struct agent *agent, struct verdict *verdict)
         return allowed ? FRAME_VERDICT : FRAME_WAIT;
     }
     unsigned code, bytes;
-    if (line.length < 5 || memcmp(line.at, "deny ", 5) != 0)
+    if (memcmp(agent->held, "deny ", 5) != 0)
         return FRAME_BAD;
     size_t at = read_number(agent, 5, ' ', &code);
     if (at == 0 || (at = read_number(agent, at, '\n', &bytes)) == 0 || bytes > MESSAGE_MAX)
@@ -175,8 +172,7 @@ void agent_ask(struct agent *agent, const struct call *call, int first_ms, int w
     long long start = now_ms(), deadline = start + first_ms;
     verdict->kind = NO_VERDICT;
     agent->length = 0;
-    agent->fd = open_socket(call->settings.socket);
-    if (agent->fd < 0)
+    if (open_socket(agent, &call->settings))
         return;
     if (send_question(agent, call, deadline) == 0)
         await_verdict(agent, deadline, start + whole_ms, verdict);

@@ -31,9 +31,10 @@ static int fail(const struct call *call, struct text *answer, unsigned code, con
 {
     static char buffer[MESSAGE_MAX];
     struct text message = TEXT(buffer);
+    int is_long = value.length > SHOWN;
     text_string(&message, before);
-    text_bytes(&message, (struct slice){value.at, value.length > SHOWN ? SHOWN : value.length});
-    text_string(&message, value.length > SHOWN ? "..." : "");
+    text_bytes(&message, (struct slice){value.at, is_long ? SHOWN : value.length});
+    text_string(&message, is_long ? "..." : "");
     text_string(&message, after);
     return answer_error(answer, call->version, code, (struct slice){message.at, message.length});
 }
@@ -87,10 +88,8 @@ static int check_version(const struct call *call, struct text *answer)
 /* Whether this is a plain file name. Otherwise, a configuration could choose programs outside CNI_PATH. */
 static int is_plugin_name(struct slice name)
 {
-    for (size_t i = 0; i < name.length; i++)
-        if (name.at[i] == '/' || name.at[i] == 0)
-            return 0;
-    return name.length > 0 && name.length < 256 && !slice_is(name, ".") && !slice_is(name, "..");
+    return name.length > 0 && name.length < 256 && !memchr(name.at, '/', name.length) && !slice_is(name, ".") &&
+           !slice_is(name, "..");
 }
 
 static struct slice base_name(const char *program)
@@ -103,14 +102,14 @@ static struct slice base_name(const char *program)
 static int find_form(struct call *call, struct slice type, const char *program, struct text *answer)
 {
     struct slice own = base_name(program);
-    struct json_field inner[] = {{"type", {0, 0}}, {"deviceID", {0, 0}}};
+    struct json_field inner[] = {{.name = "type"}, {.name = "deviceID"}};
     if (type.length == 0)
         type = own;
     if (!slice_is(type, GATE_TYPE)) {
         call->form = INTERPOSER;
         call->plugin = type;
     } else if (call->delegate.length > 0) {
-        if (!json_is_object(call->delegate) || json_object(call->delegate, inner, 2))
+        if (json_object(call->delegate, inner, 2))
             return fail(call, answer, CODE_CONFIG, "\"delegate\" must be an object: the configuration of the plugin "
                         "to be gated", SLICE(""), "");
         call->form = WRAPPER;
@@ -127,13 +126,17 @@ static int read_conf(struct call *call, const char *program, struct text *answer
 {
     enum { TYPE, CNI_VERSION, NAME, PREV, RUNTIME, ARGS, VALID, DELEGATE, DEVICE, COUNT };
     struct json_field field[COUNT] = {
-        [TYPE] = {"type", {0, 0}},           [CNI_VERSION] = {"cniVersion", {0, 0}},
-        [NAME] = {"name", {0, 0}},           [PREV] = {"prevResult", {0, 0}},
-        [RUNTIME] = {"runtimeConfig", {0, 0}}, [ARGS] = {"args", {0, 0}},
-        [VALID] = {"cni.dev/valid-attachments", {0, 0}}, [DELEGATE] = {"delegate", {0, 0}},
-        [DEVICE] = {"deviceID", {0, 0}},
+        [TYPE] = {.name = "type"},
+        [CNI_VERSION] = {.name = "cniVersion"},
+        [NAME] = {.name = "name"},
+        [PREV] = {.name = "prevResult"},
+        [RUNTIME] = {.name = "runtimeConfig"},
+        [ARGS] = {.name = "args"},
+        [VALID] = {.name = "cni.dev/valid-attachments"},
+        [DELEGATE] = {.name = "delegate"},
+        [DEVICE] = {.name = "deviceID"},
     };
-    struct json_field device[] = {{"deviceID", {0, 0}}};
+    struct json_field device = {.name = "deviceID"};
     if (json_object(call->conf, field, COUNT))
         return fail(call, answer, CODE_DECODE, "the network configuration on stdin is not a JSON object", SLICE(""), "");
     call->version = json_plain(field[CNI_VERSION].value);
@@ -143,9 +146,9 @@ static int read_conf(struct call *call, const char *program, struct text *answer
     call->args = field[ARGS].value;
     call->valid_attachments = field[VALID].value;
     call->delegate = field[DELEGATE].value;
-    if (json_is_object(call->runtime_config))
-        json_object(call->runtime_config, device, 1);
-    call->has_device = field[DEVICE].value.length > 0 || device[0].value.length > 0;
+    /* Finds nothing in a runtimeConfig that is not an object. */
+    json_object(call->runtime_config, &device, 1);
+    call->has_device = field[DEVICE].value.length > 0 || device.value.length > 0;
     struct slice type = json_plain(field[TYPE].value);
     if (field[TYPE].value.length > 0 && type.length == 0)
         return fail(call, answer, CODE_CONFIG, "\"type\" must be the name of a plugin", SLICE(""), "");
@@ -177,7 +180,7 @@ struct slice call_namespace(void)
     while (at) {
         const char *end = strchr(at, ';');
         size_t length = end ? (size_t)(end - at) : strlen(at);
-        if (length >= sizeof key - 1 && memcmp(at, key, sizeof key - 1) == 0)
+        if (strncmp(at, key, sizeof key - 1) == 0)
             return (struct slice){at + sizeof key - 1, length - (sizeof key - 1)};
         at = end ? end + 1 : 0;
     }

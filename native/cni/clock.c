@@ -1,6 +1,5 @@
 #include "clock.h"
 
-#include <errno.h>
 #include <time.h>
 
 long long now_ms(void)
@@ -17,11 +16,4 @@ int left_ms(long long deadline)
         return -1;
     long long left = deadline - now_ms();
     return left < 0 ? 0 : (int)left;
-}
-
-void sleep_ms(int millis)
-{
-    struct timespec left = {millis / 1000, (millis % 1000) * 1000000L};
-    while (nanosleep(&left, &left) && errno == EINTR)
-        ;
 }

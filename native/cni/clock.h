@@ -7,6 +7,4 @@ long long now_ms(void);
 /* Milliseconds until the deadline, for poll(2): 0 if it has passed, -1 (no limit) if `deadline` is 0. */
 int left_ms(long long deadline);
 
-void sleep_ms(int millis);
-
 #endif

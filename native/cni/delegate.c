@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -16,6 +17,8 @@
 /* Milliseconds from SIGTERM to SIGKILL, and then until the delegate is abandoned. */
 #define GRACE 100
 #define LAST_WAIT 200
+/* Nanoseconds between two looks at a delegate that is about to end. */
+#define PAUSE 2000000
 #define ENVIRONMENT_MAX 4096
 /* Number of gates that a call has passed, as one digit. */
 #define DEPTH "PLUMBLINE_GATE_DEPTH"
@@ -40,12 +43,9 @@ int delegate_find(struct slice plugin, char *path, size_t size)
             path[length] = '/';
             memcpy(path + length + 1, plugin.at, plugin.length);
             path[length + 1 + plugin.length] = 0;
-            int is_own = 0;
-            if (stat(path, &found) == 0 && S_ISREG(found.st_mode) && access(path, X_OK) == 0) {
-                is_own = known && own.st_ino == found.st_ino && own.st_dev == found.st_dev;
-                if (!is_own)
-                    return 0;
-            }
+            if (stat(path, &found) == 0 && S_ISREG(found.st_mode) && access(path, X_OK) == 0 &&
+                !(known && own.st_ino == found.st_ino && own.st_dev == found.st_dev))
+                return 0;
         }
         at += length;
         at += *at == ':';
@@ -91,22 +91,19 @@ int delegate_depth(void)
 }
 
 /*
- * This program's environment with one more level and, if a verb is given, another CNI_COMMAND. Null if it is too large.
+ * This program's environment with one more level and, if one is given, another CNI_COMMAND. Null if it is too large.
  */
-static char **environment_for(const char *verb)
+static char **environment_for(const char *command)
 {
     static char *variables[ENVIRONMENT_MAX];
-    static char command[32], depth[] = DEPTH "=0";
-    struct text text = TEXT(command);
+    static char depth[] = DEPTH "=0";
     size_t count = 0;
-    text_string(&text, "CNI_COMMAND=");
-    text_string(&text, verb ? verb : "");
     depth[sizeof depth - 2] = (char)('1' + delegate_depth());
     variables[count++] = depth;
-    if (verb)
-        variables[count++] = (char *)text_ended(&text);
+    if (command)
+        variables[count++] = (char *)command;
     for (char **entry = environ; *entry; entry++) {
-        if (is_variable(*entry, DEPTH) || (verb && is_variable(*entry, "CNI_COMMAND")))
+        if (is_variable(*entry, DEPTH) || (command && is_variable(*entry, "CNI_COMMAND")))
             continue;
         if (count == ENVIRONMENT_MAX - 1)
             return 0;
@@ -116,9 +113,9 @@ static char **environment_for(const char *verb)
     return variables;
 }
 
-static int start(struct running *child, const char *path, const char *verb)
+static int start(struct running *child, const char *path, const char *command)
 {
-    char **environment = environment_for(verb);
+    char **environment = environment_for(command);
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     pid_t parent = getpid();
     if (!environment) {
@@ -127,7 +124,7 @@ static int start(struct running *child, const char *path, const char *verb)
     }
     if (open_pipe(in, 1) == 0 && open_pipe(out, 0) == 0 && (child->pid = fork()) >= 0) {
         if (child->pid == 0)
-            become(path, environment, in[0], out[1], verb != 0, parent);
+            become(path, environment, in[0], out[1], command != 0, parent);
         close(in[0]);
         close(out[1]);
         child->in = in[1];
@@ -155,6 +152,7 @@ static void close_end(int *fd)
 /* Waits for the child until the deadline (0: without a limit). Returns whether it has ended; `status` is how. */
 static int reap(pid_t pid, long long deadline, int *status)
 {
+    const struct timespec pause = {.tv_nsec = PAUSE};
     for (;;) {
         pid_t ended = waitpid(pid, status, deadline ? WNOHANG : 0);
         if (ended == pid)
@@ -164,7 +162,7 @@ static int reap(pid_t pid, long long deadline, int *status)
         if (ended == 0 && left_ms(deadline) == 0)
             return 0;
         if (ended == 0)
-            sleep_ms(2);
+            nanosleep(&pause, 0);
     }
 }
 
@@ -223,8 +221,7 @@ static int turn(struct running *child, struct slice *conf, long long deadline, s
         outcome->how = TIMED_OUT;
         return -1;
     }
-    if (ready < 0)
-        return 0;
+    /* After an interruption, nothing is ready. */
     if (polled[2].revents) {
         agent_heard(agent, verdict);
         if (verdict->kind == DENY) {
@@ -248,24 +245,22 @@ static struct outcome ended_by_itself(int status)
     return (struct outcome){EXITED, WEXITSTATUS(status)};
 }
 
-struct outcome delegate_run(const char *path, const char *verb, struct slice conf, long long deadline,
+struct outcome delegate_run(const char *path, const char *command, struct slice conf, long long deadline,
                             struct agent *agent, struct verdict *verdict, struct text *output)
 {
     struct running child;
-    struct outcome outcome = {NOT_RUN, 0};
+    struct outcome outcome = {.how = NOT_RUN};
     int status = 0, done = 0;
     text_clear(output);
     /* poll(2) does not report a frame that arrived together with the first answer. */
     if (agent && agent->length > 0)
         agent_heard(agent, verdict);
     if (agent && verdict->kind == DENY)
-        return (struct outcome){ABORTED, 0};
-    if (start(&child, path, verb)) {
+        return (struct outcome){.how = ABORTED};
+    if (start(&child, path, command)) {
         outcome.status = errno;
         return outcome;
     }
-    if (conf.length == 0)
-        close_end(&child.in);
     while (!done)
         done = turn(&child, &conf, deadline, agent, verdict, output, &outcome);
     close_end(&child.in);

@@ -22,7 +22,7 @@ struct outcome {
  */
 int delegate_find(struct slice plugin, char *path, size_t size);
 
-/* The configuration for a wrapped delegate. If it does not fit, `overflow` of the text is set. */
+/* The configuration for a wrapped delegate: at most 4 KiB more than that of the call. */
 void delegate_conf(const struct call *call, struct text *conf);
 
 /* Number of gates that this call has passed before this one. */
@@ -30,10 +30,10 @@ int delegate_depth(void);
 
 /*
  * Runs the delegate with this configuration and collects its output. It inherits standard error.
- * `verb`: replaces CNI_COMMAND and discards standard error; null: the call is unchanged. `deadline`: milliseconds of
+ * `command`: replaces CNI_COMMAND and discards standard error; null: the call is unchanged. `deadline`: milliseconds of
  * the monotonic clock; 0: none. `agent`: may abort the run; null: none.
  */
-struct outcome delegate_run(const char *path, const char *verb, struct slice conf, long long deadline,
+struct outcome delegate_run(const char *path, const char *command, struct slice conf, long long deadline,
                             struct agent *agent, struct verdict *verdict, struct text *output);
 
 #endif

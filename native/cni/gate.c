@@ -8,8 +8,6 @@
  */
 #include "gate.h"
 
-#include <string.h>
-
 #include "clock.h"
 #include "delegate.h"
 #include "state.h"
@@ -30,14 +28,14 @@ static int refuse(const struct call *call, const struct verdict *verdict, struct
     return answer_error(answer, call->version, verdict->code, (struct slice){verdict->bytes, verdict->length});
 }
 
-static int fail(const struct call *call, struct text *answer, unsigned code, const char *text)
+static int fail(const struct call *call, struct text *answer, unsigned code, struct slice text)
 {
     static char buffer[512];
     struct text message = TEXT(buffer);
     text_string(&message, "plumbline-gate: ");
     text_bytes(&message, call->plugin);
     text_string(&message, " ");
-    text_string(&message, text);
+    text_bytes(&message, text);
     return answer_error(answer, call->version, code, (struct slice){message.at, message.length});
 }
 
@@ -47,7 +45,7 @@ static int fail_with(const struct call *call, struct text *answer, const char *t
     struct text message = TEXT(buffer);
     text_string(&message, text);
     text_number(&message, (unsigned long)number);
-    return fail(call, answer, CODE_INTERNAL, text_ended(&message));
+    return fail(call, answer, CODE_INTERNAL, (struct slice){message.at, message.length});
 }
 
 /* Reports why a delegate has no answer to pass on. */
@@ -57,9 +55,9 @@ static int explain(const struct call *call, struct outcome outcome, const struct
     case ABORTED:
         return refuse(call, verdict, answer);
     case TIMED_OUT:
-        return fail(call, answer, CODE_UNAVAILABLE, "does not answer STATUS in time");
+        return fail(call, answer, CODE_UNAVAILABLE, SLICE("does not answer STATUS in time"));
     case TOO_LONG:
-        return fail(call, answer, CODE_IO, "answers more than a MiB");
+        return fail(call, answer, CODE_IO, SLICE("answers more than a MiB"));
     case KILLED:
         return fail_with(call, answer, "was ended by signal ", outcome.status);
     default:
@@ -73,7 +71,7 @@ static void clean_up(const char *path, struct slice conf)
     static char bytes[4096];
     static struct verdict none;
     struct text output = TEXT(bytes);
-    delegate_run(path, "DEL", conf, now_ms() + CLEAN_UP, 0, &none, &output);
+    delegate_run(path, "CNI_COMMAND=DEL", conf, now_ms() + CLEAN_UP, 0, &none, &output);
 }
 
 /*
@@ -84,17 +82,16 @@ static void clean_up(const char *path, struct slice conf)
 static int run_delegate(const struct call *call, long long deadline, struct agent *agent, struct verdict *verdict,
                         struct text *answer)
 {
+    /* The delegate's configuration consists of parts of the call's. */
     static char path[4096], bytes[LARGEST + 4096];
     struct text own = TEXT(bytes);
     struct slice conf = call->conf;
     if (delegate_depth() >= DEEPEST_GATE)
-        return fail(call, answer, CODE_CONFIG, "is not reached: gates call each other, check CNI_PATH");
+        return fail(call, answer, CODE_CONFIG, SLICE("is not reached: gates call each other, check CNI_PATH"));
     if (delegate_find(call->plugin, path, sizeof path))
-        return fail(call, answer, CODE_CONFIG, "is in no directory of CNI_PATH");
+        return fail(call, answer, CODE_CONFIG, SLICE("is in no directory of CNI_PATH"));
     if (call->form == WRAPPER) {
         delegate_conf(call, &own);
-        if (own.overflow)
-            return fail(call, answer, CODE_IO, "would get a configuration of more than a MiB");
         conf = (struct slice){own.at, own.length};
     }
     struct outcome outcome = delegate_run(path, 0, conf, deadline, agent, verdict, answer);
@@ -128,7 +125,6 @@ int gate_run(const char *program, struct slice conf, struct text *answer)
     static struct verdict verdict;
     long long deadline = 0;
     text_clear(answer);
-    memset(&verdict, 0, sizeof verdict);
     agent.fd = -1;
     int status = call_read(&call, program, conf, answer);
     if (status)

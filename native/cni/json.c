@@ -91,10 +91,9 @@ static int skip_number(struct cursor *c)
 
 static int skip_word(struct cursor *c, const char *word)
 {
-    size_t length = strlen(word);
-    if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0)
-        return -1;
-    c->at += length;
+    for (; *word; word++)
+        if (expect(c, *word))
+            return -1;
     return 0;
 }
 
@@ -205,9 +204,7 @@ void json_members(struct slice object, void (*each)(void *context, struct slice 
     struct slice name, value;
     skip_space(&c);
     c.at++;
-    skip_space(&c);
-    if (peek(&c) == '}')
-        return;
+    /* An object without members ends at the first try. */
     do {
         if (skip_member(&c, DEEPEST, &name, &value))
             return;
@@ -217,21 +214,16 @@ void json_members(struct slice object, void (*each)(void *context, struct slice 
 
 struct slice json_plain(struct slice value)
 {
-    if (value.length < 2 || value.at[0] != '"' || memchr(value.at, '\\', value.length))
+    if (value.length == 0 || value.at[0] != '"' || memchr(value.at, '\\', value.length))
         return (struct slice){0, 0};
     return (struct slice){value.at + 1, value.length - 2};
-}
-
-int json_is_object(struct slice value)
-{
-    return value.length > 0 && value.at[0] == '{';
 }
 
 static int is_named(struct slice plain, struct slice name)
 {
     int begins = plain.length > 0 && plain.at[plain.length - 1] == '*';
     size_t length = plain.length - (size_t)begins;
-    return plain.at && (begins ? length <= name.length : length == name.length) && memcmp(plain.at, name.at, length) == 0;
+    return (begins ? length <= name.length : length == name.length) && memcmp(plain.at, name.at, length) == 0;
 }
 
 int json_has_name(struct slice array, struct slice name)

@@ -23,9 +23,6 @@ void json_members(struct slice object, void (*each)(void *context, struct slice 
 /* The text between a string's quotes, if it is a string without escapes; empty otherwise. */
 struct slice json_plain(struct slice value);
 
-/* Whether a value is an object. */
-int json_is_object(struct slice value);
-
 /*
  * Whether an array of strings contains the name, or a prefix of it followed by `*`. Only for text that needs no
  * escapes.

@@ -19,7 +19,7 @@
 /* Copies an absolute path that fits and adds NUL; ignores any other. */
 static void set_path(char *buffer, size_t size, struct slice path)
 {
-    if (path.length == 0 || path.length >= size || path.at[0] != '/' || memchr(path.at, 0, path.length))
+    if (path.length == 0 || path.length >= size || path.at[0] != '/')
         return;
     memcpy(buffer, path.at, path.length);
     buffer[path.length] = 0;
@@ -42,8 +42,8 @@ void settings_read(struct settings *settings)
     static char path[4096], buffer[4096];
     enum { SOCKET, STATE, ABSENT, COUNT };
     struct json_field field[COUNT] = {
-        [SOCKET] = {"socket", {0, 0}}, [STATE] = {"stateFile", {0, 0}}, [ABSENT] = {"whenAbsent", {0, 0}}};
-    memset(settings, 0, sizeof *settings);
+        [SOCKET] = {.name = "socket"}, [STATE] = {.name = "stateFile"}, [ABSENT] = {.name = "whenAbsent"}};
+    settings->closed_when_absent = 0;
     set_path(settings->socket, sizeof settings->socket, SLICE(SOCKET_PATH));
     set_path(settings->state, sizeof settings->state, SLICE(STATE_PATH));
     if (find_file(path, sizeof path) == 0 && json_object(read_file(path, buffer, sizeof buffer), field, COUNT) == 0) {

@@ -33,10 +33,14 @@ void state_judge(const struct call *call, struct verdict *verdict)
     static char buffer[16384];
     enum { DPU, REASON, STATUS_TOO, SCOPE, EXEMPT, AT, STALE_AFTER, WHEN_STALE, COUNT };
     struct json_field field[COUNT] = {
-        [DPU] = {"dpu", {0, 0}},       [REASON] = {"reason", {0, 0}},
-        [STATUS_TOO] = {"status", {0, 0}}, [SCOPE] = {"scope", {0, 0}},
-        [EXEMPT] = {"exempt", {0, 0}}, [AT] = {"at", {0, 0}},
-        [STALE_AFTER] = {"staleAfter", {0, 0}}, [WHEN_STALE] = {"whenStale", {0, 0}},
+        [DPU] = {.name = "dpu"},
+        [REASON] = {.name = "reason"},
+        [STATUS_TOO] = {.name = "status"},
+        [SCOPE] = {.name = "scope"},
+        [EXEMPT] = {.name = "exempt"},
+        [AT] = {.name = "at"},
+        [STALE_AFTER] = {.name = "staleAfter"},
+        [WHEN_STALE] = {.name = "whenStale"},
     };
     struct slice content = read_file(call->settings.state, buffer, sizeof buffer);
     int readable = json_object(content, field, COUNT) == 0;

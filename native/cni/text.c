@@ -48,14 +48,13 @@ void text_number(struct text *text, unsigned long number)
 /* Length of the UTF-8 character at the front in bytes, or 0 if it is not valid, overlong or a surrogate. */
 static size_t character(const unsigned char *at, size_t left)
 {
-    static const unsigned char least[] = {0, 0, 0x80, 0xA0, 0x90};
     size_t length = at[0] < 0x80 ? 1 : at[0] < 0xC2 ? 0 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : at[0] < 0xF5 ? 4 : 0;
     if (length == 0 || length > left)
         return 0;
     for (size_t i = 1; i < length; i++)
         if ((at[i] & 0xC0) != 0x80)
             return 0;
-    if ((at[0] == 0xE0 || at[0] == 0xF0) && at[1] < least[length])
+    if ((at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90))
         return 0;
     if ((at[0] == 0xED && at[1] > 0x9F) || (at[0] == 0xF4 && at[1] > 0x8F))
         return 0;
@@ -84,11 +83,4 @@ void text_json(struct text *text, struct slice bytes)
         i += length ? length : 1;
     }
     text_string(text, "\"");
-}
-
-const char *text_ended(struct text *text)
-{
-    size_t end = text->length < text->size ? text->length : text->size - 1;
-    text->at[end] = 0;
-    return text->at;
 }

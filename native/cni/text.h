@@ -32,7 +32,5 @@ void text_string(struct text *text, const char *string);
 void text_number(struct text *text, unsigned long number);
 /* Appends a JSON string with quotes; bytes that are not UTF-8 become '?'. */
 void text_json(struct text *text, struct slice bytes);
-/* The text as a C string. If the buffer is full, NUL replaces its last byte. */
-const char *text_ended(struct text *text);
 
 #endif

@@ -31,8 +31,21 @@ export interface GateCall {
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** The program's path; default: the shim's own. */
   readonly program?: string;
+  /** The working directory. */
+  readonly directory?: string;
   /** Records its waits; needs strace. */
   readonly traced?: boolean;
+  /** Injects results of system calls as `strace -e inject=…`, and records all calls of the program; needs strace. */
+  readonly faults?: readonly string[];
+  /** Injects into the delegate as well, before and after its execve(2). */
+  readonly inDelegate?: boolean;
+}
+
+/** A system call of the program, as strace prints it. */
+export interface SystemCall {
+  readonly name: string;
+  readonly args: string;
+  readonly result: number;
 }
 
 /** A wait system call of the program, which does not depend on the speed of the machine. */
@@ -51,6 +64,8 @@ export interface GateResult {
   readonly millis: number;
   /** Waits of a traced call, in order. */
   readonly waits: readonly Wait[];
+  /** System calls of a call with `faults`, in order. */
+  readonly calls: readonly SystemCall[];
   /** Standard output as JSON. */
   json(): Record<string, unknown>;
 }
@@ -83,7 +98,8 @@ export function createGateFixture(): GateFixture {
       for (const child of running) endGroup(child);
       rmSync(directory, { recursive: true, force: true });
     },
-    async call({ verb = 'ADD', conf, environment = {}, program = shim, traced = false }) {
+    async call(called) {
+      const { verb = 'ADD', conf, environment = {}, program = shim, directory: cwd, traced = false, faults } = called;
       const given = {
         PATH: process.env['PATH'],
         CNI_COMMAND: verb,
@@ -100,16 +116,20 @@ export function createGateFixture(): GateFixture {
         Object.entries(given).filter(([, value]) => value !== undefined),
       ) as NodeJS.ProcessEnv;
       const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
-      if (!traced) return run([program], env, input, running);
+      if (!traced && faults === undefined) return run([program], env, input, running, cwd);
       const trace = join(directory, 'trace');
-      const calls = 'trace=poll,ppoll,nanosleep,clock_nanosleep';
+      const traces = faults === undefined ? 'trace=poll,ppoll,nanosleep,clock_nanosleep' : 'trace=all';
+      const injections = (faults ?? []).flatMap((one) => ['-e', `inject=${one}`]);
+      const follow = called.inDelegate ? ['-f'] : [];
       const result = await run(
-        [pathOf('strace'), '-qq', '-o', trace, '-e', calls, '-e', 'signal=none', program],
+        [pathOf('strace'), '-qq', ...follow, '-o', trace, '-e', traces, ...injections, '-e', 'signal=none', program],
         env,
         input,
         running,
+        cwd,
       );
-      return { ...result, waits: waitsOf(readFileSync(trace, 'utf8')) };
+      const calls = callsOf(readFileSync(trace, 'utf8'));
+      return { ...result, calls, waits: waitsOf(calls) };
     },
     delegate(name, script) {
       const log = join(directory, `${name}.log`);
@@ -128,15 +148,22 @@ export function createGateFixture(): GateFixture {
   };
 }
 
-function waitsOf(trace: string): Wait[] {
+function callsOf(trace: string): SystemCall[] {
   return trace.split('\n').flatMap((line) => {
-    const [, call = '', rest = '', result] = /^(\w+)\((.*)\)\s+= (-?\d+)/.exec(line) ?? [];
-    const [, seconds, nanos] = /tv_sec=(\d+), tv_nsec=(\d+)/.exec(rest) ?? [];
-    const inTimespec = seconds === undefined ? -1 : Number(seconds) * 1000 + Number(nanos) / 1_000_000;
-    if (call === '') return [];
-    const most = call === 'poll' ? Number(/, (-?\d+)$/.exec(rest)?.[1]) : inTimespec;
-    return [{ most, ranOut: result === '0' }];
+    const [, name = '', args = '', result] = /^(?:\d+ +)?(\w+)\((.*)\)\s+= (-?\d+)/.exec(line) ?? [];
+    return name === '' ? [] : [{ name, args, result: Number(result) }];
   });
+}
+
+function waitsOf(calls: readonly SystemCall[]): Wait[] {
+  return calls
+    .filter(({ name }) => ['poll', 'ppoll', 'nanosleep', 'clock_nanosleep'].includes(name))
+    .map(({ name, args, result }) => {
+      const [, seconds, nanos] = /tv_sec=(\d+), tv_nsec=(\d+)/.exec(args) ?? [];
+      const inTimespec = seconds === undefined ? -1 : Number(seconds) * 1000 + Number(nanos) / 1_000_000;
+      const most = name === 'poll' ? Number(/, (-?\d+)$/.exec(args)?.[1]) : inTimespec;
+      return { most, ranOut: result === 0 };
+    });
 }
 
 function run(
@@ -144,10 +171,11 @@ function run(
   env: NodeJS.ProcessEnv,
   input: string,
   running: Set<ChildProcess>,
+  cwd?: string,
 ): Promise<GateResult> {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
-    const child = spawn(program, args, { env, stdio: 'pipe', detached: true });
+    const child = spawn(program, args, { env, stdio: 'pipe', detached: true, ...(cwd === undefined ? {} : { cwd }) });
     running.add(child);
     const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
@@ -162,6 +190,7 @@ function run(
         stderr: Buffer.concat(stderr).toString(),
         millis: performance.now() - begun,
         waits: [],
+        calls: [],
         json: () => JSON.parse(text) as Record<string, unknown>,
       });
     });

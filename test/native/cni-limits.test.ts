@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { eventually } from '../support/eventually.ts';
+import { needs, skipWithout } from '../support/parts.ts';
+import { createGateFixture, type GateFixture, writeState } from './gate.ts';
+
+const MIB = 1024 * 1024;
+/** Of a path with its NUL, in Linux. */
+const PATH_MAX = 4096;
+const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
+const wrapping = (type: string) => ({ ...chained, cniVersion: '1.0.0', delegate: { type } });
+
+describe('the CNI plugin at its limits', () => {
+  needs('musl');
+  needs('make');
+  let gate: GateFixture;
+  before(() => {
+    gate = createGateFixture();
+  });
+  after(() => gate?.remove());
+  beforeEach(() => rmSync(gate.state, { force: true }));
+
+  /** A new directory whose path has this length. */
+  const directoryOf = (length: number) => {
+    let path = gate.directory;
+    while (path.length < length) {
+      const left = length - path.length - 1;
+      // A name has one to 255 bytes, and the last one must not be empty.
+      path = join(path, 'd'.repeat(left <= 200 ? left : Math.min(200, left - 2)));
+    }
+    mkdirSync(path, { recursive: true });
+    return path;
+  };
+
+  it('accepts a configuration of 1 MiB, and no byte more', async () => {
+    const sized = (size: number) => {
+      const begun = `${JSON.stringify(chained).slice(0, -1)},"x":"`;
+      return `${begun}${'x'.repeat(size - begun.length - 2)}"}`;
+    };
+    assert.equal((await gate.call({ conf: sized(MIB) })).code, 0);
+    const { code, json } = await gate.call({ conf: sized(MIB + 1) });
+    assert.deepEqual([code, json()['code']], [1, 5]);
+  });
+
+  it('passes on a delegate’s answer of 1 MiB, and no byte more', async () => {
+    for (const size of [MIB, MIB + 1]) {
+      gate.delegate('large', `head -c ${size} /dev/zero | tr '\\0' x`);
+      const { code, stdout, json } = await gate.call({ verb: 'DEL', conf: wrapping('large') });
+      if (size === MIB) assert.deepEqual([code, stdout.length], [0, MIB]);
+      else {
+        const { code: said, msg } = json();
+        assert.deepEqual([code, said, msg], [1, 5, 'plumbline-gate: large answers more than a MiB']);
+      }
+    }
+  });
+
+  it('gives a delegate up to 4095 variables', async () => {
+    copyFileSync('/usr/bin/env', join(gate.binDir, 'env'));
+    const extra = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`V${i}`, '']));
+    const call = (count: number) => gate.call({ verb: 'DEL', conf: wrapping('env'), environment: extra(count) });
+    const variables = async (count: number) => (await call(count)).stdout.split('\n').length - 1;
+    const rest = await variables(0);
+    assert.equal(await variables(4095 - rest), 4095);
+    const { code, stdout } = await call(4096 - rest);
+    assert.equal(code, 1);
+    assert.match(stdout, /"code":999,"msg":"plumbline-gate: env cannot be executed: errno 7"/);
+  });
+
+  it('finds a delegate with the longest path of Linux', async () => {
+    const below = directoryOf(PATH_MAX - '/long'.length - 1);
+    writeFileSync(join(below, 'long'), `#!/bin/sh\ncat >/dev/null\nprintf '{"long":1}'`, { mode: 0o755 });
+    assert.equal(join(below, 'long').length, PATH_MAX - 1);
+    const environment = { CNI_PATH: below };
+    assert.deepEqual((await gate.call({ conf: wrapping('long'), environment })).json(), { long: 1 });
+    const { code } = (await gate.call({ conf: wrapping('longer'), environment })).json();
+    assert.equal(code, 7);
+  });
+
+  it('reads settings with the longest path of Linux, and does without those beyond', async () => {
+    const most = PATH_MAX - '/plumbline-gate.conf'.length - 1;
+    for (const length of [most, most + 1]) {
+      const directory = directoryOf(length);
+      copyFileSync(gate.shim, join(directory, 'p'));
+      if (length === most) gate.settings({ whenAbsent: 'closed' }, directory);
+      const { code } = await gate.call({ conf: chained, program: join(directory, 'p') });
+      assert.equal(code, length === most ? 1 : 0, `${length} bytes`);
+    }
+  });
+
+  it('accepts names of one character', async () => {
+    const { msg } = (await gate.call({ conf: wrapping('a') })).json();
+    assert.equal(msg, 'plumbline-gate: a is in no directory of CNI_PATH');
+    gate.delegate('b', `printf '{"b":1}'`);
+    const relative = { conf: wrapping('b'), environment: { CNI_PATH: '.' }, directory: gate.binDir };
+    assert.deepEqual((await gate.call(relative)).json(), { b: 1 });
+    writeState(gate.state, { dpu: 'not-ready', exempt: ['n'] });
+    const inNamespace = (name: string) =>
+      gate.call({ conf: chained, environment: { CNI_ARGS: `K8S_POD_NAMESPACE=${name}` } });
+    assert.deepEqual([(await inNamespace('n')).code, (await inNamespace('m')).code], [0, 1]);
+  });
+
+  it('shows a reason of the state file that fits into a message, and none that is longer', async () => {
+    const room = 2048 - 'DPU Not Ready: '.length;
+    for (const length of [room, room + 1]) {
+      writeState(gate.state, { dpu: 'not-ready', reason: 'x'.repeat(length) });
+      const { msg } = (await gate.call({ conf: chained })).json();
+      assert.equal(msg, `DPU Not Ready: ${length === room ? 'x'.repeat(length) : ''}`);
+    }
+  });
+
+  describe('with an agent', () => {
+    let server: Server;
+    let question = '';
+    let answer = '';
+    before(async () => {
+      server = createServer((socket) => {
+        socket.on('error', () => undefined);
+        socket.once('data', () => socket.write(answer));
+        socket.on('data', (chunk) => {
+          question += chunk.toString('latin1');
+        });
+      }).listen(gate.socket);
+      await once(server, 'listening');
+    });
+    after(() => server?.close());
+    beforeEach(() => {
+      question = '';
+      answer = 'allow\n';
+      writeState(gate.state, { dpu: 'not-ready', reason: 'as last known' });
+    });
+
+    it('sends a request of which line and variables have 16 KiB, and none that is longer', async () => {
+      const conf = JSON.stringify(chained);
+      const call = async (padding: number) => {
+        question = '';
+        return gate.call({ conf, environment: { CNI_PADDING: 'x'.repeat(padding) } });
+      };
+      await call(12_000);
+      await eventually(() => question.endsWith(conf), 'the request has arrived');
+      const padding = 12_000 + 16 * 1024 - (question.length - conf.length);
+      assert.equal((await call(padding)).code, 0);
+      await eventually(() => question.endsWith(conf), 'the request has arrived');
+      assert.equal(question.length - conf.length, 16 * 1024);
+      const { msg } = (await call(padding + 1)).json();
+      assert.deepEqual([msg, question], ['DPU Not Ready: as last known', '']);
+    });
+
+    it('sends a configuration that no socket takes at once', async () => {
+      const conf = { ...chained, x: 'x'.repeat(1_000_000) };
+      answer = 'deny 12 5\nhello';
+      assert.equal((await gate.call({ conf })).json()['code'], 12);
+      answer = 'allow\n';
+      question = '';
+      assert.equal((await gate.call({ conf })).code, 0);
+      await eventually(() => question.endsWith(JSON.stringify(conf)), 'the configuration has arrived');
+    });
+
+    const bounds: [name: string, answer: string, waits: boolean, message: string][] = [
+      ['64 bytes without a newline may become a line', 'x'.repeat(64), true, 'DPU Not Ready: as last known'],
+      ['65 bytes without a newline are no answer', 'x'.repeat(65), false, 'DPU Not Ready: as last known'],
+      ['a text of 2048 bytes is shown', `deny 12 2048\n${'x'.repeat(2048)}`, false, 'x'.repeat(2048)],
+      ['a text of 2049 bytes is none', `deny 12 2049\n${'x'.repeat(2049)}`, false, 'DPU Not Ready: as last known'],
+      ['a text that never ends is awaited', 'deny 12 5\nhell', true, 'DPU Not Ready: as last known'],
+    ];
+    for (const [name, text, waits, message] of bounds) {
+      it(`${name}${waits ? ', until the time is over' : ''}`, async function () {
+        skipWithout('strace', this);
+        answer = text;
+        const result = await gate.call({ conf: chained, traced: true });
+        assert.equal(result.json()['msg'], message);
+        assert.equal(
+          result.waits.some(({ ranOut }) => ranOut),
+          waits,
+          JSON.stringify(result.waits),
+        );
+      });
+    }
+  });
+});
