@@ -39,9 +39,9 @@ export function predictOpinions({ pod, nodes, topologies, pending, silent }: Pre
     }
     if (host === undefined || silent.has(name)) return undefined;
     const inFlight = (assumed.get(name) ?? []).filter(({ request }) => !host.host.shown.has(request.uid));
-    const alike = inFlight.length === 0 ? host.alike : `${name} in flight`;
-    const verdict = known.get(alike) ?? judgeHost(needs, host.host, inFlight, 'count-check');
-    known.set(alike, verdict);
+    if (inFlight.length > 0) return judgeHost(needs, host.host, inFlight, 'count-check');
+    const verdict = known.get(host.alike) ?? judgeHost(needs, host.host, [], 'count-check');
+    known.set(host.alike, verdict);
     return verdict;
   };
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { asIs } from '../../kube/as-it-is.ts';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { isNotFound, KubeError } from '../../kube/errors.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
@@ -20,10 +21,12 @@ export async function readAll<Item>(
   query: RequestOptions['query'] = {},
 ): Promise<Item[]> {
   const found: Item[] = [];
+  const isAsIs = asIs(schema);
   try {
     for await (const { items } of pagesOf({ client, path, query, page: PAGE })) {
       for (const item of items ?? []) {
-        const parsed = schema.safeParse(item);
+        // Parsing copies an object field by field, which takes most of the time of reading thousands of them.
+        const parsed = isAsIs(item) ? { success: true as const, data: item as Item } : schema.safeParse(item);
         if (parsed.success) found.push(parsed.data);
       }
     }

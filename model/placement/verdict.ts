@@ -3,7 +3,7 @@ import { misalignedText } from '../kubelet/rejection.ts';
 import { countCheck } from './count-check.ts';
 import { cellsOfNetwork, keepsWholeCores, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { unfitForNetworks } from './network-reach.ts';
-import { exclusiveCpus, place } from './place.ts';
+import { exclusiveCpus, placeOnFit } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
 import { unfitForWholeCores } from './whole-cores.ts';
 
@@ -103,7 +103,7 @@ export function judgeHost(
   if (sharesOn(needs, host)) return UNCHECKED;
   const unfit = unfitShape(needs, host, policy);
   if (unfit) return unfit;
-  const placement = place(needs, host, assumed);
+  const placement = placeOnFit(needs, host, assumed);
   if (placement.outcome === 'unpredictable') return judgeByCount(needs, host, assumed);
   if (placement.outcome === 'refused') return refusedFor(placement.refusal);
   return {
