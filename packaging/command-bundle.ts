@@ -23,6 +23,10 @@ const withoutUnused: Plugin = {
     builder.onResolve({ filter: new RegExp(`^(?:${UNUSED.join('|')})$`) }, ({ importer }) =>
       importer.includes('/@kubernetes/client-node/') ? nothing : undefined,
     );
+    // Commander starts other programs for subcommands that are executables, which the command does not have.
+    builder.onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
+      importer.includes('/commander/') ? nothing : undefined,
+    );
     builder.onLoad({ filter: /^/, namespace: nothing.namespace }, () => ({ contents: 'module.exports = {};' }));
   },
 };

@@ -125,7 +125,7 @@ function load(path: string): Loaded {
     const why = (error as Error).message.split('\n')[0];
     throw unusable(`cannot read the kubeconfig ${path}: ${why}`, { cause: error });
   }
-  const found = file.safeParse(document ?? {});
+  const found = file.safeParse(document ?? {}, { jitless: true });
   if (!found.success) {
     const [issue] = found.error.issues;
     throw unusable(`${path} is not a kubeconfig: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
