@@ -20,7 +20,7 @@ const ENTRIES = {
   'qemu-stand-in': 'sandbox/qemu/stand-in.ts',
 };
 
-/** CommonJS packages in a module of ES use these. To make them takes a few milliseconds in all parts of a command. */
+/** CommonJS packages in a module of ES use these. Only the parts that need them make them, because that takes time. */
 const USES_REQUIRE = /\b(?:require|__filename|__dirname)\b/;
 const REQUIRE = `import{createRequire as requireOf}from"node:module";import{fileURLToPath as pathOf}from"node:url";const require=requireOf(import.meta.url),__filename=pathOf(import.meta.url),__dirname=pathOf(new URL(".",import.meta.url));`;
 

@@ -1,5 +1,6 @@
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { type OutputFormat, print } from '../support/output.ts';
+import { expectShortRun } from '../support/short-run.ts';
 import { terminalOf } from '../support/terminal.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
 import { explain } from './explain.ts';
@@ -14,6 +15,7 @@ export interface ExplainFlags extends ClusterFlags, ExtenderChoice {
 
 /** Prints why a VM or pod does not run, or where it runs. @throws CliError, KubeError */
 export function run(kind: string, name: string | undefined, flags: ExplainFlags): Promise<void> {
+  expectShortRun();
   const reference = parseReference(kind, name, flags.namespace);
   return usingCluster(flags, async (cluster) => {
     const subject = await readSubject(cluster.client, reference, cluster.namespace);
