@@ -15,9 +15,9 @@ export interface ExplainFlags extends ClusterFlags, ExtenderChoice {
 
 /** Prints why a VM or pod does not run, or where it runs. @throws CliError, KubeError */
 export function run(kind: string, name: string | undefined, flags: ExplainFlags): Promise<void> {
-  expectShortRun();
   const reference = parseReference(kind, name, flags.namespace);
   return usingCluster(flags, async (cluster) => {
+    expectShortRun();
     const subject = await readSubject(cluster.client, reference, cluster.namespace);
     const explanation = await explain(cluster, subject, flags, Date.now());
     const terminal = terminalOf(process.stdout);

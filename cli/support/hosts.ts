@@ -10,6 +10,8 @@ export interface ReportedHost {
   readonly status: NodeTopologyStatus;
   /** Prepared at the first access: of nodes that are alike, most commands need only one. */
   readonly host: PlacementHost;
+  /** The node without pods: one object for all nodes of the same model. */
+  readonly empty: PlacementHost;
   /** Equal for nodes of the same model with the same assigned CPUs, which have the same verdicts. */
   readonly alike: string;
 }
@@ -56,6 +58,7 @@ function reportedHost(
     name,
     status,
     alike,
+    empty,
     get host() {
       host ??= owners.size === 0 ? empty : withOwners(empty, owners);
       return host;

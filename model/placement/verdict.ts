@@ -100,9 +100,12 @@ export function judgeHost(
   assumed: readonly PlacementNeeds[],
   policy: UnpredictablePolicy,
 ): NodeVerdict {
+  return unfitShape(needs, host, policy) ?? judgeFit(needs, host, assumed);
+}
+
+/** The same for a node that `unfitShape` does not refuse. */
+export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: readonly PlacementNeeds[]): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
-  const unfit = unfitShape(needs, host, policy);
-  if (unfit) return unfit;
   const placement = placeOnFit(needs, host, assumed);
   if (placement.outcome === 'unpredictable') return judgeByCount(needs, host, assumed);
   if (placement.outcome === 'refused') return refusedFor(placement.refusal);
