@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cp, rm, writeFile } from 'node:fs/promises';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { buildConsole } from './build-console.ts';
@@ -20,7 +20,8 @@ const ENTRIES = {
   'qemu-stand-in': 'sandbox/qemu/stand-in.ts',
 };
 
-/** CommonJS packages in a module of ES use these. */
+/** CommonJS packages in a module of ES use these. Only the parts that need them make them, because that takes time. */
+const USES_REQUIRE = /\b(?:require|__filename|__dirname)\b/;
 const REQUIRE = `import{createRequire as requireOf}from"node:module";import{fileURLToPath as pathOf}from"node:url";const require=requireOf(import.meta.url),__filename=pathOf(import.meta.url),__dirname=pathOf(new URL(".",import.meta.url));`;
 
 /** The output folder of the bundles. Callers that run them from a folder other than dist/ use the same name. */
@@ -57,8 +58,15 @@ const command = await build({
   chunkNames: 'cli/[name]-[hash]',
   outExtension: { '.js': '.mjs' },
   external: ['koffi'],
-  banner: { js: REQUIRE },
 });
+for (const file of Object.keys(command.metafile.outputs)) {
+  const code = await readFile(file, 'utf8');
+  if (USES_REQUIRE.test(code))
+    await writeFile(
+      file,
+      code.replace(/^(?:#!.*\n)?/, (first) => `${first}${REQUIRE}\n`),
+    );
+}
 // A separate file, because only the demo reads it.
 await cp('sandbox/api-server/gen/components.json', join(OUT, 'api-schemas.json'));
 const outputs = {

@@ -6,18 +6,17 @@ import { createProgram, runProgram } from './program.ts';
 const calledAs = basename(process.argv[1] ?? '').replace(/\.\w+$/, '');
 const args = process.argv.slice(2);
 
-// The reader (head, less) may close the pipe early; that is not an error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(0);
-});
-
 async function main(): Promise<void> {
   const forKubectl = calledAs === 'kubectl_complete-plumbline';
   if (forKubectl || args[0] === '__complete') {
     const { complete } = await import('./completion/complete.ts');
     return complete(forKubectl ? args : args.slice(1), forKubectl, createProgram);
   }
+  // The reader (head, less) may close the pipe early; that is not an error.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+    process.exit(0);
+  });
   const status = await runProgram(calledAs === 'kubectl-plumbline' ? 'kubectl plumbline' : 'plumbline', args);
   if (status !== undefined) process.exitCode = status;
 }

@@ -1,7 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { COMMANDS } from './commands.ts';
-import { endingOf } from './support/errors.ts';
 import { EXIT, type ExitStatus } from './support/exit-status.ts';
 
 const AFTER = `
@@ -54,6 +53,8 @@ export async function runProgram(name: string, args: readonly string[]): Promise
     return undefined;
   } catch (error) {
     if (error instanceof CommanderError) return usageEnding(program, error, meant);
+    // Loaded only here: most commands end without an error.
+    const { endingOf } = await import('./support/errors.ts');
     const { line, status } = endingOf(error);
     process.stderr.write(`plumbline: ${line}\n`);
     return status;

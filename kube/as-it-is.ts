@@ -32,11 +32,12 @@ export function asIs(schema: z.core.$ZodType): Check {
     case 'unknown':
       return () => true;
     case 'string':
-    case 'boolean':
-    case 'number': {
+    case 'boolean': {
       const { type } = def;
       return hasRules(def) ? never : (value) => typeof value === type;
     }
+    case 'number':
+      return numberAsIs(def);
     case 'enum': {
       const values = new Set<unknown>(Object.values(def.entries));
       return (value) => values.has(value);
@@ -59,6 +60,10 @@ export function asIs(schema: z.core.$ZodType): Check {
       const element = asIs(def.element);
       const least = leastLength(def);
       return (value) => Array.isArray(value) && value.length >= least && value.every(element);
+    }
+    case 'record': {
+      const [key, its] = [(def.keyType as z.core.$ZodTypes)._zod.def, asIs(def.valueType)];
+      return key.type !== 'string' || hasRules(key) || hasRules(def) ? never : (value) => recordAsIs(value, its);
     }
     case 'pipe': {
       const before = asIs(def.in);
@@ -85,6 +90,28 @@ function leastLength({ checks = [] }: z.core.$ZodArrayDef): number {
     least = def.check === 'min_length' ? Math.max(least, def.minimum) : Number.POSITIVE_INFINITY;
   }
   return least;
+}
+
+/** A number, also a safe integer or one with a minimum. JSON has no NaN, but `1e999` is Infinity, which Zod refuses. */
+function numberAsIs({ checks = [] }: z.core.$ZodNumberDef): Check {
+  let accepts: (value: number) => boolean = Number.isFinite;
+  let least = Number.NEGATIVE_INFINITY;
+  for (const { _zod } of checks) {
+    const def = _zod.def as z.core.$ZodCheckNumberFormatDef | z.core.$ZodCheckGreaterThanDef;
+    if (def.check === 'number_format' && def.format === 'safeint') accepts = Number.isSafeInteger;
+    else if (def.check === 'greater_than' && def.inclusive) least = Math.max(least, Number(def.value));
+    else return never;
+  }
+  return (value) => typeof value === 'number' && accepts(value) && value >= least;
+}
+
+/** Zod drops the key `__proto__`, and a field `constructor` makes it refuse an object. */
+function recordAsIs(value: unknown, element: Check): boolean {
+  if (typeof value !== 'object' || value === null || value.constructor !== Object) return false;
+  for (const key in value) {
+    if (key === '__proto__' || !element((value as Record<string, unknown>)[key])) return false;
+  }
+  return true;
 }
 
 function fieldsAsIs(shape: Readonly<Record<string, z.core.$ZodType>>): Check {

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { asIs } from './as-it-is.ts';
 import type { KubeClient, RequestOptions } from './client.ts';
 import { KubeError } from './errors.ts';
 
@@ -18,6 +19,7 @@ const listPage = z.object({
 });
 
 export type ListPage = z.infer<typeof listPage>;
+const isPage = asIs(listPage);
 
 export interface PagesOptions {
   readonly client: Pick<KubeClient, 'get'>;
@@ -42,7 +44,8 @@ export async function* pagesOf({ client, path, query, page, signal }: PagesOptio
   for (;;) {
     try {
       const request = { query: { ...query, limit, continue: token }, signal, timeout: 60 };
-      const found = listPage.parse(await client.get(path, { ...request, largest: limit === 1 ? LARGEST : PAGE_BYTES }));
+      const answer = await client.get(path, { ...request, largest: limit === 1 ? LARGEST : PAGE_BYTES });
+      const found = isPage(answer) ? (answer as ListPage) : listPage.parse(answer);
       yield found;
       token = found.metadata.continue === '' ? undefined : found.metadata.continue;
       if (token === undefined) return;

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { quote } from '../model/errors.ts';
 import { faultOfError } from '../model/report/check.ts';
+import { asIs, leaves } from './as-it-is.ts';
 import { type ObjectMeta, objectMeta } from './resources.ts';
 
 /**
@@ -141,10 +142,23 @@ export const nodeTopologyStatus = z.object({
     .optional(),
 });
 
+/** An object whose status is not parsed yet. */
+interface Unparsed extends Pick<NodeTopology, 'apiVersion' | 'kind' | 'metadata'> {
+  readonly status?: unknown;
+}
+
 /**
  * A status that cannot be parsed, for example of another version, becomes undefined with a reason: the object names its
  * writer.
  */
+function withStatus({ status, ...object }: Unparsed): NodeTopology {
+  if (status == null) return object;
+  const read = nodeTopologyStatus.safeParse(status);
+  return read.success ? { ...object, status: read.data } : { ...object, unread: faultOfError(read.error).message };
+}
+const statusAsIs = asIs(nodeTopologyStatus);
+leaves(withStatus, (object) => statusAsIs((object as Unparsed).status));
+
 export const nodeTopology = z
   .object({
     apiVersion: z.literal(NODE_TOPOLOGY_API.apiVersion),
@@ -152,11 +166,7 @@ export const nodeTopology = z
     metadata: objectMeta,
     status: z.unknown().optional(),
   })
-  .transform(({ status, ...object }): NodeTopology => {
-    if (status == null) return object;
-    const read = nodeTopologyStatus.safeParse(status);
-    return read.success ? { ...object, status: read.data } : { ...object, unread: faultOfError(read.error).message };
-  });
+  .transform(withStatus);
 
 export type NodeTopologyStatus = z.infer<typeof nodeTopologyStatus>;
 export type RefusedStart = z.infer<typeof refusedStart>;

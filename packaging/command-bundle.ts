@@ -1,15 +1,31 @@
 import type { BuildOptions, Plugin } from 'esbuild';
 
 /**
- * The command uses only KubeConfig and the WebSocket of a port-forward from @kubernetes/client-node. KubeConfig can
- * also make typed clients over undici. With the models of the whole API they are half of the command.
+ * The command uses only KubeConfig and the WebSocket of a port-forward from @kubernetes/client-node. KubeConfig also
+ * makes typed clients over undici, reads YAML, connects through proxies, and knows three kinds of auth-provider. The
+ * command refuses or replaces all of these (cli/support/kubeconfig.ts). With them it would be twice as large, and each
+ * call that connects to a cluster would take half as long again as Node.js itself needs to start.
  */
-const withoutTypedClients: Plugin = {
-  name: 'without-typed-clients',
+const UNUSED = [
+  'undici',
+  'js-yaml',
+  'socks',
+  'socks-proxy-agent',
+  'hpagent',
+  'jsonpath-plus',
+  'openid-client',
+  String.raw`\./gen/index\.js`,
+];
+const withoutUnused: Plugin = {
+  name: 'without-unused',
   setup(builder) {
-    const nothing = { path: 'typed-clients', namespace: 'left-out' };
-    builder.onResolve({ filter: /^undici$|^\.\/gen\/index\.js$/ }, ({ importer }) =>
+    const nothing = { path: 'nothing', namespace: 'left-out' };
+    builder.onResolve({ filter: new RegExp(`^(?:${UNUSED.join('|')})$`) }, ({ importer }) =>
       importer.includes('/@kubernetes/client-node/') ? nothing : undefined,
+    );
+    // Commander starts other programs for subcommands that are executables, which the command does not have.
+    builder.onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
+      importer.includes('/commander/') ? nothing : undefined,
     );
     builder.onLoad({ filter: /^/, namespace: nothing.namespace }, () => ({ contents: 'module.exports = {};' }));
   },
@@ -23,6 +39,6 @@ export const COMMAND = {
   target: 'node20.19',
   minifySyntax: true,
   minifyWhitespace: true,
-  plugins: [withoutTypedClients],
+  plugins: [withoutUnused],
   logLevel: 'warning',
 } as const satisfies BuildOptions;

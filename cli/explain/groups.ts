@@ -1,5 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
+import { byName } from '../support/name-order.ts';
 import type { NodeOpinion } from './opinion.ts';
 
 /**
@@ -60,7 +61,8 @@ const rank = ({ kind }: NodeGroup) => {
 };
 
 function groupOf(list: readonly NodeOpinion[]): NodeGroup {
-  const sorted = [...list].sort((a, b) => missingOf(a) - missingOf(b) || compareNames(a.node, b.node));
+  const compare = byName<NodeOpinion>(({ node }) => node);
+  const sorted = [...list].sort((a, b) => missingOf(a) - missingOf(b) || compare(a, b));
   const first = sorted[0]!;
   const nodes = sorted.map(({ node }) => node);
   if (first.fits) {
@@ -76,7 +78,3 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
 }
 
 const missingOf = (one: NodeOpinion) => (one.fits ? 0 : (one.missing ?? Number.MAX_SAFE_INTEGER));
-
-/** worker-2 before worker-10. A shared collator, because localeCompare would take a second for 1,000 names. */
-const collator = new Intl.Collator('en', { numeric: true });
-const compareNames = collator.compare;

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { leaves } from '../../kube/as-it-is.ts';
 import {
   node as nodeSchema,
   objectMeta,
@@ -10,7 +11,15 @@ import { DPU_READY_CONDITION } from '../../model/names.ts';
 
 /** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
 
-const absent = <T>(value: T | null | undefined): T | undefined => value ?? undefined;
+function absent<T>(value: T | null | undefined): T | undefined {
+  return value ?? undefined;
+}
+leaves(absent, (value) => value !== null);
+
+function orNone<T>(list: readonly T[] | null | undefined): readonly T[] {
+  return list ?? [];
+}
+leaves(orNone, Array.isArray);
 
 const meta = objectMeta.extend({ creationTimestamp: z.string().nullish().transform(absent) });
 const condition = z.object({
@@ -20,27 +29,21 @@ const condition = z.object({
   message: z.string().nullish().transform(absent),
   lastTransitionTime: z.string().nullish().transform(absent),
 });
-const conditions = z
-  .array(condition)
-  .nullish()
-  .transform((value) => value ?? []);
+const conditions = z.array(condition).nullish().transform(orNone);
 const waiting = z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish();
 const containerStatuses = z
   .array(z.object({ name: z.string(), state: z.object({ waiting }).nullish() }))
   .nullish()
-  .transform((value) => value ?? []);
+  .transform(orNone);
 
 export const explainedPod = podSchema.extend({
   metadata: meta,
   spec: podSchema.shape.spec.extend({
-    tolerations: z
-      .array(toleration)
-      .nullish()
-      .transform((value) => value ?? []),
+    tolerations: z.array(toleration).nullish().transform(orNone),
     schedulingGates: z
       .array(z.object({ name: z.string() }))
       .nullish()
-      .transform((value) => value ?? []),
+      .transform(orNone),
   }),
   status: z
     .object({

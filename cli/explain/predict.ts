@@ -1,18 +1,24 @@
-import type { NodeTopology } from '../../kube/node-topology.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../../model/names.ts';
 import { maskHostOf } from '../../model/placement/mask-fit.ts';
 import { judgeMask, maskUnheard } from '../../model/placement/mask-verdict.ts';
-import type { PlacementNeeds } from '../../model/placement/needs.ts';
+import type { PlacementHost, PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf, readableNeedsOf } from '../../model/placement/pod-needs.ts';
-import { judgeHost, NO_REPORT, type NodeVerdict, STALE_REPORT } from '../../model/placement/verdict.ts';
-import { hostsOf } from '../support/hosts.ts';
+import {
+  judgeFit,
+  NO_REPORT,
+  type NodeVerdict,
+  type Refused,
+  STALE_REPORT,
+  unfitShape,
+} from '../../model/placement/verdict.ts';
+import type { Hosts } from '../support/hosts.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
 import type { NodeOpinion, Opinions } from './opinion.ts';
 
 export interface PredictionInput {
   readonly pod: ExplainedPod;
   readonly nodes: readonly ExplainedNode[];
-  readonly topologies: readonly NodeTopology[];
+  readonly reported: Hosts;
   /** Pods that have not started, in all namespaces: those in flight to a node use CPUs there. */
   readonly pending: readonly ExplainedPod[];
   /** Nodes with an expired agent Lease. */
@@ -23,12 +29,19 @@ export interface PredictionInput {
  * The extender's verdicts, computed from the nodes' reports, for clusters where it is not reachable. They do not
  * include data that only the extender has: reservations of pods that are not bound, and delayed owners.
  */
-export function predictOpinions({ pod, nodes, topologies, pending, silent }: PredictionInput): Opinions {
+export function predictOpinions({ pod, nodes, reported, pending, silent }: PredictionInput): Opinions {
   const needs = placementNeedsOf(pod);
-  const { hosts, unusable } = hostsOf(topologies);
+  const { hosts, unusable } = reported;
   const byName = new Map(hosts.map((one) => [one.name, one]));
   const assumed = assumedByNode(pending, pod);
   const known = new Map<string, NodeVerdict>();
+  const unfitModels = new Map<PlacementHost, Refused | undefined>();
+
+  /** Why no node of this model can take the pod, whatever runs there. */
+  const unfit = (model: PlacementHost): Refused | undefined => {
+    if (!unfitModels.has(model)) unfitModels.set(model, unfitShape(needs, model, 'count-check'));
+    return unfitModels.get(model);
+  };
 
   /** Undefined: no prediction for the node. */
   const judge = (name: string): NodeVerdict | undefined => {
@@ -39,9 +52,11 @@ export function predictOpinions({ pod, nodes, topologies, pending, silent }: Pre
     }
     if (host === undefined || silent.has(name)) return undefined;
     const inFlight = (assumed.get(name) ?? []).filter(({ request }) => !host.host.shown.has(request.uid));
-    const alike = inFlight.length === 0 ? host.alike : `${name} in flight`;
-    const verdict = known.get(alike) ?? judgeHost(needs, host.host, inFlight, 'count-check');
-    known.set(alike, verdict);
+    const refused = unfit(host.empty);
+    if (refused !== undefined) return refused;
+    if (inFlight.length > 0) return judgeFit(needs, host.host, inFlight);
+    const verdict = known.get(host.alike) ?? judgeFit(needs, host.host, []);
+    known.set(host.alike, verdict);
     return verdict;
   };
 

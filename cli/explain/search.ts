@@ -5,7 +5,7 @@ import type { SearchFacts } from '../../model/vm-state/facts.ts';
 import { FOR_ROOM, tooLargeFor } from '../../model/vm-state/too-large.ts';
 import { readAgentLeases } from '../support/agents.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { hostsOf } from '../support/hosts.ts';
+import { type Hosts, hostsOf } from '../support/hosts.ts';
 import { NODE_TOPOLOGIES_PATH, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { askExtender, type ExtenderChoice } from './ask-extender.ts';
 import { groupNodes } from './groups.ts';
@@ -39,25 +39,33 @@ export async function searchNodes(
     readAll(client, '/api/v1/nodes', explainedNode),
     askExtender(cluster, name, choice),
   ]);
-  const opinions = 'opinions' in asked ? asked.opinions : await ownOpinions(client, pod, nodes, asked.whyNot, now);
-  const sized = await withSizes(client, pod, opinions.nodes);
+  const { opinions, reported } =
+    'opinions' in asked
+      ? { opinions: asked.opinions, reported: undefined }
+      : await ownOpinions(client, pod, nodes, asked.whyNot, now);
+  const sized = await withSizes(client, pod, opinions.nodes, reported);
   const all = await withScheduler(client, pod, nodes, sized);
   return { groups: groupNodes(all), nodes: all.length, source: opinions.source, notes: opinions.notes };
 }
 
-/** Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there. */
+/**
+ * Marks nodes that could not hold the pod even if they were empty: no VM that ends would make room there.
+ * @param known the nodes' reports, if they are already read
+ */
 async function withSizes(
   client: KubeClient,
   pod: ExplainedPod,
   opinions: readonly NodeOpinion[],
+  known: Hosts | undefined,
 ): Promise<readonly NodeOpinion[]> {
   const needs = placementNeedsOf(pod);
   if (!isExclusive(needs) || !opinions.some(isFull)) return opinions;
-  const reports = await readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology);
-  const byName = new Map(hostsOf(reports ?? []).hosts.map(({ name, host }) => [name, host]));
+  const { hosts } = known ?? hostsOf((await readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology)) ?? []);
+  const models = new Map(hosts.map(({ name, empty }) => [name, empty]));
+  const tooLarge = new Map([...new Set(models.values())].map((model) => [model, tooLargeFor(needs, model)]));
   return opinions.map((one) => {
-    const host = byName.get(one.node);
-    const refused = isFull(one) && host !== undefined ? tooLargeFor(needs, host) : undefined;
+    const model = models.get(one.node);
+    const refused = isFull(one) && model !== undefined ? tooLarge.get(model) : undefined;
     if (refused === undefined) return one;
     const { kind, detail, missing } = refused;
     const what = kind === 'no-common-node' ? 'one of its NUMA nodes' : 'the node';
@@ -81,18 +89,22 @@ async function ownOpinions(
   nodes: readonly ExplainedNode[],
   whyNot: string,
   now: number,
-): Promise<Opinions> {
+): Promise<{ readonly opinions: Opinions; readonly reported: Hosts | undefined }> {
   const needs = placementNeedsOf(pod);
-  if (!isExclusive(needs) && needs.mask === undefined)
-    return predictOpinions({ pod, nodes, topologies: [], pending: [], silent: new Set() });
+  if (!isExclusive(needs) && needs.mask === undefined) {
+    const opinions = predictOpinions({ pod, nodes, reported: hostsOf([]), pending: [], silent: new Set() });
+    return { opinions, reported: undefined };
+  }
   const [topologies, pending, agents] = await Promise.all([
     readTopologies(client),
     readIfAllowed(client, '/api/v1/pods', explainedPod, { fieldSelector: 'status.phase=Pending' }),
     readAgentLeases(client, now),
   ]);
   const silent = agents?.silent ?? new Set<string>();
-  const own = predictOpinions({ pod, nodes, topologies, pending: pending ?? [], silent });
-  return { ...own, notes: [`computed from the nodes’ reports, because ${whyNot}`, ...own.notes] };
+  const reported = hostsOf(topologies);
+  const own = predictOpinions({ pod, nodes, reported, pending: pending ?? [], silent });
+  const notes = [`computed from the nodes’ reports, because ${whyNot}`, ...own.notes];
+  return { opinions: { ...own, notes }, reported };
 }
 
 /**

@@ -79,10 +79,11 @@ export function simulate(
 
 function classesOf(hosts: readonly ReportedHost[]): Map<string, Class> {
   const classes = new Map<string, Class>();
-  for (const { name, alike, host, status } of [...hosts].reverse()) {
-    const known = classes.get(alike);
+  for (const one of [...hosts].reverse()) {
+    const { name, alike: key, status } = one;
+    const known = classes.get(key);
     if (known) known.nodes.push(name);
-    else classes.set(alike, { key: alike, host, nodes: [name], assignments: status.assignments, verdicts: new Map() });
+    else classes.set(key, { key, host: one.host, nodes: [name], assignments: status.assignments, verdicts: new Map() });
   }
   return classes;
 }

@@ -3,7 +3,13 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import type { Authenticator } from '@kubernetes/client-node/dist/auth.js';
 import { KubeConfig } from '@kubernetes/client-node/dist/config.js';
-import type { Cluster, User } from '@kubernetes/client-node/dist/config_types.js';
+import {
+  type Cluster,
+  newClusters,
+  newContexts,
+  newUsers,
+  type User,
+} from '@kubernetes/client-node/dist/config_types.js';
 import { parse } from 'yaml';
 import * as z from 'zod';
 import { createExecAuthenticator, execPlugin } from './exec-credential.ts';
@@ -119,17 +125,25 @@ function load(path: string): Loaded {
     const why = (error as Error).message.split('\n')[0];
     throw unusable(`cannot read the kubeconfig ${path}: ${why}`, { cause: error });
   }
-  const found = file.safeParse(document ?? {});
+  const found = file.safeParse(document ?? {}, { jitless: true });
   if (!found.success) {
     const [issue] = found.error.issues;
     throw unusable(`${path} is not a kubeconfig: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
   }
   const directory = dirname(resolve(path));
   const config = new KubeConfig();
-  // Incomplete entries elsewhere in the file do not affect the selected context.
-  config.loadFromString(JSON.stringify(found.data), { onInvalidEntry: 'filter' });
+  const { clusters, contexts, users: ofFile, 'current-context': currentContext } = found.data;
+  // Incomplete entries elsewhere in the file do not affect the selected context. This is KubeConfig.loadFromString
+  // without a second YAML parser.
+  const filter = { onInvalidEntry: 'filter' } as const;
+  config.loadFromOptions({
+    clusters: newClusters(clusters, filter),
+    contexts: newContexts(contexts, filter),
+    users: newUsers(ofFile, filter),
+    currentContext,
+  });
   config.makePathsAbsolute(directory);
-  const users = (found.data.users ?? []).map(({ name, user: given }) => ({ name, directory, given: given ?? {} }));
+  const users = (ofFile ?? []).map(({ name, user: given }) => ({ name, directory, given: given ?? {} }));
   return { config, users };
 }
 

@@ -6,6 +6,7 @@ import { readAgentLeases } from '../support/agents.ts';
 import { notFound } from '../support/exit-status.ts';
 import { hostsOf } from '../support/hosts.ts';
 import { assertReported, readIfAllowed, readTopologies } from '../support/lists.ts';
+import { byName } from '../support/name-order.ts';
 import { type Launched, type NodeView, type Remark, viewOf } from './node-view.ts';
 
 /** The data to show, and notes about data that could not be read. */
@@ -60,9 +61,7 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
     ...remarkIf(isDpuDead(known.get(name)), 'DPUNotReady', 'DPU not ready'),
   ];
   return {
-    nodes: hosts
-      .map((host) => viewOf(host, launched, remarksOf(host.name)))
-      .sort((a, b) => collator.compare(a.name, b.name)),
+    nodes: hosts.map((host) => viewOf(host, launched, remarksOf(host.name))).sort(byName(({ name }) => name)),
     notes: [
       ...[...unusable].map(([name, why]) => `${name} is not shown: ${why}`),
       ...(pods === undefined ? ['you may not read pods: the map shows launchers instead of VMs'] : []),
@@ -72,5 +71,3 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
 
 const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Remark[] =>
   isTrue ? [{ reason, text }] : [];
-
-const collator = new Intl.Collator('en', { numeric: true });

@@ -18,7 +18,12 @@ export interface KubeletState {
 
 /** All CPUs that have an owner. */
 export function ownedCpus(state: KubeletState): CpuSet {
-  return unionOf([...state.assignments.values()].flatMap((containers) => [...containers.values()]));
+  return cpusOf(state.assignments);
+}
+
+/** The CPUs of all containers. */
+export function cpusOf(assignments: CpuAssignments): CpuSet {
+  return unionOf([...assignments.values()].flatMap((containers) => [...containers.values()]));
 }
 
 /** A map with one entry set, or removed if the value is empty. */

@@ -12,7 +12,7 @@ import {
   kubeletOfReport,
   stateOfReport,
 } from '../kubelet/report.ts';
-import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
+import { type CpuAssignments, cpusOf, type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 
 /** A network interface with an affinity. */
@@ -169,13 +169,17 @@ export type ReportedAssignments = HostReport['assignments'];
  * @throws ParseError if a list is not a CPU list
  */
 export function withAssignments(node: PlacementHost, assignments: ReportedAssignments): PlacementHost {
+  return withOwners(node, assignmentsOf(assignments));
+}
+
+/** The same with parsed CPU lists. */
+export function withOwners(node: PlacementHost, owners: CpuAssignments): PlacementHost {
   const { kubelet, state } = node;
-  const sets = assignmentsOf(assignments);
   return Object.freeze({
     ...node,
-    state: state && !('unpredictable' in kubelet) ? kubelet.initialState(state.pools, sets) : undefined,
-    owned: unionOf([...sets.values()].flatMap((containers) => [...containers.values()])),
-    shown: new Set(sets.keys()),
+    state: state && !('unpredictable' in kubelet) ? kubelet.initialState(state.pools, owners) : undefined,
+    owned: cpusOf(owners),
+    shown: new Set(owners.keys()),
   });
 }
 

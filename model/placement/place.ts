@@ -40,12 +40,17 @@ export type Placement =
  */
 export function place(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[] = []): Placement {
   const { kubelet, state } = node;
+  if ('unpredictable' in kubelet || !state) return placeOnFit(needs, node, assumed);
+  const unfit = unfitForNetworks(needs, node) ?? unfitNode(needs, node, kubelet);
+  return unfit ? { outcome: 'refused', refusal: unfit } : placeOnFit(needs, node, assumed);
+}
+
+/** The same for a node that `unfitShape` does not refuse: it has made the checks that depend on the hardware alone. */
+export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[]): Placement {
+  const { kubelet, state } = node;
   if ('unpredictable' in kubelet || !state) {
     return { outcome: 'unpredictable', reason: 'unpredictable' in kubelet ? kubelet.unpredictable : 'no state' };
   }
-  const unfit = unfitForNetworks(needs, node) ?? unfitNode(needs, node, kubelet);
-  if (unfit) return { outcome: 'refused', refusal: unfit };
-
   const start = [needs, ...assumed].some(asksForHint) ? withHints(node, state) : state;
   const inFlight = assumed.filter(
     ({ request }) => !state.assignments.has(request.uid) && request.uid !== needs.request.uid,

@@ -3,7 +3,7 @@ import { misalignedText } from '../kubelet/rejection.ts';
 import { countCheck } from './count-check.ts';
 import { cellsOfNetwork, keepsWholeCores, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { unfitForNetworks } from './network-reach.ts';
-import { exclusiveCpus, place } from './place.ts';
+import { exclusiveCpus, placeOnFit } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
 import { unfitForWholeCores } from './whole-cores.ts';
 
@@ -100,10 +100,13 @@ export function judgeHost(
   assumed: readonly PlacementNeeds[],
   policy: UnpredictablePolicy,
 ): NodeVerdict {
+  return unfitShape(needs, host, policy) ?? judgeFit(needs, host, assumed);
+}
+
+/** The same for a node that `unfitShape` does not refuse. */
+export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: readonly PlacementNeeds[]): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
-  const unfit = unfitShape(needs, host, policy);
-  if (unfit) return unfit;
-  const placement = place(needs, host, assumed);
+  const placement = placeOnFit(needs, host, assumed);
   if (placement.outcome === 'unpredictable') return judgeByCount(needs, host, assumed);
   if (placement.outcome === 'refused') return refusedFor(placement.refusal);
   return {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import * as z from 'zod';
+import { explainedNode } from '../../cli/explain/objects.ts';
 import { asIs, leaves } from '../../kube/as-it-is.ts';
+import { nodeTopology } from '../../kube/node-topology.ts';
 import { node, pod } from '../../kube/resources.ts';
 import { vector } from '../support/vectors.ts';
 
@@ -61,7 +63,12 @@ describe('values that a schema does not change', () => {
   );
   for (const [what, schema, taken, left] of [
     ['texts', z.string(), ['', 'a'], [1, null, undefined]],
-    ['numbers', z.number(), [1], ['1', null]],
+    ['numbers', z.number(), [1, 1.5], ['1', null, Number.POSITIVE_INFINITY, Number.NaN]],
+    ['whole numbers from 0', z.number().int().nonnegative(), [0, 7], [-1, 1.5, 2 ** 53, '1', null]],
+    ['numbers with other rules', z.number().max(3), [], [1]],
+    ['maps', z.record(z.string(), z.number()), [{}, { a: 1 }], [{ a: '1' }, [], null, { constructor: 1 }]],
+    ['maps with a key that is dropped', z.record(z.string(), z.string()), [], [JSON.parse('{"__proto__":"a"}')]],
+    ['maps with rules for keys', z.record(z.string().max(1), z.string()), [], [{ a: 'b' }]],
     ['booleans', z.boolean(), [true, false], [0, null]],
     ['words', z.enum(['a', 'b']), ['a', 'b'], ['c', null]],
     ['literals', z.literal('a'), ['a'], ['b', undefined]],
@@ -122,6 +129,43 @@ describe('values that a schema does not change', () => {
       {
         metadata: { name: 'a', labels: { b: 'c' } },
         status: { capacity: { cpu: '4' }, conditions: [{ type: 'Ready', status: 'True' }] },
+      },
+    ],
+    [
+      'a Node for an explanation',
+      explainedNode,
+      {
+        metadata: { name: 'a', labels: { b: 'c' }, creationTimestamp: '2026-01-01T00:00:00Z' },
+        spec: { unschedulable: true, taints: [{ key: 'a', effect: 'NoSchedule' }] },
+        status: { capacity: { cpu: '4' }, allocatable: { cpu: '3' }, conditions: [{ type: 'Ready', status: 'True' }] },
+      },
+    ],
+    [
+      'a report',
+      nodeTopology,
+      {
+        apiVersion: 'plumbline.dev/v1alpha1',
+        kind: 'NodeTopology',
+        metadata: { name: 'a' },
+        status: {
+          format: 1,
+          kubeletVersion: 'v1.36.2',
+          cells: [{ id: 0, cpus: '0-7' }],
+          cores: ['0-1', '2-3', '4-5', '6-7'],
+          sockets: [{ id: 0, cpus: '0-7' }],
+          reserved: '0-1',
+          cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+          topologyManager: { policy: 'single-numa-node', scope: 'pod', options: {} },
+          memoryManager: { policy: 'Static', cells: [{ id: 0, memory: 1024, hugePages: { '2Mi': 512 } }] },
+          distances: { '0': [10] },
+          assignments: [{ podUID: 'a', container: 'compute', cpus: '2-3' }],
+          physnets: [{ name: 'east', cells: '0' }],
+          tunnel: { cells: '' },
+          hintsNetworks: true,
+          pinning: [{ podUID: 'a', namespace: 'b', podName: 'c', state: 'pinned', vcpus: 2 }],
+          refusals: [{ namespace: 'b', podName: 'c', container: 'd', message: 'e' }],
+          conditions: [{ type: 'a', status: 'True', reason: 'b', message: 'c', lastTransitionTime: 'd' }],
+        },
       },
     ],
   ] as [string, z.ZodType, unknown][]) {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import fc from 'fast-check';
 import { countCheck } from '../../../model/placement/count-check.ts';
-import { type Placement, place } from '../../../model/placement/place.ts';
+import { type Placement, place, placeOnFit } from '../../../model/placement/place.ts';
 import type { Refusal, RefusalReason } from '../../../model/placement/refusal.ts';
+import { unfitShape } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet, REPORT, TUNNEL } from './fixture.ts';
 
 function given(placement: Placement): string {
@@ -313,4 +315,34 @@ describe('model/placement: an unpredictable kubelet', () => {
   ];
   for (const [name, refusal, expected] of cases)
     it(`${name}: ${expected ?? 'may fit'}`, () => assert.equal(refusal?.reason, expected));
+});
+
+describe('model/placement: a node whose hardware fits', () => {
+  it('needs no second check of its hardware', () => {
+    const report = fc.constantFrom(
+      {},
+      { assignments: NEARLY_FULL },
+      { assignments: BUSY_EAST },
+      { reserved: '0' },
+      { kubeletVersion: 'v1.0.0' },
+      { cpuManager: { policy: 'none' } },
+      { cores: ['0-1', '2-3', '4-5', '6-7', '8-9', '10-11', '12-15'] },
+      { topologyManager: { policy: 'single-numa-node', scope: 'pod' } },
+    );
+    const network = fc.constantFrom(physnet('east'), physnet('west'), physnet('vague', 'preferred'), TUNNEL);
+    fc.assert(
+      fc.property(
+        report,
+        fc.integer({ min: 0, max: 16 }),
+        fc.uniqueArray(network, { maxLength: 2 }),
+        fc.record({ wholeCores: fc.boolean(), spansCells: fc.boolean() }),
+        (changes, cpus, networks, more) => {
+          const [wanted, host] = [needs('a', cpus, networks, more), node(changes)];
+          if (unfitShape(wanted, host, 'count-check') !== undefined) return;
+          assert.deepEqual(placeOnFit(wanted, host, []), place(wanted, host));
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
 });
