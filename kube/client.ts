@@ -64,7 +64,8 @@ interface Answered {
  */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = CONNECTIONS): KubeClient {
   const { server } = access;
-  const pool = { keepAlive: true, maxSockets: connections };
+  // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
+  const pool = { keepAlive: true, keepAliveMsecs: PROBE_AFTER * 1000, maxSockets: connections };
   // The agent opens the connections: it alone decides whether they use TLS.
   const agent = server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
 

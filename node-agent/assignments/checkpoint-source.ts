@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import { everyAligned } from '../lifecycle/aligned.ts';
 import { CHECKPOINT_FILE, type Checkpoint, MOST_CHECKPOINT, parseCheckpoint } from './checkpoint.ts';
 import type { Reading } from './view.ts';
 
@@ -77,6 +78,5 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
     },
   });
   if (last.value === undefined && last.problem === undefined) read();
-  const timer = setInterval(look, SAFETY * 1000);
-  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+  signal.addEventListener('abort', everyAligned(SAFETY, look), { once: true });
 }

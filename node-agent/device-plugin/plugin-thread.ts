@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
+import { everyAligned } from '../lifecycle/aligned.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { DeviceHolder } from './holder.ts';
@@ -108,12 +109,12 @@ export function createPluginThread(deps: PluginThreadDeps) {
       });
 
       const unsubscribe = deps.subscribe(advertise);
-      const timer = setInterval(advertise, LOOK * 1000);
+      const endLooks = everyAligned(LOOK, advertise);
       advertise();
       try {
         await Promise.race([ended, untilAborted(signal)]);
       } finally {
-        clearInterval(timer);
+        endLooks();
         unsubscribe();
         post({ kind: 'stop' });
         await Promise.race([ended.catch(() => undefined), sleep(STOP_DEADLINE)]);

@@ -1,5 +1,6 @@
 import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename } from 'node:path';
+import { untilAligned } from '../lifecycle/aligned.ts';
 
 /**
  * Seconds between checks that the watched directory is still the one at its path, and between checks while it is
@@ -64,7 +65,7 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
       close();
       open(now);
     }
-    timer = setTimeout(check, (watcher === undefined ? CHECK_ABSENT : CHECK) * 1000);
+    timer = setTimeout(check, untilAligned(watcher === undefined ? CHECK_ABSENT : CHECK));
   };
 
   signal.addEventListener(

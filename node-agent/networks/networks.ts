@@ -6,6 +6,7 @@ import type { NetworkMap } from '../../model/networks/network-map.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import { everyAligned, untilAligned } from '../lifecycle/aligned.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
@@ -120,7 +121,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
         labels = await deps.labels(signal).catch(() => labels);
         looks();
       }
-      await sleep(labels === undefined ? LOOK : LABELS, signal).catch(() => undefined);
+      await sleep(untilAligned(labels === undefined ? LOOK : LABELS) / 1000, signal).catch(() => undefined);
     }
   };
 
@@ -164,12 +165,12 @@ export function createNetworks(deps: NetworksDeps): Networks {
         });
         void followOvsdb({ socketPath: join(ovsRundir, OVSDB_SOCKET), onTables, onProblem }, signal);
       }
-      const timer = setInterval(looks.now, LOOK * 1000);
+      const endLooks = everyAligned(LOOK, looks.now);
       looks.now();
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
-        clearInterval(timer);
+        endLooks();
         looks.cancel();
       }
     },

@@ -1,6 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
+import { everyAligned } from '../lifecycle/aligned.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';
 import { createContention } from './contention.ts';
@@ -185,11 +186,11 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       if (isEnabled(enablerFile) === false) disable();
       watchEnabler(enablerFile, guard(look), signal);
       const unsubscribe = followChanges(deps, guard(pass), signal);
-      const timer = setInterval(guard(tick), deps.checkInterval * 1000);
+      const endChecks = everyAligned(deps.checkInterval, guard(tick));
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
-        clearInterval(timer);
+        endChecks();
         unsubscribe();
         end();
       }

@@ -7,6 +7,7 @@ import { sleep } from '../../runtime/time.ts';
 import { createLease, type LeaseName, patchLease } from '../kube-objects/lease.ts';
 import { ownedBy, readNode } from '../kube-objects/node.ts';
 import { createRenewals } from '../kube-objects/renewals.ts';
+import { untilAligned } from '../lifecycle/aligned.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 
@@ -57,7 +58,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
           problems.met(err, `renewing lease ${name} failed; retrying`);
           metrics.heartbeats.inc({ outcome: 'failed' });
         }
-        await sleep(INTERVAL, signal).catch(() => undefined);
+        await sleep(untilAligned(INTERVAL) / 1000, signal).catch(() => undefined);
       }
     },
   };

@@ -4,6 +4,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/node.ts';
+import { untilAligned } from '../lifecycle/aligned.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';
@@ -154,7 +155,7 @@ function createBell(signal: AbortSignal) {
         wake = resolve;
       });
       await underSignals([signal], undefined, (waiting) =>
-        Promise.race([woken, sleep(seconds, waiting).catch(() => undefined)]),
+        Promise.race([woken, sleep(untilAligned(seconds) / 1000, waiting).catch(() => undefined)]),
       );
     },
   };

@@ -10,6 +10,7 @@ import { createInstaller, uninstall } from '../gate/installer.ts';
 import { createDeviceQuestion, createPodCpus } from '../gate/pod-facts.ts';
 import { createGateServer } from '../gate/server.ts';
 import { observedLease, writeGateState } from '../gate/state-file.ts';
+import { everyAligned } from '../lifecycle/aligned.ts';
 import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { bootId, machineSeconds } from '../processes/machine.ts';
@@ -79,11 +80,11 @@ function keepState({ config }: AgentParts, health: DpuHealth | undefined) {
     write();
     const guard = createGuard();
     const unsubscribe = health?.subscribe(guard(write));
-    const timer = setInterval(guard(write), REWRITE * 1000);
+    const endWrites = everyAligned(REWRITE, guard(write));
     try {
       await Promise.race([untilAborted(signal), guard.failed]);
     } finally {
-      clearInterval(timer);
+      endWrites();
       unsubscribe?.();
     }
   };
