@@ -14,13 +14,12 @@ import { monotonicSeconds, sleep } from './time.ts';
  * connection turns out to be closed, so the server must wait longer than they do.
  */
 const KEEP_ALIVE = 120_000;
-/**
- * Milliseconds for a TLS handshake, for a request's headers, and for a whole request; and the interval of that check.
- */
+/** Milliseconds for a TLS handshake, for a request's headers, and for a whole request. */
 const HANDSHAKE = 5000;
 const HEADERS = 5000;
 const REQUEST = 10_000;
-const CHECK = 1000;
+/** Seconds between checks of the last two. */
+const CHECK = 1;
 /** Milliseconds without progress after which the server gives up on a caller that does not read its answer. */
 const STALLED_ANSWER = 20_000;
 /** Connections at a time. The API server and the scheduler keep a few dozen. */
@@ -37,6 +36,8 @@ export interface HttpServerOptions {
    * refuse.
    */
   readonly anonymousClients?: boolean;
+  /** Seconds between checks of a request's time limits. Each check wakes the process. Default 1. */
+  readonly checkInterval?: number;
   /** Connections at a time. Default 256. */
   readonly connections?: number;
   /** Whether answers are streams that may be silent for long. Default false. */
@@ -67,7 +68,12 @@ export interface HttpServer {
  */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { handler, host, port, certificate, connections = CONNECTIONS, streams = false, log } = options;
-  const { anonymousClients = false } = options;
+  const { anonymousClients = false, checkInterval = CHECK } = options;
+  const limits = {
+    headersTimeout: HEADERS,
+    requestTimeout: REQUEST,
+    connectionsCheckingInterval: checkInterval * 1000,
+  };
   let server: Server | undefined;
   let unwatch: (() => void) | undefined;
   let draining = false;
@@ -84,12 +90,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 
   const build = async (): Promise<Server> => {
-    if (certificate === undefined) return createServer({ ...LIMITS, ...messagesOf(handler) }, answer);
+    if (certificate === undefined) return createServer({ ...limits, ...messagesOf(handler) }, answer);
     const requestCert = certificate.clientCaFile !== undefined;
     const context = await loadCertificate(certificate);
     const tls = createTlsServer(
       {
-        ...LIMITS,
+        ...limits,
         ...context,
         ...messagesOf(handler),
         handshakeTimeout: HANDSHAKE,
@@ -184,8 +190,6 @@ async function arrivalsRead(): Promise<void> {
     });
   }
 }
-
-const LIMITS = { headersTimeout: HEADERS, requestTimeout: REQUEST, connectionsCheckingInterval: CHECK } as const;
 
 /**
  * Constructors of messages with the prototypes that express gives to each message. Express then has nothing to replace,

@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { NAMESPACE } from '../../model/names.ts';
+import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { bundle, type Running, run } from '../support/process.ts';
@@ -40,6 +42,9 @@ export async function startAgentBehind(
   };
   const sandbox = createSandbox({ directory, nodes: [{ name: NODE, host, reserved: '0-1,128-129' }] });
   await sandbox.start();
+  // The agent's heartbeat is a Lease in this namespace. Without it each heartbeat would be three refused requests.
+  const metadata = { name: NAMESPACE };
+  await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
   const { kubeletDirectory: kubeletDir, sysfsRoot } = sandbox.node(NODE);
   replaceCheckpoint(kubeletDir, 0);
   const kubeconfig = await through(await sandbox.kubeconfig({ kind: 'node-agent', node: NODE }));
