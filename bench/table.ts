@@ -55,6 +55,8 @@ const AGAINST: Readonly<Record<string, string>> = {
   'node-agent.ovs-reaction-':
     'time from the kubelet’s write until OVS is off the CPUs; base: a program in C that does nothing else',
   'node-agent.ovs-idle-': 'in half a minute without a change, counted by strace',
+  'node-agent.idle-system-calls-a-second': 'every duty of a host, with the gate and 2 x 64 threads, counted by strace',
+  'node-agent.resident-megabytes': 'the same agent, with the memory settings of the manifests',
   'node-agent.parse-1000-cpus-250-pods-over-reading': 'parsing the kubelet’s checkpoint; base: reading the file',
   'node-agent.private-megabytes-after-an-hour': 'private megabytes after an hour of changes',
   'node-agent.idle-percent-of-a-core': 'percent of a core while nothing changes',

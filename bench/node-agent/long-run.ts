@@ -13,10 +13,10 @@ const PACE = 20;
 /**
  * Seconds in which V8 releases memory before the agent counts as idle, and seconds for which its CPU time is measured.
  */
-const REST = 30;
-const IDLE = 20;
-const MEMORY_BOUND = 60;
-const IDLE_BOUND = 0.3;
+const REST = 75;
+const IDLE = 30;
+const MEMORY_BOUND = 45;
+const IDLE_BOUND = 0.2;
 
 /** The agent's private memory in MB after an hour of changes, and its cost when nothing changes. */
 export async function longRun(): Promise<BenchResult[]> {

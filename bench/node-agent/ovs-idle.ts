@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startManyThreads } from '../support/many-threads.ts';
 import { paced } from '../support/pace.ts';
+import { memoryOf } from '../support/process.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';
@@ -13,14 +14,17 @@ import { createOvsScene } from './ovs-stage.ts';
 
 const THREADS = 64;
 /** Seconds after the start until a process counts as idle. */
-const REST = 45;
-/** A tenth of the calls that the loop with a period of one second makes on the same machine. */
-const BOUND = 9;
+const REST = 75;
+/** Fewer than a tenth of the calls that the loop with a period of one second makes on the same machine. */
+const BOUND = 8;
+/** The same for the whole agent, and its resident megabytes. */
+const WHOLE_BOUND = 18;
+const RESIDENT_BOUND = 80;
 
 /** The work while 2 x 64 threads are on their CPUs and nothing changes. */
 export async function ovsIdle(settings: BenchSettings): Promise<BenchResult[]> {
   const idle = paced(settings.idle, 10);
-  return [...(await idleDuties(idle)), await idleAgent(idle)];
+  return [...(await idleDuties(idle)), ...(await idleAgent(idle))];
 }
 
 /** System calls per second of the duties that replace the loop, in a separate process; and the kubelet's calls. */
@@ -41,18 +45,23 @@ async function idleDuties(idle: number): Promise<BenchResult[]> {
   }
 }
 
-/** Calls of the whole bundled agent that change an affinity. */
-async function idleAgent(idle: number): Promise<BenchResult> {
+/** The whole bundled agent with every duty of a host: its system calls, and its resident memory. */
+async function idleAgent(idle: number): Promise<BenchResult[]> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   writeFileSync(join(directory, 'enable'), '1');
   const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
   const flags = ['--ovs-rundir', daemons.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory];
-  const agent = await startAgentProcess(...flags);
+  const gate = ['--gate', 'on', '--gate-socket', join(directory, 'gate.sock'), '--gate-state', join(directory, 'gate')];
+  const agent = await startAgentProcess(...flags, ...gate);
   try {
     await delay(paced(REST, 20) * 1000);
+    const resident = memoryOf(agent.process.pid).rss / 1e6;
     const calls = await callsOf(agent.process.pid, idle);
-    console.error(`# the whole agent, with its other duties: ${(total(calls) / idle).toFixed(1)} calls a second`);
-    return summary('node-agent.ovs-idle-setaffinity-calls', [calls.get('sched_setaffinity') ?? 0], { most: 0 });
+    return [
+      summary('node-agent.ovs-idle-setaffinity-calls', [calls.get('sched_setaffinity') ?? 0], { most: 0 }),
+      summary('node-agent.idle-system-calls-a-second', [total(calls) / idle], { most: WHOLE_BOUND }),
+      summary('node-agent.resident-megabytes', [resident], { most: RESIDENT_BOUND }),
+    ];
   } finally {
     await agent.stop();
     daemons.stop();

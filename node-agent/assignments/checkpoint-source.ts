@@ -1,9 +1,9 @@
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { everyAligned } from '../lifecycle/aligned.ts';
 import { CHECKPOINT_FILE, type Checkpoint, MOST_CHECKPOINT, parseCheckpoint } from './checkpoint.ts';
 import type { Reading } from './view.ts';
 

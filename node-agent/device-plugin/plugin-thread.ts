@@ -1,9 +1,9 @@
 import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { everyAligned } from '../lifecycle/aligned.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { DeviceHolder } from './holder.ts';

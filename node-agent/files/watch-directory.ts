@@ -1,6 +1,6 @@
 import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename } from 'node:path';
-import { untilAligned } from '../lifecycle/aligned.ts';
+import { untilAligned } from '../../runtime/aligned.ts';
 
 /**
  * Seconds between checks that the watched directory is still the one at its path, and between checks while it is

@@ -1,7 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
+import { everyAligned } from '../../runtime/aligned.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { everyAligned } from '../lifecycle/aligned.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';
 import { createContention } from './contention.ts';

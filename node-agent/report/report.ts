@@ -1,10 +1,10 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
+import { untilAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/node.ts';
-import { untilAligned } from '../lifecycle/aligned.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';

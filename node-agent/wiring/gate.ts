@@ -3,6 +3,7 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import type { DpuWord } from '../../model/cni/decide.ts';
 import type { GateState } from '../../model/cni/state.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { everyAligned } from '../../runtime/aligned.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';
 import { createAnswers } from '../gate/answers.ts';
@@ -10,7 +11,6 @@ import { createInstaller, uninstall } from '../gate/installer.ts';
 import { createDeviceQuestion, createPodCpus } from '../gate/pod-facts.ts';
 import { createGateServer } from '../gate/server.ts';
 import { observedLease, writeGateState } from '../gate/state-file.ts';
-import { everyAligned } from '../lifecycle/aligned.ts';
 import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { bootId, machineSeconds } from '../processes/machine.ts';

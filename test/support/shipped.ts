@@ -27,21 +27,26 @@ interface Variable {
   readonly value?: string;
 }
 
+/** The variables that size memory: of Node.js, and of the C library (`MALLOC_ARENA_MAX` and others). */
+const isMemorySetting = (name: string): boolean => name === 'NODE_OPTIONS' || name.startsWith('MALLOC_');
+
 /**
- * NODE_OPTIONS of a daemon in the shipped manifests. They limit the heap: without them, the daemon's memory is not
- * meaningful.
- * @throws Error if the manifest sets none
+ * NODE_OPTIONS and the other memory settings of a daemon in the shipped manifests. They limit the heap: without them, the
+ * daemon's memory is not meaningful.
+ * @throws Error if the manifest sets no NODE_OPTIONS
  */
-export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): { readonly NODE_OPTIONS: string } {
+export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): Record<string, string> & { NODE_OPTIONS: string } {
   const file = join(root, 'manifests', WORKLOADS[daemon]);
   const documents = parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS() as Workload | null);
   const containers = documents.flatMap((found) => {
     const pod = found?.spec?.template?.spec;
     return [...(pod?.initContainers ?? []), ...(pod?.containers ?? [])];
   });
-  const options = containers.flatMap(({ env = [] }) => env).find(({ name }) => name === 'NODE_OPTIONS')?.value;
+  const settings = containers.flatMap(({ env = [] }) => env).filter(({ name }) => isMemorySetting(name));
+  const values = Object.fromEntries(settings.map(({ name, value = '' }) => [name, value]));
+  const { NODE_OPTIONS: options } = values;
   if (options === undefined) throw new Error(`${file} sets no NODE_OPTIONS`);
-  return { NODE_OPTIONS: options };
+  return { ...values, NODE_OPTIONS: options };
 }
 
 interface Profile {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
-import { everyAligned, untilAligned } from '../../../node-agent/lifecycle/aligned.ts';
+import { everyAligned, untilAligned } from '../../runtime/aligned.ts';
 
 describe('periodic work of several duties', () => {
   const cases: [number, number, number][] = [
