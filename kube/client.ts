@@ -1,4 +1,4 @@
-import { Agent as HttpAgent, type IncomingMessage, request as makeRequest } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as makeRequest } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { underSignals } from '../runtime/signals.ts';
 import type { ApiAccess } from './api-access.ts';
@@ -48,6 +48,12 @@ const TIMEOUT = 10;
 const CONNECTIONS = 32;
 /** Seconds of silence after which the kernel sends a TCP keepalive probe, as in client-go. */
 const PROBE_AFTER = 30;
+
+/**
+ * Milliseconds that a complete exchange waits for its connection to return to the pool. It does so at once, unless the
+ * server has responded before it read the whole request.
+ */
+const RELEASE = 50;
 
 /** A response whose body has not been read. */
 interface Answered {
@@ -109,6 +115,7 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
       return await underSignals([options.signal], options.timeout ?? TIMEOUT, async (signal) => {
         const { response, status, repeatedAfter } = await open(method, path, { ...options, signal }, content);
         const text = await readText(response, options.largest);
+        await released(response);
         if (status < 400) return text === '' ? undefined : decode(path, text, response.headers['content-type']);
         // A Conflict, for example, may be caused by the first attempt's own write. Only the loss of its response is
         // certain.
@@ -135,4 +142,20 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
     },
     close: async () => agent.destroy(),
   };
+}
+
+/**
+ * Resolves when the connection of a complete response is back in the pool. The signal of the exchange aborts when the
+ * exchange ends, which would close a connection that is not back yet, and the next request would need another TLS
+ * handshake.
+ */
+function released({ req }: IncomingMessage & { readonly req?: ClientRequest }): Promise<void> {
+  return new Promise((resolve) => {
+    if (req === undefined || req.closed) return resolve();
+    const timer = setTimeout(resolve, RELEASE);
+    req.once('close', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }

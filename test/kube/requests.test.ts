@@ -47,6 +47,8 @@ describe('requests to the API server', () => {
   }[];
   let answer: { status: number; body: string };
   let delay: number;
+  /** Whether the server responds before it reads the request. */
+  let early: boolean;
   /** The number of requests whose connection breaks before the answer. */
   let lost: number;
 
@@ -60,6 +62,11 @@ describe('requests to the API server', () => {
     };
     server = createServer(options, async (request, response) => {
       const { method = '', url: path = '', headers } = request;
+      if (early) {
+        response.writeHead(answer.status).end(answer.body);
+        request.resume();
+        return;
+      }
       requests.push({
         method,
         url: path,
@@ -83,6 +90,7 @@ describe('requests to the API server', () => {
     answer = { status: 200, body: '{"kind":"Thing"}' };
     delay = 0;
     lost = 0;
+    early = false;
   });
   const access = (
     user: object,
@@ -111,6 +119,14 @@ describe('requests to the API server', () => {
         ['DELETE', '/c/d', 'Bearer t', undefined, ''],
       ],
     );
+    assert.equal(connections, 1);
+    await api.close();
+  });
+
+  it('keeps its connection when the response comes before the last byte of the request has left', async () => {
+    early = true;
+    const api = client();
+    for (let i = 0; i < 5; i++) await api.create('/b', { text: 'x'.repeat(4e6) });
     assert.equal(connections, 1);
     await api.close();
   });
