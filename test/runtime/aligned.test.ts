@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import * as fc from 'fast-check';
+import fc from 'fast-check';
 import { everyAligned, untilAligned } from '../../runtime/aligned.ts';
 
 describe('periodic work of several duties', () => {
