@@ -27,12 +27,12 @@ async function delays(file: string, listen: (heard: () => void) => void): Promis
   const millis: number[] = [];
   for (let i = 0; i < CHANGES; i++) {
     writeFileSync(`${file}.tmp`, checkpoint(i));
-    const told = new Promise<void>((resolve) => {
+    const published = new Promise<void>((resolve) => {
       heard = resolve;
     });
     const begun = performance.now();
     renameSync(`${file}.tmp`, file);
-    await told;
+    await published;
     millis.push(performance.now() - begun);
     // Ignores the second event of the same rename.
     await new Promise((resolve) => setTimeout(resolve, 2));

@@ -136,13 +136,13 @@ async function program(path: string, args: string[]): Promise<Reactor> {
 }
 
 function reactor(child: ChildProcess, listen: (tell: (at: bigint) => void) => void): Reactor {
-  let told = (_at: bigint) => {};
-  listen((at) => told(at));
+  let heard = (_at: bigint) => {};
+  listen((at) => heard(at));
   return {
     pid: child.pid!,
     moved: () =>
       new Promise((resolve) => {
-        told = resolve;
+        heard = resolve;
       }),
     async stop() {
       const ended = once(child, 'exit');

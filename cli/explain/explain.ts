@@ -123,8 +123,8 @@ function recentEvents({ events }: Subject, now: number): Explanation['events'] {
     const { type, reason, message } = event;
     const ago = Math.max(0, Math.round((now - timeOf(event)) / 1000));
     // The message of kube-scheduler is printed above.
-    const told = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
-    if (told || ago > RECENT || (type !== 'Warning' && shown.length > 1)) continue;
+    const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
+    if (isKnown || ago > RECENT || (type !== 'Warning' && shown.length > 1)) continue;
     seen.add(`${reason} ${message}`);
     shown.push({ reason: reason ?? '', message: message ?? '', ago });
     if (shown.length === EVENTS) break;

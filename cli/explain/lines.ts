@@ -53,8 +53,8 @@ export function explanationLines(explanation: Explanation, { paint, width }: Ter
     lines.push('', paint('bold', 'kube-scheduler says'), ...para('  ', scheduler));
   }
   if (events.length > 0 && state !== 'running') {
-    const told = events.flatMap(({ reason, message, ago }) => para('  ', `${age(ago)} ago  ${reason}: ${message}`));
-    lines.push('', paint('bold', 'Events'), ...told);
+    const rows = events.flatMap(({ reason, message, ago }) => para('  ', `${age(ago)} ago  ${reason}: ${message}`));
+    lines.push('', paint('bold', 'Events'), ...rows);
   }
   if (notes.length > 0)
     lines.push('', ...notes.flatMap((note) => para('', `(${note})`).map((line) => paint('dim', line))));

@@ -20,8 +20,8 @@ export function machineLines(machine: Machine, { color, width, paint }: Terminal
       const own = memory.cells.find((cell) => cell.id === id);
       const pages = Object.entries(own?.hugePages ?? {}).map(([name, bytes]) => `${size(bytes)} in ${name}`);
       const here = nics.filter(({ cells }) => cells.includes(id)).map(({ name }) => name);
-      const told = [own === undefined ? undefined : size(own.memory), ...pages, here.join(' ') || undefined];
-      return [id, told.filter((text) => text !== undefined).join(', ')] as const;
+      const amounts = [own === undefined ? undefined : size(own.memory), ...pages, here.join(' ') || undefined];
+      return [id, amounts.filter((text) => text !== undefined).join(', ')] as const;
     }),
   );
   const cellLabels = new Map([...labels].filter(([, label]) => label !== ''));

@@ -35,7 +35,7 @@ export function createKubeletConfigReader(
   now: () => number = () => performance.now() / 1000,
 ) {
   let last = '';
-  let told: KubeletConfig | undefined;
+  let reported: KubeletConfig | undefined;
   let asking: Promise<void> | undefined;
   let asked: string | undefined;
   let askAgainAt = 0;
@@ -54,7 +54,7 @@ export function createKubeletConfigReader(
       refusal = why;
     }
     if (kubelet !== asked) return;
-    told = answer;
+    reported = answer;
     asking = undefined;
     askAgainAt = now() + refused.next();
   };
@@ -64,14 +64,14 @@ export function createKubeletConfigReader(
     const kubelet = generation();
     if (kubelet !== asked) {
       asked = kubelet;
-      told = undefined;
+      reported = undefined;
       asking = undefined;
       askAgainAt = 0;
       refused.reset();
     }
-    if (told === undefined && asking === undefined && now() >= askAgainAt) asking = ask(configz, kubelet);
-    if (told === undefined) await asking;
-    return told;
+    if (reported === undefined && asking === undefined && now() >= askAgainAt) asking = ask(configz, kubelet);
+    if (reported === undefined) await asking;
+    return reported;
   };
 
   const say = (problems: readonly string[], config: KubeletConfig | undefined) => {
@@ -85,10 +85,10 @@ export function createKubeletConfigReader(
   };
 
   return async (): Promise<KubeletConfigReading> => {
-    const told = await askKubelet();
-    if (told !== undefined) {
-      say([], told);
-      return { config: told, problems: [] };
+    const reported = await askKubelet();
+    if (reported !== undefined) {
+      say([], reported);
+      return { config: reported, problems: [] };
     }
     const findings = await findKubeletConfig(candidates, dropIns, read);
     const found = findings.find((finding) => finding.kind === 'found')?.config;

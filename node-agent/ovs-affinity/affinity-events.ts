@@ -31,17 +31,17 @@ export interface AffinityEventsDeps {
 
 /** Creates the reporter for one node. */
 export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps): AffinityEvents {
-  const told = new Map<string, number>();
+  const announced = new Map<string, number>();
   // Events on nodes use the node's name as the uid, like the kubelet's: `kubectl describe node` searches for it.
   const node = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
 
   const warn = (reason: string, whole: string) => {
     const message = cut(whole, LONGEST);
     const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
-    for (const [known, at] of told) if (now() - at >= SAME_WITHIN) told.delete(known);
-    if (told.has(key)) return;
-    told.set(key, now());
-    if (told.size > REMEMBERED) told.delete(told.keys().next().value ?? '');
+    for (const [known, at] of announced) if (now() - at >= SAME_WITHIN) announced.delete(known);
+    if (announced.has(key)) return;
+    announced.set(key, now());
+    if (announced.size > REMEMBERED) announced.delete(announced.keys().next().value ?? '');
     recorder.record(node, { type: 'Warning', reason, message });
   };
   const note = (event: Omit<EventText, 'type'>) => recorder.record(node, { type: 'Normal', ...event });

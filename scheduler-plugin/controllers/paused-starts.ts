@@ -49,7 +49,7 @@ interface Progress {
   /** It was unpaused here, whatever its status still shows. */
   resumed: boolean;
   /** The last Event. */
-  told: string;
+  lastText: string;
   /** When it was first seen to wait for its agent. */
   since: number | undefined;
 }
@@ -61,7 +61,7 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
   const tell = (vmi: MaskedInstance, event: EventText) => announce(vmi, event, progressOf(vmi), options);
 
   function progressOf({ uid }: MaskedInstance): Progress {
-    const known = progress.get(uid) ?? { resumed: false, told: '', since: undefined };
+    const known = progress.get(uid) ?? { resumed: false, lastText: '', since: undefined };
     progress.set(uid, known);
     return known;
   }
@@ -154,8 +154,8 @@ function announce(
   { events, log }: Pick<PausedStartsOptions, 'events' | 'log'>,
 ): void {
   const text = `${event.reason} ${event.message}`;
-  if (known.told === text) return;
-  known.told = text;
+  if (known.lastText === text) return;
+  known.lastText = text;
   const { namespace, name, uid, node } = vmi;
   log.info({ vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message }, 'VM started paused');
   events.record({ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, name, uid }, event);

@@ -99,7 +99,7 @@ describe('the rules of leader election', () => {
   } as unknown as KubeClient;
 
   interface Candidate extends LeaderElection {
-    readonly told: boolean[];
+    readonly notified: boolean[];
     readonly lines: Record<string, unknown>[];
     readonly stop: AbortController;
     readonly running: Promise<void>;
@@ -107,7 +107,7 @@ describe('the rules of leader election', () => {
 
   const candidate = async (identity: string, more: Partial<LeaderElectionOptions> = {}): Promise<Candidate> => {
     const { log, lines } = recordingLogger();
-    const told: boolean[] = [];
+    const notified: boolean[] = [];
     const stop = new AbortController();
     stops.push(stop);
     const election = createLeaderElection({
@@ -115,7 +115,7 @@ describe('the rules of leader election', () => {
       namespace: 'plumbline',
       name: 'extender',
       identity,
-      onChange: (leads) => void told.push(leads),
+      onChange: (leads) => void notified.push(leads),
       log,
       now: () => second,
       wallClock: () => EPOCH + second * 1000,
@@ -125,7 +125,7 @@ describe('the rules of leader election', () => {
     await settle();
     // Getters stay getters.
     return Object.create(election, {
-      told: { value: told },
+      notified: { value: notified },
       lines: { value: lines },
       stop: { value: stop },
       running: { value: running },
@@ -155,7 +155,7 @@ describe('the rules of leader election', () => {
       ],
     );
     await pass(4);
-    assert.deepEqual([count('replace'), one.told, one.holder], [3, [true], 'a']);
+    assert.deepEqual([count('replace'), one.notified, one.holder], [3, [true], 'a']);
   });
 
   it('a Lease has the time of its acquisition, the time of its renewal, and the number of its holders', async () => {
@@ -202,7 +202,7 @@ describe('the rules of leader election', () => {
     second = 6;
     assert.ok(!one.isLeader());
     await pass(2);
-    assert.deepEqual(one.told, [true, false]);
+    assert.deepEqual(one.notified, [true, false]);
   });
 
   it('the leader reports that its time is over before it sends another request', async () => {
@@ -210,7 +210,7 @@ describe('the rules of leader election', () => {
     interfere = () => new Promise(() => undefined);
     second += 6;
     await pass(2);
-    assert.deepEqual([one.told, count('get')], [[true, false], 2]);
+    assert.deepEqual([one.notified, count('get')], [[true, false], 2]);
   });
 
   it('a Lease that expires during its renewal is lost, and won again', async () => {
@@ -219,7 +219,7 @@ describe('the rules of leader election', () => {
       if (method === 'get') second += 6;
     };
     await pass(2);
-    assert.deepEqual(one.told, [true, false, true]);
+    assert.deepEqual(one.notified, [true, false, true]);
   });
 
   it('the leader keeps the Lease after a failed renewal until its time is over', async () => {
@@ -231,11 +231,11 @@ describe('the rules of leader election', () => {
     assert.ok(one.isLeader());
     assert.deepEqual(warnings(one), Array(2).fill('reading or renewing the leader lease failed'));
     await pass(2);
-    assert.deepEqual(one.told, [true, false]);
+    assert.deepEqual(one.notified, [true, false]);
     assert.equal(one.holder, undefined, 'it no longer names itself');
     interfere = () => undefined;
     await pass(2);
-    assert.deepEqual(one.told, [true, false, true]);
+    assert.deepEqual(one.notified, [true, false, true]);
   });
 
   it('the leader stops at once if another replica wrote the Lease, and waits for that one', async () => {
@@ -244,21 +244,21 @@ describe('the rules of leader election', () => {
       if (method === 'replace') hold({ holderIdentity: 'b', leaseDurationSeconds: 8 });
     };
     await pass(2);
-    assert.deepEqual([one.isLeader(), one.told, warnings(one)], [false, [true, false], []]);
+    assert.deepEqual([one.isLeader(), one.notified, warnings(one)], [false, [true, false], []]);
     interfere = () => undefined;
     await pass(2);
     assert.equal(one.holder, 'b');
     await pass(6);
     assert.ok(!one.isLeader(), 'it read the Lease of the other 6 s ago');
     await pass(2);
-    assert.deepEqual([one.isLeader(), one.told], [true, [true, false, true]]);
+    assert.deepEqual([one.isLeader(), one.notified], [true, [true, false, true]]);
   });
 
   it('the leader stops at once if it reads another holder', async () => {
     const one = await candidate('a');
     hold({ holderIdentity: 'b', leaseDurationSeconds: 8 });
     await pass(2);
-    assert.deepEqual([one.isLeader(), one.holder, one.told], [false, 'b', [true, false]]);
+    assert.deepEqual([one.isLeader(), one.holder, one.notified], [false, 'b', [true, false]]);
   });
 
   const DURATIONS: readonly (readonly [what: string, seconds: number | undefined, waits: number])[] = [
@@ -350,20 +350,20 @@ describe('the rules of leader election', () => {
     assert.deepEqual([one.settled, one.holder], [false, undefined]);
     answer();
     await settle();
-    assert.deepEqual([one.settled, one.holder, one.told], [true, 'b', []]);
+    assert.deepEqual([one.settled, one.holder, one.notified], [true, 'b', []]);
   });
 
   it('a leader whose listener takes longer than the Lease reports the loss without waiting', async () => {
-    const told: boolean[] = [];
+    const notified: boolean[] = [];
     const one = await candidate('a', {
       onChange: (leads) => {
-        told.push(leads);
-        if (told.length === 1) second += 8;
+        notified.push(leads);
+        if (notified.length === 1) second += 8;
       },
     });
     mock.timers.tick(0);
     await settle();
-    assert.deepEqual(told.slice(0, 2), [true, false]);
+    assert.deepEqual(notified.slice(0, 2), [true, false]);
     one.stop.abort();
   });
 
@@ -377,7 +377,7 @@ describe('the rules of leader election', () => {
     second += 8;
     one.stop.abort();
     await one.running;
-    assert.deepEqual([one.told, warnings(one)], [[true], []]);
+    assert.deepEqual([one.notified, warnings(one)], [[true], []]);
     const before = requests.length;
     await pass(10);
     assert.equal(requests.length, before);
@@ -410,7 +410,7 @@ describe('the rules of leader election', () => {
         renewTime: timeAt(2),
         leaseTransitions: 1,
       });
-      assert.deepEqual([one.isLeader(), one.holder, one.told], [false, undefined, [true, false]]);
+      assert.deepEqual([one.isLeader(), one.holder, one.notified], [false, undefined, [true, false]]);
       assert.deepEqual(requests.at(-2), { method: 'get', path: PATH, timeout: 2 });
       await pass(10);
       assert.equal(stored.spec.holderIdentity, '', 'it takes no further part');
@@ -441,7 +441,7 @@ describe('the rules of leader election', () => {
       const one = await candidate('a');
       const before = requests.length;
       await one.release();
-      assert.deepEqual([requests.length, stored?.spec?.holderIdentity, one.told], [before, 'b', []]);
+      assert.deepEqual([requests.length, stored?.spec?.holderIdentity, one.notified], [before, 'b', []]);
     });
 
     it('does not touch a Lease that another replica holds by now', async () => {
@@ -458,7 +458,7 @@ describe('the rules of leader election', () => {
       };
       await one.release();
       assert.deepEqual(warnings(one), ['releasing the lease failed; the next leader waits until it expires']);
-      assert.deepEqual([one.isLeader(), one.told], [false, [true, false]]);
+      assert.deepEqual([one.isLeader(), one.notified], [false, [true, false]]);
     });
   });
 

@@ -15,7 +15,7 @@ interface Candidate extends LeaderElection {
   readonly clock: { skip: number };
   /** How often it has read the Lease. */
   readonly looks: number;
-  readonly told: boolean[];
+  readonly notified: boolean[];
   /** Once it no longer takes part. */
   readonly ended: Promise<void>;
   stop(): Promise<void>;
@@ -49,7 +49,7 @@ describe('leader election', function () {
 
   const candidate = (identity: string, client: KubeClient = api.client, record?: LeaseRecord): Candidate => {
     const signal = new AbortController();
-    const told: boolean[] = [];
+    const notified: boolean[] = [];
     const clock = { skip: 0 };
     let looks = 0;
     const election = createLeaderElection({
@@ -66,14 +66,14 @@ describe('leader election', function () {
       duration: DURATION,
       interval: 0.05,
       ...(record && { record }),
-      onChange: (leads) => void told.push(leads),
+      onChange: (leads) => void notified.push(leads),
       log: silent,
       now: () => now + clock.skip,
     });
     const running = election.run(signal.signal);
     const one: Candidate = {
       clock,
-      told,
+      notified,
       ended: running,
       run: election.run,
       isLeader: election.isLeader,
@@ -158,7 +158,7 @@ describe('leader election', function () {
       },
     });
     await eventually(() => suspended > 4, 'the renewal to have been late');
-    assert.deepEqual(first.told, [true, false, true]);
+    assert.deepEqual(first.notified, [true, false, true]);
     assert.ok(first.isLeader());
   });
 
@@ -186,7 +186,7 @@ describe('leader election', function () {
     await first.release();
     assert.ok(!first.isLeader());
     await eventually(() => second.isLeader(), 'the second to lead');
-    assert.deepEqual(first.told, [true, false]);
+    assert.deepEqual(first.notified, [true, false]);
   });
 
   it('a candidate that released the Lease no longer takes part, even while it runs', async () => {

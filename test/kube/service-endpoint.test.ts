@@ -62,21 +62,21 @@ describe('the endpoint of a Service without a selector', () => {
 
   it('is in the Endpoints that the API server uses for proxies, which are not mirrored', async () => {
     const read = async () => (await api.client.get(ENDPOINTS)) as Endpoints;
-    const told = ({ subsets }: Endpoints) =>
+    const notified = ({ subsets }: Endpoints) =>
       subsets.map(({ addresses, ports }) => [
         addresses.map(({ ip }) => ip),
         ports.map(({ name, port }) => [name, port]),
       ]);
     assert.ok(await publish('10.244.0.1'));
     const first = await read();
-    assert.deepEqual(told(first), [[['10.244.0.1'], [['https', 9443]]]]);
+    assert.deepEqual(notified(first), [[['10.244.0.1'], [['https', 9443]]]]);
     const targetRef = { kind: 'Pod', namespace: 'default', name: 'p1' };
     assert.deepEqual(first.subsets[0]?.addresses, [{ ip: '10.244.0.1', nodeName: 'n1', targetRef }]);
     assert.equal(first.metadata.labels['endpointslice.kubernetes.io/skip-mirror'], 'true');
     assert.ok(await publish('10.244.0.1'));
     assert.equal((await read()).metadata.resourceVersion, first.metadata.resourceVersion, 'nothing is written');
     assert.ok(await publish('fd00::1', 9444));
-    assert.deepEqual(told(await read()), [[['fd00::1'], [['https', 9444]]]]);
+    assert.deepEqual(notified(await read()), [[['fd00::1'], [['https', 9444]]]]);
   });
 
   it('serves proxies even if Endpoints cannot be written, and logs that once', async () => {

@@ -81,7 +81,7 @@ export interface ExtenderUnderTest {
   readonly state: ClusterState;
   readonly decisions: Decisions;
   /** Calls of the listeners, in order: `improved n1`. */
-  readonly told: string[];
+  readonly notified: string[];
   readonly clock: { now: number };
   /** By way of the wire. */
   filter(pod: Pod, names?: readonly string[], crowd?: number): FilterReply;
@@ -104,14 +104,14 @@ const LISTENERS = [
 export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
   const reader = createNeedsReader(fixture.dpuScope ?? 'all', fixture.dpuExempt);
-  const told: string[] = [];
+  const notified: string[] = [];
   const clock = { now: 1000 };
   const nameOf = (what: unknown) => (typeof what === 'string' ? what : (what as { uid: string }).uid);
   const listeners = Object.fromEntries(
     LISTENERS.map((event) => [
       event,
       (what: unknown, end?: unknown) =>
-        told.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
+        notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
     ]),
   ) as unknown as StateListeners;
   const state = new ClusterState(listeners, silent);
@@ -137,9 +137,9 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     state,
     dpuHealth: { verdict: (node) => dpus[node] ?? { ready: true, state: 'unknown', age: undefined } },
     recheck: {
-      waits: (uid) => void told.push(`waits ${uid}`),
+      waits: (uid) => void notified.push(`waits ${uid}`),
       settled: () => undefined,
-      neverOffered: (uid, _, node) => void told.push(`neverOffered ${uid} ${node}`),
+      neverOffered: (uid, _, node) => void notified.push(`neverOffered ${uid} ${node}`),
     },
     reader,
     decisions,
@@ -156,7 +156,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     extender,
     state,
     decisions,
-    told,
+    notified,
     clock,
     filter(pod, offered = [...names], crowd = 0) {
       const body = Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offered }));

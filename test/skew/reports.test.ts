@@ -44,7 +44,7 @@ describe('reports from agents of other versions', () => {
     const under = extenderOf({ nodes: { old: statusOf(), newer: statusOf() } });
     arrive(under, 'newer', OTHER);
     assert.match(under.state.faults.get('newer')?.message ?? '', SAID);
-    assert.ok(under.told.includes('quarantined newer'));
+    assert.ok(under.notified.includes('quarantined newer'));
     const { NodeNames, FailedAndUnresolvableNodes } = under.filter(podOf('4'), ['old', 'newer']);
     assert.deepEqual(NodeNames, ['old']);
     assert.match(FailedAndUnresolvableNodes['newer'] ?? '', /report is quarantined; see its Events/);

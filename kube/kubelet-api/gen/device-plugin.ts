@@ -40,7 +40,7 @@ export interface DevicePluginOptions {
 export interface RegisterRequest {
   /** "v1beta1". */
   version: string;
-  /** File name of the plugin's socket, beside kubelet.sock. */
+  /** File name of the plugin’s socket, next to kubelet.sock. */
   endpoint: string;
   resourceName: string;
   options: DevicePluginOptions | undefined;
@@ -1643,7 +1643,7 @@ export const DevicePluginService = {
       Buffer.from(PreferredAllocationResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): PreferredAllocationResponse => PreferredAllocationResponse.decode(value),
   },
-  /** Called inside pod admission, without a deadline: whoever is slow here holds every pod of the node. */
+  /** Called inside pod admission, without a deadline: a slow plugin delays every pod of the node. */
   allocate: {
     path: "/v1beta1.DevicePlugin/Allocate" as const,
     requestStream: false as const,
@@ -1672,7 +1672,7 @@ export interface DevicePluginServer extends UntypedServiceImplementation {
   /** The whole list at once, then again at each change. */
   listAndWatch: handleServerStreamingCall<Empty, ListAndWatchResponse>;
   getPreferredAllocation: handleUnaryCall<PreferredAllocationRequest, PreferredAllocationResponse>;
-  /** Called inside pod admission, without a deadline: whoever is slow here holds every pod of the node. */
+  /** Called inside pod admission, without a deadline: a slow plugin delays every pod of the node. */
   allocate: handleUnaryCall<AllocateRequest, AllocateResponse>;
   /** Called after the CPUs are assigned and before the container is created, if the plugin asked for it. */
   preStartContainer: handleUnaryCall<PreStartContainerRequest, PreStartContainerResponse>;
@@ -1716,7 +1716,7 @@ export interface DevicePluginClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: PreferredAllocationResponse) => void,
   ): ClientUnaryCall;
-  /** Called inside pod admission, without a deadline: whoever is slow here holds every pod of the node. */
+  /** Called inside pod admission, without a deadline: a slow plugin delays every pod of the node. */
   allocate(
     request: AllocateRequest,
     callback: (error: ServiceError | null, response: AllocateResponse) => void,

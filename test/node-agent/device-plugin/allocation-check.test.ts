@@ -76,7 +76,7 @@ describe('an allocation', () => {
 
 describe('allocation checks against pods of the API server', () => {
   let api: FakeApi;
-  let told: { target: EventTarget; event: EventText }[];
+  let notified: { target: EventTarget; event: EventText }[];
   let reads: string[];
   let refusals: RefusedStarts;
   const holder = { namespace: 'ns', podName: 'vm', container: 'compute', cpus: set('2-5') };
@@ -84,7 +84,7 @@ describe('allocation checks against pods of the API server', () => {
 
   beforeEach(() => {
     api = createFakeApi('worker-1');
-    told = [];
+    notified = [];
     reads = [];
     refusals = createRefusedStarts(() => 0);
   });
@@ -97,7 +97,7 @@ describe('allocation checks against pods of the API server', () => {
           return api.client.get(path);
         },
       },
-      events: { record: (target, event) => void told.push({ target, event }), flush: async () => {} },
+      events: { record: (target, event) => void notified.push({ target, event }), flush: async () => {} },
       policy,
       refusals,
       log: silent,
@@ -113,14 +113,14 @@ describe('allocation checks against pods of the API server', () => {
 
   it('grants a good allocation without a request to the API server', async () => {
     assert.equal(await check({ holder: { ...holder, cpus: set('4-5') } }), undefined);
-    assert.deepEqual([reads, told], [[], []]);
+    assert.deepEqual([reads, notified], [[], []]);
   });
 
   it('refuses a wrong allocation, with an Event on the pod', async () => {
     pod();
     assert.match((await check()) ?? '', /physnet physnet1 is on NUMA node 1, the kubelet gave CPUs 2-5/);
-    assert.deepEqual(told[0]?.target, { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'ns', uid: 'u1' });
-    const { type, reason, message } = told[0]!.event;
+    assert.deepEqual(notified[0]?.target, { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'ns', uid: 'u1' });
+    const { type, reason, message } = notified[0]!.event;
     assert.deepEqual([type, reason], ['Warning', 'NetworkElsewhere']);
     assert.match(message, /container compute: .*; it does not start/);
     const [refusal] = refusals.current();
@@ -130,7 +130,7 @@ describe('allocation checks against pods of the API server', () => {
   it('only records an Event with policy warn', async () => {
     pod();
     assert.equal(await check({}, 'warn'), undefined);
-    assert.match(told[0]?.event.message ?? '', /it starts anyway/);
+    assert.match(notified[0]?.event.message ?? '', /it starts anyway/);
     assert.deepEqual(refusals.current(), []);
   });
 

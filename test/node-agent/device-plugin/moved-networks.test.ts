@@ -31,7 +31,7 @@ describe('networks that move while pods run', () => {
   let pods: PodResources[];
   let lists: number;
   let failing: boolean;
-  let told: { target: EventTarget; event: EventText }[];
+  let notified: { target: EventTarget; event: EventText }[];
   let api: FakeApi;
   let stop: AbortController;
   let done: Promise<void>;
@@ -63,7 +63,7 @@ describe('networks that move while pods run', () => {
     pods = [holding('vm', '2-3')];
     lists = 0;
     failing = false;
-    told = [];
+    notified = [];
     api = createFakeApi('worker-1');
     stop = new AbortController();
     const list = async () => {
@@ -83,7 +83,7 @@ describe('networks that move while pods run', () => {
       host: async () => host,
       podResources: () => ({ list, close: () => undefined }),
       client: api.client,
-      events: { record: (target, event) => void told.push({ target, event }), flush: async () => undefined },
+      events: { record: (target, event) => void notified.push({ target, event }), flush: async () => undefined },
       log: silent,
     }).run(stop.signal);
   });
@@ -107,15 +107,15 @@ describe('networks that move while pods run', () => {
     const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'firewall', uid: 'v1' };
     store('vm', { labels: { 'kubevirt.io': 'virt-launcher' }, ownerReferences: [{ ...owner, controller: true }] });
     change(physnets({ east: '1' }, '0'));
-    await eventually(() => told.length === 2, 'both Events');
+    await eventually(() => notified.length === 2, 'both Events');
     assert.deepEqual(
-      told.map(({ target: { kind, name, namespace, uid } }) => [kind, namespace, name, uid]),
+      notified.map(({ target: { kind, name, namespace, uid } }) => [kind, namespace, name, uid]),
       [
         ['Pod', 'ns', 'vm', 'uid-vm'],
         ['VirtualMachineInstance', 'ns', 'firewall', 'v1'],
       ],
     );
-    const { type, reason, message } = told[0]!.event;
+    const { type, reason, message } = notified[0]!.event;
     assert.deepEqual([type, reason], ['Warning', 'NetworkMoved']);
     assert.equal(
       message,
@@ -127,8 +127,8 @@ describe('networks that move while pods run', () => {
     pods.push(holding('overlay', '4-5', 'plumbline.dev/tunnel'));
     for (const name of ['vm', 'overlay']) store(name);
     change(physnets({}));
-    await eventually(() => told.length === 2, 'both Events');
-    const texts = told.map(({ event }) => event.message).join();
+    await eventually(() => notified.length === 2, 'both Events');
+    const texts = notified.map(({ event }) => event.message).join();
     assert.match(texts, /physnet east, which was on NUMA node 0, has left this node/);
     assert.match(texts, /the tunnel, which was on NUMA node 0, has left this node/);
   });
@@ -143,12 +143,12 @@ describe('networks that move while pods run', () => {
     store('wide', { annotations: { [PLACEMENT_ANNOTATION]: '{"spansCells":true}' } });
     change(physnets({ east: '1' }, '0'));
     await settled(1);
-    assert.deepEqual(told, []);
+    assert.deepEqual(notified, []);
     pods = [holding('vm', '2-3')];
     store('vm');
     change(physnets({ east: '1', west: '0' }, '0'));
     await settled(1);
-    assert.deepEqual([told, lists], [[], 1], 'a network that is new, or stays, moves nothing');
+    assert.deepEqual([notified, lists], [[], 1], 'a network that is new, or stays, moves nothing');
   });
 
   it('the agent retries a kubelet that does not answer and still reports the move', async () => {
@@ -157,6 +157,6 @@ describe('networks that move while pods run', () => {
     change(physnets({ east: '1' }, '0'));
     await eventually(() => lists >= 1, 'the kubelet was asked');
     failing = false;
-    await eventually(() => told.length === 1, 'it was asked again');
+    await eventually(() => notified.length === 1, 'it was asked again');
   });
 });

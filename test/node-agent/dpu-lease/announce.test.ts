@@ -6,12 +6,12 @@ import { recordingLogger, testMetrics } from '../support.ts';
 
 describe('reports of the DPU health', () => {
   it('record one Event for each change of state, and update the metrics at each check', async () => {
-    const told: string[] = [];
+    const notified: string[] = [];
     const events = {
       record: (
         { kind, name }: { kind: string; name: string },
         event: { type: string; reason: string; message: string },
-      ) => void told.push(`${kind}/${name} ${event.type} ${event.reason}: ${event.message}`),
+      ) => void notified.push(`${kind}/${name} ${event.type} ${event.reason}: ${event.message}`),
     } as unknown as EventRecorder;
     const metrics = testMetrics();
     const announce = announceHealth({ nodeName: 'a', events, metrics, log: recordingLogger().log });
@@ -26,7 +26,7 @@ describe('reports of the DPU health', () => {
     look('dead', false, 61);
     look('dead', false, 62);
     look('alive', true, 1);
-    assert.deepEqual(told, [
+    assert.deepEqual(notified, [
       'Node/a Warning DPUNotReady: DPU Not Ready: why',
       'Node/a Normal DPUReady: The DPU is ready: why',
       'Node/a Warning DPUUnknown: DPU Unknown, treated as ready: why',

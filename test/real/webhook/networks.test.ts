@@ -45,7 +45,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
   after(() => installed?.stop());
 
   describe('W13: networks', () => {
-    const told = async (name: string, says: RegExp) => {
+    const notified = async (name: string, says: RegExp) => {
       const vmi = await scene.vmi(name);
       await until('the Event', async () =>
         (await scene.eventsOf(vmi)).some(({ type, message }) => type === 'Warning' && says.test(message)),
@@ -63,18 +63,21 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
     it('a physnet that no node reports is admitted with a warning that names it', async () => {
       const pod = await scene.launcher('nowhere', { cpu: '9', vmi: { networks: { a: 'nowhere', b: 'east' } } });
       assert.deepEqual(devicesOf(pod), ['east']);
-      await told('nowhere', /no node reports the physnet nowhere of tenant\/nowhere/);
+      await notified('nowhere', /no node reports the physnet nowhere of tenant\/nowhere/);
     });
 
     it('a definition that does not exist is admitted with a warning that names it', async () => {
       assert.deepEqual(devicesOf(await scene.launcher('absent', { cpu: '9', vmi: { networks: { a: 'none' } } })), []);
-      await told('absent', /there is no NetworkAttachmentDefinition tenant\/none/);
+      await notified('absent', /there is no NetworkAttachmentDefinition tenant\/none/);
     });
 
     it('required physnets without a common NUMA node cause a warning', async () => {
       const pod = await scene.launcher('apart', { cpu: '9', vmi: { networks: { a: 'east', b: 'west' } } });
       assert.deepEqual(devicesOf(pod), ['east', 'west']);
-      await told('apart', /the required networks have no common NUMA node .* a \(physnet east\), b \(physnet west\)/);
+      await notified(
+        'apart',
+        /the required networks have no common NUMA node .* a \(physnet east\), b \(physnet west\)/,
+      );
     });
 
     it('both annotation forms and duplicates give the same result; an invalid resource name is encoded', async () => {

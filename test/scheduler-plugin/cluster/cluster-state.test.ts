@@ -24,9 +24,9 @@ const on = (pod: Pod, nodeName: string): Pod => ({ ...pod, spec: { ...pod.spec, 
 describe('pod notifications to the controllers', () => {
   const heard = (act: (under: ReturnType<typeof extenderOf>) => void) => {
     const under = extenderOf();
-    under.told.length = 0;
+    under.notified.length = 0;
     act(under);
-    return under.told.filter((line) => !line.startsWith('improved'));
+    return under.notified.filter((line) => !line.startsWith('improved'));
   };
   const pod = withUid(podOf('4'), 'a');
   const asked = withUid(podOf('4', [PLACED_RESOURCE]), 'a');
@@ -74,35 +74,35 @@ describe('pod notifications to the controllers', () => {
   for (const [name, act, expected] of CASES) it(name, () => assert.deepEqual(heard(act), expected));
 
   it('a node improves when a flag is removed, not when it is set', () => {
-    const { state, told } = extenderOf({ nodes: { n1: statusOf() } });
-    told.length = 0;
+    const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
+    notified.length = 0;
     state.setFlag('n1', 'stale', true);
-    assert.deepEqual(told, []);
+    assert.deepEqual(notified, []);
     state.setFlag('n1', 'stale', false);
-    assert.deepEqual(told, ['improved n1']);
+    assert.deepEqual(notified, ['improved n1']);
   });
 
   const viewOf = (one: Pod, status: object = {}) =>
     podViewOf(observedPod.parse({ ...one, status }), createNeedsReader('all'))!;
 
   it('the initial list reports no rejections: a pod that was refused earlier does not count', () => {
-    const { state, told } = extenderOf();
+    const { state, notified } = extenderOf();
     const refused = viewOf(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
-    told.length = 0;
+    notified.length = 0;
     state.podChanged(undefined, refused, false);
-    assert.deepEqual(told, ['settled a']);
+    assert.deepEqual(notified, ['settled a']);
     state.podChanged(undefined, refused, true);
-    assert.deepEqual(told, ['settled a', 'rejected a', 'settled a']);
+    assert.deepEqual(notified, ['settled a', 'rejected a', 'settled a']);
   });
 
   it('a new pod with the same name ends the reservation of the old one', () => {
-    const { state, told } = extenderOf();
+    const { state, notified } = extenderOf();
     const [first, second] = ['a', 'b'].map((uid) => viewOf(on(withUid(podOf('4'), uid), 'n1')));
     state.podChanged(undefined, first, true);
-    told.length = 0;
+    notified.length = 0;
     state.podChanged(first, second, true);
     assert.deepEqual(
-      told.filter((line) => !line.startsWith('improved')),
+      notified.filter((line) => !line.startsWith('improved')),
       ['reservationEnded a deleted', 'settled a', 'settled b', 'starting b'],
     );
     assert.deepEqual(
@@ -113,10 +113,10 @@ describe('pod notifications to the controllers', () => {
   });
 
   it('an unknown pod that is deleted changes nothing', () => {
-    const { state, told } = extenderOf();
-    told.length = 0;
+    const { state, notified } = extenderOf();
+    notified.length = 0;
     state.podChanged(undefined, undefined, true);
-    assert.deepEqual(told, []);
+    assert.deepEqual(notified, []);
   });
 
   it('starting pods are listed for their node until they have started or are deleted', () => {
@@ -152,9 +152,9 @@ describe('pod notifications to the controllers', () => {
 describe('node notifications to the controllers', () => {
   const heard = (act: (under: ReturnType<typeof extenderOf>) => void, fixture: ExtenderFixture = {}) => {
     const under = extenderOf(fixture);
-    under.told.length = 0;
+    under.notified.length = 0;
     act(under);
-    return under.told;
+    return under.notified;
   };
 
   it('are sent when a report arrives or is removed', () => {
@@ -181,8 +181,8 @@ describe('node notifications to the controllers', () => {
   });
 
   it('are sent when a report is quarantined, once for each reason, and when the quarantine ends', () => {
-    const { state, told } = extenderOf({ nodes: { n1: statusOf() } });
-    const quarantined = () => told.splice(0).filter((line) => line.startsWith('quarantined'));
+    const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
+    const quarantined = () => notified.splice(0).filter((line) => line.startsWith('quarantined'));
     quarantined();
     state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
     assert.deepEqual(quarantined(), ['quarantined n1']);
@@ -224,14 +224,14 @@ describe('node notifications to the controllers', () => {
   });
 
   it('a node improves when a reservation on it ends, not when one begins', () => {
-    const { state, told, filter, see } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
-    told.length = 0;
+    const { state, notified, filter, see } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    notified.length = 0;
     filter(withUid(podOf('4'), 'a'));
     const { fleet } = state;
     const assumed = () => ['n1', 'n2'].map((node) => fleet.assumed(fleet.names.find(node)));
-    assert.deepEqual([told, assumed()], [[], [1, 1]]);
+    assert.deepEqual([notified, assumed()], [[], [1, 1]]);
     see(on(withUid(podOf('4'), 'a'), 'n1'));
-    assert.ok(told.includes('improved n2'));
+    assert.ok(notified.includes('improved n2'));
     assert.deepEqual(assumed(), [1, 0]);
   });
 

@@ -10,10 +10,10 @@ import { recordingLogger } from '../../support/logger.ts';
 describe('the DPU health in the extender', () => {
   let now: number;
   let health: DpuHealth;
-  const told: string[] = [];
+  const notified: string[] = [];
   const start = (proof: number) => {
     now = 100;
-    told.length = 0;
+    notified.length = 0;
     health = createDpuHealth({
       client: { get: () => Promise.reject(new Error('not asked here')) } as unknown as KubeClient,
       namespace: 'ovn-kubernetes',
@@ -23,7 +23,7 @@ describe('the DPU health in the extender', () => {
       uidOf: () => undefined,
       recorded: () => undefined,
       onForgotten: () => undefined,
-      onChange: (node, { state }) => void told.push(`${node} ${state}`),
+      onChange: (node, { state }) => void notified.push(`${node} ${state}`),
       log: recordingLogger().log,
       now: () => now,
     });
@@ -51,7 +51,7 @@ describe('the DPU health in the extender', () => {
     assert.equal(seen('3'), false, 'not in a row');
     now += 10;
     assert.equal(seen('4'), true);
-    assert.deepEqual(told, ['a unproven', 'a alive']);
+    assert.deepEqual(notified, ['a unproven', 'a alive']);
   });
 
   it('does not revive a DPU when a longer duration is written without a renewal, and limits the duration', () => {
@@ -102,7 +102,7 @@ describe('the DPU health in the extender', () => {
     now += 1;
     seen();
     assert.equal(health.verdict('a').state, 'dead');
-    assert.deepEqual(told, ['a unproven', 'a dead']);
+    assert.deepEqual(notified, ['a unproven', 'a dead']);
     assert.match(JSON.stringify(dpuRefusal(health.verdict('a'))), /no lease renewal observed/);
   });
 });
@@ -168,9 +168,9 @@ describe('the DPU health in virtual time', () => {
     health.changed('n', { node: 'n', renewTime: 'x', duration: DURATION, released: true });
     assert.deepEqual([health.released('n'), health.verdict('n').ready, forgotten], [true, true, ['n']]);
     const { gets } = state;
-    const told = changes?.length;
+    const notified = changes?.length;
     await pass(10 * DURATION);
-    assert.deepEqual([state.gets, changes?.length], [gets, told]);
+    assert.deepEqual([state.gets, changes?.length], [gets, notified]);
     // The Lease is deleted while it is released: the DPU does not count as dead.
     health.changed('n', undefined);
     await pass(10 * DURATION);
@@ -228,14 +228,14 @@ describe('the DPU health in virtual time', () => {
       renew(node);
     }
     await pass(1);
-    const told = changes?.length;
+    const notified = changes?.length;
     // The renewals are overdue: both Leases are requested, and the stop comes before the answers.
     state.now += DURATION;
     mock.timers.tick(DURATION * 1000);
     assert.equal(state.gets, 2);
     health.stop();
     await pass(10 * DURATION);
-    assert.deepEqual([state.gets, changes?.length], [2, told]);
+    assert.deepEqual([state.gets, changes?.length], [2, notified]);
     const waiting = fleetOf();
     waiting.hosts.add('n');
     waiting.renew('n');

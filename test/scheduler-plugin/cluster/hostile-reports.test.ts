@@ -20,13 +20,13 @@ describe('reports that cannot be true', () => {
   ];
   for (const [name, lie, message] of lies) {
     it(`${name}: are quarantined, and other nodes are not affected`, () => {
-      const { state, filter, told } = extenderOf({ nodes: { liar: undefined, honest: statusOf() } });
+      const { state, filter, notified } = extenderOf({ nodes: { liar: undefined, honest: statusOf() } });
       for (const node of ['liar', 'honest']) state.nodeChanged(node, { dpuHost: false, cpus: 16, arch: 'amd64' });
       const before = filter(podOf('4'), ['honest']);
       state.reportChanged('liar', statusOf(lie));
       assert.match(state.faults.get('liar')?.message ?? '', message);
       assert.ok(state.faults.get('liar')!.message.length <= 256);
-      assert.ok(told.includes('quarantined liar'));
+      assert.ok(notified.includes('quarantined liar'));
       const reply = filter(podOf('4'), ['liar', 'honest']);
       assert.deepEqual(reply.NodeNames, before.NodeNames);
       assert.match(reply.FailedAndUnresolvableNodes['liar'] ?? '', /is quarantined|does not report/);
@@ -87,13 +87,13 @@ describe('refusals by the agent of a node', () => {
   const refusal = { podUID: 'vm', namespace: 'default', podName: 'vm', container: 'compute', message: 'split core' };
 
   it('count only for pods on that node, until its next report', () => {
-    const { state, see, filter, told } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    const { state, see, filter, notified } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     see(onNode, { phase: 'Pending' });
     state.reportChanged('n2', statusOf({ refusals: [refusal] }));
     assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), undefined);
-    told.length = 0;
+    notified.length = 0;
     state.reportChanged('n1', statusOf({ refusals: [refusal] }));
-    assert.ok(told.includes('starting vm'), 'the controller for evictions checks the pod again');
+    assert.ok(notified.includes('starting vm'), 'the controller for evictions checks the pod again');
     assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), 'split core');
     const again = withUid(podOf('4'), 'again');
     assert.match(filter(again, ['n1']).FailedAndUnresolvableNodes['n1'] ?? '', /agent has refused/);

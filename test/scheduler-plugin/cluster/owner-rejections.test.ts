@@ -87,13 +87,13 @@ describe('owners whose pods kubelets refuse in a burst', () => {
   });
 
   it('have no node rechecked that the scheduler did not offer while they are held back', () => {
-    const { reject, filter, told, state } = setUp();
+    const { reject, filter, notified, state } = setUp();
     state.nodeChanged('far', { dpuHost: false });
     state.reportChanged('far', statusOf());
     const missed = (pod: Pod) => {
-      told.length = 0;
+      notified.length = 0;
       filter(pod, ['gone']);
-      return told.filter((line) => line.startsWith('neverOffered')).length;
+      return notified.filter((line) => line.startsWith('neverOffered')).length;
     };
     assert.equal(missed(owned('x')), 1);
     for (const uid of ['a', 'b', 'c']) reject(uid);

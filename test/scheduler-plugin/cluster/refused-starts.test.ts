@@ -59,7 +59,7 @@ describe('pods whose start the agent of a node refused', () => {
   });
 
   it('are the only pods considered for eviction when the report arrives, once each', () => {
-    const { state, see, told } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    const { state, see, notified } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     for (const [uid, nodeName] of [
       ['a', 'n1'],
       ['b', 'n1'],
@@ -68,7 +68,7 @@ describe('pods whose start the agent of a node refused', () => {
       const made = withUid(podOf('2'), uid);
       see({ ...made, spec: { ...made.spec, nodeName } });
     }
-    const starting = () => told.splice(0).filter((line) => line.startsWith('starting'));
+    const starting = () => notified.splice(0).filter((line) => line.startsWith('starting'));
     starting();
     const refused = (podName: string, podUID: string) => ({
       namespace: 'default',

@@ -27,7 +27,7 @@ function inFlight(topology: object = SINGLE) {
     for (const pod of under.state.startingOn('n1')) stuck.consider(pod, evictions);
     return found;
   };
-  under.told.length = 0;
+  under.notified.length = 0;
   /** Another pod has taken NUMA node 0, so the kubelet puts `a` on NUMA node 1. */
   const takeCell0 = () =>
     under.state.reportChanged('n1', statusOf({ ...topology, assignments: [owned('x', '1-3,9-11')] }));
@@ -36,13 +36,13 @@ function inFlight(topology: object = SINGLE) {
 
 describe('lost places', () => {
   it('are found when the report arrives, and their pods are considered for eviction', () => {
-    const { see, told, takeCell0, considered } = inFlight();
+    const { see, notified, takeCell0, considered } = inFlight();
     see(on('x', '6').bound);
-    told.length = 0;
+    notified.length = 0;
     assert.deepEqual(considered(), []);
     takeCell0();
     assert.deepEqual(
-      told.filter((line) => line.startsWith('starting')),
+      notified.filter((line) => line.startsWith('starting')),
       ['starting b'],
     );
     assert.deepEqual(considered(), ['b PlaceLost']);

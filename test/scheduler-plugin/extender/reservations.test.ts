@@ -87,7 +87,7 @@ describe('reservations', () => {
       assert.deepEqual(passed(under, 'b'), []);
       end(under);
       assert.deepEqual(passed(under, 'b'), ['n1']);
-      assert.equal(under.told.filter((line) => line.startsWith('reservationEnded a')).length, 1);
+      assert.equal(under.notified.filter((line) => line.startsWith('reservationEnded a')).length, 1);
     });
   }
 

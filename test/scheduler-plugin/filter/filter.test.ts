@@ -295,18 +295,18 @@ const CASES: readonly Case[] = [
 describe('filter', () => {
   for (const { name, pod, fixture, refused } of CASES) {
     it(`${refused === undefined ? 'passes' : 'refuses'} ${name}`, () => {
-      const { filter, told } = extenderOf(fixture);
+      const { filter, notified } = extenderOf(fixture);
       const { NodeNames, FailedNodes, FailedAndUnresolvableNodes } = filter(pod);
       // FailedNodes is always empty, because preemption cannot help.
       assert.deepEqual(FailedNodes, {});
       if (refused === undefined) {
         assert.deepEqual([NodeNames, FailedAndUnresolvableNodes], [['n1'], {}]);
-        assert.ok(!told.includes('waits pod-uid'));
+        assert.ok(!notified.includes('waits pod-uid'));
         return;
       }
       assert.deepEqual(NodeNames, []);
       assert.match(FailedAndUnresolvableNodes['n1'] ?? '', refused);
-      assert.ok(told.includes('waits pod-uid'));
+      assert.ok(notified.includes('waits pod-uid'));
     });
   }
 
@@ -441,9 +441,9 @@ describe('filter', () => {
 describe('a node that was not offered', () => {
   const full = statusOf({ assignments: owner('1-7,9-15') });
   const found = (fixture: ExtenderFixture, offered: readonly string[], pod = podOf('4')) => {
-    const { filter, told } = extenderOf(fixture);
+    const { filter, notified } = extenderOf(fixture);
     filter(pod, offered);
-    return told.filter((line) => line.startsWith('neverOffered'));
+    return notified.filter((line) => line.startsWith('neverOffered'));
   };
 
   it('is found if it accepts the pod, even behind many full nodes', () => {
@@ -460,13 +460,13 @@ describe('a node that was not offered', () => {
 
   it('is not found if it is full or has only a report', () => {
     assert.deepEqual(found({ nodes: { n1: full, n2: full } }, ['n1']), []);
-    const { filter, told, state } = extenderOf({ nodes: { n1: full } });
+    const { filter, notified, state } = extenderOf({ nodes: { n1: full } });
     state.reportChanged('n2', statusOf());
     filter(podOf('4'), ['n1']);
-    assert.ok(!told.includes('neverOffered pod-uid n2'));
+    assert.ok(!notified.includes('neverOffered pod-uid n2'));
     state.nodeChanged('n2', { dpuHost: false });
     filter(podOf('4'), ['n1']);
-    assert.ok(told.includes('neverOffered pod-uid n2'));
+    assert.ok(notified.includes('neverOffered pod-uid n2'));
   });
 
   it('is searched for on exactly 32 nodes that the coarse filter passes', () => {

@@ -110,10 +110,10 @@ describe('CPU masks at scheduling', () => {
   });
 
   it('are checked against the current report', () => {
-    const { filter, state, told, extender } = extenderOf({ nodes: { n1: owned } });
+    const { filter, state, notified, extender } = extenderOf({ nodes: { n1: owned } });
     const pod = launcherOf('1-2');
     assert.deepEqual(filter(pod).NodeNames, []);
-    assert.ok(told.includes('waits masked'));
+    assert.ok(notified.includes('waits masked'));
     assert.equal(extender.wouldFit(extender.needsOf(pod), 'n1'), false);
     state.reportChanged('n1', four);
     assert.equal(extender.wouldFit(extender.needsOf(pod), 'n1'), true);
@@ -175,10 +175,10 @@ describe('CPU masks at scheduling', () => {
   ] as const) {
     it(`wait for a node that was not offered: ${found ? 'found' : 'not searched for'} behind ${others} without the CPUs`, () => {
       const lacking = Object.fromEntries(Array.from({ length: others }, (_, i) => [`n${i}`, four]));
-      const { filter, told } = extenderOf({ nodes: { offered: four, ...lacking, large: statusOf() } });
+      const { filter, notified } = extenderOf({ nodes: { offered: four, ...lacking, large: statusOf() } });
       filter(launcherOf('9'), ['offered']);
       assert.deepEqual(
-        told.filter((line) => line.startsWith('neverOffered')),
+        notified.filter((line) => line.startsWith('neverOffered')),
         found ? ['neverOffered masked large'] : [],
       );
     });

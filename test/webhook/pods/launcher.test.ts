@@ -209,7 +209,7 @@ describe('review of a launcher pod: its VMI', () => {
 });
 
 describe('the Events of a VMI about its launcher', () => {
-  const told = async (view: ClusterView, pod: TestPod, more: Partial<AdmissionRequest> = {}) => {
+  const notified = async (view: ClusterView, pod: TestPod, more: Partial<AdmissionRequest> = {}) => {
     const events = recordedEvents();
     const answer = await mutationOf({ view, announcements: announcementsOf(events) })(requestFor(pod, more));
     return { after: patched(pod, answer), events: events.events.map(({ type, reason }) => `${type} ${reason}`) };
@@ -220,15 +220,15 @@ describe('the Events of a VMI about its launcher', () => {
   });
 
   it('report each change once, and nothing on a dry run', async () => {
-    const { after, events } = await told(onPhysnet, podVector());
+    const { after, events } = await notified(onPhysnet, podVector());
     assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal HeldToItsNetworks', 'Normal HeldToItsCores']);
-    assert.deepEqual((await told(onPhysnet, after)).events, []);
-    assert.deepEqual((await told(onPhysnet, podVector(), { dryRun: true })).events, []);
+    assert.deepEqual((await notified(onPhysnet, after)).events, []);
+    assert.deepEqual((await notified(onPhysnet, podVector(), { dryRun: true })).events, []);
   });
 
   it('include a warning if a network is unknown, but not if candidates differ', async () => {
     const view = viewOf([kindOf(2), kindOf(4)], { findNad: () => localnet('west') });
-    const { events } = await told(view, podVector());
+    const { events } = await notified(view, podVector());
     assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal MixedCandidates', 'Warning LauncherNotAsAsked']);
   });
 });
