@@ -50,11 +50,7 @@ describe('the preflight', () => {
       kubelet({ topologyManagerPolicy: 'none' }),
       /^warning: topology manager policy none on 1 node: a$/,
     ],
-    [
-      'a missing permission',
-      { denied: ['a missing permission to create namespaces'] },
-      /^error: you may not create namespaces$/,
-    ],
+    ['a missing permission', { denied: ['create namespaces'] }, /^error: you may not create namespaces$/],
     [
       'DPUs without their namespace',
       { dpuNamespace: { missing: 'absent' } },
