@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
@@ -11,6 +21,8 @@ export interface Copy {
   readonly temporary: string;
   read(file: string): string;
   write(file: string, text: string): void;
+  /** Ends all processes that run a program built in the copy, whatever process group they are in. */
+  endPrograms(): void;
   remove(): void;
 }
 
@@ -42,6 +54,17 @@ export function createCopy(): Copy {
       mkdirSync(dirname(join(directory, file)), { recursive: true });
       writeFileSync(join(directory, file), text);
     },
+    endPrograms: () => endProgramsBelow(directory),
     remove: () => rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }),
   };
+}
+
+function endProgramsBelow(directory: string): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name))) {
+    try {
+      if (readlinkSync(`/proc/${pid}/exe`).startsWith(`${directory}/`)) process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // The process has ended, or is a thread of the kernel.
+    }
+  }
 }

@@ -76,6 +76,7 @@ export function createPlayer(copy: Copy): Player {
     } catch {
       // All of them have ended.
     }
+    copy.endPrograms();
   }
 
   function ask(asked: Asked, seconds: number): Promise<Played> {
