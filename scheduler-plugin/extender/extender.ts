@@ -21,7 +21,7 @@ import { nameAt } from '../wire/scanned-names.ts';
 import type { ExtenderArgs } from '../wire/wire.ts';
 import type { HostPriority } from './reply.ts';
 
-/** No verdict is possible now: the caches do not have the whole cluster yet, or another replica is the active one. */
+/** No verdict is possible now: the caches do not have the whole cluster yet, or another replica is active. */
 export class NotNow extends Error {}
 
 export interface Extender {

@@ -103,7 +103,7 @@ describe('the answers of the extender', () => {
         outcome === 'malformed'
           ? 'malformed extender call refused'
           : error instanceof NotNow
-            ? 'no verdict given'
+            ? 'extender call refused'
             : 'extender call failed';
       assert.deepEqual(
         lines.map(({ msg }) => msg),
