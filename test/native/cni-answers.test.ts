@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { copyFileSync, mkdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { needs } from '../support/parts.ts';
+import { needs, skipWithout } from '../support/parts.ts';
 import { createGateFixture, type GateFixture, writeState } from './gate.ts';
 
 const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
@@ -24,6 +26,12 @@ const ANSWERS: readonly [string, readonly string[], readonly [number, number?, s
   ['the longest refusal', [`deny 12 1024\n${'x'.repeat(1024)}`], [1, 12, 'x'.repeat(1024)]],
   ['a refusal without a code', ['deny  5\nhello'], [1, 11, STATE]],
   ['a code that is not a number', ['deny 1x 5\nhello'], [1, 11, STATE]],
+  ['a code of six digits', ['deny 123456 5\nhello'], [1, 123456, 'hello']],
+  ['a code with a zero and a nine', ['deny 90 5\nhello'], [1, 90, 'hello']],
+  ['a slash, which precedes the digits', ['deny 1/ 5\nhello'], [1, 11, STATE]],
+  ['a colon, which follows the digits', ['deny 1: 5\nhello'], [1, 11, STATE]],
+  ['a code without a blank before it', ['deny:12 5\nhello'], [1, 11, STATE]],
+  ['another word of four letters', ['DENY 12 5\nhello'], [1, 11, STATE]],
   ['a code of seven digits', ['deny 1234567 5\nhello'], [1, 11, STATE]],
   ['a refusal without a length', ['deny 12\nhello'], [1, 11, STATE]],
   ['a length that is too long', ['deny 12 999999\nhello'], [1, 11, STATE]],
@@ -89,6 +97,13 @@ describe('the CNI plugin reads the answers of its agent', () => {
     assert.equal((await gate.call({ conf: chained })).json()['msg'], [...characters, ...marks].join(' '));
   });
 
+  it('control characters and quotes are escaped, other characters are not', async () => {
+    const text = '\x00\x01\x1f\x20\x7e\x7f"\\/';
+    pieces = [`deny 12 ${text.length}\n${text}`];
+    const { stdout } = await gate.call({ conf: chained });
+    assert.ok(stdout.includes('"msg":"\\u0000\\u0001\\u001f ~\\u007f\\u0022\\u005c/"'), stdout);
+  });
+
   it('a refusal right after the pass, in one piece: the delegate is not executed', async () => {
     const below = gate.delegate('unharmed', `printf '{}'`);
     pieces = ['allow\ndeny 12 5\nhello'];
@@ -107,11 +122,43 @@ describe('the CNI plugin reads the answers of its agent', () => {
     assert.deepEqual([result.code, result.json()['code'], result.json()['msg']], [1, 12, 'hello']);
   });
 
-  it('invalid text is ignored while the delegate runs', async () => {
-    ends = false;
-    gate.delegate('short', `sleep 0.2; printf '{}'`);
-    pieces = ['allow\n', 'nonsense\n'];
-    const result = await gate.call({ conf: { ...chained, delegate: { type: 'short' } } });
-    assert.equal(result.code, 0, result.stdout);
+  it('an interposed delegate gets DEL, too, after a refusal while it runs', async () => {
+    const front = join(gate.directory, 'front');
+    mkdirSync(front);
+    copyFileSync(gate.shim, join(front, 'interposed'));
+    const below = gate.delegate('interposed', '[ "$CNI_COMMAND" = DEL ] || sleep 600');
+    pieces = ['allow\n', ...Array.from({ length: 25 }, () => 'wait\n'), 'deny 12 5\nhello'];
+    const result = await gate.call({
+      conf: { ...chained, type: 'interposed' },
+      program: join(front, 'interposed'),
+      environment: { CNI_PATH: `${front}:${gate.binDir}` },
+    });
+    assert.deepEqual([result.code, result.json()['code']], [1, 12]);
+    assert.equal(below.calls().at(-1)?.verb, 'DEL');
   });
+
+  const meanwhile: [name: string, piece: string][] = [
+    ['invalid text', 'nonsense\n'],
+    ['65 bytes without a newline', 'x'.repeat(65)],
+    ['the end of the connection', ''],
+  ];
+  for (const [name, piece] of meanwhile) {
+    it(`${name} closes the connection while the delegate runs, which continues`, async function () {
+      skipWithout('strace', this);
+      ends = piece === '';
+      gate.delegate('short', `sleep 0.5; printf '{}'`);
+      pieces = ['allow\n', piece];
+      const result = await gate.call({ conf: { ...chained, delegate: { type: 'short' } }, faults: [] });
+      assert.equal(result.code, 0, result.stdout);
+      const { calls } = result;
+      const heard = calls.findLastIndex(({ name }) => name === 'recvfrom');
+      const { args = '' } = calls[heard] ?? {};
+      assert.deepEqual(
+        calls.slice(heard + 1, heard + 2).map((one) => `${one.name} ${one.args}`),
+        [`close ${/^\d+/.exec(args)}`],
+      );
+      const received = calls.filter(({ name, result }) => name === 'recvfrom' && result >= 0).map((one) => one.result);
+      assert.deepEqual(received, ['allow\n'.length, piece.length]);
+    });
+  }
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chmodSync, copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { needs } from '../support/parts.ts';
@@ -35,6 +35,7 @@ const VALUES = [
     '"\\a"',
     '"\\0"',
     '"\\',
+    '"\\\x00"',
     '"\t"',
     '"\n"',
     '"\x1f"',
@@ -334,6 +335,17 @@ describe('the CNI plugin, case by case', () => {
       assert.equal(check.calls().length, 1);
     });
 
+    it('gets DEL with all other variables, also those with a similar name', async () => {
+      const log = join(gate.directory, 'similar.log');
+      gate.delegate('similar', `env | grep -E '^(CNI_COMMAND|PLUMBLINE_GATE_DEPTH)' | sort > '${log}'; exit 1`);
+      const similar = { CNI_COMMANDS: 'a', PLUMBLINE_GATE_DEPTHS: 'b', PLUMBLINE_GATE_DEPTH: '1' };
+      await gate.call({ conf: wrapped({ type: 'similar' }), environment: similar });
+      assert.equal(
+        readFileSync(log, 'utf8'),
+        'CNI_COMMAND=DEL\nCNI_COMMANDS=a\nPLUMBLINE_GATE_DEPTH=2\nPLUMBLINE_GATE_DEPTHS=b\n',
+      );
+    });
+
     it('runs below three gates but not below four', async () => {
       gate.delegate('deep', `printf '{"depth":"%s"}' "$PLUMBLINE_GATE_DEPTH"`);
       const at = (depth: string | undefined) =>
@@ -405,6 +417,8 @@ describe('the CNI plugin, case by case', () => {
       ['stale from the start', { ...DEAD, at: 1, staleAfter: 0, whenStale: 'open' }, passed, passed],
       ['closed and not stale', { ...DEAD, dpu: 'ready', whenStale: 'closed' }, passed, passed],
       ['of the first moment', { ...DEAD, at: 0 }, later, [1, 50, 'DPU Not Ready: why']],
+      ['of the ninth millisecond', { ...DEAD, at: 9 }, later, [1, 50, 'DPU Not Ready: why']],
+      ['of an unknown time', { ...DEAD, at: undefined }, passed, passed],
     ];
     for (const [name, state, add, status] of cases) {
       it(`${name}: ADD ${add[0] === 0 ? 'passes' : 'is refused'}, STATUS ${status[0] === 0 ? 'passes' : 'is refused'}`, async () => {
@@ -453,8 +467,7 @@ describe('the CNI plugin, case by case', () => {
     });
 
     it('exempts the namespace of CNI_ARGS, in any place; without a namespace nothing is exempt', async () => {
-      writeState(gate.state, { ...DEAD, exempt: ['kube-system', '*x'] });
-      const args: [text: string | undefined, passes: boolean][] = [
+      const args: [text: string | undefined, passes: boolean, exempt?: string[]][] = [
         ['K8S_POD_NAMESPACE=kube-system', true],
         ['A=b;K8S_POD_NAMESPACE=kube-system;C=d', true],
         ['A=b;K8S_POD_NAMESPACE=kube-system', true],
@@ -465,8 +478,12 @@ describe('the CNI plugin, case by case', () => {
         ['K8S_POD_NAMESPACE', false],
         ['', false],
         [undefined, false],
+        ['K8S_POD_NAMESPACE=;K8S_POD_NAMESPACE=kube-system', false],
+        ['K8S_POD_NAMESPACE=', false, ['*']],
+        ['', false, ['*']],
       ];
-      for (const [text, passes] of args) {
+      for (const [text, passes, exempt = ['kube-system', '*x']] of args) {
+        writeState(gate.state, { ...DEAD, exempt });
         const { code } = await gate.call({ conf: chained, environment: { CNI_ARGS: text } });
         assert.equal(code, passes ? 0 : 1, text);
       }
@@ -476,9 +493,11 @@ describe('the CNI plugin, case by case', () => {
       writeState(gate.state, { ...DEAD, scope: 'device' });
       gate.delegate('dev', `printf '{}'`);
       const confs: [conf: object, isRefused: boolean][] = [
-        [{ deviceID: 'x' }, true],
-        [{ runtimeConfig: { deviceID: 'x' } }, true],
-        [{ delegate: { type: 'dev', deviceID: 'x' } }, true],
+        ...['x', 1].flatMap((deviceID): [object, boolean][] => [
+          [{ deviceID }, true],
+          [{ runtimeConfig: { deviceID } }, true],
+          [{ delegate: { type: 'dev', deviceID } }, true],
+        ]),
         [{ delegate: { type: 'dev' } }, false],
         [{ runtimeConfig: { device: 'x' } }, false],
         [{ runtimeConfig: ['deviceID'] }, false],
