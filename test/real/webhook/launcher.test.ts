@@ -299,7 +299,7 @@ describe('the webhook behind a real API server: launchers', function () {
       await installed.plane.client.patch(path, 'application/merge-patch+json', { status: { conditions: [failed] } });
       await until('the Event', async () =>
         (await scene.eventsOf(vmi)).some(({ message }) =>
-          /from 9 to 10: .* Quotas and limit ranges .* count 10/.test(message),
+          /from 9 to 10: .* Quotas and limit ranges .* apply to 10 CPUs/.test(message),
         ),
       );
     };
