@@ -126,7 +126,7 @@ describe('CPU masks behind a real API server', function () {
         assert.match(stderr, /reserved for Plumbline.* it cannot be added, changed or removed/);
       }
       assert.equal((await create('owner', vmiOf('never', {}))).status, 0);
-      assert.match((await annotate('owner', 'never', `${RECORD}=waiting`)).stderr, /nobody else may write/);
+      assert.match((await annotate('owner', 'never', `${RECORD}=waiting`)).stderr, /reserved for Plumbline/);
       assert.deepEqual(await startOf('kept'), ['Paused', 'waiting']);
       assert.equal((await annotate('owner', 'kept', 'note=mine')).status, 0, 'everything else works');
     });
