@@ -85,7 +85,7 @@ export function obstacleFindings(pod: PodShape, what: string): readonly Launcher
       : {
           code: 'not-guaranteed',
           container,
-          message: `container ${container} costs ${what} its exclusive CPUs: ${why}. Give it CPU and memory limits, and requests that equal them`,
+          message: `container ${container} prevents exclusive CPUs for ${what}: ${why}. Give it CPU and memory limits, and equal requests`,
         }),
   }));
 }

@@ -80,7 +80,7 @@ describe('VMs that start paused until they are pinned, on a real API server', fu
     await until('the Event', async () =>
       (await eventsOf('refused')).some(
         ({ reason, message }) =>
-          reason === 'PinningRefused' && /on node n1 \(Empty\): .* leaves vCPU 0 no/.test(message),
+          reason === 'PinningRefused' && /on node n1 \(Empty\): .* leaves vCPU 0 without/.test(message),
       ),
     );
     assert.ok(await kubeVirt.isPaused('refused'));

@@ -337,7 +337,7 @@ describe('the webhook behind a real API server: launchers', function () {
       const burstable = sidecar('mesh', { cpu: '100m', memory: '1Mi' }, {});
       await assert.rejects(
         scene.admit(launcherFor(vmi, { cpu: '9', sidecars: [burstable] })),
-        /container mesh costs the launcher pod its exclusive CPUs: it has no cpu limit/,
+        /container mesh prevents exclusive CPUs for the launcher pod: it has no cpu limit/,
       );
       const amounts = { cpu: '12', memory: '4Gi' };
       const spec = { resources: { requests: amounts, limits: amounts } };

@@ -196,7 +196,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
           until('the injector to be called', () =>
             scene.launcher('meshed', { cpu: '9', labels, vmi }).then(
               () => false,
-              ({ message }: Error) => /container mesh costs the launcher pod its exclusive CPUs/.test(message),
+              ({ message }: Error) => /container mesh prevents exclusive CPUs for the launcher pod/.test(message),
             ),
           ),
         ));

@@ -215,7 +215,10 @@ describe('ordinary pods that ask for whole cores', () => {
 
   it('are refused for a container that costs them the Guaranteed class', async () => {
     const pod = podOf(ALIGN_WHOLE_CORES, one('a', '3'), sidecar({}));
-    assert.match(denialOf(await mutationOf()(requestFor(pod))).message, /container mesh costs the pod/);
+    assert.match(
+      denialOf(await mutationOf()(requestFor(pod))).message,
+      /container mesh prevents exclusive CPUs for the pod/,
+    );
   });
 
   for (const [name, pod, says] of [
