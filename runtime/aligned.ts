@@ -13,13 +13,18 @@ export function untilAligned(seconds: number, now = performance.now()): number {
 
 /** Repeats the work at the multiples of a period. @returns a function that ends it */
 export function everyAligned(seconds: number, work: () => void): () => void {
-  let timer: NodeJS.Timeout;
+  let timer: NodeJS.Timeout | undefined;
+  let ended = false;
   const wait = () => {
     timer = setTimeout(() => {
+      if (ended) return;
       wait();
       work();
     }, untilAligned(seconds));
   };
   wait();
-  return () => clearTimeout(timer);
+  return () => {
+    ended = true;
+    clearTimeout(timer);
+  };
 }

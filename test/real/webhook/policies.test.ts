@@ -182,7 +182,7 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
         until('the policy alone to refuse', () =>
           create(injected, DRY).then(
             () => false,
-            ({ message }: Error) => /container c0 no longer has the CPUs that Plumbline decided/.test(message),
+            ({ message }: Error) => /container c0 no longer has the CPUs that Plumbline set/.test(message),
           ),
         ),
       );

@@ -81,7 +81,7 @@ describe('Plumbline’s own annotations, protected by the policies alone', funct
     const few = await refusal(names.slice(0, 2));
     assert.match(
       few,
-      /container container-0 no longer has the CPUs that Plumbline decided \({"cpus":{"container-0":4,"container-1":4}}\): /,
+      /container container-0 no longer has the CPUs that Plumbline set \({"cpus":{"container-0":4,"container-1":4}}\): /,
     );
     const many = await refusal(names);
     assert.match(many, /container container-0 no longer has the CPUs that Plumbline set: another webhook changed it/);
