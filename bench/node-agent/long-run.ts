@@ -15,7 +15,7 @@ const PACE = 20;
  */
 const REST = 75;
 const IDLE = 30;
-const MEMORY_BOUND = 45;
+const MEMORY_BOUND = 60;
 const IDLE_BOUND = 0.2;
 
 /** The agent's private memory in MB after an hour of changes, and its cost when nothing changes. */

@@ -397,4 +397,36 @@ describe('the duty that follows networks', () => {
     assert.equal(restarted.networks.view().mapFault, undefined);
     await restarted.end();
   });
+
+  it('reports a map that cannot be parsed and applies a repaired one without waiting for the periodic check', async () => {
+    const root = temp();
+    const file = `${root}/map.yaml`;
+    writeTree(root, { 'map.yaml': 'tunnel: [' });
+    const { setTimeout: timeout } = globalThis;
+    // The periodic check is at least a second away: it never comes.
+    const short = (work: () => void, milliseconds = 0) => timeout(milliseconds < 1000 ? work : () => {}, milliseconds);
+    globalThis.setTimeout = short as typeof timeout;
+    const stop = new AbortController();
+    const networks = createNetworks({
+      sysfsRoot: root,
+      host: async () => host,
+      ovsRundir: undefined,
+      networkMap: file,
+      lastMap: createLastMapFile(`${root}/state/network-map.json`, () => undefined),
+      labels: async () => ({}),
+      log: recordingLogger().log,
+    });
+    const done = networks.run(stop.signal);
+    try {
+      await eventually(() => networks.known, 'looked at');
+      assert.match(networks.view().mapFault ?? '', /not YAML/);
+      replaceFile(file, 'tunnel: {numaNodes: [1]}');
+      await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the repaired map');
+      assert.equal(networks.view().mapFault, undefined);
+    } finally {
+      globalThis.setTimeout = timeout;
+      stop.abort();
+      await done;
+    }
+  });
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import { createGrowDebounce } from '../../../node-agent/ovs-affinity/grow-debounce.ts';
 import { createTargets } from '../../../node-agent/ovs-affinity/targets.ts';
 import { cpus } from './stage.ts';
 
@@ -112,5 +114,27 @@ describe('delayed growth', () => {
     becomes('0-7');
     assert.equal(targets.wanted?.toString(), '0-3');
     assert.deepEqual(targets.why, [`4-7: free, taken after ${DELAY} s without further changes`]);
+  });
+});
+
+describe('the wait of a growth', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('lasts at most four delays, however often the set changes', () => {
+    let now = 0;
+    let due = 0;
+    const debounce = createGrowDebounce({ delay: 1, now: () => now, onDue: () => due++ });
+    const pass = (milliseconds: number) => {
+      now += milliseconds;
+      mock.timers.tick(milliseconds);
+    };
+    for (let i = 0; i < 5; i++) {
+      debounce.want(cpus(`0-${i}`));
+      pass(i < 4 ? 900 : 399);
+    }
+    assert.deepEqual([now, due, debounce.pending?.toString()], [3999, 0, '0-4']);
+    pass(1);
+    assert.deepEqual([now, due, debounce.pending], [4000, 1, undefined]);
   });
 });

@@ -329,4 +329,34 @@ describe('publishing the report', () => {
     reserve('0-1');
     await reservedIs('0-1');
   });
+
+  it('reads the object again 10 to 15 minutes after the last read', async () => {
+    const { random } = Math;
+    const { now: clock } = performance;
+    let ahead = 0;
+    let reads = 0;
+    const { get } = api.client;
+    api.client.get = (path, ...more) => {
+      if (path === PATH) reads++;
+      return get(path, ...more);
+    };
+    Math.random = () => 1;
+    performance.now = () => clock.call(performance) + ahead * 1000;
+    try {
+      run();
+      await reservedIs('0');
+      const before = reads;
+      ahead = 870;
+      reserve('0-1');
+      await reservedIs('0-1');
+      assert.equal(reads, before, 'not yet');
+      ahead = 900;
+      reserve('0-2');
+      await reservedIs('0-2');
+      assert.ok(reads > before, 'read again');
+    } finally {
+      Math.random = random;
+      performance.now = clock;
+    }
+  });
 });
