@@ -14,7 +14,8 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { needs, skipWithout } from '../support/parts.ts';
-import { createGateFixture, type GateFixture, type GateResult, type SystemCall, writeState } from './gate.ts';
+import { createGateFixture, type GateFixture, type GateResult, writeState } from './gate.ts';
+import type { SystemCall } from './strace.ts';
 
 const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
 const EMPTY_RESULT = '{"cniVersion":"1.1.0"}\n';

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { endGroup } from '../support/children.ts';
 import { pathOf } from '../support/parts.ts';
+import { callsOf, type SystemCall, type Wait, waitsOf } from './strace.ts';
 
 /** The shipped shim, built once into its own directory, with a place for delegates, socket and state. */
 export interface GateFixture {
@@ -39,21 +40,6 @@ export interface GateCall {
   readonly faults?: readonly string[];
   /** Injects into the delegate as well, before and after its execve(2). */
   readonly inDelegate?: boolean;
-}
-
-/** A system call of the program, as strace prints it. */
-export interface SystemCall {
-  readonly name: string;
-  readonly args: string;
-  readonly result: number;
-}
-
-/** A wait system call of the program, which does not depend on the speed of the machine. */
-export interface Wait {
-  /** Timeout in milliseconds; -1: none. */
-  readonly most: number;
-  /** It ended by its timeout. */
-  readonly ranOut: boolean;
 }
 
 export interface GateResult {
@@ -146,24 +132,6 @@ export function createGateFixture(): GateFixture {
       };
     },
   };
-}
-
-function callsOf(trace: string): SystemCall[] {
-  return trace.split('\n').flatMap((line) => {
-    const [, name = '', args = '', result] = /^(?:\d+ +)?(\w+)\((.*)\)\s+= (-?\d+)/.exec(line) ?? [];
-    return name === '' ? [] : [{ name, args, result: Number(result) }];
-  });
-}
-
-function waitsOf(calls: readonly SystemCall[]): Wait[] {
-  return calls
-    .filter(({ name }) => ['poll', 'ppoll', 'nanosleep', 'clock_nanosleep'].includes(name))
-    .map(({ name, args, result }) => {
-      const [, seconds, nanos] = /tv_sec=(\d+), tv_nsec=(\d+)/.exec(args) ?? [];
-      const inTimespec = seconds === undefined ? -1 : Number(seconds) * 1000 + Number(nanos) / 1_000_000;
-      const most = name === 'poll' ? Number(/, (-?\d+)$/.exec(args)?.[1]) : inTimespec;
-      return { most, ranOut: result === 0 };
-    });
 }
 
 function run(

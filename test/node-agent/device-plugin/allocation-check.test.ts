@@ -177,4 +177,14 @@ describe('refusals for the report', () => {
     refusals.add(holder('late'), undefined, '');
     assert.equal(changes, 1001);
   });
+
+  it('keeps a refusal for exactly ten minutes', () => {
+    let now = 0;
+    const refusals = createRefusedStarts(() => now);
+    refusals.add(holder('vm'), 'u', 'x');
+    now = 600;
+    assert.equal(refusals.current().length, 1);
+    now = 600.001;
+    assert.equal(refusals.current().length, 0);
+  });
 });

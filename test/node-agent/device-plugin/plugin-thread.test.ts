@@ -55,6 +55,49 @@ it('a thread that ends fails its duty, which restarts; other duties continue', a
   rmSync(directory, { recursive: true });
 });
 
+it('a thread gets the answer to each request before a container starts, and its outcomes are counted', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
+  const program = join(directory, 'asks.mjs');
+  writeFileSync(
+    program,
+    `import { parentPort } from 'node:worker_threads';
+    parentPort.on('message', (message) => {
+      if (message.kind === 'stop') process.exit(0);
+      if (message.kind !== 'answer') return;
+      const outcome = message.refusal === 'no' && message.call === 7 ? 'refused' : 'unanswered';
+      parentPort.postMessage({ kind: 'pre-start', resource: '${PHYSNET}', outcome });
+    });
+    const holder = { namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' };
+    parentPort.postMessage({ kind: 'before-start', call: 7, resource: '${PHYSNET}', holder });`,
+  );
+  const metrics = testMetrics();
+  const stop = new AbortController();
+  const asked: unknown[] = [];
+  const done = createPluginThread({
+    program,
+    data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
+    advertisement: async () => undefined,
+    subscribe: () => () => {},
+    beforeStart: async (resource, holder) => {
+      asked.push([resource, holder?.podName, holder?.cpus.toString()]);
+      return 'no';
+    },
+    log: recordingLogger().log,
+    metrics,
+  }).run(stop.signal);
+  const outcomes = async () =>
+    (await metrics.preStarts.get()).values.map(({ labels, value }) => ({ ...labels, value }));
+  try {
+    await eventually(async () => (await outcomes()).length > 0, 'an outcome is counted');
+    assert.deepEqual(asked, [[PHYSNET, 'vm', '2-3']]);
+    assert.deepEqual(await outcomes(), [{ resource: PHYSNET, outcome: 'refused', value: 1 }]);
+  } finally {
+    stop.abort();
+    await done;
+    rmSync(directory, { recursive: true });
+  }
+});
+
 describe('an agent with a blocked main thread', function () {
   this.timeout(300_000);
   const temp = tempDirectories();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
+import { KubeError } from '../../../kube/errors.ts';
 import { DPU_LEASE_HOLDER, DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
 import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
@@ -80,6 +81,21 @@ describe('DPU Lease, on the host', () => {
       );
     });
   }
+
+  it('logs nothing while the Lease needs no change', async () => {
+    let reads = 0;
+    const { get } = api.client;
+    api.client.get = (path, ...more) => {
+      if (path === PATH) reads++;
+      return get(path, ...more);
+    };
+    runHost();
+    await eventually(() => reads > 3, 'the lease is read again');
+    assert.deepEqual(
+      logged.lines.map(({ msg }) => msg),
+      ['DPU lease created; waiting for the DPU to renew it'],
+    );
+  });
 
   it('does not renew it after a restart of the host', async () => {
     runHost();
@@ -254,5 +270,26 @@ describe('DPU Lease, other parts', () => {
     assert.ok(spec.renewTime);
     stop.abort();
     await done;
+  });
+
+  it('the agent’s own heartbeat is not created after a renewal that failed for another reason than a missing Lease', async () => {
+    api.client.patch = () => Promise.reject(new KubeError(500, 'InternalError', 'no answer for the test'));
+    const { log } = logged;
+    const heartbeat = createHeartbeat({
+      client: api.client,
+      nodeName: NODE,
+      log,
+      metrics: testMetrics(),
+      wallClock: Date.now,
+    });
+    const done = heartbeat.run(stop.signal);
+    try {
+      await eventually(() => logged.lines.length > 0 || api.writes.length > 0, 'the renewal failed');
+      assert.deepEqual(api.writes, []);
+      assert.ok(logged.said(`renewing lease plumbline-agent-${NODE} failed; retrying`));
+    } finally {
+      stop.abort();
+      await done;
+    }
   });
 });

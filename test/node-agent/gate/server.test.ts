@@ -177,4 +177,19 @@ describe('the gate’s server', () => {
     assert.equal(lines.length, 1);
     assert.ok(JSON.stringify(lines).length < 400);
   });
+
+  it('counts no bytes of an answered request while its connection stays open', async () => {
+    const bytes = question();
+    const reader = createQuestionReader();
+    reader.read(bytes);
+    let answered = 0;
+    await serve({ bytes: reader.size }, () => void answered++);
+    const first = connect();
+    first.socket.write(bytes);
+    await eventually(() => answered === 1, 'the first is answered');
+    const second = connect();
+    second.socket.write(bytes);
+    await eventually(() => answered === 2 || second.closed, 'the second is read');
+    assert.deepEqual([answered, first.closed, second.closed], [2, false, false]);
+  });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createDaemonFinder, findDaemons, isMissing, readPid } from '../../../node-agent/open-vswitch/daemons.ts';
 import { commandLineOf, commOf, startOf } from '../../../node-agent/processes/proc.ts';
@@ -229,5 +229,22 @@ describe('the daemons of Open vSwitch', () => {
     assert.deepEqual(shown(finder).processes, []);
     write('ovs-vswitchd', NO_PID);
     assert.deepEqual(shown(finder).processes, [`ovs-vswitchd monitor ${late.pid}`]);
+  });
+
+  it('are found again without another read of a pidfile that did not change', async () => {
+    const daemon = await startDaemon('ovs-vswitchd');
+    const file = pidfile('ovs-vswitchd');
+    const text = `${daemon.pid}\n`;
+    const writeAt = (content: string) => {
+      writeFileSync(file, content);
+      utimesSync(file, 1000, 1000);
+    };
+    writeAt(text);
+    const finder = createDaemonFinder(rundir);
+    const { processes } = shown(finder);
+    assert.deepEqual(processes, [`ovs-vswitchd daemon ${daemon.pid}`]);
+    writeAt(text.replaceAll(/\d/g, 'x'));
+    const again = shown(finder);
+    assert.deepEqual([again.processes, again.missing, again.changed], [processes, ['ovsdb-server absent'], false]);
   });
 });

@@ -461,4 +461,24 @@ describe('OVSDB: a connection', () => {
     stop.abort();
     await done;
   });
+
+  it('ignores updates of another monitor and notifications of another kind', async () => {
+    const row = (ip: string) => ({ Open_vSwitch: { r: { new: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } } });
+    answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: row('10.0.0.1'), error: null }));
+    const seen: string[] = [];
+    const onTables = (tables: Tables) => void seen.push(switchConfig(tables).encapIps.join());
+    const done = followOvsdb({ socketPath, onTables, onProblem: () => {} }, stop.signal);
+    await eventually(() => seen.length === 1, 'the first');
+    const notifications = [
+      ['update', 'other', '10.0.0.2'],
+      ['update2', 'plumbline', '10.0.0.3'],
+      ['update', 'plumbline', '10.0.0.4'],
+    ] as const;
+    for (const [method, name, ip] of notifications)
+      sockets[0]?.write(JSON.stringify({ id: null, method, params: [name, row(ip)] }));
+    await eventually(() => seen.at(-1) === '10.0.0.4', 'the update of its own monitor');
+    assert.deepEqual(seen, ['10.0.0.1', '10.0.0.4']);
+    stop.abort();
+    await done;
+  });
 });

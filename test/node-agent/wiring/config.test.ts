@@ -38,6 +38,12 @@ describe('settings of the node agent', () => {
     });
   }
 
+  it('accept the ports of the API server from 1 to 65535 and refuse the others', () => {
+    const port = (text: string) => parseNodeAgentConfig([...NAME, '--api-port', text]).apiPort;
+    assert.deepEqual([port('1'), port('6443'), port('65535')], [1, 6443, 65_535]);
+    for (const text of ['0', '65536']) assert.throws(() => port(text), ConfigError, text);
+  });
+
   const wrong: [string, string[], RegExp][] = [
     ['interval -1', timing('-1', '40'), /--dpu-node-lease-renew-interval -1/],
     ['duration 0', timing('10', '0'), /--dpu-node-lease-duration 0/],

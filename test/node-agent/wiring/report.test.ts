@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import type { NodeTopology } from '../../../kube/node-topology.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { createReportDuty } from '../../../node-agent/wiring/report.ts';
+import { createFakeApi } from '../api-stand-in.ts';
+import { inputs, known, networks } from '../report/inputs-fixture.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
 describe('the agent’s report duty', () => {
@@ -49,4 +53,37 @@ describe('the agent’s report duty', () => {
       );
     });
   }
+
+  it('reports the state of every source', async () => {
+    const api = createFakeApi('n');
+    const { log } = recordingLogger();
+    const still = { subscribe: () => () => {} };
+    const failures = { ...still, current: new Set(['networks', 'assignments']) };
+    const parts = { client: api.client, config: { nodeName: 'n' }, failures, log, metrics: testMetrics() };
+    const { host: description, memory, isolated } = inputs;
+    const host = {
+      facts: { read: async () => ({ description, memory, isolated }) },
+      assignments: { ...still, view: () => known },
+      networks: { ...still, known: true, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
+      refusals: { ...still, current: () => [] },
+      near: { ...still, hinting: true },
+      ovs: { ...still, pmdCpus: () => CpuSet.parse('3'), problems: () => [] },
+      vms: { ...still, pinning: () => [] },
+      kubeletConfig: async () => ({ config: undefined, problems: [] }),
+    };
+    const report = createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts);
+    const stopping = new AbortController();
+    const running = report.run(stopping.signal);
+    const published = () =>
+      (api.objects.get('/apis/plumbline.dev/v1alpha1/nodetopologies/n') as unknown as NodeTopology | undefined)?.status;
+    try {
+      await eventually(() => published() !== undefined, 'it is published');
+      const { reserved, pmdCPUs, assignments, conditions = [] } = published()!;
+      assert.deepEqual([reserved, pmdCPUs, assignments?.length], ['0', '2-3', 2]);
+      assert.match(JSON.stringify(conditions), /the duty assignments failed .* the duty networks failed/);
+    } finally {
+      stopping.abort();
+      await running;
+    }
+  });
 });
