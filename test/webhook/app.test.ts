@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import type { AdmissionAnswer } from '../../model/admission/answer.ts';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createWebhookApp, PATHS } from '../../webhook/app.ts';
 import { createWebhookMetrics } from '../../webhook/metrics.ts';
+import type { Review } from '../../webhook/review/admission-review.ts';
 import { recordingLogger } from '../support/logger.ts';
 import { requestFor } from './launcher-fixture.ts';
 
@@ -23,7 +23,7 @@ interface Answer {
 describe('the webhook over HTTP', () => {
   const { log, lines } = recordingLogger();
   let server: HttpServer;
-  let decide: () => Promise<AdmissionAnswer> = async () => ({ allowed: true });
+  let decide: Review = async () => ({ allowed: true });
   const metrics = createWebhookMetrics(createRegistry());
   /** The number of reviews with this outcome. */
   const counted = async (outcome: string) =>
@@ -32,7 +32,7 @@ describe('the webhook over HTTP', () => {
       .reduce((sum, { value }) => sum + value, 0);
 
   before(async () => {
-    const review = () => decide();
+    const review: Review = (request) => decide(request);
     const handler = createWebhookApp({
       reviews: {
         mutatePods: review,
@@ -72,10 +72,23 @@ describe('the webhook over HTTP', () => {
     assert.deepEqual([response.patch, response.patchType], [undefined, undefined]);
   });
 
-  it('sends a denial with its code and message', async () => {
+  it('sends a denial with its code and message, and counts it', async () => {
     decide = async () => ({ allowed: false, code: 503, message: 'try again' });
+    const before = await counted('denied');
     const { response } = (await post(reviewOf({}))).review;
     assert.deepEqual([response.allowed, response.status], [false, { code: 503, message: 'try again' }]);
+    assert.equal(await counted('denied'), before + 1);
+  });
+
+  it('reads text in any script', async () => {
+    const text = 'Größe 東京 🖥';
+    decide = async ({ object }) => ({ allowed: false, code: 422, message: String(object) });
+    assert.equal((await post(reviewOf(text))).review.response.status?.message, text);
+  });
+
+  it('shows the first 60 bytes of a body that is not JSON', async () => {
+    const { response } = (await post('x'.repeat(100))).review;
+    assert.match(response.status?.message ?? '', /"x{60}"/);
   });
 
   it('answers an internal failure with 500 and no patch', async () => {
@@ -121,6 +134,12 @@ describe('the webhook over HTTP', () => {
       message: /request/,
     },
     { name: 'bytes that are not UTF-8', body: Uint8Array.of(0x7b, 0xff, 0xfe), status: 400, message: /not JSON/ },
+    {
+      name: 'text in Latin-1',
+      body: Buffer.from(reviewOf({ metadata: { name: 'größe' } }), 'latin1'),
+      status: 400,
+      message: /not JSON/,
+    },
     { name: 'a body of 10 MiB', body: ' '.repeat(10 * 1024 * 1024), status: 413, message: /larger than/ },
   ];
   for (const { name, body, status, message } of malformed) {

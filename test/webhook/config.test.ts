@@ -41,10 +41,24 @@ describe('the settings of the webhook', () => {
   }
 
   it('have the defaults that the manifests rely on', () => {
-    const { alignment, oversized, preferredHints, fullPcpusOnly, schedulerName, clientNames } = parse();
-    assert.deepEqual(
-      [alignment, oversized, preferredHints, fullPcpusOnly, schedulerName, clientNames],
-      ['annotated', 'refuse', 'on', true, 'plumbline-scheduler', 'kube-apiserver'],
-    );
+    const { kubeconfig, clientCaFile, networkContext, apiHost, ...defaults } = parse();
+    assert.deepEqual([kubeconfig, clientCaFile, networkContext, apiHost], Array(4).fill(undefined));
+    assert.deepEqual(defaults, {
+      host: '0.0.0.0',
+      port: 8443,
+      probeHost: '0.0.0.0',
+      probePort: 8081,
+      certFile: '/etc/plumbline/tls/tls.crt',
+      keyFile: '/etc/plumbline/tls/tls.key',
+      apiPort: 443,
+      clientNames: 'kube-apiserver',
+      lookupTimeout: 6,
+      alignment: 'annotated',
+      schedulerName: 'plumbline-scheduler',
+      preferredHints: 'on',
+      oversized: 'refuse',
+      fullPcpusOnly: true,
+      logLevel: 'info',
+    });
   });
 });

@@ -18,7 +18,7 @@ export interface ReadTemplate {
   readonly spec: z.infer<typeof startingSpec>;
   /** Whether an instancetype sets the CPUs, so that only the VMI has them. */
   readonly instancetype: boolean;
-  /** Whether its VMI exists, which was created from an earlier state of the template. */
+  /** Whether a VMI exists that was created from an earlier state of the template. */
   readonly running: boolean;
   /** Path of the template, for messages; undefined for a VMI. */
   readonly path: string | undefined;
@@ -32,10 +32,7 @@ const NO_METADATA: ObjectMeta = { labels: undefined, annotations: undefined, own
 export function readTemplate(kind: string, object: unknown): ReadTemplate | string | undefined {
   switch (kind) {
     case 'VirtualMachineInstance':
-      return read(startingInstance, object, (vmi) => ({
-        ...made(vmi.metadata, vmi, undefined),
-        running: true,
-      }));
+      return read(startingInstance, object, (vmi) => made(vmi.metadata, vmi, undefined));
     case 'VirtualMachine':
       return read(virtualMachine, object, ({ metadata, spec: { template, instancetype }, status }) => ({
         ...made(metadata, template, 'spec.template', instancetype),

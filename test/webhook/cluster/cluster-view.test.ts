@@ -243,6 +243,27 @@ describe('reports that could affect other nodes', () => {
     assert.ok(!view.nodeKinds().some(({ rooms }) => rooms.get(0) !== 8), 'rooms come from the other reports');
   });
 
+  it('nodes that advertise the same networks share a kind, whatever the order', async () => {
+    const [x, y] = ['physnet.plumbline.dev/x', 'physnet.plumbline.dev/y'];
+    const physnets = ['x', 'y', 'not-advertised'].map((name) => ({ name, cells: '0' }));
+    const [first, second] = [
+      { [x]: '1', [y]: '1' },
+      { [y]: '1', [x]: '1' },
+    ];
+    await api.client.create('/api/v1/nodes', nodeOf('o1', { cpu: '8', ...first }));
+    await api.client.create('/api/v1/nodes', nodeOf('o2', { cpu: '8', ...second }));
+    for (const name of ['o1', 'o2', 'o3']) await put(name, reportOf({ physnets }));
+    await api.client.create('/api/v1/nodes', nodeOf('o3', { cpu: '8', [x]: '1' }));
+    const kinds = () =>
+      view
+        .nodeKinds()
+        .map(({ networks }) => [...networks.physnets.keys()].join())
+        .filter((names) => names.startsWith('x'))
+        .sort();
+    await eventually(() => kinds().includes('x'), 'the last node');
+    assert.deepEqual(kinds(), ['x', 'x,y']);
+  });
+
   it('a network counts where the node’s kubelet advertises its device', async () => {
     await put(
       'n2',

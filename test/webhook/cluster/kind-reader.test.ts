@@ -15,6 +15,7 @@ describe('the kind of a node', () => {
   for (const [what, status] of [
     ['an invalid report', { ...REPORT, cells: 'many' }],
     ['a missing report', undefined],
+    ['a report in a later format', { ...REPORT, format: 2 }],
     [
       'a report that has a CPU on two NUMA nodes',
       {

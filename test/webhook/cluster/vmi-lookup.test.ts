@@ -57,6 +57,19 @@ describe('the lookup of a VMI', () => {
   }
 });
 
+it('a request for a VMI ends when the time of the lookup ends', async () => {
+  const timeouts: (number | undefined)[] = [];
+  const get = async (_: string, options?: { readonly timeout?: number }) => {
+    timeouts.push(options?.timeout);
+    return vmiVector();
+  };
+  const client = { get } as unknown as KubeClient;
+  const times = [10, 10.75];
+  const lookUp = createVmiLookup({ client, timeout: 1, now: () => times.shift() ?? 10.75, find: () => undefined });
+  await lookUp('telco-east', reference, () => true);
+  assert.deepEqual(timeouts, [0.25]);
+});
+
 describe('the lookup of a VMI while the API server is slow or briefly down', () => {
   const passing: [name: string, error: KubeError][] = [
     ['a broken connection', new KubeError(0, 'Unreachable', 'socket hang up')],

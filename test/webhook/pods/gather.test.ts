@@ -60,6 +60,21 @@ describe('the reads for a decision about a pod', () => {
     assert.deepEqual(reads, { schedulerAway: 1 });
   });
 
+  for (const [what, intent, amount, reads] of [
+    ['asks for whole cores and has exclusive CPUs', 'whole-cores', '3', 1],
+    ['asks for whole cores without exclusive CPUs', 'whole-cores', '2500m', undefined],
+    ['has exclusive CPUs and an intent without an effect', 'unknown', '3', undefined],
+  ] as const) {
+    it(`an ordinary pod that ${what}: ${reads ?? 'not'} the definition of a network that no node reports`, async () => {
+      const found = counted({ findNad: () => localnet('east') });
+      const amounts = { cpu: amount, memory: '1Gi' };
+      const containers = [{ name: 'dpdk', resources: { requests: amounts, limits: amounts } }];
+      const annotations = { [ALIGN_ANNOTATION]: intent, 'k8s.v1.cni.cncf.io/networks': 'east' };
+      await gather(requestFor({ metadata: { name: 'dpdk', annotations }, spec: { containers } }), found.options);
+      assert.equal(found.reads['fetchNad'], reads);
+    });
+  }
+
   it('an ordinary pod: each watched copy once, and the API server only for a missing definition', async () => {
     const known = localnet('east');
     const { options, reads } = counted({
