@@ -159,10 +159,10 @@ describe('reports that could affect other nodes', () => {
   const running = new AbortController();
   const smt2 = ['0,4', '1,5', '2,6', '3,7'];
 
-  const nodeOf = (name: string, capacity: Record<string, string>, arch: string | undefined = 'amd64') => ({
+  const nodeOf = (name: string, capacity: Record<string, string>, arch: string | null = 'amd64') => ({
     apiVersion: 'v1',
     kind: 'Node',
-    metadata: { name, labels: arch === undefined ? {} : { 'kubernetes.io/arch': arch } },
+    metadata: { name, labels: arch === null ? {} : { 'kubernetes.io/arch': arch } },
     status: { capacity, allocatable: capacity },
   });
   const reportOf = (more: object = {}) => ({
@@ -186,7 +186,7 @@ describe('reports that could affect other nodes', () => {
       await api.client.create('/api/v1/nodes', nodeOf(name, { cpu: '8', 'physnet.plumbline.dev/east': '4' }));
       await put(name, reportOf({ physnets: [{ name: 'east', cells: '0' }] }));
     }
-    await api.client.create('/api/v1/nodes', nodeOf('bare', { cpu: '8' }, undefined));
+    await api.client.create('/api/v1/nodes', nodeOf('bare', { cpu: '8' }, null));
     view = createClusterView(parseConfiguredContext({}), {
       client: api.client,
       log: silent,
