@@ -31,10 +31,12 @@ export function asIs(schema: z.core.$ZodType): Check {
   switch (def.type) {
     case 'unknown':
       return () => true;
-    case 'string':
-    case 'boolean': {
-      const { type } = def;
-      return hasRules(def) ? never : (value) => typeof value === type;
+    case 'boolean':
+      return hasRules(def) ? never : (value) => typeof value === 'boolean';
+    case 'string': {
+      // A text with a format, such as an address, has its rules outside `checks`.
+      const least = 'format' in def ? Number.POSITIVE_INFINITY : leastLength(def);
+      return (value) => typeof value === 'string' && value.length >= least;
     }
     case 'number':
       return numberAsIs(def);
@@ -82,8 +84,8 @@ const never: Check = () => false;
 
 const hasRules = ({ checks }: { readonly checks?: readonly unknown[] | undefined }) => (checks ?? []).length > 0;
 
-/** The minimum length of an array, the only supported rule; infinite if there are other rules, so that no array passes. */
-function leastLength({ checks = [] }: z.core.$ZodArrayDef): number {
+/** The minimum length, the only supported rule; infinite if there are other rules, so that no value passes. */
+function leastLength({ checks = [] }: { readonly checks?: readonly z.core.$ZodCheck<never>[] | undefined }): number {
   let least = 0;
   for (const { _zod } of checks) {
     const { def } = _zod as z.core.$ZodCheckMinLength['_zod'];

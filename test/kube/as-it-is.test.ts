@@ -63,6 +63,7 @@ describe('values that a schema does not change', () => {
   );
   for (const [what, schema, taken, left] of [
     ['texts', z.string(), ['', 'a'], [1, null, undefined]],
+    ['texts with a minimum length', z.string().min(1), ['a'], ['', 1, ['a']]],
     ['numbers', z.number(), [1, 1.5], ['1', null, Number.POSITIVE_INFINITY, Number.NaN]],
     ['whole numbers from 0', z.number().int().nonnegative(), [0, 7], [-1, 1.5, 2 ** 53, '1', null]],
     ['numbers with other rules', z.number().max(3), [], [1]],
@@ -86,6 +87,7 @@ describe('values that a schema does not change', () => {
     ['a transformation with a list of unchanged values', short, ['abc'], ['abcd', 1]],
     ['a transformation without such a list', upper, [], ['A', 'a']],
     ['unknown rules', z.string().max(3), [], ['a']],
+    ['texts with a format', z.email(), [], ['a@b.c']],
     ['lists with unknown rules', z.array(z.string()).max(3), [], [['a'], []]],
     ['lists with a minimum length and unknown rules', z.array(z.string()).min(1).max(3), [], [['a'], []]],
     ['lists with unknown rules and a minimum length', z.array(z.string()).max(3).min(1), [], [['a'], []]],

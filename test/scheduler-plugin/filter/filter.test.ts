@@ -54,6 +54,23 @@ const CASES: readonly Case[] = [
     fixture: { nodes: { n1: statusOf({ cpuManager: { policy: 'static' }, assignments: owner('1-6') }) } },
     refused: /too few free whole cores/,
   },
+  {
+    name: 'a pod that needs whole cores on free threads of larger cores, where the promise does not hold',
+    pod: annotated(podOf('6')),
+    fixture: {
+      nodes: {
+        n1: statusOf({
+          cores: [0, 1, 2, 3].map((core) => `${core},${core + 4},${core + 8},${core + 12}`),
+          cells: [{ id: 0, cpus: '0-15' }],
+          reserved: '0',
+          cpuManager: { policy: 'static' },
+          assignments: owner('1-9'),
+          physnets: [],
+          tunnel: undefined,
+        }),
+      },
+    },
+  },
   { name: 'a physnet whose NUMA node has room', pod: podOf('8', [PHYSNET1]) },
   {
     name: 'a physnet whose NUMA node is full while the other is free',
@@ -456,6 +473,12 @@ describe('a node that was not offered', () => {
     assert.deepEqual(found({ nodes }, ['n1', 'n2']), [], 'an offered node accepts the pod');
     assert.deepEqual(found({ nodes }, Object.keys(nodes).slice(0, -1), podOf('14')), ['neverOffered pod-uid n2']);
     assert.deepEqual(found({ nodes }, Object.keys(nodes), podOf('16')), []);
+  });
+
+  it('is found if it accepts the pod by its number of CPUs, because its report is stale', () => {
+    const nodes = { n1: full, n2: statusOf() };
+    const fixture = { nodes, flags: { n2: 'stale' }, policy: 'count-check' } as const;
+    assert.deepEqual(found(fixture, ['n1']), ['neverOffered pod-uid n2']);
   });
 
   it('is not found if it is full or has only a report', () => {

@@ -74,7 +74,7 @@ describe('the extender as a daemon', function () {
 
   const start = async (...flags: string[]): Promise<Running> => {
     const logged = recordingLogger();
-    const own = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
+    const own = ['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
     const files = ['--kubeconfig', join(folder, 'kubeconfig')];
     const daemon = createSchedulerPlugin(parseSchedulerPluginConfig([...own, ...files, ...flags]), logged.log);
     await daemon.start();
@@ -111,6 +111,7 @@ describe('the extender as a daemon', function () {
     const url = `http://127.0.0.1:${one.port}`;
     assert.match(await ask(`${url}/filter`), /^200 .*"FailedAndUnresolvableNodes":\{"n2":"node is not known yet"\}/);
     assert.match(await ask(`${url}/explain`, undefined, ''), /^200 [\s\S]*"active": false/);
+    assert.equal(await ask(`http://127.0.0.2:${one.port}/filter`), 'refused', 'it serves 127.0.0.1 alone');
     assert.match(await ask(`${url}/filter`, undefined, callOf('n1', 'placed')), /^200 .*"NodeNames":\["n1"\]/);
     assert.equal(await metric(one, 'plumbline_extender_active'), 'plumbline_extender_active 0');
     await api.client.create(LEASES, {
@@ -143,7 +144,7 @@ describe('the extender as a daemon', function () {
     const certificates = ['tls.crt', 'tls.key', 'ca.crt'].map((name) => join(folder, name));
     const [cert = '', key = '', ca = ''] = certificates;
     const one = await start(
-      ...['--mode', 'service', '--cert-file', cert, '--key-file', key, '--client-ca-file', ca],
+      ...['--mode', 'service', '--host', '127.0.0.1', '--cert-file', cert, '--key-file', key, '--client-ca-file', ca],
       ...['--client-names', 'sched', '--explain-address', `127.0.0.1:${explains}`],
       ...['--pod-ip', '10.0.0.7', '--pod-name', 'ext-1', '--node-name', 'node-1'],
     );
