@@ -162,4 +162,9 @@ describe('the webhook over HTTP', () => {
     assert.equal(status, 404);
     assert.match(review.response.status?.message ?? '', /POST \/mutate-pods/);
   });
+
+  it('shows the first 80 characters of another path', async () => {
+    const { review } = await post('{}', `/${'x'.repeat(100)}`);
+    assert.match(review.response.status?.message ?? '', /^POST \/x{79}: /);
+  });
 });

@@ -48,9 +48,9 @@ const REMEMBERED = 500;
 const LONGEST_KEY = 4096;
 
 /** A report as received. It is parsed later, because parsing is most of its cost. */
-const rawReport = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }), status: z.unknown() });
+const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown() });
 const observedNode = z.object({
-  metadata: nodeSchema.shape.metadata.pick({ name: true, namespace: true, labels: true }),
+  metadata: nodeSchema.shape.metadata.pick({ name: true, labels: true }),
   spec: z
     .object({
       unschedulable: z.boolean().optional(),

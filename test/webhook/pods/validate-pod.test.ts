@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { podVector, requestFor, validationOf } from '../launcher-fixture.ts';
+import { denialOf, podVector, requestFor, setCpu, validationOf } from '../launcher-fixture.ts';
 
 describe('the validation of pods', () => {
   const bound = { ...requestFor({ kind: 'Binding' }), kind: { group: '', version: 'v1', kind: 'Binding' } };
@@ -11,4 +11,13 @@ describe('the validation of pods', () => {
       assert.deepEqual(await validationOf()(request), { allowed: true });
     });
   }
+
+  it('refuses a resize of an amount that is malformed', async () => {
+    const [before, after] = [podVector(), podVector()];
+    setCpu(before, 'many');
+    const resize = { operation: 'UPDATE', subResource: 'resize', oldObject: before } as const;
+    const { code, message } = denialOf(await validationOf()(requestFor(after, resize)));
+    assert.equal(code, 400);
+    assert.match(message, /"many"/);
+  });
 });
