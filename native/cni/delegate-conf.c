@@ -15,11 +15,12 @@ struct building {
     struct text *conf;
 };
 
+/* The version comes first, so every other member follows one. */
 static void put(struct text *conf, struct slice name, struct slice value)
 {
     if (value.length == 0)
         return;
-    text_string(conf, conf->length > 1 ? ",\"" : "\"");
+    text_string(conf, ",\"");
     text_bytes(conf, name);
     text_string(conf, "\":");
     text_bytes(conf, value);
