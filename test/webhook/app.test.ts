@@ -80,6 +80,19 @@ describe('the webhook over HTTP', () => {
     assert.equal(await counted('denied'), before + 1);
   });
 
+  it('counts a review with a patch apart from one without', async () => {
+    for (const [patch, outcome] of [
+      [[{ op: 'remove', path: '/x' }], 'patched'],
+      [[], 'unchanged'],
+      [undefined, 'unchanged'],
+    ] as const) {
+      decide = async () => ({ allowed: true, ...(patch === undefined ? {} : { patch }) });
+      const before = await counted(outcome);
+      await post(reviewOf({}));
+      assert.equal(await counted(outcome), before + 1, outcome);
+    }
+  });
+
   it('reads text in any script', async () => {
     const text = 'Größe 東京 🖥';
     decide = async ({ object }) => ({ allowed: false, code: 422, message: String(object) });

@@ -89,11 +89,12 @@ describe('the webhook as a daemon', function () {
   };
 
   it('is ready once its caches are synced, reviews over TLS and stops within its grace period', async () => {
-    const { daemon, probe, review, agent } = await start();
+    const { daemon, probe, review, agent, metric } = await start();
     try {
       await eventually(async () => (await probe('/readyz')).startsWith('200'), 'it to be ready');
       const { response } = (await review(await launcher())) as { response: { allowed: boolean; patch?: string } };
       assert.deepEqual([response.allowed, typeof response.patch], [true, 'string']);
+      assert.ok((await metric('plumbline_webhook_connections')) > 0);
     } finally {
       await agent.close();
       await daemon.stop();
