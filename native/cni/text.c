@@ -15,7 +15,6 @@ int slice_is(struct slice slice, const char *string)
 void text_clear(struct text *text)
 {
     text->length = 0;
-    text->overflow = 0;
 }
 
 void text_bytes(struct text *text, struct slice bytes)

@@ -10,8 +10,8 @@ struct slice {
 };
 
 /*
- * A buffer of fixed size. Text that does not fit is dropped and sets `overflow`, which every sender of the text checks
- * first. This program allocates no memory.
+ * A buffer of fixed size, because this program allocates no memory. Text that does not fit is dropped and sets
+ * `overflow`. Only an environment can be larger than its buffer; all other texts are parts of a call of limited size.
  */
 struct text {
     char *at;
