@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { parseCniArgs, podOf } from '../../model/cni/args.ts';
 import { ConflistError, type ConflistOptions, GATE_FILES, gateConflist } from '../../model/cni/conflist.ts';
-import { decideAdd, decideStatus, hasDpuDevice } from '../../model/cni/decide.ts';
+import { decideAdd, decideStatus, dependsOnDpu, hasDpuDevice } from '../../model/cni/decide.ts';
 import { choosePrimary, planConflist } from '../../model/cni/primary.ts';
 
 const options: ConflistOptions = { form: 'chained' };
@@ -219,6 +219,11 @@ describe('the decision of the gate', () => {
   ];
   for (const [what, more] of holds)
     it(`refuses ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
+
+  it('depends on the DPU only on a node with one', () => {
+    assert.equal(dependsOnDpu(question), true);
+    assert.equal(dependsOnDpu({ ...question, dpu: undefined }), false);
+  });
 
   it('D9: does not count Plumbline’s resources as devices of a DPU', () => {
     assert.equal(hasDpuDevice(['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], new Set()), false);

@@ -102,6 +102,11 @@ describe('CpuSet', () => {
     });
   }
 
+  it('names the last CPU that a mask can have', () => {
+    assert.equal(`${CpuSet.fromMask(`8${'0'.repeat(16_383)}`)}`, '65535');
+    assert.throws(() => CpuSet.fromMask(`1${'0'.repeat(16_384)}`), /it reaches beyond CPU 65535$/);
+  });
+
   it('reads long text of wide ranges in time proportional to its length', () => {
     const wide = CpuSet.parse(Array.from({ length: 20_000 }, () => '0-65535').join(','));
     assert.equal(wide.size, MAX_CPUS);

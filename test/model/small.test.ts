@@ -375,6 +375,8 @@ describe('CPU masks', () => {
   it('are shortened as text', () => {
     assert.equal(briefMask(parseMask('1:2-3:all')), '1:2-3:all');
     assert.equal(briefMask(parseMask('all')), 'all');
+    const sixteen = Array.from({ length: 16 }, (_, i) => `${1000 + i}`);
+    assert.equal(briefMask(parseMask([...sixteen, '7'].join(':'))), `${sixteen.join(':')}:… (17 entries)`);
     const long = Array.from({ length: 200 }, (_, i) => `${i * 2}`).join(':');
     const brief = briefMask(parseMask(long));
     const [shown = '', rest] = brief.split('…');

@@ -67,6 +67,13 @@ describe('model/kubelet: device hints', () => {
     );
   });
 
+  it('name one node if another has more of them', () => {
+    const kubelet = predictable(simpleHost(2, 8), restricted);
+    const answer = admit(kubelet, new Map([[NIC, poolOf([0], [1], [1])]]), 'a', 2, 1);
+    assert.ok(answer.admitted);
+    assert.deepEqual(answer.hint, [0]);
+  });
+
   it('do not come from devices without topology', () => {
     const kubelet = predictable(simpleHost(2, 8), restricted);
     const answer = admit(kubelet, new Map([[NIC, poolOf(undefined)]]), 'a', 2, 1);

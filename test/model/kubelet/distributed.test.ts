@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { takeDistributed } from '../../../model/kubelet/distributed.ts';
+import { NO_CPU_OPTIONS } from '../../../model/kubelet/options.ts';
 import { TakeError } from '../../../model/kubelet/packed.ts';
+import { takeByTopology } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { simpleHost } from './fixture.ts';
 
@@ -28,6 +30,15 @@ describe('model/kubelet: CPUs distributed over NUMA nodes', () => {
     ['may be zero', taken(2, '0-15', 0), ''],
   ];
   for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
+
+  it('are whole cores if the policy gives only those', () => {
+    const topology = topologyOfHost(simpleHost(2, 8));
+    const take = (fullPcpusOnly: boolean) => {
+      const options = { ...NO_CPU_OPTIONS, distributeAcrossNuma: true, fullPcpusOnly };
+      return `${takeByTopology(topology, options, CpuSet.parse('0-15'), 10)}`;
+    };
+    assert.deepEqual([take(true), take(false)], ['0-5,8-11', '0-4,8-12']);
+  });
 
   it('are refused if too few are free', () => assert.throws(() => taken(2, '0-3', 5), TakeError));
 });

@@ -294,6 +294,15 @@ describe('network definitions at their limits', () => {
     assert.equal(mainPlugin(' \n'), 'no-config');
     assert.equal(mainPlugin('null'), 'invalid-json');
   });
+
+  it('a configuration: up to 256 KiB with up to 64 plugins', () => {
+    const padded = (length: number) => `{"type":"ovs"}${' '.repeat(length - '{"type":"ovs"}'.length)}`;
+    assert.deepEqual(mainPlugin(padded(256 * 1024)), { type: 'ovs' });
+    assert.equal(mainPlugin(padded(256 * 1024 + 1)), 'invalid-json');
+    const chain = (length: number) => JSON.stringify({ plugins: Array(length).fill({ type: 'ovs' }) });
+    assert.deepEqual(mainPlugin(chain(64)), { type: 'ovs', name: undefined, isChained: true });
+    assert.equal(mainPlugin(chain(65)), 'invalid-json');
+  });
 });
 
 describe('attachments, affinities and mappings at their limits', () => {

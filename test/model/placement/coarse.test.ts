@@ -32,6 +32,14 @@ describe('model/placement: coarse fit over many hosts', () => {
     assert.deepEqual(fitOf(coarse, 6, ['unknown']), [4, 8], 'an unknown network constrains nothing');
   });
 
+  it('writes no more than its hosts, and returns the number of those that fit', () => {
+    const coarse = new CoarseFit();
+    for (const free of ['0-7', '0-1']) coarse.add(simpleHost(1, 8), CpuSet.parse(free));
+    const out = new Int16Array(3).fill(7);
+    assert.equal(coarse.fit({ cpus: 4, wholeCores: true, networks: [] }, out), 1);
+    assert.deepEqual([...out], [4, NO_FIT, 7]);
+  });
+
   it('follows changes of one host without affecting another', () => {
     const coarse = new CoarseFit();
     const hosts = [0, 1, 2].map(() => coarse.add(simpleHost(1, 8), CpuSet.parse('0-7')));

@@ -317,6 +317,23 @@ describe('model/placement: an unpredictable kubelet', () => {
     it(`${name}: ${expected ?? 'may fit'}`, () => assert.equal(refusal?.reason, expected));
 });
 
+describe('model/placement: a pod without exclusive CPUs', () => {
+  it('is placed on a node whose CPU manager assigns none', () => {
+    assert.equal(given(place(needs('a', 0), node({ cpuManager: { policy: 'none' } }))), ' on ');
+    assert.equal(given(place(needs('a', 2), node({ cpuManager: { policy: 'none' } }))), 'no-exclusive-cpus');
+  });
+});
+
+describe('model/placement: a refusal by the topology manager', () => {
+  const single = node({ topologyManager: { policy: 'single-numa-node' }, assignments: BUSY_EAST });
+  const reason = (affinity: 'required' | 'preferred') =>
+    refused(place(needs('a', 10, [physnet('east', affinity)]), single)).reason;
+
+  it('is about a network only if the pod requires it', () => {
+    assert.notEqual(reason('preferred'), 'network-elsewhere');
+  });
+});
+
 describe('model/placement: a node whose hardware fits', () => {
   it('needs no second check of its hardware', () => {
     const report = fc.constantFrom(

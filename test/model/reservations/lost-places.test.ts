@@ -23,6 +23,24 @@ describe('model/placement: lost places', () => {
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set(['x']))], []);
   });
 
+  it('are none of a pod whose CPUs the report shows', () => {
+    const host = node({ ...SINGLE, assignments: [owned('a', '2-7')] });
+    assert.deepEqual([...lostPlaces(host, [needs('a', 6), needs('b', 8)], new Set())], []);
+  });
+
+  it('are looked for among the first eight pods, and among two on more than four NUMA nodes', () => {
+    const cells = (count: number) => ({
+      ...SINGLE,
+      cells: Array.from({ length: count }, (_, id) => ({ id, cpus: `${id * 4}-${id * 4 + 3}` })),
+      cores: Array.from({ length: count * 2 }, (_, core) => `${core * 2}-${core * 2 + 1}`),
+      physnets: [],
+      tunnel: undefined,
+    });
+    const large = Array.from({ length: 12 }, (_, i) => needs(`${i}`, 6));
+    assert.deepEqual([...lostPlaces(node(cells(4)), large, new Set())], ['0', '1', '2', '3', '4', '5', '6', '7']);
+    assert.deepEqual([...lostPlaces(node(cells(5)), large, new Set())], ['0', '1']);
+  });
+
   it('are none if the kubelet does not align', () => {
     const host = node({ assignments: [owned('x', '2-7')], topologyManager: { policy: 'none' } });
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
