@@ -395,6 +395,12 @@ describe('the CNI plugin, case by case', () => {
         [1, 11, stale],
         [1, 50, stale],
       ],
+      [
+        'stale and closed, of a node without a DPU',
+        { ...DEAD, dpu: 'none', at: 1, staleAfter: 1, whenStale: 'closed' },
+        passed,
+        passed,
+      ],
       ['stale and the last known', { ...DEAD, at: 1, staleAfter: 1 }, later, [1, 50, 'DPU Not Ready: why']],
       [
         'stale with another setting',
