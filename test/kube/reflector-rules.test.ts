@@ -291,6 +291,40 @@ describe('the rules of a reflector', () => {
     });
   }
 
+  for (const [what, lose] of [
+    ['the version of each list has expired', () => send('ERROR', { code: 410 })],
+    ['each watch ends at once', async () => watches.at(-1)?.end()],
+  ] as const) {
+    it(`waits twice as long after each watch if ${what}, until an event arrives`, async () => {
+      await start();
+      for (const most of [0, 0, 0.5, 1, 2]) {
+        const before = watches.length;
+        await lose();
+        await settle();
+        assert.equal(watches.length, most === 0 ? before + 1 : before, `after ${before}`);
+        if (most > 0) await pass(most);
+        assert.equal(watches.length, before + 1);
+      }
+      const waits = warnings().map(({ msg, wait }) => [msg, Number(wait) <= 2 ** (warnings().length - 1)]);
+      assert.deepEqual(waits, Array(3).fill(['watches end at once; keeping the cache and retrying', true]));
+      await send('BOOKMARK', { metadata: { resourceVersion: '9' } });
+      const before = watches.length;
+      await lose();
+      await settle();
+      assert.deepEqual([watches.length, warnings().length], [before + 1, 3]);
+    });
+  }
+
+  it('does not wait after a watch that lasted', async () => {
+    await start();
+    for (let i = 1; i <= 3; i++) {
+      await pass(1);
+      watches.at(-1)?.end();
+      await settle();
+      assert.deepEqual([watches.length, warnings()], [i + 1, []]);
+    }
+  });
+
   it('keeps its objects through failures and waits twice as long after each, until a list arrives', async () => {
     listed = [thing('a')];
     const { reflector } = await start();
