@@ -98,6 +98,67 @@ it('a thread gets the answer to each request before a container starts, and its 
   }
 });
 
+it('a thread gets the resources when they change, and again when the kubelet has restarted', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
+  const program = join(directory, 'hears.mjs');
+  // Answers each list of resources with a registration, whose outcome is the number of resources.
+  writeFileSync(
+    program,
+    `import { parentPort } from 'node:worker_threads';
+    let restarts = 0;
+    parentPort.on('message', (message) => {
+      if (message.kind === 'stop') process.exit(0);
+      if (message.kind !== 'resources') return;
+      const outcome = String(message.resources.length);
+      parentPort.postMessage({ kind: 'registered', resource: '${PHYSNET}', outcome });
+      if (message.resources.length === 3 && restarts++ === 0) parentPort.postMessage({ kind: 'kubelet' });
+    });`,
+  );
+  const metrics = testMetrics();
+  const stop = new AbortController();
+  let changed: (() => void) | undefined;
+  let known: number | undefined;
+  const { log, lines } = recordingLogger();
+  const done = createPluginThread({
+    program,
+    data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
+    advertisement: async () => {
+      if (known === 0) throw new Error('not now');
+      return known === undefined ? undefined : { resources: Array(known).fill({}), wholeCoresOnly: false };
+    },
+    subscribe: (listener) => {
+      changed = listener;
+      return () => {};
+    },
+    beforeStart: async () => undefined,
+    log,
+    metrics,
+  }).run(stop.signal);
+  const heard = async () =>
+    Object.fromEntries((await metrics.registrations.get()).values.map(({ labels, value }) => [labels.outcome, value]));
+  const becomes = async (count: number | undefined, expected: object) => {
+    known = count;
+    changed?.();
+    await eventually(async () => JSON.stringify(await heard()) === JSON.stringify(expected), JSON.stringify(expected));
+  };
+  try {
+    await eventually(() => changed !== undefined, 'it runs');
+    await becomes(undefined, {});
+    await becomes(1, { 1: 1 });
+    await becomes(1, { 1: 1 });
+    await becomes(0, { 1: 1 });
+    await eventually(() => lines.some(({ msg }) => /reading the devices .* failed/.test(String(msg))), 'the warning');
+    await becomes(2, { 1: 1, 2: 1 });
+    known = 3;
+    changed?.();
+    await eventually(async () => (await heard())['3'] === 2, 'they are sent again');
+  } finally {
+    stop.abort();
+    await done;
+    rmSync(directory, { recursive: true });
+  }
+});
+
 describe('an agent with a blocked main thread', function () {
   this.timeout(300_000);
   const temp = tempDirectories();
