@@ -199,6 +199,8 @@ describe('the decision of the gate', () => {
     assert.deepEqual(decideAdd(question), { code: 11, message: 'DPU Not Ready: its lease ran out' });
     assert.deepEqual(decideStatus(dead, true), { code: 50, message: 'DPU Not Ready: its lease ran out' });
     assert.equal(decideStatus(dead, false), undefined);
+    assert.equal(decideStatus(undefined, true), undefined);
+    assert.equal(decideStatus({ ready: true, reason: '' }, true), undefined);
   });
 
   const passes: [string, Partial<Parameters<typeof decideAdd>[0]>][] = [
@@ -206,6 +208,8 @@ describe('the decision of the gate', () => {
     ['a node without a DPU', { dpu: undefined }],
     ['a system pod', { namespace: 'kube-system' }],
     ['namespaces by prefix', { exempt: ['def*'] }],
+    ['every namespace', { exempt: ['*'] }],
+    ['a namespace that is one of several exempt ones', { exempt: ['kube-system', 'default'] }],
     ['with scope device, an attachment without a device', { scope: 'device', hasDevice: false }],
   ];
   for (const [what, more] of passes)
@@ -216,24 +220,33 @@ describe('the decision of the gate', () => {
     ['with scope device, an attachment with unknown devices', { scope: 'device', hasDevice: undefined }],
     ['with scope device, an attachment with a device', { scope: 'device', hasDevice: true }],
     ['a namespace that only starts like an exempt one', { namespace: 'kube-system-2' }],
+    ['a namespace that only ends like an exempt prefix', { exempt: ['ult*'] }],
+    ['a namespace that an exempt one only starts like', { exempt: ['default-2', 'default-*'] }],
+    ['a node whose namespaces are not exempt', { exempt: [] }],
   ];
   for (const [what, more] of holds)
     it(`refuses ${what}`, () => assert.equal(decideAdd({ ...question, ...more })?.code, 11));
 
-  it('depends on the DPU only on a node with one', () => {
-    assert.equal(dependsOnDpu(question), true);
+  it('does not depend on a DPU that the node lacks, and on a live one as on a dead one', () => {
     assert.equal(dependsOnDpu({ ...question, dpu: undefined }), false);
+    assert.equal(dependsOnDpu({ ...question, dpu: { ready: true, reason: '' } }), true);
+    assert.equal(dependsOnDpu({ ...question, namespace: 'kube-system' }), false);
   });
 
   it('D9: does not count Plumbline’s resources as devices of a DPU', () => {
     assert.equal(hasDpuDevice(['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], new Set()), false);
     assert.equal(hasDpuDevice(['plumbline.dev/tunnel', 'openshift.io/dpu'], new Set()), true);
     assert.equal(hasDpuDevice(['openshift.io/dpu'], new Set(['nvidia.com/bf3'])), false);
+    assert.equal(hasDpuDevice(['openshift.io/dpu', 'nvidia.com/bf3'], new Set(['nvidia.com/bf3', 'x/y'])), true);
+    assert.equal(hasDpuDevice(['plumbline.dev/tunnel'], new Set(['plumbline.dev/tunnel'])), true);
+    assert.equal(hasDpuDevice([], new Set()), false);
   });
 
   it('reads pairs of CNI_ARGS, uses the first of duplicates and ignores the rest', () => {
     const pod = podOf(parseCniArgs('IgnoreUnknown=1;;=;x;K8S_POD_NAMESPACE=b;K8S_POD_NAMESPACE=a;K8S_POD_UID='));
     assert.deepEqual(pod, { namespace: 'b', name: undefined, uid: undefined });
+    const named = podOf(parseCniArgs('K8S_POD_NAME=n;K8S_POD_UID=u=1;=K8S_POD_NAMESPACE'));
+    assert.deepEqual(named, { namespace: undefined, name: 'n', uid: 'u=1' });
     assert.deepEqual(podOf(parseCniArgs(undefined)), { namespace: undefined, name: undefined, uid: undefined });
   });
 });

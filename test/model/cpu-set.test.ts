@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { MAX_CPUS } from '../../model/cpu-ranges.ts';
-import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { CpuSet, LONGEST_LIST, unionOf } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 
 const ids = fc.uniqueArray(fc.nat(1023), { maxLength: 200 });
@@ -102,9 +102,82 @@ describe('CpuSet', () => {
     });
   }
 
-  it('names the last CPU that a mask can have', () => {
-    assert.equal(`${CpuSet.fromMask(`8${'0'.repeat(16_383)}`)}`, '65535');
-    assert.throws(() => CpuSet.fromMask(`1${'0'.repeat(16_384)}`), /it reaches beyond CPU 65535$/);
+  it('names the limit, the range or the form that a text breaks', () => {
+    const messages: [() => unknown, RegExp][] = [
+      [() => CpuSet.parse('65536'), /: CPU ids end at 65535$/],
+      [() => CpuSet.parse('0,8', 8), /: CPU ids end at 7$/],
+      [() => CpuSet.parse('4,9-7,1'), /: the range "9-7" runs backwards$/],
+      [() => CpuSet.parse('1,'), /: expected numbers and ranges separated by commas, as in 0-3,8$/],
+      [() => CpuSet.fromMask(`1${'0'.repeat(MAX_CPUS / 4)}`), /: it reaches beyond CPU 65535$/],
+      [() => CpuSet.of([MAX_CPUS]), /^CPU 65536: a CPU id is a whole number from 0 to 65535$/],
+    ];
+    for (const [work, message] of messages) assert.throws(work, { message });
+    assert.equal(CpuSet.parse('7', 8).toString(), '7');
+    assert.equal(CpuSet.fromMask(`8${'0'.repeat(MAX_CPUS / 4 - 1)}`).toString(), '65535');
+    assert.equal(CpuSet.of([MAX_CPUS - 1]).toString(), '65535');
+  });
+
+  it('reads a text of the greatest length, and none that is longer', () => {
+    const list = `${'7,'.repeat(LONGEST_LIST / 2 - 1)}7\n`;
+    assert.equal(list.length, LONGEST_LIST);
+    assert.equal(CpuSet.parse(list).toString(), '7');
+    assert.throws(() => CpuSet.parse(`${list}\n`), { message: /: it is longer than 524288 characters$/ });
+    const mask = '1'.padStart(LONGEST_LIST, '0');
+    assert.equal(CpuSet.fromMask(mask).toString(), '0');
+    assert.throws(() => CpuSet.fromMask(`0${mask}`), { message: /: it is longer than 524288 characters$/ });
+  });
+
+  it('reads any number of ranges, nested, adjoining, repeated and in any order', () => {
+    const range = fc.tuple(fc.oneof(fc.nat(200), fc.nat(2000)), fc.oneof(fc.nat(2), fc.nat(100)));
+    const lists = (minLength: number, maxLength: number) => fc.array(range, { minLength, maxLength, size: 'max' });
+    const drawn = fc.record({
+      offset: fc.constantFrom(0, 29, MAX_CPUS - 2101),
+      list: fc.oneof(lists(1, 8), lists(65, 200)),
+      last: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(drawn, ({ offset, list, last: hasLast }) => {
+        const bounds = list.map(([from, more]) => [offset + from, offset + from + more] as const);
+        if (hasLast) bounds.push([MAX_CPUS - 1, MAX_CPUS - 1]);
+        const members = new Set(
+          bounds.flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, i) => first + i)),
+        );
+        assert.deepEqual(
+          CpuSet.parse(bounds.map(([first, last]) => `${first}-${last}`).join(',')).toArray(),
+          ascending(members),
+        );
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it('shows up to twelve ranges in a message, and the number of CPUs of a longer list', () => {
+    const singles = (count: number) => CpuSet.of(Array.from({ length: count }, (_, i) => 2 * i));
+    assert.equal(CpuSet.EMPTY.brief, 'none');
+    assert.equal(singles(12).brief, '0,2,4,6,8,10,12,14,16,18,20,22');
+    assert.equal(singles(13).brief, '0,2,4,6,8,10,12,14,16,18,20,22,… (13 CPUs)');
+  });
+
+  it('has words for its highest CPU, and more on request', () => {
+    for (const [ids, length] of [
+      [[], 0],
+      [[0], 1],
+      [[31], 1],
+      [[0, 32], 2],
+      [[64], 3],
+    ] as const) {
+      const set = CpuSet.of(ids);
+      assert.equal(set.span, 32 * length);
+      assert.equal(set.toWords().length, length);
+      assert.equal(set.toWords(5).length, 5);
+      assert.ok(CpuSet.fromWords(set.toWords(5)).equals(set));
+      assert.equal(CpuSet.fromWords(set.toWords(5)).span, set.span, 'without the words that are empty');
+    }
+  });
+
+  it('may be made from any iterable', () => {
+    assert.equal(CpuSet.of(new Set([5, 1, 2])).toString(), '1-2,5');
+    assert.equal(CpuSet.of(CpuSet.of([3])).toString(), '3');
   });
 
   it('reads long text of wide ranges in time proportional to its length', () => {

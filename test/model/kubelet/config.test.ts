@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
 import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import { deriveReserved } from '../../../model/kubelet/static-policy.ts';
@@ -100,6 +101,41 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
       },
       /hugepages-1Gi on NUMA node 0, which has 0/,
     ],
+    [
+      'an unknown memory manager policy',
+      { memoryManager: { policy: 'Dynamic', cells: [{ id: 0, memory: 2 ** 30 }] } },
+      /^unknown memory manager policy Dynamic$/,
+    ],
+    [
+      'nine NUMA nodes with static memory',
+      { host: simpleHost(9, 2), memoryManager: { policy: 'Static', cells: [] } },
+      /9 NUMA nodes; at most 8/,
+    ],
+    [
+      'align-by-socket with more sockets than NUMA nodes',
+      {
+        ...cpu({ 'align-by-socket': 'true' }),
+        host: createHost({
+          cells: [{ id: 0, cpus: '0-3' }],
+          cores: ['0-1', '2-3'],
+          sockets: [
+            { id: 0, cpus: '0-1' },
+            { id: 1, cpus: '2-3' },
+          ],
+        }),
+      },
+      /^align-by-socket needs no more sockets than NUMA nodes; such a kubelet does not start$/,
+    ],
+    [
+      'an unknown option of the topology manager',
+      { topologyManager: { policy: 'none', options: { 'be-quick': 'true' } } },
+      /^unknown topology manager policy option be-quick$/,
+    ],
+    ...['7', '-8', '8.5', ''].map((most): [string, Partial<KubeletConfig>, RegExp] => [
+      `at most ${most || 'no'} NUMA nodes`,
+      { topologyManager: { policy: 'none', options: { 'max-allowable-numa-nodes': most } } },
+      /max-allowable-numa-nodes=.*: expected a number from 8 up$/,
+    ]),
     ['static memory manager without sizes', { memoryManager: { policy: 'Static' } }, /memory of the NUMA nodes/],
   ];
   for (const [name, config, expected] of cases) {
@@ -127,6 +163,34 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
     const options = readCpuOptions();
     assert.equal(`${deriveReserved(topology, options, 8)}`, '0-7');
     assert.throws(() => deriveReserved(topology, options, 9), /^RangeError: 9 reserved CPUs: the host has 8$/);
+  });
+
+  it('predicts configurations at their limits', () => {
+    const closest = { policy: 'none', options: { 'prefer-closest-numa-nodes': 'true' } };
+    const cells = (id: number, reserved: number) => [{ id, memory: 2 ** 30, reserved: { memory: reserved } }];
+    const fine: Partial<KubeletConfig>[] = [
+      { topologyManager: { policy: 'best-effort', options: { 'max-allowable-numa-nodes': '8' } } },
+      { topologyManager: { policy: 'best-effort', options: { 'max-allowable-numa-nodes': '+16' } } },
+      { topologyManager: closest },
+      { topologyManager: { ...closest, policy: 'single-numa-node' } },
+      { host: simpleHost(8, 4), topologyManager: { policy: 'best-effort' } },
+      { host: simpleHost(4, 4), ...cpu({ 'distribute-cpus-across-numa': 'true' }) },
+      { ...cpu({ 'align-by-socket': 'true' }), topologyManager: { policy: 'restricted' } },
+      { memoryManager: { policy: 'None' } },
+      { memoryManager: { policy: 'none' } },
+      { memoryManager: { policy: 'Static', cells: cells(0, 2 ** 30) } },
+      { featureGates: { PodLevelResourceManagers: false, Another: true } },
+      { ...cpu({ 'prefer-align-cpus-by-uncorecache': 'true' }), version: 'v1.33.0' },
+      { version: 'v1.32.3' },
+    ];
+    for (const config of fine) {
+      const kubelet = createKubelet({ ...base, ...config });
+      assert.ok(!('unpredictable' in kubelet), `${JSON.stringify(config)}: ${JSON.stringify(kubelet)}`);
+    }
+    const on = ['1', 't', 'T', 'TRUE', 'true', 'True'];
+    const off = ['0', 'f', 'F', 'FALSE', 'false', 'False'];
+    const read = (value: string) => readCpuOptions({ 'full-pcpus-only': value }).fullPcpusOnly;
+    assert.deepEqual([on.every(read), off.some(read), readCpuOptions().fullPcpusOnly], [true, false, false]);
   });
 
   it('predicts nine NUMA nodes without a topology policy', () => {

@@ -8,8 +8,8 @@ import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { simpleHost } from './fixture.ts';
 
 /** The given number of NUMA nodes of eight CPUs: 0-7, 8-15, 16-23. */
-function taken(cells: number, free: string, count: number, groupSize = 1): string {
-  return `${takeDistributed(topologyOfHost(simpleHost(cells, 8)), CpuSet.parse(free), count, groupSize, 'packed')}`;
+function taken(cells: number, free: string, count: number, groupSize = 1, cpusOfCell = 8): string {
+  return `${takeDistributed(topologyOfHost(simpleHost(cells, cpusOfCell)), CpuSet.parse(free), count, groupSize, 'packed')}`;
 }
 
 describe('model/kubelet: CPUs distributed over NUMA nodes', () => {
@@ -27,6 +27,7 @@ describe('model/kubelet: CPUs distributed over NUMA nodes', () => {
     ['may be in groups of two', taken(2, '0-15', 10, 2), '0-5,8-11'],
     ['are packed if their number is not a multiple of the group', taken(2, '0-15', 3, 2), '0-2'],
     ['are packed if there is no even share', taken(2, '7-15', 9), '7-15'],
+    ['leave large nodes most evenly used, even by one CPU', taken(4, '0-59,64-124,128-187,192-251', 1, 1, 64), '124'],
     ['may be zero', taken(2, '0-15', 0), ''],
   ];
   for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));

@@ -1,68 +1,202 @@
 import assert from 'node:assert/strict';
 import {
   type ContainerRequest,
+  hasPodLevelResources,
   lastingCpus,
   MAX_CONTAINERS,
   podCpus,
   podDevices,
   podMemory,
+  podRequestOf,
   reducedRequest,
 } from '../../../model/kubelet/pod-request.ts';
+import type { Pod } from '../../../model/kubelet/pod-shape.ts';
+import { isGuaranteed } from '../../../model/kubelet/qos.ts';
+import { container, pod } from './fixture.ts';
 
-const NIC = 'example.com/nic';
-const of = (kind: ContainerRequest['kind'], cpus: number, nics = 0, memory = 0): ContainerRequest => ({
-  name: kind,
+const GI = 2 ** 30;
+const sidecar = (name: string, cpus: number) => ({ ...container(name, cpus), restartPolicy: 'Always' });
+const made = (kind: ContainerRequest['kind'], cpus: number, devices = 0, memory = 0): ContainerRequest => ({
+  name: `${kind}${cpus}`,
   kind,
   cpus,
-  devices: new Map(nics === 0 ? [] : [[NIC, nics]]),
-  memory: new Map(memory === 0 ? [] : [['memory', memory]]),
+  devices: new Map(devices > 0 ? [['x/nic', devices]] : []),
+  memory: new Map(memory > 0 ? [['memory', memory]] : []),
 });
-const pod = (...containers: readonly ContainerRequest[]) => ({ uid: 'a', guaranteed: true, containers });
+const requestOf = (...containers: readonly ContainerRequest[]) => ({ uid: 'a', guaranteed: true, containers });
 
-describe('model/kubelet: the stored request of a pod', () => {
-  it('has no container if none has exclusive CPUs, and all of them if one has', () => {
-    assert.deepEqual(reducedRequest(pod(of('app', 0), of('init', 0))), pod());
-    const mixed = pod(of('app', 0), of('app', 2));
+describe('model/kubelet: requests of a pod', () => {
+  it('are those of its containers, in the order of admission', () => {
+    const request = podRequestOf(
+      pod(
+        'a',
+        [container('app', 2, { 'x/nic': '2', 'hugepages-2Mi': '4Mi', 'ephemeral-storage': '1Gi' })],
+        [sidecar('side', 1), container('init', 3)],
+      ),
+    );
+    assert.deepEqual([request.uid, request.guaranteed], ['a', true]);
+    assert.deepEqual(
+      request.containers.map(({ name, kind, cpus, devices, memory }) => [name, kind, cpus, [...devices], [...memory]]),
+      [
+        ['side', 'sidecar', 1, [], [['memory', GI]]],
+        ['init', 'init', 3, [], [['memory', GI]]],
+        [
+          'app',
+          'app',
+          2,
+          [['x/nic', 2]],
+          [
+            ['memory', GI],
+            ['hugepages-2Mi', 4 * 2 ** 20],
+          ],
+        ],
+      ],
+    );
+  });
+
+  it('are CPUs only if the amount is whole, from requests or else limits', () => {
+    const cpusOf = (resources: object) => {
+      const memory = { memory: '1Gi' };
+      const both = Object.fromEntries(Object.entries(resources).map(([list, cpu]) => [list, { ...memory, cpu }]));
+      return podRequestOf(pod('a', [{ name: 'c', resources: both }])).containers[0]?.cpus;
+    };
+    assert.deepEqual([cpusOf({ limits: '2' }), cpusOf({ limits: '2000m' }), cpusOf({ limits: '2500m' })], [2, 2, 0]);
+    assert.deepEqual(
+      [cpusOf({ requests: '2', limits: '2' }), cpusOf({ requests: '1', limits: '2' }), cpusOf({ requests: '2' })],
+      [2, 0, 0],
+    );
+  });
+
+  it('are devices even of a pod that is not Guaranteed, and then no CPUs and no memory', () => {
+    const [one] = podRequestOf(pod('a', [{ name: 'c', resources: { limits: { cpu: '2', 'x/nic': '1' } } }])).containers;
+    assert.deepEqual([one?.cpus, [...(one?.devices ?? [])], one?.memory.size], [0, [['x/nic', 1]], 0]);
+  });
+
+  it('are none of a pod without containers, whose uid may be given', () => {
+    assert.deepEqual(podRequestOf({}), { uid: '', guaranteed: false, containers: [] });
+    assert.deepEqual(podRequestOf({ spec: { containers: [] } }, 'b'), { uid: 'b', guaranteed: false, containers: [] });
+    assert.equal(podRequestOf(pod('a', [container('c', 1)]), 'b').uid, 'b');
+  });
+
+  it('are no CPUs of containers if the pod itself has amounts', () => {
+    const levels: [NonNullable<Pod['spec']>['resources'], boolean][] = [
+      [{ limits: { cpu: '1' } }, true],
+      [{ requests: { memory: '1Gi' } }, true],
+      [{ requests: { 'hugepages-2Mi': '4Mi' } }, true],
+      [{ limits: { 'x/nic': '1' } }, false],
+      [{}, false],
+      [undefined, false],
+    ];
+    for (const [resources, has] of levels)
+      assert.equal(
+        hasPodLevelResources({ spec: { containers: [], resources } } as Pod),
+        has,
+        JSON.stringify(resources),
+      );
+    assert.equal(hasPodLevelResources({}), false);
+  });
+});
+
+describe('model/kubelet: amounts of a pod at a time', () => {
+  const cases: [what: string, containers: ContainerRequest[], peak: number, lasting: number][] = [
+    ['containers add up', [made('app', 2), made('app', 3)], 5, 5],
+    ['sidecars add to them', [made('sidecar', 1), made('app', 2)], 3, 3],
+    ['init containers come one after the other', [made('init', 4), made('init', 3), made('app', 2)], 4, 2],
+    [
+      'an init container runs with the sidecars before it',
+      [made('sidecar', 1), made('init', 4), made('sidecar', 2), made('app', 1)],
+      5,
+      4,
+    ],
+    ['a smaller init container does not matter', [made('init', 2), made('app', 3)], 3, 3],
+    ['nothing is nothing', [], 0, 0],
+  ];
+  for (const [what, containers, peak, lasting] of cases) {
+    it(what, () => {
+      const request = requestOf(...containers);
+      assert.deepEqual([podCpus(request), lastingCpus(request)], [peak, lasting]);
+      const same = requestOf(...containers.map(({ kind, cpus }) => made(kind, 0, cpus, cpus)));
+      assert.equal(podDevices(same).get('x/nic') ?? 0, peak);
+      assert.equal(podMemory(same).get('memory') ?? 0, peak);
+    });
+  }
+
+  it('leave out memory that only init containers and sidecars request, and keep their devices', () => {
+    const request = requestOf(made('init', 0, 3, GI), made('sidecar', 0, 1, GI), made('app', 2));
+    assert.deepEqual([podMemory(request).size, podDevices(request).get('x/nic')], [0, 3]);
+  });
+});
+
+describe('model/kubelet: a request that is stored', () => {
+  const many = (count: number, one: ContainerRequest) => Array.from({ length: count }, () => one);
+
+  it('has no containers without exclusive CPUs', () => {
+    assert.deepEqual(reducedRequest(requestOf(made('app', 0, 1), made('init', 0))).containers, []);
+    const mixed = requestOf(made('app', 0, 1), made('app', 2));
     assert.equal(reducedRequest(mixed), mixed);
   });
 
-  it('is complete up to the limit', () => {
-    const full = pod(...Array.from({ length: MAX_CONTAINERS }, () => of('app', 1)));
-    assert.equal(reducedRequest(full), full);
+  it('is the same up to the limit of containers', () => {
+    const most = requestOf(...many(MAX_CONTAINERS, made('app', 1)));
+    assert.equal(reducedRequest(most), most);
   });
 
-  it('combines the containers beyond the limit by kind: the sums, and of init containers the largest', () => {
-    const first = Array.from({ length: MAX_CONTAINERS }, () => of('app', 1));
-    const rest = [of('init', 2, 1, 8), of('init', 6, 0, 4), of('sidecar', 2, 1, 1), of('app', 4, 1), of('app', 2, 2)];
-    const { containers } = reducedRequest(pod(...first, ...rest));
-    assert.deepEqual(containers, [
-      ...first,
-      { ...of('init', 6, 1, 8), name: '2 more' },
-      { ...of('sidecar', 2, 1, 1), name: '1 more' },
-      { ...of('app', 6, 3), name: '2 more' },
-    ]);
+  it('has the sum of the rest of each kind, and the largest of the init containers', () => {
+    const kept = many(MAX_CONTAINERS, made('app', 1));
+    const rest = [
+      made('init', 3, 1, 5),
+      made('init', 2, 4, 1),
+      made('sidecar', 1, 2),
+      made('app', 5, 1, 1),
+      made('app', 1, 1, 3),
+    ];
+    const reduced = reducedRequest(requestOf(...kept, ...rest));
+    assert.deepEqual(reduced.containers.slice(0, MAX_CONTAINERS), kept);
+    assert.deepEqual(
+      reduced.containers
+        .slice(MAX_CONTAINERS)
+        .map(({ name, kind, cpus, devices, memory }) => [name, kind, cpus, devices.get('x/nic'), memory.get('memory')]),
+      [
+        ['2 more', 'init', 3, 4, 5],
+        ['1 more', 'sidecar', 1, 2, undefined],
+        ['2 more', 'app', 6, 2, 4],
+      ],
+    );
+    assert.equal(lastingCpus(reduced), lastingCpus(requestOf(...kept, ...rest)));
+    const apps = reducedRequest(requestOf(...kept, made('app', 2)));
+    assert.deepEqual(apps.containers.slice(MAX_CONTAINERS), [{ ...made('app', 2), name: '1 more' }]);
   });
 });
 
-describe('model/kubelet: the peak of a pod', () => {
-  it('is that of its largest init container with the sidecars before it, or that of the containers that stay', () => {
-    assert.equal(podCpus(pod(of('sidecar', 2), of('init', 6), of('sidecar', 3), of('app', 1))), 8);
-    assert.equal(podCpus(pod(of('sidecar', 2), of('init', 3), of('sidecar', 3), of('app', 1))), 6);
-    assert.equal(podCpus(pod()), 0);
-  });
-
-  it('counts devices by resource', () => {
-    assert.deepEqual([...podDevices(pod(of('init', 0, 3), of('app', 0, 2)))], [[NIC, 3]]);
-    assert.deepEqual([...podDevices(pod(of('init', 0, 1), of('app', 0, 1), of('app', 0, 1)))], [[NIC, 2]]);
-  });
-
-  it('counts memory that some container requests which stays', () => {
-    assert.deepEqual([...podMemory(pod(of('init', 0, 0, 8), of('app', 0, 0, 2)))], [['memory', 8]]);
-    assert.deepEqual([...podMemory(pod(of('init', 0, 0, 8), of('app', 0)))], []);
-    assert.deepEqual([...podMemory(pod(of('sidecar', 0, 0, 8), of('app', 0)))], []);
-  });
-
-  it('has lasting CPUs without its init containers', () => {
-    assert.equal(lastingCpus(pod(of('init', 9), of('sidecar', 2), of('app', 3))), 5);
-  });
+describe('model/kubelet: the QoS class', () => {
+  const of = (...containers: { requests?: Record<string, string>; limits?: Record<string, string> }[]): Pod =>
+    pod(
+      'a',
+      containers.map((resources, i) => ({ name: `c${i}`, resources })),
+    );
+  const both = { cpu: '1', memory: '1Gi' };
+  const cases: [what: string, pod: Pod, guaranteed: boolean][] = [
+    ['limits of CPU and memory', of({ limits: both }), true],
+    ['no containers', of(), false],
+    ['no resources', pod('a', [{ name: 'c' }]), false],
+    ['no limit of memory', of({ limits: { cpu: '1' } }), false],
+    ['no limit of CPU', of({ limits: { memory: '1Gi' } }), false],
+    ['a limit of zero', of({ limits: { cpu: '0', memory: '1Gi' } }), false],
+    ['a smaller request', of({ limits: both, requests: { cpu: '500m' } }), false],
+    ['an equal request', of({ limits: both, requests: { cpu: '1000m', memory: '1024Mi' } }), true],
+    ['one container without limits', of({ limits: both }, {}), false],
+    ['one init container without limits', pod('a', [container('c', 1)], [{ name: 'i' }]), false],
+    ['an init container with limits', pod('a', [container('c', 1)], [container('i', 2)]), true],
+    ['only an init container', pod('a', [], [container('i', 2)]), true],
+    ['a class in the status', { ...of({}), status: { qosClass: 'Guaranteed' } }, true],
+    ['another class in the status', { ...of({ limits: both }), status: { qosClass: 'Burstable' } }, false],
+    ['limits of the pod', { spec: { containers: [{ name: 'c' }], resources: { limits: both } } }, true],
+    [
+      'less than that of the pod',
+      { spec: { containers: [container('c', 1)], resources: { limits: { cpu: '1' } } } },
+      false,
+    ],
+  ];
+  for (const [what, one, guaranteed] of cases)
+    it(`is ${guaranteed ? '' : 'not '}Guaranteed with ${what}`, () => assert.equal(isGuaranteed(one), guaranteed));
 });

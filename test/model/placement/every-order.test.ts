@@ -1,46 +1,72 @@
 import assert from 'node:assert/strict';
-import { type EveryOrder, fitsInEveryOrder } from '../../../model/placement/every-order.ts';
+import fc from 'fast-check';
+import { fitsInEveryOrder } from '../../../model/placement/every-order.ts';
 
-/** Items with a size on a strip of free places; the text of a state is the number of free places. */
-const strip = (free: number, items: readonly number[], more: Partial<EveryOrder<number, number>> = {}) => {
-  let tries = 0;
-  const fits = fitsInEveryOrder<number, number>({
-    items,
-    keyOf: String,
-    start: free,
-    admit: (size, left) => {
-      tries++;
-      return size > left ? undefined : left - size;
-    },
-    textOf: String,
-    ...more,
+interface Item {
+  readonly size: number;
+  /** The room that is left after it must not be this. */
+  readonly hates: number;
+}
+
+/** Every order of the items, one by one. */
+function* ordersOf<T>(items: readonly T[]): Generator<readonly T[]> {
+  if (items.length === 0) yield [];
+  for (const [index, item] of items.entries())
+    for (const rest of ordersOf(items.toSpliced(index, 1))) yield [item, ...rest];
+}
+
+describe('model/placement: every order of admission', () => {
+  const admit = ({ size, hates }: Item, room: number) =>
+    size > room || room - size === hates ? undefined : room - size;
+  const search = (items: readonly Item[], room: number, more: object = {}) =>
+    fitsInEveryOrder({ items, keyOf: JSON.stringify, start: room, admit, textOf: String, ...more });
+  const item = fc.record({ size: fc.integer({ min: 1, max: 3 }), hates: fc.integer({ min: -2, max: 6 }) });
+
+  it('is tried, as by a loop over all orders, whether or not states are compared', () => {
+    let fitting = 0;
+    fc.assert(
+      fc.property(fc.array(item, { maxLength: 5 }), fc.integer({ min: 4, max: 12 }), (items, room) => {
+        const expected = [...ordersOf(items)].every(
+          (order) =>
+            order.reduce<number | undefined>((left, one) => (left === undefined ? left : admit(one, left)), room) !==
+            undefined,
+        );
+        if (expected) fitting++;
+        assert.equal(search(items, room), expected);
+        assert.equal(search(items, room, { textOf: () => undefined }), expected);
+      }),
+      { numRuns: 500 },
+    );
+    assert.ok(fitting > 50 && fitting < 450, `${fitting} of 500 fit`);
   });
-  return { fits, tries };
-};
 
-describe('model/placement: every order of pods', () => {
-  it('fits if all of them fit in any order, without any as well', () => {
-    assert.equal(strip(6, [1, 2, 3]).fits, true);
-    assert.equal(strip(0, []).fits, true);
+  it('is tried once for equal items and equal states', () => {
+    const tries = (items: readonly Item[], textOf: (room: number) => string | undefined) => {
+      let count = 0;
+      const counting = (one: Item, room: number) => {
+        count++;
+        return admit(one, room);
+      };
+      assert.ok(search(items, 100, { admit: counting, textOf }));
+      return count;
+    };
+    const alike = Array.from({ length: 20 }, () => ({ size: 1, hates: -1 }));
+    const different = [1, 2, 3].map((size) => ({ size, hates: -1 }));
+    assert.equal(
+      tries(alike, () => undefined),
+      20,
+    );
+    assert.equal(
+      tries(different, () => undefined),
+      3 + 6 + 6,
+      'every path',
+    );
+    assert.equal(tries(different, String), 3 + 6 + 3, 'every set of items that is left, once');
   });
 
-  it('does not fit if one order leaves an item without a place', () => {
-    // A 3 needs an even start: it fits first, and after a 2, but not after a 1.
-    const admit = (size: number, left: number) => (size === 3 && left % 2 === 1 ? undefined : left - size);
-    assert.equal(strip(8, [2, 3], { admit }).fits, true);
-    assert.equal(strip(8, [1, 3], { admit }).fits, false);
-    assert.equal(strip(8, [3, 1], { admit }).fits, false);
-  });
-
-  it('tries equal items once, and equal situations once', () => {
-    assert.equal(strip(9, [3, 3, 3]).tries, 3);
-    // Three items have eight sets of remaining items, and each set is left by as many ways as it has items.
-    assert.equal(strip(6, [1, 2, 3]).tries, 12);
-    assert.equal(strip(6, [1, 2, 3], { textOf: () => undefined }).tries, 15);
-  });
-
-  it('is not promised after 400 tries', () => {
-    assert.deepEqual(strip(400, Array(400).fill(1)), { fits: true, tries: 400 });
-    assert.deepEqual(strip(401, Array(401).fill(1)), { fits: false, tries: 400 });
+  it('is not promised after more than 400 tries', () => {
+    const items = (count: number) => Array.from({ length: count }, () => ({ size: 1, hates: -1 }));
+    assert.equal(search(items(400), 1000), true);
+    assert.equal(search(items(401), 1000), false);
   });
 });

@@ -23,22 +23,41 @@ describe('model/placement: lost places', () => {
     assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set(['x']))], []);
   });
 
-  it('are none of a pod whose CPUs the report shows', () => {
-    const host = node({ ...SINGLE, assignments: [owned('a', '2-7')] });
-    assert.deepEqual([...lostPlaces(host, [needs('a', 6), needs('b', 8)], new Set())], []);
+  it('are not those of pods that the report shows', () => {
+    const host = node({ ...SINGLE, assignments: [owned('x', '2-7'), owned('b', '8-15')] });
+    assert.deepEqual([...lostPlaces(host, [needs('b', 8), needs('c', 2)], new Set())], ['c']);
   });
 
-  it('are looked for among the first eight pods, and among two on more than four NUMA nodes', () => {
-    const cells = (count: number) => ({
-      ...SINGLE,
-      cells: Array.from({ length: count }, (_, id) => ({ id, cpus: `${id * 4}-${id * 4 + 3}` })),
-      cores: Array.from({ length: count * 2 }, (_, core) => `${core * 2}-${core * 2 + 1}`),
-      physnets: [],
-      tunnel: undefined,
-    });
-    const large = Array.from({ length: 12 }, (_, i) => needs(`${i}`, 6));
-    assert.deepEqual([...lostPlaces(node(cells(4)), large, new Set())], ['0', '1', '2', '3', '4', '5', '6', '7']);
-    assert.deepEqual([...lostPlaces(node(cells(5)), large, new Set())], ['0', '1']);
+  it('are lost with and without the ended pods', () => {
+    const host = node({ ...SINGLE, assignments: [owned('x', '2-7'), owned('y', '8-11')] });
+    const pods = [needs('a', 2), needs('b', 8)];
+    assert.deepEqual([...lostPlaces(host, pods, new Set(['y']))], ['b']);
+    assert.deepEqual([...lostPlaces(host, [needs('c', 6), ...pods], new Set(['y']))], ['b']);
+    assert.deepEqual([...lostPlaces(host, [needs('c', 6), needs('a', 2)], new Set(['x', 'y']))], []);
+  });
+
+  it('are looked for among the first eight pods, and the first two on a host with more than four NUMA nodes', () => {
+    const pods = [...Array.from({ length: 7 }, (_, i) => needs(`p${i}`, 2)), needs('q', 8), needs('r', 8)];
+    const cellsOf = (count: number) => {
+      const cores = Array.from({ length: 4 * count }, (_, core) => `${2 * core}-${2 * core + 1}`);
+      const cells = Array.from({ length: count }, (_, id) => ({ id, cpus: `${8 * id}-${8 * id + 7}` }));
+      return node({ ...SINGLE, cells, cores, assignments: [owned('x', `16-${8 * count - 1}`)] });
+    };
+    assert.deepEqual([...lostPlaces(cellsOf(4), pods, new Set())], ['q']);
+    assert.deepEqual([...lostPlaces(cellsOf(5), pods.slice(5), new Set())], []);
+    assert.deepEqual(
+      [...lostPlaces(cellsOf(5), [needs('a', 10), needs('b', 10), needs('c', 10)], new Set())],
+      ['a', 'b'],
+    );
+    assert.deepEqual(
+      [...lostPlaces(cellsOf(4), [needs('a', 10), needs('b', 10), needs('c', 10)], new Set())],
+      ['a', 'b', 'c'],
+    );
+  });
+
+  it('are none if the kubelet cannot be predicted', () => {
+    const host = node({ ...SINGLE, kubeletVersion: 'v1.20.0', assignments: [owned('x', '2-7')] });
+    assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], []);
   });
 
   it('are none if the kubelet does not align', () => {

@@ -286,8 +286,111 @@ describe('model/reservations: state machine', () => {
     });
   }
 
+  it('tells which nodes have changed, and nothing of what is repeated', () => {
+    const changed: string[] = [];
+    const ended: string[] = [];
+    const reservations = new Reservations<string>({
+      isShown: () => false,
+      onAssumed: (node) => changed.push(node),
+      onEnd: ({ uid, places }, end) => ended.push(`${uid} ${end} on ${[...places.keys()]}`),
+    });
+    const places = (...nodes: string[]) => new Map(nodes.map((node) => [node, PLACE]));
+    const acts: [what: string, act: () => void, changed: string, ended: string][] = [
+      [
+        'a promise',
+        () =>
+          reservations.reserve({ uid: 'a', pod: 'p', places: places('n1', 'n2', 'n3'), version: '10', expires: 60 }),
+        'n1,n2,n3',
+        '',
+      ],
+      ['a report that shows it', () => reservations.reported('n2', ['a', 'unknown']), 'n2', ''],
+      ['the same report again', () => reservations.reported('n2', ['a']), '', ''],
+      ['a nomination', () => reservations.observe(sight({ nominated: 'n3' })), 'n1,n3,n3', ''],
+      ['the same nomination again', () => reservations.observe(sight({ nominated: 'n3', version: '21' })), '', ''],
+      ['an older nomination', () => reservations.observe(sight({ nominated: 'n1', version: '9' })), '', ''],
+      [
+        'another nomination',
+        () => reservations.observe(sight({ nominated: 'n4', version: '22' })),
+        'n3,n4',
+        'a bound-elsewhere on n3',
+      ],
+      ['the binding', () => reservations.observe(sight({ node: 'n4' })), 'n4,n4', ''],
+      ['the same binding again', () => reservations.observe(sight({ node: 'n4', version: '30' })), '', ''],
+      ['a nomination after the binding', () => reservations.observe(sight({ nominated: 'n1', version: '31' })), '', ''],
+      ['a withdrawal after the binding', () => reservations.withdraw('a'), '', ''],
+      ['a report of another node', () => reservations.reported('n1', ['a']), '', ''],
+      ['the report of its node', () => reservations.reported('n4', ['a']), 'n4', 'a shown on n4'],
+      ['the same report of its node again', () => reservations.reported('n4', ['a']), '', ''],
+      ['a nomination after the report', () => reservations.observe(sight({ nominated: 'n1', version: '40' })), '', ''],
+      ['the deletion', () => reservations.deleted('a'), '', ''],
+    ];
+    for (const [what, act, nodes, ends] of acts) {
+      changed.length = 0;
+      ended.length = 0;
+      act();
+      assert.deepEqual([`${changed.sort()}`, `${ended}`], [nodes, ends], what);
+    }
+    assert.equal(reservations.size, 0);
+  });
+
+  it('keeps the order of the reservations on a node, and one version of each', () => {
+    const { reservations } = ledgerOf();
+    const promise = (uid: string, nodes: readonly string[]) =>
+      reservations.reserve({
+        uid,
+        pod: uid,
+        places: new Map(nodes.map((node) => [node, PLACE])),
+        version: '10',
+        expires: 60,
+      });
+    const on = (node: string, except?: string) => reservations.assumedOn(node, except).map(({ uid }) => uid);
+    promise('a', ['n1', 'n2']);
+    promise('b', ['n1']);
+    promise('c', ['n1', 'n3']);
+    assert.deepEqual([on('n1'), on('n1', 'b'), on('n2'), on('n4')], [['a', 'b', 'c'], ['a', 'c'], ['a'], []]);
+    reservations.reported('n2', ['a']);
+    assert.deepEqual([on('n1'), on('n2')], [['a', 'b', 'c'], []]);
+    assert.equal(reservations.assumedOn('n1')[0], reservations.of('a'));
+    assert.equal([...reservations.tentative()][0], reservations.of('a'));
+    assert.deepEqual([...(reservations.of('a')?.places.keys() ?? [])], ['n1']);
+    const ids = () => reservations.assumedOn('n1').map(({ id }) => id);
+    assert.ok(
+      ids().every((id, i) => i === 0 || id > ids()[i - 1]!),
+      `${ids()}`,
+    );
+    reservations.observe(sight({ uid: 'b', node: 'n1' }));
+    assert.deepEqual(on('n1'), ['a', 'c', 'b']);
+    reservations.observe(sight({ uid: 'c', node: 'n1' }));
+    reservations.observe(sight({ uid: 'b', node: 'n1', version: '21' }));
+    assert.deepEqual([on('n1'), on('n3')], [['a', 'b', 'c'], []]);
+    assert.deepEqual([reservations.size, reservations.unbound], [3, 1]);
+    assert.deepEqual(
+      [reservations.isBoundTo('b', 'n1'), reservations.isBoundTo('b', 'n3'), reservations.isBoundTo('a', 'n1')],
+      [true, false, false],
+    );
+    reservations.deleted('b');
+    reservations.withdraw('a');
+    assert.deepEqual([reservations.isBoundTo('b', 'n1'), reservations.size, reservations.unbound], [false, 1, 0]);
+  });
+
+  it('promises nothing for a pod that its node has shown, until it is gone', () => {
+    const { reservations, promise, held, reports } = ledgerOf();
+    reports.add('n1 a');
+    reservations.observe(sight({ node: 'n1' }));
+    reports.clear();
+    promise(['n2']);
+    assert.deepEqual(held(), []);
+    reservations.observe(sight({ node: 'n1', terminal: true }));
+    promise(['n2']);
+    assert.deepEqual(held(), ['n2']);
+  });
+
   it('compares resourceVersions as numbers', () => {
     assert.ok(isLater('100', '99') && !isLater('99', '100') && !isLater('7', '7') && isLater('x', 'y'));
+    assert.ok(
+      isLater('10', 'x') && isLater('x', '10') && !isLater('x', 'x') && isLater('8', '7') && !isLater('7', '8'),
+    );
+    assert.ok(!isLater('1x', '1x') && isLater('x1', '1'));
   });
 });
 
@@ -306,6 +409,9 @@ describe('model/reservations: answer limit', () => {
     { most: 16, candidates: 2, others: 1, answers: 1 },
     { most: 16, candidates: 5000, others: 10, answers: 16 },
     { most: 16, candidates: 100, others: 4, answers: 5 },
+    { most: 16, candidates: 64, others: 1, answers: 8 },
+    { most: 16, candidates: 63, others: 1, answers: 7 },
+    { most: 3, candidates: 64, others: 1, answers: 3 },
   ];
   for (const { most, candidates, others, answers } of CASES) {
     it(`is ${answers} of ${candidates} while ${others} others are in flight`, () => {
@@ -315,6 +421,57 @@ describe('model/reservations: answer limit', () => {
 });
 
 describe('model/reservations: owner back-off', () => {
+  it('counts refusals that are less than a minute old', () => {
+    for (const [third, hold] of [
+      [59, 30],
+      [60, undefined],
+    ] as const) {
+      const breaker = new OwnerBackoff();
+      breaker.failed('vm', 0);
+      breaker.failed('vm', 1);
+      assert.equal(breaker.failed('vm', third), hold);
+    }
+  });
+
+  it('doubles up to ten minutes, and is forgotten ten minutes after its end', () => {
+    const breaker = new OwnerBackoff();
+    const holdAt = (now: number) => [0, 0, 0].map(() => breaker.failed('vm', now)).at(-1);
+    let now = 0;
+    const holds: (number | undefined)[] = [];
+    for (let i = 0; i < 7; i++) {
+      const hold = holdAt(now);
+      holds.push(hold);
+      now += hold ?? 0;
+    }
+    assert.deepEqual(holds, [30, 60, 120, 240, 480, 600, 600]);
+    assert.equal(breaker.failed('vm', now - 1), undefined, 'refusals during the delay do not extend it');
+    assert.equal(breaker.secondsLeft('vm', now - 1), 1);
+    assert.equal(breaker.secondsLeft('vm', now + 5), 0);
+    breaker.sweep(now + 600);
+    assert.equal(holdAt(now + 600), 600, 'still known');
+    breaker.sweep(now + 600 + 600 + 601);
+    assert.equal(holdAt(now + 2000), 30, 'forgotten');
+  });
+
+  it('keeps an owner that has refusals and no delay yet', () => {
+    const breaker = new OwnerBackoff();
+    breaker.failed('vm', 1000);
+    breaker.failed('vm', 1001);
+    breaker.sweep(1002);
+    assert.equal(breaker.failed('vm', 1003), 30);
+  });
+
+  it('drops the owner whose last refusal is oldest, beyond five thousand', () => {
+    const breaker = new OwnerBackoff();
+    for (let i = 0; i < 5000; i++) for (let n = 0; n < 2; n++) breaker.failed(`vm${i}`, 0);
+    breaker.failed('vm0', 100);
+    breaker.failed('another', 101);
+    assert.equal(breaker.failed('vm0', 102), undefined);
+    assert.equal(breaker.failed('vm0', 103), 30, 'vm0 is known since 100');
+    assert.equal(breaker.failed('vm2', 1), 30, 'vm2 is still known');
+    assert.equal(breaker.failed('vm1', 1), undefined, 'vm1 was the oldest');
+  });
+
   it('starts at the third refusal within a minute, grows each time, and ends by itself', () => {
     const breaker = new OwnerBackoff();
     assert.deepEqual(

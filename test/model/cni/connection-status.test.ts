@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { dpuConnections } from '../../../model/cni/connection-status.ts';
+
+const DETAILS = 'k8s.ovn.org/dpu.connection-details';
+const STATUS = 'k8s.ovn.org/dpu.connection-status';
+const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** Each network in a text. */
+function shown(details: unknown, status?: unknown): string[] {
+  const annotations = {
+    ...(details !== undefined && { [DETAILS]: text(details) }),
+    ...(status !== undefined && { [STATUS]: text(status) }),
+  };
+  return dpuConnections(annotations).map(({ network, state, reason }) => `${network}: ${state}: ${reason}`);
+}
+
+describe('the connections of a pod that the DPU reports', () => {
+  const asked = { default: { pfId: '0' }, 'ns/net': { pfId: '0' } };
+  const cases: [what: string, shown: string[], expected: string[]][] = [
+    ['are none without annotations', shown(undefined), []],
+    ['are none that nobody asked for', shown(undefined, { default: { Status: 'Ready' } }), []],
+    ['are absent without an answer', shown(asked), ['default: absent: ', 'ns/net: absent: ']],
+    [
+      'have a state for each network',
+      shown(asked, { 'ns/net': { Status: 'Ready' }, default: { Status: 'Error', Reason: 'no port' } }),
+      ['default: not ready: no port', 'ns/net: Ready: '],
+    ],
+    [
+      'have lower-case fields, which apply before the others',
+      shown(
+        { a: {}, b: {} },
+        { a: { status: 'Ready', reason: 'fine' }, b: { status: 'x', Status: 'Ready', reason: 'r', Reason: 'R' } },
+      ),
+      ['a: Ready: fine', 'b: not ready: r'],
+    ],
+    [
+      'have the status as the reason, if there is none',
+      shown({ a: {} }, { a: { status: 'Waiting' } }),
+      ['a: not ready: Waiting'],
+    ],
+    [
+      'have no text that is not a text',
+      shown({ a: {}, b: {} }, { a: { status: 3 }, b: { status: 'Ready', reason: 3 } }),
+      ['a: not ready: a status that is not text', 'b: Ready: '],
+    ],
+    [
+      'have fields without a network, in the older form',
+      shown({ pfId: '0', vfId: '1' }, { Status: 'Ready' }),
+      ['default: Ready: '],
+    ],
+    [
+      'have one of the older fields, in either case',
+      shown({ sandboxId: 'x' }, { status: 'Ready' }),
+      ['default: Ready: '],
+    ],
+    [
+      'have networks with names like the older fields',
+      shown({ pfId: {} }, { pfId: { Status: 'Ready' } }),
+      ['pfId: Ready: '],
+    ],
+    ['are none in a text that is not an object', [shown('x'), shown('[{}]'), shown('3'), shown('null')].flat(), []],
+    ['leave out networks that are not objects', shown({ a: {}, b: 3, c: null, d: [] }), ['a: absent: ']],
+  ];
+  for (const [what, found, expected] of cases) it(what, () => assert.deepEqual(found, expected));
+
+  it('are up to 64, with up to 120 characters of a name, a status and a reason', () => {
+    const names = Array.from({ length: 70 }, (_, i) => `n${i}`);
+    const of = (count: number) => shown(Object.fromEntries(names.slice(0, count).map((name) => [name, {}])));
+    assert.deepEqual([of(64).length, of(65).length], [64, 64]);
+    const long = 'x'.repeat(120);
+    assert.deepEqual(shown({ [long]: {} }, { [long]: { status: 'Error', reason: long } }), [
+      `${long}: not ready: ${long}`,
+    ]);
+    const [longer = ''] = shown({ [`${long}x`]: {} }, { [`${long}x`]: { status: `${long}x` } });
+    const cutText = `${'x'.repeat(119)}…`;
+    assert.equal(longer, `${cutText}: not ready: ${cutText}`);
+  });
+
+  it('are read from up to 64 KiB', () => {
+    const most = '{"a":{}}'.padEnd(64 * 1024);
+    assert.deepEqual(shown(most), ['a: absent: ']);
+    assert.deepEqual(shown(`${most} `), []);
+    assert.deepEqual(shown({ a: {} }, `{"a":{"status":"Ready"}}`.padEnd(64 * 1024 + 1)), ['a: absent: ']);
+  });
+});

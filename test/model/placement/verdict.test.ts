@@ -1,0 +1,203 @@
+import assert from 'node:assert/strict';
+import { judgeByCount, judgeHost, type NodeVerdict, UNCHECKED, unfitShape } from '../../../model/placement/verdict.ts';
+import { needs, node, physnet, REPORT, TUNNEL } from './fixture.ts';
+
+const none = { cpuManager: { policy: 'none' } };
+const plain = { cpuManager: { policy: 'static' } };
+const old = { kubeletVersion: 'v1.20.0' };
+const owned = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
+
+function said(verdict: NodeVerdict | undefined) {
+  if (verdict === undefined || verdict.fits) return verdict;
+  const { kind, detail, missing } = verdict;
+  return { kind, detail, ...(missing !== undefined && { missing }) };
+}
+
+describe('model/placement: the verdict of a node', () => {
+  it('has a score from 1 to 10, the CPUs, their NUMA nodes and the warnings', () => {
+    const verdict = judgeHost(needs('a', 4, [physnet('west'), physnet('vague')]), node(), [], 'refuse');
+    assert.ok(verdict.fits);
+    assert.deepEqual([`${verdict.cpus}`, verdict.cells], ['8-11', [1]]);
+    assert.deepEqual(verdict.warnings, [
+      'interface if-vague (physnet vague): its NUMA node is not known here; no affinity',
+    ]);
+    const preferring = needs('a', 2, [physnet('west', 'preferred')]);
+    const scoreOn = (changes: Parameters<typeof node>[0]) => {
+      const judged = judgeHost(preferring, node(changes), [], 'refuse');
+      assert.ok(judged.fits && Number.isInteger(judged.score));
+      return judged.score;
+    };
+    const full = { assignments: owned('2-3,6-15') };
+    assert.equal(scoreOn({ ...full, physnets: [{ name: 'west', cells: '0' }], tunnel: undefined }), 10);
+    const alone = { cells: [{ id: 0, cpus: '0-15' }], physnets: [], tunnel: undefined };
+    assert.equal(scoreOn({ ...alone, ...plain, assignments: [] }), 2);
+  });
+
+  it('is that it passes with the lowest score if nothing is predicted', () => {
+    assert.equal(UNCHECKED.fits && UNCHECKED.score, 0);
+    const sharing = needs('a', 100, [], { mayShare: true });
+    for (const policy of ['refuse', 'count-check'] as const)
+      assert.equal(judgeHost(sharing, node(none), [], policy), UNCHECKED);
+    assert.equal(judgeByCount(sharing, node(none), []), UNCHECKED);
+    assert.equal(judgeHost(needs('a', 14), node(old), [], 'count-check'), UNCHECKED);
+    assert.equal(judgeByCount(needs('a', 14), node(), []), UNCHECKED);
+  });
+
+  const refusals: [string, NodeVerdict | undefined, object][] = [
+    [
+      'a kubelet that cannot be predicted',
+      judgeHost(needs('a', 2), node(old), [], 'refuse'),
+      {
+        kind: 'unpredictable',
+        detail: 'kubelet cannot be predicted: kubelet v1.20.0 is not predicted, only 1.32 to 1.36',
+      },
+    ],
+    [
+      'too few CPUs by count',
+      judgeHost(needs('a', 10), node(old), [needs('b', 8)], 'count-check'),
+      { kind: 'too-few-whole-cores', detail: '10 CPUs are needed and at most 6 are free', missing: 4 },
+    ],
+    [
+      'too few CPUs by count on a node whose report is old',
+      judgeByCount(needs('a', 10), node(), [needs('b', 8)]),
+      { kind: 'too-few-whole-cores', detail: '10 CPUs are needed and at most 6 are free', missing: 4 },
+    ],
+    [
+      'no exclusive CPUs',
+      judgeHost(needs('a', 2), node(none), [], 'refuse'),
+      { kind: 'no-exclusive-cpus', detail: 'CPU manager policy none' },
+    ],
+    [
+      'a physnet that the node lacks',
+      judgeHost(needs('a', 2, [physnet('east'), physnet('ghost')]), node(), [], 'refuse'),
+      { kind: 'no-such-network', detail: 'physnet ghost is not on the node' },
+    ],
+    [
+      'a tunnel that the node lacks',
+      judgeHost(needs('a', 2, [TUNNEL]), node({ tunnel: undefined }), [], 'refuse'),
+      { kind: 'no-such-network', detail: 'the tunnel is not on the node' },
+    ],
+    [
+      'a container that is not whole cores',
+      judgeHost(needs('a', 2, [], {}, 3), node(), [], 'refuse'),
+      {
+        kind: 'misaligned',
+        detail: 'container init: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
+      },
+    ],
+    [
+      'reserved CPUs that split a core, if the kubelet gives whole cores only',
+      judgeHost(needs('a', 2), node({ reserved: '3' }), [], 'refuse'),
+      {
+        kind: 'no-whole-cores',
+        detail: 'reserved CPUs 3 split core 2-3: whole cores cannot be promised on this node',
+      },
+    ],
+    [
+      'reserved CPUs that split a core, if the pod has the promise of whole cores',
+      judgeHost(needs('a', 2, [], { wholeCores: true }), node({ ...plain, reserved: '3' }), [], 'refuse'),
+      {
+        kind: 'no-whole-cores',
+        detail: 'reserved CPUs 3 split core 2-3: whole cores cannot be promised on this node',
+      },
+    ],
+    [
+      'a host with cores of different sizes',
+      judgeHost(needs('a', 2), node({ cores: [...REPORT.cores.slice(0, 7), '14', '15'] }), [], 'refuse'),
+      {
+        kind: 'no-whole-cores',
+        detail:
+          'core 14 has 1 threads while others have a different number: the kubelet cannot tell whole cores on such a host',
+      },
+    ],
+    [
+      'a pod that is larger than the NUMA node of its network',
+      judgeHost(needs('a', 10, [physnet('east')]), node(), [], 'refuse'),
+      {
+        kind: 'larger-than-cells',
+        detail:
+          'interface if-east (physnet east) is on NUMA node 0, where pods can have 6 CPUs at most, and it requests 10',
+        missing: 4,
+      },
+    ],
+  ];
+  for (const [what, verdict, expected] of refusals)
+    it(`is a refusal for ${what}`, () => assert.deepEqual(said(verdict), expected));
+
+  it('does not depend on what is neither required nor whole', () => {
+    const passes: [ReturnType<typeof needs>, Parameters<typeof node>[0]][] = [
+      [needs('a', 2, [physnet('ghost', 'preferred')]), {}],
+      [needs('a', 3), plain],
+      [needs('a', 2), { ...plain, reserved: '3' }],
+      [needs('a', 2), { ...plain, cores: [...REPORT.cores.slice(0, 7), '14', '15'] }],
+      [needs('a', 2), {}],
+    ];
+    for (const [wanted, changes] of passes) assert.equal(unfitShape(wanted, node(changes), 'refuse'), undefined);
+    assert.equal(unfitShape(needs('a', 2), node(old), 'count-check'), undefined);
+  });
+});
+
+describe('model/placement: a predicted refusal by the kubelet', () => {
+  const single = { topologyManager: { policy: 'single-numa-node' } };
+  const refused = (verdict: NodeVerdict) => {
+    assert.ok(!verdict.fits);
+    return [verdict.kind, verdict.missing, verdict.detail.replace(/; the kubelet would answer: .+$/, '')];
+  };
+  const LOCALITY = 'Resources cannot be allocated with Topology locality';
+
+  it('names the free CPUs of each NUMA node and the most that are together', () => {
+    const verdict = judgeHost(needs('a', 8), node({ ...single, assignments: owned('8-9') }), [], 'refuse');
+    assert.deepEqual(refused(verdict), [
+      'no-common-node',
+      2,
+      '8 CPUs are needed near each other; free by NUMA node: 0: 6, 1: 6',
+    ]);
+    assert.ok(
+      !verdict.fits && verdict.detail.endsWith(`the kubelet would answer: ${LOCALITY}`),
+      JSON.stringify(verdict),
+    );
+  });
+
+  it('names the required network on whose NUMA nodes too few CPUs are free', () => {
+    const busy = { ...single, assignments: owned('2-5') };
+    for (const networks of [[physnet('east')], [physnet('west', 'preferred'), physnet('vague'), physnet('east')]]) {
+      assert.deepEqual(refused(judgeHost(needs('a', 4, networks), node(busy), [], 'refuse')), [
+        'network-elsewhere',
+        2,
+        'interface if-east (physnet east) is on NUMA node 0, where 2 of 4 needed CPUs are free',
+      ]);
+    }
+  });
+
+  it('does not name a network that is preferred or that has enough free CPUs', () => {
+    const most = { ...single, assignments: owned('2-5,10-15') };
+    for (const affinity of ['preferred', 'none'] as const) {
+      const verdict = judgeHost(needs('a', 4, [physnet('east', affinity)]), node(most), [], 'refuse');
+      assert.deepEqual(refused(verdict), [
+        'no-common-node',
+        2,
+        '4 CPUs are needed near each other; free by NUMA node: 0: 2, 1: 2',
+      ]);
+    }
+    // Both NUMA nodes of the bond together have just enough.
+    const bond = judgeHost(needs('a', 4, [physnet('bond')]), node(most), [], 'refuse');
+    assert.equal(bond.fits ? '' : bond.kind, 'no-common-node');
+  });
+
+  it('counts whole cores, or the threads of the container that is not whole cores', () => {
+    const broken = { assignments: owned('2,4-5') };
+    assert.deepEqual(refused(judgeHost(needs('a', 12), node(broken), [], 'refuse')), [
+      'too-few-whole-cores',
+      1,
+      '6 whole cores are needed and 5 are free',
+    ]);
+  });
+
+  it('counts CPUs if threads may be shared', () => {
+    assert.deepEqual(refused(judgeHost(needs('a', 14), node({ ...plain, assignments: owned('2-4') }), [], 'refuse')), [
+      'too-few-cpus',
+      3,
+      '14 CPUs are needed and 11 are free',
+    ]);
+  });
+});
