@@ -178,6 +178,27 @@ describe('the gate’s server', () => {
     assert.ok(JSON.stringify(lines).length < 400);
   });
 
+  it('counts no bytes of a request whose connection is closed', async () => {
+    const bytes = question();
+    const reader = createQuestionReader();
+    reader.read(bytes);
+    await serve({ bytes: reader.size });
+    const first = connect();
+    first.socket.write(bytes.subarray(0, -1));
+    await eventually(async () => {
+      const second = connect();
+      second.socket.write(bytes.subarray(0, -1));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return second.closed;
+    }, 'no other request has room');
+    for (const socket of sockets) socket.destroy();
+    await eventually(async () => {
+      connect().socket.write(bytes);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return asked.length > 0;
+    }, 'another request has room');
+  });
+
   it('counts no bytes of an answered request while its connection stays open', async () => {
     const bytes = question();
     const reader = createQuestionReader();

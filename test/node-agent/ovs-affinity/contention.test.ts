@@ -25,9 +25,12 @@ describe('another process that sets the CPUs of threads', () => {
   it('is suspected for a minute after one move, which may be an operator’s', () => {
     assert.equal(pass(10, 5), false);
     assert.equal(contention.isSuspected, true);
-    seconds = 71;
+    seconds = 69.9;
+    assert.equal(contention.isSuspected, true);
+    seconds = 70;
     assert.equal(contention.isSuspected, false);
-    assert.equal(pass(80, 5), false);
+    assert.equal(pass(70, 5), false);
+    assert.equal(pass(129.9, 5), true);
   });
 
   it('is a program if it moves threads twice within a minute, until a quiet minute', () => {
