@@ -4,7 +4,15 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { checkCount, checkHost, cpusOf, maskForHost } from '../../model/cpu-mask/check.ts';
 import { hexMask, MaskFormError, toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
-import { ALL, type CpuMask, entryOf, formatMask, parseMask, pinsNothing } from '../../model/cpu-mask/mask.ts';
+import {
+  ALL,
+  briefMask,
+  type CpuMask,
+  entryOf,
+  formatMask,
+  parseMask,
+  pinsNothing,
+} from '../../model/cpu-mask/mask.ts';
 import { overlaps } from '../../model/cpu-mask/overlap.ts';
 import { planPins } from '../../model/cpu-mask/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
@@ -99,6 +107,30 @@ describe('CPU masks', () => {
     assert.equal(entryOf(parseMask(''), 5), 'all');
     for (const text of ['', 'all', 'all:all']) assert.ok(pinsNothing(parseMask(text)), text);
     assert.ok(!pinsNothing(parseMask('1:all')));
+  });
+});
+
+describe('a mask in a message', () => {
+  const repeated = (entry: string, count: number, more: readonly string[] = []) =>
+    [...Array.from({ length: count }, () => entry), ...more].join(':');
+  const eighty = repeated('100', 19, ['1000']);
+  for (const [what, mask, brief] of [
+    ['is complete up to 80 characters', eighty, eighty],
+    ['is cut after 80 characters', repeated('100', 21), `${repeated('100', 20)}:… (21 entries)`],
+    ['is cut if one entry is too many', `${eighty}:1`, `${eighty}… (21 entries)`],
+    [
+      'is cut in its only entry',
+      Array.from({ length: 40 }, (_, i) => 2000 + 2 * i).join(','),
+      '2000,2002,2004,2006,2008,2010,2012,2014,2016,2018,2020,2022,… (40 CPUs)',
+    ],
+  ] as const)
+    it(what, () => assert.equal(briefMask(parseMask(mask)), brief));
+
+  it('has up to 4096 entries and 16384 characters', () => {
+    assert.equal(parseMask(repeated('1', 4096)).entries.length, 4096);
+    assert.throws(() => parseMask(repeated('1', 4097)), { message: /it has more than 4096 entries$/ });
+    assert.equal(parseMask('1'.padStart(16_384, '0')).entries.length, 1);
+    assert.throws(() => parseMask('1'.padStart(16_385, '0')), { message: /it is longer than 16384 characters$/ });
   });
 });
 

@@ -4,6 +4,20 @@ import { ParseError } from '../../model/errors.ts';
 import { integralCpus, milliValue, parseQuantity, wholeValue } from '../../model/quantity.ts';
 
 describe('quantities', () => {
+  it('are read up to 64 characters and the exponent 18', () => {
+    const padded = '1'.padStart(64, '0');
+    assert.equal(wholeValue(parseQuantity(padded)), 1);
+    for (const text of [`0${padded}`, '1e19', '0.1e20'])
+      assert.throws(() => parseQuantity(text), { message: /: the amount is too large$/ });
+    assert.equal(wholeValue(parseQuantity('1e18')), 1e18);
+    assert.equal(wholeValue(parseQuantity('0.1e19')), 1e18);
+  });
+
+  it('are the same after thousands of others', () => {
+    for (let i = 0; i < 3000; i++) assert.equal(milliValue(parseQuantity(`${i}m`)), i);
+    for (let i = 0; i < 3000; i += 100) assert.equal(milliValue(parseQuantity(`${i}m`)), i);
+  });
+
   const amounts: [text: string, milli: number][] = [
     ['9', 9000],
     ['9000m', 9000],

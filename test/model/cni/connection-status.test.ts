@@ -18,7 +18,7 @@ describe('the connections of a pod that the DPU reports', () => {
   const asked = { default: { pfId: '0' }, 'ns/net': { pfId: '0' } };
   const cases: [what: string, shown: string[], expected: string[]][] = [
     ['are none without annotations', shown(undefined), []],
-    ['are none that nobody asked for', shown(undefined, { default: { Status: 'Ready' } }), []],
+    ['are none for networks that no one asked for', shown(undefined, { default: { Status: 'Ready' } }), []],
     ['are absent without an answer', shown(asked), ['default: absent: ', 'ns/net: absent: ']],
     [
       'have a state for each network',

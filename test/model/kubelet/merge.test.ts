@@ -50,6 +50,28 @@ describe('model/kubelet: merging hints', () => {
     );
   });
 
+  it('of as many nodes takes those that are closest to each other, then the lowest', () => {
+    const distances = [
+      [10, 20, 12, 12],
+      [20, 10, 12, 30],
+      [12, 12, 10, 30],
+      [12, 30, 30, 10],
+    ];
+    const merged = (preferred: boolean, ...masks: readonly number[]) =>
+      mergeHints('best-effort', { all: 0b1111, distances }, [
+        new Map([['cpu', masks.map((mask) => ({ mask, preferred }))]]),
+      ]).hint.mask;
+    for (const preferred of [true, false]) {
+      assert.equal(merged(preferred, 0b11, 0b101), 0b101);
+      assert.equal(merged(preferred, 0b101, 0b11), 0b101);
+      assert.equal(merged(preferred, 0b1001, 0b101, 0b110), 0b101, 'equally close');
+      assert.equal(merged(preferred, 0b1100, 0b1010), 0b1010, 'equally far');
+      assert.equal(merged(preferred, 0b111, 0b1101), 0b111);
+      assert.equal(merged(preferred, 0b111, 0b11), 0b11, 'narrower');
+      assert.equal(merged(preferred, 0b1000, 0b101), 0b1000, 'narrower');
+    }
+  });
+
   it('of eight nodes and three resources with 255 hints each is fast', () => {
     const list = subMasks(255).map((mask) => ({ mask, preferred: bitCount(mask) === 3 }));
     const { hint: merged } = mergeHints('restricted', { all: 255 }, [

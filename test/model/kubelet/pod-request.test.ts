@@ -10,7 +10,7 @@ import {
   podRequestOf,
   reducedRequest,
 } from '../../../model/kubelet/pod-request.ts';
-import type { Pod } from '../../../model/kubelet/pod-shape.ts';
+import type { Pod, PodResources } from '../../../model/kubelet/pod-shape.ts';
 import { isGuaranteed } from '../../../model/kubelet/qos.ts';
 import { container, pod } from './fixture.ts';
 
@@ -79,7 +79,7 @@ describe('model/kubelet: requests of a pod', () => {
   });
 
   it('are no CPUs of containers if the pod itself has amounts', () => {
-    const levels: [NonNullable<Pod['spec']>['resources'], boolean][] = [
+    const levels: [PodResources | undefined, boolean][] = [
       [{ limits: { cpu: '1' } }, true],
       [{ requests: { memory: '1Gi' } }, true],
       [{ requests: { 'hugepages-2Mi': '4Mi' } }, true],
@@ -88,11 +88,7 @@ describe('model/kubelet: requests of a pod', () => {
       [undefined, false],
     ];
     for (const [resources, has] of levels)
-      assert.equal(
-        hasPodLevelResources({ spec: { containers: [], resources } } as Pod),
-        has,
-        JSON.stringify(resources),
-      );
+      assert.equal(hasPodLevelResources({ spec: { containers: [], resources } }), has, JSON.stringify(resources));
     assert.equal(hasPodLevelResources({}), false);
   });
 });

@@ -295,13 +295,38 @@ describe('network definitions at their limits', () => {
     assert.equal(mainPlugin('null'), 'invalid-json');
   });
 
-  it('a configuration: up to 256 KiB with up to 64 plugins', () => {
-    const padded = (length: number) => `{"type":"ovs"}${' '.repeat(length - '{"type":"ovs"}'.length)}`;
-    assert.deepEqual(mainPlugin(padded(256 * 1024)), { type: 'ovs' });
-    assert.equal(mainPlugin(padded(256 * 1024 + 1)), 'invalid-json');
-    const chain = (length: number) => JSON.stringify({ plugins: Array(length).fill({ type: 'ovs' }) });
-    assert.deepEqual(mainPlugin(chain(64)), { type: 'ovs', name: undefined, isChained: true });
-    assert.equal(mainPlugin(chain(65)), 'invalid-json');
+  it('a list of up to 64 plugins, in a text of up to 256 KiB, with fields of up to 253 characters', () => {
+    const list = (count: number) =>
+      mainPlugin(JSON.stringify({ plugins: Array.from({ length: count }, () => ({ type: 'ovs' })) }));
+    assert.deepEqual(list(64), { type: 'ovs', name: undefined, isChained: true });
+    assert.equal(list(65), 'invalid-json');
+    const longest = '{"type":"ovs"}'.padEnd(256 * 1024);
+    assert.deepEqual(mainPlugin(longest), { type: 'ovs' });
+    assert.equal(mainPlugin(`${longest} `), 'invalid-json');
+    const bridge = (length: number) => {
+      const found = mainPlugin(JSON.stringify({ type: 'ovs', bridge: 'b'.repeat(length) }));
+      return typeof found === 'string' ? found : found.bridge?.length;
+    };
+    assert.deepEqual([bridge(253), bridge(254)], [253, undefined]);
+    assert.deepEqual(mainPlugin('{"type":"vlan","master":7,"linkInContainer":"x"}'), {
+      type: 'vlan',
+      master: undefined,
+      linkInContainer: undefined,
+    });
+  });
+
+  it('a gate: the plugin that it wraps, with the name of the list', () => {
+    const main = (conf: object) => mainPlugin(JSON.stringify(conf));
+    const gate = { type: 'plumbline-gate', name: 'outer' };
+    assert.deepEqual(main({ ...gate, delegate: { type: 'ovs' } }), { type: 'ovs', name: 'outer' });
+    assert.deepEqual(main({ ...gate, delegate: { type: 'ovs', name: 'inner' } }), { type: 'ovs', name: 'inner' });
+    assert.deepEqual(main({ type: 'macvlan', delegate: { type: 'ovs' } }), { type: 'macvlan' });
+    for (const delegate of [undefined, 'ovs', {}]) assert.deepEqual(main({ ...gate, delegate }), gate);
+    assert.deepEqual(main({ name: 'l', plugins: [{ ...gate, delegate: { type: 'ovs' } }, { type: 'tuning' }] }), {
+      type: 'ovs',
+      name: 'l',
+      isChained: true,
+    });
   });
 });
 
@@ -324,6 +349,27 @@ describe('attachments, affinities and mappings at their limits', () => {
     );
     assert.deepEqual(parseAttachments('a@', 'x'), [{ namespace: 'x', name: 'a' }]);
     assert.deepEqual(parseAttachments('a@eth5', 'x'), [{ namespace: 'x', name: 'a', interface: 'eth5' }]);
+  });
+
+  it('attachments are read up to 128 items, 64 KiB, and names as long as in the API server', () => {
+    const json = (count: number) => JSON.stringify(Array.from({ length: count }, () => ({ name: 'a' })));
+    for (const text of ['a,'.repeat(127), json(128)]) assert.equal(parseAttachments(text, 'x').length, 128);
+    for (const text of ['a,'.repeat(128), json(129)])
+      fails(() => parseAttachments(text, 'x'), /it has more than 128 items$/);
+    const long = 'a'.padEnd(64 * 1024);
+    assert.equal(parseAttachments(long, 'x').length, 1);
+    fails(() => parseAttachments(`${long} `, 'x'), /it has more than 65536 characters$/);
+    const one = (item: object) => parseAttachments(JSON.stringify([item]), 'x');
+    const name = 'n'.repeat(253);
+    const most = { name, namespace: 's'.repeat(63), interface: 'i'.repeat(15) };
+    assert.deepEqual(one(most), [most]);
+    fails(() => one({ name: `${name}n` }), /0\.name: /);
+    fails(() => one({ name, namespace: 's'.repeat(64) }), /0\.namespace: /);
+    fails(() => one({ name, interface: 'i'.repeat(16) }), /interface name "i{16}" is longer than 15 characters$/);
+    fails(() => parseAttachments(`a@${'i'.repeat(16)}`, 'x'), /is longer than 15 characters$/);
+    assert.deepEqual(one({ name: 'a', namespace: '', interface: '' }), [{ namespace: 'x', name: 'a' }]);
+    fails(() => parseAttachments('a@b@c', 'x'), /"a@b@c" has more than one @$/);
+    fails(() => parseAttachments('a/b/c', 'x'), /"a\/b\/c" has more than one \/$/);
   });
 
   it('invalid attachments are reported with their place', () => {

@@ -149,6 +149,16 @@ describe('model/placement: CPUs', () => {
       'no-exclusive-cpus',
     ],
     [
+      'a pod without CPUs of its own is accepted on a node without the static CPU manager',
+      place(needs('a', 0.5), node({ cpuManager: { policy: 'none' } })),
+      ' on ',
+    ],
+    [
+      'a pod without CPUs of its own is accepted on a node that cannot give whole cores',
+      place(needs('a', 0.5), node({ reserved: '6,8' })),
+      ' on ',
+    ],
+    [
       'unreserved CPUs on which the virtual switch polls are refused',
       place(needs('a', 2), node({ pmdCPUs: '3' })),
       'polled-cpus',

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { place } from '../../../model/placement/place.ts';
 import { judgeByCount, judgeHost, type NodeVerdict, UNCHECKED, unfitShape } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet, REPORT, TUNNEL } from './fixture.ts';
 
@@ -191,6 +192,17 @@ describe('model/placement: a predicted refusal by the kubelet', () => {
       1,
       '6 whole cores are needed and 5 are free',
     ]);
+  });
+
+  it('is about another resource if enough CPUs are free, or if the kubelet gives none', () => {
+    const memory = {
+      topologyManager: { policy: 'none' },
+      memoryManager: { policy: 'Static', cells: [0, 1].map((id) => ({ id, memory: 2 ** 20 })) },
+    };
+    const short = judgeHost(needs('a', 2), node(memory), [], 'refuse');
+    assert.deepEqual(refused(short), ['resources', undefined, 'the kubelet has too little of a resource']);
+    const shared = place(needs('a', 100, [], { mayShare: true }), node({ ...memory, ...none }));
+    assert.equal(shared.outcome === 'refused' ? shared.refusal.reason : shared.outcome, 'resources');
   });
 
   it('counts CPUs if threads may be shared', () => {
