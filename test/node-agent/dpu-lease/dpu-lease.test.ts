@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { join } from 'node:path';
 import { KubeError } from '../../../kube/errors.ts';
 import { DPU_LEASE_HOLDER, DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
@@ -236,6 +237,7 @@ describe('DPU Lease, other parts', () => {
     hung.close();
     const database = startAnswering(join(rundir, 'db.sock'));
     assert.equal(await probe(stop.signal), undefined);
+    assert.equal(getEventListeners(stop.signal, 'abort').length, 0, 'a probe leaves no listener behind');
     await vswitchd.stop();
     assert.match((await probe(stop.signal)) ?? '', /that process does not exist/);
     await ovsdb.stop();

@@ -429,4 +429,33 @@ describe('the duty that follows networks', () => {
       await done;
     }
   });
+
+  it('reports a map whose directory does not exist, and applies it when the directory appears', async () => {
+    const root = temp();
+    const stop = new AbortController();
+    const networks = createNetworks({
+      sysfsRoot: root,
+      host: async () => host,
+      ovsRundir: undefined,
+      networkMap: `${root}/later/map.yaml`,
+      lastMap: createLastMapFile(`${root}/state/network-map.json`, () => undefined),
+      labels: async () => ({}),
+      log: recordingLogger().log,
+    });
+    const done = networks.run(stop.signal);
+    try {
+      await eventually(() => networks.known, 'looked at');
+      assert.deepEqual(
+        networks.view().problems.map(({ reason }) => reason),
+        ['InvalidMap'],
+      );
+      assert.match(networks.view().problems[0]?.message ?? '', /later\/map\.yaml/);
+      writeTree(root, { 'later/map.yaml': 'tunnel: {numaNodes: [1]}' });
+      await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the map');
+      assert.deepEqual(networks.view().problems, []);
+    } finally {
+      stop.abort();
+      await done;
+    }
+  });
 });

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import type { KubeClient } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/errors.ts';
+import type { NodeIdentity } from '../../../node-agent/kube-objects/node.ts';
+import { buildStatus } from '../../../node-agent/report/status.ts';
+import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { inputs } from './inputs-fixture.ts';
+
+const NODE = 'worker-1';
+const COLLECTION = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+const PATH = `${COLLECTION}/${NODE}`;
+const identity: NodeIdentity = {
+  name: NODE,
+  uid: 'node-uid-1',
+  kubeletVersion: 'v1.36.0',
+  maxPods: 110,
+  resources: [],
+  labels: {},
+};
+
+describe('the node’s NodeTopology on the API server', () => {
+  const { signal } = new AbortController();
+  const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z')!;
+  let api: FakeApi;
+  let asked: string[];
+  let client: KubeClient;
+
+  beforeEach(() => {
+    api = createFakeApi(NODE);
+    asked = [];
+    client = {
+      ...api.client,
+      get: (path) => {
+        asked.push(`GET ${path}`);
+        return api.client.get(path);
+      },
+      create: (path, body) => {
+        asked.push(`POST ${path}`);
+        return api.client.create(path, body);
+      },
+    };
+  });
+
+  it('is read if another client creates it at the same time', async () => {
+    const { create } = client;
+    client.create = (...args) => {
+      const { apiVersion, kind } = args[1] as { apiVersion: string; kind: string };
+      api.objects.set(PATH, { apiVersion, kind, metadata: { name: NODE }, status: structuredClone(status) });
+      return create(...args);
+    };
+    const store = createTopologyStore(client, NODE);
+    await store.sync(identity, signal);
+    assert.deepEqual(asked, [`GET ${PATH}`, `POST ${COLLECTION}`, `GET ${PATH}`]);
+    assert.equal(store.published?.reserved, status.reserved);
+    assert.equal(store.differs(status), false);
+  });
+
+  it('is not read again after another failure to create it, which is the one that is thrown', async () => {
+    client.create = async () => {
+      throw new KubeError(403, 'Forbidden', 'may not create it');
+    };
+    const store = createTopologyStore(client, NODE);
+    await assert.rejects(store.sync(identity, signal), /may not create it/);
+    assert.deepEqual(asked, [`GET ${PATH}`]);
+  });
+
+  it('is not created after a failure to read it', async () => {
+    api.failing = true;
+    await assert.rejects(createTopologyStore(client, NODE).sync(identity, signal), /down for the test/);
+    assert.deepEqual(asked, [`GET ${PATH}`]);
+  });
+
+  it('is written until it has the status, which another writer may have changed', async () => {
+    const store = createTopologyStore(client, NODE);
+    await store.sync(identity, signal);
+    assert.equal(store.differs(status), true);
+    await store.write(status, signal);
+    assert.deepEqual([store.differs(status), store.dropped], [false, []]);
+    await store.sync(identity, signal);
+    assert.equal(store.differs(status), false);
+    const stored = api.objects.get(PATH) as { status: { reserved: string } };
+    stored.status.reserved = '3';
+    await store.sync(identity, signal);
+    assert.equal(store.differs(status), true);
+  });
+
+  it('has fields that the API server dropped listed after the write, until the object is another', async () => {
+    const { patch } = api.client;
+    client.patch = async (...args) => {
+      const object = (await patch(...args)) as { status?: { distances?: unknown } };
+      delete (api.objects.get(PATH) as typeof object).status?.distances;
+      delete object.status?.distances;
+      return object;
+    };
+    const store = createTopologyStore(client, NODE);
+    await store.sync(identity, signal);
+    assert.deepEqual(store.dropped, []);
+    await store.write(status, signal);
+    assert.deepEqual(store.dropped, ['distances']);
+    assert.equal(store.differs(status), false, 'another write would not change that');
+    api.objects.delete(PATH);
+    await store.sync(identity, signal);
+    assert.deepEqual([store.dropped, store.differs(status)], [[], true]);
+  });
+});

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createPinsFile, type PinnedGuest } from '../../../node-agent/vm-pinning/pins-file.ts';
+import { recordingLogger, tempDirectories } from '../support.ts';
+
+const UNREAD =
+  'cannot read which VMs were pinned before; a mask that was removed while the agent was down stays in force';
+const UNSAVED = 'cannot save which VMs are pinned; a mask that is removed while the agent restarts stays in force';
+
+describe('the record of pinned VMs', () => {
+  const temp = tempDirectories();
+  let path: string;
+  let logged: ReturnType<typeof recordingLogger>;
+  /** The start of each process by its id. */
+  let alive: Map<number, number>;
+
+  beforeEach(() => {
+    path = join(temp(), 'state/vm-pins.json');
+    logged = recordingLogger();
+    alive = new Map([
+      [7, 70],
+      [8, 80],
+      [9, 90],
+    ]);
+  });
+  const open = (bootId = 'boot') => createPinsFile(path, { bootId, startOf: (pid) => alive.get(pid), log: logged.log });
+  const guest = (podUID: string, pid: number, held: PinnedGuest['held'] = 'vcpus') => ({
+    podUID,
+    pid,
+    start: pid * 10,
+    held,
+  });
+  const saved = () => JSON.parse(readFileSync(path, 'utf8')) as { bootId: string; guests: PinnedGuest[] };
+  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+
+  it('is read by the next agent of the same boot only', () => {
+    const first = open();
+    first.remember(guest('a', 7));
+    first.remember(guest('b', 8, 'vm'));
+    assert.deepEqual(saved(), { bootId: 'boot', guests: [guest('a', 7), guest('b', 8, 'vm')] });
+    const next = open();
+    assert.deepEqual([next.has('a'), next.has('b'), next.has('c')], [true, true, false]);
+    assert.deepEqual([next.held('a', guest('a', 7)), next.held('b', guest('b', 8))], ['vcpus', 'vm']);
+    assert.equal(open('another boot').has('a'), false);
+    assert.deepEqual(said(), []);
+  });
+
+  it('does not hold another process of the same launcher', () => {
+    const record = open();
+    record.remember(guest('a', 7));
+    for (const other of [
+      { pid: 8, start: 70 },
+      { pid: 7, start: 71 },
+    ])
+      assert.equal(record.held('a', other), undefined);
+    assert.equal(record.held('b', { pid: 7, start: 70 }), undefined);
+  });
+
+  it('is written only when it changes', () => {
+    const record = open();
+    record.remember(guest('a', 7));
+    const { ino } = statSync(path);
+    record.remember(guest('a', 7));
+    record.forget('b');
+    assert.equal(statSync(path).ino, ino);
+    for (const changed of [guest('a', 7, 'vm'), guest('a', 8, 'vm'), { ...guest('a', 8, 'vm'), start: 81 }]) {
+      alive.set(changed.pid, changed.start);
+      record.remember(changed);
+      assert.deepEqual(saved().guests, [changed]);
+      assert.equal(record.held('a', changed), changed.held);
+    }
+  });
+
+  it('loses a guest that is forgotten, and every guest whose process has ended or is another one', () => {
+    const record = open();
+    for (const [uid, pid] of Object.entries({ a: 7, b: 8, c: 9 })) record.remember(guest(uid, pid));
+    record.forget('b');
+    assert.deepEqual(
+      saved().guests.map(({ podUID }) => podUID),
+      ['a', 'c'],
+    );
+    alive.delete(7);
+    record.remember(guest('b', 8));
+    assert.deepEqual(
+      saved().guests.map(({ podUID }) => podUID),
+      ['c', 'b'],
+    );
+    assert.equal(record.has('a'), false);
+    alive.set(9, 91);
+    record.remember(guest('b', 8, 'vm'));
+    assert.deepEqual(saved().guests, [guest('b', 8, 'vm')]);
+  });
+
+  it('has no file while no guest is pinned', () => {
+    const record = open();
+    record.forget('a');
+    record.remember(guest('a', 7));
+    assert.ok(existsSync(path));
+    record.forget('a');
+    assert.equal(existsSync(path), false);
+    assert.equal(record.has('a'), false);
+  });
+
+  it('works without its file, with a log line', () => {
+    mkdirSync(`${path}.tmp`, { recursive: true });
+    const record = open();
+    record.remember(guest('a', 7));
+    assert.equal(record.held('a', guest('a', 7)), 'vcpus');
+    assert.deepEqual(said(), [`40 ${UNSAVED}`]);
+    assert.equal(logged.lines[0]?.['file'], path);
+    assert.match(String(logged.lines[0]?.['error']), /EISDIR/);
+  });
+
+  const unusable: [string, () => void, RegExp][] = [
+    ['torn', () => writeFileSync(path, '{"bootId":"boot","guests":[{"podU'), /JSON/],
+    ['of another form', () => writeFileSync(path, '{"bootId":"boot","guests":[{"podUID":"a"}]}'), /held/],
+  ];
+  for (const [name, spoil, error] of unusable) {
+    it(`starts again from a file that is ${name}, which is kept, with a log line`, () => {
+      open().remember(guest('a', 7));
+      spoil();
+      const spoilt = readFileSync(path, 'utf8');
+      assert.equal(open().has('a'), false);
+      assert.deepEqual(said(), [`40 ${UNREAD}`]);
+      const [line] = logged.lines;
+      assert.deepEqual([line?.['file'], line?.['keptAs']], [path, `${path}.corrupt`]);
+      assert.match(String(line?.['error']), error);
+      assert.equal(readFileSync(`${path}.corrupt`, 'utf8'), spoilt);
+    });
+  }
+
+  it('is not read if it is larger than 1 MiB, with a log line', () => {
+    open().remember(guest('a', 7));
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(path, text.padEnd(1024 * 1024, ' '));
+    assert.equal(open().has('a'), true);
+    assert.deepEqual(said(), []);
+    truncateSync(path, 1024 * 1024 + 1);
+    assert.equal(open().has('a'), false);
+    assert.deepEqual(said(), [`40 ${UNREAD}`]);
+    assert.match(String(logged.lines[0]?.['error']), /larger than 1048576 bytes/);
+  });
+});
