@@ -148,7 +148,8 @@ export function createNetworks(deps: NetworksDeps): Networks {
           looks.soon();
         };
         watchDirectory({ path, signal, onChange: guard(onChange) });
-        if (map === undefined) readMap();
+        // While the directory is missing, nothing else reads it.
+        readMap();
       }
       void followLabels(looks.now, signal);
       if (ovsRundir !== undefined) {

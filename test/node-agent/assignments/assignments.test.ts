@@ -205,3 +205,54 @@ describe('assignments while the kubelet starts and stops', () => {
     assert.equal(kubelet.calls, calls);
   });
 });
+
+describe('queries of the kubelet after a usable answer', () => {
+  setUp();
+  const { setTimeout: timeout } = globalThis;
+  // The pause after an incomplete answer is a minute; here it is short.
+  const short = (work: () => void, milliseconds = 0) =>
+    timeout(work, milliseconds > 50_000 && milliseconds <= 60_000 ? 10 : milliseconds);
+  beforeEach(() => {
+    globalThis.setTimeout = short as typeof timeout;
+  });
+  afterEach(() => {
+    globalThis.setTimeout = timeout;
+  });
+
+  const entries = { u: { compute: '2-3' }, v: { compute: '4' } };
+  const pods = { 'ns/vm': { compute: '2-3' }, 'ns/other': { compute: '4' } };
+
+  it('end when it names the pod of each assignment and lists no other CPUs', async () => {
+    kubelet.writeCheckpoint('0-1,5-7', entries);
+    kubelet.pods = pods;
+    await kubelet.start();
+    run();
+    await becomes('0-1,5-7');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const { calls } = kubelet;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.equal(kubelet.calls, calls);
+    assert.deepEqual(
+      assignments.view().assignments.map(({ name }) => name?.podName),
+      ['vm', 'other'],
+    );
+  });
+
+  const incomplete: [string, Record<string, Record<string, string>>][] = [
+    ['lists one of two pods', { 'ns/vm': { compute: '2-3' } }],
+    ['lists no pod', {}],
+    ['lists CPUs that the checkpoint does not contain', { ...pods, 'ns/new': { compute: '5' } }],
+  ];
+  for (const [name, listed] of incomplete) {
+    it(`continue when it ${name}`, async () => {
+      kubelet.writeCheckpoint('0-1,5-7', entries);
+      kubelet.pods = listed;
+      await kubelet.start();
+      run();
+      await eventually(() => free() !== undefined, 'an answer');
+      const { calls } = kubelet;
+      await eventually(() => kubelet.calls > calls + 6, 'three more rounds');
+      assert.deepEqual(codes, []);
+    });
+  }
+});

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { HostDescription } from '../../../model/host.ts';
-import { createPluginThread, pluginProgram } from '../../../node-agent/device-plugin/plugin-thread.ts';
+import {
+  type Advertisement,
+  createPluginThread,
+  pluginProgram,
+} from '../../../node-agent/device-plugin/plugin-thread.ts';
 import { keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { NODES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import { createSandbox, type Sandbox } from '../../../sandbox/cluster/cluster.ts';
@@ -98,64 +102,155 @@ it('a thread gets the answer to each request before a container starts, and its 
   }
 });
 
-it('a thread gets the resources when they change, and again when the kubelet has restarted', async () => {
+/**
+ * The main thread's side with a thread that records what it is sent. It answers the first advertisement of no slots
+ * with a registration, and one slot with a new kubelet.
+ */
+function recordedThread(advertisement: (signal: AbortSignal) => Promise<Advertisement | undefined>) {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
-  const program = join(directory, 'hears.mjs');
-  // Answers each list of resources with a registration, whose outcome is the number of resources.
+  const program = join(directory, 'records.mjs');
+  const record = join(directory, 'record');
   writeFileSync(
     program,
-    `import { parentPort } from 'node:worker_threads';
-    let restarts = 0;
+    `import { appendFileSync } from 'node:fs';
+    import { parentPort } from 'node:worker_threads';
+    let isNew = false;
     parentPort.on('message', (message) => {
+      appendFileSync(${JSON.stringify(record)}, JSON.stringify(message) + '\\n');
       if (message.kind === 'stop') process.exit(0);
-      if (message.kind !== 'resources') return;
-      const outcome = String(message.resources.length);
+      const [{ slots } = {}] = message.resources;
+      if (slots === 1 && !isNew) {
+        isNew = true;
+        parentPort.postMessage({ kind: 'kubelet' });
+      }
+      const outcome = slots === 0 ? 'failed' : 'registered';
       parentPort.postMessage({ kind: 'registered', resource: '${PHYSNET}', outcome });
-      if (message.resources.length === 3 && restarts++ === 0) parentPort.postMessage({ kind: 'kubelet' });
     });`,
   );
   const metrics = testMetrics();
+  const logged = recordingLogger();
   const stop = new AbortController();
-  let changed: (() => void) | undefined;
-  let known: number | undefined;
-  const { log, lines } = recordingLogger();
+  let changed = () => {};
+  let isFollowing = false;
   const done = createPluginThread({
     program,
     data: async () => ({ kubeletDir: directory, host: HOST, policy: 'enforce', logLevel: 'warn', answerWithin: 1 }),
-    advertisement: async () => {
-      if (known === 0) throw new Error('not now');
-      return known === undefined ? undefined : { resources: Array(known).fill({}), wholeCoresOnly: false };
-    },
+    advertisement,
     subscribe: (listener) => {
       changed = listener;
-      return () => {};
+      isFollowing = true;
+      return () => {
+        isFollowing = false;
+      };
     },
     beforeStart: async () => undefined,
-    log,
+    log: logged.log,
     metrics,
   }).run(stop.signal);
-  const heard = async () =>
-    Object.fromEntries((await metrics.registrations.get()).values.map(({ labels, value }) => [labels.outcome, value]));
-  const becomes = async (count: number | undefined, expected: object) => {
-    known = count;
-    changed?.();
-    await eventually(async () => JSON.stringify(await heard()) === JSON.stringify(expected), JSON.stringify(expected));
+  return {
+    metrics,
+    logged,
+    changed: () => changed(),
+    isFollowing: () => isFollowing,
+    /** The slots of each advertisement that the thread got, and `stop`. */
+    got: () =>
+      (existsSync(record) ? readFileSync(record, 'utf8') : '')
+        .trim()
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as { kind: string; resources?: { slots: number }[] })
+        .map(({ kind, resources }) => resources?.[0]?.slots ?? kind),
+    async end() {
+      stop.abort();
+      await done;
+    },
+    remove: () => rmSync(directory, { recursive: true }),
   };
+}
+
+const advertised = (slots: number): Advertisement => ({
+  resources: [{ name: PHYSNET, cells: [1], slots, preStart: true, healthy: true }],
+  wholeCoresOnly: false,
+});
+
+it('a thread gets each changed advertisement once, and the same one again for a new kubelet', async () => {
+  let slots: number | undefined;
+  let reads = 0;
+  const thread = recordedThread(async () => {
+    reads++;
+    return slots === undefined ? undefined : advertised(slots);
+  });
   try {
-    await eventually(() => changed !== undefined, 'it runs');
-    await becomes(undefined, {});
-    await becomes(1, { 1: 1 });
-    await becomes(1, { 1: 1 });
-    await becomes(0, { 1: 1 });
-    await eventually(() => lines.some(({ msg }) => /reading the devices .* failed/.test(String(msg))), 'the warning');
-    await becomes(2, { 1: 1, 2: 1 });
-    known = 3;
-    changed?.();
-    await eventually(async () => (await heard())['3'] === 2, 'they are sent again');
+    await eventually(() => reads > 0, 'asked at the start');
+    const change = async (to: number | undefined) => {
+      const before = reads;
+      slots = to;
+      thread.changed();
+      await eventually(() => reads > before, 'read again');
+    };
+    await change(undefined);
+    await change(0);
+    await change(0);
+    await change(undefined);
+    await change(1);
+    await eventually(() => thread.got().length === 3, `the second, twice: ${thread.got()}`);
+    await change(2);
+    await eventually(() => thread.got().includes(2), 'the last');
+    assert.deepEqual(thread.got(), [0, 1, 1, 2]);
+    assert.equal(thread.isFollowing(), true);
+    await thread.end();
+    assert.deepEqual(thread.got(), [0, 1, 1, 2, 'stop']);
+    assert.equal(thread.isFollowing(), false);
   } finally {
-    stop.abort();
-    await done;
-    rmSync(directory, { recursive: true });
+    await thread.end();
+    thread.remove();
+  }
+});
+
+it('the registrations of a thread are counted by resource and outcome, apart from container starts', async () => {
+  let slots = 0;
+  const thread = recordedThread(async () => advertised(slots));
+  const counted = async () =>
+    (await thread.metrics.registrations.get()).values.map(({ labels, value }) => [labels.outcome, value]);
+  try {
+    await eventually(async () => (await counted()).length === 1, 'the first');
+    slots = 2;
+    thread.changed();
+    await eventually(async () => (await counted()).length === 2, 'the second');
+    assert.deepEqual(await counted(), [
+      ['failed', 1],
+      ['registered', 1],
+    ]);
+    assert.deepEqual((await thread.metrics.preStarts.get()).values, []);
+  } finally {
+    await thread.end();
+    thread.remove();
+  }
+});
+
+it('a read that a later one has overtaken is not advertised, and a failed read is logged', async () => {
+  const answers: ((answer: Advertisement | Promise<never>) => void)[] = [];
+  const thread = recordedThread(() => new Promise((resolve) => answers.push(resolve)));
+  try {
+    await eventually(() => answers.length === 1, 'asked at the start');
+    thread.changed();
+    thread.changed();
+    assert.equal(answers.length, 3);
+    answers[1]?.(advertised(3));
+    await eventually(() => thread.got().length === 1, 'the second answer');
+    answers[0]?.(advertised(2));
+    answers[2]?.(Promise.reject(new Error('away')));
+    thread.changed();
+    answers[3]?.(advertised(4));
+    await eventually(() => thread.got().includes(4), 'the fourth answer');
+    assert.deepEqual(thread.got(), [3, 4]);
+    assert.deepEqual(
+      thread.logged.lines.map(({ level, msg }) => [level, msg]),
+      [[40, 'reading the devices to advertise failed; keeping the last ones']],
+    );
+  } finally {
+    await thread.end();
+    thread.remove();
   }
 });
 

@@ -237,7 +237,7 @@ describe('DPU Lease, other parts', () => {
     hung.close();
     const database = startAnswering(join(rundir, 'db.sock'));
     assert.equal(await probe(stop.signal), undefined);
-    assert.deepEqual(getEventListeners(stop.signal, 'abort'), [], 'no probe leaves a listener');
+    assert.equal(getEventListeners(stop.signal, 'abort').length, 0, 'a probe leaves no listener behind');
     await vswitchd.stop();
     assert.match((await probe(stop.signal)) ?? '', /that process does not exist/);
     await ovsdb.stop();

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, rmSync, type Stats, utimesSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { createParsedFiles } from '../../../node-agent/files/parsed-file.ts';
 import { replaceFile, tempDirectories } from '../support.ts';
 
@@ -53,6 +55,29 @@ describe('a file that is parsed again only after a change', () => {
       await reader(file);
       change();
       assert.match(((await reader(file)) as { text: string }).text, /^two/);
+    });
+  }
+
+  for (const field of ['ino', 'dev', 'size', 'mtimeMs', 'ctimeMs'] as const) {
+    it(`with another ${field} and all else equal: parsed again`, async () => {
+      const reader = read();
+      await reader(file);
+      const { statSync } = fs;
+      const stat = mock.method(fs, 'statSync', (path: string, options: { throwIfNoEntry: false }) => {
+        const stats = statSync(path, options) as Stats;
+        stats[field] -= 1;
+        return stats;
+      });
+      syncBuiltinESMExports();
+      try {
+        await reader(file);
+        assert.equal(parsed.length, 2);
+        await reader(file);
+        assert.equal(parsed.length, 2, 'unchanged since');
+      } finally {
+        stat.mock.restore();
+        syncBuiltinESMExports();
+      }
     });
   }
 

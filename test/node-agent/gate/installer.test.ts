@@ -12,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { createInstaller, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics } from '../support.ts';
 
@@ -167,6 +168,52 @@ describe('the gate’s installer', () => {
       renameSync(conf(OWN), conf(`${OWN}.cilium_bak`));
     }
     assert.ok(performance.now() - begun > 500, 'three times in at least two waits');
+  });
+
+  it('repairs what no event reported within five seconds', () => {
+    write('10-ovn.conf', OVN);
+    mock.timers.enable({ apis: ['setInterval'] });
+    try {
+      run();
+      // No event arrives before the end of this turn.
+      for (let i = 0; i < 2; i++) {
+        rmSync(conf(OWN));
+        mock.timers.tick(4999);
+        assert.equal(existsSync(conf(OWN)), false);
+        mock.timers.tick(1);
+        assert.equal(existsSync(conf(OWN)), true);
+      }
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  it('writes its file at most once a second', () => {
+    let now = 5000;
+    const clock = mock.method(performance, 'now', () => now);
+    mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+    try {
+      write('10-ovn.conf', OVN);
+      run({ pace: undefined } as object);
+      const pass = (milliseconds: number) => {
+        now += milliseconds;
+        mock.timers.tick(milliseconds);
+      };
+      rmSync(conf(OWN));
+      pass(5000);
+      assert.equal(existsSync(conf(OWN)), true, 'the last time was long ago');
+      rmSync(conf(OWN));
+      now += 400;
+      mock.timers.tick(5000);
+      assert.equal(existsSync(conf(OWN)), false, '0.4 s after the last time');
+      pass(599);
+      assert.equal(existsSync(conf(OWN)), false);
+      pass(1);
+      assert.equal(existsSync(conf(OWN)), true);
+    } finally {
+      mock.timers.reset();
+      clock.mock.restore();
+    }
   });
 
   it('follows a directory that is created later, or created again', async () => {

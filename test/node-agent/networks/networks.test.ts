@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { createServer, type Socket } from 'node:net';
+import os from 'node:os';
+import { join } from 'node:path';
+import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { NetworkMapError } from '../../../model/networks/network-map.ts';
@@ -10,6 +15,7 @@ import { parseNetworkMapText, readNetworkMap } from '../../../node-agent/network
 import { createLastMapFile, type MapSources, mapInUse } from '../../../node-agent/networks/map-in-use.ts';
 import { createNetworks } from '../../../node-agent/networks/networks.ts';
 import type { SwitchConfig, SwitchInterface } from '../../../node-agent/networks/switch-config.ts';
+import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, writeTree } from '../support.ts';
 
@@ -343,6 +349,48 @@ describe('found networks and mapped networks', () => {
   });
 });
 
+/** The database of a switch whose bridge br-net has the port `near`. */
+function startDatabase(path: string) {
+  const sockets = new Set<Socket>();
+  let asked: number | undefined;
+  let sent: object | undefined;
+  const row = (id: string, columns: object) => ({ [id]: { new: columns } });
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    const read = createJsonStream();
+    socket.on('error', () => socket.destroy());
+    socket.on('data', (chunk) => {
+      for (const { method, id } of read(chunk) as { method: string; id: number }[]) {
+        if (method === 'monitor') asked = id;
+      }
+    });
+  });
+  server.listen(path);
+  return {
+    monitored: () => asked !== undefined,
+    /** Answers with the external_ids: the whole database first, then the change. */
+    send(externalIds: Record<string, string>) {
+      const root = { external_ids: ['map', Object.entries(externalIds)], other_config: ['map', []] };
+      const rest = {
+        Bridge: row('b', { name: 'br-net', ports: ['uuid', 'p'], datapath_type: '' }),
+        Port: row('p', { name: 'near', interfaces: ['uuid', 'i'] }),
+        Interface: row('i', { name: 'near', type: '', options: ['map', []], status: ['map', []], link_state: 'up' }),
+      };
+      const updates = { Open_vSwitch: row('o', root), ...(sent === undefined && rest) };
+      const message =
+        sent === undefined
+          ? { id: asked, result: updates, error: null }
+          : { id: null, method: 'update', params: ['plumbline', updates] };
+      sent = updates;
+      for (const socket of sockets) socket.write(JSON.stringify(message));
+    },
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      if (server.listening) await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
 describe('the duty that follows networks', () => {
   const temp = tempDirectories();
 
@@ -427,6 +475,112 @@ describe('the duty that follows networks', () => {
       globalThis.setTimeout = timeout;
       stop.abort();
       await done;
+    }
+  });
+
+  it('reports a map whose directory does not exist, and applies it when the directory appears', async () => {
+    const root = temp();
+    const stop = new AbortController();
+    const networks = createNetworks({
+      sysfsRoot: root,
+      host: async () => host,
+      ovsRundir: undefined,
+      networkMap: `${root}/later/map.yaml`,
+      lastMap: createLastMapFile(`${root}/state/network-map.json`, () => undefined),
+      labels: async () => ({}),
+      log: recordingLogger().log,
+    });
+    const done = networks.run(stop.signal);
+    try {
+      await eventually(() => networks.known, 'looked at');
+      assert.deepEqual(
+        networks.view().problems.map(({ reason }) => reason),
+        ['InvalidMap'],
+      );
+      assert.match(networks.view().problems[0]?.message ?? '', /later\/map\.yaml/);
+      writeTree(root, { 'later/map.yaml': 'tunnel: {numaNodes: [1]}' });
+      await eventually(() => networks.view().networks.tunnel?.toString() === '1', 'the map');
+      assert.deepEqual(networks.view().problems, []);
+    } finally {
+      stop.abort();
+      await done;
+    }
+  });
+
+  it('follows the switch’s database with the host’s own addresses, and keeps the networks while it is away', async () => {
+    const tree = createSysfsTree(temp());
+    tree.pci('0000:18:00.0', 0);
+    tree.pci('0000:af:00.0', 1);
+    tree.nic('near', '0000:18:00.0');
+    tree.nic('far', '0000:af:00.0');
+    const list = mock.method(os, 'networkInterfaces', () => ({
+      near: [{ address: '192.0.2.1' }, { address: '2001:db8::1' }],
+      'far:1': [{ address: '192.0.2.2' }],
+      gone: undefined,
+    }));
+    syncBuiltinESMExports();
+    const rundir = temp();
+    const listen = () => startDatabase(join(rundir, 'db.sock'));
+    let database = listen();
+    const { log, lines } = recordingLogger();
+    const stop = new AbortController();
+    const networks = createNetworks({
+      sysfsRoot: tree.root,
+      host: async () => host,
+      ovsRundir: rundir,
+      networkMap: undefined,
+      lastMap: createLastMapFile(join(rundir, 'network-map.json'), () => undefined),
+      labels: async () => ({}),
+      log,
+    });
+    let changes = 0;
+    const leave = networks.subscribe(() => changes++);
+    const done = networks.run(stop.signal);
+    const said = () => lines.map(({ level, msg, problem }) => `${level} ${problem ?? msg}`);
+    try {
+      await eventually(() => database.monitored(), 'it asks');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      assert.deepEqual([networks.known, changes], [false, 0], 'the switch has not answered');
+      database.send({ 'ovn-bridge-mappings': 'net:br-net', 'ovn-encap-ip': '192.0.2.2' });
+      await eventually(() => networks.known, 'the first answer');
+      const shown = () => `${networks.view().networks.physnets.get('net')} ${networks.view().networks.tunnel}`;
+      assert.equal(shown(), '0 1');
+      assert.deepEqual(said(), ['30 network map updated']);
+      const { physnets, tunnel, down, pmdCpus } = lines[0] ?? {};
+      assert.deepEqual(JSON.parse(JSON.stringify({ physnets, tunnel, down, pmdCpus })), {
+        physnets: { net: '0' },
+        tunnel: '1',
+        down: [],
+        pmdCpus: '',
+      });
+      assert.equal(changes, 1);
+      leave();
+      database.send({ 'ovn-bridge-mappings': 'net:br-net', 'ovn-encap-ip': '2001:db8::1,192.0.2.2' });
+      await eventually(() => shown() === '0 0-1', 'a change');
+      const listed = list.mock.callCount();
+      database.send({ 'ovn-bridge-mappings': 'net:br-net' });
+      await eventually(() => shown() === '0 undefined', 'no tunnel');
+      assert.equal(list.mock.callCount(), listed, 'addresses are listed for a tunnel only');
+      assert.equal(changes, 1, 'no longer told');
+
+      await database.close();
+      await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');
+      assert.equal(shown(), '0 undefined');
+      assert.equal(lines.filter(({ msg }) => msg === 'querying Open vSwitch failed; retrying').length > 0, true);
+      database = listen();
+      await eventually(() => database.monitored(), 'it asks again');
+      database.send({ 'ovn-bridge-mappings': 'net:br-net,other:br-none' });
+      await eventually(() => networks.view().problems[0]?.message.includes('br-none') === true, 'another fault');
+      assert.equal(networks.view().problems.length, 1);
+      const last = lines.at(-1);
+      assert.deepEqual([last?.level, last?.msg], [40, 'network map updated with problems']);
+      assert.deepEqual(last?.['doubts'], ['physnet other: there is no bridge br-none']);
+    } finally {
+      stop.abort();
+      await done;
+      await database.close();
+      list.mock.restore();
+      syncBuiltinESMExports();
     }
   });
 });

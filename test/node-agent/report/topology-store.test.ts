@@ -1,85 +1,106 @@
 import assert from 'node:assert/strict';
+import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
-import { NODE_TOPOLOGY_API, nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { NodeIdentity } from '../../../node-agent/kube-objects/node.ts';
 import { buildStatus } from '../../../node-agent/report/status.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
-import { createFakeApi } from '../api-stand-in.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { inputs } from './inputs-fixture.ts';
 
+const NODE = 'worker-1';
 const COLLECTION = '/apis/plumbline.dev/v1alpha1/nodetopologies';
-const PATH = `${COLLECTION}/n1`;
-const IDENTITY = { name: 'n1', uid: 'node-uid' } as NodeIdentity;
-const STATUS = nodeTopologyStatus.parse(buildStatus(inputs, undefined, '2026-01-01T00:00:00Z'));
-const { signal } = new AbortController();
+const PATH = `${COLLECTION}/${NODE}`;
+const identity: NodeIdentity = {
+  name: NODE,
+  uid: 'node-uid-1',
+  kubeletVersion: 'v1.36.0',
+  maxPods: 110,
+  resources: [],
+  labels: {},
+};
 
-describe('the NodeTopology on the API server', () => {
-  const storeOf = () => {
-    const api = createFakeApi('n1');
-    return { api, store: createTopologyStore(api.client, 'n1') };
-  };
+describe('the node’s NodeTopology on the API server', () => {
+  const { signal } = new AbortController();
+  const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z')!;
+  let api: FakeApi;
+  let asked: string[];
+  let client: KubeClient;
 
-  it('is created for its node if it is missing, and read otherwise', async () => {
-    const { api, store } = storeOf();
-    await store.sync(IDENTITY, signal);
-    await store.sync(IDENTITY, signal);
-    assert.deepEqual(api.writes, [`POST ${COLLECTION}`]);
-    const { ownerReferences } = api.objects.get(PATH)?.['metadata'] as { ownerReferences: { uid: string }[] };
-    assert.deepEqual([ownerReferences.map(({ uid }) => uid), store.published], [['node-uid'], undefined]);
-  });
-
-  it('is read if another agent created it at the same moment', async () => {
-    const { api, store } = storeOf();
-    api.client.create = async () => {
-      const { apiVersion, kind } = NODE_TOPOLOGY_API;
-      api.objects.set(PATH, { apiVersion, kind, metadata: { name: 'n1' }, status: STATUS as never });
-      throw new KubeError(409, 'AlreadyExists', 'it exists');
+  beforeEach(() => {
+    api = createFakeApi(NODE);
+    asked = [];
+    client = {
+      ...api.client,
+      get: (path) => {
+        asked.push(`GET ${path}`);
+        return api.client.get(path);
+      },
+      create: (path, body) => {
+        asked.push(`POST ${path}`);
+        return api.client.create(path, body);
+      },
     };
-    await store.sync(IDENTITY, signal);
-    assert.deepEqual(store.published, STATUS);
   });
 
-  it('reports a creation and a read that fail for another reason', async () => {
-    const { api, store } = storeOf();
-    api.client.create = () => Promise.reject(new KubeError(403, 'Forbidden', 'no permission'));
-    await assert.rejects(store.sync(IDENTITY, signal), /no permission/);
+  it('is read if another client creates it at the same time', async () => {
+    const { create } = client;
+    client.create = (...args) => {
+      const { apiVersion, kind } = args[1] as { apiVersion: string; kind: string };
+      api.objects.set(PATH, { apiVersion, kind, metadata: { name: NODE }, status: structuredClone(status) });
+      return create(...args);
+    };
+    const store = createTopologyStore(client, NODE);
+    await store.sync(identity, signal);
+    assert.deepEqual(asked, [`GET ${PATH}`, `POST ${COLLECTION}`, `GET ${PATH}`]);
+    assert.equal(store.published?.reserved, status.reserved);
+    assert.equal(store.differs(status), false);
+  });
+
+  it('is not read again after another failure to create it, which is the one that is thrown', async () => {
+    client.create = async () => {
+      throw new KubeError(403, 'Forbidden', 'may not create it');
+    };
+    const store = createTopologyStore(client, NODE);
+    await assert.rejects(store.sync(identity, signal), /may not create it/);
+    assert.deepEqual(asked, [`GET ${PATH}`]);
+  });
+
+  it('is not created after a failure to read it', async () => {
     api.failing = true;
-    await assert.rejects(store.sync(IDENTITY, signal), /down for the test/);
+    await assert.rejects(createTopologyStore(client, NODE).sync(identity, signal), /down for the test/);
+    assert.deepEqual(asked, [`GET ${PATH}`]);
   });
 
-  it('differs after a change by another writer, but not because the server keeps another value', async () => {
-    const { api, store } = storeOf();
-    await store.sync(IDENTITY, signal);
-    assert.equal(store.differs(STATUS), true);
+  it('is written until it has the status, which another writer may have changed', async () => {
+    const store = createTopologyStore(client, NODE);
+    await store.sync(identity, signal);
+    assert.equal(store.differs(status), true);
+    await store.write(status, signal);
+    assert.deepEqual([store.differs(status), store.dropped], [false, []]);
+    await store.sync(identity, signal);
+    assert.equal(store.differs(status), false);
+    const stored = api.objects.get(PATH) as { status: { reserved: string } };
+    stored.status.reserved = '3';
+    await store.sync(identity, signal);
+    assert.equal(store.differs(status), true);
+  });
+
+  it('has fields that the API server dropped listed after the write, until the object is another', async () => {
     const { patch } = api.client;
-    api.client.patch = async (...args) => {
-      const { status, ...object } = (await patch(...args)) as { status: Record<string, unknown> };
-      const { reserved, ...kept } = status;
-      assert.ok(reserved !== undefined);
-      api.objects.set(PATH, { ...object, status: { ...kept, reserved: '' } });
-      return { ...object, status: { ...kept, reserved: '' } };
+    client.patch = async (...args) => {
+      const object = (await patch(...args)) as { status?: { distances?: unknown } };
+      delete (api.objects.get(PATH) as typeof object).status?.distances;
+      delete object.status?.distances;
+      return object;
     };
-    await store.write(STATUS, signal);
-    assert.equal(store.differs(STATUS), false, 'the server keeps no more than it did');
-    await store.sync(IDENTITY, signal);
-    assert.equal(store.differs(STATUS), false);
-    api.objects.set(PATH, { ...api.objects.get(PATH), status: { ...STATUS, reserved: '0-7' } as never });
-    await store.sync(IDENTITY, signal);
-    assert.equal(store.differs(STATUS), true);
-  });
-
-  it('names the fields that the server dropped', async () => {
-    const { api, store } = storeOf();
-    await store.sync(IDENTITY, signal);
+    const store = createTopologyStore(client, NODE);
+    await store.sync(identity, signal);
     assert.deepEqual(store.dropped, []);
-    const { patch } = api.client;
-    api.client.patch = async (...args) => {
-      const { status, ...object } = (await patch(...args)) as { status: Record<string, unknown> };
-      const { physnets, ...kept } = status;
-      assert.ok(physnets !== undefined);
-      return { ...object, status: kept };
-    };
-    await store.write(STATUS, signal);
-    assert.deepEqual(store.dropped, ['physnets']);
+    await store.write(status, signal);
+    assert.deepEqual(store.dropped, ['distances']);
+    assert.equal(store.differs(status), false, 'another write would not change that');
+    api.objects.delete(PATH);
+    await store.sync(identity, signal);
+    assert.deepEqual([store.dropped, store.differs(status)], [[], true]);
   });
 });

@@ -75,6 +75,25 @@ describe('the CPUs of the emulator', () => {
     }
   });
 
+  it('M8: the computed pins belong to IO threads by the numbers in their names, not by their age', async () => {
+    const scene = createScene(temp());
+    scene.affinity.forgets = true;
+    const vm = scene.addVm({ ...FOUR_BY_TWO, cpuset: '1-6,17-22', ioPins: [5, 21], housekeeping: '6' });
+    const { threads } = scene.processes.get(vm.pid)!;
+    const [one, two] = ['IO iothread1', 'IO iothread2'].map((name) => vm.threads.get(name)!);
+    for (const [name, tid] of [
+      ['IO iothread10', one!],
+      ['IO iothread9', two!],
+    ] as const) {
+      vm.threads.set(name, tid);
+      threads.set(tid, name);
+    }
+    for (const name of vm.threads.keys()) vm.allowed(name);
+    run(scene.create());
+    await eventually(() => emulatorOf(vm) === '6,22', 'the emulator');
+    assert.deepEqual([vm.allowed('IO iothread9'), vm.allowed('IO iothread10')], ['5', '21']);
+  });
+
   it('a thread named as a vCPU with an absurd number affects no other VM', async () => {
     const scene = createScene(temp());
     const odd = scene.addVm({ ...FOUR_BY_TWO, housekeeping: '5' });

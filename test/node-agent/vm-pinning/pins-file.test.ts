@@ -1,89 +1,144 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createPinsFile, type PinnedGuest } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
-const guest = (pid: number, more: Partial<PinnedGuest> = {}): PinnedGuest => ({
-  podUID: `uid-${pid}`,
-  pid,
-  start: pid * 10,
-  held: 'vcpus',
-  ...more,
-});
+const UNREAD =
+  'cannot read which VMs were pinned before; a mask that was removed while the agent was down stays in force';
+const UNSAVED = 'cannot save which VMs are pinned; a mask that is removed while the agent restarts stays in force';
 
-describe('the record of pinned guests', () => {
+describe('the record of pinned VMs', () => {
   const temp = tempDirectories();
+  let path: string;
+  let logged: ReturnType<typeof recordingLogger>;
+  /** The start of each process by its id. */
+  let alive: Map<number, number>;
 
-  function recordOf(path = join(temp(), 'state/vm-pins.json')) {
-    mkdirSync(dirname(path), { recursive: true });
-    const ended = new Set<number>();
-    const { log, lines } = recordingLogger();
-    const open = (bootId = 'boot-1') =>
-      createPinsFile(path, { bootId, startOf: (pid) => (ended.has(pid) ? undefined : pid * 10), log });
-    const saved = () =>
-      existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as { guests: PinnedGuest[] }).guests : [];
-    return { path, ended, lines, open, saved };
+  beforeEach(() => {
+    path = join(temp(), 'state/vm-pins.json');
+    logged = recordingLogger();
+    alive = new Map([
+      [7, 70],
+      [8, 80],
+      [9, 90],
+    ]);
+  });
+  const open = (bootId = 'boot') => createPinsFile(path, { bootId, startOf: (pid) => alive.get(pid), log: logged.log });
+  const guest = (podUID: string, pid: number, held: PinnedGuest['held'] = 'vcpus') => ({
+    podUID,
+    pid,
+    start: pid * 10,
+    held,
+  });
+  const saved = () => JSON.parse(readFileSync(path, 'utf8')) as { bootId: string; guests: PinnedGuest[] };
+  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+
+  it('is read by the next agent of the same boot only', () => {
+    const first = open();
+    first.remember(guest('a', 7));
+    first.remember(guest('b', 8, 'vm'));
+    assert.deepEqual(saved(), { bootId: 'boot', guests: [guest('a', 7), guest('b', 8, 'vm')] });
+    const next = open();
+    assert.deepEqual([next.has('a'), next.has('b'), next.has('c')], [true, true, false]);
+    assert.deepEqual([next.held('a', guest('a', 7)), next.held('b', guest('b', 8))], ['vcpus', 'vm']);
+    assert.equal(open('another boot').has('a'), false);
+    assert.deepEqual(said(), []);
+  });
+
+  it('does not hold another process of the same launcher', () => {
+    const record = open();
+    record.remember(guest('a', 7));
+    for (const other of [
+      { pid: 8, start: 70 },
+      { pid: 7, start: 71 },
+    ])
+      assert.equal(record.held('a', other), undefined);
+    assert.equal(record.held('b', { pid: 7, start: 70 }), undefined);
+  });
+
+  it('is written only when it changes', () => {
+    const record = open();
+    record.remember(guest('a', 7));
+    const { ino } = statSync(path);
+    record.remember(guest('a', 7));
+    record.forget('b');
+    assert.equal(statSync(path).ino, ino);
+    for (const changed of [guest('a', 7, 'vm'), guest('a', 8, 'vm'), { ...guest('a', 8, 'vm'), start: 81 }]) {
+      alive.set(changed.pid, changed.start);
+      record.remember(changed);
+      assert.deepEqual(saved().guests, [changed]);
+      assert.equal(record.held('a', changed), changed.held);
+    }
+  });
+
+  it('loses a guest that is forgotten, and every guest whose process has ended or is another one', () => {
+    const record = open();
+    for (const [uid, pid] of Object.entries({ a: 7, b: 8, c: 9 })) record.remember(guest(uid, pid));
+    record.forget('b');
+    assert.deepEqual(
+      saved().guests.map(({ podUID }) => podUID),
+      ['a', 'c'],
+    );
+    alive.delete(7);
+    record.remember(guest('b', 8));
+    assert.deepEqual(
+      saved().guests.map(({ podUID }) => podUID),
+      ['c', 'b'],
+    );
+    assert.equal(record.has('a'), false);
+    alive.set(9, 91);
+    record.remember(guest('b', 8, 'vm'));
+    assert.deepEqual(saved().guests, [guest('b', 8, 'vm')]);
+  });
+
+  it('has no file while no guest is pinned', () => {
+    const record = open();
+    record.forget('a');
+    record.remember(guest('a', 7));
+    assert.ok(existsSync(path));
+    record.forget('a');
+    assert.equal(existsSync(path), false);
+    assert.equal(record.has('a'), false);
+  });
+
+  it('works without its file, with a log line', () => {
+    mkdirSync(`${path}.tmp`, { recursive: true });
+    const record = open();
+    record.remember(guest('a', 7));
+    assert.equal(record.held('a', guest('a', 7)), 'vcpus');
+    assert.deepEqual(said(), [`40 ${UNSAVED}`]);
+    assert.equal(logged.lines[0]?.['file'], path);
+    assert.match(String(logged.lines[0]?.['error']), /EISDIR/);
+  });
+
+  const unusable: [string, () => void, RegExp][] = [
+    ['torn', () => writeFileSync(path, '{"bootId":"boot","guests":[{"podU'), /JSON/],
+    ['of another form', () => writeFileSync(path, '{"bootId":"boot","guests":[{"podUID":"a"}]}'), /held/],
+  ];
+  for (const [name, spoil, error] of unusable) {
+    it(`starts again from a file that is ${name}, which is kept, with a log line`, () => {
+      open().remember(guest('a', 7));
+      spoil();
+      const spoilt = readFileSync(path, 'utf8');
+      assert.equal(open().has('a'), false);
+      assert.deepEqual(said(), [`40 ${UNREAD}`]);
+      const [line] = logged.lines;
+      assert.deepEqual([line?.['file'], line?.['keptAs']], [path, `${path}.corrupt`]);
+      assert.match(String(line?.['error']), error);
+      assert.equal(readFileSync(`${path}.corrupt`, 'utf8'), spoilt);
+    });
   }
 
-  it('is there after a restart, and knows a guest by its pod, its process and the start of that', () => {
-    const { open } = recordOf();
-    open().remember(guest(7, { held: 'vm' }));
-    const record = open();
-    assert.deepEqual([record.has('uid-7'), record.has('uid-8')], [true, false]);
-    const held = (pid: number, start: number, uid = 'uid-7') => record.held(uid, { pid, start });
-    assert.deepEqual([held(7, 70), held(8, 70), held(7, 71), held(7, 70, 'x')], ['vm', ...Array(3).fill(undefined)]);
-  });
-
-  it('has the last state of each guest, without those that have ended', () => {
-    const { open, saved, ended } = recordOf();
-    const record = open();
-    for (const one of [guest(1), guest(2), guest(1, { held: 'vm' })]) record.remember(one);
-    assert.deepEqual(saved(), [guest(1, { held: 'vm' }), guest(2)]);
-    ended.add(1);
-    record.remember(guest(3));
-    assert.deepEqual(saved(), [guest(2), guest(3)]);
-    assert.equal(record.has('uid-1'), false);
-  });
-
-  it('is written when it changes, and removed when it is empty', () => {
-    const { open, saved, path } = recordOf();
-    const record = open();
-    record.remember(guest(1));
-    writeFileSync(path, '{"guests":[]}');
-    record.remember(guest(1));
-    record.forget('uid-2');
-    assert.deepEqual(saved(), [], 'nothing has changed');
-    record.remember(guest(1, { start: 10, held: 'vm' }));
-    assert.equal(saved().length, 1);
-    record.forget('uid-1');
-    assert.equal(existsSync(path), false);
-  });
-
-  it('does not outlive the boot of the machine', () => {
-    const { open } = recordOf();
-    open().remember(guest(1));
-    assert.equal(open('boot-2').has('uid-1'), false);
-  });
-
-  it('is put aside with a warning if it cannot be parsed, and is empty then', () => {
-    const { open, path, lines } = recordOf();
-    for (const text of ['{', '{"bootId":"boot-1"}', '{"bootId":"boot-1","guests":[{"podUID":"u","pid":0}]}']) {
-      writeFileSync(path, text);
-      assert.equal(open().has('u'), false);
-      assert.equal(existsSync(path), false, text);
-      assert.match(String(lines.at(-1)?.['msg']), /cannot read which VMs were pinned before/);
-    }
-    assert.ok(readdirSync(dirname(path)).length > 0, 'for a person to look at');
-  });
-
-  it('works without its file, with a warning each time', () => {
-    const { open, path, lines } = recordOf();
-    mkdirSync(path);
-    const record = open();
-    assert.match(String(lines.at(-1)?.['msg']), /cannot read which VMs were pinned before/);
-    record.remember(guest(1));
-    assert.match(String(lines.at(-1)?.['msg']), /cannot save which VMs are pinned/);
-    assert.equal(record.held('uid-1', guest(1)), 'vcpus');
+  it('is not read if it is larger than 1 MiB, with a log line', () => {
+    open().remember(guest('a', 7));
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(path, text.padEnd(1024 * 1024, ' '));
+    assert.equal(open().has('a'), true);
+    assert.deepEqual(said(), []);
+    truncateSync(path, 1024 * 1024 + 1);
+    assert.equal(open().has('a'), false);
+    assert.deepEqual(said(), [`40 ${UNREAD}`]);
+    assert.match(String(logged.lines[0]?.['error']), /larger than 1048576 bytes/);
   });
 });

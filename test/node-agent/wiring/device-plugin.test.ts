@@ -1,0 +1,314 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost, type HostDescription } from '../../../model/host.ts';
+import { createNearResources } from '../../../node-agent/device-plugin/near-resources.ts';
+import type { KubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin.ts';
+import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+
+const PHYSNET = 'physnet.plumbline.dev/physnet1';
+const NEAR = 'near.plumbline.dev/physnet1';
+const set = (text: string) => CpuSet.parse(text);
+const description: HostDescription = {
+  cells: [
+    { id: 0, cpus: '0-3' },
+    { id: 1, cpus: '4-7' },
+  ],
+  cores: ['0-1', '2-3', '4-5', '6-7'],
+};
+const host = createHost(description);
+const kubelet = (changes: Partial<KubeletConfig> = {}): KubeletConfig => ({
+  source: 'config.yaml',
+  cpuManager: { policy: 'static', options: {} },
+  topologyManager: { policy: 'best-effort', scope: 'container', options: {} },
+  memoryManager: { policy: 'None' },
+  reservedMemory: new Map(),
+  reserved: undefined,
+  maxPods: 7,
+  ...changes,
+});
+
+interface Sent {
+  readonly kind: string;
+  readonly refusal?: string;
+  readonly wholeCoresOnly?: boolean;
+  readonly resources?: { name: string; slots: number; cells: number[]; healthy: boolean }[];
+}
+
+/** What the duty finds. */
+interface State {
+  /** The capacity of the Node, if the API server answers. */
+  node: Record<string, string> | undefined;
+  flags: Record<string, unknown>;
+  kubelet: KubeletConfig | undefined;
+  /** Whether the networks are known. */
+  known: boolean;
+  owned: string;
+  reserved: CpuSet | undefined;
+  polled: string;
+}
+
+describe('the agent’s device plugin duty', () => {
+  const temp = tempDirectories();
+  const { setTimeout: timeout } = globalThis;
+  let now: State;
+  let vacated: string[];
+  let subscribed: number;
+  let changed: () => void;
+  let asked: string[];
+  let record: string;
+  let ended: () => Promise<void>;
+
+  beforeEach(() => {
+    now = {
+      node: { pods: '9' },
+      flags: {},
+      kubelet: kubelet(),
+      known: true,
+      owned: '2-3',
+      reserved: CpuSet.EMPTY,
+      polled: '',
+    };
+    vacated = [];
+    subscribed = 0;
+    changed = () => {};
+    asked = [];
+    ended = async () => {};
+  });
+  afterEach(async () => {
+    globalThis.setTimeout = timeout;
+    await ended();
+  });
+
+  /** Runs the duty with a thread that records what it is sent, and asks about the start of a container. */
+  const run = (start?: { resource: string; holder?: object }, { ovs = true } = {}) => {
+    const directory = temp();
+    const program = join(directory, 'thread.mjs');
+    record = join(directory, 'record');
+    writeFileSync(
+      program,
+      `import { appendFileSync } from 'node:fs';
+      import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', (message) => {
+        appendFileSync(${JSON.stringify(record)}, JSON.stringify(message) + '\\n');
+        if (message.kind === 'stop') process.exit(0);
+      });
+      const start = ${JSON.stringify(start ?? null)};
+      if (start !== null) parentPort.postMessage({ kind: 'before-start', call: 1, ...start });`,
+    );
+    const client = {
+      get: async (path: string) => {
+        asked.push(path);
+        if (path.includes('/pods/')) return { metadata: { name: 'vm', namespace: 'ns', uid: 'u' }, spec: {} };
+        if (now.node === undefined) throw new Error('away');
+        return { metadata: { name: 'n', uid: 'u' }, status: { capacity: now.node } };
+      },
+    };
+    const source = {
+      subscribe: (listener: () => void) => {
+        subscribed++;
+        changed = listener;
+        return () => void subscribed--;
+      },
+    };
+    const stop = new AbortController();
+    const done = createDevicePluginDuty(
+      {
+        config: {
+          kubeletDir: directory,
+          allocationCheck: 'enforce',
+          logLevel: 'warn',
+          nodeName: 'n',
+          uplinkCarrier: 'follow',
+          ...now.flags,
+        },
+        client,
+        events: { record: () => undefined },
+        pluginProgram: program,
+        log: recordingLogger().log,
+        metrics: testMetrics(),
+      } as unknown as AgentParts,
+      {
+        facts: { read: async () => ({ host, description }) },
+        assignments: { ...source, view: () => ({ reserved: now.reserved, owned: set(now.owned) }) },
+        networks: {
+          ...source,
+          get known() {
+            return now.known;
+          },
+          view: () => ({
+            networks: { physnets: new Map([['physnet1', set('1')]]), tunnel: undefined },
+            down: new Set(['physnet1']),
+            pmdCpus: set(now.polled),
+          }),
+        },
+        ovs: ovs
+          ? { vacate: async (cpus: CpuSet) => void vacated.push(cpus.toString()), pmdCpus: () => CpuSet.EMPTY }
+          : undefined,
+        refusals: { add: () => undefined },
+        near: createNearResources(),
+        kubeletConfig: async () => ({ config: now.kubelet, problems: [] }),
+      } as unknown as HostParts,
+    ).run(stop.signal);
+    ended = async () => {
+      stop.abort();
+      await done;
+    };
+  };
+  const sent = (kind: string) =>
+    (existsSync(record) ? readFileSync(record, 'utf8') : '')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Sent)
+      .filter((message) => message.kind === kind);
+  const answer = async () => {
+    await eventually(() => sent('answer').length === 1, 'an answer');
+    return sent('answer')[0]?.refusal;
+  };
+  const advertised = async (times = 1) => {
+    await eventually(() => sent('resources').length === times, `${times} advertisements`);
+    const { resources = [], wholeCoresOnly } = sent('resources')[times - 1]!;
+    return { wholeCoresOnly, of: (name: string) => resources.find((one) => one.name === name) };
+  };
+  const holder = (cpus: string) => ({ namespace: 'ns', podName: 'vm', container: 'compute', cpus });
+
+  it('vacates the container’s CPUs if they are where its network is', async () => {
+    run({ resource: PHYSNET, holder: holder('4-5') });
+    assert.equal(await answer(), undefined);
+    assert.deepEqual(vacated, ['4-5']);
+  });
+
+  it('refuses a container on another NUMA node than its network, and vacates nothing', async () => {
+    run({ resource: PHYSNET, holder: holder('0-1') });
+    assert.match((await answer()) ?? '', /physnet1/);
+    assert.deepEqual(vacated, []);
+  });
+
+  it('vacates all owned CPUs if the container is unknown, without a check', async () => {
+    run({ resource: PHYSNET });
+    assert.equal(await answer(), undefined);
+    assert.deepEqual(vacated, ['2-3']);
+  });
+
+  it('vacates nothing without an Open vSwitch', async () => {
+    run({ resource: PHYSNET, holder: holder('4-5') }, { ovs: false });
+    assert.equal(await answer(), undefined);
+    assert.deepEqual(vacated, []);
+  });
+
+  const policies: [string, Partial<KubeletConfig> | undefined, boolean][] = [
+    ['static with full-pcpus-only', { cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } } }, true],
+    ['static without it', { cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'false' } } }, false],
+    ['none', { cpuManager: { policy: 'none', options: { 'full-pcpus-only': 'true' } } }, false],
+    ['unknown', undefined, false],
+  ];
+  for (const [name, changes, whole] of policies) {
+    it(`under the policy ${name}, a container with half a core is ${whole ? 'refused' : 'started'}`, async () => {
+      now.kubelet = changes && kubelet(changes);
+      run({ resource: PHYSNET, holder: holder('5-6') });
+      assert.equal((await answer()) !== undefined, whole);
+      assert.equal((await advertised()).wholeCoresOnly, whole);
+    });
+  }
+
+  const slots: [string, Partial<State>, number][] = [
+    ['the kubelet’s maxPods', {}, 7],
+    ['the Node’s, if the configuration is unknown', { kubelet: undefined }, 9],
+    ['the kubelet’s default, if the Node is unknown, too', { kubelet: undefined, node: undefined }, 110],
+    ['the configured number, if it is larger', { flags: { deviceSlots: 8 } }, 8],
+    ['maxPods, if the configured number is smaller', { flags: { deviceSlots: 6 } }, 7],
+  ];
+  for (const [name, changes, expected] of slots) {
+    it(`advertises as many devices as ${name}: ${expected}`, async () => {
+      Object.assign(now, changes);
+      run();
+      const { of } = await advertised();
+      assert.deepEqual([of(PHYSNET)?.slots, of(NEAR)?.slots], [expected, expected]);
+    });
+  }
+
+  for (const [uplinkCarrier, healthy] of [
+    ['follow', false],
+    ['ignore', true],
+  ] as const) {
+    it(`--uplink-carrier ${uplinkCarrier}: devices of a network without a carrier are ${healthy ? 'healthy' : 'unhealthy'}`, async () => {
+      now.flags = { uplinkCarrier };
+      run();
+      assert.equal((await advertised()).of(PHYSNET)?.healthy, healthy);
+    });
+  }
+
+  it('advertises nothing until the networks are known, then follows changes until its end', async () => {
+    now.known = false;
+    run();
+    await eventually(() => subscribed === 2, 'it follows both sources');
+    changed();
+    now.known = true;
+    changed();
+    assert.equal((await advertised()).of(PHYSNET)?.cells.join(), '1');
+    await ended();
+    assert.equal(subscribed, 0);
+  });
+
+  const hints: [string, Partial<State>, string][] = [
+    ['its NUMA node has the most free CPUs', {}, '1'],
+    ['the reserved CPUs are unknown', { reserved: undefined }, ''],
+    ['the kubelet assigns memory', { kubelet: kubelet({ memoryManager: { policy: 'Static' } }) }, ''],
+    ['its CPUs are polled', { polled: '4' }, ''],
+    ['its CPUs have an owner', { owned: '4-5' }, ''],
+    ['its CPUs are reserved', { reserved: set('0,4-6') }, ''],
+  ];
+  for (const [name, changes, cells] of hints) {
+    for (const ovs of [true, false]) {
+      it(`a preferred network names ${cells === '' ? 'no' : 'its'} NUMA node if ${name}${ovs ? '' : ', without an Open vSwitch'}`, async () => {
+        Object.assign(now, changes);
+        run(undefined, { ovs });
+        assert.equal((await advertised()).of(NEAR)?.cells.join(), cells);
+      });
+    }
+  }
+
+  it('keeps the preferred networks of former agents, for which it reads the Node until it has it once', async () => {
+    now.node = undefined;
+    run();
+    const nodes = () => asked.filter((path) => path.endsWith('/nodes/n')).length;
+    assert.equal((await advertised()).of('near.plumbline.dev/former'), undefined);
+    await eventually(() => nodes() === 1, 'read');
+    now.node = { pods: '9', 'near.plumbline.dev/former': '0' };
+    changed();
+    const { of } = await advertised(2);
+    assert.deepEqual([of('near.plumbline.dev/former')?.cells, of(NEAR)?.cells], [[], [1]]);
+    const read = nodes();
+    now.owned = '4-5';
+    changed();
+    assert.equal((await advertised(3)).of(NEAR)?.cells.join(), '');
+    assert.equal(nodes(), read);
+  });
+
+  it('asks again for an unknown configuration of the kubelet, once in five seconds', async () => {
+    const waits: (() => void)[] = [];
+    const held = (work: () => void, milliseconds = 0) => {
+      if (milliseconds !== 5000) return timeout(work, milliseconds);
+      waits.push(work);
+      return timeout(() => {}, 0);
+    };
+    globalThis.setTimeout = held as typeof timeout;
+    now.kubelet = undefined;
+    run();
+    assert.equal((await advertised()).of(NEAR)?.cells.join(), '');
+    now.owned = '';
+    now.node = { pods: '12' };
+    changed();
+    await advertised(2);
+    assert.equal(waits.length, 1);
+    waits[0]?.();
+    await eventually(() => waits.length === 2, 'still unknown');
+    now.kubelet = kubelet();
+    waits[1]?.();
+    assert.equal((await advertised(3)).of(NEAR)?.cells.join(), '1');
+    assert.equal(waits.length, 2);
+  });
+});
