@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
 import { takeDistributed } from '../../../model/kubelet/distributed.ts';
 import { NO_CPU_OPTIONS } from '../../../model/kubelet/options.ts';
 import { TakeError } from '../../../model/kubelet/packed.ts';
@@ -39,6 +40,20 @@ describe('model/kubelet: CPUs distributed over NUMA nodes', () => {
       return `${takeByTopology(topology, options, CpuSet.parse('0-15'), 10)}`;
     };
     assert.deepEqual([take(true), take(false)], ['0-5,8-11', '0-4,8-12']);
+  });
+
+  it('are on as few nodes as nodes of the average size would need', () => {
+    const of = (first: number, count: number) => {
+      const cells = [
+        { id: 0, cpus: `0-${first - 1}` },
+        { id: 1, cpus: `${first}-16` },
+      ];
+      const host = createHost({ cells, cores: Array.from({ length: 17 }, (_, id) => `${id}`) });
+      return `${takeDistributed(topologyOfHost(host), host.online, count, 1, 'packed')}`;
+    };
+    assert.deepEqual([of(9, 9), of(9, 10), of(9, 17)], ['0-8', '0-4,9-13', '0-16']);
+    // The first node could hold all ten.
+    assert.deepEqual([of(12, 9), of(12, 10)], ['0-8', '0-4,12-16']);
   });
 
   it('are refused if too few are free', () => assert.throws(() => taken(2, '0-3', 5), TakeError));

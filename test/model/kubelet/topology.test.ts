@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
 import {
   countByCell,
   cpusAt,
@@ -37,6 +38,13 @@ describe('model/kubelet: the topology of a host', () => {
         );
       }),
     );
+  });
+
+  it('has no CPUs in any group of a host without CPUs', () => {
+    const topology = topologyOfHost(createHost({ cells: [{ id: 0, cpus: '' }], cores: [] }));
+    const { cpusPerCore, cpusPerSocket, cpusPerUncore, counts, numaIds } = topology;
+    assert.deepEqual([cpusPerCore, cpusPerSocket, cpusPerUncore, counts.cells, numaIds], [0, 0, 0, 0, [0]]);
+    assert.ok(cpusAt(topology, flagsOf(topology, CpuSet.of([0, 40]))).isEmpty);
   });
 
   it('numbers NUMA nodes by their ids, with those that have no CPUs', () => {

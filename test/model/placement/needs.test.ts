@@ -109,6 +109,11 @@ describe('model/placement: needs of a pod', () => {
       keepsWholeCores(needs('a', cpus, [], { wholeCores: true }, init), host);
     assert.deepEqual([keeps(4), keeps(6), keeps(8), keeps(8, four, 6)], [true, false, true, true]);
     assert.deepEqual([keeps(6, node()), keeps(3, node()), keeps(3, one)], [true, true, true]);
+    const mixed = needs('a', 8, [], { wholeCores: true });
+    const [smaller] = needs('a', 6).request.containers;
+    assert.ok(smaller);
+    const request = { ...mixed.request, containers: [...mixed.request.containers, smaller] };
+    assert.equal(keepsWholeCores({ ...mixed, request }, four), false, 'each container needs whole cores');
     assert.equal(keepsWholeCores(needs('a', 4), four), false);
   });
 
