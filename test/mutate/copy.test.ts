@@ -25,4 +25,19 @@ describe('a copy of the project for a mutation run', function () {
     createPlayer(copy).end();
     assert.deepEqual(await ended, [null, 'SIGKILL']);
   });
+
+  it('ends a daemon that one of its tests started, and no other process', async () => {
+    const start = (temporary: string) => {
+      const env = { ...process.env, TMPDIR: temporary };
+      const child = spawn('/bin/sleep', ['600'], { detached: true, stdio: 'ignore', env });
+      endsWithUs(child);
+      return child;
+    };
+    const [daemon, other] = [start(copy.temporary), start(`${copy.temporary}/other`)];
+    const ended = once(daemon, 'exit');
+    await Promise.all([daemon, other].map((one) => once(one, 'spawn')));
+    createPlayer(copy).end();
+    assert.deepEqual(await ended, [null, 'SIGKILL']);
+    assert.deepEqual([other.exitCode, other.signalCode], [null, null]);
+  });
 });

@@ -21,7 +21,10 @@ export interface Copy {
   readonly temporary: string;
   read(file: string): string;
   write(file: string, text: string): void;
-  /** Ends all processes that run a program built in the copy, whatever process group they are in. */
+  /**
+   * Ends all processes that run a program built in the copy or have its directory of temporary files, whatever process
+   * group they are in: Open vSwitch makes daemons of itself.
+   */
   endPrograms(): void;
   remove(): void;
 }
@@ -54,17 +57,22 @@ export function createCopy(): Copy {
       mkdirSync(dirname(join(directory, file)), { recursive: true });
       writeFileSync(join(directory, file), text);
     },
-    endPrograms: () => endProgramsBelow(directory),
+    endPrograms: () => endProgramsOf(directory, temporary),
     remove: () => rmSync(directory, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }),
   };
 }
 
-function endProgramsBelow(directory: string): void {
+function endProgramsOf(directory: string, temporary: string): void {
   for (const pid of readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name))) {
     try {
-      if (readlinkSync(`/proc/${pid}/exe`).startsWith(`${directory}/`)) process.kill(Number(pid), 'SIGKILL');
+      const isBuilt = readlinkSync(`/proc/${pid}/exe`).startsWith(`${directory}/`);
+      if (isBuilt || environmentOf(pid).includes(`TMPDIR=${temporary}`)) process.kill(Number(pid), 'SIGKILL');
     } catch {
       // The process has ended, or is a thread of the kernel.
     }
   }
+}
+
+function environmentOf(pid: string): readonly string[] {
+  return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
 }
