@@ -143,7 +143,7 @@ describe('the processes of Open vSwitch', () => {
     );
   });
 
-  it('that started in the same tick of the kernel’s clock are told apart', async () => {
+  it('that started in the same tick of the kernel’s clock are two processes', async () => {
     const pair = async () => [await launch('ovs-vswitchd', '0-15'), await launch('ovs-vswitchd', '4')] as const;
     let [first, second] = await pair();
     for (let i = 0; i < 50 && startOf(first.pid) !== startOf(second.pid); i++) [first, second] = await pair();
