@@ -51,6 +51,7 @@ describe('before a container with Plumbline devices starts', () => {
     cores: ['0-1', '2-3', '4-5', '6-7'],
   });
   let posted: FromPluginThread[];
+  let logged: ReturnType<typeof recordingLogger>;
 
   /** The plugin's side. `refusal` is the main thread's answer; `undefined` in a list grants. */
   const barrier = (
@@ -59,7 +60,8 @@ describe('before a container with Plumbline devices starts', () => {
     policy: AllocationCheckPolicy = 'enforce',
   ) => {
     posted = [];
-    const { log } = recordingLogger();
+    logged = recordingLogger();
+    const { log } = logged;
     const made = createBeforeStart({
       podResources: { list },
       host,
@@ -114,5 +116,82 @@ describe('before a container with Plumbline devices starts', () => {
     assert.equal(outcome(), 'unanswered');
     await start(barrier(async () => [], 'silence'));
     assert.equal(outcome(), 'unanswered');
+  });
+
+  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const UNLISTED = '40 the kubelet does not list the owner of these devices; skipping the allocation check';
+  const TIMED_OUT = '50 agent timed out; starting the container before OVS left its CPUs';
+
+  it('the kubelet is asked three times with a deadline; then the devices are logged, the first eight', async () => {
+    const limits: unknown[] = [];
+    const list = (options?: unknown) => {
+      limits.push(options);
+      return Promise.reject(new Error('down'));
+    };
+    const { signal } = new AbortController();
+    const ids = Array.from({ length: 10 }, (_, i) => `tunnel-${i}`);
+    await barrier(list, [undefined]).beforeStart(TUNNEL, ids, signal);
+    assert.deepEqual(
+      limits,
+      [1, 2, 3].map(() => ({ signal, deadlineSeconds: 2 })),
+    );
+    assert.deepEqual(said(), [UNLISTED]);
+    const [line] = logged.lines;
+    assert.equal(line?.['resource'], TUNNEL);
+    assert.deepEqual(line['ids'], [...ids.slice(0, 8), 'and 2 more']);
+  });
+
+  it('the kubelet is not asked again once the request is cancelled', async () => {
+    const stop = new AbortController();
+    let tries = 0;
+    const list = () => {
+      tries++;
+      stop.abort();
+      return Promise.reject(new Error('cancelled'));
+    };
+    await barrier(list, [undefined])
+      .beforeStart(TUNNEL, ['tunnel-0'], stop.signal)
+      .catch(() => undefined);
+    assert.equal(tries, 1);
+  });
+
+  it('a refusal and a main thread that hangs are logged', async () => {
+    const made = barrier(async () => pods, ['not there']);
+    await assert.rejects(start(made));
+    assert.deepEqual(said(), ['40 container start refused']);
+    const { resource, ids, refusal } = logged.lines[0] ?? {};
+    assert.deepEqual([resource, ids, refusal], [TUNNEL, ['tunnel-0'], 'not there']);
+    await start(barrier(async () => pods, 'silence', 'warn'));
+    assert.deepEqual(said(), [TIMED_OUT]);
+    assert.deepEqual([logged.lines[0]?.['resource'], logged.lines[0]?.['answerWithin']], [TUNNEL, 0.05]);
+    await start(barrier(async () => pods, [undefined]));
+    assert.deepEqual(said(), []);
+  });
+
+  it('each request has its own number, and a late answer to an earlier one does not count', async () => {
+    const made = barrier(async () => pods, 'silence', 'warn');
+    await start(made);
+    const waiting = start(made);
+    made.answered(1, 'too late');
+    await waiting;
+    const calls = posted.flatMap((message) => (message.kind === 'before-start' ? [message.call] : []));
+    assert.deepEqual(calls, [1, 2]);
+    assert.equal(outcome(), 'unanswered');
+  });
+
+  it('without an answer, half a core is refused if the kubelet assigns whole cores only', async () => {
+    const half = [
+      PodResources.fromPartial({
+        name: 'vm',
+        namespace: 'ns',
+        containers: [{ name: 'c', cpuIds: [5, 6], devices: [{ resourceName: TUNNEL, deviceIds: ['tunnel-0'] }] }],
+      }),
+    ];
+    for (const wholeCoresOnly of [false, true]) {
+      const made = barrier(async () => half, 'silence');
+      made.know([{ name: TUNNEL, cells: [1], slots: 2, preStart: true, healthy: true }], wholeCoresOnly);
+      if (wholeCoresOnly) await assert.rejects(start(made), /split core/);
+      else await start(made);
+    }
   });
 });

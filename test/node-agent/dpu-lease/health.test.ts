@@ -141,4 +141,25 @@ describe('the DPU health on the host', () => {
       assert.equal(host.health.current().ready, true);
     });
   });
+
+  const pauses: [duration: number, interval: number, dead: number, alive: number][] = [
+    [40, 10, 1, 10],
+    [40, 30, 1, 10],
+    [10, 2, 0.5, 2],
+    [1, 0.9, 0.05, 0.25],
+  ];
+  for (const [duration, interval, dead, alive] of pauses) {
+    it(`reads a Lease of ${duration} s after ${dead} s while the DPU is dead, after ${alive} s while it is alive`, async () => {
+      const { signal } = new AbortController();
+      const host = createVirtualHost({ duration, interval });
+      assert.equal(await host.health.look(signal), dead);
+      host.renewTime = null;
+      await host.health.look(signal);
+      host.renewTime = renewed();
+      assert.equal(await host.health.look(signal), alive);
+      host.now += duration - alive / 2;
+      const rest = await host.health.look(signal);
+      assert.ok(Math.abs(rest - (alive / 2 + 0.05)) < 1e-6, `${rest} s, just after its expiry`);
+    });
+  }
 });

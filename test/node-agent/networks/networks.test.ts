@@ -507,7 +507,7 @@ describe('the duty that follows networks', () => {
     }
   });
 
-  it('follows the switch’s database with the host’s own addresses, and keeps the networks while it is away', async () => {
+  it('follows the switch’s database with the host’s own addresses, and keeps the networks while it is down', async () => {
     const tree = createSysfsTree(temp());
     tree.pci('0000:18:00.0', 0);
     tree.pci('0000:af:00.0', 1);
@@ -561,7 +561,7 @@ describe('the duty that follows networks', () => {
       database.send({ 'ovn-bridge-mappings': 'net:br-net' });
       await eventually(() => shown() === '0 undefined', 'no tunnel');
       assert.equal(list.mock.callCount(), listed, 'addresses are listed for a tunnel only');
-      assert.equal(changes, 1, 'no longer told');
+      assert.equal(changes, 1, 'no longer called');
 
       await database.close();
       await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');

@@ -51,6 +51,7 @@ describe('confirmation that free CPUs are free', () => {
   it('checks held CPUs again after ten seconds, until they are free', () => {
     running = { guaranteed: [cpus('4-5')], others: [] };
     held('4-7', viewOf('0-7', ''));
+    seconds = 9.999;
     assert.equal(confirmation.isDue(), false);
     seconds = 10;
     assert.equal(confirmation.isDue(), true);
@@ -66,8 +67,11 @@ describe('confirmation that free CPUs are free', () => {
     seconds = 100;
     confirmation.see(viewOf('0-7', ''));
     assert.equal(held('4-7', viewOf('0-7', '')), '4-5');
-    seconds = 161;
-    confirmation.see(viewOf('0-7', ''));
+    seconds = 159.999;
+    confirmation.see(viewOf('0-6', '7'));
+    assert.equal(held('4-7', viewOf('0-7', '')), '4-5');
+    seconds = 160;
+    confirmation.see(viewOf('0-6', '7'));
     assert.equal(held('4-7', viewOf('0-7', '')), '');
   });
 });

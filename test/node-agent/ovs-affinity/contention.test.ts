@@ -25,12 +25,13 @@ describe('another process that sets the CPUs of threads', () => {
   it('is suspected for a minute after one move, which may be an operator’s', () => {
     assert.equal(pass(10, 5), false);
     assert.equal(contention.isSuspected, true);
-    seconds = 69.9;
+    seconds = 69.999;
     assert.equal(contention.isSuspected, true);
     seconds = 70;
     assert.equal(contention.isSuspected, false);
     assert.equal(pass(70, 5), false);
-    assert.equal(pass(129.9, 5), true);
+    assert.equal(pass(129.999, 5), true);
+    assert.equal(contention.isSuspected, false, 'it is known');
   });
 
   it('is a program if it moves threads twice within a minute, until a quiet minute', () => {
@@ -63,4 +64,20 @@ describe('another process that sets the CPUs of threads', () => {
     pass(at + 1, 1);
     assert.equal(isContendedAt(at + 62), false);
   });
+
+  for (const [pause, quiet] of [
+    [7199, 120],
+    [7200, 60],
+  ] as const) {
+    it(`takes ${quiet} quiet seconds for enough ${pause} s after the last move`, () => {
+      pass(10, 1);
+      pass(11, 1);
+      pass(71, 0);
+      const at = 11 + pause;
+      pass(at, 1);
+      pass(at + 1, 1);
+      assert.equal(isContendedAt(at + quiet), true);
+      assert.equal(isContendedAt(at + 1 + quiet), false);
+    });
+  }
 });

@@ -3,33 +3,34 @@ import { createProblemLog } from '../../../node-agent/telemetry/problem-log.ts';
 import { recordingLogger } from '../support.ts';
 
 describe('the log of a recurring problem', () => {
-  it('has a line when it begins, changes and ends, and none in between', () => {
+  it('has a line for its begin, for each change and for its end', () => {
     const { log, lines } = recordingLogger();
     const problems = createProblemLog(log);
-    const said = () => lines.map(({ msg, problem, was }) => [msg, problem ?? was]);
     problems.gone();
-    assert.deepEqual(said(), [], 'there was none');
-    problems.met(new Error('down'), 'retrying');
-    problems.met(new Error('down'), 'retrying');
-    problems.met('refused', 'retrying');
+    problems.met(new Error('away'), 'asking failed; retrying');
+    problems.met('away', 'asking failed; retrying');
+    problems.met(new Error('busy'), 'asking failed; retrying');
     problems.gone();
     problems.gone();
-    problems.met('refused', 'retrying');
-    assert.deepEqual(said(), [
-      ['retrying', 'down'],
-      ['retrying', 'refused'],
-      ['recovered', 'refused'],
-      ['retrying', 'refused'],
-    ]);
+    problems.met('busy', 'asking failed again');
+    assert.deepEqual(
+      lines.map(({ level, msg, problem, was }) => [level, msg, problem ?? was]),
+      [
+        [40, 'asking failed; retrying', 'away'],
+        [40, 'asking failed; retrying', 'busy'],
+        [30, 'recovered', 'busy'],
+        [40, 'asking failed again', 'busy'],
+      ],
+    );
   });
 
-  it('has at most 500 characters of it', () => {
+  it('shortens a problem to 500 characters', () => {
     const { log, lines } = recordingLogger();
     const problems = createProblemLog(log);
-    for (const length of [500, 501]) problems.met('x'.repeat(length), 'retrying');
-    assert.deepEqual(
-      lines.map(({ problem }) => problem),
-      ['x'.repeat(500), `${'x'.repeat(499)}…`],
-    );
+    problems.met('x'.repeat(500), 'failed');
+    problems.met(`${'y'.repeat(500)}z`, 'failed');
+    const texts = lines.map(({ problem }) => String(problem));
+    assert.equal(texts[0], 'x'.repeat(500));
+    assert.match(texts[1] ?? '', /^y{490,500}…$/);
   });
 });

@@ -16,14 +16,52 @@ const timing = (interval: string, duration: string) => [
 describe('settings of the node agent', () => {
   it('have defaults', () => {
     const config = parseNodeAgentConfig(NAME);
-    assert.equal(config.mode, 'full');
-    assert.deepEqual([config.dpuLeaseInterval, config.dpuLeaseDuration], [10, 40]);
-    assert.deepEqual([config.sysfsRoot, config.kubeletDir], ['/sys', '/var/lib/kubelet']);
-    assert.deepEqual(
-      [config.allocationCheck, config.uplinkCarrier, config.deviceSlots],
-      ['enforce', 'follow', undefined],
-    );
-    assert.equal(config.ovsEnabler, '/etc/openvswitch/enable_dynamic_cpu_affinity');
+    const set = Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined));
+    assert.deepEqual(set, {
+      nodeName: 'worker-1',
+      mode: 'full',
+      apiPort: 443,
+      sysfsRoot: '/sys',
+      kubeletDir: '/var/lib/kubelet',
+      kubeletEndpoint: '127.0.0.1:10250',
+      uplinkCarrier: 'follow',
+      allocationCheck: 'enforce',
+      ovsRundir: '/var/run/openvswitch',
+      ovsEnabler: '/etc/openvswitch/enable_dynamic_cpu_affinity',
+      ovsGrowthDelay: 5,
+      ovsCheckInterval: 12,
+      ovsIsolated: 'use',
+      ovsMasksAtEnd: 'leave',
+      stateDir: '/var/lib/plumbline',
+      vmPinning: 'on',
+      vmCheckInterval: 1,
+      vmPinsAtEnd: 'leave',
+      cgroupRoot: '/sys/fs/cgroup',
+      dpuLease: 'own',
+      dpuLeaseNamespace: 'ovn-kubernetes',
+      dpuLeaseInterval: 10,
+      dpuLeaseDuration: 40,
+      gate: 'off',
+      gateSocket: '/run/plumbline/gate.sock',
+      gateState: '/run/plumbline/gate.state',
+      gateStatus: 'off',
+      gateScope: 'all',
+      gateDevices: [],
+      gateExempt: ['kube-system', 'ovn-kubernetes', 'plumbline-system'],
+      gateStaleAfter: 60,
+      gateWhenStale: 'last-known',
+      gateWhenAbsent: 'open',
+      gateForm: 'chained',
+      gateAtEnd: 'remove',
+      gateShim: '/usr/local/bin/plumbline-gate',
+      gateInterpose: [],
+      gateInterposeDir: '/opt/plumbline/cni/bin',
+      cniBinDir: '/opt/cni/bin',
+      dpuUnknown: 'ready',
+      probeHost: '127.0.0.1',
+      probePort: 8082,
+      logLevel: 'info',
+    });
     assert.ok(Object.isFrozen(config));
   });
 
@@ -38,11 +76,30 @@ describe('settings of the node agent', () => {
     });
   }
 
-  it('accept the ports of the API server from 1 to 65535 and refuse the others', () => {
-    const port = (text: string) => parseNodeAgentConfig([...NAME, '--api-port', text]).apiPort;
-    assert.deepEqual([port('1'), port('6443'), port('65535')], [1, 6443, 65_535]);
-    for (const text of ['0', '65536']) assert.throws(() => port(text), ConfigError, text);
-  });
+  // The lowest and the highest value, and values beyond them.
+  const limits: [flag: string, accepted: string[], refused: string[]][] = [
+    ['--api-port', ['1', '65535'], ['0', '65536', '1.5']],
+    ['--probe-port', ['0', '65535'], ['-1', '65536', '1.5']],
+    ['--device-slots', ['1', '10000'], ['0', '10001', '1.5']],
+    ['--ovs-growth-delay', ['0', '0.5', '3600'], ['-0.1', '3600.1']],
+    ['--ovs-check-interval', ['0.01', '3600'], ['0.009', '0', '3600.1']],
+    ['--vm-check-interval', ['0.01', '60'], ['0.009', '0', '60.1']],
+    ['--gate-stale-after', ['1', '86400'], ['0.9', '86400.1']],
+    ['--dpu-node-lease-duration', ['11', '600'], ['11.5', '601']],
+    ['--kubelet-endpoint', ['', 'node:1', '[::1]:10250'], ['node', 'node:', 'node:123456', '/node:1', 'a b:1']],
+    ['--node-name', ['a', 'a.b-c', `a${'b'.repeat(252)}`], ['', '-a', 'a-', `a${'b'.repeat(253)}`]],
+    ['--gate-socket', [`/${'x'.repeat(106)}`], [`/${'x'.repeat(107)}`, 'x']],
+    ['--gate-state', [`/${'x'.repeat(1022)}`], [`/${'x'.repeat(1023)}`, 'x']],
+    ['--gate-exempt', [Array(128).fill('a').join()], [Array(129).fill('a').join()]],
+    ['--state-dir', ['/'], ['', 'x']],
+  ];
+  for (const [flag, accepted, refused] of limits) {
+    it(`${flag} has limits`, () => {
+      const parse = (text: string) => parseNodeAgentConfig([...NAME, flag, text]);
+      for (const text of accepted) assert.doesNotThrow(() => parse(text), text);
+      for (const text of refused) assert.throws(() => parse(text), ConfigError, text);
+    });
+  }
 
   const wrong: [string, string[], RegExp][] = [
     ['interval -1', timing('-1', '40'), /--dpu-node-lease-renew-interval -1/],

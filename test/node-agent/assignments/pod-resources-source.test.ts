@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { mock } from 'node:test';
+import { KubeletApiError } from '../../../kube/kubelet-api/errors.ts';
+import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
+import {
+  type AnswerVerdict,
+  followPodResources,
+  type PodResourcesSource,
+} from '../../../node-agent/assignments/pod-resources-source.ts';
+import type { PodResourcesAnswer, Reading } from '../../../node-agent/assignments/view.ts';
+import { recordingLogger, tempDirectories } from '../support.ts';
+
+describe('queries of the kubelet, in virtual time', () => {
+  const temp = tempDirectories();
+  let now: number;
+  /** The times of rounds, in milliseconds since the start. */
+  let rounds: number[];
+  let limits: unknown[];
+  let verdict: AnswerVerdict;
+  let failure: Error | undefined;
+  let answering: Promise<void>;
+  let readings: { reading: Reading<PodResourcesAnswer>; asked: number }[];
+  let codes: string[];
+  let logged: ReturnType<typeof recordingLogger>;
+  let stop: AbortController;
+  let source: PodResourcesSource;
+
+  const START = 1_000_000;
+  const turns = async () => {
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  /** A timer of 0 ms runs after one millisecond, the others at multiples of ten. */
+  const pass = async (milliseconds: number) => {
+    const end = now + milliseconds;
+    let next = now + 1;
+    await turns();
+    while (now < end) {
+      next = Math.min(next, end);
+      const step = next - now;
+      now = next;
+      mock.timers.tick(step);
+      await turns();
+      next = (Math.floor(now / 10) + 1) * 10;
+    }
+  };
+
+  beforeEach(async () => {
+    now = START - 1;
+    mock.method(performance, 'now', () => now);
+    mock.method(Math, 'random', () => 1);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    rounds = [];
+    limits = [];
+    verdict = 'done';
+    failure = undefined;
+    answering = Promise.resolve();
+    readings = [];
+    codes = [];
+    logged = recordingLogger();
+    stop = new AbortController();
+    const client = {
+      allocatable: async (options: unknown) => {
+        rounds.push(now - START);
+        limits.push(options);
+        await answering;
+        if (failure !== undefined) throw failure;
+        return { cpuIds: [2, 3] };
+      },
+      list: async (options: unknown) => {
+        limits.push(options);
+        return [{ namespace: 'ns', name: 'vm', containers: [{ name: 'compute', cpuIds: [2], devices: [] }] }];
+      },
+    } as unknown as PodResourcesClient;
+    source = followPodResources({
+      client,
+      socketPath: join(temp(), 'kubelet.sock'),
+      log: logged.log,
+      onReading: (reading, asked) => {
+        readings.push({ reading, asked: asked - START });
+        return verdict;
+      },
+      onFailure: (code) => codes.push(code),
+      signal: stop.signal,
+    });
+    await pass(1);
+  });
+  afterEach(() => {
+    stop.abort();
+    mock.timers.reset();
+    mock.reset();
+  });
+
+  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const FAILED = '40 querying the kubelet failed; keeping the last answer and retrying';
+
+  it('come once at the start, with a deadline, and again after a request', async () => {
+    await pass(100);
+    assert.deepEqual(rounds, [0]);
+    const { signal } = stop;
+    assert.deepEqual(limits, [
+      { signal, deadlineSeconds: 5 },
+      { signal, deadlineSeconds: 5 },
+    ]);
+    const [{ reading, asked } = {}] = readings;
+    assert.equal(asked, 0);
+    assert.equal(reading?.problem, undefined);
+    assert.equal(reading?.value?.allocatable.toString(), '2-3');
+    assert.deepEqual(
+      reading.value.listed.map(({ container, cpus }) => [container, cpus.toString()]),
+      [['compute', '2']],
+    );
+    source.refresh();
+    source.refresh();
+    await pass(100_000);
+    assert.deepEqual(rounds, [0, 101]);
+    assert.deepEqual([said(), codes], [[], []]);
+  });
+
+  const pauses: [AnswerVerdict, number][] = [
+    ['later', 60_000],
+    ['poll', 1000],
+  ];
+  for (const [next, pause] of pauses) {
+    it(`come again after ${pause / 1000} s if the answer asks for that: ${next}`, async () => {
+      await pass(99);
+      verdict = next;
+      source.refresh();
+      await pass(pause - 9);
+      assert.deepEqual(rounds, [0, 100]);
+      await pass(pause + 10);
+      assert.deepEqual(rounds, [0, 100, 100 + pause, 100 + 2 * pause]);
+    });
+  }
+
+  it('come with increasing pauses, at most 10 s, until an answer is usable, and then start over', async () => {
+    await pass(99);
+    verdict = 'soon';
+    source.refresh();
+    await pass(32_500);
+    const pausesOf = (times: readonly number[]) => times.slice(1).map((time, i) => time - (times[i] ?? 0));
+    assert.deepEqual(pausesOf(rounds.slice(1)), [200, 400, 800, 1600, 3200, 6400, 10_000]);
+    verdict = 'done';
+    await pass(20_000);
+    const { length } = rounds;
+    verdict = 'soon';
+    source.refresh();
+    await pass(700);
+    assert.deepEqual(pausesOf(rounds.slice(length)), [200, 400]);
+  });
+
+  it('failed: each is counted, each new problem is logged, and the last answer is kept', async () => {
+    await pass(10);
+    failure = new KubeletApiError('List', '/socket', { code: 14, details: 'gone' });
+    source.refresh();
+    await pass(1000);
+    assert.deepEqual(codes, ['unavailable', 'unavailable', 'unavailable']);
+    assert.deepEqual(said(), [FAILED]);
+    const problem = (failure as Error).message;
+    assert.equal(logged.lines[0]?.['problem'], problem);
+    assert.equal(readings.length, 2);
+    assert.deepEqual(readings[1]?.reading, { value: readings[0]?.reading.value, problem });
+    failure = new Error(`GetAllocatableResources: ${'x'.repeat(400)}`);
+    await pass(1000);
+    assert.deepEqual(said(), [FAILED, '40 GetAllocatableResources failed', FAILED]);
+    assert.equal(codes.at(-1), 'failed');
+    const long = readings.at(-1)?.reading.problem ?? '';
+    assert.ok(long.length <= 301 && long.startsWith('GetAllocatableResources: xxx'), `${long.length} characters`);
+    failure = undefined;
+    await pass(10_000);
+    assert.deepEqual(said().slice(3), ['30 kubelet reachable again']);
+    assert.equal(readings.at(-1)?.reading.problem, undefined);
+    source.refresh();
+    await pass(1000);
+    assert.equal(logged.lines.length, 4);
+  });
+
+  it('come once more 50 ms after a round during which they were requested', async () => {
+    await pass(999);
+    let answer = () => {};
+    answering = new Promise((resolve) => {
+      answer = resolve;
+    });
+    source.refresh();
+    await pass(100);
+    for (let i = 0; i < 3; i++) source.refresh();
+    await pass(900);
+    assert.deepEqual(rounds, [0, 1000], 'the second has no answer yet');
+    answer();
+    await pass(40);
+    assert.equal(rounds.length, 2);
+    await pass(1000);
+    assert.deepEqual(rounds, [0, 1000, 2050]);
+  });
+
+  for (const how of ['fails', 'succeeds']) {
+    it(`end with the signal, also in the middle of a round that then ${how}`, async () => {
+      verdict = 'poll';
+      source.refresh();
+      await pass(100);
+      const { length } = readings;
+      let answer = () => {};
+      answering = new Promise((resolve) => {
+        answer = resolve;
+      });
+      await pass(1000);
+      assert.equal(rounds.length, 3);
+      stop.abort();
+      if (how === 'fails') failure = new Error('cancelled');
+      answer();
+      source.refresh();
+      await pass(5000);
+      assert.equal(rounds.length, 3);
+      assert.deepEqual([codes, said(), readings.length], [[], [], length]);
+    });
+  }
+});

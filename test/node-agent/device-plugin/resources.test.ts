@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import {
+  advertisedResources,
+  devicesOf,
+  isOwnResource,
+  slotOf,
+  slotsOf,
+  socketName,
+} from '../../../node-agent/device-plugin/resources.ts';
+
+const PHYSNET = 'physnet.plumbline.dev/a';
+
+describe('the resources of a node', () => {
+  const set = (text: string) => CpuSet.parse(text);
+
+  it('are its physnets, its tunnel if it has one, and the one that opts pods into placement', () => {
+    const physnets = new Map([
+      ['a', set('1')],
+      ['b', set('')],
+    ]);
+    const shown = (tunnel: CpuSet | undefined, down?: Set<string | undefined>) =>
+      advertisedResources({ physnets, tunnel }, 3, down).map(
+        ({ name, cells, slots, preStart, healthy }) => `${name} ${cells} ${slots} ${preStart} ${healthy}`,
+      );
+    const placed = 'plumbline.dev/placed  3 false true';
+    assert.deepEqual(shown(set('0-1')), [
+      `${PHYSNET} 1 3 true true`,
+      'physnet.plumbline.dev/b  3 true true',
+      'plumbline.dev/tunnel 0,1 3 true true',
+      placed,
+    ]);
+    assert.deepEqual(shown(undefined), [`${PHYSNET} 1 3 true true`, 'physnet.plumbline.dev/b  3 true true', placed]);
+    assert.deepEqual(shown(set('0'), new Set(['b', undefined])), [
+      `${PHYSNET} 1 3 true true`,
+      'physnet.plumbline.dev/b  3 true false',
+      'plumbline.dev/tunnel 0 3 true false',
+      placed,
+    ]);
+  });
+
+  it('are distinguished from those of others, and from those by which pods prefer a network', () => {
+    const own = [PHYSNET, 'plumbline.dev/tunnel', 'plumbline.dev/placed'];
+    assert.deepEqual(own.map(isOwnResource), [true, true, true]);
+    const others = ['cpu', 'nvidia.com/gpu', 'near.plumbline.dev/a', 'plumbline.dev/other', 'physnet.plumbline.dev'];
+    assert.deepEqual(others.filter(isOwnResource), []);
+  });
+
+  const slots: [number, number][] = [
+    [0, 0],
+    [-1, 0],
+    [1.9, 1],
+    [110, 110],
+    [10_000, 10_000],
+    [10_001, 10_000],
+    [Number.NaN, 0],
+    [Number.POSITIVE_INFINITY, 10_000],
+  ];
+  for (const [wanted, expected] of slots)
+    it(`have ${expected} slots for ${wanted} pods`, () => assert.equal(slotsOf(wanted), expected));
+
+  it('have equal devices on their NUMA nodes, with ids that name the resource', () => {
+    const resource = { name: PHYSNET, cells: [0, 1], slots: 2, preStart: true, healthy: false };
+    const topology = { nodes: [{ ID: 0 }, { ID: 1 }] };
+    assert.deepEqual(devicesOf(resource), [
+      { ID: 'a-0', health: 'Unhealthy', topology },
+      { ID: 'a-1', health: 'Unhealthy', topology },
+    ]);
+    assert.deepEqual(devicesOf({ ...resource, cells: [], slots: 1, healthy: true }), [
+      { ID: 'a-0', health: 'Healthy', topology: undefined },
+    ]);
+  });
+
+  it('find the index of their own devices only', () => {
+    const indexes: [string, number | undefined][] = [
+      ['a-0', 0],
+      ['a-10', 10],
+      ['a-999999999', 999_999_999],
+      ['a-1000000000', undefined],
+      ['a-00', undefined],
+      ['a-01', undefined],
+      ['a-', undefined],
+      ['a-x', undefined],
+      ['a-1x', undefined],
+      ['b-1', undefined],
+      ['1', undefined],
+    ];
+    for (const [id, expected] of indexes) assert.equal(slotOf(PHYSNET, id), expected, id);
+  });
+
+  it('have short socket names that differ', () => {
+    assert.equal(socketName('plumbline.dev/tunnel'), 'plumbline-tunnel.sock');
+    assert.equal(socketName('physnet.plumbline.dev/a'), 'plumbline-physnet-a.sock');
+    const fits = 'x'.repeat(32);
+    assert.equal(socketName(`physnet.plumbline.dev/${fits}`), `plumbline-physnet-${fits}.sock`);
+    const [one, other] = ['1', '2'].map((end) => socketName(`physnet.plumbline.dev/${fits}${end}`));
+    assert.notEqual(one, other);
+    for (const name of [one, other]) {
+      assert.ok((name?.length ?? 0) <= 'plumbline-.sock'.length + 40 && !name?.includes('xxx'), name);
+    }
+  });
+});

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { KubeError } from '../../../kube/errors.ts';
+import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { createLeaseRelease } from '../../../node-agent/dpu-lease/release.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { recordingLogger } from '../support.ts';
+
+const NODE = 'worker-1';
+const lease = { namespace: 'ovn-kubernetes', name: `ovn-dpu-${NODE}` };
+const PATH = `/apis/coordination.k8s.io/v1/namespaces/${lease.namespace}/leases/${lease.name}`;
+
+describe('the host’s side of a DPU’s Lease, round by round', () => {
+  let api: FakeApi;
+  let reads: number;
+  let stop: AbortController;
+  let done: Promise<void>;
+  let logged: ReturnType<typeof recordingLogger>;
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    api = createFakeApi(NODE);
+    reads = 0;
+    const { get } = api.client;
+    api.client.get = (path, ...more) => {
+      if (path === PATH) reads++;
+      return get(path, ...more);
+    };
+    stop = new AbortController();
+    logged = recordingLogger();
+  });
+  afterEach(async () => {
+    stop.abort();
+    mock.timers.reset();
+    await done;
+  });
+
+  const turns = async () => {
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const pass = async (seconds: number) => {
+    mock.timers.tick(seconds * 1000);
+    await turns();
+  };
+  const held = (holderIdentity: string) =>
+    void api.objects.set(PATH, { metadata: { name: lease.name }, spec: { holderIdentity, leaseDurationSeconds: 40 } });
+  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const refuse = (error: KubeError) => {
+    api.client.patch = () => Promise.reject(error);
+  };
+  const release = async () => {
+    done = createLeaseRelease({ client: api.client, lease, log: logged.log }).run(stop.signal);
+    await turns();
+  };
+  const tend = async () => {
+    const timing = { renewInterval: 10, duration: 40 };
+    done = createDpuHostLease({ client: api.client, nodeName: NODE, lease, timing, log: logged.log }).run(stop.signal);
+    await turns();
+  };
+
+  it('release: looks once a minute, also while there is none', async () => {
+    await release();
+    assert.equal(reads, 1);
+    await pass(59.999);
+    assert.equal(reads, 1);
+    await pass(0.001);
+    assert.equal(reads, 2);
+    held('someone');
+    await pass(60);
+    assert.deepEqual(said(), ['30 DPU lease released; health check off']);
+    assert.equal(logged.lines[0]?.['lease'], lease.name);
+    await pass(60);
+    assert.equal(reads, 4);
+    assert.deepEqual(api.writes, [`PATCH ${PATH}`], 'released once');
+  });
+
+  it('release: tries again five seconds after a failure, which is logged once, and its end', async () => {
+    held('someone');
+    const { patch } = api.client;
+    refuse(new KubeError(500, 'InternalError', 'no'));
+    await release();
+    await pass(4.999);
+    assert.equal(reads, 1);
+    await pass(0.001);
+    assert.equal(reads, 2);
+    const FAILED = `40 releasing lease ${lease.name} failed; retrying`;
+    assert.deepEqual(said(), [FAILED]);
+    api.client.patch = patch;
+    await pass(5);
+    assert.deepEqual(said(), [FAILED, '30 DPU lease released; health check off', '30 recovered']);
+  });
+
+  it('release: tries again without a log line if another client wrote first', async () => {
+    held('someone');
+    refuse(new KubeError(409, 'Conflict', 'changed'));
+    await release();
+    await pass(5);
+    assert.deepEqual([reads, said()], [2, []]);
+  });
+
+  it('release: a failure that the end causes is not logged', async () => {
+    held('someone');
+    api.client.patch = () => {
+      stop.abort();
+      return Promise.reject(new Error('aborted'));
+    };
+    await release();
+    await done;
+    assert.deepEqual(said(), []);
+  });
+
+  it('care: looks in each renewal interval, and repairs only what is wrong', async () => {
+    await tend();
+    assert.deepEqual(said(), ['30 DPU lease created; waiting for the DPU to renew it']);
+    assert.deepEqual([logged.lines[0]?.['lease'], logged.lines[0]?.['duration']], [lease.name, 40]);
+    await pass(9.999);
+    assert.equal(reads, 1);
+    await pass(0.001);
+    assert.equal(reads, 2);
+    held('someone');
+    await pass(10);
+    assert.deepEqual(said().slice(1), ['40 DPU lease repaired']);
+    assert.equal(logged.lines[1]?.['lease'], lease.name);
+    assert.deepEqual(logged.lines[1]?.['faults'], ['no-owner', 'holder']);
+    await pass(10);
+    assert.equal(api.writes.length, 2, 'created and repaired');
+  });
+
+  const races: [string, KubeError][] = [
+    ['wrote it', new KubeError(409, 'Conflict', 'changed')],
+    ['created it', new KubeError(409, 'AlreadyExists', 'exists')],
+  ];
+  for (const [name, error] of races) {
+    it(`care: looks again without a log line if another client ${name} first`, async () => {
+      held('someone');
+      refuse(error);
+      await tend();
+      await pass(10);
+      assert.deepEqual([reads, said()], [2, []]);
+    });
+  }
+
+  it('care: a failure is logged once, and its end', async () => {
+    held('someone');
+    const { patch } = api.client;
+    refuse(new KubeError(500, 'InternalError', 'no'));
+    await tend();
+    await pass(10);
+    const FAILED = `40 maintaining lease ${lease.name} failed; retrying`;
+    assert.deepEqual([reads, said()], [2, [FAILED]]);
+    api.client.patch = patch;
+    await pass(10);
+    assert.deepEqual(said(), [FAILED, '40 DPU lease repaired', '30 recovered']);
+  });
+
+  it('care: a failure that the end causes is not logged', async () => {
+    held('someone');
+    api.client.patch = () => {
+      stop.abort();
+      return Promise.reject(new Error('aborted'));
+    };
+    await tend();
+    await done;
+    assert.deepEqual(said(), []);
+  });
+});

@@ -1,0 +1,340 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, existsSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CpuSet } from '../../../model/cpu-set.ts';
+import { SyscallError } from '../../../native/syscall-error.ts';
+import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/masks-file.ts';
+import { createOvsProcesses, type OvsProcesses, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
+import { commOf, startOf } from '../../../node-agent/processes/proc.ts';
+import { eventually, replaceFile, tempDirectories, testMetrics } from '../support.ts';
+import { FakeKernel } from './kernel-stand-in.ts';
+import { cpus } from './stage.ts';
+
+/** The processes are real; their threads and masks are those of a kernel with 16 CPUs that the test controls. */
+describe('the processes of Open vSwitch', () => {
+  const temp = tempDirectories();
+  let directory: string;
+  let kernel: FakeKernel;
+  let metrics: ReturnType<typeof testMetrics>;
+  let ovs: OvsProcesses;
+  /** How often the online CPUs were read. */
+  let reads: number;
+  let masksFile: ReturnType<typeof createMasksFile>;
+  const started: ChildProcess[] = [];
+
+  /** Threads of processes, except the main ones. */
+  let others: Map<number, number[]>;
+
+  beforeEach(() => {
+    directory = temp();
+    kernel = new FakeKernel();
+    kernel.thread(1, '0-15', 'init');
+    metrics = testMetrics();
+    reads = 0;
+    others = new Map();
+    masksFile = createMasksFile(join(directory, 'state/masks.json'), 'boot');
+    ovs = create();
+  });
+  afterEach(async () => {
+    for (const child of started.splice(0)) await end(child);
+  });
+
+  const create = (changes: Partial<Parameters<typeof createOvsProcesses>[0]> = {}) =>
+    createOvsProcesses({
+      affinity: kernel.affinity,
+      threads: {
+        list: (pid) => (kernel.masks.has(pid) ? [pid, ...(others.get(pid) ?? [])] : []),
+        has: (_pid, tid) => kernel.masks.has(tid),
+        glance: (pid) => ({ count: 1 + (others.get(pid)?.length ?? 0), identity: 1 }),
+        name: (_pid, tid) => kernel.names.get(tid),
+        start: (pid, tid) => (kernel.masks.has(tid) ? startOf(pid) : undefined),
+      },
+      machine: () => {
+        reads++;
+        return cpus(kernel.online);
+      },
+      now: () => performance.now(),
+      rundir: directory,
+      masksFile,
+      metrics,
+      ...changes,
+    });
+  const end = async (child: ChildProcess) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+  const launch = async (name: string, mask: string, program = '/bin/sleep', args = ['1000'], argv0 = name) => {
+    const copy = join(directory, name);
+    if (!existsSync(copy)) copyFileSync(realpathSync(program), copy);
+    const child = spawn(copy, args, { argv0, stdio: ['pipe', 'pipe', 'ignore'] }) as ChildProcess & { pid: number };
+    started.push(child);
+    await eventually(() => commOf(child.pid) === name, `${name} runs`);
+    kernel.thread(child.pid, mask, name);
+    return child;
+  };
+  const pidfile = (name: string, pid: number) => replaceFile(join(directory, `${name}.pid`), `${pid}\n`);
+  const daemon = async (name: 'ovs-vswitchd' | 'ovsdb-server', mask = '0-15') => {
+    const child = await launch(name, mask);
+    pidfile(name, child.pid);
+    return child;
+  };
+  /** One more thread of the process. @returns its id */
+  const thread = ({ pid }: { pid: number }, mask: string, name = 'handler') => {
+    const tid = 5_000_000 + kernel.masks.size;
+    kernel.thread(tid, mask, name);
+    others.set(pid, [...(others.get(pid) ?? []), tid]);
+    return tid;
+  };
+  const apply = (target: { only: CpuSet }) => ovs.apply(target, ovs.snapshot());
+  const valuesOf = async (name: 'ovsThreads' | 'ovsDisplaced' | 'ovsMoves' | 'ovsClipped' | 'ovsRefused') =>
+    Object.fromEntries((await metrics[name].get()).values.map(({ labels, value }) => [labels.daemon, value]));
+
+  it('are both moved and counted by daemon; a missing one is a problem', async () => {
+    const first = await daemon('ovs-vswitchd');
+    const handler = thread(first, '0-7');
+    const { moved, displaced, problems } = apply({ only: cpus('2-3') });
+    assert.deepEqual([moved, displaced], [2, 0]);
+    assert.deepEqual(
+      problems.map(({ cause }) => cause),
+      ['pidfile-absent'],
+    );
+    assert.deepEqual(ovs.unmanaged(), problems);
+    assert.deepEqual(
+      [first.pid, handler].map((tid) => kernel.shown()[tid]),
+      ['2-3', '2-3'],
+    );
+    const second = await daemon('ovsdb-server');
+    assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 1, displaced: 0, problems: [] });
+    assert.deepEqual(ovs.unmanaged(), []);
+    assert.equal(kernel.shown()[second.pid], '2-3');
+    assert.deepEqual(await valuesOf('ovsThreads'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
+    assert.deepEqual(await valuesOf('ovsMoves'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
+    assert.deepEqual(
+      ovs.describe().map(({ name, role, pid, threads }) => [name, role, pid, threads.length]),
+      [
+        ['ovs-vswitchd', 'daemon', first.pid, 2],
+        ['ovsdb-server', 'daemon', second.pid, 1],
+      ],
+    );
+  });
+
+  it('stay known while the other one restarts: what another writer did in between is counted', async () => {
+    const steady = await daemon('ovs-vswitchd');
+    const before = await daemon('ovsdb-server');
+    apply({ only: cpus('2-3') });
+    kernel.thread(steady.pid, '0-15');
+    await end(before);
+    kernel.masks.delete(before.pid);
+    const next = await daemon('ovsdb-server', '5');
+    assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 2, displaced: 1, problems: [] });
+    assert.deepEqual(await valuesOf('ovsDisplaced'), { 'ovs-vswitchd': 1 });
+    assert.deepEqual(
+      ovs.describe().map(({ pid }) => pid),
+      [steady.pid, next.pid],
+    );
+    const { moved } = ovs.restore();
+    assert.equal(moved, 2);
+    assert.deepEqual(
+      [steady.pid, next.pid].map((pid) => kernel.shown()[pid]),
+      ['0-15', '5'],
+    );
+  });
+
+  it('that started in the same tick of the kernel’s clock are two processes', async () => {
+    const pair = async () => [await launch('ovs-vswitchd', '0-15'), await launch('ovs-vswitchd', '4')] as const;
+    let [first, second] = await pair();
+    for (let i = 0; i < 50 && startOf(first.pid) !== startOf(second.pid); i++) [first, second] = await pair();
+    pidfile('ovs-vswitchd', first.pid);
+    apply({ only: cpus('2-3') });
+    pidfile('ovs-vswitchd', second.pid);
+    apply({ only: cpus('2-3') });
+    assert.deepEqual(
+      ovs.describe().map(({ pid }) => pid),
+      [second.pid],
+    );
+    assert.equal(kernel.shown()[second.pid], '2-3');
+  });
+
+  it('have another role once their child has the pidfile', async () => {
+    const name = 'ovs-vswitchd';
+    const sleep = join(temp(), name);
+    copyFileSync(realpathSync('/bin/sleep'), sleep);
+    const script = ['-c', '"$0" 1000 & echo $!; wait; read line', sleep];
+    const parent = await launch(name, '0-15', '/bin/sh', script, `${name}: monitoring pid 1 (healthy)`);
+    const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
+    const child = Number(String(line));
+    try {
+      await eventually(() => commOf(child) === name, 'the child runs');
+      kernel.thread(child, '0-15', name);
+      const roles = () => ovs.describe().map(({ role, pid }) => [role, pid]);
+      pidfile(name, parent.pid);
+      apply({ only: cpus('2-3') });
+      assert.deepEqual(roles(), [['daemon', parent.pid]]);
+      pidfile(name, child);
+      apply({ only: cpus('2-3') });
+      assert.deepEqual(roles(), [
+        ['daemon', child],
+        ['monitor', parent.pid],
+      ]);
+    } finally {
+      process.kill(child, 'SIGKILL');
+    }
+  });
+
+  it('have the online CPUs read again in a pass only if a thread is not where it should be', async () => {
+    const { pid } = await daemon('ovs-vswitchd');
+    await daemon('ovsdb-server');
+    ovs.seeMachine();
+    const readsOf = (target: string) => {
+      const before = reads;
+      apply({ only: cpus(target) });
+      return reads - before;
+    };
+    assert.deepEqual([readsOf('2-3'), readsOf('2-3'), readsOf('4-5')], [0, 0, 0]);
+    kernel.thread(pid, '0-15');
+    assert.equal(readsOf('4-5'), 1, 'displaced');
+    assert.equal(readsOf('4-5'), 0);
+    kernel.cpuset = '0-5';
+    assert.equal(readsOf('4-6'), 1, 'clipped');
+    kernel.cpuset = '0-63';
+    assert.equal(readsOf('4-5'), 0);
+    kernel.cpuset = '4-5';
+    assert.equal(readsOf('8'), 1, 'refused');
+    assert.deepEqual(await valuesOf('ovsRefused'), { 'ovs-vswitchd': 1, 'ovsdb-server': 1 });
+  });
+
+  it('are not displaced by the kernel when a CPU goes offline', async () => {
+    const { pid } = await daemon('ovs-vswitchd');
+    await daemon('ovsdb-server');
+    ovs.seeMachine();
+    apply({ only: cpus('2-3') });
+    kernel.online = '0-2,4-15';
+    assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 0, displaced: 0, problems: [] });
+    assert.equal(ovs.machine().toString(), '0-2,4-15');
+    assert.equal(ovs.seeMachine(), false);
+    kernel.thread(pid, '5');
+    assert.deepEqual(apply({ only: cpus('2') }), { moved: 1, displaced: 1, problems: [] });
+    kernel.online = '0-15';
+    assert.equal(ovs.seeMachine(), true);
+    kernel.thread(pid, '2-3');
+    assert.equal(apply({ only: cpus('2') }).displaced, 0);
+    assert.deepEqual(await valuesOf('ovsDisplaced'), { 'ovs-vswitchd': 1 });
+  });
+
+  it('stay where they are without a free CPU of this machine, which is a problem', async () => {
+    await daemon('ovs-vswitchd');
+    await daemon('ovsdb-server');
+    for (const [only, text] of [
+      ['', /^no CPU is free/],
+      ['20-21', /^none of the free CPUs \(20-21\) is on this machine/],
+    ] as const) {
+      const { moved, displaced, problems } = apply({ only: cpus(only) });
+      assert.deepEqual([moved, displaced, problems.length, problems[0]?.cause], [0, 0, 1, 'no-cpu']);
+      assert.match(problems[0]?.text ?? '', text);
+    }
+    assert.equal(kernel.sets, 0);
+    assert.equal(apply({ only: cpus('15-20') }).moved, 2);
+  });
+
+  it('have no gauge once they are restored or left', async () => {
+    await daemon('ovs-vswitchd');
+    await daemon('ovsdb-server');
+    const endings: [() => { moved: number; displaced: number }, number][] = [
+      [() => ovs.restore(), 2],
+      [() => ovs.restoreWithin(cpus('1-2')), 2],
+      [() => ovs.leave(), 0],
+    ];
+    for (const [finish, moved] of endings) {
+      apply({ only: cpus('2-3') });
+      assert.deepEqual(Object.keys(await valuesOf('ovsThreads')), ['ovs-vswitchd', 'ovsdb-server']);
+      const result = finish();
+      assert.deepEqual([result.moved, result.displaced], [moved, 0]);
+      assert.deepEqual(await valuesOf('ovsThreads'), {});
+    }
+  });
+
+  const unconfined: [string, SyscallError | undefined, string][] = [
+    ['the CPUs of the machine’s first process', undefined, '0-7'],
+    ['the online CPUs if that process cannot be read', new SyscallError('sched_getaffinity', 1, 1), '0-15'],
+  ];
+  for (const [name, error, expected] of unconfined) {
+    it(`get ${name} if their saved masks are lost`, async () => {
+      kernel.thread(1, '0-7', 'init');
+      const { pid } = await daemon('ovs-vswitchd', '9');
+      const get = (tid: number) => {
+        if (tid === 1 && error !== undefined) throw error;
+        return kernel.affinity.get(tid);
+      };
+      ovs = create({
+        affinity: { ...kernel.affinity, get },
+        masksFile: {
+          ...masksFile,
+          load: () => {
+            throw new MasksFileError('masks.json', 'torn');
+          },
+        },
+      });
+      ovs.snapshot();
+      const { moved, problems } = ovs.restore();
+      assert.match(problems.map(({ text }) => text).join(), new RegExp(`first process \\(${expected}\\)`));
+      assert.equal(moved, 1);
+      assert.equal(kernel.shown()[pid], expected);
+    });
+  }
+
+  it('leave a container’s CPUs before it starts, and the wait is measured', async () => {
+    const { pid } = await daemon('ovs-vswitchd');
+    const { pid: database } = await daemon('ovsdb-server', '2-3');
+    await ovs.vacate(cpus('2-3'), cpus('0-1'));
+    assert.deepEqual(
+      [pid, database].map((one) => kernel.shown()[one]),
+      ['0-1,4-15', '0-1'],
+    );
+    const { values } = await metrics.vacateSeconds.get();
+    assert.equal(values.find(({ metricName }) => metricName === 'plumbline_ovs_vacate_seconds_count')?.value, 1);
+    assert.equal(masksFile.load().length, 2, 'their masks are saved before');
+    const { sets } = kernel;
+    await ovs.vacate(cpus('2-3'), cpus('0-1'));
+    assert.equal(kernel.sets, sets, 'nothing is left to move');
+  });
+
+  it('that stay on a container’s CPUs for more than two seconds are named, the first eight of each daemon', async () => {
+    const first = await daemon('ovs-vswitchd', '2-3');
+    await daemon('ovsdb-server', '4');
+    const tids = [first.pid, ...Array.from({ length: 9 }, () => thread(first, '2'))];
+    kernel.cpuset = '2-3';
+    const { now } = performance;
+    let ahead = 0;
+    performance.now = () => now.call(performance) + ahead;
+    try {
+      const waiting = ovs.vacate(cpus('2-3'), cpus('0-1'));
+      const refused = assert.rejects(waiting, (error) => {
+        assert.ok(error instanceof VacateError);
+        assert.equal(error.code, 'vacate');
+        const named = tids.slice(0, 8).join(' ');
+        assert.equal(error.message, `Open vSwitch does not leave CPUs 2-3: ovs-vswitchd threads ${named} and 2 more`);
+        return true;
+      });
+      ahead = 2001;
+      await refused;
+      const { values } = await metrics.vacateSeconds.get();
+      assert.equal(values.find(({ metricName }) => metricName === 'plumbline_ovs_vacate_seconds_count')?.value, 0);
+    } finally {
+      performance.now = now;
+    }
+  });
+
+  it('may leave a container’s CPUs at a later attempt', async () => {
+    const { pid } = await daemon('ovs-vswitchd', '2-3');
+    kernel.cpuset = '2-3';
+    const waiting = ovs.vacate(cpus('2-3'), cpus('0-1'));
+    kernel.cpuset = '0-63';
+    // The kernel's answer of before is remembered for this mask.
+    kernel.thread(pid, '3');
+    await waiting;
+    assert.equal(kernel.shown()[pid], '0-1');
+  });
+});

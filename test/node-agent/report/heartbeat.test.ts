@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
+import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { recordingLogger, testMetrics } from '../support.ts';
+
+const NODE = 'worker-1';
+const NAME = `plumbline-agent-${NODE}`;
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
+
+describe('the agent’s heartbeat, beat by beat', () => {
+  let api: FakeApi;
+  let stop: AbortController;
+  let done: Promise<void>;
+  let created: number;
+  let now: number;
+  let logged: ReturnType<typeof recordingLogger>;
+  let metrics: ReturnType<typeof testMetrics>;
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    now = 100_000;
+    mock.method(performance, 'now', () => now);
+    api = createFakeApi(NODE);
+    stop = new AbortController();
+    created = 0;
+    logged = recordingLogger();
+    metrics = testMetrics();
+  });
+  afterEach(async () => {
+    stop.abort();
+    mock.timers.reset();
+    mock.reset();
+    await done;
+  });
+
+  const run = () => {
+    done = createHeartbeat({
+      client: api.client,
+      nodeName: NODE,
+      log: logged.log,
+      metrics,
+      wallClock: () => Date.UTC(2026, 0, 1),
+      onCreated: () => created++,
+    }).run(stop.signal);
+  };
+  const turns = async () => {
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const pass = async (seconds: number) => {
+    now += seconds * 1000;
+    mock.timers.tick(seconds * 1000);
+    await turns();
+  };
+  const spec = () => api.objects.get(`${LEASES}/${NAME}`)?.['spec'];
+  const outcomes = async () =>
+    Object.fromEntries((await metrics.heartbeats.get()).values.map(({ labels, value }) => [labels.outcome, value]));
+
+  it('creates its Lease once, and renews it every ten seconds with a later time', async () => {
+    run();
+    await turns();
+    assert.deepEqual(spec(), {
+      holderIdentity: NODE,
+      leaseDurationSeconds: 40,
+      renewTime: '2026-01-01T00:00:00.000000Z',
+    });
+    assert.equal(created, 1);
+    assert.equal(api.writes.length, 2, 'a renewal of a missing Lease, and the creation');
+    await pass(9.999);
+    assert.equal(api.writes.length, 2);
+    await pass(0.001);
+    await pass(10);
+    assert.deepEqual(api.writes.slice(2), [`PATCH ${LEASES}/${NAME}`, `PATCH ${LEASES}/${NAME}`]);
+    assert.deepEqual(spec(), {
+      holderIdentity: NODE,
+      leaseDurationSeconds: 40,
+      renewTime: '2026-01-01T00:00:00.000002Z',
+    });
+    assert.deepEqual([created, await outcomes(), logged.lines], [1, { renewed: 3 }, []]);
+  });
+
+  it('counts each failure, logs it once, and logs its end', async () => {
+    api.failing = true;
+    run();
+    await turns();
+    await pass(10);
+    assert.deepEqual(await outcomes(), { failed: 2 });
+    api.failing = false;
+    await pass(10);
+    assert.deepEqual(await outcomes(), { failed: 2, renewed: 1 });
+    assert.deepEqual(
+      logged.lines.map(({ level, msg }) => `${level} ${msg}`),
+      [`40 renewing lease ${NAME} failed; retrying`, '30 recovered'],
+    );
+  });
+
+  it('creates its Lease again after Kubernetes deleted it with the node, and says so', async () => {
+    run();
+    await turns();
+    api.objects.delete(`${LEASES}/${NAME}`);
+    await pass(10);
+    assert.equal(created, 2);
+    assert.ok(spec() !== undefined);
+  });
+
+  it('counts and logs nothing that its end causes', async () => {
+    run();
+    await turns();
+    const { patch } = api.client;
+    api.client.patch = (...args) => {
+      stop.abort();
+      api.failing = true;
+      return patch(...args);
+    };
+    await pass(10);
+    assert.deepEqual([await outcomes(), logged.lines], [{ renewed: 1 }, []]);
+    await done;
+  });
+});
