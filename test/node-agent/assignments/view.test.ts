@@ -44,6 +44,12 @@ const view = (
 };
 
 describe('owners of CPUs', () => {
+  it('keep the known policy while a restarted source has not read a checkpoint', () => {
+    const before = view('0-3', good(checkpoint('0-3')), good(answer('2-3')));
+    const after = view('0-3', failed<Checkpoint>(undefined), good(answer('2-3')), before);
+    assert.deepEqual([before.policy, after.policy], ['static', 'static']);
+  });
+
   // The table of the upstream feature: allocatable CPUs, reserved CPUs, exclusive CPUs in use, CPUs free for OVS.
   const table: [string, string, string[], string][] = [
     ['0-1', '2-3', ['1'], '0,2-3'],

@@ -153,6 +153,7 @@ describe('before a container with Plumbline devices starts', () => {
       .beforeStart(TUNNEL, ['tunnel-0'], stop.signal)
       .catch(() => undefined);
     assert.equal(tries, 1);
+    assert.deepEqual(said(), [UNLISTED]);
   });
 
   it('a refusal and a main thread that hangs are logged', async () => {
@@ -172,6 +173,8 @@ describe('before a container with Plumbline devices starts', () => {
     const made = barrier(async () => pods, 'silence', 'warn');
     await start(made);
     const waiting = start(made);
+    const isAsked = () => posted.filter(({ kind }) => kind === 'before-start').length === 2;
+    while (!isAsked()) await Promise.resolve();
     made.answered(1, 'too late');
     await waiting;
     const calls = posted.flatMap((message) => (message.kind === 'before-start' ? [message.call] : []));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import { readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../../kube/kubelet-api/errors.ts';
 import type { Device } from '../../../kube/kubelet-api/gen/device-plugin.ts';
@@ -10,7 +11,7 @@ import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-serve
 import { advertisedResources } from '../../../node-agent/device-plugin/resources.ts';
 import { silent } from '../../support/logger.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
-import { eventually, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, tempDirectories } from '../support.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const networks = { physnets: new Map([['physnet1', set('1')]]), tunnel: set('0-1') };
@@ -23,12 +24,16 @@ let done: Promise<void>;
 let beforeStart: BeforeStart;
 let plugin: DevicePlugin;
 let kubelets = 0;
+let logged: ReturnType<typeof recordingLogger>;
+let outcomes: string[];
 
 /** Starts a device plugin; the kubelet does not run yet. */
 function setUp(): void {
   const temp = tempDirectories();
   beforeEach(() => {
     kubelets = 0;
+    logged = recordingLogger();
+    outcomes = [];
     kubelet = createFakeKubelet(temp());
     stop = new AbortController();
     beforeStart = async () => {};
@@ -36,9 +41,9 @@ function setUp(): void {
       kubeletDir: kubelet.directory,
       resources,
       beforeStart: (...args) => beforeStart(...args),
-      log: silent,
+      log: logged.log,
       onKubelet: () => void kubelets++,
-      onRegistration: () => {},
+      onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
     });
     done = plugin.run(stop.signal);
   });
@@ -280,5 +285,46 @@ describe('device plugin over time', () => {
     stop.abort();
     await done;
     assert.deepEqual(readdirSync(join(kubelet.directory, 'device-plugins')), ['kubelet.sock']);
+  });
+
+  const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const WAITING = '40 waiting for the kubelet; check --kubelet-dir';
+  const REGISTERED = '30 device plugin registered with the kubelet';
+
+  it('logs once that it waits for a kubelet, then what it has registered, and counts each registration', async () => {
+    await eventually(() => logged.lines.length === 1, 'it waits');
+    await kubelet.start();
+    await eventually(() => said().includes(REGISTERED), 'registered');
+    await kubelet.stop();
+    await eventually(() => said().filter((line) => line === WAITING).length === 2, 'it waits again');
+    assert.deepEqual(said(), [WAITING, REGISTERED, '30 recovered', WAITING]);
+    assert.equal(
+      logged.lines[0]?.['problem'],
+      `${join(kubelet.directory, 'device-plugins/kubelet.sock')} does not exist`,
+    );
+    assert.deepEqual(logged.lines.find(({ msg }) => REGISTERED.includes(String(msg)))?.['resources'], NAMES);
+    assert.deepEqual(
+      outcomes,
+      NAMES.map((name) => `${name} registered`),
+    );
+    plugin.advertise([...resources].reverse());
+    await kubelet.start();
+    await registered(2);
+    assert.equal(outcomes.length, 6);
+  });
+
+  it('tries again after a failed registration, which it counts and logs', async () => {
+    const server = createServer((socket) => socket.destroy());
+    const socket = join(kubelet.directory, 'device-plugins/kubelet.sock');
+    server.listen(socket);
+    await eventually(() => outcomes.length >= 2, 'two attempts');
+    assert.deepEqual([...new Set(outcomes)], [`${NAMES[0]} failed`]);
+    const FAILED = '40 registering the device plugin failed; retrying';
+    assert.ok(said().includes(FAILED));
+    server.close();
+    rmSync(socket, { force: true });
+    await kubelet.start();
+    await registered();
+    await eventually(() => said().includes('30 recovered'), 'recovered');
   });
 });

@@ -7,9 +7,8 @@ import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import type { NodeNetworks } from '../../../model/networks/common-cell.ts';
 import { createMovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
 import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
-import { silent } from '../../support/logger.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { eventually } from '../support.ts';
+import { eventually, recordingLogger } from '../support.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const host = createHost({
@@ -31,6 +30,9 @@ describe('networks that move while pods run', () => {
   let pods: PodResources[];
   let lists: number;
   let failing: boolean;
+  let known: boolean;
+  let closed: number;
+  let logged: ReturnType<typeof recordingLogger>;
   let notified: { target: EventTarget; event: EventText }[];
   let api: FakeApi;
   let stop: AbortController;
@@ -63,6 +65,9 @@ describe('networks that move while pods run', () => {
     pods = [holding('vm', '2-3')];
     lists = 0;
     failing = false;
+    known = true;
+    closed = 0;
+    logged = recordingLogger();
     notified = [];
     api = createFakeApi('worker-1');
     stop = new AbortController();
@@ -74,23 +79,25 @@ describe('networks that move while pods run', () => {
     done = createMovedNetworks({
       networks: {
         view: () => ({ ...UNKNOWN_NETWORKS, networks: now }),
-        known: true,
+        get known() {
+          return known;
+        },
         subscribe(listener) {
           listeners.add(listener);
           return () => listeners.delete(listener);
         },
       },
       host: async () => host,
-      podResources: () => ({ list, close: () => undefined }),
+      podResources: () => ({ list, close: () => closed++ }),
       client: api.client,
       events: { record: (target, event) => void notified.push({ target, event }), flush: async () => undefined },
-      log: silent,
+      log: logged.log,
     }).run(stop.signal);
   });
   afterEach(async () => {
     stop.abort();
     await done;
-    assert.equal(listeners.size, 0);
+    assert.deepEqual([listeners.size, closed], [0, 1]);
   });
 
   const change = (networks: NodeNetworks) => {
@@ -158,5 +165,56 @@ describe('networks that move while pods run', () => {
     await eventually(() => lists >= 1, 'the kubelet was asked');
     failing = false;
     await eventually(() => notified.length === 1, 'it was asked again');
+  });
+
+  it('an Event is recorded and logged for a pod that cannot be read, without its uid', async () => {
+    change(physnets({ east: '1' }, '0'));
+    await eventually(() => notified.length === 1, 'the Event');
+    assert.deepEqual([notified[0]?.target.name, notified[0]?.target.uid], ['vm', undefined]);
+    assert.deepEqual(
+      logged.lines.map(({ level, msg }) => `${level} ${msg}`),
+      ['40 reading a pod whose network moved failed', '40 network moved under a running pod'],
+    );
+    const [unread, moved] = logged.lines;
+    assert.deepEqual([unread?.['namespace'], unread?.['pod']], ['ns', 'vm']);
+    assert.deepEqual(JSON.parse(JSON.stringify({ ...moved, level: 0, time: 0 })), {
+      level: 0,
+      time: 0,
+      namespace: 'ns',
+      pod: 'vm',
+      container: 'compute',
+      cpus: '2-3',
+      network: 'physnet east',
+      msg: 'network moved under a running pod',
+    });
+  });
+
+  it('a network that was on no NUMA node in particular moves to one', async () => {
+    store('vm');
+    change(physnets({ east: '' }, '0'));
+    await settled(1);
+    assert.equal(notified.length, 0, 'no NUMA node is near any');
+    change(physnets({ east: '1' }, '0'));
+    await eventually(() => notified.length === 1, 'the Event');
+    assert.match(notified[0]?.event.message ?? '', /moved from no NUMA node in particular to NUMA node 1, away/);
+  });
+
+  it('networks that are unknown for a while have not left; where they are afterwards counts', async () => {
+    store('vm');
+    known = false;
+    change(physnets({}));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual([notified.length, lists], [0, 0]);
+    known = true;
+    change(physnets({ east: '1' }, '0'));
+    await eventually(() => notified.length === 1, 'the move');
+  });
+
+  it('a kubelet that does not answer is logged at each attempt', async () => {
+    failing = true;
+    change(physnets({ east: '1' }, '0'));
+    await eventually(() => lists >= 2, 'two attempts');
+    const [first] = logged.lines;
+    assert.deepEqual([first?.level, first?.msg], [40, 'finding the pods of a moved network failed; retrying']);
   });
 });

@@ -15,6 +15,8 @@ export class FakeKernel {
   online = '0-15';
   cpuset = '0-63';
   sets = 0;
+  /** How often the threads were listed. */
+  lists = 0;
   gets = 0;
   onSet = (_tid: number) => {};
   now = 0;
@@ -57,7 +59,10 @@ export class FakeKernel {
       {
         affinity: this.affinity,
         threads: {
-          list: () => [...this.masks.keys()],
+          list: () => {
+            this.lists++;
+            return [...this.masks.keys()];
+          },
           has: (_pid, tid) => this.masks.has(tid),
           glance: () => ({ count: this.masks.size, identity: this.identity }),
           name: (_pid, tid) => this.names.get(tid),

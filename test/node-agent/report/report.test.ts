@@ -192,6 +192,8 @@ describe('publishing the report', () => {
   let reading: () => Promise<void>;
   let changed: () => void;
   let logged: ReturnType<typeof recordingLogger>;
+  let metrics: ReturnType<typeof testMetrics>;
+  let following: number;
   let done: Promise<void>;
 
   beforeEach(() => {
@@ -199,6 +201,7 @@ describe('publishing the report', () => {
     stop = new AbortController();
     now = inputs;
     reading = async () => {};
+    following = 0;
     logged = recordingLogger();
   });
   afterEach(async () => {
@@ -206,6 +209,7 @@ describe('publishing the report', () => {
     await done;
   });
   const run = () => {
+    metrics = testMetrics();
     done = createReport({
       client: api.client,
       nodeName: NODE,
@@ -215,10 +219,11 @@ describe('publishing the report', () => {
       },
       subscribe: (listener) => {
         changed = listener;
-        return () => {};
+        following++;
+        return () => void following--;
       },
       log: logged.log,
-      metrics: testMetrics(),
+      metrics,
     }).run(stop.signal);
   };
   const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
@@ -359,4 +364,88 @@ describe('publishing the report', () => {
       performance.now = clock;
     }
   });
+
+  const outcomes = async () =>
+    Object.fromEntries((await metrics.reportWrites.get()).values.map(({ labels, value }) => [labels.outcome, value]));
+
+  it('counts and logs each write and each failure, and its end', async () => {
+    run();
+    await reservedIs('0');
+    assert.equal(following, 1);
+    await eventually(() => logged.lines.length === 1, 'said');
+    const [{ level, msg, reserved, assignments } = {}] = logged.lines;
+    assert.deepEqual([level, msg, reserved, assignments], [30, 'published node topology', '0', 2]);
+    assert.deepEqual(await outcomes(), { written: 1 });
+    api.failing = true;
+    reserve('0-1');
+    await eventually(async () => ((await outcomes())['failed'] ?? 0) > 0, 'a failure');
+    api.failing = false;
+    await reservedIs('0-1');
+    await eventually(() => logged.said('recovered'), 'recovered');
+    const failures = logged.lines.filter((line) => line.msg === 'publishing the node topology failed; retrying');
+    assert.equal(failures.length, 1);
+    stop.abort();
+    await done;
+    assert.equal(following, 0);
+    assert.equal((await outcomes())['written'], 2);
+  });
+
+  it('logs once which fields the API server dropped, with the next step', async () => {
+    const { patch } = api.client;
+    api.client.patch = async (...args) => {
+      const object = (await patch(...args)) as unknown as NodeTopology;
+      delete (api.objects.get(PATH) as unknown as NodeTopology).status?.distances;
+      delete object.status?.distances;
+      return object;
+    };
+    run();
+    await reservedIs('0');
+    reserve('0-1');
+    await reservedIs('0-1');
+    await eventually(() => logged.lines.filter(({ msg }) => msg === 'published node topology').length === 2, 'twice');
+    const warnings = logged.lines.filter((line) => line.level === 40);
+    assert.deepEqual(
+      warnings.map(({ dropped, advice }) => [dropped, advice]),
+      [['distances', 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml']],
+    );
+  });
+
+  const kubeletConfig = {
+    source: 'config.yaml',
+    cpuManager: { policy: 'static', options: {} },
+    topologyManager: { policy: 'none', scope: 'container', options: {} },
+    memoryManager: { policy: 'None' },
+    reservedMemory: new Map(),
+    reserved: undefined,
+    maxPods: 110,
+  };
+  const looks: [string, Partial<ReportInputs>, number][] = [
+    ['all is known', { kubeletConfig }, 60],
+    ['something is unknown', {}, 10],
+  ];
+  for (const [name, change, seconds] of looks) {
+    it(`looks again after about ${seconds} s without a notification while ${name}`, async () => {
+      const { setTimeout: timeout } = globalThis;
+      const waits: { milliseconds: number; work: () => void }[] = [];
+      const held = (work: () => void, milliseconds = 0) => {
+        if (milliseconds < 5000) return timeout(work, milliseconds);
+        waits.push({ milliseconds, work });
+        return timeout(() => {}, 0);
+      };
+      globalThis.setTimeout = held as typeof timeout;
+      try {
+        now = { ...inputs, ...change };
+        run();
+        await reservedIs('0');
+        await eventually(() => waits.length === 1, 'it waits');
+        const [{ milliseconds, work }] = waits as [(typeof waits)[0]];
+        assert.ok(milliseconds >= seconds * 500 && milliseconds < seconds * 1500, `${milliseconds} ms`);
+        now = { ...now, view: { ...known, reserved: CpuSet.parse('0-1') } };
+        work();
+        await reservedIs('0-1');
+      } finally {
+        globalThis.setTimeout = timeout;
+      }
+    });
+  }
 });

@@ -94,6 +94,20 @@ describe('the CPUs of the emulator', () => {
     assert.deepEqual([vm.allowed('IO iothread9'), vm.allowed('IO iothread10')], ['5', '21']);
   });
 
+  it('M8: are the same if vCPU threads were not created in the order of their numbers', async () => {
+    const scene = createScene(temp());
+    const vm = scene.addVm({ ...FOUR_BY_TWO, housekeeping: '5' });
+    const { threads } = scene.processes.get(vm.pid)!;
+    const names = FOUR_BY_TWO.pins.map((_, i) => `CPU ${i}/KVM`);
+    const tids = names.map((name) => vm.threads.get(name)!).reverse();
+    for (const [i, name] of names.entries()) {
+      vm.threads.set(name, tids[i]!);
+      threads.set(tids[i]!, name);
+    }
+    run(scene.create());
+    await eventually(() => emulatorOf(vm) === '5,21', 'the emulator');
+  });
+
   it('a thread named as a vCPU with an absurd number affects no other VM', async () => {
     const scene = createScene(temp());
     const odd = scene.addVm({ ...FOUR_BY_TWO, housekeeping: '5' });
