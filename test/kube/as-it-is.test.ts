@@ -48,6 +48,8 @@ function pathsOf(value: unknown, path: readonly string[] = []): (readonly string
 function replaced(value: unknown, [first, ...rest]: readonly string[], by: unknown): unknown {
   if (first === undefined) return by;
   if (typeof value !== 'object' || value === null) return value;
+  // JSON has no array with holes.
+  if (Array.isArray(value) && Number(first) > value.length) return value;
   const copy: Record<string, unknown> = Array.isArray(value) ? ([...value] as never) : { ...value };
   copy[first] = replaced(copy[first], rest, by);
   return copy;
