@@ -7,6 +7,7 @@ import { isExpired, isNotFound, KubeError } from './errors.ts';
 import { lines } from './json-lines.ts';
 import { pagesOf } from './list-pages.ts';
 import type { ObjectMeta } from './resources.ts';
+import { createWatchPace } from './watch-pace.ts';
 
 /**
  * A reflector keeps a local copy of a list of objects, as in client-go. It lists in pages, then watches from the list's
@@ -72,10 +73,6 @@ const LONGEST_ISSUES = 300;
 const ABSENT_SECONDS = 30;
 /** Seconds until a watch is reopened, plus up to half as much at random to spread the daemons. */
 const WATCH_SECONDS = 290;
-/** A watch that ends within so many seconds without an event ended at once. */
-const SHORT_WATCH = 1;
-/** Watches in a row that may end at once without a wait: one that a server closed, and the next whose version expired. */
-const FREE_ENDS = 2;
 
 /** Loose: keeps all other fields for the schema of the kind. */
 const watchEvent = z.object({
@@ -105,10 +102,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   const { client, path, schema, project, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
   const items = new Map<string, T>();
   const backoff = new Backoff();
-  const pace = new Backoff();
-  /** Watches in a row that ended at once without an event. */
-  let fruitless = 0;
-  let events = 0;
+  const pace = createWatchPace({ path, log, now });
   let synced = false;
   let lastHeard: number | undefined;
   let announce: () => void = () => undefined;
@@ -171,7 +165,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       lastHeard = now();
       if (type === 'ERROR')
         throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
-      events++;
+      pace.heard();
       version = object.metadata?.resourceVersion ?? version;
       if (type === 'BOOKMARK') continue;
       const key = objectKey(object.metadata ?? {});
@@ -189,24 +183,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     log.debug({ path, objects: items.size }, 'synced');
   };
 
-  /**
-   * Waits if watches end at once, one after the other: a proxy that closes them, or an API server whose versions expire,
-   * would otherwise get lists and watches without a pause.
-   */
-  const pauseAfter = async (watch: { readonly begun: number; readonly events: number }, signal: AbortSignal) => {
-    if (events > watch.events || now() - watch.begun >= SHORT_WATCH) {
-      fruitless = 0;
-      pace.reset();
-      return;
-    }
-    if (++fruitless <= FREE_ENDS) return;
-    const wait = pace.next();
-    log.warn({ path, wait }, 'watches end at once; keeping the cache and retrying');
-    await sleep(wait, signal).catch(() => undefined);
-  };
-
   const cycle = async (version: string | undefined, signal: AbortSignal): Promise<string | undefined> => {
-    if (version !== undefined) return follow(version, signal);
+    if (version !== undefined) return pace.follow(() => follow(version, signal), signal);
     try {
       const listed = await list(signal);
       heardAll();
@@ -232,22 +210,17 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     async run(signal) {
       let version: string | undefined;
       while (!signal.aborted) {
-        const watch = version === undefined ? undefined : { begun: now(), events };
         try {
           version = await cycle(version, signal);
         } catch (err) {
           if (signal.aborted) return;
           // If the version or the kind no longer exists, only a list shows what is left.
           if (isExpired(err) || isNotFound(err)) version = undefined;
-          if (!isExpired(err)) {
-            const wait = backoff.next();
-            fruitless = 0;
-            log.warn({ err, path, wait }, 'list or watch failed; keeping the cache and retrying');
-            await sleep(wait, signal).catch(() => undefined);
-            continue;
-          }
+          if (isExpired(err)) continue;
+          const wait = backoff.next();
+          log.warn({ err, path, wait }, 'list or watch failed; keeping the cache and retrying');
+          await sleep(wait, signal).catch(() => undefined);
         }
-        if (watch !== undefined) await pauseAfter(watch, signal);
       }
     },
   };
