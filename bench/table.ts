@@ -11,7 +11,7 @@ const AGAINST: Readonly<Record<string, string>> = {
     'reviews per second of processor time; base: an express app that patches without look-ups',
   'webhook.reviews-over-pepr':
     'reviews per second of processor time; base: a Pepr module that patches without look-ups',
-  'webhook.rss-over-pepr-beside-it': 'resident memory after the same reviews; base: that Pepr module',
+  'webhook.rss-over-pepr-same-run': 'resident memory after the same reviews; base: that Pepr module',
   'webhook.rss-over-pepr': 'resident memory under load; base: 191 MB, measured for Pepr on another machine',
   'webhook.private-memory-growth-in-100k-reviews': 'private memory after 100,000 reviews; base: after 10,000',
   'webhook.caches-of-10k-networks-and-5k-nodes': 'memory of the caches; base: 40 MB',

@@ -58,7 +58,7 @@ export function sentencesOfMarkdown(page: string): Prose[] {
   return found;
 }
 
-/** A name such as `webhook.rss-over-pepr-beside-it`: one word with a hyphen, dot, colon, slash or digit in it. */
+/** A name such as `webhook.rss-over-pepr-same-run`: one word with a hyphen, dot, colon, slash or digit in it. */
 const isIdentifier = (text: string) => /^\S*\w[-._:/\d]\w\S*$/.test(text);
 
 /** The comments and string literals of a TypeScript source, without names. @throws SyntaxError if it cannot be parsed */

@@ -13,7 +13,7 @@ import { combineNetworks, type NetworkSources } from '../../../node-agent/networ
 import { type FoundNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
 import { parseNetworkMapText, readNetworkMap } from '../../../node-agent/networks/map-file.ts';
 import { createLastMapFile, type MapSources, mapInUse } from '../../../node-agent/networks/map-in-use.ts';
-import { createNetworks } from '../../../node-agent/networks/networks.ts';
+import { createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
 import type { SwitchConfig, SwitchInterface } from '../../../node-agent/networks/switch-config.ts';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
@@ -394,6 +394,19 @@ function startDatabase(path: string) {
 describe('the duty that follows networks', () => {
   const temp = tempDirectories();
 
+  /** Without Open vSwitch; its last good map is kept below the root. */
+  const networksOf = (root: string, more: Partial<NetworksDeps> = {}) =>
+    createNetworks({
+      sysfsRoot: root,
+      host: async () => host,
+      ovsRundir: undefined,
+      networkMap: undefined,
+      lastMap: createLastMapFile(`${root}/state/network-map.json`, () => undefined),
+      labels: async () => ({}),
+      log: recordingLogger().log,
+      ...more,
+    });
+
   it('follows the map and the node labels without a switch; a typo keeps the last good map, even after a restart', async () => {
     const root = temp();
     const file = `${root}/map.yaml`;
@@ -406,15 +419,7 @@ describe('the duty that follows networks', () => {
     };
     const follow = () => {
       const stop = new AbortController();
-      const networks = createNetworks({
-        sysfsRoot: root,
-        host: async () => host,
-        ovsRundir: undefined,
-        networkMap: file,
-        lastMap: createLastMapFile(`${root}/state/network-map.json`, () => undefined),
-        labels,
-        log,
-      });
+      const networks = networksOf(root, { networkMap: file, labels, log });
       const changes: (string | undefined)[] = [];
       networks.subscribe(() => changes.push(networks.view().networks.tunnel?.toString()));
       const done = networks.run(stop.signal);
@@ -455,15 +460,7 @@ describe('the duty that follows networks', () => {
     const short = (work: () => void, milliseconds = 0) => timeout(milliseconds < 1000 ? work : () => {}, milliseconds);
     globalThis.setTimeout = short as typeof timeout;
     const stop = new AbortController();
-    const networks = createNetworks({
-      sysfsRoot: root,
-      host: async () => host,
-      ovsRundir: undefined,
-      networkMap: file,
-      lastMap: createLastMapFile(`${root}/state/network-map.json`, () => undefined),
-      labels: async () => ({}),
-      log: recordingLogger().log,
-    });
+    const networks = networksOf(root, { networkMap: file });
     const done = networks.run(stop.signal);
     try {
       await eventually(() => networks.known, 'looked at');
@@ -481,15 +478,7 @@ describe('the duty that follows networks', () => {
   it('reports a map whose directory does not exist, and applies it when the directory appears', async () => {
     const root = temp();
     const stop = new AbortController();
-    const networks = createNetworks({
-      sysfsRoot: root,
-      host: async () => host,
-      ovsRundir: undefined,
-      networkMap: `${root}/later/map.yaml`,
-      lastMap: createLastMapFile(`${root}/state/network-map.json`, () => undefined),
-      labels: async () => ({}),
-      log: recordingLogger().log,
-    });
+    const networks = networksOf(root, { networkMap: `${root}/later/map.yaml` });
     const done = networks.run(stop.signal);
     try {
       await eventually(() => networks.known, 'looked at');
@@ -524,15 +513,7 @@ describe('the duty that follows networks', () => {
     let database = listen();
     const { log, lines } = recordingLogger();
     const stop = new AbortController();
-    const networks = createNetworks({
-      sysfsRoot: tree.root,
-      host: async () => host,
-      ovsRundir: rundir,
-      networkMap: undefined,
-      lastMap: createLastMapFile(join(rundir, 'network-map.json'), () => undefined),
-      labels: async () => ({}),
-      log,
-    });
+    const networks = networksOf(tree.root, { ovsRundir: rundir, log });
     let changes = 0;
     const leave = networks.subscribe(() => changes++);
     const done = networks.run(stop.signal);
