@@ -74,7 +74,7 @@ export function asIs(schema: z.core.$ZodType): Check {
       return leavesIt === undefined ? never : (value) => before(value) && leavesIt(value);
     }
     case 'object':
-      return hasRules(def) || def.catchall !== undefined ? never : fieldsAsIs(def.shape);
+      return hasRules(def) || !isOpen(def) ? never : fieldsAsIs(def.shape);
     default:
       return never;
   }
@@ -83,6 +83,10 @@ export function asIs(schema: z.core.$ZodType): Check {
 const never: Check = () => false;
 
 const hasRules = ({ checks }: { readonly checks?: readonly unknown[] | undefined }) => (checks ?? []).length > 0;
+
+/** Whether an object may have other fields, which a schema then drops or keeps. */
+const isOpen = ({ catchall }: z.core.$ZodObjectDef) =>
+  catchall === undefined || (catchall as z.core.$ZodTypes)._zod.def.type === 'unknown';
 
 /** The minimum length, the only supported rule; infinite if there are other rules, so that no value passes. */
 function leastLength({ checks = [] }: { readonly checks?: readonly z.core.$ZodCheck<never>[] | undefined }): number {

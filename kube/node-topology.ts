@@ -147,14 +147,27 @@ interface Unparsed extends Pick<NodeTopology, 'apiVersion' | 'kind' | 'metadata'
   readonly status?: unknown;
 }
 
+/** A status as received, or why it cannot be parsed. Most are not copied, and then keep fields of later versions. */
+export function readTopologyStatus(
+  raw: unknown,
+):
+  | { readonly status: NodeTopologyStatus; readonly error?: undefined }
+  | { readonly status?: undefined; readonly error: Error } {
+  if (statusAsIs(raw)) return { status: raw as NodeTopologyStatus };
+  const { data, error } = nodeTopologyStatus.safeParse(raw);
+  return data === undefined ? { error } : { status: data };
+}
+
 /**
  * A status that cannot be parsed, for example of another version, becomes undefined with a reason: the object names its
  * writer.
  */
 function withStatus({ status, ...object }: Unparsed): NodeTopology {
   if (status == null) return object;
-  const read = nodeTopologyStatus.safeParse(status);
-  return read.success ? { ...object, status: read.data } : { ...object, unread: faultOfError(read.error).message };
+  const read = readTopologyStatus(status);
+  return read.error === undefined
+    ? { ...object, status: read.status }
+    : { ...object, unread: faultOfError(read.error).message };
 }
 const statusAsIs = asIs(nodeTopologyStatus);
 leaves(withStatus, (object) => statusAsIs((object as Unparsed).status));

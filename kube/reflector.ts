@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { Logger } from '../runtime/log.ts';
 import { createSlices } from '../runtime/slices.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
+import { asIs } from './as-it-is.ts';
 import type { KubeClient } from './client.ts';
 import { isExpired, isNotFound, KubeError } from './errors.ts';
 import { lines } from './json-lines.ts';
@@ -50,6 +51,12 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
   readonly schema: S;
   /** Returns the part of an object to keep. Keep little: one instance holds every object of the cluster. */
   readonly project: (object: z.output<S>) => T;
+  /**
+   * Gives `project` an object that the schema would not change without a copy, which takes most of the time of a watch
+   * event. Such an object still has the fields outside the schema, so `project` must keep no part of it except text and
+   * numbers. Default false.
+   */
+  readonly inPlace?: boolean;
   readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
   readonly onChange?: (change: Change<T>) => void;
   /**
@@ -90,6 +97,13 @@ const watchEvent = z.object({
   }),
 });
 
+const isWatchEvent = asIs(watchEvent);
+
+function readEvent(line: string): z.infer<typeof watchEvent> {
+  const event: unknown = JSON.parse(line);
+  return isWatchEvent(event) ? (event as z.infer<typeof watchEvent>) : watchEvent.parse(event);
+}
+
 /** The key of an object in its collection: `namespace/name`, or the name where it has no namespace. */
 export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
   return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
@@ -99,7 +113,8 @@ export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string 
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T>,
 ): Reflector<T> {
-  const { client, path, schema, project, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
+  const { client, path, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
+  const decode = createDecoder(options);
   const items = new Map<string, T>();
   const backoff = new Backoff();
   const pace = createWatchPace({ path, log, now });
@@ -117,14 +132,6 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     if (after === undefined) items.delete(key);
     else items.set(key, after);
     if (before !== undefined || after !== undefined) onChange?.({ key, before, after });
-  };
-
-  const decode = (key: string, object: unknown): T | undefined => {
-    const result = schema.safeParse(object);
-    if (result.success) return project(result.data);
-    const issues = z.prettifyError(result.error).slice(0, LONGEST_ISSUES);
-    log.warn({ path, object: key, issues }, 'object ignored: unexpected shape');
-    return undefined;
   };
 
   /** @param object undefined if it was deleted */
@@ -161,7 +168,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     });
     let version = from;
     for await (const line of lines(stream, EVENT_BYTES)) {
-      const { type, object } = await slices.run(() => watchEvent.parse(JSON.parse(line)));
+      const { type, object } = await slices.run(() => readEvent(line));
       lastHeard = now();
       if (type === 'ERROR')
         throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
@@ -229,4 +236,18 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
 function metadataOf(object: unknown): Pick<ObjectMeta, 'name' | 'namespace'> {
   return z.object({ metadata: z.object({ name: z.string(), namespace: z.string().optional() }) }).parse(object)
     .metadata;
+}
+
+/** Returns a function that reads one object. It logs an object that does not match the schema, and returns undefined. */
+function createDecoder<S extends z.ZodType<{ metadata: object }>, T>(options: ReflectorOptions<S, T>) {
+  const { path, schema, project, inPlace = false, log } = options;
+  const isUnchanged = inPlace ? asIs(schema) : () => false;
+  return (key: string, object: unknown): T | undefined => {
+    if (isUnchanged(object)) return project(object as z.output<S>);
+    const result = schema.safeParse(object);
+    if (result.success) return project(result.data);
+    const issues = z.prettifyError(result.error).slice(0, LONGEST_ISSUES);
+    log.warn({ path, object: key, issues }, 'object ignored: unexpected shape');
+    return undefined;
+  };
 }

@@ -25,7 +25,9 @@ const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
 /** Seconds between two renewals of an agent's Lease. */
 export const RENEWAL = 10;
 const HEARTBEAT_SECONDS = 20;
-const VMS = 200;
+const VMS = 300;
+/** VMs before the measured ones, as in daemons that have been running for some time: the compiler is warm. */
+const WARM_UP = 300;
 const VMI_PATH = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances';
 const NADS_PATH = '/apis/k8s.cni.cncf.io/v1/namespaces/telco-east/network-attachment-definitions';
 const PODS_PATH = '/api/v1/namespaces/telco-east/pods';
@@ -77,7 +79,9 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<'we
     const beats = await over(measured, () => heartbeats(stage, nodes));
     const review = await openReviews(webhook, stage);
     const filter = await openFilter(stage, replica.port, nodes);
-    const vms = await over(measured, () => comeAndGo(stage, nodes, review, filter));
+    const comeAndGo = createTraffic(stage, nodes, review, filter);
+    await comeAndGo(WARM_UP);
+    const vms = await over(measured, () => comeAndGo(VMS));
     const costOf = (name: 'webhook' | 'extender'): DaemonCost => ({
       memory: memoryOf(measured[name].pid).rss,
       startBytes: startBytes[name],
@@ -128,8 +132,11 @@ async function heartbeats({ client }: Stage, nodes: number): Promise<void> {
   }
 }
 
-/** VMs one after another: created, reviewed, filtered, bound, reported, deleted, reported again. */
-async function comeAndGo(
+/**
+ * Returns a function that plays a number of VMs one after another: created, reviewed, filtered, bound, reported, deleted,
+ * reported again.
+ */
+function createTraffic(
   stage: Stage,
   nodes: number,
   review: () => Promise<void>,
@@ -137,7 +144,8 @@ async function comeAndGo(
 ) {
   const { client } = stage;
   const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
-  for (let vm = 0; vm < VMS; vm++) {
+  let vm = 0;
+  const comesAndGoes = async () => {
     const name = `vm-${vm}`;
     await client.create(VMI_PATH, { ...vmi, metadata: { name, namespace: 'telco-east' } });
     await review();
@@ -163,7 +171,11 @@ async function comeAndGo(
     await client.delete(`${PODS_PATH}/${name}?gracePeriodSeconds=0`);
     await client.delete(`${VMI_PATH}/${name}`);
     await report(client, node, before);
-  }
+    vm++;
+  };
+  return async (vms: number): Promise<void> => {
+    for (let turn = 0; turn < vms; turn++) await comesAndGoes();
+  };
 }
 
 async function openReviews(webhook: { port: number; ca: string }, stage: Stage): Promise<() => Promise<void>> {

@@ -3,7 +3,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { createInterning } from '../../kube/interning.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
-import { NODE_TOPOLOGY_API, nodeTopologyStatus, type PinningState } from '../../kube/node-topology.ts';
+import { NODE_TOPOLOGY_API, type PinningState, readTopologyStatus } from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
@@ -86,7 +86,7 @@ const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
 export function createCluster(options: ClusterOptions): Cluster {
   const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now } = options;
-  const shared = { client, log, now };
+  const shared = { client, inPlace: true, log, now };
   const agents = new AgentHealth();
   const intern = createInterning();
   let stale: ReadonlySet<string> = new Set();
@@ -217,9 +217,8 @@ const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional(
 /** Keeps no report: the state's arrays contain the data that matters. */
 function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {
   const take = (node: string, raw: unknown): void => {
-    const read = raw == null ? undefined : nodeTopologyStatus.safeParse(raw);
-    const status = read?.success === true ? read.data : undefined;
-    state.reportChanged(node, status, read?.success === false ? read.error : undefined);
+    const { status, error } = raw == null ? {} : readTopologyStatus(raw);
+    state.reportChanged(node, status, error);
     pinningReported(node, status?.pinning ?? []);
   };
   const intake = createFairIntake(take);
@@ -227,6 +226,7 @@ function createReports({ client, state, pinningReported, log, now }: ClusterOpti
     client,
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
     schema: rawReport,
+    inPlace: true,
     project: ({ metadata, status }) => {
       intake.offer(metadata.name ?? '', status);
       return true;

@@ -4,7 +4,8 @@ import * as z from 'zod';
 import { explainedNode } from '../../cli/explain/objects.ts';
 import { asIs, leaves } from '../../kube/as-it-is.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
-import { node, pod } from '../../kube/resources.ts';
+import { lease, node, pod } from '../../kube/resources.ts';
+import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { vector } from '../support/vectors.ts';
 
 /** Fails unless each field that was read equals the field of the value; omitted fields do not matter. */
@@ -56,6 +57,12 @@ function replaced(value: unknown, [first, ...rest]: readonly string[], by: unkno
 }
 
 describe('values that a schema does not change', () => {
+  const launcher = vector('virt-launcher-pod.admission.json') as object;
+  const running = {
+    phase: 'Running',
+    qosClass: 'Guaranteed',
+    conditions: [{ type: 'PodScheduled', status: 'True', reason: 'a', message: 'b' }],
+  };
   const upper = z.string().transform((text) => text.toUpperCase());
   const short = z.string().transform(
     leaves(
@@ -112,6 +119,13 @@ describe('values that a schema does not change', () => {
     ['fields of one type each', z.object({ a: z.string(), b: z.number() }), [{ a: '', b: 1 }], [{ a: '' }, { b: 1 }]],
     ['lists of objects', z.array(z.object({})), [[{}]], [[[]], [null], ['a']]],
     ['a transformation of another kind', z.string().pipe(z.string()), [], ['a']],
+    [
+      'objects that keep unknown fields',
+      z.looseObject({ a: z.string() }),
+      [{ a: 'b' }, { a: 'b', c: 1 }],
+      [{ a: 1 }, {}],
+    ],
+    ['objects with a schema for unknown fields', z.object({}).catchall(z.string()), [], [{ a: 'b' }]],
     ['objects that refuse unknown fields', z.strictObject({ a: z.string() }), [], [{ a: 'b' }]],
     ['unions', z.union([z.string(), z.number()]), [], ['a']],
   ] as [string, z.ZodType, unknown[], unknown[]][]) {
@@ -126,7 +140,13 @@ describe('values that a schema does not change', () => {
   }
 
   for (const [what, schema, object] of [
-    ['a launcher', pod, vector('virt-launcher-pod.admission.json')],
+    ['a launcher', pod, launcher],
+    ['a launcher that the extender watches', observedPod, { ...launcher, status: running }],
+    [
+      'a Lease',
+      lease,
+      { metadata: { name: 'a' }, spec: { holderIdentity: 'b', leaseDurationSeconds: 40, renewTime: 'c' } },
+    ],
     [
       'a Node',
       node,
