@@ -62,19 +62,25 @@ const progress = createStatusLine(process.stderr, 1);
 const asked = [...GROUPS.entries()].filter(
   ([, { names, onRequest }]) => names.some(isAskedFor) && !(onRequest && prefix === ''),
 );
-for (const [turn, [index, { names }]] of asked.entries()) {
-  progress.status(`${names[0]}: ${turn + 1} of ${asked.length}`);
-  const found = await measureApart({ group: index, ...settings });
-  progress.end();
-  results.push(...found);
-  if (values.write !== undefined) writeTable(values.write, found);
-  if (!values.json) for (const result of found) console.log(lineOf(result));
-}
+const waiting = values.quick ? asked.filter(([, { waits }]) => waits) : [];
+let turn = 0;
+await Promise.all([measureInTurn(asked.filter((one) => !waiting.includes(one))), measureInTurn(waiting)]);
 const holding = results.filter(({ holds }) => holds).length;
 if (values.json) console.log(JSON.stringify(results, null, 2));
 else console.log(summaryLine());
 if (results.length === 0) console.error(`nothing was measured that begins with ${prefix}`);
 process.exit(results.length > 0 && holding === results.length ? 0 : 1);
+
+async function measureInTurn(groups: typeof asked): Promise<void> {
+  for (const [index, { names }] of groups) {
+    progress.status(`${names[0]}: ${++turn} of ${asked.length}`);
+    const found = await measureApart({ group: index, ...settings });
+    progress.end();
+    results.push(...found);
+    if (values.write !== undefined) writeTable(values.write, found);
+    if (!values.json) for (const result of found) console.log(lineOf(result));
+  }
+}
 
 function lineOf({ name, ratio, spread, bound, holds }: BenchResult): string {
   const [least, most] = spread.map((value) => value.toFixed(2));

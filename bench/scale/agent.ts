@@ -7,6 +7,8 @@ import { replaceCheckpoint } from '../node-agent/checkpoint.ts';
 import { cpuSecondsOf, memoryOf } from '../support/process.ts';
 import { type CountingApi, startCountingApi, sumOf } from './counting-api.ts';
 
+/** Seconds after the start, in which V8 compiles, collects and releases memory. */
+const REST = 75;
 const IDLE_SECONDS = 60;
 const CHANGES = 40;
 /** Milliseconds between changes; longer than the agent's own window, so that each change leads to a report. */
@@ -42,7 +44,7 @@ export async function measureAgent(): Promise<AgentCost> {
   });
   try {
     const { pid } = agent.process;
-    await delay(5000);
+    await delay(REST * 1000);
     const over = async (work: () => Promise<unknown>) => {
       api?.take();
       const before = cpuSecondsOf(pid);

@@ -28,6 +28,8 @@ const HEARTBEAT_SECONDS = 20;
 const VMS = 300;
 /** VMs before the measured ones, as in daemons that have been running for some time: the compiler is warm. */
 const WARM_UP = 300;
+/** VMs in progress at a time. One by one, each would wake every daemon several times for one event. */
+const AT_ONCE = 10;
 const VMI_PATH = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances';
 const NADS_PATH = '/apis/k8s.cni.cncf.io/v1/namespaces/telco-east/network-attachment-definitions';
 const PODS_PATH = '/api/v1/namespaces/telco-east/pods';
@@ -77,9 +79,9 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<'we
     };
     const startBytes = { webhook: sumOf(webhookApi.take().bytes), extender: sumOf(extenderApi.take().bytes) };
     const beats = await over(measured, () => heartbeats(stage, nodes));
-    const review = await openReviews(webhook, stage);
+    const reviews = await openReviews(webhook, stage);
     const filter = await openFilter(stage, replica.port, nodes);
-    const comeAndGo = createTraffic(stage, nodes, review, filter);
+    const comeAndGo = createTraffic(stage, nodes, reviews, filter);
     await comeAndGo(WARM_UP);
     const vms = await over(measured, () => comeAndGo(VMS));
     const costOf = (name: 'webhook' | 'extender'): DaemonCost => ({
@@ -133,19 +135,17 @@ async function heartbeats({ client }: Stage, nodes: number): Promise<void> {
 }
 
 /**
- * Returns a function that plays a number of VMs one after another: created, reviewed, filtered, bound, reported, deleted,
- * reported again.
+ * Returns a function that plays a number of VMs, AT_ONCE at a time. Each is created, reviewed, filtered, bound, reported,
+ * deleted, and reported again.
  */
 function createTraffic(
-  stage: Stage,
+  { client }: Stage,
   nodes: number,
-  review: () => Promise<void>,
+  reviews: readonly (() => Promise<void>)[],
   filter: (seed: number) => Promise<void>,
 ) {
-  const { client } = stage;
   const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
-  let vm = 0;
-  const comesAndGoes = async () => {
+  const comesAndGoes = async (vm: number, review: () => Promise<void>) => {
     const name = `vm-${vm}`;
     await client.create(VMI_PATH, { ...vmi, metadata: { name, namespace: 'telco-east' } });
     await review();
@@ -171,16 +171,25 @@ function createTraffic(
     await client.delete(`${PODS_PATH}/${name}?gracePeriodSeconds=0`);
     await client.delete(`${VMI_PATH}/${name}`);
     await report(client, node, before);
-    vm++;
   };
+  let next = 0;
   return async (vms: number): Promise<void> => {
-    for (let turn = 0; turn < vms; turn++) await comesAndGoes();
+    const end = next + vms;
+    await Promise.all(
+      reviews.map(async (review) => {
+        while (next < end) await comesAndGoes(next++, review);
+      }),
+    );
   };
 }
 
-async function openReviews(webhook: { port: number; ca: string }, stage: Stage): Promise<() => Promise<void>> {
+/** Functions that each send one review over a connection of their own. */
+async function openReviews(
+  webhook: { port: number; ca: string },
+  { client }: Stage,
+): Promise<readonly (() => Promise<void>)[]> {
   // The network of the launcher in test/vectors: the webhook would look up a missing definition in each review.
-  await stage.client.create(NADS_PATH, {
+  await client.create(NADS_PATH, {
     apiVersion: 'k8s.cni.cncf.io/v1',
     kind: 'NetworkAttachmentDefinition',
     metadata: { name: 'dpdk-net-east', namespace: 'telco-east' },
@@ -188,12 +197,13 @@ async function openReviews(webhook: { port: number; ca: string }, stage: Stage):
   });
   const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
   for (const field of ['resourceVersion', 'finalizers', 'generation', 'uid']) delete vmi.metadata[field];
-  const created = (await stage.client.create(VMI_PATH, vmi as never)) as { metadata: { uid: string } };
+  const created = (await client.create(VMI_PATH, vmi as never)) as { metadata: { uid: string } };
   const body = reviewBody(created.metadata.uid);
-  const load = await openReviewLoad({ port: webhook.port, path: '/mutate-pods', ca: webhook.ca }, body, 1);
+  const target = { port: webhook.port, path: '/mutate-pods', ca: webhook.ca };
+  const loads = await Promise.all(Array.from({ length: AT_ONCE }, () => openReviewLoad(target, body, 1)));
   // Warms up the compiler, as in a webhook that has been running for some time.
-  await load.run(2000);
-  return async () => void (await load.run(1));
+  for (const load of loads) await load.run(200);
+  return loads.map((load) => async () => void (await load.run(1)));
 }
 
 async function openFilter(stage: Stage, port: number, nodes: number): Promise<(seed: number) => Promise<void>> {
@@ -214,8 +224,9 @@ async function openFilter(stage: Stage, port: number, nodes: number): Promise<(s
 
 const leaseName = (node: string) => `plumbline-agent-${node}`;
 
+/** Lasts for the whole measurement: no agent may count as silent while others are measured. */
 function agentLease(node: string): KubernetesObject {
-  const spec = { holderIdentity: node, leaseDurationSeconds: 40, renewTime: '2026-01-01T00:00:00.000000Z' };
+  const spec = { holderIdentity: node, leaseDurationSeconds: 600, renewTime: '2026-01-01T00:00:00.000000Z' };
   return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: leaseName(node) }, spec };
 }
 

@@ -26,7 +26,7 @@ if (!(few > 0 && many > few) || more.length > 0 || !Number.isInteger(few) || !Nu
 }
 
 const progress = (text: string) => console.error(text);
-progress('an agent: about two minutes');
+progress('an agent: about three minutes');
 const agent = await measureAgent();
 progress(JSON.stringify(agent));
 progress(`${few} nodes`);

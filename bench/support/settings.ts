@@ -24,4 +24,6 @@ export interface BenchGroup {
   readonly benches: readonly Bench[];
   /** Only runs if a prefix selects it. */
   readonly onRequest?: true;
+  /** Waits most of the time for an idle process. A quick run measures it at the same time as other groups. */
+  readonly waits?: true;
 }

@@ -105,7 +105,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       assumedNeeds,
       dpuRefusal: (id) => dpuRefusal(dpuHealth.verdict(fleet.nameOf(id))),
       anyRefusedOnHost: () => hostRefusals.any,
-      refusedOnHost: (id, needs) => hostRefusals.has(fleet.nameOf(id), needs.key),
+      refusedOnHost: (id, needs) => hostRefusals.any && hostRefusals.has(fleet.nameOf(id), needs.key),
     },
     unpredictable,
   );
