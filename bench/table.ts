@@ -94,7 +94,7 @@ const HEAD = `# Benchmarks
 others. Most figures are ratios to a base that was measured in the same run, alternately or at the same time, so that a busy machine slows
 both. Rows without a base have the unit in their text. The spread is the smallest and the largest value of the rounds. A bound \`<=\` means that
 less is better, \`>=\` that more is better. A bound in bold was not met in that run. Each group of rows runs in its own process. \`--quick\` runs a
-fifth of the rounds, in about eight minutes.
+fifth of the rounds in about five minutes, and measures idle processes and processor time at the same time as other rows.
 
 Some measurements need more than \`npm ci\`: a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, and Pepr
 (\`PLUMBLINE_PEPR\`, a directory that contains the npm package).

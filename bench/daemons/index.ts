@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { paced } from '../support/pace.ts';
 import { memoryOf, run } from '../support/process.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { startBenchCluster } from './cluster.ts';
@@ -33,7 +34,7 @@ export async function startUpAndMemory(): Promise<BenchResult[]> {
     for (const daemon of DAEMONS) {
       const starts: number[] = [];
       const memories: number[] = [];
-      for (let round = 0; round < ROUNDS; round++) {
+      for (let round = 0; round < paced(ROUNDS, 2); round++) {
         const bareBegun = performance.now();
         const bare = run(process.execPath, ['-e', BARE]);
         await bare.line(() => true);

@@ -8,4 +8,5 @@ import { TEXTS } from './texts.ts';
 export const HOSTILE_BENCHES: readonly BenchGroup[] = [...TEXTS, ...OBJECTS, ...NODE].map((parser) => ({
   names: [`hostile.${parser.name}`, `hostile.ms-${parser.name}`],
   benches: [() => hostileResults(parser)],
+  alongside: 'counts',
 }));

@@ -13,11 +13,11 @@ export const NODE_AGENT_BENCHES: readonly BenchGroup[] = [
   { names: ['node-agent.rename-to-subscriber'], benches: [renameToSubscriber] },
   { names: ['node-agent.rename-to-published'], benches: [renameToPublished] },
   { names: ['node-agent.parse'], benches: [parsing] },
-  { names: ['node-agent.private-megabytes', 'node-agent.idle-percent'], benches: [longRun], waits: true },
+  { names: ['node-agent.private-megabytes', 'node-agent.idle-percent'], benches: [longRun], alongside: 'waits' },
   { names: ['node-agent.ovs-reaction'], benches: [ovsReaction] },
   {
     names: ['node-agent.ovs-idle', 'node-agent.idle-system-calls', 'node-agent.resident'],
     benches: [ovsIdle],
-    waits: true,
+    alongside: 'waits',
   },
 ];

@@ -30,11 +30,10 @@ export async function longRun(): Promise<BenchResult[]> {
       await delay(PACE);
       if (change % (changes / 6) === 0) memory.push(memoryOf(pid).private / 1e6);
     }
-    await delay(paced(REST, 15) * 1000);
-    const idleSeconds = paced(IDLE, 10);
+    await delay(REST * 1000);
     const before = cpuSeconds(pid);
-    await delay(idleSeconds * 1000);
-    const idle = ((cpuSeconds(pid) - before) / idleSeconds) * 100;
+    await delay(IDLE * 1000);
+    const idle = ((cpuSeconds(pid) - before) / IDLE) * 100;
     const last = memoryOf(pid).private / 1e6;
     memory.push(last);
     return [

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startManyThreads } from '../support/many-threads.ts';
-import { paced } from '../support/pace.ts';
 import { memoryOf } from '../support/process.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
@@ -23,8 +22,7 @@ const RESIDENT_BOUND = 80;
 
 /** The work while 2 x 64 threads are on their CPUs and nothing changes. */
 export async function ovsIdle(settings: BenchSettings): Promise<BenchResult[]> {
-  const idle = paced(settings.idle, 10);
-  return [...(await idleDuties(idle)), ...(await idleAgent(idle))];
+  return [...(await idleDuties(settings.idle)), ...(await idleAgent(settings.idle))];
 }
 
 /** System calls per second of the duties that replace the loop, in a separate process; and the kubelet's calls. */
@@ -32,7 +30,7 @@ async function idleDuties(idle: number): Promise<BenchResult[]> {
   const scene = await createOvsScene(await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS));
   try {
     const { pid, stop } = await scene.agent();
-    await delay(paced(REST, 20) * 1000);
+    await delay(REST * 1000);
     const asked = scene.kubelet.calls;
     const calls = await callsOf(pid, idle);
     await stop();
@@ -54,7 +52,7 @@ async function idleAgent(idle: number): Promise<BenchResult[]> {
   const gate = ['--gate', 'on', '--gate-socket', join(directory, 'gate.sock'), '--gate-state', join(directory, 'gate')];
   const agent = await startAgentProcess(...flags, ...gate);
   try {
-    await delay(paced(REST, 20) * 1000);
+    await delay(REST * 1000);
     const resident = memoryOf(agent.process.pid).rss / 1e6;
     const calls = await callsOf(agent.process.pid, idle);
     return [

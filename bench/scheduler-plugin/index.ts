@@ -25,7 +25,7 @@ const LOAD_CALLS = 20_000;
 const UPDATES = 1000;
 const TAIL_ROUNDS = 3;
 
-const BOUNDS = { plain: 0.6, echo: 0.7, tail: 6, growth: 3.6, bytesPerNode: 2048 } as const;
+const BOUNDS = { plain: 0.6, echo: 0.8, tail: 6, growth: 3.6, bytesPerNode: 2048 } as const;
 
 interface Server {
   readonly line: Record<string, unknown>;

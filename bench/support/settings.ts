@@ -24,6 +24,9 @@ export interface BenchGroup {
   readonly benches: readonly Bench[];
   /** Only runs if a prefix selects it. */
   readonly onRequest?: true;
-  /** Waits most of the time for an idle process. A quick run measures it at the same time as other groups. */
-  readonly waits?: true;
+  /**
+   * Why a quick run may measure it at the same time as other groups: it waits most of the time for an idle process, or
+   * it counts the processor time of its own process.
+   */
+  readonly alongside?: 'waits' | 'counts';
 }

@@ -25,9 +25,12 @@ export function secondsPerCall(call: () => void, atLeast = 0.05): number {
   }
 }
 
+/** Rounds that are not counted, so that the compiler has optimized both. */
+const WARM_UP = 4;
+
 /**
  * The ratio of two measurements, taken in turns in one run so that other load affects both: the median of the rounds,
- * after a warm-up round.
+ * after WARM_UP rounds.
  */
 export function ratioOf(
   name: string,
@@ -36,8 +39,10 @@ export function ratioOf(
   reference: () => number,
   rounds = 7,
 ): BenchResult {
-  measured();
-  reference();
+  for (let round = 0; round < WARM_UP; round++) {
+    measured();
+    reference();
+  }
   const isMost = 'most' in bound;
   // With an upper bound, the measured time relative to the reference; with a lower bound, the inverse.
   const ratios = Array.from({ length: paced(rounds) }, () => {
