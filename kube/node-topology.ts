@@ -164,10 +164,8 @@ export function readTopologyStatus(
  */
 function withStatus({ status, ...object }: Unparsed): NodeTopology {
   if (status == null) return object;
-  const read = readTopologyStatus(status);
-  return read.error === undefined
-    ? { ...object, status: read.status }
-    : { ...object, unread: faultOfError(read.error).message };
+  const read = nodeTopologyStatus.safeParse(status);
+  return read.success ? { ...object, status: read.data } : { ...object, unread: faultOfError(read.error).message };
 }
 const statusAsIs = asIs(nodeTopologyStatus);
 leaves(withStatus, (object) => statusAsIs((object as Unparsed).status));

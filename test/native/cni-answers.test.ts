@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs, skipWithout } from '../support/parts.ts';
+import { until } from '../support/until.ts';
 import { createGateFixture, type GateFixture, writeState } from './gate.ts';
 
 const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
@@ -48,6 +49,8 @@ describe('the CNI plugin reads the answers of its agent', () => {
   let gate: GateFixture;
   let server: Server;
   let pieces: readonly string[] = [];
+  /** Awaited after each piece. */
+  let pause: () => Promise<unknown>;
   /** Whether the agent closes after its last piece, as it does after a refusal. */
   let ends = true;
   before(async () => {
@@ -58,7 +61,7 @@ describe('the CNI plugin reads the answers of its agent', () => {
       for (const piece of pieces) {
         socket.write(piece, 'latin1');
         // The gate reads all available data at once; two pieces that arrive together are a separate case.
-        await delay(20);
+        await pause();
       }
       if (ends) socket.end();
     }).listen(gate.socket);
@@ -70,6 +73,7 @@ describe('the CNI plugin reads the answers of its agent', () => {
   });
   beforeEach(() => {
     ends = true;
+    pause = () => delay(20);
     writeState(gate.state, { dpu: 'not-ready', reason: 'as last known' });
   });
 
@@ -146,7 +150,9 @@ describe('the CNI plugin reads the answers of its agent', () => {
     it(`${name} closes the connection while the delegate runs, which continues`, async function () {
       skipWithout('strace', this);
       ends = piece === '';
-      gate.delegate('short', `sleep 0.5; printf '{}'`);
+      const short = gate.delegate('short', `sleep 0.5; printf '{}'`);
+      const earlier = short.calls().length;
+      pause = () => until('the delegate to start', () => short.calls().length > earlier);
       pieces = ['allow\n', piece];
       const result = await gate.call({ conf: { ...chained, delegate: { type: 'short' } }, faults: [] });
       assert.equal(result.code, 0, result.stdout);
