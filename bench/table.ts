@@ -40,7 +40,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'takeover.longest-task-ms':
     'longest task of the event loop after a takeover, in milliseconds, with 5,000 full nodes and 1,000 waiting VMs',
   'takeover.first-answer-ms': 'milliseconds until the answer to the first call after a takeover, in the same cluster',
-  'scheduler-plugin.loopback-http-over-tls': 'a filter call over plain HTTP; base: over TLS',
+  'scheduler-plugin.loopback-http-over-tls': 'processor time of a filter call over plain HTTP; base: over TLS',
   'kube-scheduler.default-profile-unmatched':
     'pods per second of kube-scheduler’s processor time; base: without an extender',
   'kube-scheduler.all-nodes-profile-unmatched':

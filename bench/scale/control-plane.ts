@@ -7,18 +7,19 @@ import { parseAllDocuments } from 'yaml';
 import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubernetesObject } from '../../test/real/control-plane.ts';
-import { inParallel, report, SERVER_NAME, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
+import { inParallel, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
 import { pathOf } from '../../test/support/parts.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { until } from '../../test/support/until.ts';
-import { filterBody, nodeName, nodeStatus } from '../scheduler-plugin/nodes.ts';
-import { untilQuiet } from '../scheduler-plugin/quiet.ts';
-import { createClient } from '../support/http-load.ts';
+import { nodeName, nodeStatus } from '../scheduler-plugin/nodes.ts';
+import { requireReports, untilQuiet } from '../scheduler-plugin/quiet.ts';
 import { bundle, cpuSecondsOf, memoryOf, type Running, root, run } from '../support/process.ts';
 import { openReviewLoad } from '../webhook/raw-load.ts';
 import { reviewBody, untilReady, vector } from '../webhook/reviews.ts';
 import { type CountingApi, startCountingApi, sumOf } from './counting-api.ts';
+import { type ChooseNode, offeredByDefault, openScheduling } from './scheduling.ts';
+import { createTraffic, NAMESPACE } from './traffic.ts';
 
 const SYSTEM = 'plumbline-system';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
@@ -30,9 +31,9 @@ const VMS = 300;
 const WARM_UP = 300;
 /** VMs in progress at a time. One by one, each would wake every daemon several times for one event. */
 const AT_ONCE = 10;
-const VMI_PATH = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances';
-const NADS_PATH = '/apis/k8s.cni.cncf.io/v1/namespaces/telco-east/network-attachment-definitions';
-const PODS_PATH = '/api/v1/namespaces/telco-east/pods';
+const IDLE_SECONDS = 10;
+const VMI_PATH = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances`;
+const NADS_PATH = `/apis/k8s.cni.cncf.io/v1/namespaces/${NAMESPACE}/network-attachment-definitions`;
 
 /** Cost of a daemon for a number of nodes. */
 export interface DaemonCost {
@@ -43,11 +44,15 @@ export interface DaemonCost {
   /** Seconds of processor time, and bytes read, for each second in which every agent renews its Lease normally. */
   readonly heartbeatShare: number;
   readonly heartbeatBytes: number;
-  /** For one VM that is created and deleted. */
+  /** For one VM that is created and deleted, with every node's name in the filter call. */
   readonly vmSeconds: number;
+  /** The same VM, with as many names as kube-scheduler offers by default. */
+  readonly vmSecondsByDefault: number;
   readonly vmBytes: number;
   readonly vmRequests: number;
 }
+
+type Daemon = 'webhook' | 'extender';
 
 interface Measured {
   readonly pid: number;
@@ -55,16 +60,16 @@ interface Measured {
 }
 
 /** Cost of the webhook and the extender with a real API server and a number of nodes. */
-export async function measureDaemons(nodes: number): Promise<Readonly<Record<'webhook' | 'extender', DaemonCost>>> {
+export async function measureDaemons(nodes: number): Promise<Readonly<Record<Daemon, DaemonCost>>> {
   const stage = await startStage();
   const apis: CountingApi[] = [];
   let webhook: (Running & { port: number; ca: string }) | undefined;
   try {
     await stage.plane.create(...FOREIGN_DEFINITIONS, ...webhookObjects());
-    await stage.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'telco-east' } });
-    const all = Array.from({ length: nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) }));
-    await stage.addNodes(all);
-    await inParallel(all, async ({ name }) => void (await stage.client.create(LEASES, agentLease(name))));
+    await stage.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
+    const fleet = Array.from({ length: nodes }, (_, i) => ({ name: nodeName(i), topology: nodeStatus(i) }));
+    await stage.addNodes(fleet);
+    await inParallel(fleet, async ({ name }) => void (await stage.client.create(LEASES, agentLease(name))));
     for (let i = 0; i < 2; i++) apis.push(await startCountingApi(stage.plane));
     const [extenderApi, webhookApi] = apis as [CountingApi, CountingApi];
     const replica = await stage.startReplica({ args: ['--reservation-timeout', '600'], api: extenderApi });
@@ -73,23 +78,32 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<'we
     // The extender labels every node with a report.
     await delay(5000);
     await untilQuiet(stage);
-    const measured: Record<'webhook' | 'extender', Measured> = {
+    await requireReports(replica);
+    const measured: Record<Daemon, Measured> = {
       webhook: { pid: webhook.pid, api: webhookApi },
       extender: { pid: replica.pid, api: extenderApi },
     };
     const startBytes = { webhook: sumOf(webhookApi.take().bytes), extender: sumOf(extenderApi.take().bytes) };
     const beats = await over(measured, () => heartbeats(stage, nodes));
-    const reviews = await openReviews(webhook, stage);
-    const filter = await openFilter(stage, replica.port, nodes);
-    const comeAndGo = createTraffic(stage, nodes, reviews, filter);
-    await comeAndGo(WARM_UP);
-    const vms = await over(measured, () => comeAndGo(VMS));
-    const costOf = (name: 'webhook' | 'extender'): DaemonCost => ({
+    const idle = await over(measured, () => delay(IDLE_SECONDS * 1000));
+    const comeAndGo = createTraffic(stage, nodes, await openReviews(webhook, stage));
+    const [all, byDefault] = [nodes, offeredByDefault(nodes)].map((offered) =>
+      openScheduling(stage, replica.port, nodes, offered),
+    ) as [ChooseNode, ChooseNode];
+    await comeAndGo(WARM_UP, all);
+    const vms = await over(measured, () => comeAndGo(VMS, all));
+    const vmsByDefault = await over(measured, () => comeAndGo(VMS, byDefault));
+    // What a daemon does anyway is part of the heartbeats.
+    const aVm = (name: Daemon, { [name]: cost }: typeof vms) =>
+      (cost.seconds - (idle[name].seconds / idle[name].elapsed) * cost.elapsed) / VMS;
+    await requireReports(replica);
+    const costOf = (name: Daemon): DaemonCost => ({
       memory: memoryOf(measured[name].pid).rss,
       startBytes: startBytes[name],
       heartbeatShare: beats[name].seconds / HEARTBEAT_SECONDS,
       heartbeatBytes: beats[name].bytes / HEARTBEAT_SECONDS,
-      vmSeconds: vms[name].seconds / VMS,
+      vmSeconds: aVm(name, vms),
+      vmSecondsByDefault: aVm(name, vmsByDefault),
       vmBytes: vms[name].bytes / VMS,
       vmRequests: vms[name].requests / VMS,
     });
@@ -101,16 +115,18 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<'we
   }
 }
 
-async function over(measured: Readonly<Record<'webhook' | 'extender', Measured>>, work: () => Promise<unknown>) {
+async function over(measured: Readonly<Record<Daemon, Measured>>, work: () => Promise<unknown>) {
   for (const { api } of [measured.webhook, measured.extender]) api.take();
   const before = { webhook: cpuSecondsOf(measured.webhook.pid), extender: cpuSecondsOf(measured.extender.pid) };
+  const begun = performance.now();
   await work();
   // Time for the daemons to process the watch events.
   await delay(1000);
-  const of = (name: 'webhook' | 'extender') => {
+  const elapsed = (performance.now() - begun) / 1000;
+  const of = (name: Daemon) => {
     const { pid, api } = measured[name];
     const { requests, bytes } = api.take();
-    return { seconds: cpuSecondsOf(pid) - before[name], requests: sumOf(requests), bytes: sumOf(bytes) };
+    return { seconds: cpuSecondsOf(pid) - before[name], elapsed, requests: sumOf(requests), bytes: sumOf(bytes) };
   };
   return { webhook: of('webhook'), extender: of('extender') };
 }
@@ -134,55 +150,6 @@ async function heartbeats({ client }: Stage, nodes: number): Promise<void> {
   }
 }
 
-/**
- * Returns a function that plays a number of VMs, AT_ONCE at a time. Each is created, reviewed, filtered, bound, reported,
- * deleted, and reported again.
- */
-function createTraffic(
-  { client }: Stage,
-  nodes: number,
-  reviews: readonly (() => Promise<void>)[],
-  filter: (seed: number) => Promise<void>,
-) {
-  const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
-  const comesAndGoes = async (vm: number, review: () => Promise<void>) => {
-    const name = `vm-${vm}`;
-    await client.create(VMI_PATH, { ...vmi, metadata: { name, namespace: 'telco-east' } });
-    await review();
-    await filter(vm);
-    const node = nodeName(vm % nodes);
-    const amounts = { cpu: '4', memory: '64Mi', 'devices.kubevirt.io/kvm': '1' };
-    await client.create(PODS_PATH, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name, labels: { 'kubevirt.io': 'virt-launcher' } },
-      spec: {
-        nodeName: node,
-        containers: [{ name: 'compute', image: 'x', resources: { requests: amounts, limits: amounts } }],
-      },
-    });
-    const before = nodeStatus(vm % nodes);
-    const assignment = {
-      podUID: `00000000-0000-4000-9000-${String(vm).padStart(12, '0')}`,
-      container: 'compute',
-      cpus: '63,127',
-    };
-    await report(client, node, { ...before, assignments: [...before.assignments, assignment] });
-    await client.delete(`${PODS_PATH}/${name}?gracePeriodSeconds=0`);
-    await client.delete(`${VMI_PATH}/${name}`);
-    await report(client, node, before);
-  };
-  let next = 0;
-  return async (vms: number): Promise<void> => {
-    const end = next + vms;
-    await Promise.all(
-      reviews.map(async (review) => {
-        while (next < end) await comesAndGoes(next++, review);
-      }),
-    );
-  };
-}
-
 /** Functions that each send one review over a connection of their own. */
 async function openReviews(
   webhook: { port: number; ca: string },
@@ -192,7 +159,7 @@ async function openReviews(
   await client.create(NADS_PATH, {
     apiVersion: 'k8s.cni.cncf.io/v1',
     kind: 'NetworkAttachmentDefinition',
-    metadata: { name: 'dpdk-net-east', namespace: 'telco-east' },
+    metadata: { name: 'dpdk-net-east', namespace: NAMESPACE },
     spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'dpdk-net-east' }) },
   });
   const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
@@ -204,22 +171,6 @@ async function openReviews(
   // Warms up the compiler, as in a webhook that has been running for some time.
   for (const load of loads) await load.run(200);
   return loads.map((load) => async () => void (await load.run(1)));
-}
-
-async function openFilter(stage: Stage, port: number, nodes: number): Promise<(seed: number) => Promise<void>> {
-  const bodies = Array.from({ length: 8 }, (_, seed) => filterBody(nodes, seed));
-  const client = createClient({
-    port,
-    path: '/filter',
-    ca: stage.ca,
-    servername: SERVER_NAME,
-    ...stage.clientCertificate,
-  });
-  const call = async (seed: number) => {
-    await client.load({ calls: 1, concurrency: 1, body: bodies[seed % bodies.length]! });
-  };
-  for (let seed = 0; seed < 300; seed++) await call(seed);
-  return call;
 }
 
 const leaseName = (node: string) => `plumbline-agent-${node}`;

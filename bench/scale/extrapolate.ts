@@ -26,11 +26,21 @@ function at<Cost>({ few, many }: TwoSizes<Cost>, nodes: number, field: keyof Cos
   return Math.max(0, Math.max(first, second) + slope * (nodes - (second >= first ? many.nodes : few.nodes)));
 }
 
-/** Cost of a daemon. @param vms VMs that are created, and as many that are deleted, each second */
-export function daemonLoad(costs: TwoSizes<DaemonCost>, nodes: number, vms: number): Load {
+/**
+ * Cost of a daemon.
+ *
+ * @param vms VMs that are created, and as many that are deleted, each second
+ * @param aVm which of the measured costs of a VM counts
+ */
+export function daemonLoad(
+  costs: TwoSizes<DaemonCost>,
+  nodes: number,
+  vms: number,
+  aVm: 'vmSeconds' | 'vmSecondsByDefault' = 'vmSeconds',
+): Load {
   return {
     memory: at(costs, nodes, 'memory'),
-    share: at(costs, nodes, 'heartbeatShare') + vms * at(costs, nodes, 'vmSeconds'),
+    share: at(costs, nodes, 'heartbeatShare') + vms * at(costs, nodes, aVm),
     bytes: at(costs, nodes, 'heartbeatBytes') + vms * at(costs, nodes, 'vmBytes'),
     requests: vms * at(costs, nodes, 'vmRequests'),
   };

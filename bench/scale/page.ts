@@ -1,6 +1,7 @@
 import type { AgentCost } from './agent.ts';
 import type { DaemonCost } from './control-plane.ts';
 import { agentLoad, daemonLoad, type Load, type TwoSizes } from './extrapolate.ts';
+import { offeredByDefault } from './scheduling.ts';
 
 const SIZES = [500, 5000, 15_000];
 /** VMs per second. */
@@ -29,7 +30,8 @@ export function scalePage({ agent, webhook, extender, machine }: Measurements): 
         row(`memory with ${nodes} nodes`, ...cells('memory', megabytes)),
         row(`read from the API server at the start, ${nodes} nodes`, ...cells('startBytes', megabytes)),
         row(`heartbeats of ${nodes} agents, share of a core`, ...cells('heartbeatShare', percent)),
-        row(`a VM that is created and deleted, ${nodes} nodes, processor time`, ...cells('vmSeconds', millis)),
+        row(`a VM that is created and deleted, ${nodes} names in its filter call`, ...cells('vmSeconds', millis)),
+        row(`the same with ${offeredByDefault(nodes)} names, as by default`, ...cells('vmSecondsByDefault', millis)),
         row('the same VM, read from the API server', ...cells('vmBytes', kilobytes)),
       ];
     }),
@@ -43,7 +45,8 @@ export function scalePage({ agent, webhook, extender, machine }: Measurements): 
     '| ---: | --- | ---: | ---: | ---: | ---: |',
     ...SIZES.flatMap((nodes) => [
       loadRow(nodes, 'webhook, all replicas together', daemonLoad(webhook, nodes, VMS)),
-      loadRow(nodes, 'extender, the active replica', daemonLoad(extender, nodes, VMS)),
+      loadRow(nodes, 'extender, the active replica, all names', daemonLoad(extender, nodes, VMS)),
+      loadRow(nodes, 'the same, names as by default', daemonLoad(extender, nodes, VMS, 'vmSecondsByDefault')),
       loadRow(nodes, 'agents: each; calls of all', agentLoad(agent, nodes, VMS)),
     ]),
   ].join('\n');

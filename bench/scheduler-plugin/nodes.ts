@@ -25,17 +25,24 @@ export function nodeStatus(index: number): NodeTopologyStatus {
   };
 }
 
+const AMOUNTS = { cpu: '10', memory: '8Gi', 'devices.kubevirt.io/kvm': '1' };
+/** A launcher's only container. */
+export const LAUNCHER_CONTAINER = {
+  name: 'compute',
+  image: 'none',
+  resources: { requests: AMOUNTS, limits: AMOUNTS },
+} as const;
+
 /** A filter call with all names in a separate order. */
 export function filterBody(names: number, seed: number): Buffer {
-  const amounts = { cpu: '10', memory: '8Gi', 'devices.kubevirt.io/kvm': '1' };
-  const container = { name: 'compute', resources: { requests: amounts, limits: amounts } };
-  return Buffer.from(
-    JSON.stringify({
-      Pod: { metadata: { name: 'vm', namespace: 'east', uid: `uid-${seed}` }, spec: { containers: [container] } },
-      Nodes: null,
-      NodeNames: schedulerOrder(names, seed).map(nodeName),
-    }),
-  );
+  const metadata = { name: 'vm', namespace: 'east', uid: `uid-${seed}` };
+  const pod = { metadata, spec: { containers: [LAUNCHER_CONTAINER] } };
+  return Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offeredNames(names, seed) }));
+}
+
+/** The first of all nodes' names in an order of kube-scheduler, which offers only some of them in large clusters. */
+export function offeredNames(nodes: number, seed: number, offered = nodes): string[] {
+  return schedulerOrder(nodes, seed).slice(0, offered).map(nodeName);
 }
 
 const WORKERS = 16;

@@ -6,7 +6,7 @@ import { serving } from '../support/serving.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
-import { untilQuiet } from './quiet.ts';
+import { requireReports, untilQuiet } from './quiet.ts';
 import { type Run, type ScheduleOptions, schedule } from './schedule.ts';
 
 const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
@@ -43,6 +43,7 @@ export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchS
     const replica = await stage.startReplica({ args: ['--reservation-timeout', '600'] });
     await until('the replica to be active', () => replica.isActive());
     await untilQuiet(stage);
+    await requireReports(replica);
     const echo = runScript('bench/scheduler-plugin/echo-extender.ts', [], serving(stage.certificate));
     const { port: echoPort } = await echo.line((found) => typeof found['port'] === 'number');
     const comparisons = comparisonsOf(stage, replica.port, Number(echoPort));

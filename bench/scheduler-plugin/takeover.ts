@@ -6,6 +6,7 @@ import { createClient } from '../support/http-load.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { filterBody, nodeName, nodeStatus } from './nodes.ts';
+import { requireReports } from './quiet.ts';
 
 const WAITING = 1000;
 const LEASE = 'plumbline-system/takeover';
@@ -69,6 +70,7 @@ async function measure(stage: Stage, round: number, nodes: number) {
     await delay(1000);
     longestTask = Math.max(longestTask, (await longest()) * 1000);
   }
+  await requireReports(replica);
   client.close();
   await replica.stop();
   return { longestTask, firstAnswer };

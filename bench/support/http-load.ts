@@ -1,5 +1,6 @@
-import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { json } from 'node:stream/consumers';
 
 /** The measured endpoint. */
 export interface Target {
@@ -24,6 +25,8 @@ export interface LoadOptions {
 export interface Client {
   /** Milliseconds of each call, in order of completion. @throws if a response is not 200 */
   load(options: LoadOptions): Promise<number[]>;
+  /** One call; resolves with its answer. @throws if the response is not 200 or not JSON */
+  ask(body: Buffer | string): Promise<unknown>;
   close(): void;
 }
 
@@ -32,18 +35,23 @@ export function createClient({ port, path, ca, servername, cert, key }: Target):
   const options = { keepAlive: true, maxSockets: 64 };
   const tls = { ca, ...(servername && { servername }), ...(cert && { cert, key }) };
   const agent = ca === undefined ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls });
-  const send = ca === undefined ? httpRequest : httpsRequest;
+  const request = ca === undefined ? httpRequest : httpsRequest;
 
-  const call = (body: Buffer) =>
-    new Promise<void>((resolve, reject) => {
-      const headers = { 'content-type': 'application/json', 'content-length': body.length };
-      const one = send({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (response) => {
-        if (response.statusCode !== 200) reject(new Error(`${path} answered ${response.statusCode}`));
-        response.resume().on('end', resolve);
+  const send = (body: Buffer | string) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+      const one = request({ host: '127.0.0.1', port, path, method: 'POST', agent, headers }, (response) => {
+        if (response.statusCode === 200) return resolve(response);
+        response.resume();
+        reject(new Error(`${path} answered ${response.statusCode}`));
       });
       one.on('error', reject);
       one.end(body);
     });
+  const call = async (body: Buffer) => {
+    const response = await send(body);
+    await new Promise<void>((resolve, reject) => void response.resume().on('end', resolve).on('error', reject));
+  };
 
   return {
     async load({ calls, concurrency, body }) {
@@ -59,6 +67,7 @@ export function createClient({ port, path, ca, servername, cert, key }: Target):
       await Promise.all(Array.from({ length: concurrency }, worker));
       return millis;
     },
+    ask: async (body) => json(await send(body)),
     close: () => agent.destroy(),
   };
 }

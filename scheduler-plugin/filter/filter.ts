@@ -127,7 +127,7 @@ export class Filter {
     }
     // Nodes that would run the pod on shared CPUs are among these: they cost no prediction, so each is in the answer.
     for (const position of order.unranked()) {
-      if (isDone() && !needs.mayShare) break;
+      if (!needs.mayShare && isDone()) break;
       decideOn(position);
     }
     return { names, answered, refusals, texts };

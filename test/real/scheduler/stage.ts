@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { parse } from 'yaml';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
@@ -143,9 +144,13 @@ export async function startStage(): Promise<Stage> {
   const authority = createCertificateAuthority('plumbline-scheduler-plugin');
   const { cert, key } = authority.issue([SERVER_NAME]);
   const clientCertificate = authority.issue([CLIENT_NAME]);
-  const [certFile, keyFile, caFile] = ['extender.crt', 'extender.key', 'extender-ca.crt'].map((file) =>
-    join(plane.directory, file),
-  ) as [string, string, string];
+  // A directory of their own: the extender reads them again after each change in it, and logs are written constantly.
+  const certificates = join(plane.directory, 'extender');
+  const [certFile, keyFile, caFile] = ['tls.crt', 'tls.key', 'ca.crt'].map((file) => join(certificates, file)) as [
+    string,
+    string,
+    string,
+  ];
   const replicas: Replica[] = [];
   try {
     await build({
@@ -157,6 +162,7 @@ export async function startStage(): Promise<Stage> {
       external: ['koffi'],
       logLevel: 'error',
     });
+    await mkdir(certificates);
     await writeFile(certFile, cert);
     await writeFile(keyFile, key);
     await writeFile(caFile, authority.cert);
@@ -224,7 +230,7 @@ export async function startStage(): Promise<Stage> {
     },
     async addNodes(nodes) {
       await inParallel(nodes, async ({ name, labels = {}, topology }) => {
-        await client.create('/api/v1/nodes', nodeObject(name, labels));
+        await client.create('/api/v1/nodes', nodeObject(name, labels, topology));
         if (topology) await report(client, name, topology);
       });
     },
@@ -262,9 +268,18 @@ export async function report(client: KubeClient, name: string, status: NodeTopol
 }
 
 /** Enough room for kube-scheduler's own checks, so that only the extender refuses. */
-function nodeObject(name: string, labels: Readonly<Record<string, string>>): KubernetesObject {
+/** CPUs of a Node at least. */
+const CPUS = 64;
+
+/** As many CPUs as the report has: a report with more than its Node would be in quarantine. */
+function nodeObject(
+  name: string,
+  labels: Readonly<Record<string, string>>,
+  topology: NodeTopologyStatus | undefined,
+): KubernetesObject {
+  const reported = (topology?.cells ?? []).reduce((sum, { cpus }) => sum + CpuSet.parse(cpus).size, 0);
   const amounts = {
-    cpu: '64',
+    cpu: String(Math.max(CPUS, reported)),
     memory: '256Gi',
     pods: '500',
     'devices.kubevirt.io/kvm': '1k',

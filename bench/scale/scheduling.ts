@@ -1,0 +1,46 @@
+import { SERVER_NAME, type Stage } from '../../test/real/scheduler/stage.ts';
+import { LAUNCHER_CONTAINER, nodeName, offeredNames } from '../scheduler-plugin/nodes.ts';
+import { createClient } from '../support/http-load.ts';
+
+/** A pod that waits for a node. */
+export interface WaitingPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+}
+
+/** Calls the extender as kube-scheduler does for one pod; resolves with the name of the node with the highest score. */
+export type ChooseNode = (pod: WaitingPod, turn: number) => Promise<string>;
+
+/** Orders of the names that are made in advance: making one takes longer than the call. */
+const ORDERS = 8;
+const LEAST_OFFERED = 100;
+
+/**
+ * The number of nodes that kube-scheduler offers of those that suit a pod, if a profile does not set
+ * percentageOfNodesToScore. Source: numFeasibleNodesToFind in pkg/scheduler/schedule_one.go.
+ */
+export function offeredByDefault(nodes: number): number {
+  const percentage = Math.max(5, 50 - Math.floor(nodes / 125));
+  return Math.min(nodes, Math.max(LEAST_OFFERED, Math.floor((nodes * percentage) / 100)));
+}
+
+/** @param offered names in a filter call */
+export function openScheduling(stage: Stage, port: number, nodes: number, offered: number): ChooseNode {
+  const target = { port, ca: stage.ca, servername: SERVER_NAME, ...stage.clientCertificate };
+  const [filter, prioritize] = ['/filter', '/prioritize'].map((path) => createClient({ ...target, path }));
+  const orders = Array.from({ length: ORDERS }, (_, seed) => JSON.stringify(offeredNames(nodes, seed, offered)));
+  return async (metadata, turn) => {
+    const pod = JSON.stringify({ metadata, spec: { containers: [LAUNCHER_CONTAINER] } });
+    const bodyOf = (names: string) => `{"Pod":${pod},"Nodes":null,"NodeNames":${names}}`;
+    const { NodeNames: passed, Error: error } = (await filter!.ask(bodyOf(orders[turn % ORDERS]!))) as {
+      readonly NodeNames: readonly string[] | null;
+      readonly Error?: string;
+    };
+    if (passed === null || passed.length === 0)
+      throw new Error(`no node for ${metadata.name}: ${error ?? 'all refused'}`);
+    const scores = (await prioritize!.ask(bodyOf(JSON.stringify(passed)))) as { Host: string; Score: number }[];
+    const best = scores.reduce((a, b) => (b.Score > a.Score ? b : a), { Host: passed[0] ?? nodeName(0), Score: -1 });
+    return best.Host;
+  };
+}
