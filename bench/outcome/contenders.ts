@@ -161,9 +161,11 @@ function plumbline({ plane, fleet, reports, onFault }: PlacementOptions): Prepar
     async start() {
       const authority = createCertificateAuthority('outcome');
       const directory = join(plane.directory, 'daemons');
-      await mkdir(directory, { recursive: true });
+      // A directory of its own: the webhook reads its certificate again after each change in it, as of a log.
+      const certificate = join(directory, 'webhook-certificate');
+      await mkdir(certificate, { recursive: true });
       const { cert, key } = authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`, '127.0.0.1']);
-      const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
+      const [certFile, keyFile] = [join(certificate, 'tls.crt'), join(certificate, 'tls.key')];
       await writeFile(certFile, cert);
       await writeFile(keyFile, key, { mode: 0o600 });
       const daemon = (name: 'webhook' | 'scheduler-plugin', args: readonly string[]) =>
