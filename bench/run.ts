@@ -81,7 +81,9 @@ function lanesOf(groups: typeof asked): (typeof asked)[] {
 async function measureInTurn(groups: typeof asked): Promise<void> {
   for (const [index, { names }] of groups) {
     progress.status(`${names[0]}: ${++turn} of ${asked.length}`);
+    const since = performance.now();
     const found = await measureApart({ group: index, ...settings });
+    progress.line(`# ${names[0]}: ${Math.round((performance.now() - since) / 1000)} s`);
     progress.end();
     results.push(...found);
     if (values.write !== undefined) writeTable(values.write, found);

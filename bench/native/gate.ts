@@ -56,7 +56,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
 
   /** Microseconds of each program's calls, in turns. */
   const inTurns = (...programs: string[]): [number[], number[]] => {
-    const times = calls.run(CALLS, vswitchd, ...programs);
+    const times = calls.run(paced(CALLS, 15), vswitchd, ...programs);
     return [times.filter((_, i) => i % 2 === 0), times.filter((_, i) => i % 2 === 1)];
   };
   const chained = conf('chained', { type: 'plumbline-gate', ...places });

@@ -26,7 +26,7 @@ export interface BenchGroup {
   readonly onRequest?: true;
   /**
    * Why a quick run may measure it at the same time as other groups: it waits most of the time for an idle process, or
-   * it counts the processor time of its own process.
+   * it counts the processor time or the memory of its own processes.
    */
   readonly alongside?: 'waits' | 'counts';
 }

@@ -7,6 +7,10 @@ import { reviewsOverExpress } from './speed.ts';
 export const WEBHOOK_BENCHES: readonly BenchGroup[] = [
   { names: ['webhook.reviews-over-express'], benches: [reviewsOverExpress] },
   { names: PEPR_NAMES, benches: [peerPepr] },
-  { names: ['webhook.rss-over-pepr', 'webhook.private-memory-growth-in-100k-reviews'], benches: [memoryOverReviews] },
-  { names: ['webhook.caches-of-10k-networks-and-5k-nodes'], benches: [memoryOfCaches] },
+  {
+    names: ['webhook.rss-over-pepr', 'webhook.private-memory-growth-in-100k-reviews'],
+    benches: [memoryOverReviews],
+    alongside: 'counts',
+  },
+  { names: ['webhook.caches-of-10k-networks-and-5k-nodes'], benches: [memoryOfCaches], alongside: 'counts' },
 ];
