@@ -40,7 +40,6 @@ const AGAINST: Readonly<Record<string, string>> = {
   'takeover.longest-task-ms':
     'longest task of the event loop after a takeover, in milliseconds, with 5,000 full nodes and 1,000 waiting VMs',
   'takeover.first-answer-ms': 'milliseconds until the answer to the first call after a takeover, in the same cluster',
-  'scheduler-plugin.loopback-http-over-tls': 'processor time of a filter call over plain HTTP; base: over TLS',
   'kube-scheduler.default-profile-unmatched':
     'pods per second of kube-scheduler’s processor time; base: without an extender',
   'kube-scheduler.all-nodes-profile-unmatched':
@@ -103,7 +102,8 @@ const HEAD = `# Benchmarks
 others. Most figures are ratios to a base that was measured in the same run, alternately or at the same time, so that a busy machine slows
 both. Rows without a base have the unit in their text. The spread is the smallest and the largest value of the rounds. A bound \`<=\` means that
 less is better, \`>=\` that more is better. A bound in bold was not met in that run. Each group of rows runs in its own process. \`--quick\` runs a
-fifth of the rounds in about five minutes, and measures idle processes and processor time at the same time as other rows.
+fifth of the rounds in about five minutes, and measures idle processes and processor time at the same time as other rows; the
+bounds of the slowest calls are twice as wide there.
 
 Some measurements need more than \`npm ci\`: a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, and Pepr
 (\`PLUMBLINE_PEPR\`, a directory that contains the npm package).

@@ -1,6 +1,3 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
@@ -12,7 +9,6 @@ import { createExtender } from '../../scheduler-plugin/extender/extender.ts';
 import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
-import { givenCertificate } from '../support/serving.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
@@ -67,7 +63,7 @@ const decisions = createDecisions(Date.now);
 const explainer = createExplainer({ extender, decisions, client: { get: async () => ({}) }, isActive: () => true });
 const metrics = createExtenderMetrics(createRegistry());
 const { handler } = createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log });
-const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, certificate: certificateFiles(), log });
+const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, certificate: undefined, log });
 
 if (updates > 0) {
   let next = 0;
@@ -83,14 +79,3 @@ if (updates > 0) {
   }, 5);
 }
 void server.start().then(() => process.stdout.write(`${JSON.stringify({ port: server.port, bytesPerNode })}\n`));
-
-/** The certificate as the files that a daemon reads; undefined: plain HTTP. */
-function certificateFiles() {
-  const given = givenCertificate();
-  if (given === undefined) return undefined;
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-tls-'));
-  const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
-  writeFileSync(certFile, given.cert);
-  writeFileSync(keyFile, given.key, { mode: 0o600 });
-  return { certFile, keyFile };
-}

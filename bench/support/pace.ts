@@ -9,6 +9,12 @@ export function measureQuickly(): void {
 }
 
 /**
+ * The factor of a bound on the slowest of many calls: a quick run measures other groups at the same time, which such a
+ * call has to wait for.
+ */
+export const busy = (): number => (quick ? 2 : 1);
+
+/**
  * The number of rounds, calls or seconds of this run.
  * @param full number in a full run
  * @param least minimum of a quick run; default 3

@@ -36,7 +36,7 @@ async function pinOverC(): Promise<BenchResult> {
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(
       'vm-pinning.64-vcpu-threads-over-c',
-      { most: 3 },
+      { most: 4 },
       () => undisturbed(inTurns()),
       () => undisturbed(program.run(pid, ROUNDS)) / 1000,
     );
