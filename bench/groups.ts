@@ -26,7 +26,7 @@ export const GROUPS: readonly BenchGroup[] = [
   { names: ['native.'], benches: NATIVE_BENCHES },
   { names: ['vm-pinning.'], benches: VM_PINNING_BENCHES },
   { names: START_UP_NAMES, benches: [startUpAndMemory] },
-  // At the end, since other work disturbs the slowest hundredth of calls most: a quick run has finished other lanes.
+  // At the end, since other work disturbs the slowest hundredth of calls most: a quick run has finished most of its other lanes.
   ...SCHEDULER_PLUGIN_BENCHES,
   ...NODE_AGENT_BENCHES,
   { names: ['kube-scheduler.'], benches: [besideRealScheduler], onRequest: true },

@@ -90,10 +90,10 @@ const AGAINST: Readonly<Record<string, string>> = {
 /** Why a bound was not met where it was measured last, by name or prefix; the longest one applies. */
 const REASONS: Readonly<Record<string, string>> = {
   'kube-scheduler.default-profile-over-echo':
-    'the schedulers, API server, etcd and extender share two cores. The extender takes about 3 ms of them for each pod, an echo almost nothing; kube-scheduler’s own time for a pod is the same with both.',
+    'the schedulers, API server, etcd and extender share two cores. By the difference of the rates, the extender takes about 3 ms more of them for each pod than an echo; kube-scheduler’s own time for a pod is the same with both.',
   'kube-scheduler.default-profile-every-pod': 'as for launchers: two cores for the whole control plane.',
   'kube-scheduler.default-profile-unmatched':
-    'the spread of three rounds is wider than the difference; 1.03 and 0.98 to 1.12 in five rounds.',
+    'the spread of three rounds is wider than the difference; an earlier run of five rounds had 1.03 (0.98 to 1.12).',
 };
 
 const HEAD = `# Benchmarks
@@ -102,8 +102,8 @@ const HEAD = `# Benchmarks
 others. Most figures are ratios to a base that was measured in the same run, alternately or at the same time, so that a busy machine slows
 both. Rows without a base have the unit in their text. The spread is the smallest and the largest value of the rounds. A bound \`<=\` means that
 less is better, \`>=\` that more is better. A bound in bold was not met in that run. Each group of rows runs in its own process. \`--quick\` runs a
-fifth of the rounds in about five minutes, and measures idle processes and processor time at the same time as other rows; the
-bounds of the slowest calls are twice as wide there.
+fifth of the rounds in about five minutes, and measures idle processes and processor time at the same time as other rows. Its
+bounds are wider by half. On a slower machine it takes six minutes.
 
 Some measurements need more than \`npm ci\`: a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, and Pepr
 (\`PLUMBLINE_PEPR\`, a directory that contains the npm package).

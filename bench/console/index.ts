@@ -68,7 +68,7 @@ async function pageInChromium(): Promise<BenchResult[]> {
       summary(
         'console.updates longest task, in frames of 1/60 s',
         rounds.map(({ longest }) => longest),
-        { most: 1.5 },
+        { most: 1 },
       ),
     ];
   } finally {

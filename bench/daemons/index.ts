@@ -17,7 +17,7 @@ const SETTLE = 2;
 const BOUNDS = {
   webhook: { start: 8, memory: 3 },
   'scheduler-plugin': { start: 8, memory: 3 },
-  'node-agent': { start: 4, memory: 2.2 },
+  'node-agent': { start: 3.5, memory: 2.2 },
 } as const;
 
 /** Only node:http, as the base for start-up time and memory. */

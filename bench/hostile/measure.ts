@@ -20,10 +20,6 @@ export interface Parser {
   readonly milliseconds: number;
 }
 
-/*
- * Limits in milliseconds of processor time leave room for a machine that is half as fast as the one of the table.
- */
-
 /** For a daemon that parses one object of many between other work, and for one that serves a call or reads a file. */
 export const PER_OBJECT = 50;
 export const PER_CALL = 100;
@@ -31,7 +27,7 @@ export const PER_CALL = 100;
  * The largest object that the API server stores, or the largest body that a server accepts: most of this is decoding
  * its JSON.
  */
-export const PER_LARGEST = 400;
+export const PER_LARGEST = 200;
 /** Files that only root writes on the node, read in the thread of one agent. */
 export const PER_LOCAL = 2000;
 /** A file from a user for a command. */

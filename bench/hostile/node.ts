@@ -109,7 +109,6 @@ const kubelet: Parser = {
     'a folded text': () => config(filled(MOST_YAML, '  a\n', { head: `${KIND}x: >\n` })),
     'a quoted text': () => config(filled(MOST_YAML, '\\x41', { head: `${KIND}x: "`, tail: '"\n' })),
   },
-  perByte: 20,
   milliseconds: PER_LOCAL,
 };
 

@@ -1,5 +1,5 @@
 import { SERVER_NAME, type Stage } from '../../test/real/scheduler/stage.ts';
-import { LAUNCHER_CONTAINER, nodeName, offeredNames } from '../scheduler-plugin/nodes.ts';
+import { LAUNCHER_CONTAINER, offeredNames } from '../scheduler-plugin/nodes.ts';
 import { createClient } from '../support/http-load.ts';
 
 /** A pod that waits for a node. */
@@ -40,7 +40,7 @@ export function openScheduling(stage: Stage, port: number, nodes: number, offere
     if (passed === null || passed.length === 0)
       throw new Error(`no node for ${metadata.name}: ${error ?? 'all refused'}`);
     const scores = (await prioritize!.ask(bodyOf(JSON.stringify(passed)))) as { Host: string; Score: number }[];
-    const best = scores.reduce((a, b) => (b.Score > a.Score ? b : a), { Host: passed[0] ?? nodeName(0), Score: -1 });
-    return best.Host;
+    // Without scores, the nodes are equal.
+    return scores.toSorted((a, b) => b.Score - a.Score)[0]?.Host ?? passed[0]!;
   };
 }

@@ -9,10 +9,9 @@ export function measureQuickly(): void {
 }
 
 /**
- * The factor of a bound on the slowest of many calls: a quick run measures other groups at the same time, which such a
- * call has to wait for.
+ * The factor by which bounds are wider: a quick run has fewer samples, and measures other groups at the same time.
  */
-export const busy = (): number => (quick ? 2 : 1);
+export const leeway = (): number => (quick ? 1.5 : 1);
 
 /**
  * The number of rounds, calls or seconds of this run.

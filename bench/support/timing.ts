@@ -1,4 +1,4 @@
-import { paced } from './pace.ts';
+import { leeway, paced } from './pace.ts';
 
 /** The result of one measurement: a ratio, the smallest and largest of its rounds, and its bound. */
 export interface BenchResult {
@@ -61,7 +61,9 @@ export function summary(
   const sorted = [...ratios].sort((a, b) => a - b);
   const ratio = sorted[sorted.length >>> 1] ?? Number.NaN;
   const spread = [sorted[0] ?? Number.NaN, sorted.at(-1) ?? Number.NaN] as const;
-  return 'most' in bound
-    ? { name, ratio, spread, bound: `<= ${bound.most}`, holds: ratio <= bound.most }
-    : { name, ratio, spread, bound: `>= ${bound.least}`, holds: ratio >= bound.least };
+  const isMost = 'most' in bound;
+  const limit = Number((isMost ? bound.most * leeway() : bound.least / leeway()).toPrecision(3));
+  return isMost
+    ? { name, ratio, spread, bound: `<= ${limit}`, holds: ratio <= limit }
+    : { name, ratio, spread, bound: `>= ${limit}`, holds: ratio >= limit };
 }

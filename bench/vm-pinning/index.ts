@@ -36,7 +36,7 @@ async function pinOverC(): Promise<BenchResult> {
     await new Promise((resolve) => setTimeout(resolve, 1100));
     return ratioOf(
       'vm-pinning.64-vcpu-threads-over-c',
-      { most: 4 },
+      { most: 3 },
       () => undisturbed(inTurns()),
       () => undisturbed(program.run(pid, ROUNDS)) / 1000,
     );
@@ -74,7 +74,7 @@ async function discovery(): Promise<BenchResult> {
   const host = await startHost(GUESTS, 4, PROCESSES - GUESTS);
   try {
     discover(host);
-    return ratioOf('vm-pinning.discovery-100-vms-over-proc-walk', { most: 1.2 }, () => discover(host), walkProc);
+    return ratioOf('vm-pinning.discovery-100-vms-over-proc-walk', { most: 1 }, () => discover(host), walkProc);
   } finally {
     host.stop();
   }
