@@ -152,10 +152,14 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
 function released({ req }: IncomingMessage & { readonly req?: ClientRequest }): Promise<void> {
   return new Promise((resolve) => {
     if (req === undefined || req.closed) return resolve();
-    const timer = setTimeout(resolve, RELEASE);
+    let timer: NodeJS.Timeout | undefined;
     req.once('close', () => {
       clearTimeout(timer);
       resolve();
+    });
+    // Even a cleared timer wakes the process, and most connections return before the next turn of the event loop.
+    setImmediate(() => {
+      if (!req.closed) timer = setTimeout(resolve, RELEASE);
     });
   });
 }

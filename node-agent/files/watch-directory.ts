@@ -2,12 +2,14 @@ import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename } from 'node:path';
 import { untilAligned } from '../../runtime/aligned.ts';
 
+/** Seconds between checks that the watched directory is still the one at its path. */
+const CHECK = 10;
 /**
- * Seconds between checks that the watched directory is still the one at its path, and between checks while it is
- * missing.
+ * Seconds between checks while it is missing, the longest that is at most a twentieth of its absence: a directory that
+ * is being replaced returns at once, and one that this host never has must not keep the agent busy.
  */
-const CHECK = 5;
-const CHECK_ABSENT = 0.5;
+const CHECK_ABSENT = [5, 2, 1];
+const CHECK_FIRST = 0.5;
 
 export interface DirectoryWatchOptions {
   readonly path: string;
@@ -28,9 +30,13 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
   let watcher: FSWatcher | undefined;
   let timer: NodeJS.Timeout | undefined;
   let watched: Stats | undefined;
+  /** Monotonic milliseconds. */
+  let absentSince = performance.now();
 
   const close = () => {
-    watcher?.close();
+    if (watcher === undefined) return;
+    watcher.close();
+    absentSince = performance.now();
     watcher = undefined;
     watched = undefined;
   };
@@ -65,7 +71,7 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
       close();
       open(now);
     }
-    timer = setTimeout(check, untilAligned(watcher === undefined ? CHECK_ABSENT : CHECK));
+    timer = setTimeout(check, untilAligned(watcher === undefined ? absentCheck(absentSince) : CHECK));
   };
 
   signal.addEventListener(
@@ -77,6 +83,12 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
     { once: true },
   );
   check();
+}
+
+/** @param since monotonic milliseconds */
+function absentCheck(since: number): number {
+  const seconds = (performance.now() - since) / 1000;
+  return CHECK_ABSENT.find((period) => period <= seconds / 20) ?? CHECK_FIRST;
 }
 
 function directoryAt(path: string): Stats | undefined {

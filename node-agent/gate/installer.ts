@@ -10,6 +10,7 @@ import {
   MOST_CONF,
 } from '../../model/cni/conflist.ts';
 import { type ConfFile, choosePrimary, planConflist } from '../../model/cni/primary.ts';
+import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
@@ -115,11 +116,11 @@ export function createInstaller(deps: InstallerDeps) {
       placeShim();
       watchDirectory({ path: confDir, signal, onChange: guarded });
       guarded();
-      const timer = setInterval(guarded, SAFETY * 1000);
+      const endLooks = everyAligned(SAFETY, guarded);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
-        clearInterval(timer);
+        endLooks();
         clearTimeout(putOff);
       }
       if (atEnd === 'keep') return;

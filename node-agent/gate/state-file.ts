@@ -7,14 +7,20 @@ import { readBounded } from '../files/bounded-file.ts';
 import { machineSeconds } from '../processes/machine.ts';
 
 /**
- * Replaces the state file in one step: a reader sees the old content or the new one, never a part.
+ * Replaces the state file in one step, and creates its directory if needed: a reader sees the old content or the new one, never a part.
  *
  * @throws a system error
  */
 export function writeGateState(path: string, state: GateState): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   const temporary = `${path}.${process.pid}.tmp`;
-  writeFileSync(temporary, formatGateState(state), { mode: 0o644 });
+  const write = () => writeFileSync(temporary, formatGateState(state), { mode: 0o644 });
+  try {
+    write();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+    write();
+  }
   renameSync(temporary, path);
 }
 

@@ -20,6 +20,10 @@ export interface FoundNetworks {
   readonly polled: ReadonlySet<NetworkName>;
   /** Unknown properties of networks, and the reasons; for display. */
   readonly doubts: readonly Doubt[];
+  /** Interfaces whose carrier the switch does not report, as `hasCarrier` read it: no notification reports a change. */
+  readonly carriers: ReadonlyMap<string, boolean | undefined>;
+  /** Whether no interface has the address of a tunnel endpoint yet. */
+  readonly lacksAddress: boolean;
 }
 
 export interface Doubt {
@@ -33,6 +37,11 @@ export interface LocateParts {
   readonly cells: CpuSet;
   /** The interface that has an address. */
   readonly interfaceOf: (address: string) => string | undefined;
+}
+
+/** The parts of one search, which collects the carriers that it reads. */
+interface Search extends LocateParts {
+  readonly carriers: Map<string, boolean | undefined>;
 }
 
 interface Uplink {
@@ -50,10 +59,11 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
   const doubts: Doubt[] = [];
   const down = new Set<NetworkName>();
   const polled = new Set<NetworkName>();
+  const search: Search = { ...parts, carriers: new Map() };
   /** Reads each bridge once, however many physnets use it: every port costs several reads of sysfs. */
   const known = new Map<string, readonly Uplink[]>();
   const uplinksOf = (bridge: string): readonly Uplink[] => {
-    const uplinks = known.get(bridge) ?? bridgeUplinks(config.bridges.get(bridge)?.interfaces ?? [], parts);
+    const uplinks = known.get(bridge) ?? bridgeUplinks(config.bridges.get(bridge)?.interfaces ?? [], search);
     known.set(bridge, uplinks);
     return uplinks;
   };
@@ -87,27 +97,29 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
   }
 
   const tunnelUplinks: Uplink[] = [];
+  let lacksAddress = false;
   for (const address of config.encapIps) {
     const name = parts.interfaceOf(address);
     if (name === undefined) {
       const text = `the tunnel: no interface has the address ${address} (ovn-encap-ip)`;
       doubts.push({ network: undefined, text });
+      lacksAddress = true;
       continue;
     }
     const bridge = [...config.bridges].find(([, { internal }]) => internal.has(name))?.[0];
-    tunnelUplinks.push(...(bridge === undefined ? [kernelUplink(name, undefined, parts)] : uplinksOf(bridge)));
+    tunnelUplinks.push(...(bridge === undefined ? [kernelUplink(name, undefined, search)] : uplinksOf(bridge)));
   }
   const tunnel = config.encapIps.length === 0 ? undefined : settle(undefined, tunnelUplinks);
-  return { networks: { physnets, tunnel }, down, polled, doubts };
+  return { networks: { physnets, tunnel }, down, polled, doubts, carriers: search.carriers, lacksAddress };
 }
 
 /** Skips ports of guests. If any uplink is hardware, it also skips the uplinks that are not. */
-function bridgeUplinks(interfaces: readonly SwitchInterface[], parts: LocateParts): Uplink[] {
+function bridgeUplinks(interfaces: readonly SwitchInterface[], search: Search): Uplink[] {
   const uplinks = interfaces.flatMap((one): Uplink[] => {
     if (one.kind === 'system') {
-      return isGuestSide(parts.sysfsRoot, one.name) ? [] : [kernelUplink(one.name, one.linkUp, parts)];
+      return isGuestSide(search.sysfsRoot, one.name) ? [] : [kernelUplink(one.name, one.linkUp, search)];
     }
-    const place = dpdkPlace(one, parts);
+    const place = dpdkPlace(one, search);
     return place === undefined ? [] : [{ name: one.name, place, up: one.linkUp, dpdk: true }];
   });
   const hardware = uplinks.filter(({ place }) => place.kind === 'hardware');
@@ -115,8 +127,12 @@ function bridgeUplinks(interfaces: readonly SwitchInterface[], parts: LocatePart
 }
 
 /** Uses the switch's link state, which is newer than the discovery, or else the kernel's. */
-function kernelUplink(name: string, linkUp: boolean | undefined, { sysfsRoot }: LocateParts): Uplink {
-  return { name, place: placeOfNic(sysfsRoot, name), up: linkUp ?? hasCarrier(sysfsRoot, name), dpdk: false };
+function kernelUplink(name: string, linkUp: boolean | undefined, { sysfsRoot, carriers }: Search): Uplink {
+  const place = placeOfNic(sysfsRoot, name);
+  if (linkUp !== undefined) return { name, place, up: linkUp, dpdk: false };
+  const up = hasCarrier(sysfsRoot, name);
+  carriers.set(name, up);
+  return { name, place, up, dpdk: false };
 }
 
 const PCI_ADDRESS = /^(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i;

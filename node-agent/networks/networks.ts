@@ -1,20 +1,18 @@
 import { networkInterfaces } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import type { NetworkMap } from '../../model/networks/network-map.ts';
-import { everyAligned, untilAligned } from '../../runtime/aligned.ts';
+import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { sleep } from '../../runtime/time.ts';
-import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
+import { createCarrierWatch } from './carriers.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
 import { type FoundNetworks, locateNetworks } from './locate.ts';
-import { hasNodeSelectors, readNetworkMap } from './map-file.ts';
 import { createMapMemory, type LastMapFile } from './map-in-use.ts';
+import { createMapSource } from './map-source.ts';
 import { type SwitchConfig, switchConfig } from './switch-config.ts';
 
 /** The socket of Open vSwitch's database in its run directory. */
@@ -27,10 +25,11 @@ export const OVSDB_SOCKET = 'db.sock';
 const SETTLE = 0.05;
 /** The pause after a read, as a multiple of its duration: a busy switch must not keep the agent busy. */
 const REST = 10;
-/** Seconds between checks of state without notifications: carriers of interfaces outside the switch, and drivers. */
-const LOOK = 2;
-/** Seconds between reads of the node's labels, where the map needs them. */
-const LABELS = 60;
+/**
+ * Seconds between searches for changes without notifications: drivers, addresses, and members of bonds outside the
+ * switch. A search makes dozens of system calls for each uplink.
+ */
+const LOOK = 30;
 
 export interface Networks {
   view(): NetworksView;
@@ -70,8 +69,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
   let config: SwitchConfig | undefined;
   let found: FoundNetworks | undefined;
   let switchProblem: string | undefined;
-  let map: NetworkMap | Error | undefined;
-  let labels: Readonly<Record<string, string>> | undefined;
+  const mapSource = createMapSource({ file: deps.networkMap, readLabels: deps.labels });
   const useMap = createMapMemory(deps.lastMap, log);
 
   const look = (host: Host) => {
@@ -89,10 +87,9 @@ export function createNetworks(deps: NetworksDeps): Networks {
       found = locateNetworks(config, { sysfsRoot, cells, interfaceOf });
     }
     known = true;
-    const selects = map !== undefined && !(map instanceof Error) && hasNodeSelectors(map);
     const next = combineNetworks({
       host,
-      map: useMap({ map, labels: selects ? labels : {}, cells }),
+      map: useMap({ map: mapSource.map, labels: mapSource.labels, cells }),
       found,
       pmdCpus: config?.pmdCpus ?? CpuSet.EMPTY,
       switchFaults: config?.problems ?? [],
@@ -104,25 +101,6 @@ export function createNetworks(deps: NetworksDeps): Networks {
     view = next;
     say(log, next);
     for (const listener of listeners) listener();
-  };
-
-  const readMap = () => {
-    if (deps.networkMap === undefined) return;
-    try {
-      map = readNetworkMap(deps.networkMap);
-    } catch (error) {
-      map = error as Error;
-    }
-  };
-
-  const followLabels = async (looks: () => void, signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted) {
-      if (map !== undefined && !(map instanceof Error) && hasNodeSelectors(map)) {
-        labels = await deps.labels(signal).catch(() => labels);
-        looks();
-      }
-      await sleep(untilAligned(labels === undefined ? LOOK : LABELS) / 1000, signal).catch(() => undefined);
-    }
   };
 
   return {
@@ -137,21 +115,13 @@ export function createNetworks(deps: NetworksDeps): Networks {
     async run(signal) {
       const host = await deps.host();
       const guard = createGuard();
-      const looks = createPaced({ work: guard(() => look(host)), settle: SETTLE, rest: REST });
-      const file = deps.networkMap;
-      if (file !== undefined) {
-        const path = dirname(file);
-        const onChange = (name: string | undefined) => {
-          // A mounted ConfigMap changes when the directory that the file's link leads through is renamed.
-          if (name !== undefined && name !== basename(file) && !name.startsWith('..')) return;
-          readMap();
-          looks.soon();
-        };
-        watchDirectory({ path, signal, onChange: guard(onChange) });
-        // While the directory is missing, nothing else reads it.
-        readMap();
-      }
-      void followLabels(looks.now, signal);
+      const work = guard(() => {
+        look(host);
+        carriers.follow(found);
+      });
+      const looks = createPaced({ work, settle: SETTLE, rest: REST });
+      const carriers = createCarrierWatch(sysfsRoot, looks.now);
+      mapSource.follow({ onMap: guard(looks.soon), onLabels: looks.now }, signal);
       if (ovsRundir !== undefined) {
         const onTables = guard((now: Tables) => {
           tables = now;
@@ -172,6 +142,7 @@ export function createNetworks(deps: NetworksDeps): Networks {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
         endLooks();
+        carriers.end();
         looks.cancel();
       }
     },

@@ -77,7 +77,7 @@ export interface OvsProcesses {
   pmdCpus(): CpuSet;
   /** One pass over every thread. The first one saves the masks before it changes any. */
   apply(target: CpuTarget, snapshot: OvsSnapshot): OvsPassResult;
-  /** Whether the daemons and every second thread (the others the next time) are as the last pass left them. */
+  /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
   isAsLeft(): boolean;
   /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
   restore(): OvsPassResult;

@@ -46,7 +46,7 @@ export interface ProcessAffinityDeps {
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
 const MOST_ROUNDS = 5;
 /** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
-const LOOKS_FOR_ALL = 2;
+const LOOKS_FOR_ALL = 4;
 
 const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
 
@@ -70,7 +70,7 @@ export interface ProcessAffinity {
    */
   apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult;
   /**
-   * Whether the number of threads, the main thread and half of the others, in turns, are as the last pass left them.
+   * Whether the number of threads, the main thread and a quarter of the others, in turns, are as the last pass left them.
    */
   isAsLeft(): boolean;
   /** Threads that may run on one of the CPUs now, except poll mode drivers. */

@@ -120,8 +120,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
           await look(signal);
           backoff.reset();
           const isKnown = store.published?.conditions?.every(({ status }) => status === 'True') === true;
-          await changes.heard(isKnown ? LOOK : LOOK_AGAIN);
-          await sleep(SETTLE, signal);
+          if (await changes.heard(isKnown ? LOOK : LOOK_AGAIN)) await sleep(SETTLE, signal);
         } catch (err) {
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });
@@ -148,15 +147,16 @@ function createBell(signal: AbortSignal) {
     clear: () => {
       rung = false;
     },
-    /** Resolves when `ring` is or was called, after `seconds`, or when the signal aborts. */
-    async heard(seconds: number): Promise<void> {
-      if (rung) return;
+    /** Resolves when `ring` is or was called (true), after `seconds` (false), or when the signal aborts. */
+    async heard(seconds: number): Promise<boolean> {
+      if (rung) return true;
       const woken = new Promise<void>((resolve) => {
         wake = resolve;
       });
       await underSignals([signal], undefined, (waiting) =>
         Promise.race([woken, sleep(untilAligned(seconds) / 1000, waiting).catch(() => undefined)]),
       );
+      return rung;
     },
   };
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { underSignals } from '../../../runtime/signals.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../../runtime/time.ts';
@@ -5,6 +6,11 @@ import { watchDirectory } from '../../files/watch-directory.ts';
 import { connectOvsdb } from './connection.ts';
 import { createReplica, type Tables } from './replica.ts';
 
+/**
+ * Seconds until the next attempt while there is no socket: its creation wakes the retry, so this only matters if that
+ * event was lost.
+ */
+const ABSENT = 60;
 const DATABASE = 'Open_vSwitch';
 const MONITOR = 'plumbline';
 /**
@@ -73,7 +79,8 @@ export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOpt
       if (!signal.aborted) onProblem(error as Error);
     }
     const { signal: woken } = wake;
-    await underSignals([signal, woken], undefined, (either) => sleep(backoff.next(), either)).catch(() => undefined);
+    const wait = existsSync(socketPath) ? backoff.next() : ABSENT;
+    await underSignals([signal, woken], undefined, (either) => sleep(wait, either)).catch(() => undefined);
   }
 }
 

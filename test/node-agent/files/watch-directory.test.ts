@@ -94,6 +94,41 @@ describe('watching a directory', () => {
     }
   });
 
+  it('looks for a missing directory twice a second at first, and every five seconds after minutes', () => {
+    const path = join(temp(), 'never');
+    let now = 1000;
+    const clock = mock.method(performance, 'now', () => now);
+    const stat = mock.method(fs, 'statSync');
+    syncBuiltinESMExports();
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const looksIn = (seconds: number) => {
+      const before = stat.mock.callCount();
+      for (let passed = 0; passed < seconds * 10; passed++) {
+        now += 100;
+        mock.timers.tick(100);
+      }
+      return stat.mock.callCount() - before;
+    };
+    try {
+      watch(path);
+      assert.ok(looksIn(10) >= 19);
+      looksIn(110);
+      const rare = looksIn(60);
+      assert.ok(rare >= 11 && rare <= 13, `${rare} looks in a minute`);
+      mkdirSync(path);
+      looksIn(8);
+      assert.deepEqual(seen, [undefined]);
+      rmSync(path, { recursive: true });
+      looksIn(15);
+      assert.ok(looksIn(5) >= 9, 'at once again after it was there');
+    } finally {
+      mock.timers.reset();
+      clock.mock.restore();
+      stat.mock.restore();
+      syncBuiltinESMExports();
+    }
+  });
+
   it('reports nothing after the signal', async () => {
     const path = temp();
     watch(path);

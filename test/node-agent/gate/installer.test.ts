@@ -171,27 +171,34 @@ describe('the gate’s installer', () => {
   });
 
   it('repairs what no event reported within five seconds', () => {
+    let now = 5000;
+    const clock = mock.method(performance, 'now', () => now);
     write('10-ovn.conf', OVN);
-    mock.timers.enable({ apis: ['setInterval'] });
+    mock.timers.enable({ apis: ['setTimeout'] });
+    const pass = (milliseconds: number) => {
+      now += milliseconds;
+      mock.timers.tick(milliseconds);
+    };
     try {
       run();
       // No event arrives before the end of this turn.
       for (let i = 0; i < 2; i++) {
         rmSync(conf(OWN));
-        mock.timers.tick(4999);
+        pass(4999);
         assert.equal(existsSync(conf(OWN)), false);
-        mock.timers.tick(1);
+        pass(1);
         assert.equal(existsSync(conf(OWN)), true);
       }
     } finally {
       mock.timers.reset();
+      clock.mock.restore();
     }
   });
 
   it('writes its file at most once a second', () => {
     let now = 5000;
     const clock = mock.method(performance, 'now', () => now);
-    mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+    mock.timers.enable({ apis: ['setTimeout'] });
     try {
       write('10-ovn.conf', OVN);
       run({ pace: undefined } as object);

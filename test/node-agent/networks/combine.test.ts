@@ -24,6 +24,8 @@ const foundNetworks = (more: Partial<FoundNetworks> = {}): FoundNetworks => ({
   down: new Set(),
   polled: new Set(),
   doubts: [],
+  carriers: new Map(),
+  lacksAddress: false,
   ...more,
 });
 const NO_MAP: MapInUse = { override: undefined, fault: undefined, isKept: false, good: undefined };

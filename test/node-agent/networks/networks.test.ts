@@ -216,6 +216,8 @@ describe('found networks and mapped networks', () => {
     down: new Set(['b']),
     polled: new Set(['b']),
     doubts: [{ network: 'c', text: 'physnet c: unknown' }],
+    carriers: new Map(),
+    lacksAddress: false,
   };
   type Changes = Partial<Omit<NetworkSources, 'map'> & Omit<MapSources, 'cells'>>;
   const combine = (changes: Changes) => {

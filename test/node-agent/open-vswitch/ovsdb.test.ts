@@ -462,6 +462,22 @@ describe('OVSDB: a connection', () => {
     await done;
   });
 
+  it('waits for an absent socket without attempts, and connects when it is created', async () => {
+    close();
+    rmSync(socketPath, { force: true });
+    answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: {}, error: null }));
+    let follows = 0;
+    const problems: string[] = [];
+    const onProblem = (error: Error) => void problems.push(error.message);
+    const done = followOvsdb({ socketPath, onTables: () => follows++, onProblem }, stop.signal);
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    assert.equal(problems.length, 1, problems.join());
+    await listen();
+    await eventually(() => follows > 0, 'followed');
+    stop.abort();
+    await done;
+  });
+
   it('ignores updates of another monitor and notifications of another kind', async () => {
     const row = (ip: string) => ({ Open_vSwitch: { r: { new: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } } });
     answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: row('10.0.0.1'), error: null }));

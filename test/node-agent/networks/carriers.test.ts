@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { type Mock, mock } from 'node:test';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { type CarrierWatch, createCarrierWatch } from '../../../node-agent/networks/carriers.ts';
+import { type FoundNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
+import type { SwitchConfig } from '../../../node-agent/networks/switch-config.ts';
+import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
+import { tempDirectories } from '../support.ts';
+
+describe('the carriers that the switch does not report', () => {
+  const temp = tempDirectories();
+  const addresses = new Map([['10.0.0.1', 'nic']]);
+  let tree: SysfsTree;
+  let now: number;
+  let changes: number;
+  let carriers: CarrierWatch;
+  let clock: Mock<() => number>;
+  /** Each timer asks the clock how long to wait. */
+  const timers = () => clock.mock.callCount();
+
+  beforeEach(() => {
+    tree = createSysfsTree(temp());
+    tree.pci('0000:18:00.0', 0);
+    tree.nic('nic', '0000:18:00.0', { files: { carrier: '1\n' } });
+    now = 10_000;
+    changes = 0;
+    clock = mock.method(performance, 'now', () => now);
+    mock.timers.enable({ apis: ['setTimeout'] });
+    carriers = createCarrierWatch(tree.root, () => changes++);
+  });
+  afterEach(() => {
+    carriers.end();
+    mock.timers.reset();
+    clock.mock.restore();
+  });
+
+  const search = (more: Partial<SwitchConfig>): FoundNetworks => {
+    const parts = { sysfsRoot: tree.root, cells: CpuSet.of([0]), interfaceOf: (ip: string) => addresses.get(ip) };
+    const none = { bridges: new Map(), mappings: new Map(), encapIps: [], pmdCpus: CpuSet.EMPTY };
+    return locateNetworks({ ...none, polls: false, problems: [], ...more }, parts);
+  };
+  const uplink = (linkUp: boolean | undefined): Partial<SwitchConfig> => {
+    const one = { name: 'nic', kind: 'system' as const, devargs: undefined, numaId: undefined, linkUp };
+    return {
+      bridges: new Map([['br', { internal: new Set<string>(), interfaces: [one] }]]),
+      mappings: new Map([['net', 'br']]),
+    };
+  };
+  const pass = (seconds: number) => {
+    for (let i = 0; i < seconds; i++) {
+      now += 1000;
+      mock.timers.tick(1000);
+    }
+  };
+
+  it('are read every two seconds, and a change is reported until the next search has seen it', () => {
+    carriers.follow(search({ encapIps: ['10.0.0.1'] }));
+    pass(60);
+    assert.equal(changes, 0);
+    tree.files('nic', { carrier: '0\n' });
+    pass(2);
+    assert.equal(changes, 1);
+    carriers.follow(search({ encapIps: ['10.0.0.1'] }));
+    pass(60);
+    assert.equal(changes, 1);
+  });
+
+  it('are read with one file for each interface', () => {
+    carriers.follow(search({ encapIps: ['10.0.0.1'] }));
+    const reads = mock.method(fs, 'readFileSync');
+    const lists = mock.method(fs, 'readdirSync');
+    syncBuiltinESMExports();
+    try {
+      pass(20);
+      assert.ok(reads.mock.callCount() >= 10 && reads.mock.callCount() <= 11, `${reads.mock.callCount()} reads`);
+      assert.equal(lists.mock.callCount(), 0);
+    } finally {
+      reads.mock.restore();
+      lists.mock.restore();
+      syncBuiltinESMExports();
+    }
+  });
+
+  it('do not wake the agent where the switch reports the link of every uplink, or without networks', () => {
+    for (const found of [search(uplink(true)), search(uplink(false)), search({}), undefined]) {
+      carriers.follow(found);
+      assert.equal(timers(), 0);
+    }
+    carriers.follow(search(uplink(undefined)));
+    assert.equal(timers(), 1, 'an uplink whose link the switch does not report');
+    carriers.follow(search(uplink(true)));
+    const before = timers();
+    pass(60);
+    assert.equal(timers(), before, 'no longer');
+  });
+
+  it('cause a search every two seconds while no interface has the address of a tunnel endpoint', () => {
+    carriers.follow(search({ encapIps: ['10.0.9.9'] }));
+    pass(10);
+    assert.ok(changes >= 4 && changes <= 5, `${changes} searches`);
+    carriers.end();
+    pass(10);
+    assert.ok(changes <= 5, 'nothing after its end');
+  });
+});
