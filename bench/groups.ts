@@ -22,7 +22,7 @@ export const GROUPS: readonly BenchGroup[] = [
   ...HOSTILE_BENCHES,
   ...WEBHOOK_BENCHES,
   ...CONSOLE_BENCHES,
-  { names: ['cli.'], benches: CLI_BENCHES },
+  { names: ['cli.'], benches: CLI_BENCHES, alongside: 'counts' },
   { names: ['native.'], benches: NATIVE_BENCHES },
   { names: ['vm-pinning.'], benches: VM_PINNING_BENCHES },
   { names: START_UP_NAMES, benches: [startUpAndMemory] },

@@ -26,7 +26,7 @@ async function react(scene: OvsScene, start: () => Promise<Reactor>): Promise<nu
   const millis: number[] = [];
   scene.release();
   await settled(scene, scene.all);
-  for (let i = 0; i < WARM_UP + SAMPLES; i++) {
+  for (let i = 0; i < WARM_UP + paced(SAMPLES, 40); i++) {
     millis.push(await once(scene, reactor));
     scene.release();
     await settled(scene, scene.all);

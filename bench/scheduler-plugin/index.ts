@@ -84,7 +84,7 @@ async function compare(name: string, most: number, mine: Server, theirs: Server,
   await load(mine, bodies[0], paced(WARM_UP, 150));
   await load(theirs, bodies[1], paced(WARM_UP, 150));
   const ratios: number[] = [];
-  for (let round = 0; round < paced(ROUNDS, 5); round++) {
+  for (let round = 0; round < paced(ROUNDS); round++) {
     const [measured, reference]: [number[], number[]] = [[], []];
     for (let call = 0; call < CALLS; call += CALLS_IN_TURN) {
       measured.push(...(await load(mine, bodies[0], CALLS_IN_TURN, call)));
@@ -137,7 +137,7 @@ export async function filterTail(): Promise<BenchResult[]> {
     const bodies = bodiesOf(NAMES);
     await load(server, bodies, WARM_UP);
     const ratios: number[] = [];
-    for (let round = 0; round < TAIL_ROUNDS; round++) {
+    for (let round = 0; round < paced(TAIL_ROUNDS, 2); round++) {
       const millis = await load(server, bodies, paced(LOAD_CALLS));
       ratios.push(quantile(millis, 0.99) / quantile(millis, 0.5));
     }
@@ -149,7 +149,7 @@ export async function filterTail(): Promise<BenchResult[]> {
 
 /** All measurements of scheduler-plugin/ with the prefixes of their names, in the order of the output. */
 export const SCHEDULER_PLUGIN_BENCHES: readonly BenchGroup[] = [
-  { names: ['scheduler-plugin.share-of-a-core'], benches: [reportUpdates] },
+  { names: ['scheduler-plugin.share-of-a-core'], benches: [reportUpdates], alongside: 'counts' },
   { names: ['scheduler-plugin.filter-5000-names', 'scheduler-plugin.bytes-per-node'], benches: [filterOverOthers] },
   { names: ['scheduler-plugin.filter-15000'], benches: [filterGrowth] },
   { names: ['scheduler-plugin.filter-p99'], benches: [filterTail] },
