@@ -8,7 +8,7 @@ import { readNovaConf } from '../../model/nova-conf/nova-conf.ts';
 import { parseOsloConfig } from '../../model/nova-conf/oslo-config.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { parseQuantity } from '../../model/quantity.ts';
-import { filled, type Parser, PER_COMMAND, PER_OBJECT, textInput } from './measure.ts';
+import { filled, type Input, type Parser, PER_COMMAND, PER_OBJECT, textInput } from './measure.ts';
 
 /** Characters of all annotations of an object; the API server's limit. */
 export const ANNOTATIONS = 256 * 1024;
@@ -74,7 +74,12 @@ const affinity: Parser = {
 };
 
 const NETWORKS = 64 * 1024;
-const attached = textInput((text) => parseAttachments(text, 'home'));
+/** The parser remembers its last result: a namespace that changes with each call makes it parse each time. */
+let namespace = 'home';
+const attached = textInput((text) => {
+  namespace = namespace === 'home' ? 'away' : 'home';
+  return parseAttachments(text, namespace);
+});
 const networks: Parser = {
   name: 'networks',
   typical: attached('east,other/west@eth5'),
@@ -140,16 +145,22 @@ const placement: Parser = {
   milliseconds: PER_OBJECT,
 };
 
-const amount = textInput(parseQuantity);
+/** More texts than the parser remembers: each call parses one that it has forgotten. */
+const DIFFERENT = 4096;
+const amount = (textOf: (four: string) => string): Input => {
+  const texts = Array.from({ length: DIFFERENT }, (_, i) => textOf(String(1000 + i)));
+  let turn = 0;
+  return { bytes: texts[0]!.length, parse: () => parseQuantity(texts[turn++ % DIFFERENT]!) };
+};
 const quantity: Parser = {
   name: 'quantity',
-  typical: amount('1436Mi'),
+  typical: amount((four) => `${four}Mi`),
   worst: {
-    digits: () => amount(filled(64, '9')),
-    'digits of the largest suffix': () => amount(filled(64, '9', { tail: 'Ei' })),
-    'a negative exponent': () => amount(filled(64, '9', { tail: 'e-999' })),
-    'a short negative exponent': () => amount('1e-999'),
-    'a fraction': () => amount(filled(64, '9', { head: '.' })),
+    digits: () => amount((four) => filled(64, '9', { head: four })),
+    'digits of the largest suffix': () => amount((four) => filled(64, '9', { head: four, tail: 'Ei' })),
+    'a negative exponent': () => amount((four) => filled(64, '9', { head: four, tail: 'e-999' })),
+    'a short negative exponent': () => amount((four) => `${four}e-999`),
+    'a fraction': () => amount((four) => filled(64, '9', { head: `.${four}` })),
   },
   milliseconds: PER_OBJECT,
 };

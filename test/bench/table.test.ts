@@ -1,5 +1,5 @@
 import { equal, match } from 'node:assert/strict';
-import { reasonsFor } from '../../bench/table.ts';
+import { goalsFor, reasonsFor } from '../../bench/table.ts';
 
 const row = (name: string, bound: string) =>
   `| \`${name}\` | 0.82 | 0.78 to 0.97 | ${bound} | pods a second | 2 cores |`;
@@ -17,6 +17,24 @@ describe('bench/table', () => {
     );
     match(text, /- `new\.measurement`: the reason is not known yet\.\n$/);
     equal(text.includes('coarse-fit'), false);
+  });
+
+  it('states the goals that are not reached, for figures that should be low and that should be high', () => {
+    const figure = (name: string, ratio: string) => row(name, '<= 1').replace('0.82', ratio);
+    const text = goalsFor([
+      figure('node-agent.resident-megabytes', '70.01'),
+      figure('webhook.reviews-over-express', '1.99'),
+      figure('webhook.reviews-over-pepr', '4.00'),
+      figure('cli.explain-1000-nodes-over-bare-node', '4.00'),
+      figure('model.coarse-fit-over-xor', '99.00'),
+    ]);
+    match(
+      text,
+      /^\n## Goals that are not reached\n\n- `node-agent\.resident-megabytes`: 70\.01, goal `<= 70`\. The reason: /,
+    );
+    match(text, /\n- `webhook\.reviews-over-express`: 1\.99, goal `>= 2`\./);
+    equal(text.trim().split('\n').length, 4);
+    equal(goalsFor([figure('webhook.reviews-over-pepr', '4.00')]), '');
   });
 
   it('has no such section if every bound was met', () => {
