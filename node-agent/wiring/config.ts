@@ -105,7 +105,7 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     },
     ovsCheckInterval: {
       flag: '--ovs-check-interval <seconds>',
-      help: 'interval of checks of OVS’s threads without an event; each checks half of them',
+      help: 'interval of checks of OVS’s threads without an event; each checks a quarter of them',
     },
     ovsIsolated: {
       flag: '--ovs-isolated <policy>',
