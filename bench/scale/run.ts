@@ -7,22 +7,22 @@ import { scalePage } from './page.ts';
 
 const USAGE = `npm run scale -- [options]
 
-Measures the cost of each daemon with a real API server at two numbers of nodes, and extrapolates to clusters that
-do not fit on one machine. Takes about ten minutes.
+Measures the cost of each daemon with a real API server at two numbers of nodes, and extrapolates to others. Takes
+about twenty minutes and 8 GB of memory.
 
-  --sizes <few,many>  default 500,5000
+  --sizes <few,many>  default 5000,15000
   --write <file>      write it into a page, as docs/reference/scale.md is; default: print it
   --help
 
 Ends with 2 on wrong options.`;
 
 const { values, refuse } = commandLine(USAGE, {
-  sizes: { type: 'string', default: '500,5000' },
+  sizes: { type: 'string', default: '5000,15000' },
   write: { type: 'string' },
 });
 const [few = 0, many = 0, ...more] = values.sizes.split(',').map(Number);
 if (!(few > 0 && many > few) || more.length > 0 || !Number.isInteger(few) || !Number.isInteger(many)) {
-  refuse(`--sizes ${values.sizes}: expected two numbers of nodes, the smaller one first, as 500,5000`);
+  refuse(`--sizes ${values.sizes}: expected two numbers of nodes, the smaller one first, as 5000,15000`);
 }
 
 const progress = (text: string) => console.error(text);

@@ -10,7 +10,7 @@ import type { PodRequest } from './pod-request.ts';
 import type { Pod } from './pod-shape.ts';
 import { removePod } from './remove.ts';
 import { type Resize, resizePod } from './resize.ts';
-import type { CpuAssignments, KubeletState } from './state.ts';
+import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
 import { type Behaviour, behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
@@ -95,9 +95,7 @@ function predictor(config: KubeletConfig): Kubelet {
     cpu: rules.cpu,
     initialState: (pools: DevicePools = new Map(), assignments: CpuAssignments = new Map()): KubeletState => {
       const pool = rules.cpu ? initialPool(rules.cpu) : rules.topology.cpus;
-      const given = [...assignments.values()].flatMap((containers) => [...containers.values()]);
-      const defaultSet = given.reduce((rest, cpus) => rest.minus(cpus), pool);
-      return { defaultSet, assignments, pools, devices: new Map(), memory };
+      return { defaultSet: pool.minus(cpusOf(assignments)), assignments, pools, devices: new Map(), memory };
     },
     admit: (state: KubeletState, pod: PodRequest) => admitPod(rules, state, pod),
     remove: removePod,

@@ -1,4 +1,5 @@
 import { lostPlaces } from '../../model/placement/lost-places.ts';
+import { alignsOrRefuses } from '../../model/placement/needs.ts';
 import type { Reservation } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
 import type { Fleet } from './fleet.ts';
@@ -28,7 +29,10 @@ export class LostPlaces {
   /** Uids of the pods that were promised a place on the node and lost it. */
   on(node: string): ReadonlySet<string> {
     const id = this.#fleet.names.find(node);
-    if (id < 0 || this.#fleet.assumed(id) === 0 || this.#fleet.trusted(id) === undefined) return NONE;
+    if (id < 0 || this.#fleet.assumed(id) === 0) return NONE;
+    const shape = this.#fleet.trusted(id);
+    // Checked before the host is prepared with its pods, which is most of the work.
+    if (shape === undefined || !alignsOrRefuses(shape.empty)) return NONE;
     let found = this.#found.get(node);
     if (found === undefined) {
       found = this.#find(node, id);
@@ -48,11 +52,11 @@ export class LostPlaces {
   }
 
   #find(node: string, id: number): ReadonlySet<string> {
-    const host = this.#fleet.host(id);
-    if (host === undefined) return NONE;
     const reservations = this.#reservations
       .assumedOn(node)
       .filter((reservation) => reservation.kind === 'bound' && wasPredicted(reservation, node));
+    const host = reservations.length === 0 ? undefined : this.#fleet.host(id);
+    if (host === undefined) return NONE;
     const needs = reservations.map(({ pod }) => pod);
     return lostPlaces(host, needs, this.goneFrom(id));
   }

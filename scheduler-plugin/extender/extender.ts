@@ -91,6 +91,19 @@ function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
   };
 }
 
+/** Reads the needs of each pod object once: the decoder returns the same object for `/filter` and `/prioritize`. */
+function remembered(reader: NeedsReader): (pod: Pod) => PodNeeds {
+  const known = new WeakMap<Pod, PodNeeds>();
+  return (pod) => {
+    let needs = known.get(pod);
+    if (needs === undefined) {
+      needs = reader.read(pod);
+      known.set(pod, needs);
+    }
+    return needs;
+  };
+}
+
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
 export function createExtender(options: ExtenderOptions): Extender {
   const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
@@ -111,6 +124,7 @@ export function createExtender(options: ExtenderOptions): Extender {
   );
 
   const { assertSynced, assertActive, stopPromising } = gateOf(notSynced, mayAnswer);
+  const needsOf = remembered(reader);
 
   /** Why an owner's pods are held back. It omits the seconds, since the scheduler counts nodes by text. */
   const backingOff = (pod: Pod): string | undefined => {
@@ -146,7 +160,7 @@ export function createExtender(options: ExtenderOptions): Extender {
 
     filter({ pod, names }, waiting) {
       assertActive();
-      const needs = reader.read(pod);
+      const needs = needsOf(pod);
       const { uid } = needs.request;
       reservations.expire(now());
       if (needs.exclusive && reservations.unbound >= MOST_RESERVATIONS)
@@ -174,7 +188,7 @@ export function createExtender(options: ExtenderOptions): Extender {
 
     prioritize({ pod, names }) {
       assertActive();
-      const needs = reader.read(pod);
+      const needs = needsOf(pod);
       if (!needs.exclusive) return [];
       const reservation = reservations.of(needs.request.uid);
       return Array.from({ length: names.count }, (_, k) => {

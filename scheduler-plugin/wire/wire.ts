@@ -3,6 +3,7 @@ import { assertBoundedJson } from '../../runtime/json-bounds.ts';
 import { ArgsError } from './args-error.ts';
 import { type AskedPod, askedPod } from './asked-pod.ts';
 import type { NameIndex } from './name-index.ts';
+import { RecentPods } from './recent-pods.ts';
 import { NameScanner, type ScannedNames } from './scanned-names.ts';
 
 /**
@@ -36,6 +37,7 @@ const NO_NAMES = '"NodeNames":[]}';
 export class ArgsDecoder {
   readonly #index: NameIndex;
   readonly #scanner = new NameScanner();
+  readonly #recent = new RecentPods();
 
   constructor(index: NameIndex) {
     this.#index = index;
@@ -56,9 +58,14 @@ export class ArgsDecoder {
     const names = this.#scanner.scan(body, key + KEY.length, this.#index);
     const rest = body.subarray(this.#scanner.end).toString().trim();
     if (rest !== ENDING.toString()) return undefined;
-    const { Pod, Nodes } = check(parseJson(body.subarray(0, key), NO_NAMES));
+    const before = body.subarray(0, key);
+    const known = this.#recent.find(before);
+    if (known !== undefined) return { pod: known, names, nodes: undefined };
+    const { Pod, Nodes } = check(parseJson(before, NO_NAMES));
     if (Nodes?.items != null) throw bothGiven();
-    return { pod: withUid(Pod), names, nodes: undefined };
+    const pod = withUid(Pod);
+    this.#recent.add(before, pod);
+    return { pod, names, nodes: undefined };
   }
 
   #decodeAny(body: Buffer): ExtenderArgs {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import type { Evictions } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { createStuckPods } from '../../../scheduler-plugin/controllers/stuck-pods.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -60,6 +61,14 @@ describe('lost places', () => {
     const { takeCell0, considered } = inFlight();
     takeCell0();
     assert.deepEqual(considered(), []);
+  });
+
+  it('cost no prediction on a node whose kubelet never refuses a pod that it cannot align', () => {
+    const { state, takeCell0, considered } = inFlight({ topologyManager: { policy: 'best-effort' } });
+    const prepared = mock.method(state.fleet, 'host');
+    takeCell0();
+    assert.deepEqual(considered(), []);
+    assert.equal(prepared.mock.callCount(), 0);
   });
 
   it('are empty without reservations, as after a takeover', () => {
