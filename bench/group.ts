@@ -10,7 +10,7 @@ const { group, prefix, quick, ...settings } = JSON.parse(process.argv[2] ?? '{}'
 if (quick) measureQuickly();
 const asked = (name: string) => name.startsWith(prefix);
 const results: BenchResult[] = [];
-for (const bench of GROUPS[group]?.benches ?? []) {
+for (const bench of (await GROUPS[group]?.load()) ?? []) {
   results.push(...[await bench({ ...settings, asked })].flat().filter(({ name }) => asked(name)));
 }
 process.send?.(results, () => process.exit(0));

@@ -1,38 +1,119 @@
-import { CLI_BENCHES } from './cli/index.ts';
-import { CONSOLE_BENCHES } from './console/index.ts';
-import { START_UP_NAMES, startUpAndMemory } from './daemons/index.ts';
-import { HOSTILE_BENCHES } from './hostile/index.ts';
-import { interference } from './interference/index.ts';
-import { MODEL_BENCHES } from './model/index.ts';
-import { NATIVE_BENCHES } from './native/index.ts';
-import { NODE_AGENT_BENCHES } from './node-agent/index.ts';
-import { outcome } from './outcome/index.ts';
-import { races } from './races/index.ts';
-import { SCHEDULER_PLUGIN_BENCHES } from './scheduler-plugin/index.ts';
-import { ordinaryDuringOutage } from './scheduler-plugin/outage.ts';
-import { besideRealScheduler } from './scheduler-plugin/real-scheduler.ts';
-import { takeover } from './scheduler-plugin/takeover.ts';
 import type { BenchGroup } from './support/settings.ts';
-import { VM_PINNING_BENCHES } from './vm-pinning/index.ts';
-import { WEBHOOK_BENCHES } from './webhook/index.ts';
+
+/** Parsers of foreign data, as in bench/hostile. */
+const PARSERS = [
+  ...['cpu-list', 'cpu-mask', 'numa-affinity', 'networks', 'nad', 'placement', 'quantity', 'nova-conf'],
+  ...['node-report', 'admission-review', 'extender-args', 'observed-pod', 'lease'],
+  ...['checkpoint', 'ovsdb-stream', 'gate-request', 'kubelet-config'],
+] as const;
+
+const hostile: readonly BenchGroup[] = PARSERS.map((name) => ({
+  names: [`hostile.${name}`, `hostile.ms-${name}`],
+  load: async () => [(await import('./hostile/index.ts')).hostileBench(name)],
+  alongside: 'counts',
+}));
+
+const webhook: readonly BenchGroup[] = [
+  {
+    names: ['webhook.reviews-over-express'],
+    load: async () => [(await import('./webhook/speed.ts')).reviewsOverExpress],
+  },
+  {
+    names: ['webhook.reviews-over-pepr', 'webhook.rss-over-pepr-same-run'],
+    load: async () => [(await import('./webhook/pepr.ts')).peerPepr],
+  },
+  {
+    names: ['webhook.rss-over-pepr', 'webhook.private-memory-growth-in-100k-reviews'],
+    load: async () => [(await import('./webhook/memory.ts')).memoryOverReviews],
+    alongside: 'counts',
+  },
+  {
+    names: ['webhook.caches-of-10k-networks-and-5k-nodes'],
+    load: async () => [(await import('./webhook/memory.ts')).memoryOfCaches],
+    alongside: 'counts',
+  },
+];
+
+const schedulerPlugin: readonly BenchGroup[] = [
+  {
+    names: ['scheduler-plugin.share-of-a-core'],
+    load: async () => [(await import('./scheduler-plugin/updates.ts')).reportUpdates],
+    alongside: 'counts',
+  },
+  {
+    names: ['scheduler-plugin.filter-5000-names', 'scheduler-plugin.bytes-per-node'],
+    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterOverOthers],
+  },
+  {
+    names: ['scheduler-plugin.filter-15000'],
+    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterGrowth],
+  },
+  {
+    names: ['scheduler-plugin.filter-p99'],
+    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterTail],
+  },
+];
+
+const nodeAgent: readonly BenchGroup[] = [
+  { names: ['node-agent.affinity'], load: async () => [(await import('./node-agent/affinity.ts')).affinityOverC] },
+  {
+    names: ['node-agent.rename-to-subscriber'],
+    load: async () => [(await import('./node-agent/assignments.ts')).renameToSubscriber],
+  },
+  {
+    names: ['node-agent.rename-to-published'],
+    load: async () => [(await import('./node-agent/published.ts')).renameToPublished],
+  },
+  { names: ['node-agent.parse'], load: async () => [(await import('./node-agent/parsing.ts')).parsing] },
+  {
+    names: ['node-agent.private-megabytes', 'node-agent.idle-percent'],
+    load: async () => [(await import('./node-agent/long-run.ts')).longRun],
+    alongside: 'waits',
+  },
+  {
+    names: ['node-agent.ovs-reaction'],
+    load: async () => [(await import('./node-agent/ovs-reaction.ts')).ovsReaction],
+  },
+  {
+    names: ['node-agent.ovs-idle', 'node-agent.idle-system-calls', 'node-agent.resident'],
+    load: async () => [(await import('./node-agent/ovs-idle.ts')).ovsIdle],
+    alongside: 'waits',
+  },
+];
+
+const onRequest: readonly BenchGroup[] = (
+  [
+    ['kube-scheduler.', async () => (await import('./scheduler-plugin/real-scheduler.ts')).besideRealScheduler],
+    ['outage.', async () => (await import('./scheduler-plugin/outage.ts')).ordinaryDuringOutage],
+    ['takeover.', async () => (await import('./scheduler-plugin/takeover.ts')).takeover],
+    ['races.', async () => (await import('./races/index.ts')).races],
+    ['interference.', async () => (await import('./interference/index.ts')).interference],
+    ['outcome.', async () => (await import('./outcome/index.ts')).outcome],
+  ] as const
+).map(([name, bench]) => ({ names: [name], load: async () => [await bench()], onRequest: true }));
 
 /** Prefixes of each group's names, so that a prefix only runs the required groups. */
 export const GROUPS: readonly BenchGroup[] = [
-  { names: ['model.'], benches: MODEL_BENCHES },
-  ...HOSTILE_BENCHES,
-  ...WEBHOOK_BENCHES,
-  ...CONSOLE_BENCHES,
-  { names: ['cli.'], benches: CLI_BENCHES, alongside: 'counts' },
-  { names: ['native.'], benches: NATIVE_BENCHES },
-  { names: ['vm-pinning.'], benches: VM_PINNING_BENCHES },
-  { names: START_UP_NAMES, benches: [startUpAndMemory] },
+  { names: ['model.'], load: async () => (await import('./model/index.ts')).MODEL_BENCHES },
+  ...hostile,
+  ...webhook,
+  { names: ['console.'], load: async () => [(await import('./console/index.ts')).pageInChromium] },
+  {
+    names: ['cli.'],
+    load: async () => [(await import('./cli/index.ts')).explainOverBareNode],
+    alongside: 'counts',
+  },
+  { names: ['native.'], load: async () => (await import('./native/index.ts')).NATIVE_BENCHES },
+  { names: ['vm-pinning.'], load: async () => (await import('./vm-pinning/index.ts')).VM_PINNING_BENCHES },
+  {
+    names: ['webhook', 'scheduler-plugin', 'node-agent'].flatMap((daemon) => [
+      `${daemon}.start-up-over-bare-node`,
+      `${daemon}.rss-over-bare-node`,
+    ]),
+    load: async () => [(await import('./daemons/index.ts')).startUpAndMemory],
+  },
   // At the end, since other work disturbs the slowest hundredth of calls most: a quick run has finished most of its other lanes.
-  ...SCHEDULER_PLUGIN_BENCHES,
-  ...NODE_AGENT_BENCHES,
-  { names: ['kube-scheduler.'], benches: [besideRealScheduler], onRequest: true },
-  { names: ['outage.'], benches: [ordinaryDuringOutage], onRequest: true },
-  { names: ['takeover.'], benches: [takeover], onRequest: true },
-  { names: ['races.'], benches: [races], onRequest: true },
-  { names: ['interference.'], benches: [interference], onRequest: true },
-  { names: ['outcome.'], benches: [outcome], onRequest: true },
+  ...schedulerPlugin,
+  ...nodeAgent,
+  ...onRequest,
 ];

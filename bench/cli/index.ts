@@ -13,9 +13,7 @@ const BOUNDS = { explain: 5, version: 1.4, completion: 1.4 } as const;
 const PROGRAM = bundle('plumbline.mjs');
 
 /** Cost of `plumbline` for its user: the start alone, and an explanation over 1,000 nodes on the sandbox. */
-export const CLI_BENCHES = [explainOverBareNode];
-
-async function explainOverBareNode(): Promise<BenchResult[]> {
+export async function explainOverBareNode(): Promise<BenchResult[]> {
   const cluster = await createFixtureCluster();
   try {
     await fill(cluster);

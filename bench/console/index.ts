@@ -17,7 +17,7 @@ const PROGRAM = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((path) => e
  * measures them, so that other load has no effect. Frames are compared with those of the same page without updates, in
  * turns.
  */
-async function pageInChromium(): Promise<BenchResult[]> {
+export async function pageInChromium(): Promise<BenchResult[]> {
   if (PROGRAM === undefined) {
     console.error('console.: skipped, Chromium is missing (npm run test:setup)');
     return [];
@@ -197,5 +197,3 @@ async function metricsOf(session: CDPSession): Promise<Readonly<Record<(typeof M
     JSHeapUsedSize: metric('JSHeapUsedSize'),
   };
 }
-
-export const CONSOLE_BENCHES = [{ names: ['console.'], benches: [pageInChromium] }];

@@ -5,11 +5,6 @@ import { type BenchResult, summary } from '../support/timing.ts';
 import { startBenchCluster } from './cluster.ts';
 
 const DAEMONS = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
-/** Names of the results of startUpAndMemory. */
-export const START_UP_NAMES = DAEMONS.flatMap((daemon) => [
-  `${daemon}.start-up-over-bare-node`,
-  `${daemon}.rss-over-bare-node`,
-]);
 const ROUNDS = 3;
 /** Seconds before a daemon's memory is read. */
 const SETTLE = 2;

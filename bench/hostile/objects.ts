@@ -12,7 +12,16 @@ import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import { mutationOf, podVector, requestFor } from '../../test/webhook/launcher-fixture.ts';
 import { LARGEST_BODY } from '../../webhook/app.ts';
 import { answerReview } from '../../webhook/review/admission-review.ts';
-import { bytesInput, filled, type Parser, PER_CALL, PER_LARGEST, PER_OBJECT, textInput } from './measure.ts';
+import {
+  bytesInput,
+  filled,
+  type Input,
+  type Parser,
+  PER_CALL,
+  PER_LARGEST,
+  PER_OBJECT,
+  textInput,
+} from './measure.ts';
 import { ANNOTATIONS } from './texts.ts';
 
 /** Bytes of the largest object that the API server stores: etcd's limit for requests. */
@@ -127,13 +136,22 @@ const admissionReview: Parser = {
 };
 
 const decoder = new ArgsDecoder(new NameIndex());
-const args = bytesInput((bytes) => {
-  assertBoundedJson(bytes);
-  return decoder.decode(bytes);
-});
+const uidOf = (number: number) => `uid-${String(number).padStart(8, '0')}`;
+let calls = 0;
+/** Another pod in each call: the decoder remembers the last ones. */
+function args(text: string): Input {
+  const bytes = Buffer.from(text);
+  const uid = bytes.indexOf(uidOf(0));
+  const parse = () => {
+    bytes.write(uidOf(++calls), uid);
+    assertBoundedJson(bytes);
+    return decoder.decode(bytes);
+  };
+  return { bytes: bytes.length, parse };
+}
 function argsText(names: number, containers: string): string {
   const pod = podVector();
-  const sent = { ...pod, metadata: { ...pod.metadata, uid: 'u' }, spec: { ...pod.spec, containers: '@' } };
+  const sent = { ...pod, metadata: { ...pod.metadata, uid: uidOf(0) }, spec: { ...pod.spec, containers: '@' } };
   const NodeNames = Array.from({ length: names }, (_, i) => `worker-${i}.east.example.com`);
   return JSON.stringify({ Pod: sent, Nodes: null, NodeNames }).replace('"@"', () => containers);
 }

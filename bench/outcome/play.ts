@@ -110,6 +110,7 @@ export async function play({ contender, fleet, stream, progress, ...options }: P
     const calls: Promise<unknown>[] = [];
     for (const event of stream.events) {
       await delay(Math.max(0, (event.at - now()) * 1000));
+      assertRunning(parts);
       calls.push(apply(event).catch(onFault));
       progress(`${Math.round(now())} of ${Math.round(stream.end)} s, ${record.running()} VMs run`);
     }
@@ -182,13 +183,18 @@ function createRecord(fleet: Fleet) {
 /** Ticks per second of the kernel's processor time of a process. */
 const TICKS = 100;
 
+/** @throws Error if a process has ended; on an overloaded machine, a kube-scheduler loses its lease and ends */
+function assertRunning(parts: Readonly<Record<string, number>>): void {
+  const ended = Object.entries(parts).find(([, pid]) => !existsSync(`/proc/${pid}`));
+  if (ended !== undefined) throw new Error(`${ended[0]} ended before the stream did; is the machine overloaded?`);
+}
+
 /** Processor seconds of each process since its start. */
 function processorOf(parts: Readonly<Record<string, number>>): Record<string, number> {
+  assertRunning(parts);
   return Object.fromEntries(
     Object.entries(parts).map(([part, pid]) => {
-      const file = `/proc/${pid}/stat`;
-      if (!existsSync(file)) throw new Error(`${part} ended before the stream did`);
-      const text = readFileSync(file, 'utf8');
+      const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
       return [part, (Number(fields[11]) + Number(fields[12])) / TICKS];
     }),

@@ -1,5 +1,6 @@
 import { loadavg } from 'node:os';
 import { createStatusLine } from '../../cli/support/status-line.ts';
+import { endAllAtExit } from '../../test/support/children.ts';
 import { commandLine, exitOnSignals } from '../../test/support/command-line.ts';
 import { CONTENDERS, type Contender, NRT_ASSETS, nrtScheduler, TITLES } from './contenders.ts';
 import { FLEETS, inWords } from './fleets.ts';
@@ -59,6 +60,8 @@ const seed = wholeNumber('seed', 0) ?? DEFAULT_SEED;
 const vms = wholeNumber('vms', 1);
 
 exitOnSignals();
+// The daemons of a contender are no children of the control plane, which ends its own.
+endAllAtExit();
 const progress = createStatusLine(process.stderr, 100);
 let faults = 0;
 for (const fleet of fleets) {

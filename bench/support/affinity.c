@@ -2,8 +2,9 @@
  * The least work that sets the CPUs of every thread of a process: read /proc, and for each thread call
  * sched_getaffinity, sched_setaffinity, and sched_getaffinity to read back the result.
  *
- * Usage: affinity <pid> <rounds>. The rounds alternate between the first CPU of the program's own set and all of it.
- * Prints the microseconds of each round, one per line.
+ * Usage: affinity <pid> <rounds> [cpu]. The rounds alternate between the first CPU of the program's own set and all of
+ * it. With a CPU, the program runs only there: a thread's runqueue belongs to a CPU, and its lock costs several times as
+ * much from another one. Prints the microseconds of each round, one per line.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -40,8 +41,8 @@ static int apply(const char *directory, const cpu_set_t *goal)
 int main(int argc, char **argv)
 {
     char directory[64];
-    cpu_set_t all, one;
-    if (argc != 3)
+    cpu_set_t all, one, own;
+    if (argc != 3 && argc != 4)
         return 2;
     snprintf(directory, sizeof directory, "/proc/%d/task", atoi(argv[1]));
     if (sched_getaffinity(0, sizeof all, &all))
@@ -52,6 +53,12 @@ int main(int argc, char **argv)
             CPU_SET(cpu, &one);
             break;
         }
+    if (argc == 4) {
+        CPU_ZERO(&own);
+        CPU_SET(atoi(argv[3]), &own);
+        if (sched_setaffinity(0, sizeof own, &own))
+            return 1;
+    }
     for (int round = 0; round < atoi(argv[2]); round++) {
         double begun = microseconds();
         int moved = apply(directory, round % 2 ? &all : &one);

@@ -15,13 +15,14 @@ export interface BenchSettings {
 /** The options for the figures in docs/maintainers/benchmarks.md. */
 export const DEFAULTS = { nodes: 5000, pods: 1000, rounds: 5, idle: 30 } as const;
 
-type Bench = (settings: BenchSettings) => BenchResult | BenchResult[] | Promise<BenchResult | BenchResult[]>;
+export type Bench = (settings: BenchSettings) => BenchResult | BenchResult[] | Promise<BenchResult | BenchResult[]>;
 
 /** Measurements that run together. */
 export interface BenchGroup {
   /** Prefixes of the names of its results. */
   readonly names: readonly string[];
-  readonly benches: readonly Bench[];
+  /** Imports the measurements in the process of this group: importing all groups takes seconds. */
+  readonly load: () => Promise<readonly Bench[]>;
   /** Only runs if a prefix selects it. */
   readonly onRequest?: true;
   /**

@@ -11,7 +11,7 @@ const CALLS = 1500;
 const WARM_UP = 6000;
 
 /** Names of the results of peerPepr. */
-export const PEPR_NAMES = ['webhook.reviews-over-pepr', 'webhook.rss-over-pepr-same-run'];
+const PEPR_NAMES = ['webhook.reviews-over-pepr', 'webhook.rss-over-pepr-same-run'];
 
 /**
  * Reviews per second of processor time relative to a Pepr module that makes the same change without lookups, and

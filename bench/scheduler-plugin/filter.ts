@@ -6,10 +6,8 @@ import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { type Client, createClient, quantile } from '../support/http-load.ts';
 import { paced } from '../support/pace.ts';
 import { type Running, root, run, runScript } from '../support/process.ts';
-import type { BenchGroup } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
-import { filterBody } from './nodes.ts';
-import { reportUpdates } from './updates.ts';
+import { filterBody, renumberPod } from './nodes.ts';
 
 const NAMES = 5000;
 const MANY_NAMES = 15_000;
@@ -71,10 +69,14 @@ async function extender(nodes: number, updates = 0): Promise<Server> {
   return serve(run(process.execPath, args, shippedNodeOptions('scheduler-plugin')), '/filter');
 }
 
+let pods = 0;
+
 async function load({ client }: Server, bodies: readonly Buffer[], calls: number, first = 0): Promise<number[]> {
   const millis: number[] = [];
   for (let i = first; i < first + calls; i++) {
-    millis.push(...(await client.load({ calls: 1, concurrency: 1, body: bodies[i % bodies.length]! })));
+    const body = bodies[i % bodies.length]!;
+    renumberPod(body, pods++);
+    millis.push(...(await client.load({ calls: 1, concurrency: 1, body })));
   }
   return millis;
 }
@@ -146,11 +148,3 @@ export async function filterTail(): Promise<BenchResult[]> {
     await server.stop();
   }
 }
-
-/** All measurements of scheduler-plugin/ with the prefixes of their names, in the order of the output. */
-export const SCHEDULER_PLUGIN_BENCHES: readonly BenchGroup[] = [
-  { names: ['scheduler-plugin.share-of-a-core'], benches: [reportUpdates], alongside: 'counts' },
-  { names: ['scheduler-plugin.filter-5000-names', 'scheduler-plugin.bytes-per-node'], benches: [filterOverOthers] },
-  { names: ['scheduler-plugin.filter-15000'], benches: [filterGrowth] },
-  { names: ['scheduler-plugin.filter-p99'], benches: [filterTail] },
-];
