@@ -139,7 +139,7 @@ export async function filterTail(): Promise<BenchResult[]> {
     const bodies = bodiesOf(NAMES);
     await load(server, bodies, WARM_UP);
     const ratios: number[] = [];
-    for (let round = 0; round < paced(TAIL_ROUNDS, 2); round++) {
+    for (let round = 0; round < paced(TAIL_ROUNDS, 1); round++) {
       const millis = await load(server, bodies, paced(LOAD_CALLS));
       ratios.push(quantile(millis, 0.99) / quantile(millis, 0.5));
     }
