@@ -21,7 +21,7 @@ Ratios against a base that is measured in the same run. The prefix chooses by th
   --help
 
 PLUMBLINE_PEPR=<directory> is where the npm package pepr is installed, to measure it next to the webhook.
-Exit status: 0 if every bound holds, 1 if one does not, 2 on wrong options.`;
+Exit status: 0 if every bound holds, 1 if one does not or a measurement fails, 2 on wrong options.`;
 
 const { values, positionals, refuse, wholeNumber } = commandLine(
   USAGE,
@@ -58,6 +58,8 @@ const isAskedFor = (name: string) => name.startsWith(prefix) || prefix.startsWit
 if (!GROUPS.some(({ names }) => names.some(isAskedFor))) refuse(`no measurement begins with ${prefix}`);
 const begun = performance.now();
 const results: BenchResult[] = [];
+/** Groups whose measurement failed. */
+const failed: string[] = [];
 const progress = createStatusLine(process.stderr, 1);
 const asked = [...GROUPS.entries()].filter(
   ([, { names, onRequest }]) => names.some(isAskedFor) && !(onRequest && prefix === ''),
@@ -68,7 +70,7 @@ const holding = results.filter(({ holds }) => holds).length;
 if (values.json) console.log(JSON.stringify(results, null, 2));
 else console.log(summaryLine());
 if (results.length === 0) console.error(`nothing was measured that begins with ${prefix}`);
-process.exit(results.length > 0 && holding === results.length ? 0 : 1);
+process.exit(results.length > 0 && holding === results.length && failed.length === 0 ? 0 : 1);
 
 /** Groups that are measured one after another. A quick run has several such lanes at the same time. */
 function lanesOf(groups: typeof asked): (typeof asked)[] {
@@ -82,7 +84,12 @@ async function measureInTurn(groups: typeof asked): Promise<void> {
   for (const [index, { names }] of groups) {
     progress.status(`${names[0]}: ${++turn} of ${asked.length}`);
     const since = performance.now();
-    const found = await measureApart({ group: index, ...settings });
+    const found = await measureApart({ group: index, ...settings }).catch((error: Error) => {
+      // The other groups are still worth measuring.
+      failed.push(names[0] ?? '');
+      progress.line(`# ${names[0]}: not measured: ${error.message}`);
+      return [];
+    });
     progress.line(`# ${names[0]}: ${Math.round((performance.now() - since) / 1000)} s`);
     progress.end();
     results.push(...found);
@@ -101,5 +108,6 @@ function summaryLine(): string {
   const left = GROUPS.filter(({ onRequest }) => onRequest && prefix === '').flatMap(({ names }) => names);
   const without =
     left.length === 0 ? '' : `; not measured without their name, since each takes minutes: ${left.join(' ')}`;
-  return `${holding} of ${results.length} bounds hold, ${seconds} s${without}`;
+  const broken = failed.length === 0 ? '' : `, ${failed.length} measurements failed: ${failed.join(' ')}`;
+  return `${holding} of ${results.length} bounds hold${broken}, ${seconds} s${without}`;
 }

@@ -1,3 +1,4 @@
+import { sleep } from '../runtime/time.ts';
 import { KubeError } from './errors.ts';
 
 const NEWLINE = 0x0a;
@@ -15,13 +16,32 @@ export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number)
   for await (const chunk of stream) {
     let from = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
-      parts.push(chunk.subarray(from, end));
-      const line = Buffer.concat(parts).toString('utf8');
+      // Most lines are in one chunk and need no copy.
+      const last = chunk.subarray(from, end);
+      const line = parts.length === 0 ? textOf(last) : textOf(Buffer.concat([...parts, last]));
       [parts, size, from] = [[], 0, end + 1];
       if (line !== '') yield line;
     }
-    parts.push(chunk.subarray(from));
+    if (from < chunk.length) parts.push(chunk.subarray(from));
     size += chunk.length - from;
     if (size > longest) throw new KubeError(0, 'TooLarge', `a watch event is larger than ${longest} bytes`);
+  }
+}
+
+const textOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length).toString('utf8');
+
+/**
+ * Waits after each chunk, so that more arrives meanwhile and is read together: a chunk for each event costs several
+ * times the event.
+ * @param pause seconds
+ */
+export async function* readTogether(
+  stream: AsyncIterable<Uint8Array>,
+  pause: number,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of stream) {
+    yield chunk;
+    await sleep(pause, signal);
   }
 }

@@ -17,6 +17,8 @@ export interface Measurements {
 /** The measurements and the extrapolated costs, as Markdown. */
 export function scalePage({ agent, webhook, extender, machine }: Measurements): string {
   const { few, many } = extender;
+  const unmeasured = SIZES.filter((nodes) => nodes !== few.nodes && nodes !== many.nodes);
+  const extrapolated = unmeasured.length === 0 ? '' : ` (${unmeasured.join(' and ')} nodes: extrapolated)`;
   return [
     `Measured with ${few.nodes} and ${many.nodes} nodes (${machine}, shared with API server and etcd):`,
     '',
@@ -39,7 +41,7 @@ export function scalePage({ agent, webhook, extender, machine }: Measurements): 
     `An agent on a node with 256 CPUs and 60 pods: ${megabytes(agent.memory)}, ${percent(agent.idleShare)} of a core while nothing`,
     `changes, ${agent.requestsASecond.toFixed(2)} calls a second; ${agent.requestsAChange.toFixed(1)} calls and ${millis(agent.secondsAChange)} of processor time for each change.`,
     '',
-    `Extrapolated for ${VMS} VMs that are created and ${VMS} that are deleted each second:`,
+    `With ${VMS} VMs that are created and ${VMS} that are deleted each second${extrapolated}:`,
     '',
     '| nodes | daemon | memory | share of a core | calls a second | read from the API server |',
     '| ---: | --- | ---: | ---: | ---: | ---: |',

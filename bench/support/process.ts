@@ -18,6 +18,9 @@ export interface Running {
   stop(): Promise<void>;
 }
 
+const LAST_LINES = 10;
+const LONGEST_LINE = 300;
+
 export function run(command: string, args: readonly string[], env: Record<string, string> = {}): Running {
   const child = spawn(command, [...args], {
     cwd: root,
@@ -27,8 +30,12 @@ export function run(command: string, args: readonly string[], env: Record<string
   endsWithUs(child);
   const lines: Record<string, unknown>[] = [];
   const waiting = new Set<() => void>();
+  /** The last lines, for the error of a process that ends. */
+  const last: string[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (text) => {
+      last.push(text.slice(0, LONGEST_LINE));
+      if (last.length > LAST_LINES) last.shift();
       try {
         lines.push(JSON.parse(text) as Record<string, unknown>);
       } catch {
@@ -48,7 +55,10 @@ export function run(command: string, args: readonly string[], env: Record<string
           resolve(found);
         };
         waiting.add(look);
-        child.once('exit', (code) => reject(new Error(`${command} ${args[0]} ended with status ${code}`)));
+        // Its output may arrive after its end.
+        child.once('close', (code) =>
+          reject(new Error([`${command} ${args[0]} ended with status ${code}`, ...last].join('\n  '))),
+        );
         look();
       }),
     stop: () => stop(child),
