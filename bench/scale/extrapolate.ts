@@ -19,9 +19,14 @@ export interface Load {
   readonly requests: number;
 }
 
-/** The straight line through both sizes, never below 0: a cost that decreases between them is noise. */
+/**
+ * What was measured at one of both sizes; for other sizes, the straight line through both, never below 0. A cost that
+ * decreases between them is noise: it counts with the higher value.
+ */
 function at<Cost>({ few, many }: TwoSizes<Cost>, nodes: number, field: keyof Cost & string): number {
   const [first, second] = [Number(few.cost[field]), Number(many.cost[field])];
+  if (nodes === few.nodes) return first;
+  if (nodes === many.nodes) return second;
   const slope = Math.max(0, (second - first) / (many.nodes - few.nodes));
   return Math.max(0, Math.max(first, second) + slope * (nodes - (second >= first ? many.nodes : few.nodes)));
 }
