@@ -5,7 +5,7 @@ const PARSERS = [
   ...['cpu-list', 'cpu-mask', 'numa-affinity', 'networks', 'nad', 'placement', 'quantity', 'nova-conf'],
   ...['node-report', 'admission-review', 'extender-args', 'observed-pod', 'lease'],
   ...['checkpoint', 'ovsdb-stream', 'gate-request', 'kubelet-config'],
-] as const;
+];
 
 const hostile: readonly BenchGroup[] = PARSERS.map((name) => ({
   names: [`hostile.${name}`, `hostile.ms-${name}`],

@@ -1,7 +1,7 @@
 import type { Plugin } from 'esbuild';
 
 /** Modules that a package imports for features that no program here uses. */
-export interface LeftOut {
+interface LeftOut {
   /** The importing package. */
   readonly from: string;
   /** Import specifiers. */

@@ -12,6 +12,7 @@ import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import { mutationOf, podVector, requestFor } from '../../test/webhook/launcher-fixture.ts';
 import { LARGEST_BODY } from '../../webhook/app.ts';
 import { answerReview } from '../../webhook/review/admission-review.ts';
+import { uidOf } from '../scheduler-plugin/nodes.ts';
 import {
   bytesInput,
   filled,
@@ -136,7 +137,6 @@ const admissionReview: Parser = {
 };
 
 const decoder = new ArgsDecoder(new NameIndex());
-const uidOf = (number: number) => `uid-${String(number).padStart(8, '0')}`;
 let calls = 0;
 /** Another pod in each call: the decoder remembers the last ones. */
 function args(text: string): Input {

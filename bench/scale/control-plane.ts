@@ -29,7 +29,7 @@ const HEARTBEAT_SECONDS = 20;
 const VMS = 500;
 /**
  * VMs before the measured ones: a quarter of a minute of the load that the page names. The compiler is warm by then;
- * after 300 VMs, each still takes a fifth more.
+ * after 600 VMs, each still takes a fifth more.
  */
 const WARM_UP = 1500;
 /** VMs in progress at a time. One by one, each would wake every daemon several times for one event. */

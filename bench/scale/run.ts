@@ -8,7 +8,7 @@ import { scalePage } from './page.ts';
 const USAGE = `npm run scale -- [options]
 
 Measures the cost of each daemon with a real API server at two numbers of nodes, and extrapolates to others. Takes
-about twenty minutes and 8 GB of memory.
+about twenty minutes and 4 GB of memory.
 
   --sizes <few,many>  default 5000,15000
   --write <file>      write it into a page, as docs/reference/scale.md is; default: print it

@@ -34,7 +34,8 @@ export const LAUNCHER_CONTAINER = {
 } as const;
 
 const UID_DIGITS = 8;
-const uidOf = (number: number) => `uid-${String(number).padStart(UID_DIGITS, '0')}`;
+/** A uid of a fixed length, so that it can replace another one in a body. */
+export const uidOf = (number: number) => `uid-${String(number).padStart(UID_DIGITS, '0')}`;
 
 /** Makes the body of a filter call one for another pod, in place: kube-scheduler asks to filter each pod once. */
 export function renumberPod(body: Buffer, number: number): void {

@@ -80,7 +80,7 @@ const resourceSlice = z.object({
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between checks for agents that have become silent. */
 const SWEEP = 1;
-/** Seconds between two reads of the agents' renewals: one for every ten nodes each second, and silence takes longer. */
+/** Seconds between two reads of the agents' renewals: a small part of the time after which an agent counts as silent. */
 const RENEWALS_TOGETHER = 0.1;
 /** Pods on a page of a list. */
 const CATCH_UP_PAGE = 500;
