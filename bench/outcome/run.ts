@@ -71,7 +71,12 @@ for (const fleet of fleets) {
       progress.line(`skipped ${TITLES.nrt}: ${NRT_ASSETS} names no directory with a kube-scheduler`);
       continue;
     }
-    await measure(contender, fleet, stream);
+    // The other contenders are still worth measuring.
+    await measure(contender, fleet, stream).catch((error: Error) => {
+      faults++;
+      progress.end();
+      progress.line(`${inWords(fleet)}: ${TITLES[contender]}: not recorded: ${error.message}`);
+    });
   }
 }
 process.exit(faults > 0 ? 1 : 0);
