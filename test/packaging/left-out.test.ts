@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { dist } from '../support/bundles.ts';
+import { buildOnce, dist } from '../support/bundles.ts';
 
 /** Packages of features that no daemon uses: parsers of bodies, static files, channelz, exemplars. */
 const UNUSED = [
@@ -17,7 +17,12 @@ const UNUSED = [
 const DAEMONS = ['webhook', 'scheduler-plugin', 'console', 'node-agent', 'device-plugin-worker'];
 
 describe('bundles of the daemons', () => {
-  const inputs = JSON.parse(readFileSync(join(dist, 'inputs.json'), 'utf8')) as Readonly<Record<string, string[]>>;
+  let inputs: Readonly<Record<string, string[]>> = {};
+  before(function () {
+    this.timeout(60_000);
+    buildOnce();
+    inputs = JSON.parse(readFileSync(join(dist, 'inputs.json'), 'utf8')) as typeof inputs;
+  });
 
   for (const daemon of DAEMONS) {
     it(`${daemon}: contains no package that it does not use`, () => {
