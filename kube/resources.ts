@@ -8,7 +8,7 @@ import { resourceList, textMap } from './maps.ts';
  */
 
 /** Go clients write `null` for absent fields; the rest of the code only has undefined. */
-function nullToUndefined<T>(value: T | null | undefined): T | undefined {
+export function nullToUndefined<T>(value: T | null | undefined): T | undefined {
   return value ?? undefined;
 }
 leaves(nullToUndefined, (value) => value !== null);

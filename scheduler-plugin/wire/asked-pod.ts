@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { affinity, pod } from '../../kube/resources.ts';
+import { affinity, nullToUndefined, pod } from '../../kube/resources.ts';
 
 /** Absent, or in an unknown form, which is ignored. */
 const present = z.unknown().optional();
@@ -22,7 +22,7 @@ export const askedPod = pod.extend({
     affinity: affinity
       .extend({ podAffinity: podTerms, podAntiAffinity: podTerms })
       .nullish()
-      .transform((value) => value ?? undefined),
+      .transform(nullToUndefined),
     topologySpreadConstraints: z.array(spreadConstraint).nullish().catch(undefined),
     resourceClaims: z.array(z.unknown()).nullish().catch(undefined),
   }),

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { asIs } from '../../kube/as-it-is.ts';
 import { assertBoundedJson } from '../../runtime/json-bounds.ts';
 import { ArgsError } from './args-error.ts';
 import { type AskedPod, askedPod } from './asked-pod.ts';
@@ -11,11 +12,14 @@ import { NameScanner, type ScannedNames } from './scanned-names.ts';
  * have their usual keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
  */
 const nodeItem = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
-const extenderArgs = z.object({
+export const extenderArgs = z.object({
   Pod: askedPod,
   NodeNames: z.array(z.string()).nullish(),
   Nodes: z.object({ items: z.array(nodeItem).nullish() }).nullish(),
 });
+
+/** True for nearly every call, which then needs no copy: the copies of `parse` take a twentieth of a call. */
+const isArgs = asIs(extenderArgs);
 
 export type NodeItem = z.infer<typeof nodeItem>;
 
@@ -88,6 +92,7 @@ export class ArgsDecoder {
 }
 
 function check(body: unknown): z.infer<typeof extenderArgs> {
+  if (isArgs(body)) return body as z.infer<typeof extenderArgs>;
   const result = extenderArgs.safeParse(body);
   if (!result.success) throw new ArgsError(`the body is not ExtenderArgs: ${firstIssues(result.error)}`);
   return result.data;
