@@ -31,7 +31,7 @@ export const PER_LARGEST = 200;
 /** Files that only root writes on the node, read in the thread of one agent. */
 export const PER_LOCAL = 2000;
 /** A file from a user for a command. */
-export const PER_COMMAND = 10_000;
+export const PER_COMMAND = 4000;
 
 const PER_BYTE = 10;
 const ROUNDS = 7;

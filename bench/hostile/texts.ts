@@ -1,3 +1,4 @@
+import { LARGEST } from '../../cli/import/config-files.ts';
 import { LONGEST_MASK, parseMask, summaryOf } from '../../model/cpu-mask/mask.ts';
 import { CpuSet, LONGEST_LIST } from '../../model/cpu-set.ts';
 import { parseAffinities } from '../../model/networks/affinity.ts';
@@ -165,8 +166,6 @@ const quantity: Parser = {
   milliseconds: PER_OBJECT,
 };
 
-/** Bytes of the largest file for the command. */
-const NOVA = 8 * 1024 * 1024;
 const settings = textInput((text) => readNovaConf(parseOsloConfig([{ name: 'nova.conf', text }])));
 const novaConf: Parser = {
   name: 'nova-conf',
@@ -174,14 +173,14 @@ const novaConf: Parser = {
     '[neutron]\nphysnets = east, west\n[neutron_physnet_east]\nnuma_nodes = 0\n[neutron_physnet_west]\nnuma_nodes = 1\n[compute]\ncpu_dedicated_set = 2-15,^8\n',
   ),
   worst: {
-    options: () => settings(filled(NOVA, (i) => `o${i}=1\n`, { head: '[a]\n' })),
-    sections: () => settings(filled(NOVA, (i) => `[${i}]\n`)),
-    physnets: () => settings(filled(NOVA, (i) => `p${i}`, { head: '[neutron]\nphysnets=', joint: ',' })),
-    'continued lines': () => settings(filled(NOVA, ' ,1\n', { head: '[neutron_tunnel]\nnuma_nodes=\n' })),
-    'empty lines': () => settings(filled(NOVA, '\n')),
+    options: () => settings(filled(LARGEST, (i) => `o${i}=1\n`, { head: '[a]\n' })),
+    sections: () => settings(filled(LARGEST, (i) => `[${i}]\n`)),
+    physnets: () => settings(filled(LARGEST, (i) => `p${i}`, { head: '[neutron]\nphysnets=', joint: ',' })),
+    'continued lines': () => settings(filled(LARGEST, ' ,1\n', { head: '[neutron_tunnel]\nnuma_nodes=\n' })),
+    'empty lines': () => settings(filled(LARGEST, '\n')),
     CPUs: () =>
       settings(filled(LONGEST_LIST, (i) => `${i % 9}-65535`, { head: '[compute]\ncpu_dedicated_set=', joint: ',' })),
-    commas: () => settings(filled(NOVA, ',', { head: '[neutron]\nphysnets=' })),
+    commas: () => settings(filled(LARGEST, ',', { head: '[neutron]\nphysnets=' })),
   },
   milliseconds: PER_COMMAND,
 };

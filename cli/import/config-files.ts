@@ -1,10 +1,11 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConfigFile } from '../../model/nova-conf/oslo-config.ts';
 import { usageError } from '../support/exit-status.ts';
+import { readInput } from '../support/input-file.ts';
 
-/** Bytes. A nova.conf with every comment of the sample has a tenth of it. */
-const LARGEST = 8 * 1024 * 1024;
+/** Bytes of all files together. A nova.conf with every comment of the sample has less than half of it. */
+export const LARGEST = 2 * 1024 * 1024;
 
 /**
  * Reads files in the given order. A directory stands for its `*.conf` files in the order of their names, as in Nova's
@@ -13,10 +14,16 @@ const LARGEST = 8 * 1024 * 1024;
  */
 export async function readConfigFiles(paths: readonly string[]): Promise<ConfigFile[]> {
   const files: ConfigFile[] = [];
+  let left = LARGEST;
   for (const path of paths) {
     const inside = await filesIn(path);
     if (inside?.length === 0) throw usageError(`there is no *.conf in the directory ${path}`);
-    for (const name of inside ?? [path]) files.push({ name, text: await read(name) });
+    for (const name of inside ?? [path]) {
+      const bytes = read(name);
+      left -= bytes.length;
+      if (left < 0) throw usageError(`${name}: the files have more than ${LARGEST} bytes together`);
+      files.push({ name, text: decode(name, bytes) });
+    }
   }
   return files;
 }
@@ -34,11 +41,15 @@ async function filesIn(path: string): Promise<string[] | undefined> {
   }
 }
 
-async function read(path: string): Promise<string> {
-  const bytes = await readFile(path).catch((error: unknown) => {
+function read(path: string): Buffer {
+  try {
+    return readInput(path, LARGEST);
+  } catch (error) {
     throw unreadable(path, error);
-  });
-  if (bytes.length > LARGEST) throw usageError(`${path} has ${bytes.length} bytes: too large for a configuration file`);
+  }
+}
+
+function decode(path: string, bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {

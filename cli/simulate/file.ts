@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import * as z from 'zod';
 import {
@@ -17,6 +16,7 @@ import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { interfacesOf, type NetworkedVmi } from '../../model/networks/interfaces.ts';
 import { resolveNetworks } from '../../model/networks/resolve.ts';
 import { usageError } from '../support/exit-status.ts';
+import { readInput } from '../support/input-file.ts';
 
 /** A VM in a file. */
 export interface FileVm {
@@ -31,6 +31,9 @@ export interface VmFile {
   /** Network definitions in the same file. */
   readonly nads: readonly NetworkAttachmentDefinition[];
 }
+
+/** Bytes of a file: 10,000 VMs as kubectl prints them. */
+const LARGEST = 64 * 1024 * 1024;
 
 const replicas = z.object({ spec: z.object({ replicas: z.number().int().min(0).max(100_000).nullish() }) });
 const anyObject = z.object({ apiVersion: z.string(), kind: z.string(), metadata: objectMeta });
@@ -76,7 +79,7 @@ export function readVmFile(path: string, namespace: string): VmFile {
 function documentsOf(path: string): unknown[] {
   let text: string;
   try {
-    text = readFileSync(path === '-' ? 0 : path, 'utf8');
+    text = readInput(path, LARGEST).toString();
   } catch (error) {
     throw usageError(`cannot read ${path}: ${(error as Error).message}`, { cause: error });
   }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readFileSync, readSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import type { Authenticator } from '@kubernetes/client-node/dist/auth.js';
@@ -14,6 +14,7 @@ import { parse } from 'yaml';
 import * as z from 'zod';
 import { createExecAuthenticator, execPlugin } from './exec-credential.ts';
 import { CliError, EXIT } from './exit-status.ts';
+import { readInput } from './input-file.ts';
 
 export interface KubeconfigChoice {
   /** --kubeconfig */
@@ -120,7 +121,7 @@ export function chooseContext(choice: KubeconfigChoice): ChosenContext | undefin
 function load(path: string): Loaded {
   let document: unknown;
   try {
-    document = parse(readAtMost(path, LARGEST));
+    document = parse(readInput(path, LARGEST).toString());
   } catch (error) {
     const why = (error as Error).message.split('\n')[0];
     throw unusable(`cannot read the kubeconfig ${path}: ${why}`, { cause: error });
@@ -145,27 +146,6 @@ function load(path: string): Loaded {
   config.makePathsAbsolute(directory);
   const users = (ofFile ?? []).map(({ name, user: given }) => ({ name, directory, given: given ?? {} }));
   return { config, users };
-}
-
-/**
- * Reads a file with a size limit. It may be a pipe, as in `--kubeconfig <(sops -d …)`, whose size is only known at its
- * end.
- */
-function readAtMost(path: string, most: number): string {
-  const source = openSync(path, 'r');
-  try {
-    const chunks: Buffer[] = [];
-    for (let size = 0; ; ) {
-      const chunk = Buffer.allocUnsafe(64 * 1024);
-      const count = readSync(source, chunk);
-      if (count === 0) return Buffer.concat(chunks).toString('utf8');
-      chunks.push(chunk.subarray(0, count));
-      size += count;
-      if (size > most) throw new Error(`it is larger than ${most} bytes`);
-    }
-  } finally {
-    closeSync(source);
-  }
 }
 
 function checkSupport(name: string, cluster: Cluster, { authProvider, username }: User, given: object): void {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { LARGEST } from '../../cli/import/config-files.ts';
 import { parseNetworkMap } from '../../model/networks/network-map.ts';
 
 const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
@@ -53,6 +54,16 @@ describe('plumbline import nova-conf', function () {
     assert.match(stderr, /^warning: physnet x has no \[neutron_physnet_x\] numa_nodes/);
   });
 
+  it('reads a pipe', () => {
+    const input = '[neutron_tunnel]\nnuma_nodes = 1\n';
+    const args = ['--import', 'tsx', MAIN, 'import', 'nova-conf', '--map-only', '/dev/stdin'];
+    const { stdout } = spawnSync('bash', ['-c', `cat | "$0" "$@"`, process.execPath, ...args], {
+      encoding: 'utf8',
+      input,
+    });
+    assert.deepEqual(parse(stdout), [{ tunnel: { numaNodes: [1] } }]);
+  });
+
   const wrong: readonly { readonly name: string; readonly args: () => string[]; readonly line: RegExp }[] = [
     { name: 'a missing file', args: () => [join(directory, 'gone')], line: /cannot read .*gone: ENOENT/ },
     {
@@ -69,6 +80,16 @@ describe('plumbline import nova-conf', function () {
       name: 'an invalid value',
       args: () => [file('d.ini', '[neutron_tunnel]\nnuma_nodes = -1')],
       line: /"-1" means that the NUMA node of the NIC is unknown/,
+    },
+    {
+      name: 'files that are too large together',
+      args: () => ['e.ini', 'f.ini'].map((name) => file(name, '#\n'.repeat(LARGEST / 3))),
+      line: /f\.ini: the files have more than 2097152 bytes together/,
+    },
+    {
+      name: 'a file without an end',
+      args: () => ['/dev/zero'],
+      line: /cannot read \/dev\/zero: it is larger than 2097152 bytes/,
     },
     { name: 'a missing argument', args: () => [], line: /missing required argument 'files'/ },
     {
