@@ -32,8 +32,8 @@ export interface VmFile {
   readonly nads: readonly NetworkAttachmentDefinition[];
 }
 
-/** Bytes of a file: 10,000 VMs as kubectl prints them. */
-const LARGEST = 64 * 1024 * 1024;
+/** Bytes of a file: thousands of VMs as kubectl prints them. Parsing YAML takes a second for each megabyte. */
+const LARGEST = 16 * 1024 * 1024;
 
 const replicas = z.object({ spec: z.object({ replicas: z.number().int().min(0).max(100_000).nullish() }) });
 const anyObject = z.object({ apiVersion: z.string(), kind: z.string(), metadata: objectMeta });

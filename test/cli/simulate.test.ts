@@ -214,7 +214,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
       [['simulate', '--vm', '4c2t', '--physnet', 'a=0'], /--physnet is for hypothetical nodes/],
       [['simulate', '--vm', '4c2t', '--nodes', 'x', '--topology', '1x1x1'], /expected a whole number/],
       [['simulate', '-f', '/nonexistent'], /cannot read \/nonexistent/],
-      [['simulate', '-f', '/dev/zero'], /cannot read \/dev\/zero: it is larger than 67108864 bytes/],
+      [['simulate', '-f', '/dev/zero'], /cannot read \/dev\/zero: it is larger than 16777216 bytes/],
       [['simulate', '-f', '-', '--nodes', '1', '--topology', '1x4x2'], /not a Kubernetes object|the file has no VM/],
     ] as const) {
       it(`${args.join(' ')}: one line, status 2`, async () => {
