@@ -42,10 +42,15 @@ export type NodeParts = Pick<
 
 const NOTHING = new Uint8Array(0);
 
-/** @param before the previous state of the same node */
-export function nodeItem(parts: NodeParts, before?: Pick<NodeItem, 'owners' | 'marks'>): NodeItem {
+type Before = Pick<NodeItem, 'owners' | 'marks'> & Partial<Pick<NodeItem, 'paint' | 'padding'>>;
+
+/**
+ * @param before the previous state of the same node; the result has its `marks`, `paint` and `padding` if they are
+ *   equal, so that a view recognizes that nothing changed on its map
+ */
+export function nodeItem(parts: NodeParts, before?: Before): NodeItem {
   const { shape, owners, inFlight } = parts;
-  const marks = marksOf(owners, before);
+  const marks = equalOr(before?.marks, marksOf(owners, before));
   const pods = new Set(owners.map(([pod]) => pod)).size;
   const problems = problemsOf(parts);
   if (shape === undefined) return { ...parts, marks, paint: NOTHING, padding: NOTHING, freeCores: 0, pods, problems };
@@ -60,7 +65,22 @@ export function nodeItem(parts: NodeParts, before?: Pick<NodeItem, 'owners' | 'm
     // KubeVirt takes whole cores in this order for vCPUs, then for the emulator: the added CPUs are those at the end.
     if (padded > 0) for (const slot of slots.sort((a, b) => a - b).slice(-padded)) padding[slot] = 1;
   });
-  return { ...parts, marks, paint, padding, freeCores: freeCoresOf(shape, paint), pods, problems };
+  return {
+    ...parts,
+    marks,
+    paint: equalOr(before?.paint, paint),
+    padding: equalOr(before?.padding, padding),
+    freeCores: freeCoresOf(shape, paint),
+    pods,
+    problems,
+  };
+}
+
+/** The previous list if it is equal to the new one. */
+function equalOr<List extends ArrayLike<number>>(before: List | undefined, now: List): List {
+  if (before?.length !== now.length) return now;
+  for (let i = 0; i < now.length; i++) if (before[i] !== now[i]) return now;
+  return before;
 }
 
 export function slotsOf(shape: Shape, cpus: string): number[] {

@@ -72,8 +72,11 @@ function arranged(shape: Shape, line: number, most: number): Layout {
 
 /** A node's CPUs in one row, with one path for each owner, so that a row needs only a few elements at any size. */
 export function MiniMap({ node, width: most }: { readonly node: NodeItem; readonly width: number }) {
-  const { shape } = node;
-  const drawn = useMemo(() => (shape ? pathsOf(node, shape, most) : undefined), [node, most]);
+  const { shape, paint, padding, marks, pods } = node;
+  const drawn = useMemo(
+    () => shape && { paths: pathsOf(node, shape, most), summary: summaryOf(node, shape) },
+    [shape, paint, padding, marks, pods, most],
+  );
   if (shape === undefined || drawn === undefined) return <span class="no-map">no report</span>;
   const { width, height, scale } = layoutOf(shape, most);
   return (
@@ -83,9 +86,9 @@ export function MiniMap({ node, width: most }: { readonly node: NodeItem; readon
       width={width * scale}
       height={height * scale}
       role="img"
-      aria-label={summaryOf(node, shape)}
+      aria-label={drawn.summary}
     >
-      {drawn.map(([name, path]) => (
+      {drawn.paths.map(([name, path]) => (
         <path key={name} class={name} d={path} />
       ))}
     </svg>

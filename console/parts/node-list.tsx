@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
 import type { NodeFilter, NodeSort } from '../data/node-list.ts';
 import { nodeQuery } from '../state/queries.ts';
@@ -110,8 +111,24 @@ function columns(): readonly Column[] {
   ];
 }
 
-function cellsOf(node: NodeItem | undefined, width: number) {
+interface Drawn {
+  readonly width: number;
+  readonly cells: readonly ComponentChildren[];
+}
+
+/** The cells of each node's last state. Preact skips cells that are the same objects as before. */
+const drawn = new WeakMap<NodeItem, Drawn>();
+
+function cellsOf(node: NodeItem | undefined, width: number): readonly ComponentChildren[] {
   if (node === undefined) return ['…', '', '', '', ''];
+  const before = drawn.get(node);
+  if (before?.width === width) return before.cells;
+  const cells = newCells(node, width);
+  drawn.set(node, { width, cells });
+  return cells;
+}
+
+function newCells(node: NodeItem, width: number): readonly ComponentChildren[] {
   const { name, shape, freeCores, pods, inFlight: held } = node;
   return [
     <>

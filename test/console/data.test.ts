@@ -180,6 +180,18 @@ describe('owner marks', () => {
     assert.deepEqual(new Set(node({ owners: [owner('a', '2'), owner('a', '3')] }).marks).size, 1);
   });
 
+  it('and the map of a node are the same objects until one of its CPUs changes', () => {
+    const owners = [owner('a/router', '2,6')];
+    const before = node({ owners });
+    const { shape, ...rest } = before;
+    const mapOf = ({ marks, paint, padding }: NodeItem) => [marks, paint, padding];
+    const later = nodeItem({ ...rest, shape, dpu: 'dead', owners: [owner('a/router', '2,6')] }, before);
+    assert.ok(mapOf(later).every((list, at) => list === mapOf(before)[at]));
+    const other = nodeItem({ ...rest, shape, owners: [owner('a/router', '3,7')] }, before);
+    assert.notEqual(other.paint, before.paint);
+    assert.deepEqual(cpusPainted(other, Paint.owner), '3,7');
+  });
+
   it('have six colours before one repeats', () => {
     const owners = Array.from({ length: 6 }, (_, index) => owner(`vm-${index}`));
     assert.deepEqual([...node({ owners }).marks].sort(), [0, 1, 2, 3, 4, 5]);
