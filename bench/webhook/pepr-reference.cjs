@@ -22,8 +22,12 @@ const port = 20_000 + (process.pid % 20_000);
 Object.assign(process.env, {
   SSL_CERT_PATH: file('tls.crt', cert),
   SSL_KEY_PATH: file('tls.key', key),
+  // Its name before and since version 1.1.
   PEPR_API_TOKEN: token,
+  PEPR_API_PATH: token,
   LOG_LEVEL: 'warn',
+  // Its client does not accept the certificate of the server on loopback, whatever the kubeconfig says.
+  NODE_TLS_REJECT_UNAUTHORIZED: '0',
 });
 
 const store = {
