@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { leaves } from '../../kube/as-it-is.ts';
 import {
   node as nodeSchema,
+  nullToUndefined,
   objectMeta,
   pod as podSchema,
   toleration,
@@ -11,23 +12,18 @@ import { DPU_READY_CONDITION } from '../../model/names.ts';
 
 /** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
 
-function absent<T>(value: T | null | undefined): T | undefined {
-  return value ?? undefined;
-}
-leaves(absent, (value) => value !== null);
-
 function orNone<T>(list: readonly T[] | null | undefined): readonly T[] {
   return list ?? [];
 }
 leaves(orNone, Array.isArray);
 
-const meta = objectMeta.extend({ creationTimestamp: z.string().nullish().transform(absent) });
+const meta = objectMeta.extend({ creationTimestamp: z.string().nullish().transform(nullToUndefined) });
 const condition = z.object({
   type: z.string(),
   status: z.string(),
-  reason: z.string().nullish().transform(absent),
-  message: z.string().nullish().transform(absent),
-  lastTransitionTime: z.string().nullish().transform(absent),
+  reason: z.string().nullish().transform(nullToUndefined),
+  message: z.string().nullish().transform(nullToUndefined),
+  lastTransitionTime: z.string().nullish().transform(nullToUndefined),
 });
 const conditions = z.array(condition).nullish().transform(orNone);
 const waiting = z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish();
@@ -49,15 +45,15 @@ export const explainedPod = podSchema.extend({
     .object({
       phase: z.string().optional(),
       qosClass: z.string().optional(),
-      reason: z.string().nullish().transform(absent),
-      message: z.string().nullish().transform(absent),
-      nominatedNodeName: z.string().nullish().transform(absent),
+      reason: z.string().nullish().transform(nullToUndefined),
+      message: z.string().nullish().transform(nullToUndefined),
+      nominatedNodeName: z.string().nullish().transform(nullToUndefined),
       conditions,
       containerStatuses,
       initContainerStatuses: containerStatuses,
     })
     .nullish()
-    .transform(absent),
+    .transform(nullToUndefined),
 });
 export type ExplainedPod = z.infer<typeof explainedPod>;
 
@@ -68,18 +64,18 @@ export const explainedNode = nodeSchema.extend({
       taints: z
         .array(z.object({ key: z.string(), value: z.string().nullish(), effect: z.string() }))
         .nullish()
-        .transform(absent),
+        .transform(nullToUndefined),
     })
     .nullish()
-    .transform(absent),
+    .transform(nullToUndefined),
   status: z
     .object({
-      capacity: z.record(z.string(), z.string()).nullish().transform(absent),
-      allocatable: z.record(z.string(), z.string()).nullish().transform(absent),
+      capacity: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
+      allocatable: z.record(z.string(), z.string()).nullish().transform(nullToUndefined),
       conditions,
     })
     .nullish()
-    .transform(absent),
+    .transform(nullToUndefined),
 });
 export type ExplainedNode = z.infer<typeof explainedNode>;
 
@@ -97,7 +93,9 @@ export const explainedVm = z.object({
     runStrategy: z.string().nullish(),
     template: z
       .object({
-        metadata: z.object({ annotations: z.record(z.string(), z.string()).nullish().transform(absent) }).nullish(),
+        metadata: z
+          .object({ annotations: z.record(z.string(), z.string()).nullish().transform(nullToUndefined) })
+          .nullish(),
       })
       .nullish(),
   }),
@@ -111,7 +109,7 @@ export const explainedVm = z.object({
       conditions,
     })
     .nullish()
-    .transform(absent),
+    .transform(nullToUndefined),
 });
 export type ExplainedVm = z.infer<typeof explainedVm>;
 
@@ -125,7 +123,7 @@ export const explainedVmi = virtualMachineInstance.extend({
       conditions,
     })
     .nullish()
-    .transform(absent),
+    .transform(nullToUndefined),
 });
 export type ExplainedVmi = z.infer<typeof explainedVmi>;
 
