@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { readText } from '../../kube/calls.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { LARGEST_CREDENTIAL, readInput } from '../support/input-file.ts';
 
 /** The address of an extender from the user, instead of the one found through the API server. */
 export interface ExtenderAddress {
@@ -58,7 +58,7 @@ export function explainUrl(extender: string): URL {
 
 function readCa(file: string): Buffer {
   try {
-    return readFileSync(file);
+    return readInput(file, LARGEST_CREDENTIAL);
   } catch (error) {
     throw usageError(`--extender-ca ${file}: ${(error as Error).message}`);
   }

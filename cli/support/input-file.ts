@@ -1,28 +1,39 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** Bytes of one read. */
-const CHUNK = 64 * 1024;
+/** Bytes of the first buffer, which doubles as it fills. */
+const SMALLEST = 64 * 1024;
 const STANDARD_INPUT = 0;
+/** Bytes of the largest file with certificates or a token. */
+export const LARGEST_CREDENTIAL = 1024 * 1024;
+
+/** It names its file in `path`, as system errors do. */
+export class InputTooLarge extends Error {
+  readonly path: string;
+
+  constructor(path: string, most: number) {
+    super(`it is larger than ${most} bytes`);
+    this.path = path;
+  }
+}
 
 /**
  * Reads a file with a size limit. It may be a pipe, as in `--kubeconfig <(sops -d …)`, whose size is only known at its
  * end, or a device without an end.
  * @param path `-` for standard input
  * @param most bytes
- * @throws Error if it is larger
+ * @throws InputTooLarge
  * @throws a system error
  */
 export function readInput(path: string, most: number): Buffer {
   const source = path === '-' ? STANDARD_INPUT : openSync(path, 'r');
   try {
-    const chunks: Buffer[] = [];
+    let buffer = Buffer.allocUnsafe(SMALLEST);
     for (let size = 0; ; ) {
-      const chunk = Buffer.allocUnsafe(CHUNK);
-      const count = readSync(source, chunk);
-      if (count === 0) return Buffer.concat(chunks);
-      chunks.push(chunk.subarray(0, count));
+      const count = readSync(source, buffer, size, buffer.length - size, null);
+      if (count === 0) return buffer.subarray(0, size);
       size += count;
-      if (size > most) throw new Error(`it is larger than ${most} bytes`);
+      if (size > most) throw new InputTooLarge(path, most);
+      if (size === buffer.length) buffer = Buffer.concat([buffer], size * 2);
     }
   } finally {
     if (source !== STANDARD_INPUT) closeSync(source);

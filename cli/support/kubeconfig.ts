@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import type { Authenticator } from '@kubernetes/client-node/dist/auth.js';
@@ -14,7 +14,7 @@ import { parse } from 'yaml';
 import * as z from 'zod';
 import { createExecAuthenticator, execPlugin } from './exec-credential.ts';
 import { CliError, EXIT } from './exit-status.ts';
-import { readInput } from './input-file.ts';
+import { LARGEST_CREDENTIAL, readInput } from './input-file.ts';
 
 export interface KubeconfigChoice {
   /** --kubeconfig */
@@ -195,7 +195,8 @@ function authenticatorOf(raw: Loaded['users'][number] | undefined, cluster: Clus
   return {
     isAuthProvider,
     async applyAuthentication(_, options) {
-      options.headers = { ...options.headers, Authorization: `Bearer ${readFileSync(path, 'utf8').trim()}` };
+      const token = readInput(path, LARGEST_CREDENTIAL).toString().trim();
+      options.headers = { ...options.headers, Authorization: `Bearer ${token}` };
     },
   };
 }
