@@ -95,11 +95,9 @@ const REASONS: Readonly<Record<string, string>> = {
   'kube-scheduler.default-profile-unmatched':
     'the spread of three rounds is wider than the difference; an earlier run of five rounds had 1.03 (0.98 to 1.12).',
   'hostile.ms-lease':
-    'the bound is an absolute time: JSON.parse of the 1.5 MB that the API server stores takes nearly all of it, 190 to 270 ms here.',
+    'the bound is an absolute time: JSON.parse of the 1.5 MB that the API server stores takes most of it, 190 to 270 ms here.',
   'cli.explain': 'in slow hours of this machine; the median of other runs was 4.3 to 4.7.',
   'node-agent.start-up': 'a slow moment of this machine, as the spread shows; the median of other runs was 2.8 to 3.1.',
-  'console.updates longest task':
-    'the bound is an absolute time and this machine is slow: four runs had 0.85, 1.03, 1.14 and 1.10 frames, and an earlier machine 0.51.',
 };
 
 /** A better figure than the bound, which the bound will be when it is reached. */

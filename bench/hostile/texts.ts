@@ -1,4 +1,4 @@
-import { LARGEST } from '../../cli/import/config-files.ts';
+import { LARGEST as LARGEST_NOVA } from '../../cli/import/config-files.ts';
 import { LONGEST_MASK, parseMask, summaryOf } from '../../model/cpu-mask/mask.ts';
 import { CpuSet, LONGEST_LIST } from '../../model/cpu-set.ts';
 import { parseAffinities } from '../../model/networks/affinity.ts';
@@ -173,14 +173,14 @@ const novaConf: Parser = {
     '[neutron]\nphysnets = east, west\n[neutron_physnet_east]\nnuma_nodes = 0\n[neutron_physnet_west]\nnuma_nodes = 1\n[compute]\ncpu_dedicated_set = 2-15,^8\n',
   ),
   worst: {
-    options: () => settings(filled(LARGEST, (i) => `o${i}=1\n`, { head: '[a]\n' })),
-    sections: () => settings(filled(LARGEST, (i) => `[${i}]\n`)),
-    physnets: () => settings(filled(LARGEST, (i) => `p${i}`, { head: '[neutron]\nphysnets=', joint: ',' })),
-    'continued lines': () => settings(filled(LARGEST, ' ,1\n', { head: '[neutron_tunnel]\nnuma_nodes=\n' })),
-    'empty lines': () => settings(filled(LARGEST, '\n')),
+    options: () => settings(filled(LARGEST_NOVA, (i) => `o${i}=1\n`, { head: '[a]\n' })),
+    sections: () => settings(filled(LARGEST_NOVA, (i) => `[${i}]\n`)),
+    physnets: () => settings(filled(LARGEST_NOVA, (i) => `p${i}`, { head: '[neutron]\nphysnets=', joint: ',' })),
+    'continued lines': () => settings(filled(LARGEST_NOVA, ' ,1\n', { head: '[neutron_tunnel]\nnuma_nodes=\n' })),
+    'empty lines': () => settings(filled(LARGEST_NOVA, '\n')),
     CPUs: () =>
       settings(filled(LONGEST_LIST, (i) => `${i % 9}-65535`, { head: '[compute]\ncpu_dedicated_set=', joint: ',' })),
-    commas: () => settings(filled(LARGEST, ',', { head: '[neutron]\nphysnets=' })),
+    commas: () => settings(filled(LARGEST_NOVA, ',', { head: '[neutron]\nphysnets=' })),
   },
   milliseconds: PER_COMMAND,
 };
