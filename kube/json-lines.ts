@@ -1,4 +1,3 @@
-import { sleep } from '../runtime/time.ts';
 import { KubeError } from './errors.ts';
 
 const NEWLINE = 0x0a;
@@ -29,19 +28,3 @@ export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number)
 }
 
 const textOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length).toString('utf8');
-
-/**
- * Waits after each chunk, so that more arrives meanwhile and is read together: a chunk for each event costs several
- * times the event.
- * @param pause seconds
- */
-export async function* readTogether(
-  stream: AsyncIterable<Uint8Array>,
-  pause: number,
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of stream) {
-    yield chunk;
-    await sleep(pause, signal);
-  }
-}

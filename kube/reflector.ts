@@ -5,7 +5,7 @@ import { Backoff, sleep } from '../runtime/time.ts';
 import { asIs } from './as-it-is.ts';
 import type { KubeClient } from './client.ts';
 import { isExpired, isNotFound, KubeError } from './errors.ts';
-import { lines, readTogether } from './json-lines.ts';
+import { lines } from './json-lines.ts';
 import { pagesOf } from './list-pages.ts';
 import type { ObjectMeta } from './resources.ts';
 import { createWatchPace } from './watch-pace.ts';
@@ -64,11 +64,6 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
    * 30 s. Default false.
    */
   readonly optional?: boolean;
-  /**
-   * Seconds between two reads of the watch, for a kind that changes often and is not urgent: the events of that time are
-   * read together, which takes a fraction of the processor time. Default 0.
-   */
-  readonly pause?: number;
   /** Objects in a page of a list. Default 500. Fewer create less garbage if objects are large. */
   readonly page?: number;
   readonly log: Logger;
@@ -118,7 +113,7 @@ export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string 
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T>,
 ): Reflector<T> {
-  const { client, path, query = {}, onChange, optional = false, pause = 0, page = PAGE, log, now } = options;
+  const { client, path, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
   const decode = createDecoder(options);
   const items = new Map<string, T>();
   const backoff = new Backoff();
@@ -172,8 +167,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       signal,
     });
     let version = from;
-    const chunks = pause === 0 ? stream : readTogether(stream, pause, signal);
-    for await (const line of lines(chunks, EVENT_BYTES)) {
+    for await (const line of lines(stream, EVENT_BYTES)) {
       const { type, object } = await slices.run(() => readEvent(line));
       lastHeard = now();
       if (type === 'ERROR')

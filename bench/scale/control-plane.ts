@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml';
 import { kubeconfig as kubeconfigText } from '../../sandbox/api-server/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubernetesObject } from '../../test/real/control-plane.ts';
-import { inParallel, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
+import { inParallel, type Replica, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
 import { pathOf } from '../../test/support/parts.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
@@ -26,6 +26,10 @@ const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
 /** Seconds between two renewals of an agent's Lease. */
 export const RENEWAL = 10;
 const HEARTBEAT_SECONDS = 20;
+/** Lasts for the whole measurement: no agent may count as silent while others are measured. */
+const LEASE_SECONDS = 600;
+/** Seconds in which the extender must have read the last renewal. */
+const CATCH_UP_SECONDS = 5;
 const VMS = 500;
 /**
  * VMs before the measured ones: a quarter of a minute of the load that the page names. The compiler is warm by then;
@@ -91,6 +95,7 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<Dae
     const beats = await over(measured, async () => {
       renewals = await heartbeats(stage, nodes);
     });
+    await requireCaughtUp(stage, replica);
     // The API server may take longer than the renewals' interval on this machine.
     const renewing = renewals / (nodes / RENEWAL);
     const idle = await over(measured, () => delay(IDLE_SECONDS * 1000));
@@ -151,14 +156,36 @@ async function heartbeats({ client }: Stage, nodes: number): Promise<number> {
     if (elapsed >= HEARTBEAT_SECONDS) return done;
     const due = Array.from({ length: Math.floor(elapsed * perSecond) - done }, (_, i) => (done + i) % nodes);
     done += due.length;
-    await inParallel(due, async (node) => {
-      const renewTime = new Date().toISOString().replace('Z', '000Z');
-      await client.patch(`${LEASES}/${leaseName(nodeName(node))}`, 'application/merge-patch+json', {
-        spec: { renewTime },
-      });
-    });
+    await inParallel(due, (node) => renew(client, node));
     await delay(50);
   }
+}
+
+async function renew(client: Stage['client'], node: number, terms: { leaseDurationSeconds?: number } = {}) {
+  const renewTime = new Date().toISOString().replace('Z', '000Z');
+  const spec = { renewTime, ...terms };
+  await client.patch(`${LEASES}/${leaseName(nodeName(node))}`, 'application/merge-patch+json', { spec });
+}
+
+/**
+ * Checks that the extender has read the last renewal: one that is valid for a second makes the agent silent after it.
+ * An extender that falls behind would look cheap, and its agents silent.
+ *
+ * @throws Error if it takes longer than CATCH_UP_SECONDS
+ */
+async function requireCaughtUp({ client }: Stage, { metric }: Replica): Promise<void> {
+  const [one, another] = [0, 1];
+  await renew(client, one, { leaseDurationSeconds: 1 });
+  for (let waited = 0; waited < CATCH_UP_SECONDS; waited++) {
+    await delay(1000);
+    // Silence counts only while the watch delivers other events.
+    await renew(client, another);
+    if ((await metric('plumbline_extender_silent_agents')) > 0) {
+      await renew(client, one, { leaseDurationSeconds: LEASE_SECONDS });
+      return;
+    }
+  }
+  throw new Error(`the extender is more than ${CATCH_UP_SECONDS} s behind the agents' renewals`);
 }
 
 /** Functions that each send one review over a connection of their own. */
@@ -186,9 +213,8 @@ async function openReviews(
 
 const leaseName = (node: string) => `plumbline-agent-${node}`;
 
-/** Lasts for the whole measurement: no agent may count as silent while others are measured. */
 function agentLease(node: string): KubernetesObject {
-  const spec = { holderIdentity: node, leaseDurationSeconds: 600, renewTime: '2026-01-01T00:00:00.000000Z' };
+  const spec = { holderIdentity: node, leaseDurationSeconds: LEASE_SECONDS, renewTime: '2026-01-01T00:00:00.000000Z' };
   return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: leaseName(node) }, spec };
 }
 

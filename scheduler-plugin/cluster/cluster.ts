@@ -65,6 +65,8 @@ export interface ClusterOptions {
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
+  /** Receives every SWEEP seconds the number of nodes whose agent has not renewed its Lease in time. */
+  readonly agentsSilent: (count: number) => void;
   /** Receives the pinning states that a node's agent reports. */
   readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
   readonly log: Logger;
@@ -80,14 +82,12 @@ const resourceSlice = z.object({
 const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between checks for agents that have become silent. */
 const SWEEP = 1;
-/** Seconds between two reads of the agents' renewals: a small part of the time after which an agent counts as silent. */
-const RENEWALS_TOGETHER = 0.1;
 /** Pods on a page of a list. */
 const CATCH_UP_PAGE = 500;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
 export function createCluster(options: ClusterOptions): Cluster {
-  const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, log, now } = options;
+  const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, log, now } = options;
   const shared = { client, inPlace: true, log, now };
   const agents = new AgentHealth();
   const intern = createInterning();
@@ -133,7 +133,6 @@ export function createCluster(options: ClusterOptions): Cluster {
     ...shared,
     path: `${LEASES}/${NAMESPACE}/leases`,
     schema: lease,
-    pause: RENEWALS_TOGETHER,
     project: (object) => leaseView(object, AGENT_LEASE_PREFIX),
     onChange: ({ before, after }) => {
       if (after) agents.changed(after, now());
@@ -168,6 +167,7 @@ export function createCluster(options: ClusterOptions): Cluster {
       for (const node of found) if (!stale.has(node)) state.setFlag(node, 'stale', true);
       for (const node of stale) if (!found.has(node)) state.setFlag(node, 'stale', false);
       stale = found;
+      agentsSilent(found.size);
     }
   };
 

@@ -11,6 +11,7 @@ export interface ExtenderMetrics {
   readonly waiting: Gauge;
   readonly evictions: Counter<'outcome'>;
   readonly quarantinedReports: Gauge;
+  readonly silentAgents: Gauge;
   readonly maskedVms: Gauge;
   readonly maskedVmsWithoutNode: Gauge;
   readonly pausedStarts: Gauge;
@@ -75,6 +76,11 @@ export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
     quarantinedReports: new Gauge({
       name: 'plumbline_extender_quarantined_reports',
       help: 'Node reports that are ignored because they contradict themselves or their Node',
+      registers,
+    }),
+    silentAgents: new Gauge({
+      name: 'plumbline_extender_silent_agents',
+      help: 'Nodes whose agent has not renewed its Lease in time; their reports are not used',
       registers,
     }),
     ...createMaskMetrics(registers),

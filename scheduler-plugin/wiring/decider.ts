@@ -95,7 +95,8 @@ export function createDecider(options: DeciderOptions): Decider {
   const quarantine = createQuarantine({ faults, events, active, metrics });
   const masks = createCpuMasks({ client, events, fleet, owners, metrics, active, log, now });
   const { pinningReported } = masks;
-  const fed = { dpuLeaseNamespace, dpuLeaseChanged, pinningReported };
+  const agentsSilent = (count: number) => metrics.silentAgents.set(count);
+  const fed = { dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, pinningReported };
   const cluster = createCluster({ client, state, reader, ...fed, log, now });
   const { nodes } = cluster;
   const writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active, log });

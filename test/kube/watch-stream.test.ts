@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { PassThrough } from 'node:stream';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
-import { lines, readTogether } from '../../kube/json-lines.ts';
+import { lines } from '../../kube/json-lines.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';
 import { recordingLogger } from '../support/logger.ts';
@@ -147,33 +146,5 @@ describe('a line of a watch', () => {
   it('is not counted if it is empty, and dropped if it is incomplete', async () => {
     assert.deepEqual(await read(10, '\n\na\n\n', 'rest'), ['a']);
     assert.deepEqual(await read(10), []);
-  });
-});
-
-describe('chunks of a watch that are read together', () => {
-  it('arrive as one after the pause', async () => {
-    const stream = new PassThrough();
-    stream.write('first\n');
-    const found: string[] = [];
-    for await (const chunk of readTogether(stream, 0.01, new AbortController().signal)) {
-      found.push(Buffer.from(chunk).toString());
-      if (found.length === 1) {
-        for (const text of ['second\n', 'third\n', 'fourth\n']) stream.write(text);
-        stream.end();
-      }
-    }
-    assert.deepEqual(found, ['first\n', 'second\nthird\nfourth\n']);
-  });
-
-  it('end at once when the reader stops', async () => {
-    const stream = new PassThrough();
-    stream.write('first\n');
-    const stop = new AbortController();
-    const chunks = readTogether(stream, 3600, stop.signal);
-    await chunks.next();
-    const next = chunks.next();
-    stop.abort(new Error('stopped'));
-    await assert.rejects(next, /stopped/);
-    assert.ok(stream.destroyed);
   });
 });

@@ -103,6 +103,14 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     labels: {},
     silent: { 'plumbline_extender_reservations_ended_total{end="shown"}': rising(1) },
   },
+  PlumblineAgentsSilent: {
+    fires: {
+      'plumbline_extender_silent_agents{pod="a"}': steady(1),
+      'plumbline_extender_silent_agents{pod="b"}': steady(0),
+    },
+    labels: {},
+    silent: { 'plumbline_extender_silent_agents{pod="a"}': '0x61 1x8' },
+  },
   PlumblineAgentDown: {
     fires: { 'up{job="plumbline-node-agent-dpu-host",node="n1"}': steady(0) },
     labels: { job: 'plumbline-node-agent-dpu-host', node: 'n1' },

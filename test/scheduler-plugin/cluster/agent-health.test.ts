@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AgentHealth } from '../../../model/lease/agent-health.ts';
 import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
@@ -11,6 +12,42 @@ import { createApi } from './watch-fixture.ts';
 const AGENTS = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const NODES = '/api/v1/nodes';
 
+/** A cluster with an empty API server, and a clock that stands still. */
+function startCluster(agentsSilent: (count: number) => void = () => undefined) {
+  const api = createApi();
+  const ignored = () => undefined;
+  const listeners = {
+    improved: ignored,
+    settled: ignored,
+    waiting: ignored,
+    starting: ignored,
+    rejected: ignored,
+    reservationEnded: ignored,
+    nodeFacts: ignored,
+    quarantined: ignored,
+  };
+  const state = new ClusterState(listeners, silent);
+  const clock = { now: 1000 };
+  const cluster = createCluster({
+    client: api.client,
+    state,
+    reader: createNeedsReader('all'),
+    dpuLeaseNamespace: 'ovn-kubernetes',
+    dpuLeaseChanged: ignored,
+    agentsSilent,
+    pinningReported: ignored,
+    log: silent,
+    now: () => clock.now,
+  });
+  const ending = new AbortController();
+  const running = cluster.run(ending.signal);
+  const end = async () => {
+    ending.abort();
+    await running;
+  };
+  return { api, state, clock, cluster, end };
+}
+
 describe('reports of silent agents', () => {
   const leaseOf = (node: string) => ({
     metadata: { name: `plumbline-agent-${node}`, namespace: 'plumbline-system', resourceVersion: '2' },
@@ -19,32 +56,7 @@ describe('reports of silent agents', () => {
   const nodeOf = (name: string) => ({ metadata: { name, resourceVersion: '2' } });
 
   it('stay stale when the Lease of the agent is deleted, until the Node is deleted, too', async () => {
-    const api = createApi();
-    const ignored = () => undefined;
-    const listeners = {
-      improved: ignored,
-      settled: ignored,
-      waiting: ignored,
-      starting: ignored,
-      rejected: ignored,
-      reservationEnded: ignored,
-      nodeFacts: ignored,
-      quarantined: ignored,
-    };
-    const state = new ClusterState(listeners, silent);
-    const clock = { now: 1000 };
-    const cluster = createCluster({
-      client: api.client,
-      state,
-      reader: createNeedsReader('all'),
-      dpuLeaseNamespace: 'ovn-kubernetes',
-      dpuLeaseChanged: ignored,
-      pinningReported: ignored,
-      log: silent,
-      now: () => clock.now,
-    });
-    const ending = new AbortController();
-    const running = cluster.run(ending.signal);
+    const { api, state, clock, cluster, end } = startCluster();
     const isStale = (node: string) => {
       const id = state.fleet.names.find(node);
       return id >= 0 && state.fleet.has(id, NodeFlag.stale);
@@ -60,7 +72,7 @@ describe('reports of silent agents', () => {
     api.push(AGENTS, 'ADDED', leaseOf('n2'));
     api.push(AGENTS, 'DELETED', leaseOf('n1'));
     heard();
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     // When the other node's report is stale, the nodes were checked again.
     clock.now += 50;
     heard();
@@ -68,8 +80,22 @@ describe('reports of silent agents', () => {
     assert.ok(isStale('n1'));
     api.push(NODES, 'DELETED', nodeOf('n1'));
     await until('the report to be forgotten with its node', () => !isStale('n1'));
-    ending.abort();
-    await running;
+    await end();
+  });
+
+  it('are as many as the metric counts, and a renewal waits for no timer', async () => {
+    const counts: number[] = [];
+    const { api, clock, end } = startCluster((count) => counts.push(count));
+    await until('the watch', () => api.watched(AGENTS));
+    // The renewals of a second in a cluster of 15,000 nodes.
+    for (let i = 0; i < 1500; i++) api.push(AGENTS, 'ADDED', leaseOf(`n${i}`));
+    for (let turn = 0; turn < 1500 && api.unread(AGENTS) > 0; turn++) await nextTurn();
+    assert.equal(api.unread(AGENTS), 0);
+    await nextTurn();
+    clock.now += 50;
+    api.push(AGENTS, 'BOOKMARK', { metadata: { resourceVersion: '3' } });
+    await until('every agent to be silent', () => counts.at(-1) === 1500);
+    await end();
   });
 
   it('stay stale when a Lease is created again without a renewal', () => {

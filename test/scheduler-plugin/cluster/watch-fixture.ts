@@ -3,10 +3,12 @@ import type { KubeClient } from '../../../kube/client.ts';
 /** Lists are empty; pushed events arrive through the watches. */
 export function createApi() {
   const pushes = new Map<string, (event: object) => void>();
+  const queues = new Map<string, object[]>();
   const client = {
     get: async () => ({ metadata: { resourceVersion: '1' }, items: [] }),
     async watch(path: string, { signal }: { signal?: AbortSignal }) {
       const events: object[] = [];
+      queues.set(path, events);
       let wake = () => {};
       pushes.set(path, (event) => {
         events.push(event);
@@ -27,6 +29,8 @@ export function createApi() {
   };
   return {
     client: client as unknown as KubeClient,
+    /** The number of events that the watch has not read yet. */
+    unread: (path: string) => queues.get(path)?.length ?? 0,
     watched: (path: string) => pushes.has(path),
     push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
   };
