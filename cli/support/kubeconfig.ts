@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import type { Authenticator } from '@kubernetes/client-node/dist/auth.js';
@@ -115,6 +115,7 @@ export function chooseContext(choice: KubeconfigChoice): ChosenContext | undefin
   // Without a user, client-node would leave out the cluster's CA too.
   const itsUser = found ?? { name: 'anonymous' };
   checkSupport(name, cluster, itsUser, raw?.given ?? {});
+  checkFiles(name, cluster, itsUser);
   return { name, namespace: context.namespace, config: configOf(cluster, itsUser, raw) };
 }
 
@@ -158,6 +159,30 @@ function checkSupport(name: string, cluster: Cluster, { authProvider, username }
   if (username) throw refuse('a user name with password', 'use a token or a certificate');
   const beyond = ['as-uid', 'as-groups', 'as-user-extra'].find((key) => key in given);
   if (beyond !== undefined) throw refuse(beyond, 'impersonate only by user name (as)');
+}
+
+/**
+ * client-node reads these files for each request, without a limit.
+ * @throws CliError if one is missing, is a device or a pipe, or is too large
+ */
+function checkFiles(name: string, { caData, caFile }: Cluster, user: User): void {
+  const files = {
+    'certificate-authority': caData ? undefined : caFile,
+    'client-certificate': user.certData ? undefined : user.certFile,
+    'client-key': user.keyData ? undefined : user.keyFile,
+  };
+  for (const [field, path] of Object.entries(files)) {
+    if (!path) continue;
+    const refuse = (why: string) => unusable(`context ${name}: cannot read ${field} ${path}: ${why}`);
+    let found: Stats;
+    try {
+      found = statSync(path);
+    } catch (error) {
+      throw refuse((error as Error).message);
+    }
+    if (!found.isFile()) throw refuse('it is not a regular file');
+    if (found.size > LARGEST_CREDENTIAL) throw refuse(`it is larger than ${LARGEST_CREDENTIAL} bytes`);
+  }
 }
 
 /** @param raw that user in the kubeconfig */

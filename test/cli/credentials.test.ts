@@ -166,6 +166,16 @@ describe('credentials from a kubeconfig', () => {
     ['a plugin with another answer', { user: exec('echo {}') }, /plugin sh .* did not return an ExecCredential$/],
     ['a missing token file', { user: { tokenFile: 'gone' } }, /^context here: cannot read .*\/gone: ENOENT/],
     ['an endless token file', { user: { tokenFile: '/dev/zero' } }, /\/dev\/zero: it is larger than 1048576 bytes$/],
+    [
+      'an endless client certificate',
+      { user: { 'client-certificate': '/dev/zero', 'client-key': 'key' }, files: { key: 'key' } },
+      /^context here: cannot read client-certificate \/dev\/zero: it is not a regular file$/,
+    ],
+    [
+      'a large CA',
+      { cluster: { 'certificate-authority': 'ca' }, files: { ca: 'x'.repeat(1024 * 1024 + 1) } },
+      /cannot read certificate-authority .*\/ca: it is larger than 1048576 bytes$/,
+    ],
     ['groups (as-groups)', { user: { as: 'jane', 'as-groups': ['ops'] } }, /as-groups is not supported; imp/],
     ['a proxy', { cluster: { 'proxy-url': 'http://proxy' } }, /proxy-url is not supported; use a tunnel/],
     ['an auth-provider', { user: { 'auth-provider': { name: 'oidc' } } }, /auth-provider oidc is not supported/],
