@@ -9,6 +9,7 @@ import { createExtender } from '../../scheduler-plugin/extender/extender.ts';
 import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
+import { NO_LISTENERS } from '../../test/scheduler-plugin/cluster/no-listeners.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
@@ -19,16 +20,6 @@ const [count = 0, updates = 0] = process.argv.slice(2).map(Number);
 
 const log = createLogger('bench', 'warn');
 const nothing = () => undefined;
-const listeners = {
-  improved: nothing,
-  settled: nothing,
-  waiting: nothing,
-  starting: nothing,
-  rejected: nothing,
-  reservationEnded: nothing,
-  nodeFacts: nothing,
-  quarantined: () => undefined,
-};
 // As decoded by the reflector: every report has separate strings.
 const decoded = (status: NodeTopologyStatus) => JSON.parse(JSON.stringify(status)) as NodeTopologyStatus;
 const used = () => {
@@ -36,7 +27,7 @@ const used = () => {
   return process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers;
 };
 
-const state = new ClusterState(listeners, log);
+const state = new ClusterState(NO_LISTENERS, log);
 const before = used();
 for (let index = 0; index < count; index++) {
   const name = JSON.parse(JSON.stringify(nodeName(index))) as string;

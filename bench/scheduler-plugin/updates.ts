@@ -1,6 +1,7 @@
 import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
+import { NO_LISTENERS } from '../../test/scheduler-plugin/cluster/no-listeners.ts';
 import { type BenchResult, secondsPerCall, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
@@ -16,18 +17,7 @@ const ROUNDS = 5;
  * the reflector reads it, to the state's arrays.
  */
 export function reportUpdates(): BenchResult {
-  const nothing = () => undefined;
-  const listeners = {
-    improved: nothing,
-    settled: nothing,
-    waiting: nothing,
-    starting: nothing,
-    rejected: nothing,
-    reservationEnded: nothing,
-    nodeFacts: nothing,
-    quarantined: () => undefined,
-  };
-  const state = new ClusterState(listeners, createLogger('bench', 'warn'));
+  const state = new ClusterState(NO_LISTENERS, createLogger('bench', 'warn'));
   const lines = Array.from({ length: NODES * 8 }, (_, i) => {
     const metadata = { name: nodeName(i % NODES), resourceVersion: String(i), labels: {}, annotations: {} };
     const { apiVersion, kind } = NODE_TOPOLOGY_API;

@@ -7,6 +7,7 @@ import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
+import { NO_LISTENERS } from './no-listeners.ts';
 import { createApi } from './watch-fixture.ts';
 
 const AGENTS = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
@@ -16,17 +17,7 @@ const NODES = '/api/v1/nodes';
 function startCluster(agentsSilent: (count: number) => void = () => undefined) {
   const api = createApi();
   const ignored = () => undefined;
-  const listeners = {
-    improved: ignored,
-    settled: ignored,
-    waiting: ignored,
-    starting: ignored,
-    rejected: ignored,
-    reservationEnded: ignored,
-    nodeFacts: ignored,
-    quarantined: ignored,
-  };
-  const state = new ClusterState(listeners, silent);
+  const state = new ClusterState(NO_LISTENERS, silent);
   const clock = { now: 1000 };
   const cluster = createCluster({
     client: api.client,
