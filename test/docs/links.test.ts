@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { root } from '../support/bundles.ts';
 
 const markdown = (folder: string, recursive = false) =>
@@ -74,6 +74,36 @@ function namedPages(): (readonly [string, string])[] {
     );
 }
 
+/** Files and folders that git tracks, without a trailing slash. */
+const TRACKED = execFileSync('git', ['ls-files', '-z'], { cwd: root })
+  .toString()
+  .split('\0')
+  .filter((file) => file !== '' && existsSync(join(root, file)));
+const TRACKED_PATHS = new Set(
+  TRACKED.flatMap((file) => file.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'))),
+);
+const TOP_FOLDERS = new Set(TRACKED.filter((file) => file.includes('/')).map((file) => file.split('/')[0]));
+const BASENAMES = new Set(TRACKED.map((file) => basename(file)));
+
+/** Paths in backticks: below a top folder of the repository, or the bare name of a source file. */
+function quotedPaths(page: string): string[] {
+  return [...textOf(page).matchAll(/`([^`\s<]+)`/g)]
+    .map(([, quoted = '']) => quoted.replace(/\/$/, ''))
+    .filter((quoted) =>
+      quoted.includes('/') ? TOP_FOLDERS.has(quoted.split('/')[0]) : /^\w[\w.-]*\.(?:ts|tsx|c|cjs)$/.test(quoted),
+    );
+}
+
+/** Whether a quoted path names something in the repository; tests may be named as in docs/maintainers/conformance.md. */
+function pathExists(path: string): boolean {
+  if (!path.includes('/')) return BASENAMES.has(path);
+  if (path.includes('*')) {
+    const pattern = new RegExp(`^${path.replaceAll(/[.+^$()|[\]\\]/g, '\\$&').replaceAll(/\*+/g, '.*')}$`);
+    return [...TRACKED_PATHS].some((tracked) => pattern.test(tracked));
+  }
+  return TRACKED_PATHS.has(path) || TRACKED_PATHS.has(`test/${path}.test.ts`);
+}
+
 describe('links within the documentation', () => {
   it('have a target', () => {
     assert.ok(PAGES.length > 60);
@@ -94,6 +124,15 @@ describe('links within the documentation', () => {
     assert.ok(named.length > 50, `${named.length}`);
     assert.deepEqual(
       named.filter(([, name]) => !existsSync(join(root, name))),
+      [],
+    );
+  });
+
+  it('include the paths in backticks: files and folders of the repository', () => {
+    const quoted = PAGES.flatMap((page) => quotedPaths(page).map((path) => ({ page, path })));
+    assert.ok(quoted.length > 200, `${quoted.length}`);
+    assert.deepEqual(
+      quoted.filter(({ path }) => !pathExists(path)).map(({ page, path }) => `${page}: ${path}`),
       [],
     );
   });
