@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
 import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { createLeaseRelease } from '../../../node-agent/dpu-lease/release.ts';
 import { testMetrics } from '../../node-agent/support.ts';
 import { root } from '../../support/bundles.ts';
+import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { needs } from '../../support/parts.ts';
@@ -25,6 +25,9 @@ interface LeaseObject {
   metadata: { ownerReferences: { name: string; uid: string }[] };
   spec: { renewTime?: string; holderIdentity: string };
 }
+
+const AGENT_POLICY = deniedByPolicy('plumbline-node-agent');
+const DPU_POLICY = deniedByPolicy('plumbline-dpu');
 
 describe('the DPU’s Lease on a real API server', function () {
   needs('controlPlane');
@@ -44,11 +47,11 @@ describe('the DPU’s Lease on a real API server', function () {
     // A policy holds from a moment after it is made.
     const dry = { query: { dryRun: 'All' } };
     await installed.plane.create(object(OTHER));
-    const tries = [
-      () => host.create(LEASES, object('unknown'), dry),
-      () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal(), dry),
+    const toBeDenied: [RegExp, () => Promise<unknown>][] = [
+      [AGENT_POLICY, () => host.create(LEASES, object('unknown'), dry)],
+      [DPU_POLICY, () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal(), dry)],
     ];
-    for (const act of tries) await eventually(() => isRefused(act, /may/), 'the policy holds');
+    for (const [policy, act] of toBeDenied) await eventually(() => isDenied(act, policy), 'the policy holds');
   });
   after(async () => installed?.stop());
   beforeEach(() => {
@@ -63,15 +66,6 @@ describe('the DPU’s Lease on a real API server', function () {
     spec: { holderIdentity: 'ovnkube-dpu-node', leaseDurationSeconds: 40, ...spec },
   });
   const renewal = () => ({ spec: { renewTime: new Date().toISOString().replace('Z', '000Z') } });
-  const isRefused = async (act: () => Promise<unknown>, message: RegExp): Promise<boolean> => {
-    try {
-      await act();
-      return false;
-    } catch (error) {
-      if (error instanceof KubeError && error.status === 403 && message.test(error.message)) return true;
-      throw error;
-    }
-  };
   const current = async () => (await admin.get(PATH)) as LeaseObject;
   const runHost = () =>
     createDpuHostLease({ client: host, nodeName: OWN, lease, timing, log: recordingLogger().log }).run(stop.signal);
@@ -133,44 +127,40 @@ describe('the DPU’s Lease on a real API server', function () {
   });
 
   const forged: [string, () => Promise<unknown>, RegExp][] = [
-    [
-      'a host that creates the Lease of another node',
-      () => host.create(LEASES, object('worker-3')),
-      /may not write the Lease ovn-dpu-worker-3/,
-    ],
+    ['a host that creates the Lease of another node', () => host.create(LEASES, object('worker-3')), AGENT_POLICY],
     [
       'a host that writes the Lease of another node',
       () => host.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal()),
-      /may not write the Lease/,
+      AGENT_POLICY,
     ],
-    ['a host that renews its own', () => host.patch(PATH, MERGE, renewal()), /may not renew the DPU's Lease/],
+    ['a host that renews its own', () => host.patch(PATH, MERGE, renewal()), AGENT_POLICY],
     [
       'a host that makes another node the owner',
       () =>
         host.patch(PATH, MERGE, {
           metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' }] },
         }),
-      /that Node as their only owner/,
+      AGENT_POLICY,
     ],
-    ['a host that deletes the Lease', () => host.delete(PATH), /cannot delete/],
+    ['a host that deletes the Lease', () => host.delete(PATH), DENIED_BY_RBAC],
     [
       'a DPU that renews the Lease of another node',
       () => dpu.patch(`${LEASES}/ovn-dpu-${OTHER}`, MERGE, renewal()),
-      /may renew only the Lease ovn-dpu-worker-1/,
+      DPU_POLICY,
     ],
-    ['a DPU that creates a Lease', () => dpu.create(LEASES, object('worker-3')), /cannot create/],
-    ['a DPU that deletes the Lease', () => dpu.delete(PATH), /cannot delete/],
+    ['a DPU that creates a Lease', () => dpu.create(LEASES, object('worker-3')), DENIED_BY_RBAC],
+    ['a DPU that deletes the Lease', () => dpu.delete(PATH), DENIED_BY_RBAC],
     [
       'a DPU that extends the duration',
       () => dpu.patch(PATH, MERGE, { spec: { leaseDurationSeconds: 4_000_000 } }),
-      /are the host's/,
+      DPU_POLICY,
     ],
-    ['a DPU that sets its holder', () => dpu.patch(PATH, MERGE, { spec: { holderIdentity: 'x' } }), /are the host's/],
-    ['a DPU that drops owners', () => dpu.patch(PATH, MERGE, { metadata: { ownerReferences: [] } }), /are the host's/],
-    ['a DPU that reads a Node', () => dpu.get(`/api/v1/nodes/${OWN}`), /cannot get/],
+    ['a DPU that sets its holder', () => dpu.patch(PATH, MERGE, { spec: { holderIdentity: 'x' } }), DPU_POLICY],
+    ['a DPU that drops owners', () => dpu.patch(PATH, MERGE, { metadata: { ownerReferences: [] } }), DPU_POLICY],
+    ['a DPU that reads a Node', () => dpu.get(`/api/v1/nodes/${OWN}`), DENIED_BY_RBAC],
   ];
   for (const [what, act, message] of forged) {
-    it(`refuses ${what}`, async () => assert.equal(await isRefused(act, message), true));
+    it(`refuses ${what}`, async () => assert.equal(await isDenied(act, message), true));
   }
 
   describe('plumbline doctor', () => {

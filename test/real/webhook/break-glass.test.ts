@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
+import { deniedByPolicy } from '../../support/denied.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { freePort } from '../processes.ts';
@@ -62,6 +63,6 @@ describe('breaking glass as in docs/reference/webhook.md, on a real API server',
     await run('sh', ['-ec', COMMANDS], { env: { ...process.env, KUBECONFIG: installed.plane.adminKubeconfig } });
     await until('the launcher to start', async () => (await create(launcher)) === 'created');
     assert.equal(await create(ordinary), 'created');
-    assert.match(await create(thief), /only Plumbline may set/);
+    assert.match(await create(thief), deniedByPolicy('plumbline-reserved-names'));
   });
 });

@@ -3,12 +3,14 @@ import { spawn } from 'node:child_process';
 import { stringify } from 'yaml';
 import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { deniedByPolicy } from '../../support/denied.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const RECORD = 'plumbline.dev/paused-start';
+const RECORD_POLICY = deniedByPolicy('plumbline-paused-start');
 const GROUP = 'rbac.authorization.k8s.io';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachineinstances';
 const MERGE = 'application/merge-patch+json';
@@ -123,10 +125,10 @@ describe('CPU masks behind a real API server', function () {
       for (const value of [`${RECORD}=resumed`, `${RECORD}-`]) {
         const { status, stderr } = await annotate('owner', 'kept', value);
         assert.equal(status, 1);
-        assert.match(stderr, /reserved for Plumbline.* it cannot be added, changed or removed/);
+        assert.match(stderr, RECORD_POLICY);
       }
       assert.equal((await create('owner', vmiOf('never', {}))).status, 0);
-      assert.match((await annotate('owner', 'never', `${RECORD}=waiting`)).stderr, /reserved for Plumbline/);
+      assert.match((await annotate('owner', 'never', `${RECORD}=waiting`)).stderr, RECORD_POLICY);
       assert.deepEqual(await startOf('kept'), ['Paused', 'waiting']);
       assert.equal((await annotate('owner', 'kept', 'note=mine')).status, 0, 'everything else works');
     });
@@ -147,7 +149,7 @@ describe('CPU masks behind a real API server', function () {
         ['finalizers', { metadata: { finalizers: ['a.example/b'] } }],
       ];
       for (const [what, change] of others) {
-        await assert.rejects(extender.patch(path, MERGE, change), /may write only the annotation/, what);
+        await assert.rejects(extender.patch(path, MERGE, change), RECORD_POLICY, what);
       }
       await assert.rejects(
         extender.patch(path, MERGE, { metadata: { ...record('resumed'), uid: 'another' } }),

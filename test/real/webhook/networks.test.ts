@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
+import { deniedByWebhook } from '../../support/denied.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { type Injection, installInjector } from './injector.ts';
@@ -125,7 +126,10 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
     assert.equal(pod.metadata.annotations?.['plumbline.dev/decision'], '{"padding":0}');
     assert.equal(pod.metadata.annotations?.['plumbline.dev/placement'], undefined);
     for (const more of [{ 'physnet.plumbline.dev/east': '1' }, { 'plumbline.dev/tunnel': '1' }] as const) {
-      await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '8', more })), /only Plumbline may set/);
+      await assert.rejects(
+        scene.admit(launcherFor(vmi, { cpu: '8', more })),
+        deniedByWebhook('launcher.plumbline.dev'),
+      );
     }
   });
 

@@ -3,6 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
+import { deniedByPolicy, deniedByWebhook } from '../../support/denied.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import type { KubernetesObject } from '../control-plane.ts';
@@ -121,15 +122,15 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
       ['a placement', { annotations: { 'plumbline.dev/placement': '{}' } }],
     ] as const) {
       it(`are refused in a pod with ${what}`, async () => {
-        await assert.rejects(create(ordinaryPod(options), DRY), /only Plumbline may set/);
+        await assert.rejects(create(ordinaryPod(options), DRY), deniedByPolicy('plumbline-reserved-names'));
       });
     }
 
     it('are refused in a forged launcher, and in an ordinary pod beyond its decision', async () => {
       const forged = ordinaryPod({ labels: { 'kubevirt.io': 'virt-launcher' }, more: { 'plumbline.dev/tunnel': '1' } });
-      await assert.rejects(create(forged, DRY), /only Plumbline may set/);
+      await assert.rejects(create(forged, DRY), deniedByWebhook('launcher.plumbline.dev'));
       const greedy = ordinaryPod({ annotations: ALIGN, more: { 'physnet.plumbline.dev/east': '1' } });
-      await assert.rejects(create(greedy, DRY), /only Plumbline may set/);
+      await assert.rejects(create(greedy, DRY), deniedByWebhook('opt-in.plumbline.dev'));
     });
 
     it('protect the decision from changes, but nothing else', async () => {
