@@ -279,9 +279,7 @@ describe('the manifests', () => {
     assert.equal(schedulerLease, `${leaderElection.resourceNamespace}/${leaderElection.resourceName}`);
     // The webhook sets that scheduler on pods, and both may read its Lease.
     const { schedulerName } = parseWebhookConfig([]);
-    const args = { ignoredResourceGroups: ['near.plumbline.dev'] };
-    const pluginConfig = [{ name: 'NodeResourcesFit', args }];
-    assert.deepEqual(profiles, [{ schedulerName, percentageOfNodesToScore: 100, pluginConfig }]);
+    assert.deepEqual(profiles, [{ schedulerName, percentageOfNodesToScore: 100 }]);
     for (const role of ['plumbline-scheduler', 'plumbline-webhook']) {
       const [rule] = find('Role', role)['rules'] as { resourceNames: string[] }[];
       assert.deepEqual(rule?.resourceNames, [leaderElection.resourceName], role);
