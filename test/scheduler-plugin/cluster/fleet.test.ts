@@ -30,7 +30,7 @@ describe('the fleet', () => {
       assert.equal(fleet.flags(id('n1')), NodeFlag.node);
     }
     assert.equal(fleet.flags(id('n2')), 1);
-    assert.deepEqual(Object.values(NodeFlag), [1, 2, 4, 8, 16, 32, 64]);
+    assert.deepEqual(Object.values(NodeFlag), [1, 2, 4, 8, 16, 32]);
   });
 
   it('has the name of each number in use, and no name for another', () => {
