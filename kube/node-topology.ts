@@ -118,8 +118,6 @@ export const nodeTopologyStatus = z.object({
   /** NUMA nodes of each physnet's uplinks, as a list such as `0-1`; '' if unknown. */
   physnets: z.array(z.object({ name: z.string(), cells: z.string() })).optional(),
   tunnel: z.object({ cells: z.string() }).optional(),
-  /** Whether the agent serves near.plumbline.dev devices, with which pods prefer a network. Absent means no. */
-  hintsNetworks: z.boolean().optional(),
   /** CPUs of OVS's poll mode driver threads. */
   pmdCPUs: cpuList.optional(),
   /**

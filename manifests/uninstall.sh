@@ -53,7 +53,7 @@ for node in $(kubectl get nodes -o name); do
     -p '{"status":{"conditions":[{"type":"plumbline.dev/DPUReady","$patch":"delete"}]}}' >/dev/null
   # Resources of removed device plugins remain with the value 0. For five minutes, the kubelet writes them again.
   resources=$(kubectl get "$node" -o 'go-template={{range $name, $_ := .status.capacity}}{{$name}}{{"\n"}}{{end}}' |
-    grep -E '^((physnet|near)\.)?plumbline\.dev/' | sed 's/.*/"&":null/' | paste -sd, -) || true
+    grep -E '^(physnet\.)?plumbline\.dev/' | sed 's/.*/"&":null/' | paste -sd, -) || true
   if [ -n "$resources" ]; then
     kubectl patch "$node" --subresource=status --type=merge \
       -p "{\"status\":{\"capacity\":{$resources},\"allocatable\":{$resources}}}" >/dev/null

@@ -48,11 +48,6 @@ export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
 export const PHYSNET_RESOURCE_PREFIX = 'physnet.plumbline.dev/';
 /** The same for the tunnel (overlay) endpoint. */
 export const TUNNEL_RESOURCE = 'plumbline.dev/tunnel';
-/**
- * `near.plumbline.dev/<name>: 1` asks the kubelet for the NUMA node of a network that the pod prefers. Schedulers
- * ignore the group (ignoredResourceGroups in manifests), and a kubelet that never had the resource ignores it.
- */
-export const NEAR_RESOURCE_PREFIX = 'near.plumbline.dev/';
 /** Opts an ordinary pod into the scheduler extender. */
 export const PLACED_RESOURCE = 'plumbline.dev/placed';
 /** kube-scheduler calls the extender for pods that request one of these: managedResources in manifests/scheduler. */
@@ -120,20 +115,4 @@ export function physnetOfResource(resource: string): string | undefined {
   if (!/^(?:[0-9a-f]{2})+$/.test(hex)) return undefined;
   const bytes = Uint8Array.from({ length: hex.length / 2 }, (_, i) => Number.parseInt(hex.slice(i * 2, i * 2 + 2), 16));
   return new TextDecoder().decode(bytes);
-}
-
-const NEAR_TUNNEL = 'tunnel';
-
-/** The resource with which a pod prefers a network. @param network the device resource of a physnet or of the tunnel */
-export function nearResource(network: string): string {
-  if (network === TUNNEL_RESOURCE) return NEAR_RESOURCE_PREFIX + NEAR_TUNNEL;
-  const part = network.slice(PHYSNET_RESOURCE_PREFIX.length);
-  // A physnet named `tunnel` gets the prefix of encoded names. The result is unique: a physnet whose own name has that
-  // prefix is encoded completely.
-  return NEAR_RESOURCE_PREFIX + (part === NEAR_TUNNEL ? `${ENCODED}${NEAR_TUNNEL}` : part);
-}
-
-/** Whether a resource expresses only a preference for a network. */
-export function isNearResource(resource: string): boolean {
-  return resource.startsWith(NEAR_RESOURCE_PREFIX);
 }

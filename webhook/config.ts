@@ -23,7 +23,6 @@ const schema = z.object({
   lookupTimeout: z.coerce.number().positive().max(12).default(6),
   alignment: z.enum(ALIGNMENT_POLICIES).default('annotated'),
   schedulerName: z.string().regex(SCHEDULER_NAME, 'expected the name of a scheduler, or nothing').default(SCHEDULER),
-  preferredHints: z.enum(['on', 'off']).default('on'),
   oversized: z.enum(OVERSIZED_POLICIES).default('refuse'),
   networkContext: z.string().optional(),
   fullPcpusOnly: z.stringbool('expected true or false').default(true),
@@ -63,11 +62,6 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
       flag: '--scheduler-name <name>',
       help: 'scheduler for launchers and opted-in pods that name none; "": they keep theirs (default: plumbline-scheduler)',
       env: 'PLUMBLINE_SCHEDULER_NAME',
-    },
-    preferredHints: {
-      flag: '--preferred-hints <on|off>',
-      help: 'whether a preferred network becomes a hint for the kubelet, in pods of --scheduler-name; turn it off if another component counts their requests, such as cluster-autoscaler',
-      env: 'PLUMBLINE_PREFERRED_HINTS',
     },
     oversized: {
       flag: '--oversized <policy>',

@@ -54,7 +54,6 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
     gate: config.fullPcpusOnly,
     policy: config.alignment,
     oversized: config.oversized,
-    preferredHints: config.preferredHints === 'on',
     route: { schedulerName: config.schedulerName, schedulerAway: scheduler.away },
   };
   const notReady = () => (view.synced ? undefined : 'the caches are not synced yet');

@@ -3,6 +3,7 @@ import { KubeError } from '../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host-cores.ts';
+import { PREFERRED_EFFECT } from '../../model/networks/affinity.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import type { NodeStateFacts, VmFacts } from '../../model/vm-state/facts.ts';
 import { vmState } from '../../model/vm-state/state.ts';
@@ -11,11 +12,11 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { hostsOf } from '../support/hosts.ts';
 import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
-import { asksOf } from './asks.ts';
+import { type Asks, asksOf } from './asks.ts';
 import type { Explanation, Placement } from './explanation.ts';
 import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
 import { readScheduler } from './scheduler.ts';
-import { type Search, searchNodes } from './search.ts';
+import { searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
 import { eventFacts, instanceFacts, kindOf, machineFacts, nodeFacts, rejectionFacts } from './vm-facts.ts';
 
@@ -41,6 +42,7 @@ export async function explain(
   const at = pod?.spec.nodeName ?? '';
   const node = pod === undefined || at === '' ? undefined : await readNode(cluster.client, pod, at, now);
   const state = vmState({ ...own, search, node });
+  const asks = pod && asksOf(pod);
   const scheduled = pod?.status?.conditions.find(({ type }) => type === 'PodScheduled');
   return {
     ...state,
@@ -50,9 +52,11 @@ export async function explain(
     pod: pod?.metadata.name,
     node: at === '' ? undefined : at,
     placement: node && placementOf(node),
-    asks: pod && asksOf(pod),
+    asks,
     scheduler: search !== undefined && scheduled?.status === 'False' ? scheduled.message : undefined,
-    ...searchShown(search),
+    source: search?.source,
+    nodes: search?.groups ?? [],
+    notes: [...(search?.notes ?? []), ...preferenceNotes(asks)],
     events: recentEvents(subject, now),
   };
 }
@@ -68,11 +72,9 @@ function placementOf({ host, assigned }: NodeStateFacts): Placement | undefined 
   };
 }
 
-const searchShown = (search: Search | undefined): Pick<Explanation, 'source' | 'nodes' | 'notes'> => ({
-  source: search?.source,
-  nodes: search?.groups ?? [],
-  notes: search?.notes ?? [],
-});
+function preferenceNotes(asks: Asks | undefined): string[] {
+  return asks?.networks.some(({ affinity }) => affinity === 'preferred') ? [PREFERRED_EFFECT] : [];
+}
 
 /** The facts in the objects of the subject, without nodes and schedulers. */
 export function factsOf(subject: Subject, now: number): VmFacts {

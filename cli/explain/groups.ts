@@ -12,7 +12,6 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'in-flight',
   'owner-backoff',
   'refused-on-host',
-  'hints-unserved',
   'short-of',
   'too-few-whole-cores',
   'too-few-cpus',

@@ -1,5 +1,4 @@
 import { selectsNode } from '../../model/launcher/node-selection.ts';
-import { isNearResource } from '../../model/names.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
 import type { RefusedOpinion } from './opinion.ts';
@@ -62,7 +61,6 @@ export function shortOf(
 ): RefusedOpinion | undefined {
   const allocatable = node.status?.allocatable ?? {};
   for (const [resource, wanted] of requestsOf(pod)) {
-    if (isNearResource(resource)) continue;
     const there = milli(allocatable[resource] ?? '0');
     const used = others.reduce((sum, other) => sum + (requestsOf(other).get(resource) ?? 0), 0);
     if (used + wanted <= there) continue;

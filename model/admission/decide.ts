@@ -3,14 +3,13 @@ import { wantsWholeCores } from '../launcher/annotation.ts';
 import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-check.ts';
 import type { PodShape, VmiShape } from '../launcher/shapes.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
-import { DECISION_ANNOTATION, nearResource, PLACEMENT_ANNOTATION } from '../names.ts';
+import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
 import type { AdmissionFinding, Decision, Done, Place, PodChange } from './decision.ts';
 import { doneTo } from './done.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
 import { networksOf } from './networks.ts';
-import { isIgnoredByScheduler, preferenceOf } from './preference.ts';
 import { reachFindings } from './reach.ts';
 import { forbiddenUse, reservedRequest } from './reserved.ts';
 import { schedulingOf } from './scheduling.ts';
@@ -90,11 +89,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const { exclusive, bearer } = cpus;
   const networks = networksOf({ namespace, pod, vmi, exclusive }, cluster.networks);
   const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
-  const preference = preferenceOf({ pod, cpus, networks, spansCells });
-  const hints = preference !== undefined && isIgnoredByScheduler(pod, settings, facts.scheduler) ? [preference] : [];
-  const preferences = networks.preferred.map(nearResource);
-  const outdated = preferences.filter((one) => !hints.includes(one) && requests(pod, bearer, one));
-  const resources = exclusive ? [...cpus.own, ...networks.resources, ...hints] : [];
+  const resources = exclusive ? [...cpus.own, ...networks.resources] : [];
   const { candidates, nodeKinds: reported } = cluster;
   const amounts = cpus.amounts.map((one) => one.cpus);
   const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
@@ -108,7 +103,6 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
       containers: cpus.containers.map((one) => ({
         ...one,
         resources: isAt(bearer, one) ? resources : [],
-        dropped: isAt(bearer, one) ? outdated : [],
       })),
       annotations: {
         [DECISION_ANNOTATION]: text,
@@ -121,14 +115,10 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
       ...cpus.findings,
       ...networks.findings,
       ...reachFindings(networks.held, { cpus: lastingCpus(cpus), spansCells }, cluster, settings.oversized),
-      ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave, ...preferences]),
+      ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave]),
       ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
     ],
   });
-}
-
-function requests(pod: PodShape, place: Place | undefined, resource: string): boolean {
-  return (place && pod.spec[place.list]?.[place.index])?.resources?.limits?.[resource] !== undefined;
 }
 
 interface Conclusion extends Pick<Extract<Decision, { outcome: 'changed' }>, 'text' | 'changes'> {

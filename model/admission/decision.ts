@@ -13,8 +13,6 @@ export interface ContainerChange extends Place {
   readonly cpus?: number | undefined;
   /** Extended resources of which the container requests one each. */
   readonly resources: readonly string[];
-  /** Extended resources to remove: the reason for them has changed since an earlier pass. */
-  readonly dropped?: readonly string[];
 }
 
 /** Changes to a pod. */

@@ -1,7 +1,6 @@
 import type { NodeRequirement } from '../launcher/node-selection.ts';
 import type { PodShape } from '../launcher/shapes.ts';
 import { beforeSmtAffinity } from '../launcher/smt-affinity.ts';
-import { isNearResource } from '../names.ts';
 import type { PodCpus } from './cpus.ts';
 import type { Done, Place } from './decision.ts';
 import type { AdmittedPod } from './facts.ts';
@@ -22,13 +21,8 @@ function devicesDone(pod: PodShape, bearer: Place | undefined, resources: readon
   const has = (bearer && pod.spec[bearer.list]?.[bearer.index]?.resources?.limits) ?? {};
   const added = resources.filter((resource) => has[resource] === undefined);
   if (added.length === 0) return [];
-  const [near, held] = [added.filter(isNearResource), added.filter((one) => !isNearResource(one))];
-  const message = `The launcher asks for CPUs on the NUMA nodes of its networks: ${held.join(', ')}`;
-  const preferred = `The launcher prefers CPUs on the NUMA node of its network: ${near.join(', ')}`;
-  return [
-    ...(held.length === 0 ? [] : [{ reason: 'HeldToItsNetworks', message }]),
-    ...(near.length === 0 ? [] : [{ reason: 'PrefersItsNetwork', message: preferred }]),
-  ];
+  const message = `The launcher asks for CPUs on the NUMA nodes of its networks: ${added.join(', ')}`;
+  return [{ reason: 'HeldToItsNetworks', message }];
 }
 
 function nodesDone(nodes: readonly NodeRequirement[] | undefined): readonly Done[] {

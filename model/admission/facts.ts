@@ -19,8 +19,6 @@ export interface Settings {
   readonly gate: boolean;
   readonly policy: AlignmentPolicy;
   readonly oversized: OversizedPolicy;
-  /** Whether a preferred network becomes a hint for the kubelet. */
-  readonly preferredHints: boolean;
 }
 
 /** The scheduler for launchers and for pods that opt in. */

@@ -1,7 +1,6 @@
 import type { ContainerShape, PodShape } from '../launcher/shapes.ts';
 import {
   DECISION_ANNOTATION,
-  isNearResource,
   PHYSNET_RESOURCE_PREFIX,
   PLACED_RESOURCE,
   PLACEMENT_ANNOTATION,
@@ -49,5 +48,5 @@ export function forbiddenUse(pod: PodShape): string | undefined {
 
 function isReserved(resource: string): boolean {
   if (resource === TUNNEL_RESOURCE || resource === PLACED_RESOURCE) return true;
-  return resource.startsWith(PHYSNET_RESOURCE_PREFIX) || isNearResource(resource);
+  return resource.startsWith(PHYSNET_RESOURCE_PREFIX);
 }

@@ -26,11 +26,6 @@ export function schedulingOf(own: string | undefined, { schedulerName, away }: S
   };
 }
 
-/** The scheduler of the pod after admission; undefined: the cluster's default. */
-export function schedulerOf(own: string | undefined, facts: SchedulerFacts): string | undefined {
-  return schedulingOf(own, facts).set ?? own;
-}
-
 /** Warnings for the owner of a VM about the scheduler in its template. */
 export function schedulerWarnings(own: string | undefined, schedulerName: string): string[] {
   if (schedulerName === '' || !isOther(own, schedulerName)) return [];

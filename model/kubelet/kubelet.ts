@@ -128,7 +128,7 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
   return {
     topology,
     behaviour,
-    cpu: cpuPolicyOf(config, topology, policy, behaviour),
+    cpu: cpuPolicyOf(config, topology, policy),
     policy,
     // Under policy none the kubelet ignores the scope and admits containers one by one.
     scope: policy === 'none' ? 'container' : scope,
@@ -136,20 +136,12 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
   };
 }
 
-function cpuPolicyOf(
-  config: KubeletConfig,
-  topology: CpuTopology,
-  policy: TopologyPolicy,
-  behaviour: Behaviour,
-): StaticPolicy | undefined {
+function cpuPolicyOf(config: KubeletConfig, topology: CpuTopology, policy: TopologyPolicy): StaticPolicy | undefined {
   if (config.cpuManager.policy === 'none') return undefined;
   if (config.cpuManager.policy !== 'static') {
     throw new UnpredictableError(`unknown CPU manager policy ${config.cpuManager.policy}`);
   }
   const options = readCpuOptions(config.cpuManager.options);
-  if (options.preferAlignByUncore && !behaviour.uncoreRoundsUp) {
-    throw new UnpredictableError(`prefer-align-cpus-by-uncorecache is not predicted for kubelet ${config.version}`);
-  }
   const missing = config.reserved.minus(topology.cpus);
   if (!missing.isEmpty) throw new UnpredictableError(`reserved CPU ${missing.first} does not exist on the host`);
   checkHardware(options, topology, policy);

@@ -32,8 +32,6 @@ export interface HostReport {
   readonly tunnel?: { readonly cells: string } | undefined;
   /** CPU list of the virtual switch's poll mode driver threads, which use these CPUs all the time. */
   readonly pmdCPUs?: string | undefined;
-  /** Whether the agent serves the devices with which pods prefer a network. Default: false. */
-  readonly hintsNetworks?: boolean | undefined;
   /** Whether the agent sets CPU masks. Default: true. */
   readonly pinsVMs?: boolean | undefined;
 }

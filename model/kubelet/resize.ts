@@ -10,8 +10,6 @@ import type { KubeletState } from './state.ts';
  * change.
  */
 export type Resize =
-  /** The kubelet ignores the request. */
-  | { readonly outcome: 'ignored' }
   /** The new amounts are allocated. */
   | { readonly outcome: 'allocated' }
   /** The pod keeps its resources; its condition PodResizePending has this reason and message. */
@@ -34,7 +32,6 @@ export type Resize =
  */
 export function resizePod(rules: AdmissionRules, state: KubeletState, before: Pod, after: Pod, uid?: string): Resize {
   const { resize } = rules.behaviour;
-  if (resize === 'ignored') return { outcome: 'ignored' };
   const changesCpu = changes(before, after, 'cpu');
   const changesMemory = changes(before, after, 'memory');
   if (!changesCpu && !changesMemory) return { outcome: 'allocated' };

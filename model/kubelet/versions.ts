@@ -6,38 +6,31 @@ export interface Behaviour {
    */
   readonly deviceHints: 'all-nodes' | 'device-nodes';
   /**
-   * Whether a remainder that is not a whole core is rounded up when it is taken from one uncore cache. Versions before
-   * 1.33 round down, which gives another result for odd requests and is not modelled.
+   * Effect of an in-place resize of a Guaranteed pod under a static manager. In 1.33: always refused. Since 1.34:
+   * refused if it changes a resource that the manager assigned.
    */
-  readonly uncoreRoundsUp: boolean;
-  /**
-   * Effect of an in-place resize of a Guaranteed pod under a static manager. Before 1.33: none, because in-place resize
-   * is alpha. In 1.33: always refused. Since 1.34: refused if it changes a resource that the manager assigned.
-   */
-  readonly resize: 'ignored' | 'refused-whole' | 'refused-by-resource';
+  readonly resize: 'refused-whole' | 'refused-by-resource';
 }
 
 /**
  * Behaviour by minor version of Kubernetes 1. Each row was compared with the source of that version, file by file: the
- * CPU, device, memory and topology managers of 1.32.13, 1.33.13, 1.34.9, 1.35.6 and 1.36.2. Other versions are not
+ * CPU, device, memory and topology managers of 1.33.13, 1.34.9, 1.35.6 and 1.36.2. Other versions are not
  * predicted.
  *
  * A distribution may backport a change (OpenShift has #138244 in its 1.35). The configuration then overrides the row.
  */
 const BEHAVIOUR: Readonly<Record<number, Behaviour>> = {
-  32: { deviceHints: 'all-nodes', uncoreRoundsUp: false, resize: 'ignored' },
-  33: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-whole' },
-  34: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource' },
-  35: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource' },
+  33: { deviceHints: 'all-nodes', resize: 'refused-whole' },
+  34: { deviceHints: 'all-nodes', resize: 'refused-by-resource' },
+  35: { deviceHints: 'all-nodes', resize: 'refused-by-resource' },
   36: {
     deviceHints: 'device-nodes',
-    uncoreRoundsUp: true,
     resize: 'refused-by-resource',
   },
 };
 
 /** The predicted versions, for messages. */
-export const PREDICTED_VERSIONS = '1.32 to 1.36';
+export const PREDICTED_VERSIONS = '1.33 to 1.36';
 
 /** The behaviour of a kubelet version, or undefined if it is not predicted. @param version such as `v1.36.2` */
 export function behaviourOf(version: string): Behaviour | undefined {

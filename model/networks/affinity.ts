@@ -4,10 +4,14 @@ import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 
 /**
  * Whether a VM must run on the NUMA node of a network's NIC. `required`: only there, checked at scheduling and claimed
- * on the node. `preferred`: better there, never refused elsewhere. `none`: anywhere.
+ * on the node. `preferred`: the score of a node is higher if its kubelet would place the VM there. `none`: anywhere.
  */
 export const AFFINITIES = ['required', 'preferred', 'none'] as const;
 export type Affinity = (typeof AFFINITIES)[number];
+
+/** What a user of `preferred` must know. */
+export const PREFERRED_EFFECT =
+  '"preferred" decides the score of nodes only; the kubelet does not know it and may place the VM on another NUMA node; use "required" to keep the VM near its network';
 
 /** Characters of the annotation, and number of names in it: tenants write it, and messages may contain each name. */
 const LONGEST = 16 * 1024;

@@ -2,7 +2,7 @@ import { cut, few } from '../brief.ts';
 import { quote } from '../errors.ts';
 import type { Finding } from '../finding.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
-import type { Affinity, AffinityByInterface } from './affinity.ts';
+import { type Affinity, type AffinityByInterface, PREFERRED_EFFECT } from './affinity.ts';
 import { type NetworkRef, refText } from './attachments.ts';
 import type { NetworkContext } from './context.ts';
 import type { NetworkInterface } from './interfaces.ts';
@@ -41,6 +41,7 @@ export type NetworkFindingCode =
   | 'refused-network'
   | 'affinity-without-location'
   | 'affinity-without-exclusive-cpus'
+  | 'preferred-is-score-only'
   | 'unknown-physnet'
   | 'unknown-tunnel'
   | 'physnet-name-too-long';
@@ -91,7 +92,7 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     const known = { ...found, name: one.name, role: one.role, network, affinity };
     const resolved = preference === undefined ? known : { ...known, explicit: true };
     const isPlain = found.kind !== 'unknown' && !('warning' in found && found.warning !== undefined);
-    if (isPlain && (affinity !== 'required' || (located && exclusive))) return resolved;
+    if (isPlain && affinity === 'none') return resolved;
     const seen = shown(resolved);
     findings.push(...networkFindings(seen), ...preferenceFindings(seen, located, exclusive));
     return resolved;
@@ -155,7 +156,8 @@ function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
 }
 
 function preferenceFindings(one: ResolvedNetwork, located: boolean, exclusive: boolean): NetworkFinding[] {
-  if (one.affinity !== 'required') return [];
+  if (one.affinity === 'none') return [];
+  if (one.affinity === 'preferred') return located && exclusive ? [scoreOnly(one)] : [];
   if (!located) {
     const message = `interface ${one.name}: affinity "required" has no effect, because ${one.network} is on no physnet or tunnel that Plumbline knows`;
     return [networkWarning('affinity-without-location', message, one.name)];
@@ -163,4 +165,9 @@ function preferenceFindings(one: ResolvedNetwork, located: boolean, exclusive: b
   if (exclusive) return [];
   const message = `interface ${one.name}: affinity "required" has no effect on a VM without exclusive CPUs, which runs on the whole shared pool`;
   return [networkWarning('affinity-without-exclusive-cpus', message, one.name)];
+}
+
+function scoreOnly({ name }: ResolvedNetwork): NetworkFinding {
+  const message = `interface ${name}: ${PREFERRED_EFFECT}`;
+  return { severity: 'information', code: 'preferred-is-score-only', message, interface: name };
 }

@@ -101,8 +101,6 @@ export interface PlacementHost {
   readonly alignment: string;
   /** CPUs of the virtual switch's poll mode drivers. */
   readonly polled: CpuSet;
-  /** Whether the node's agent serves the devices with which pods prefer a network. */
-  readonly hints: boolean;
   /** Whether the node's agent sets the CPU masks of VMs. */
   readonly pinsVMs: boolean;
   readonly networks: NetworkCells;
@@ -129,7 +127,6 @@ export function preparedHost(report: HostReport): PlacementHost {
     sharedOnly: report.cpuManager.policy === 'none',
     alignment: report.topologyManager?.policy ?? '',
     polled: CpuSet.parse(report.pmdCPUs ?? ''),
-    hints: report.hintsNetworks === true,
     pinsVMs: report.pinsVMs ?? true,
     networks: {
       physnets: new Map((report.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells, MAX_CELL_ID)])),

@@ -4,7 +4,6 @@ import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { fitsInEveryOrder } from './every-order.ts';
-import { asksForHint, isSplitByLateHint, withHints } from './hinted.ts';
 import { keepsWholeCores, needsKey, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
 import { unfitForNetworks } from './network-reach.ts';
 import { cellsTouched, networkVerdict } from './networks.ts';
@@ -51,21 +50,16 @@ export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: 
   if ('unpredictable' in kubelet || !state) {
     return { outcome: 'unpredictable', reason: 'unpredictable' in kubelet ? kubelet.unpredictable : 'no state' };
   }
-  const start = [needs, ...assumed].some(asksForHint) ? withHints(node, state) : state;
   const inFlight = assumed.filter(
     ({ request }) => !state.assignments.has(request.uid) && request.uid !== needs.request.uid,
   );
-  const before = admitAll(kubelet, start, inFlight);
+  const before = admitAll(kubelet, state, inFlight);
   const verdict = judge(needs, node, kubelet, before.state);
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
-  if (before.refused || !anyOrder(needs, node, kubelet, start, inFlight)) {
+  if (before.refused || !anyOrder(needs, node, kubelet, state, inFlight)) {
     const text = before.refused
       ? `the ${inFlight.length} pods in flight do not fit by the report of the node: the report is outdated, or the kubelet will refuse them`
       : `it fits only if the kubelet admits it before some of the ${inFlight.length} pods in flight`;
-    return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
-  }
-  if (inFlight.length > 0 && asksForHint(needs) && isSplitByLateHint(needs, node, kubelet, start, inFlight)) {
-    const text = `it would be split over NUMA nodes if the kubelet admits it before the agent reports the ${inFlight.length} pods in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }
   const cpus = exclusiveCpus(verdict.admission.containers);

@@ -22,7 +22,6 @@ export type RefusalKind =
   | 'dra-cpu'
   | 'refused-on-host'
   | 'owner-backoff'
-  | 'hints-unserved'
   | 'other';
 
 export type NodeVerdict =
@@ -73,13 +72,6 @@ export function refuse(kind: RefusalKind, text: string, detail = text): Refused 
 /** The verdict of a node without a current report. */
 export const NO_REPORT = refuse('no-report', 'node does not report its topology');
 export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
-
-/** A kubelet ignores a resource that it never had, and refuses a pod that requests a resource with none left. */
-export const HINTS_UNSERVED = refuse(
-  'hints-unserved',
-  'node’s agent does not serve the devices of preferred networks',
-  'the kubelet has near.plumbline.dev devices at 0, and refuses pods that request one, until the agent serves them again',
-);
 
 /** The verdict of a node that passes without a prediction. */
 export const UNCHECKED: NodeVerdict = Object.freeze({

@@ -71,8 +71,6 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   dpu: (node) => bringDpuBack(node),
   'polled-cpus': (node) =>
     remedy('reserve-cpus', `put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on ${node}`, top(node)),
-  'hints-unserved': (node) =>
-    checkAgent(node, `start the agent on ${node} again: its kubelet has no near.plumbline.dev device any more`),
   'stale-report': (node) => checkAgent(node, `start the agent on ${node} again: it has stopped reporting`),
   'no-report': (node) => checkAgent(node, `run the agent on ${node}: it does not report`),
   quarantined: (node) => checkAgent(node, `find out why the report of ${node} contradicts its Node`),

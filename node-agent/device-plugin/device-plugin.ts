@@ -4,7 +4,6 @@ import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { createKubeletWatch, PLUGIN_DIRECTORY } from './kubelet-watch.ts';
-import { withoutHint } from './near-resources.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, socketName } from './resources.ts';
 
@@ -14,8 +13,6 @@ export interface DevicePluginDeps {
   readonly resources: readonly AdvertisedResource[];
   readonly beforeStart: BeforeStart;
   readonly log: Logger;
-  /** Called when a new kubelet has replaced another, before any resource is registered with it. */
-  readonly onKubelet: () => void;
   /** Called after each registration. */
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
 }
@@ -38,8 +35,6 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const servers = new Map<string, PluginServer>();
   let wanted = deps.resources;
   let wake = () => {};
-  /** The generation of the kubelet that was served last. */
-  let known: string | undefined;
 
   const register = async (resource: AdvertisedResource, signal: AbortSignal): Promise<void> => {
     const request = { endpoint: socketName(resource.name), resourceName: resource.name, options: optionsOf(resource) };
@@ -58,18 +53,8 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     await Promise.all(stopping);
   };
 
-  /** Drops the hints of the previous kubelet: a new one may have another configuration. */
-  const meet = (generation: string): void => {
-    const isAnother = known !== undefined && known !== generation;
-    known = generation;
-    if (!isAnother) return;
-    wanted = wanted.map(withoutHint);
-    deps.onKubelet();
-  };
-
   /** Makes the served resources match the requested ones. */
-  const serve = async (generation: string, signal: AbortSignal): Promise<void> => {
-    meet(generation);
+  const serve = async (signal: AbortSignal): Promise<void> => {
     const now = wanted;
     await stop([...servers.keys()].filter((name) => !now.some((resource) => resource.name === name)));
     const fresh: AdvertisedResource[] = [];
@@ -107,7 +92,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
         }
         const served = wanted;
         try {
-          await serve(generation, signal);
+          await serve(signal);
           backoff.reset();
           problems.gone();
           const asked = new Promise<void>((resolve) => (wake = resolve));

@@ -36,7 +36,5 @@ export type FromPluginThread =
       readonly resource: string;
       readonly holder: HolderMessage | undefined;
     }
-  /** The kubelet was replaced by one that may have another configuration. */
-  | { readonly kind: 'kubelet' }
   | { readonly kind: 'registered'; readonly resource: string; readonly outcome: 'registered' | 'failed' }
   | { readonly kind: 'pre-start'; readonly resource: string; readonly outcome: 'passed' | 'refused' | 'unanswered' };

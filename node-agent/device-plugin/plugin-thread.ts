@@ -90,10 +90,7 @@ export function createPluginThread(deps: PluginThreadDeps) {
       };
 
       worker.on('message', (message: FromPluginThread) => {
-        if (message.kind === 'kubelet') {
-          said = '';
-          advertise();
-        } else if (message.kind === 'registered') {
+        if (message.kind === 'registered') {
           metrics.registrations.inc({ resource: metrics.resourceLabel(message.resource), outcome: message.outcome });
         } else if (message.kind === 'pre-start') {
           metrics.preStarts.inc({ resource: metrics.resourceLabel(message.resource), outcome: message.outcome });

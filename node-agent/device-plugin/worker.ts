@@ -25,7 +25,6 @@ async function run(port: MessagePort, data: PluginThreadData): Promise<void> {
     resources: [],
     beforeStart: barrier.beforeStart,
     log,
-    onKubelet: () => post({ kind: 'kubelet' }),
     onRegistration: (resource, outcome) => post({ kind: 'registered', resource, outcome }),
   });
   port.on('message', (message: ToPluginThread) => {

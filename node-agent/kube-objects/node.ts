@@ -7,7 +7,7 @@ const node = z.object({
   status: z
     .object({
       nodeInfo: z.object({ kubeletVersion: z.string() }).nullish(),
-      capacity: z.looseObject({ pods: z.coerce.number().int().optional() }).nullish(),
+      capacity: z.object({ pods: z.coerce.number().int().optional() }).nullish(),
     })
     .nullish(),
 });
@@ -19,8 +19,6 @@ export interface NodeIdentity {
   readonly kubeletVersion: string | undefined;
   /** Maximum pods of the kubelet. */
   readonly maxPods: number | undefined;
-  /** Names of its present and former resources, including devices. */
-  readonly resources: readonly string[];
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -36,7 +34,6 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
     uid: metadata.uid,
     kubeletVersion: status?.nodeInfo?.kubeletVersion,
     maxPods: status?.capacity?.pods,
-    resources: Object.keys(status?.capacity ?? {}),
     labels: metadata.labels ?? {},
   };
 }

@@ -21,8 +21,6 @@ export interface ReportInputs {
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
   readonly pmdCpus: CpuSet;
-  /** Whether the devices of preferred networks name NUMA nodes where they may. */
-  readonly hintsNetworks: boolean;
   /** Whether this agent sets the CPU masks of VMs. */
   readonly pinsVms: boolean;
   /** The state of the VMs' CPU masks. */
@@ -68,7 +66,6 @@ export function buildStatus(
     })),
     physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toString() })).sort(byName),
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
-    ...(inputs.hintsNetworks ? { hintsNetworks: true } : {}),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
     ...(inputs.pinsVms ? {} : { pinsVMs: false }),
     ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),

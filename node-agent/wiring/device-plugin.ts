@@ -1,10 +1,8 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import { hintCells } from '../../model/networks/preferred-hint.ts';
-import { sleep } from '../../runtime/time.ts';
 import { createAllocationChecker } from '../device-plugin/allocation-checker.ts';
 import type { DeviceHolder } from '../device-plugin/holder.ts';
 import { createPluginThread } from '../device-plugin/plugin-thread.ts';
-import { advertisedResources, slotsOf } from '../device-plugin/resources.ts';
+import { advertisedResources } from '../device-plugin/resources.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/node.ts';
 import type { AgentParts, HostParts } from './parts.ts';
@@ -12,13 +10,10 @@ import type { AgentParts, HostParts } from './parts.ts';
 /** Maximum seconds that a container's start waits for the main thread: the check and a vacate take two at most. */
 const ANSWER_WITHIN = 5;
 
-/** Seconds until the next attempt to read an unknown kubelet configuration. */
-const ASK_AGAIN = 5;
-
 /** Creates the device plugin: the resources to advertise, and the checks before a container with its devices starts. */
 export function createDevicePluginDuty(
   { config, client, events, pluginProgram, log, metrics }: AgentParts,
-  { facts, assignments, networks, ovs, kubeletConfig, refusals, near }: HostParts,
+  { facts, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
 ) {
   const { kubeletDir, allocationCheck: policy, logLevel } = config;
   const allocationChecker = createAllocationChecker({ client, events, policy, refusals, log, metrics });
@@ -34,45 +29,6 @@ export function createDevicePluginDuty(
     if (found !== undefined) return found.maxPods;
     const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
     return node?.maxPods;
-  };
-
-  let isRemembered = false;
-  let advertiseAgain = () => {};
-  /** Reads the resources of former agents, without waiting: no network's device depends on them. */
-  const rememberNear = async (signal: AbortSignal): Promise<void> => {
-    if (isRemembered) return;
-    const node = await readNode(client, config.nodeName, signal).catch(() => undefined);
-    if (node === undefined || isRemembered) return;
-    isRemembered = true;
-    near.remember(node.resources);
-    advertiseAgain();
-  };
-
-  let isWaiting = false;
-  /** No event reports that the kubelet's configuration has become readable. */
-  const askLater = (signal: AbortSignal): void => {
-    if (isWaiting) return;
-    isWaiting = true;
-    const again = () => {
-      isWaiting = false;
-      advertiseAgain();
-    };
-    sleep(ASK_AGAIN, signal).then(again, () => undefined);
-  };
-
-  /** Maps a network's NUMA nodes to those that its preferred devices report at present; undefined while unknown. */
-  const hint = async (signal: AbortSignal): Promise<((cells: CpuSet) => CpuSet) | undefined> => {
-    void rememberNear(signal);
-    const { config: found } = await kubeletConfig();
-    const { host } = await facts.read();
-    const { reserved, owned } = assignments.view();
-    if (found === undefined) askLater(signal);
-    if (found === undefined || reserved === undefined) return undefined;
-    const { pmdCpus } = networks.view();
-    const polled = ovs === undefined ? pmdCpus : pmdCpus.union(ovs.pmdCpus());
-    const givesMemory = found.memoryManager.policy === 'Static';
-    const node = { host, topologyPolicy: found.topologyManager.policy, givesMemory, reserved, owned, polled };
-    return (cells) => hintCells(node, cells);
   };
 
   /** The check precedes the vacate: if it refuses the container, no CPUs need to be vacated. */
@@ -108,16 +64,9 @@ export function createDevicePluginDuty(
       const slots = Math.max(config.deviceSlots ?? 0, (await maxPods(signal)) ?? DEFAULT_MAX_PODS);
       const { networks: known, down } = networks.view();
       const resources = advertisedResources(known, slots, config.uplinkCarrier === 'follow' ? down : new Set());
-      const preferred = near.advertised(known, slotsOf(slots), await hint(signal));
-      return { resources: [...resources, ...preferred], wholeCoresOnly: await wholeCoresOnly() };
+      return { resources, wholeCoresOnly: await wholeCoresOnly() };
     },
-    subscribe(listener) {
-      advertiseAgain = listener;
-      const ends = [networks, assignments].map((source) => source.subscribe(listener));
-      return () => {
-        for (const end of ends) end();
-      };
-    },
+    subscribe: networks.subscribe,
     beforeStart,
     log,
     metrics,

@@ -5,7 +5,6 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Assignments, createAssignments } from '../assignments/assignments.ts';
 import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
-import { createNearResources } from '../device-plugin/near-resources.ts';
 import { createRefusedStarts } from '../device-plugin/refused-starts.ts';
 import { isOwnResource } from '../device-plugin/resources.ts';
 import { createHostFacts } from '../host/host-facts.ts';
@@ -80,8 +79,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     if (mapFault !== undefined) events.record(nodeTarget(nodeName), invalidMap(mapFault));
   });
   const refusals = createRefusedStarts(monotonicSeconds);
-  const near = createNearResources();
-  const known = { facts, assignments, networks, refusals, near, kubeletConfig };
+  const known = { facts, assignments, networks, refusals, kubeletConfig };
   const ovs = mode === 'full' ? createOvsDuty(parts, known) : undefined;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { facts, assignments }) : undefined;
   const host = { ...known, ovs, vms };

@@ -2,7 +2,6 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
-import type { NearResources } from '../device-plugin/near-resources.ts';
 import type { RefusedStarts } from '../device-plugin/refused-starts.ts';
 import type { HostFactsReader } from '../host/host-facts.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
@@ -40,7 +39,5 @@ export interface HostParts {
   readonly vms: VmPinning | undefined;
   /** Containers that the agent refused to start. */
   readonly refusals: RefusedStarts;
-  /** The resources by which pods prefer a network. */
-  readonly near: NearResources;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;
 }

@@ -4,13 +4,13 @@ import type { AgentParts, HostParts } from './parts.ts';
 /** Creates the report of a node with a kubelet, from the other duties and their changes. */
 export function createReportDuty(
   { client, config: { nodeName }, failures, log, metrics }: AgentParts,
-  { facts, assignments, networks, ovs, vms, refusals, near, kubeletConfig }: HostParts,
+  { facts, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
 ) {
   return createReport({
     client,
     nodeName,
     subscribe(listener) {
-      const ends = [assignments, networks, failures, refusals, near, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])].map(
+      const ends = [assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])].map(
         (source) => source.subscribe(listener),
       );
       return () => {
@@ -31,7 +31,6 @@ export function createReportDuty(
         // A report without networks would look like a node without any.
         networks: networks.known || failures.current.has('networks') ? view : undefined,
         pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
-        hintsNetworks: near.hinting,
         pinsVms: vms !== undefined,
         pinning: vms?.pinning() ?? [],
         refusals: refusals.current(),

@@ -50,22 +50,12 @@ const leaderElection = z.strictObject({
   retryPeriod: duration.default(2000),
 });
 
-/** Only the arguments of plugins that the sandbox has. */
-const pluginConfig = z
-  .array(
-    z.strictObject({
-      name: z.literal('NodeResourcesFit'),
-      args: z.strictObject({ ignoredResourceGroups: z.array(z.string().regex(/^[^/]+$/)).default([]) }),
-    }),
-  )
-  .default([]);
-
 /** Strict, like the real scheduler: it does not start with an unknown field in an extender. */
 const configuration = z.object({
   apiVersion: z.literal('kubescheduler.config.k8s.io/v1'),
   kind: z.literal('KubeSchedulerConfiguration'),
   leaderElection: leaderElection.optional(),
-  profiles: z.array(z.looseObject({ schedulerName: z.string().default('default-scheduler'), pluginConfig })).optional(),
+  profiles: z.array(z.looseObject({ schedulerName: z.string().default('default-scheduler') })).optional(),
   extenders: z
     .array(
       extender.refine(

@@ -22,7 +22,7 @@ export async function decide(
   pod: Pod,
   { nodes, loadOf }: Snapshot,
   extenders: readonly Extender[],
-  ignored: Pick<ReadonlySet<string>, 'has'>,
+  ignored: ReadonlySet<string>,
 ): Promise<Decision> {
   const wanted = podRequests(pod);
   const misfits = new Map<string, Misfit>();

@@ -25,7 +25,7 @@ export function filterNode(
   wanted: Amounts,
   node: Node,
   load: Load,
-  ignored: Pick<ReadonlySet<string>, 'has'>,
+  ignored: ReadonlySet<string>,
 ): Misfit | undefined {
   const tolerations = pod.spec.tolerations ?? [];
   const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
@@ -104,7 +104,7 @@ function resourceMisfit(
   wanted: Amounts,
   { status }: Node,
   { requested, pods }: Load,
-  ignored: Pick<ReadonlySet<string>, 'has'>,
+  ignored: ReadonlySet<string>,
 ): Misfit | undefined {
   const allocatable = amountsOf(status?.allocatable);
   const reasons: string[] = [];

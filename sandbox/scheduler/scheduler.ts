@@ -157,12 +157,9 @@ function schedulerNames({ profiles }: SchedulerConfiguration): ReadonlySet<strin
   return new Set(profiles?.map(({ schedulerName }) => schedulerName) ?? [COMPONENT]);
 }
 
-function ignoredResources({ extenders, profiles }: SchedulerConfiguration): Pick<ReadonlySet<string>, 'has'> {
+function ignoredResources({ extenders }: SchedulerConfiguration): ReadonlySet<string> {
   const managed = extenders.flatMap(({ managedResources }) => managedResources);
-  const names = new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
-  const plugins = (profiles ?? []).flatMap(({ pluginConfig }) => pluginConfig);
-  const groups = new Set(plugins.flatMap(({ args }) => args.ignoredResourceGroups));
-  return { has: (name) => names.has(name) || groups.has(name.split('/', 1)[0] ?? '') };
+  return new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
 }
 
 /** As in the real scheduler's informer, a pod that has ended counts as deleted. */

@@ -33,8 +33,6 @@ export interface StateListeners {
 
 export interface NodeView extends NodeFacts {
   readonly dpuHost: boolean;
-  /** The kubelet has no device left by which pods prefer a network, although it once had some. */
-  readonly hintsUnserved?: boolean;
   /** The node's topology domains, from `domainsText`. */
   readonly domains?: string;
 }
@@ -110,7 +108,6 @@ export class ClusterState {
 
   nodeChanged(node: string, view: NodeView | undefined): void {
     this.fleet.set(node, NodeFlag.dpuHost, view?.dpuHost ?? false);
-    this.fleet.set(node, NodeFlag.hintsUnserved, view?.hintsUnserved ?? false);
     // A removed node frees its number.
     if (view === undefined) this.fleet.setDomains(node, '');
     this.fleet.set(node, NodeFlag.node, view !== undefined);

@@ -13,7 +13,6 @@ import {
   DPU_LEASE_PREFIX,
   DPU_READY_CONDITION,
   FULL_PCPUS_LABEL,
-  isNearResource,
   NAMESPACE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
@@ -38,8 +37,6 @@ export interface WrittenFacts extends NodeFacts {
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
   readonly uid: string | undefined;
-  /** See NodeView. */
-  readonly hintsUnserved: boolean;
 }
 
 /** The watches that feed a ClusterState. */
@@ -104,9 +101,6 @@ export function createCluster(options: ClusterOptions): Cluster {
       threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
       fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
       domains: intern(domainsText(metadata.labels)),
-      hintsUnserved: Object.entries(status?.allocatable ?? {}).some(
-        ([name, left]) => isNearResource(name) && left === '0',
-      ),
       dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
       ...factsOfNode({ metadata, status }),
     }),
@@ -205,12 +199,7 @@ export function createCluster(options: ClusterOptions): Cluster {
 
 function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
   return (
-    a.uid === b.uid &&
-    a.dpuHost === b.dpuHost &&
-    a.hintsUnserved === b.hintsUnserved &&
-    a.cpus === b.cpus &&
-    a.arch === b.arch &&
-    a.domains === b.domains
+    a.uid === b.uid && a.dpuHost === b.dpuHost && a.cpus === b.cpus && a.arch === b.arch && a.domains === b.domains
   );
 }
 

@@ -40,8 +40,6 @@ export const NodeFlag = {
   stale: 16,
   /** Its report contradicts its Node, or cannot be parsed. */
   quarantined: 32,
-  /** Its agent is down, so its kubelet refuses pods that request the device of a preferred network. */
-  hintsUnserved: 64,
 } as const;
 type Flag = (typeof NodeFlag)[keyof typeof NodeFlag];
 

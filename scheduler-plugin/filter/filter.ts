@@ -1,7 +1,5 @@
-import { asksForHint } from '../../model/placement/hinted.ts';
 import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
 import {
-  HINTS_UNSERVED,
   judgeByCount,
   NO_REPORT,
   type NodeVerdict,
@@ -227,7 +225,6 @@ export class Filter {
     // Any report proves this, however old it is: a change of the kubelet's policy requires a drained node.
     if ((flags & NodeFlag.quarantined) === 0 && this.#fleet.sharesOn(id, needs)) return undefined;
     if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu assigns the node’s CPUs, too');
-    if ((flags & NodeFlag.hintsUnserved) !== 0 && asksForHint(needs)) return HINTS_UNSERVED;
     if (this.#policy === 'refuse') {
       if (shape === undefined || (flags & NodeFlag.stale) !== 0) return unheard(flags, shape === undefined);
     }

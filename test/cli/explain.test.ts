@@ -9,6 +9,7 @@ import {
   LEASES,
   NAMESPACES,
   NODE_TOPOLOGIES,
+  PODS,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
@@ -248,6 +249,18 @@ describe('plumbline explain', function () {
       notes[0] ?? '',
       /computed from the nodes’ reports, because the API server does not reach the extender/,
     );
+  });
+
+  it('says that a preferred network decides the score only', async () => {
+    await cluster.pod('prefers', {
+      cpus: 4,
+      annotations: { 'plumbline.dev/placement': '{"preferred":["physnet.plumbline.dev/physnet0"]}' },
+      status: UNSCHEDULABLE,
+    });
+    const { notes, asks } = await explained('pod', 'prefers');
+    assert.ok(asks.includes('CPUs near physnet physnet0 (preferred)'), asks.join());
+    assert.match(notes.at(-1) ?? '', /decides the score of nodes only; the kubelet does not know it/);
+    await cluster.sandbox.client.delete(PODS, cluster.sandbox.client.get(PODS, 'default', 'prefers')!);
   });
 
   // Of the 14 free CPUs near the network, 2 belong to the pod above, which has not started.

@@ -195,7 +195,6 @@ describe('values that a schema does not change', () => {
           assignments: [{ podUID: 'a', container: 'compute', cpus: '2-3' }],
           physnets: [{ name: 'east', cells: '0' }],
           tunnel: { cells: '' },
-          hintsNetworks: true,
           pinning: [{ podUID: 'a', namespace: 'b', podName: 'c', state: 'pinned', vcpus: 2 }],
           refusals: [{ namespace: 'b', podName: 'c', container: 'd', message: 'e' }],
           conditions: [{ type: 'a', status: 'True', reason: 'b', message: 'c', lastTransitionTime: 'd' }],

@@ -172,8 +172,9 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
     async resized(name, asked, expected, seconds) {
       const end = monotonicSeconds() + seconds;
       for (;;) {
-        const found = resizeIn(observed.parse(await client.get(`${PODS}/${name}`)).status, asked);
-        if (expected(found) || monotonicSeconds() > end) return found;
+        const answer = resizeIn(observed.parse(await client.get(`${PODS}/${name}`)).status, asked);
+        if (answer !== undefined && (expected(answer) || monotonicSeconds() > end)) return answer;
+        if (monotonicSeconds() > end) throw new Error(`the kubelet has not answered the resize of ${name}`);
         await sleep(LOOK, signal);
       }
     },
@@ -182,13 +183,13 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
   };
 }
 
-/** A kubelet that ignores it leaves the pod's status unchanged. */
-function resizeIn({ conditions, containerStatuses }: Observed, { container, amounts }: Asked): Resize {
+/** Undefined while the kubelet has not answered. */
+function resizeIn({ conditions, containerStatuses }: Observed, { container, amounts }: Asked): Resize | undefined {
   const pending = conditions.find(({ type, status }) => type === 'PodResizePending' && status === 'True');
   if (pending) return { outcome: 'pending', reason: pending.reason, message: pending.message };
   const { allocatedResources = {} } = containerStatuses.find(({ name }) => name === container) ?? {};
   const allocated = Object.entries(amounts).every(([resource, amount]) => allocatedResources[resource] === amount);
-  return { outcome: allocated ? 'allocated' : 'ignored' };
+  return allocated ? { outcome: 'allocated' } : undefined;
 }
 
 function unlessNotFound(error: unknown): undefined {

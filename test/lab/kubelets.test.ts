@@ -22,9 +22,9 @@ describe('rounds on several kubelets', () => {
   });
 
   it('run each program for its version', async () => {
-    const [first, second] = [folder('one', 'Kubernetes v1.32.13'), folder('two', 'Kubernetes v1.35.6+k3s1')];
+    const [first, second] = [folder('one', 'Kubernetes v1.33.13'), folder('two', 'Kubernetes v1.35.6+k3s1')];
     const versions = (await readKubelets([first, second])).map(({ version }) => version);
-    assert.deepEqual(versions, ['v1.32.13', 'v1.35.6+k3s1']);
+    assert.deepEqual(versions, ['v1.33.13', 'v1.35.6+k3s1']);
   });
 
   it('read known differences from other kubelets of the same version', async () => {
@@ -45,8 +45,7 @@ describe('rounds on several kubelets', () => {
     const gates = (version: string, ...options: string[]) =>
       gatesForOptions(Object.fromEntries(options.map((name) => [name, 'true'])), version);
     const alpha = { CPUManagerPolicyAlphaOptions: true };
-    assert.deepEqual(gates('v1.32.13', 'full-pcpus-only'), {});
-    assert.deepEqual(gates('v1.32.13', 'full-pcpus-only', 'strict-cpu-reservation'), alpha);
+    assert.deepEqual(gates('v1.33.13', 'full-pcpus-only'), {});
     assert.deepEqual(gates('v1.33.13', 'strict-cpu-reservation', 'distribute-cpus-across-numa'), {});
     assert.deepEqual(gates('v1.33.13', 'prefer-align-cpus-by-uncorecache'), alpha);
     assert.deepEqual(gates('v1.34.9', 'prefer-align-cpus-by-uncorecache'), {});
@@ -56,13 +55,13 @@ describe('rounds on several kubelets', () => {
 
   it('count pods and mispredictions by version', () => {
     const tally = createTally();
-    tally.count('v1.32.13', { step: { action: 'create' }, differences: [] });
-    tally.count('v1.32.13', { step: { action: 'delete' }, differences: ['cpus'] });
-    tally.skip('v1.32.13');
+    tally.count('v1.33.13', { step: { action: 'create' }, differences: [] });
+    tally.count('v1.33.13', { step: { action: 'delete' }, differences: ['cpus'] });
+    tally.skip('v1.33.13');
     tally.count('v1.36.2', { step: { action: 'create' }, differences: ['verdict'] });
     assert.deepEqual(tally.table(), [
       'kubelet   pods  steps  mispredictions  rounds skipped',
-      'v1.32.13  1     2      1               1',
+      'v1.33.13  1     2      1               1',
       'v1.36.2   1     1      1               0',
     ]);
     assert.deepEqual([tally.passed, tally.failed], [1, 2]);

@@ -1,7 +1,7 @@
 /**
  * The minor version of Kubernetes 1 from which an option of the static CPU manager needs no feature gate, because it is
  * beta or stable. Before that, and for options that are not listed, it is alpha. Source:
- * pkg/kubelet/cm/cpumanager/policy_options.go of 1.32 to 1.36.
+ * pkg/kubelet/cm/cpumanager/policy_options.go of 1.33 to 1.36.
  */
 const BETA_SINCE: Readonly<Record<string, number>> = {
   'full-pcpus-only': 23,

@@ -65,8 +65,6 @@ const CLEARED = 120;
 const SETTLED = 15;
 const STARTED = 300;
 const RESIZED = 60;
-/** Seconds to wait before a kubelet counts as ignoring resizes. */
-const IGNORED = 8;
 
 /**
  * Creates and deletes random pods with one configuration of the kubelet, one step at a time, and compares each step
@@ -184,8 +182,7 @@ async function resize(
   await cluster.running(name, STARTED);
   await cluster.resize(name, 'main', amounts);
   const asked = { container: 'main', amounts };
-  const expected = (found: Resize) => predicted.outcome !== 'ignored' && isDeepStrictEqual(found, predicted);
-  const answer = await cluster.resized(name, asked, expected, predicted.outcome === 'ignored' ? IGNORED : RESIZED);
+  const answer = await cluster.resized(name, asked, (found) => isDeepStrictEqual(found, predicted), RESIZED);
   if (answer.outcome === 'allocated') held.set(name, after);
   const actual = await guest.settled(names, (found) => sameCpus(found, before), SETTLED);
   return {

@@ -37,7 +37,7 @@ describe('a recording of the lab', () => {
   ];
   const rounds: RecordedRound[] = [
     { followed: { round, version: 'v1.36.2', host }, steps },
-    { followed: { round, version: 'v1.32.13', host }, steps: steps.slice(0, 1) },
+    { followed: { round, version: 'v1.33.13', host }, steps: steps.slice(0, 1) },
   ];
 
   it('is read as it was written', () => {

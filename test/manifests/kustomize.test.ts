@@ -279,9 +279,7 @@ describe('the manifests', () => {
     assert.equal(schedulerLease, `${leaderElection.resourceNamespace}/${leaderElection.resourceName}`);
     // The webhook sets that scheduler on pods, and both may read its Lease.
     const { schedulerName } = parseWebhookConfig([]);
-    const args = { ignoredResourceGroups: ['near.plumbline.dev'] };
-    const pluginConfig = [{ name: 'NodeResourcesFit', args }];
-    assert.deepEqual(profiles, [{ schedulerName, percentageOfNodesToScore: 100, pluginConfig }]);
+    assert.deepEqual(profiles, [{ schedulerName, percentageOfNodesToScore: 100 }]);
     for (const role of ['plumbline-scheduler', 'plumbline-webhook']) {
       const [rule] = find('Role', role)['rules'] as { resourceNames: string[] }[];
       assert.deepEqual(rule?.resourceNames, [leaderElection.resourceName], role);
@@ -296,7 +294,7 @@ describe('the manifests', () => {
   });
 
   it('have a kube-scheduler of each supported version', () => {
-    for (const minor of [32, 33, 34, 35, 36]) {
+    for (const minor of [33, 34, 35, 36]) {
       const text = readFileSync(join(manifests, `components/kubernetes-1.${minor}/kustomization.yaml`), 'utf8');
       const { images } = parse(text) as { images: { name: string; newTag: string }[] };
       assert.equal(images[0]?.name, 'registry.k8s.io/kube-scheduler');

@@ -388,7 +388,7 @@ describe('resolved networks of a VM', () => {
       },
       ['data physnet0 required', 'mgmt physnet1 none', 'log tunnel preferred'],
       ['physnet.plumbline.dev/physnet0'],
-      [],
+      ['preferred-is-score-only'],
     ],
     [
       'a preference may name the network; an interface’s own preference takes precedence',
@@ -506,6 +506,16 @@ describe('resolved networks of a VM', () => {
     }
     const many = { spec: { networks: Array.from({ length: 129 }, (_, i) => ({ name: `n${i}`, pod: {} })) } };
     assert.throws(() => interfacesOf({ namespace: 'ns', vmi: many }), ParseError);
+  });
+
+  it('a preferred network of a pod with exclusive CPUs gets a finding that says what the preference does', () => {
+    const { findings } = resolve({ networks: { a: 'east' }, annotation: 'east', wishes: { a: 'preferred' } });
+    assert.deepEqual(
+      findings.map(({ severity, message }) => `${severity}: ${message}`),
+      [
+        'information: interface a: "preferred" decides the score of nodes only; the kubelet does not know it and may place the VM on another NUMA node; use "required" to keep the VM near its network',
+      ],
+    );
   });
 
   it('each missing definition is named once, for a new lookup', () => {

@@ -14,7 +14,7 @@ import { describeLease } from '../../model/lease/describe.ts';
 import { formatMicroTime, nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
 import { leaseForm, repairLease } from '../../model/lease/repair.ts';
 import { renewalWriter, renewalWriters } from '../../model/lease/writers.ts';
-import { isNearResource, nearResource, physnetOfResource, physnetResource } from '../../model/names.ts';
+import { physnetOfResource, physnetResource } from '../../model/names.ts';
 import { checkReport, faultOfError, outliers } from '../../model/report/check.ts';
 
 const set = (text: string) => CpuSet.parse(text);
@@ -216,12 +216,7 @@ describe('names of networks', () => {
     assert.match(physnetResource('ü'.repeat(15)), /^physnet\.plumbline\.dev\/x--(c3bc){15}$/);
     assert.throws(() => physnetResource('ü'.repeat(16)), RangeError);
     assert.throws(() => physnetResource(''), RangeError);
-    assert.equal(physnetOfResource('near.plumbline.dev/xx-east'), undefined);
     assert.equal(physnetOfResource('physnet.plumbline.dev/east'), 'east');
-    assert.equal(nearResource('plumbline.dev/tunnel'), 'near.plumbline.dev/tunnel');
-    assert.equal(nearResource('physnet.plumbline.dev/tunnel'), 'near.plumbline.dev/x--tunnel');
-    assert.equal(nearResource('physnet.plumbline.dev/east'), 'near.plumbline.dev/east');
-    assert.deepEqual(['near.plumbline.dev/east', 'physnet.plumbline.dev/near'].map(isNearResource), [true, false]);
   });
 });
 

@@ -58,7 +58,7 @@ function useScheduler() {
     say(next: typeof answer) {
       answer = next;
     },
-    start(extender?: JsonObject, flushSeconds = 300, profile: JsonObject = {}) {
+    start(extender?: JsonObject, flushSeconds = 300) {
       const extenders = extender && [
         {
           urlPrefix: 'https://ext.ns.svc',
@@ -75,7 +75,7 @@ function useScheduler() {
       const configuration = parseSchedulerConfiguration({
         apiVersion: 'kubescheduler.config.k8s.io/v1',
         kind: 'KubeSchedulerConfiguration',
-        profiles: [{ schedulerName: 'default-scheduler', ...profile }],
+        profiles: [{ schedulerName: 'default-scheduler' }],
         ...(extenders && { extenders }),
       });
       const resolveService = () => ({ host: '127.0.0.1', port: listener.port });
@@ -124,18 +124,6 @@ describe('scheduler', () => {
     );
     await at.client.delete(PODS, at.client.get(PODS, 'default', 'a')!, { gracePeriodSeconds: 0 });
     await until('the second is placed', () => at.nodeOf('b'));
-  });
-  it('ignores resources of an ignored group, as NodeResourcesFit does', async () => {
-    await at.node('n1', '2');
-    const group = DEVICE.split('/', 1)[0] ?? '';
-    const lacks = { limits: { cpu: '1', [`${group}/nowhere`]: '1' } };
-    at.start(undefined, 300, {
-      pluginConfig: [{ name: 'NodeResourcesFit', args: { ignoredResourceGroups: [group] } }],
-    });
-    await at.client.create(PODS, podOf('ignored', lacks) as Pod);
-    await until('it is placed', () => at.nodeOf('ignored') !== undefined);
-    await at.client.create(PODS, podOf('counted', { limits: { cpu: '1', 'other.io/nowhere': '1' } }) as Pod);
-    await until('the other is refused', () => /Insufficient other.io/.test(at.conditionOf('counted')?.message ?? ''));
   });
   it('ignores gated pods and pods of other schedulers', async () => {
     await at.node('n1');

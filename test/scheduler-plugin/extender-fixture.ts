@@ -58,8 +58,6 @@ export interface ExtenderFixture {
   readonly bound?: readonly { readonly node: string; readonly pod: Pod }[];
   readonly dpus?: Readonly<Record<string, DpuVerdict>>;
   readonly flags?: Readonly<Record<string, 'draCpu' | 'stale'>>;
-  /** Nodes whose kubelet has near.plumbline.dev devices at 0. */
-  readonly hintsUnserved?: readonly string[];
   readonly missing?: string;
   readonly policy?: UnpredictablePolicy;
   readonly dpuScope?: DpuScope;
@@ -117,7 +115,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const state = new ClusterState(listeners, silent);
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
   for (const name of names) {
-    state.nodeChanged(name, { dpuHost: name in dpus, hintsUnserved: fixture.hintsUnserved?.includes(name) ?? false });
+    state.nodeChanged(name, { dpuHost: name in dpus });
   }
   for (const [name, status] of Object.entries(nodes)) if (status) state.reportChanged(name, status);
   for (const [name, { ready }] of Object.entries(dpus)) state.setFlag(name, 'dpuDead', !ready);

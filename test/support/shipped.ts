@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse, parseAllDocuments } from 'yaml';
+import { parseAllDocuments } from 'yaml';
 import { root } from './bundles.ts';
 
 const WORKLOADS = {
@@ -47,15 +47,4 @@ export function shippedNodeOptions(daemon: keyof typeof WORKLOADS): Record<strin
   const { NODE_OPTIONS: options } = values;
   if (options === undefined) throw new Error(`${file} sets no NODE_OPTIONS`);
   return { ...values, NODE_OPTIONS: options };
-}
-
-interface Profile {
-  readonly pluginConfig: readonly Readonly<Record<string, unknown>>[];
-}
-
-/** The plugin configuration of Plumbline's kube-scheduler. */
-export function shippedPluginConfig(): Profile['pluginConfig'] {
-  const text = readFileSync(join(root, 'manifests/base/scheduler/config.yaml'), 'utf8');
-  const { profiles } = parse(text) as { readonly profiles: readonly [Profile] };
-  return profiles[0].pluginConfig;
 }

@@ -55,7 +55,6 @@ describe('the settings of the webhook', () => {
       lookupTimeout: 6,
       alignment: 'annotated',
       schedulerName: 'plumbline-scheduler',
-      preferredHints: 'on',
       oversized: 'refuse',
       fullPcpusOnly: true,
       logLevel: 'info',

@@ -138,7 +138,6 @@ export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOpt
     gate: true,
     policy: 'annotated',
     oversized: 'refuse',
-    preferredHints: true,
     ...options,
   };
 }

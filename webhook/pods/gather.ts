@@ -62,8 +62,8 @@ export function readPod({ object, namespace: inNamespace }: AdmissionRequest): R
 export async function gather(request: AdmissionRequest, options: GatherOptions): Promise<PodFacts> {
   const read = readPod(request);
   if (read.kind === 'other' || read.kind === 'unreadable') return read;
-  const { gate, policy, oversized, preferredHints, route } = options;
-  const common = { settings: { gate, policy, oversized, preferredHints }, scheduler: schedulerFacts(route) };
+  const { gate, policy, oversized, route } = options;
+  const common = { settings: { gate, policy, oversized }, scheduler: schedulerFacts(route) };
   if (read.kind === 'launcher') return { ...read, ...common, owner: await gatherOwner(read, options) };
   const { pod, namespace } = read;
   const isExclusive = () => asksForWholeCores(pod.metadata) && hasExclusiveCpus(pod);

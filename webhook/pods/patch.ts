@@ -25,11 +25,8 @@ export function patchFor(pod: RawPod, change: PodChange): readonly PatchOperatio
   ];
 }
 
-function containerOperations(
-  pod: RawPod,
-  { list, index, cpus, resources, dropped = [] }: ContainerChange,
-): PatchOperation[] {
-  const wanted: Record<string, string | undefined> = Object.fromEntries(dropped.map((name) => [name, undefined]));
+function containerOperations(pod: RawPod, { list, index, cpus, resources }: ContainerChange): PatchOperation[] {
+  const wanted: Record<string, string> = {};
   if (cpus !== undefined) wanted['cpu'] = String(cpus);
   for (const name of resources) wanted[name] = '1';
   if (Object.keys(wanted).length === 0) return [];

@@ -26,8 +26,7 @@ async function validateNew(request: AdmissionRequest, options: GatherOptions): P
   if (decision.outcome === 'refused') return refused(decision.code, decision.reason);
   if (decision.outcome === 'unchanged') return { allowed: true };
   const { containers } = decision.changes;
-  const missing = containers.map((one) => ({ ...one, dropped: [] }));
-  const [first] = patchFor(request.object as RawPod, { containers: missing, annotations: {}, nodes: undefined });
+  const [first] = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
   if (first === undefined) return { allowed: true };
   const where = `${first.path.replaceAll('~1', '/')} should be ${JSON.stringify(first.value)}`;
   return refused(422, `another webhook changed Plumbline’s decision: ${where}; retry, or configure it to run earlier`);

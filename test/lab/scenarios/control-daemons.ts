@@ -10,7 +10,6 @@ import { objectsOf, render } from '../../real/install/rendered.ts';
 import { freePort, startProgram } from '../../real/processes.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
 import { dist } from '../../support/bundles.ts';
-import { shippedPluginConfig } from '../../support/shipped.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { applyObjects, deleteObjects } from './guest-agent.ts';
 import type { Scene } from './scenario.ts';
@@ -169,7 +168,7 @@ async function startScheduler({ lab, undo }: Scene, directory: string, port: num
     leaderElection: { leaderElect: false },
     clientConnection: { kubeconfig: admin },
     podMaxBackoffSeconds: 5,
-    profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100, pluginConfig: shippedPluginConfig() }],
+    profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100 }],
     extenders: [extender],
   };
   await writeFile(config, stringify(settings));

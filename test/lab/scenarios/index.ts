@@ -7,7 +7,6 @@ import { MASKS } from './masks.ts';
 import { NETWORKS } from './networks.ts';
 import { OVS } from './ovs.ts';
 import { OVS_FAULTS } from './ovs-faults.ts';
-import { PREFERRED } from './preferred-network.ts';
 import type { Scenario } from './scenario.ts';
 import { SHARED_CPUS } from './shared-cpus.ts';
 
@@ -17,7 +16,6 @@ export const SCENARIOS: readonly Scenario[] = [
   FAULTS_SCENARIO,
   NETWORKS,
   CELLS,
-  PREFERRED,
   SHARED_CPUS,
   OVS,
   OVS_FAULTS,

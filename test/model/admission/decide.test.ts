@@ -104,7 +104,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
   ],
   [
     'the gate off',
-    launcher({}, { settings: { gate: false, policy: 'annotated', oversized: 'refuse', preferredHints: true } }),
+    launcher({}, { settings: { gate: false, policy: 'annotated', oversized: 'refuse' } }),
     '[0] as it is',
     ['warning gate-off'],
   ],
@@ -171,7 +171,7 @@ const SEVERITIES: [what: string, facts: PodFacts, outcome: string, findings: str
       { annotations: { ...ANNOTATED, ...EAST } },
       {
         owner: found(cluster([kind(2, 6)])),
-        settings: { gate: true, policy: 'annotated', oversized: 'warn', preferredHints: true },
+        settings: { gate: true, policy: 'annotated', oversized: 'warn' },
       },
     ),
     `${SMT2} ${PHYSNET}`,

@@ -2,17 +2,11 @@ import assert from 'node:assert/strict';
 import { decide } from '../../../model/admission/decide.ts';
 import type { Decision } from '../../../model/admission/decision.ts';
 import type { LauncherFacts, PodFacts } from '../../../model/admission/facts.ts';
-import {
-  CPU_MASK_ANNOTATION,
-  DECISION_ANNOTATION,
-  NUMA_AFFINITY_ANNOTATION,
-  PLACEMENT_ANNOTATION,
-} from '../../../model/names.ts';
+import { CPU_MASK_ANNOTATION, DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import { ALIGNED, ANNOTATED, CPU, cluster, container, found, kind, launcher, ordinary } from './facts.ts';
 
 const EAST = 'physnet.plumbline.dev/east';
-const NEAR = 'near.plumbline.dev/east';
 const PLACED = 'plumbline.dev/placed';
 const OURS = { schedulerName: 'plumbline-scheduler', away: undefined };
 const SHARED_CPU = { ...CPU, dedicatedCpuPlacement: false };
@@ -32,7 +26,7 @@ describe('the complete decision about a pod', () => {
       outcome: 'changed',
       text,
       changes: {
-        containers: [{ list: 'containers', index: 0, cpus: 10, resources: [], dropped: [] }],
+        containers: [{ list: 'containers', index: 0, cpus: 10, resources: [] }],
         annotations: { [DECISION_ANNOTATION]: text, [PLACEMENT_ANNOTATION]: undefined },
         nodes: undefined,
         scheduler: undefined,
@@ -53,8 +47,8 @@ describe('the complete decision about a pod', () => {
     const facts = ordinary({ annotations, containers: [container('a', '3'), container('b', '2')] });
     const decision = changed({ ...facts, scheduler: OURS });
     assert.deepEqual(decision.changes.containers, [
-      { list: 'containers', index: 0, cpus: 4, resources: [PLACED, EAST], dropped: [] },
-      { list: 'containers', index: 1, cpus: undefined, resources: [], dropped: [] },
+      { list: 'containers', index: 0, cpus: 4, resources: [PLACED, EAST] },
+      { list: 'containers', index: 1, cpus: undefined, resources: [] },
     ]);
     assert.deepEqual([decision.done, decision.findings, decision.changes.scheduler], [[], [], 'plumbline-scheduler']);
     assert.deepEqual(JSON.parse(decision.text ?? ''), {
@@ -94,35 +88,6 @@ describe('the complete decision about a pod', () => {
     );
     const six = ordinary({ containers: [container('a', '6')] }, { cluster: { ...cluster(candidates), nodeKinds } });
     assert.deepEqual(changed(six).changes.nodes, nodes);
-  });
-
-  it('removes the hint of an earlier pass only from the container that has it', () => {
-    const annotations = {
-      ...ALIGNED,
-      [NETWORKS_ANNOTATION]: 'east',
-      [NUMA_AFFINITY_ANNOTATION]: '{"east":"preferred"}',
-    };
-    const limits = { [NEAR]: '1' };
-    const containers = [container('a', '2', '2', limits), container('b', '2')];
-    // Two containers with CPUs of their own: the hint is removed.
-    const two = changed(ordinary({ annotations, containers }, { scheduler: OURS }));
-    assert.deepEqual(
-      two.changes.containers.map(({ resources, dropped }) => [resources, dropped]),
-      [
-        [[PLACED], [NEAR]],
-        [[], []],
-      ],
-    );
-    const one = changed(ordinary({ annotations, containers: [containers[0]!] }, { scheduler: OURS }));
-    assert.deepEqual(
-      one.changes.containers.map(({ resources, dropped }) => [resources, dropped]),
-      [[[PLACED, NEAR], []]],
-    );
-    const never = changed(ordinary({ annotations, containers: [container('a', '2'), container('b', '2')] }));
-    assert.deepEqual(
-      never.changes.containers.map(({ dropped }) => dropped),
-      [[], []],
-    );
   });
 });
 

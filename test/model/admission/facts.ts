@@ -9,7 +9,7 @@ import { nadFacts } from '../../../model/networks/nad.ts';
 
 export const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: 'full-pcpus-only' };
 export const ALIGNED = { [ALIGN_ANNOTATION]: 'whole-cores' };
-const SETTINGS = { gate: true, policy: 'annotated', oversized: 'refuse', preferredHints: true } as const;
+const SETTINGS = { gate: true, policy: 'annotated', oversized: 'refuse' } as const;
 const NO_SCHEDULER = { schedulerName: '', away: undefined };
 
 /** A node that requires whole cores, with the physnet east on NUMA node 0. */

@@ -7,11 +7,10 @@ import { decidedOf, paddingOf } from '../../../model/admission/decided.ts';
 import { doneTo } from '../../../model/admission/done.ts';
 import type { Settings } from '../../../model/admission/facts.ts';
 import { doubtfulNetworks, networksOf } from '../../../model/admission/networks.ts';
-import { isIgnoredByScheduler, preferenceOf } from '../../../model/admission/preference.ts';
 import { reachFindings } from '../../../model/admission/reach.ts';
 import { forbiddenUse, reservedRequest } from '../../../model/admission/reserved.ts';
 import { resizeRefusal } from '../../../model/admission/resize.ts';
-import { schedulerOf, schedulerWarnings, schedulingOf } from '../../../model/admission/scheduling.ts';
+import { schedulerWarnings, schedulingOf } from '../../../model/admission/scheduling.ts';
 import { decisionText, inWords, placementText } from '../../../model/admission/texts.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { PodShape } from '../../../model/launcher/shapes.ts';
@@ -20,9 +19,8 @@ import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachment
 import { nadFacts } from '../../../model/networks/nad.ts';
 import { ANNOTATED, CPU, cluster, container, kind, launcher, ordinary } from './facts.ts';
 
-const SETTINGS: Settings = { gate: true, policy: 'annotated', oversized: 'refuse', preferredHints: true };
+const SETTINGS: Settings = { gate: true, policy: 'annotated', oversized: 'refuse' };
 const EAST = 'physnet.plumbline.dev/east';
-const NEAR = 'near.plumbline.dev/east';
 const PLACED = 'plumbline.dev/placed';
 
 describe('a refusing answer', () => {
@@ -261,7 +259,6 @@ describe('the Events for a launcher', () => {
     { key: 'b', operator: 'NotIn', values: ['true'] },
   ] as const;
   const HELD = 'The launcher asks for CPUs on the NUMA nodes of its networks: ';
-  const PREFERS = 'The launcher prefers CPUs on the NUMA node of its network: ';
   const ON_NODES = {
     reason: 'HeldToItsCores',
     message: 'The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
@@ -269,10 +266,9 @@ describe('the Events for a launcher', () => {
 
   it('report devices and nodes after its CPUs', () => {
     const first = { reason: 'First', message: 'm' };
-    assert.deepEqual(doneTo(pod, { done: [first], bearer }, [EAST, NEAR, 'other/one'], NODES), [
+    assert.deepEqual(doneTo(pod, { done: [first], bearer }, [EAST, 'other/one'], NODES), [
       first,
       { reason: 'HeldToItsNetworks', message: `${HELD}${EAST}, other/one` },
-      { reason: 'PrefersItsNetwork', message: PREFERS + NEAR },
       ON_NODES,
     ]);
   });
@@ -281,9 +277,6 @@ describe('the Events for a launcher', () => {
     assert.deepEqual(doneTo(pod, cpus, [], undefined), []);
     const has = launcher({ containers: [container('compute', '9', '9', { [EAST]: '1' })] }).pod;
     assert.deepEqual(doneTo(has, cpus, [EAST], undefined), []);
-    assert.deepEqual(doneTo(has, cpus, [EAST, NEAR], undefined), [
-      { reason: 'PrefersItsNetwork', message: PREFERS + NEAR },
-    ]);
     // Without the container or its limits, no device counts as present.
     assert.deepEqual(doneTo(has, { done: [], bearer: undefined }, [EAST], undefined), [
       { reason: 'HeldToItsNetworks', message: HELD + EAST },
@@ -398,53 +391,6 @@ describe('the networks of a pod under review', () => {
   });
 });
 
-describe('a preferred network as a hint', () => {
-  const cpus = { exclusive: true, amounts: [{ list: 'containers', cpus: 9 }] } as const;
-  const networks = { resources: [], preferred: [EAST] };
-  const of = (more: Partial<Parameters<typeof preferenceOf>[0]> = {}) =>
-    preferenceOf({ pod: launcher().pod, cpus, networks, spansCells: false, ...more });
-  const pod = (...limits: (Record<string, string> | undefined)[]) => ({
-    ...launcher().pod,
-    spec: {
-      containers: limits.map((one, i) => (one ? container(`c${i}`, '1', '1', one) : { name: `c${i}` })),
-    },
-  });
-
-  it('is one hint for one container with CPUs of its own', () => {
-    assert.equal(of(), NEAR);
-    assert.equal(of({ networks: { resources: [], preferred: [] } }), undefined);
-    assert.equal(of({ networks: { resources: [], preferred: [EAST, 'physnet.plumbline.dev/west'] } }), undefined);
-    assert.equal(of({ networks: { resources: [EAST], preferred: [EAST] } }), undefined);
-    assert.equal(of({ cpus: { ...cpus, exclusive: false } }), undefined);
-    assert.equal(of({ cpus: { ...cpus, amounts: [] } }), undefined);
-    assert.equal(of({ cpus: { ...cpus, amounts: [...cpus.amounts, ...cpus.amounts] } }), undefined);
-    assert.equal(of({ spansCells: true }), undefined);
-  });
-
-  it('is contradicted by devices of another plugin in any container', () => {
-    assert.equal(of({ pod: pod({ 'nvidia.com/gpu': '1' }) }), undefined);
-    assert.equal(of({ pod: pod({}, { 'nvidia.com/gpu': '1' }) }), undefined);
-    assert.equal(of({ pod: pod({ 'nvidia.com/gpu': '1', 'devices.kubevirt.io/kvm': '1' }) }), undefined);
-    assert.equal(of({ pod: pod({ 'devices.kubevirt.io/kvm': '1', 'devices.kubevirt.io/tun': '1' }) }), NEAR);
-    assert.equal(of({ pod: pod({ [PLACED]: '1', [NEAR]: '1' }) }), NEAR);
-    assert.equal(of({ pod: pod({ 'hugepages-1Gi': '4Gi' }) }), NEAR);
-    assert.equal(of({ pod: pod({}, undefined) }), NEAR);
-    const init = { ...launcher().pod.spec, initContainers: [container('i', '1', '1', { 'nvidia.com/gpu': '1' })] };
-    assert.equal(of({ pod: { ...launcher().pod, spec: init } }), undefined);
-  });
-
-  it('is only for Plumbline’s scheduler', () => {
-    const ours = { schedulerName: 'plumbline-scheduler', away: undefined };
-    const ignored = (schedulerName: string | undefined, facts = ours, preferredHints = true) =>
-      isIgnoredByScheduler({ spec: { containers: [], schedulerName } }, { preferredHints }, facts);
-    assert.equal(ignored('plumbline-scheduler'), true);
-    assert.equal(ignored(undefined), true);
-    assert.equal(ignored('volcano'), false);
-    assert.equal(ignored(undefined, ours, false), false);
-    assert.equal(ignored('', { schedulerName: '', away: undefined }), false);
-  });
-});
-
 describe('a guest that may be too large for its networks', () => {
   const network = networksOf(
     {
@@ -498,7 +444,7 @@ describe("Plumbline's own resources on a pod", () => {
   };
   const bearer = { list: 'containers', index: 1 } as const;
 
-  for (const resource of ['plumbline.dev/tunnel', PLACED, EAST, NEAR]) {
+  for (const resource of ['plumbline.dev/tunnel', PLACED, EAST]) {
     it(`${resource} is refused if Plumbline did not set it`, () => {
       const expected = `container c asks for ${resource}: 1${YOURS}`;
       assert.equal(reservedRequest(withLimits({ [resource]: '1' })), expected);
@@ -527,7 +473,7 @@ describe("Plumbline's own resources on a pod", () => {
 
   it('the first one is named; other resources are not reserved', () => {
     assert.equal(
-      reservedRequest(withLimits({ cpu: '1', 'nvidia.com/gpu': '1', [EAST]: '1', [NEAR]: '1' })),
+      reservedRequest(withLimits({ cpu: '1', 'nvidia.com/gpu': '1', [EAST]: '1', [PLACED]: '1' })),
       `container c asks for ${EAST}: 1${YOURS}`,
     );
     assert.equal(reservedRequest(withLimits({ cpu: '1', 'nvidia.com/gpu': '1' })), undefined);
@@ -611,20 +557,19 @@ describe('the scheduler of a pod', () => {
     reason: 'SchedulerNotReady',
     message: 'The pod waits for plumbline-scheduler: no replica leads. See kubectl -n plumbline-system get pods',
   };
-  for (const [own, facts, set, findings, end] of [
-    [undefined, ours, 'plumbline-scheduler', [], 'plumbline-scheduler'],
-    ['', ours, 'plumbline-scheduler', [], 'plumbline-scheduler'],
-    ['default-scheduler', ours, 'plumbline-scheduler', [], 'plumbline-scheduler'],
-    ['plumbline-scheduler', ours, undefined, [], 'plumbline-scheduler'],
-    ['plumbline-scheduler', away, undefined, [notReady], 'plumbline-scheduler'],
-    ['default-scheduler', away, 'plumbline-scheduler', [notReady], 'plumbline-scheduler'],
-    ['volcano', away, undefined, [kept], 'volcano'],
-    ['volcano', { schedulerName: '', away: 'x' }, undefined, [], 'volcano'],
-    [undefined, { schedulerName: '', away: 'x' }, undefined, [], undefined],
+  for (const [own, facts, set, findings] of [
+    [undefined, ours, 'plumbline-scheduler', []],
+    ['', ours, 'plumbline-scheduler', []],
+    ['default-scheduler', ours, 'plumbline-scheduler', []],
+    ['plumbline-scheduler', ours, undefined, []],
+    ['plumbline-scheduler', away, undefined, [notReady]],
+    ['default-scheduler', away, 'plumbline-scheduler', [notReady]],
+    ['volcano', away, undefined, [kept]],
+    ['volcano', { schedulerName: '', away: 'x' }, undefined, []],
+    [undefined, { schedulerName: '', away: 'x' }, undefined, []],
   ] as const) {
     it(`${JSON.stringify(own)} with ${JSON.stringify(facts)}`, () => {
       assert.deepEqual(schedulingOf(own, facts), { set, findings });
-      assert.equal(schedulerOf(own, facts), end);
     });
   }
 

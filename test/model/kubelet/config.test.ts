@@ -19,13 +19,8 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
     cpuManager: { policy: 'static', options },
   });
   const cases: readonly [string, Partial<KubeletConfig>, RegExp][] = [
-    ['an old version', { version: 'v1.29.4' }, /^kubelet v1\.29\.4 is not predicted, only 1\.32 to 1\.36$/],
+    ['an old version', { version: 'v1.32.13' }, /^kubelet v1\.32\.13 is not predicted, only 1\.33 to 1\.36$/],
     ['a future version', { version: 'v1.37.0' }, /v1\.37\.0 is not predicted/],
-    [
-      'uncore caches before 1.33',
-      { ...cpu({ 'prefer-align-cpus-by-uncorecache': 'true' }), version: 'v1.32.3' },
-      /not predicted for kubelet v1\.32\.3$/,
-    ],
     ['a missing version', { version: 'unknown' }, /kubelet unknown is not predicted/],
     [
       'resizes of exclusive CPUs',
@@ -181,7 +176,7 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
       { memoryManager: { policy: 'Static', cells: cells(0, 2 ** 30) } },
       { featureGates: { PodLevelResourceManagers: false, Another: true } },
       { ...cpu({ 'prefer-align-cpus-by-uncorecache': 'true' }), version: 'v1.33.0' },
-      { version: 'v1.32.3' },
+      { version: 'v1.33.0' },
     ];
     for (const config of fine) {
       const kubelet = createKubelet({ ...base, ...config });
@@ -204,8 +199,8 @@ describe('model/kubelet: behaviour by version', () => {
     ['1.36.0-rc.1+abc', 'device-nodes'],
     ['v1.35.4', 'all-nodes'],
     ['v1.34.0-eks-1', 'all-nodes'],
-    ['v1.32.1', 'all-nodes'],
-    ['v1.31.9', undefined],
+    ['v1.33.1', 'all-nodes'],
+    ['v1.32.13', undefined],
     ['v1.360.0', undefined],
     ['v2.36.0', undefined],
     ['', undefined],

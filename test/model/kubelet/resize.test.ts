@@ -29,10 +29,6 @@ describe('model/kubelet: an in-place resize', () => {
     message: `Resize is infeasible for Guaranteed Pods alongside ${manager}`,
   });
 
-  it('is ignored before 1.33', () => {
-    assert.deepEqual(resized({ version: 'v1.32.13' }, moreCpu), { outcome: 'ignored' });
-  });
-
   it('is refused completely by 1.33, even for memory only', () => {
     const refused = infeasible('CPU Manager static policy');
     assert.deepEqual(resized({ version: 'v1.33.13' }, moreCpu), refused);

@@ -21,8 +21,8 @@ describe('model/placement: a node that is prepared from its report', () => {
     assert.equal(bare.networks.physnets.size, 0);
     assert.equal(bare.networks.tunnel, undefined);
     assert.deepEqual(
-      [bare.alignment, bare.hints, bare.pinsVMs, `${bare.polled}`, bare.sharedOnly, bare.wholeCoresOnly],
-      ['', false, true, '', false, true],
+      [bare.alignment, bare.pinsVMs, `${bare.polled}`, bare.sharedOnly, bare.wholeCoresOnly],
+      ['', true, '', false, true],
     );
     assert.equal(node({ cpuManager: { policy: 'static' } }).wholeCoresOnly, false);
   });
@@ -30,14 +30,13 @@ describe('model/placement: a node that is prepared from its report', () => {
   it('has what is reported', () => {
     const told = node({
       pmdCPUs: '4-5',
-      hintsNetworks: true,
       pinsVMs: false,
       cpuManager: { policy: 'none', options: { 'full-pcpus-only': 'false' } },
       assignments: [owned('a', '2-3'), owned('b', '8-9'), owned('b', '12')],
     });
     assert.deepEqual(
-      [told.alignment, told.hints, told.pinsVMs, `${told.polled}`, told.sharedOnly, told.wholeCoresOnly],
-      ['best-effort', true, false, '4-5', true, false],
+      [told.alignment, told.pinsVMs, `${told.polled}`, told.sharedOnly, told.wholeCoresOnly],
+      ['best-effort', false, '4-5', true, false],
     );
     assert.deepEqual([`${told.owned}`, [...told.shown]], ['2-3,8-9,12', ['a', 'b']]);
     assert.deepEqual([...told.networks.physnets].map(String), ['east,0', 'west,1', 'bond,0-1', 'vague,']);

@@ -172,7 +172,7 @@ describe('model/placement: CPUs', () => {
     [
       'an unpredictable kubelet is reported',
       place(needs('a', 2), node({ kubeletVersion: 'v1.20.0' })),
-      `unpredictable: kubelet v1.20.0 is not predicted, only 1.32 to 1.36`,
+      `unpredictable: kubelet v1.20.0 is not predicted, only 1.33 to 1.36`,
     ],
   ];
   for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));

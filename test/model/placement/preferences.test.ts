@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { nearResource, physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
+import { physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
 import {
   formatPreferences,
   interfacesBy,
@@ -71,7 +71,7 @@ describe('model/placement: preferences in an annotation', () => {
 
 describe('model/placement: networks of a pod', () => {
   it('are those of its device resources, required, and others that it prefers', () => {
-    assert.deepEqual(neededNetworks([EAST, 'openshift.io/nic', nearResource(WEST)], full), [
+    assert.deepEqual(neededNetworks([EAST, 'openshift.io/nic'], full), [
       { name: 'net1, net2', kind: 'physnet', physnet: 'east', affinity: 'required' },
       { name: '', kind: 'tunnel', affinity: 'preferred' },
     ]);

@@ -50,7 +50,7 @@ describe('model/placement: the verdict of a node', () => {
       judgeHost(needs('a', 2), node(old), [], 'refuse'),
       {
         kind: 'unpredictable',
-        detail: 'kubelet cannot be predicted: kubelet v1.20.0 is not predicted, only 1.32 to 1.36',
+        detail: 'kubelet cannot be predicted: kubelet v1.20.0 is not predicted, only 1.33 to 1.36',
       },
     ],
     [

@@ -85,10 +85,6 @@ describe('remedies for a pod that needs a node', () => {
       'polled-cpus',
       'reserve-cpus: put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on n1: plumbline top n1',
     ],
-    [
-      'hints-unserved',
-      `check-agent: start the agent on n1 again: its kubelet has no near.plumbline.dev device any more: ${AGENT}`,
-    ],
     ['stale-report', `check-agent: start the agent on n1 again: it has stopped reporting: ${AGENT}`],
     ['no-report', `check-agent: run the agent on n1: it does not report: ${AGENT}`],
     ['quarantined', `check-agent: find out why the report of n1 contradicts its Node: ${AGENT}`],

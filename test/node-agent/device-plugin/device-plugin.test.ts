@@ -23,7 +23,6 @@ let stop: AbortController;
 let done: Promise<void>;
 let beforeStart: BeforeStart;
 let plugin: DevicePlugin;
-let kubelets = 0;
 let logged: ReturnType<typeof recordingLogger>;
 let outcomes: string[];
 
@@ -31,7 +30,6 @@ let outcomes: string[];
 function setUp(): void {
   const temp = tempDirectories();
   beforeEach(() => {
-    kubelets = 0;
     logged = recordingLogger();
     outcomes = [];
     kubelet = createFakeKubelet(temp());
@@ -42,7 +40,6 @@ function setUp(): void {
       resources,
       beforeStart: (...args) => beforeStart(...args),
       log: logged.log,
-      onKubelet: () => void kubelets++,
       onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
     });
     done = plugin.run(stop.signal);
@@ -197,27 +194,6 @@ describe('device plugin over time', () => {
     plugin.close();
   });
 
-  it('gives a restarted kubelet no NUMA node for a preferred network until it is advertised again', async () => {
-    const near = { name: 'near.plumbline.dev/physnet1', cells: [1], slots: 1, preStart: false, healthy: true };
-    plugin.advertise([near]);
-    await kubelet.start();
-    const placesOf = async (times: number) => {
-      await eventually(() => kubelet.registrations.length === times, `${times} registrations`);
-      const connected = pluginOf(near.name);
-      const watching = new AbortController();
-      const list = await connected.listAndWatch(watching.signal)[Symbol.asyncIterator]().next();
-      watching.abort();
-      connected.close();
-      return list.value?.map(({ topology }: Device) => topology?.nodes.map(({ ID }) => ID));
-    };
-    assert.deepEqual(await placesOf(1), [[1]]);
-    assert.equal(kubelets, 0);
-    await kubelet.stop();
-    await kubelet.start();
-    assert.deepEqual(await placesOf(2), [undefined]);
-    assert.equal(kubelets, 1, 'so that it is found out how this one is configured');
-  });
-
   it('reports a failed uplink and a removed network on the open stream, and registers a new network', async () => {
     await kubelet.start();
     await registered();
@@ -268,7 +244,6 @@ describe('device plugin over time', () => {
       resources,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
-      onKubelet: () => void kubelets++,
       onRegistration: () => {},
     });
     done = next.run(stop.signal);

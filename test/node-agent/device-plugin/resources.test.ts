@@ -42,7 +42,7 @@ describe('the resources of a node', () => {
   it('are distinguished from those of others, and from those by which pods prefer a network', () => {
     const own = [PHYSNET, 'plumbline.dev/tunnel', 'plumbline.dev/placed'];
     assert.deepEqual(own.map(isOwnResource), [true, true, true]);
-    const others = ['cpu', 'nvidia.com/gpu', 'near.plumbline.dev/a', 'plumbline.dev/other', 'physnet.plumbline.dev'];
+    const others = ['cpu', 'nvidia.com/gpu', 'plumbline.dev/other', 'physnet.plumbline.dev'];
     assert.deepEqual(others.filter(isOwnResource), []);
   });
 

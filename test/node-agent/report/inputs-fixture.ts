@@ -34,7 +34,6 @@ export const inputs: ReportInputs = {
   isolated: CpuSet.EMPTY,
   networks,
   pmdCpus: CpuSet.EMPTY,
-  hintsNetworks: true,
   pinsVms: true,
   pinning: [],
   refusals: [],

@@ -43,17 +43,15 @@ describe('the fields of a report', () => {
     ],
     physnets: [{ name: 'physnet0', cells: '' }],
     tunnel: { cells: '0-1' },
-    hintsNetworks: true,
   };
 
   it('are absent if there is no value', () => {
     assert.deepEqual(part(build()), BASE);
-    const { kubeletVersion: _v, distances: _d, tunnel: _t, hintsNetworks: _h, ...least } = BASE;
+    const { kubeletVersion: _v, distances: _d, tunnel: _t, ...least } = BASE;
     const bare = build({
       kubeletVersion: undefined,
       memory: { cells: [], distances: undefined },
       networks: { ...networks, networks: { ...networks.networks, tunnel: undefined } },
-      hintsNetworks: false,
     });
     assert.deepEqual(part(bare), least);
   });

@@ -15,7 +15,6 @@ const identity: NodeIdentity = {
   uid: 'node-uid-1',
   kubeletVersion: 'v1.36.0',
   maxPods: 110,
-  resources: [],
   labels: {},
 };
 

@@ -3,14 +3,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../../model/host.ts';
-import { createNearResources } from '../../../node-agent/device-plugin/near-resources.ts';
 import type { KubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
-const NEAR = 'near.plumbline.dev/physnet1';
 const set = (text: string) => CpuSet.parse(text);
 const description: HostDescription = {
   cells: [
@@ -149,7 +147,6 @@ describe('the agent’s device plugin duty', () => {
           ? { vacate: async (cpus: CpuSet) => void vacated.push(cpus.toString()), pmdCpus: () => CpuSet.EMPTY }
           : undefined,
         refusals: { add: () => undefined },
-        near: createNearResources(),
         kubeletConfig: async () => ({ config: now.kubelet, problems: [] }),
       } as unknown as HostParts,
     ).run(stop.signal);
@@ -225,8 +222,7 @@ describe('the agent’s device plugin duty', () => {
     it(`advertises as many devices as ${name}: ${expected}`, async () => {
       Object.assign(now, changes);
       run();
-      const { of } = await advertised();
-      assert.deepEqual([of(PHYSNET)?.slots, of(NEAR)?.slots], [expected, expected]);
+      assert.equal((await advertised()).of(PHYSNET)?.slots, expected);
     });
   }
 
@@ -244,71 +240,12 @@ describe('the agent’s device plugin duty', () => {
   it('advertises nothing until the networks are known, then follows changes until its end', async () => {
     now.known = false;
     run();
-    await eventually(() => subscribed === 2, 'it follows both sources');
+    await eventually(() => subscribed === 1, 'it follows the networks');
     changed();
     now.known = true;
     changed();
     assert.equal((await advertised()).of(PHYSNET)?.cells.join(), '1');
     await ended();
     assert.equal(subscribed, 0);
-  });
-
-  const hints: [string, Partial<State>, string][] = [
-    ['its NUMA node has the most free CPUs', {}, '1'],
-    ['the reserved CPUs are unknown', { reserved: undefined }, ''],
-    ['the kubelet assigns memory', { kubelet: kubelet({ memoryManager: { policy: 'Static' } }) }, ''],
-    ['its CPUs are polled', { polled: '4' }, ''],
-    ['its CPUs have an owner', { owned: '4-5' }, ''],
-    ['its CPUs are reserved', { reserved: set('0,4-6') }, ''],
-  ];
-  for (const [name, changes, cells] of hints) {
-    for (const ovs of [true, false]) {
-      it(`a preferred network names ${cells === '' ? 'no' : 'its'} NUMA node if ${name}${ovs ? '' : ', without an Open vSwitch'}`, async () => {
-        Object.assign(now, changes);
-        run(undefined, { ovs });
-        assert.equal((await advertised()).of(NEAR)?.cells.join(), cells);
-      });
-    }
-  }
-
-  it('keeps the preferred networks of former agents, for which it reads the Node until it has it once', async () => {
-    now.node = undefined;
-    run();
-    const nodes = () => asked.filter((path) => path.endsWith('/nodes/n')).length;
-    assert.equal((await advertised()).of('near.plumbline.dev/former'), undefined);
-    await eventually(() => nodes() === 1, 'read');
-    now.node = { pods: '9', 'near.plumbline.dev/former': '0' };
-    changed();
-    const { of } = await advertised(2);
-    assert.deepEqual([of('near.plumbline.dev/former')?.cells, of(NEAR)?.cells], [[], [1]]);
-    const read = nodes();
-    now.owned = '4-5';
-    changed();
-    assert.equal((await advertised(3)).of(NEAR)?.cells.join(), '');
-    assert.equal(nodes(), read);
-  });
-
-  it('asks again for an unknown configuration of the kubelet, once in five seconds', async () => {
-    const waits: (() => void)[] = [];
-    const held = (work: () => void, milliseconds = 0) => {
-      if (milliseconds !== 5000) return timeout(work, milliseconds);
-      waits.push(work);
-      return timeout(() => {}, 0);
-    };
-    globalThis.setTimeout = held as typeof timeout;
-    now.kubelet = undefined;
-    run();
-    assert.equal((await advertised()).of(NEAR)?.cells.join(), '');
-    now.owned = '';
-    now.node = { pods: '12' };
-    changed();
-    await advertised(2);
-    assert.equal(waits.length, 1);
-    waits[0]?.();
-    await eventually(() => waits.length === 2, 'still unknown');
-    now.kubelet = kubelet();
-    waits[1]?.();
-    assert.equal((await advertised(3)).of(NEAR)?.cells.join(), '1');
-    assert.equal(waits.length, 2);
   });
 });

@@ -24,7 +24,6 @@ describe('the agent’s report duty', () => {
         assignments: source('assignments'),
         networks: source('networks'),
         refusals: source('refusals'),
-        near: source('near'),
         ovs: has ? source('ovs') : undefined,
         vms: has ? source('vms') : undefined,
       };
@@ -35,7 +34,6 @@ describe('the agent’s report duty', () => {
       const expected = [
         'assignments',
         'failures',
-        'near',
         'networks',
         ...(has ? ['ovs'] : []),
         'refusals',
@@ -66,7 +64,6 @@ describe('the agent’s report duty', () => {
       assignments: { ...still, view: () => known },
       networks: { ...still, known: true, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
       refusals: { ...still, current: () => [] },
-      near: { ...still, hinting: true },
       ovs: { ...still, pmdCpus: () => CpuSet.parse('3'), problems: () => [] },
       vms: { ...still, pinning: () => [] },
       kubeletConfig: async () => ({ config: undefined, problems: [] }),

@@ -25,7 +25,7 @@ const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = 
   ['overlays/dpu-host', 'components/monitoring'],
   ['base', 'components/console'],
   ['base', 'components/own-scheduler'],
-  ...[32, 33, 34, 35, 36].map((minor) => ['base', `components/kubernetes-1.${minor}`] as const),
+  ...[33, 34, 35, 36].map((minor) => ['base', `components/kubernetes-1.${minor}`] as const),
   ['base/policies/mutating'],
   ['overlays/kubevirt-ovn-kubernetes'],
   ['overlays/dpu-host'],

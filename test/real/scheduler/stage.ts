@@ -83,7 +83,6 @@ export type ExtenderSettings = Readonly<Record<string, unknown>>;
 export interface SchedulerOptions {
   readonly name?: string;
   readonly percentageOfNodesToScore?: number;
-  readonly pluginConfig?: readonly Readonly<Record<string, unknown>>[];
   /** Default: the extender behind the Service. */
   readonly extenders?: readonly ExtenderSettings[];
   readonly podInitialBackoffSeconds?: number;
@@ -213,11 +212,10 @@ export async function startStage(): Promise<Stage> {
       return replica;
     },
     async startScheduler(options = {}) {
-      const { name = 'default-scheduler', percentageOfNodesToScore, pluginConfig } = options;
+      const { name = 'default-scheduler', percentageOfNodesToScore } = options;
       const profile = {
         schedulerName: name,
         ...(percentageOfNodesToScore !== undefined && { percentageOfNodesToScore }),
-        ...(pluginConfig !== undefined && { pluginConfig }),
       };
       const { podInitialBackoffSeconds = 1, podMaxBackoffSeconds = 10 } = options;
       const { extenders = [extenderAt(service.port)] } = options;

@@ -99,13 +99,13 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       assert.match(pod.metadata.annotations?.['plumbline.dev/decision'] ?? '', /"network":"primary\/udn"/);
     });
 
-    it('a preferred network reaches the extender and is a hint for the kubelet; an unimportant one is neither', async () => {
+    it('a preferred network reaches the extender and gets no device; an unimportant one does neither', async () => {
       const annotations = { 'plumbline.dev/numa-affinity': '{"a":"preferred","b":"none"}' };
       const pod = await scene.launcher('wishes', {
         cpu: '9',
         vmi: { annotations, networks: { a: 'east', b: 'west' } },
       });
-      assert.deepEqual(devicesOf(pod), ['near.plumbline.dev/east']);
+      assert.deepEqual(devicesOf(pod), []);
       const wishes = JSON.parse(pod.metadata.annotations?.['plumbline.dev/placement'] ?? '{}') as object;
       assert.deepEqual(wishes, {
         preferred: ['physnet.plumbline.dev/east'],

@@ -115,7 +115,6 @@ describe('the webhook behind a real API server: policies, ordinary pods and VMs'
   describe('reserved names', () => {
     for (const [what, options] of [
       ['a physnet', { more: { 'physnet.plumbline.dev/east': '1' } }],
-      ['a preferred physnet', { more: { 'near.plumbline.dev/east': '1' } }],
       ['the tunnel', { more: { 'plumbline.dev/tunnel': '1' } }],
       ['the placed resource', { more: { 'plumbline.dev/placed': '1' } }],
       ['a decision', { annotations: { 'plumbline.dev/decision': '{"cpus":{"c0":3}}' } }],

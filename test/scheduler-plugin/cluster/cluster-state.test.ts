@@ -245,13 +245,13 @@ describe('node notifications to the controllers', () => {
   it('the flags follow the Node', () => {
     const { state } = extenderOf({ nodes: { n1: statusOf() } });
     const flags = () => state.fleet.flags(state.fleet.names.find('n1'));
-    state.nodeChanged('n1', { dpuHost: true, hintsUnserved: true, domains: 'zone=a' });
-    assert.equal(flags(), NodeFlag.node | NodeFlag.dpuHost | NodeFlag.hintsUnserved);
+    state.nodeChanged('n1', { dpuHost: true, domains: 'zone=a' });
+    assert.equal(flags(), NodeFlag.node | NodeFlag.dpuHost);
     assert.equal(state.fleet.domains.of('zone')?.ofNode[state.fleet.names.find('n1')], 1);
     state.nodeChanged('n1', { dpuHost: false });
     assert.equal(flags(), NodeFlag.node);
     assert.equal(state.fleet.domains.of('zone')?.ofNode[state.fleet.names.find('n1')], 0);
-    state.nodeChanged('n1', { dpuHost: true, hintsUnserved: true });
+    state.nodeChanged('n1', { dpuHost: true });
     state.nodeChanged('n1', undefined);
     assert.equal(flags(), 0);
   });

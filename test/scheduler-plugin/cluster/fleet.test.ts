@@ -30,7 +30,7 @@ describe('the fleet', () => {
       assert.equal(fleet.flags(id('n1')), NodeFlag.node);
     }
     assert.equal(fleet.flags(id('n2')), 1);
-    assert.deepEqual(Object.values(NodeFlag), [1, 2, 4, 8, 16, 32, 64]);
+    assert.deepEqual(Object.values(NodeFlag), [1, 2, 4, 8, 16, 32]);
   });
 
   it('has the name of each number in use, and no name for another', () => {
@@ -43,7 +43,7 @@ describe('the fleet', () => {
     assert.equal(fleet.isPlain(id('n1')), true);
     fleet.set('n1', NodeFlag.dpuHost, true);
     assert.equal(fleet.isPlain(id('n1')), true);
-    for (const flag of [4, 8, 16, 32, 64] as const) {
+    for (const flag of [4, 8, 16, 32] as const) {
       fleet.set('n1', flag, true);
       assert.equal(fleet.isPlain(id('n1')), false, `${flag}`);
       fleet.set('n1', flag, false);

@@ -211,22 +211,6 @@ const CASES: readonly Case[] = [
     refused: /too few free whole cores/,
   },
   {
-    name: 'a pod that prefers a network, on a kubelet that has none of its devices left',
-    pod: podOf('4', ['near.plumbline.dev/physnet0']),
-    fixture: { hintsUnserved: ['n1'] },
-    refused: /does not serve the devices of preferred networks/,
-  },
-  {
-    name: 'a pod that prefers no network, on a kubelet that has no devices of preferred networks left',
-    pod: podOf('4'),
-    fixture: { hintsUnserved: ['n1'] },
-  },
-  {
-    name: 'a pod that prefers a network, on a kubelet that never had its devices',
-    pod: podOf('4', ['near.plumbline.dev/physnet0']),
-    fixture: {},
-  },
-  {
     name: 'a node where dra.cpu assigns CPUs',
     pod: podOf('4'),
     fixture: { flags: { n1: 'draCpu' }, policy: 'count-check' },

@@ -62,16 +62,6 @@ describe('the patch of a container', () => {
   const container: ContainerChange = { list: 'containers', index: 1, cpus: undefined, resources: [] };
   const spec = (resources?: unknown) => ({ containers: [{}, { ...(resources !== undefined && { resources }) }] });
 
-  it('removes a device from requests and limits, where it exists', () => {
-    const gone = { ...container, dropped: ['example.com/a~b'] };
-    const have = { requests: { 'example.com/a~b': '1', cpu: '9' }, limits: { 'example.com/a~b': '1' } };
-    assert.deepEqual(patchOf(spec(have), { containers: [gone] }), [
-      { op: 'remove', path: '/spec/containers/1/resources/requests/example.com~1a~0b' },
-      { op: 'remove', path: '/spec/containers/1/resources/limits/example.com~1a~0b' },
-    ]);
-    assert.deepEqual(patchOf(spec({ requests: {}, limits: {} }), { containers: [gone] }), []);
-  });
-
   it('creates missing resources, and is empty for an empty change', () => {
     const ten = { ...container, cpus: 10, resources: ['x/y'] };
     const wanted = { cpu: '10', 'x/y': '1' };
