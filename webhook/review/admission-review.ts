@@ -1,6 +1,5 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import * as z from 'zod';
-import { asIs } from '../../kube/as-it-is.ts';
 import { type AdmissionAnswer, issuesText, type PatchOperation } from '../../model/admission/answer.ts';
 import { cut } from '../../model/brief.ts';
 import { ParseError, PlumblineError } from '../../model/errors.ts';
@@ -28,8 +27,6 @@ const review = z.object({
   kind: z.literal('AdmissionReview'),
   request,
 });
-
-const isReview = asIs(review);
 
 export type AdmissionRequest = z.infer<typeof request>;
 
@@ -81,7 +78,6 @@ function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {
 export function decodeReview(body: unknown): AdmissionRequest {
   if (!(body instanceof Uint8Array)) throw new ReviewError(400, 'the body is empty: expected an AdmissionReview');
   const parsed = parseJson(body);
-  if (isReview(parsed)) return (parsed as z.infer<typeof review>).request;
   const result = review.safeParse(parsed);
   if (result.success) return result.data.request;
   throw new ReviewError(400, `the body is not an admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
