@@ -3,7 +3,7 @@ import { decodeReview } from '../../../webhook/review/admission-review.ts';
 import { podVector, requestFor } from '../launcher-fixture.ts';
 
 const bodyOf = (request: object) =>
-  Buffer.from(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
+  JSON.parse(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
 /** Fields that API servers send and that no decision needs. */
 const MORE = { resource: { group: '', version: 'v1', resource: 'pods' }, requestKind: null, options: {} };
 
