@@ -103,7 +103,7 @@ describe('a preferred network that the pod requests as a hint', () => {
       const removed = patchFor(raw, { ...decision.changes, annotations: {} }).filter(({ op }) => op === 'remove');
       assert.deepEqual(
         removed.map(({ path }) => path),
-        ['requests', 'limits'].map((side) => `/spec/containers/0/resources/${side}/near.plumbline.dev~1east`),
+        ['limits', 'requests'].map((side) => `/spec/containers/0/resources/${side}/near.plumbline.dev~1east`),
       );
     }
   });
