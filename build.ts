@@ -4,7 +4,6 @@ import { join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { buildConsole } from './build-console.ts';
 import { COMMAND } from './packaging/command-bundle.ts';
-import { withoutUnusedInDaemons } from './packaging/left-out.ts';
 
 /**
  * Bundles each daemon into one file in dist/, the command into dist/plumbline.mjs with its parts in dist/cli/, and the
@@ -47,7 +46,6 @@ const programs = await build({
   ...common,
   entryPoints: ENTRIES,
   format: 'cjs',
-  plugins: [withoutUnusedInDaemons],
   outExtension: { '.js': '.cjs' },
   external: ['koffi'],
 });

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { registerDatapathMetrics } from '../node-agent/open-vswitch/datapath-metrics.ts';
 import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
+import { JsonBodies } from '../runtime/json-bodies.ts';
 import { createLogger } from '../runtime/log.ts';
 import { Registry } from '../runtime/metrics.ts';
-import { createRequestBodies } from '../runtime/request-bodies.ts';
 import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/metrics.ts';
@@ -25,7 +25,7 @@ const [BEGIN, END] = ['<!-- begin: npm run docs:metrics -->', '<!-- end -->'];
 
 /** A server without callers. */
 const IDLE = {
-  bodies: createRequestBodies({ largest: 0 }),
+  bodies: new JsonBodies({ maxBodyBytes: 0 }),
   server: { connections: { open: 0, evicted: 0 }, expiries: new Map() },
 };
 

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { asIs } from './as-it-is.ts';
 import type { KubeClient, RequestOptions } from './client.ts';
 import { KubeError } from './errors.ts';
 
@@ -19,7 +18,6 @@ const listPage = z.object({
 });
 
 export type ListPage = z.infer<typeof listPage>;
-const isPage = asIs(listPage);
 
 export interface PagesOptions {
   readonly client: Pick<KubeClient, 'get'>;
@@ -44,10 +42,9 @@ export async function* pagesOf({ client, path, query, page, signal }: PagesOptio
   for (;;) {
     try {
       const request = { query: { ...query, limit, continue: token }, signal, timeout: 60 };
-      const answer = await client.get(path, { ...request, largest: limit === 1 ? LARGEST : PAGE_BYTES });
-      const found = isPage(answer) ? (answer as ListPage) : listPage.parse(answer);
-      yield found;
-      token = found.metadata.continue === '' ? undefined : found.metadata.continue;
+      const list = listPage.parse(await client.get(path, { ...request, largest: limit === 1 ? LARGEST : PAGE_BYTES }));
+      yield list;
+      token = list.metadata.continue === '' ? undefined : list.metadata.continue;
       if (token === undefined) return;
       if (++pages % GROW_AFTER === 0) most = Math.min(page, most * 2);
       limit = most;

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { quote } from '../model/errors.ts';
 import { faultOfError } from '../model/report/check.ts';
-import { asIs, leaves } from './as-it-is.ts';
 import { type ObjectMeta, objectMeta } from './resources.ts';
 
 /**
@@ -145,13 +144,12 @@ interface Unparsed extends Pick<NodeTopology, 'apiVersion' | 'kind' | 'metadata'
   readonly status?: unknown;
 }
 
-/** A status as received, or why it cannot be parsed. Most are not copied, and then keep fields of later versions. */
+/** The status of a report, or why it cannot be parsed. */
 export function readTopologyStatus(
   raw: unknown,
 ):
   | { readonly status: NodeTopologyStatus; readonly error?: undefined }
   | { readonly status?: undefined; readonly error: Error } {
-  if (statusAsIs(raw)) return { status: raw as NodeTopologyStatus };
   const { data, error } = nodeTopologyStatus.safeParse(raw);
   return data === undefined ? { error } : { status: data };
 }
@@ -165,8 +163,6 @@ function withStatus({ status, ...object }: Unparsed): NodeTopology {
   const read = nodeTopologyStatus.safeParse(status);
   return read.success ? { ...object, status: read.data } : { ...object, unread: faultOfError(read.error).message };
 }
-const statusAsIs = asIs(nodeTopologyStatus);
-leaves(withStatus, (object) => statusAsIs((object as Unparsed).status));
 
 export const nodeTopology = z
   .object({

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import type { Logger } from '../runtime/log.ts';
 import { createSlices } from '../runtime/slices.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
-import { asIs } from './as-it-is.ts';
 import type { KubeClient } from './client.ts';
 import { isExpired, isNotFound, KubeError } from './errors.ts';
 import { lines } from './json-lines.ts';
@@ -51,12 +50,6 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
   readonly schema: S;
   /** Returns the part of an object to keep. Keep little: one instance holds every object of the cluster. */
   readonly project: (object: z.output<S>) => T;
-  /**
-   * Gives `project` an object that the schema would not change without a copy; copies take a quarter of the extender's
-   * time. Such an object still has the fields outside the schema, so `project` must keep no part of it except text and
-   * numbers. Default false.
-   */
-  readonly inPlace?: boolean;
   readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
   readonly onChange?: (change: Change<T>) => void;
   /**
@@ -96,13 +89,6 @@ const watchEvent = z.object({
     message: z.string().optional(),
   }),
 });
-
-const isWatchEvent = asIs(watchEvent);
-
-function readEvent(line: string): z.infer<typeof watchEvent> {
-  const event: unknown = JSON.parse(line);
-  return isWatchEvent(event) ? (event as z.infer<typeof watchEvent>) : watchEvent.parse(event);
-}
 
 /** The key of an object in its collection: `namespace/name`, or the name where it has no namespace. */
 export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
@@ -168,7 +154,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     });
     let version = from;
     for await (const line of lines(stream, EVENT_BYTES)) {
-      const { type, object } = await slices.run(() => readEvent(line));
+      const { type, object } = await slices.run(() => watchEvent.parse(JSON.parse(line)));
       lastHeard = now();
       if (type === 'ERROR')
         throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
@@ -240,10 +226,8 @@ function metadataOf(object: unknown): Pick<ObjectMeta, 'name' | 'namespace'> {
 
 /** Returns a function that reads one object. It logs an object that does not match the schema, and returns undefined. */
 function createDecoder<S extends z.ZodType<{ metadata: object }>, T>(options: ReflectorOptions<S, T>) {
-  const { path, schema, project, inPlace = false, log } = options;
-  const isUnchanged = inPlace ? asIs(schema) : () => false;
+  const { path, schema, project, log } = options;
   return (key: string, object: unknown): T | undefined => {
-    if (isUnchanged(object)) return project(object as z.output<S>);
     const result = schema.safeParse(object);
     if (result.success) return project(result.data);
     const issues = z.prettifyError(result.error).slice(0, LONGEST_ISSUES);

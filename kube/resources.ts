@@ -1,6 +1,4 @@
 import * as z from 'zod';
-import { leaves } from './as-it-is.ts';
-import { resourceList, textMap } from './maps.ts';
 
 /**
  * Schemas of the parts of Kubernetes objects that Plumbline reads, applied where objects enter the process. Unknown
@@ -11,7 +9,12 @@ import { resourceList, textMap } from './maps.ts';
 export function nullToUndefined<T>(value: T | null | undefined): T | undefined {
   return value ?? undefined;
 }
-leaves(nullToUndefined, (value) => value !== null);
+
+/** Labels, annotations, selectors. */
+const textMap = z.record(z.string(), z.string()).nullish().transform(nullToUndefined).optional();
+/** JSON allows a bare number where Kubernetes documents a quantity; the API server converts it to a string. */
+const quantity = z.union([z.string(), z.number()], 'expected a quantity, such as "2"').transform(String);
+const resourceList = z.record(z.string(), quantity).nullish().transform(nullToUndefined).optional();
 
 export const objectMeta = z.object({
   name: z.string().optional(),

@@ -1,5 +1,4 @@
 import type { BuildOptions } from 'esbuild';
-import { withoutUnusedInCommand } from './left-out.ts';
 
 /** Options of esbuild for the command, whatever the form of its output. */
 export const COMMAND = {
@@ -9,6 +8,5 @@ export const COMMAND = {
   target: 'node20.19',
   minifySyntax: true,
   minifyWhitespace: true,
-  plugins: [withoutUnusedInCommand],
   logLevel: 'warning',
 } as const satisfies BuildOptions;

@@ -78,7 +78,7 @@ async function bundle(out: string): Promise<void> {
     format: 'cjs',
     // Compressors of ws, which works without them.
     external: ['bufferutil', 'utf-8-validate'],
-    plugins: [...COMMAND.plugins, nativeFromAsset],
+    plugins: [nativeFromAsset],
   });
 }
 

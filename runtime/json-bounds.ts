@@ -1,4 +1,4 @@
-import { BodyError } from './request-bodies.ts';
+import { BodyError } from './body-error.ts';
 
 /** JSON that would need far more memory than its text. */
 export class JsonTooLarge extends BodyError {
@@ -8,10 +8,12 @@ export class JsonTooLarge extends BodyError {
 }
 
 /** Values and nesting; the largest objects that Kubernetes stores stay far below. */
-const MOST_VALUES = 100_000;
-const DEEPEST = 500;
+const MAX_VALUES = 100_000;
+const MAX_DEPTH = 500;
+/** Fewer bytes of text for each value than any object of Kubernetes has; so the decoded body is a few times its text. */
+const MIN_BYTES_OF_VALUE = 4;
 /** Bytes that never decode to more than a few megabytes, whatever they contain. */
-const SMALL = 64 * 1024;
+export const UNCHECKED_BYTES = 32 * 1024;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -28,7 +30,8 @@ const CLOSE_BRACKET = 0x5d;
  * @throws JsonTooLarge
  */
 export function assertBoundedJson(bytes: Uint8Array): void {
-  if (bytes.length <= SMALL) return;
+  if (bytes.length <= UNCHECKED_BYTES) return;
+  const maxValues = Math.min(MAX_VALUES, Math.ceil(bytes.length / MIN_BYTES_OF_VALUE));
   let values = 0;
   let depth = 0;
   for (let at = 0; at < bytes.length; at++) {
@@ -37,9 +40,9 @@ export function assertBoundedJson(bytes: Uint8Array): void {
     else if (byte === COMMA) values++;
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
       values++;
-      if (++depth > DEEPEST) throw new JsonTooLarge(`the body has more than ${DEEPEST} levels of nesting`);
+      if (++depth > MAX_DEPTH) throw new JsonTooLarge(`the body has more than ${MAX_DEPTH} levels of nesting`);
     } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
-    if (values > MOST_VALUES) throw new JsonTooLarge(`the body has more than ${MOST_VALUES} values`);
+    if (values > maxValues) throw new JsonTooLarge(`the body has more than ${maxValues} values`);
   }
 }
 

@@ -1,16 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import { PlumblineError } from '../model/errors.ts';
+import { BodyError } from './body-error.ts';
 import { type Lent, lentFree } from './buffer-pool.ts';
 
-/** A body that the server refuses; `status` is the HTTP status of the answer. */
-export class BodyError extends PlumblineError {
-  readonly status: 400 | 408 | 413 | 503;
-
-  constructor(status: 400 | 408 | 413 | 503, message: string, options?: ErrorOptions) {
-    super('request-body', message, options);
-    this.status = status;
-  }
-}
+export { BodyError };
 
 export interface BodyLimits {
   /** Bytes of one body. */

@@ -1,7 +1,6 @@
 import { registerCertificateMetrics } from './certificate-expiry.ts';
 import type { HttpServer } from './http-server.ts';
 import { Gauge, type Registry } from './metrics.ts';
-import type { RequestBodies } from './request-bodies.ts';
 
 /**
  * Registers gauges that show how close a server is to its limits.
@@ -11,7 +10,13 @@ import type { RequestBodies } from './request-bodies.ts';
 export function registerServerMetrics(
   registry: Registry,
   prefix: string,
-  { bodies, server }: { readonly bodies: RequestBodies; readonly server: Pick<HttpServer, 'connections' | 'expiries'> },
+  {
+    bodies,
+    server,
+  }: {
+    readonly bodies: { readonly bytes: number; readonly evicted: number };
+    readonly server: Pick<HttpServer, 'connections' | 'expiries'>;
+  },
 ): void {
   registerCertificateMetrics(registry, server);
   const gauge = (name: string, help: string, read: () => number) =>

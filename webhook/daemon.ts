@@ -7,14 +7,14 @@ import type { ReportFault } from '../model/report/check.ts';
 import { parseNames } from '../runtime/client-names.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
+import { JsonBodies } from '../runtime/json-bodies.ts';
 import type { Logger } from '../runtime/log.ts';
 import { createRegistry } from '../runtime/metrics.ts';
-import { createRequestBodies } from '../runtime/request-bodies.ts';
 import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createServingDaemon } from '../runtime/serving-daemon.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { VERSION } from '../runtime/version.ts';
-import { createWebhookApp, LARGEST_BODY } from './app.ts';
+import { createWebhookApp, MAX_BODY_BYTES } from './app.ts';
 import { createNadFetch } from './cluster/cluster-facts.ts';
 import { createClusterView } from './cluster/cluster-view.ts';
 import { createRequirement, createRequirementReview } from './cluster/requirement.ts';
@@ -67,7 +67,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
     validateVms: createVmValidation(options),
     require: createRequirementReview(notReady),
   };
-  const bodies = createRequestBodies({ largest: LARGEST_BODY });
+  const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   const server = createHttpServer({
     handler: createWebhookApp({ reviews, bodies, metrics, log }),
     host: config.host,

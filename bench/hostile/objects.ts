@@ -9,9 +9,8 @@ import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.
 import { LARGEST_BODY as LARGEST_CALL } from '../../scheduler-plugin/http/app.ts';
 import { NameIndex } from '../../scheduler-plugin/wire/name-index.ts';
 import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
-import { mutationOf, podVector, requestFor } from '../../test/webhook/launcher-fixture.ts';
-import { LARGEST_BODY } from '../../webhook/app.ts';
-import { answerReview } from '../../webhook/review/admission-review.ts';
+import { answerReview, mutationOf, podVector, requestFor } from '../../test/webhook/launcher-fixture.ts';
+import { MAX_BODY_BYTES } from '../../webhook/app.ts';
 import { uidOf } from '../scheduler-plugin/nodes.ts';
 import {
   bytesInput,
@@ -118,14 +117,14 @@ const admissionReview: Parser = {
     'as many containers as values allow': () =>
       review(
         reviewText(
-          filled(LARGEST_BODY - FRAME, '{"name":"a"}', { head: '[', joint: ',', tail: ']', most: VALUES / 2 }),
+          filled(MAX_BODY_BYTES - FRAME, '{"name":"a"}', { head: '[', joint: ',', tail: ']', most: VALUES / 2 }),
         ),
       ),
     'containers with amounts': () =>
       review(
         reviewText(
           filled(
-            LARGEST_BODY - FRAME,
+            MAX_BODY_BYTES - FRAME,
             (i) =>
               `{"name":"c${i}","resources":{"requests":{"cpu":"1","memory":"1"},"limits":{"cpu":"1","memory":"1"}}}`,
             { head: '[', joint: ',', tail: ']', most: VALUES / 10 },

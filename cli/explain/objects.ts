@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { leaves } from '../../kube/as-it-is.ts';
 import {
   node as nodeSchema,
   nullToUndefined,
@@ -15,7 +14,6 @@ import { DPU_READY_CONDITION } from '../../model/names.ts';
 function orNone<T>(list: readonly T[] | null | undefined): readonly T[] {
   return list ?? [];
 }
-leaves(orNone, Array.isArray);
 
 const meta = objectMeta.extend({ creationTimestamp: z.string().nullish().transform(nullToUndefined) });
 const condition = z.object({

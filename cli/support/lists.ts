@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { asIs } from '../../kube/as-it-is.ts';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { isNotFound, KubeError } from '../../kube/errors.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
@@ -21,11 +20,10 @@ export async function readAll<Item>(
   query: RequestOptions['query'] = {},
 ): Promise<Item[]> {
   const found: Item[] = [];
-  const read = readerOf(schema);
   try {
     for await (const { items } of pagesOf({ client, path, query, page: PAGE })) {
       for (const item of items ?? []) {
-        const parsed = read(item);
+        const parsed = schema.safeParse(item);
         if (parsed.success) found.push(parsed.data);
       }
     }
@@ -58,25 +56,13 @@ export async function readOne<Item>(
   schema: z.ZodType<Item>,
 ): Promise<Item | undefined> {
   try {
-    const parsed = readerOf(schema)(await client.get(path));
+    const parsed = schema.safeParse(await client.get(path));
     if (parsed.success) return parsed.data;
   } catch (error) {
     if (isNotFound(error)) return undefined;
     throw error;
   }
   throw new KubeError(0, 'BadAnswer', `${path}: the object does not have the expected form`);
-}
-
-type Read<Item> = { readonly success: true; readonly data: Item } | { readonly success: false };
-
-/**
- * Reads objects with a schema. It only parses objects that parsing would change: to copy thousands of them field by
- * field takes most of the time of reading them. Zod does not compile the schema, which takes longer than it saves here.
- */
-function readerOf<Item>(schema: z.ZodType<Item>): (value: unknown) => Read<Item> {
-  const isAsIs = asIs(schema);
-  return (value) =>
-    isAsIs(value) ? { success: true, data: value as Item } : schema.safeParse(value, { jitless: true });
 }
 
 export const NODE_TOPOLOGIES_PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;

@@ -14,9 +14,9 @@ if [ ! -x "$plugin" ]; then
   exit 1
 fi
 
-# Options: no JSON conversion (unused), 64-bit ids as numbers (they are CPU and NUMA node ids; a number above 2^53
+# Options: no JSON conversion and no partial messages (unused), 64-bit ids as numbers (they are CPU and NUMA node ids; a number above 2^53
 # throws), ESM imports with the extension .ts.
-options=env=node,esModuleInterop=true,importSuffix=.ts,outputServices=grpc-js,outputJsonMethods=false
+options=env=node,esModuleInterop=true,importSuffix=.ts,outputServices=grpc-js,outputJsonMethods=false,outputPartialMethods=false
 options=$options,useExactTypes=false,forceLong=number,useDate=false,unrecognizedEnum=false
 options=$options,removeComments=true,exportCommonSymbols=false
 

@@ -5,9 +5,7 @@ import {
   type ListPodResourcesResponse,
   type PodResources,
   PodResourcesListerClient,
-  PodResourcesListerService,
 } from './gen/pod-resources.ts';
-import { type DeviceFilter, decodeLeanAllocatable, decodeLeanList } from './lean-answers.ts';
 import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transport.ts';
 
 /** Path of the kubelet's PodResources socket below its root directory. */
@@ -35,41 +33,22 @@ export interface PodResourcesClient {
   close(): void;
 }
 
-export interface PodResourcesOptions {
-  /**
-   * Resources whose devices to decode. The client never decodes other devices, memory or dynamic resources. Default:
-   * all.
-   */
-  readonly devices?: DeviceFilter;
-}
-
 /** Creates a client of the PodResources socket. It connects at the first call and reconnects after each loss. */
-export function createPodResourcesClient(
-  socketPath: string,
-  { devices }: PodResourcesOptions = {},
-): PodResourcesClient {
+export function createPodResourcesClient(socketPath: string): PodResourcesClient {
   const client = new PodResourcesListerClient(unixAddress(socketPath), credentials.createInsecure(), CHANNEL_OPTIONS);
-  const { list, getAllocatableResources } = PodResourcesListerService;
-  const decodeList = devices ? (bytes: Buffer) => decodeLeanList(bytes, devices) : list.responseDeserialize;
-  const decodeAllocatable = devices
-    ? (bytes: Buffer) => decodeLeanAllocatable(bytes, devices)
-    : getAllocatableResources.responseDeserialize;
   return {
     async list(limits) {
       const response = await unary<ListPodResourcesResponse>(
         { method: 'List', socketPath },
-        (metadata, options, done) =>
-          client.makeUnaryRequest(list.path, list.requestSerialize, decodeList, {}, metadata, options, done),
+        (metadata, options, done) => client.list({}, metadata, options, done),
         limits,
       );
       return response.podResources;
     },
     allocatable(limits) {
-      const { path, requestSerialize } = getAllocatableResources;
       return unary<AllocatableResourcesResponse>(
         { method: 'GetAllocatableResources', socketPath },
-        (metadata, options, done) =>
-          client.makeUnaryRequest(path, requestSerialize, decodeAllocatable, {}, metadata, options, done),
+        (metadata, options, done) => client.getAllocatableResources({}, metadata, options, done),
         limits,
       );
     },

@@ -65,7 +65,7 @@ export function createAssignments(deps: AssignmentsDeps): Assignments {
     },
     async run(signal) {
       const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
-      const client = createPodResourcesClient(socketPath, { devices: () => false });
+      const client = createPodResourcesClient(socketPath);
       const guard = createGuard();
       try {
         const onPodResources = (reading: Inputs['podResources'], asked: number) => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { HEALTHY, UNHEALTHY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { Device } from '../../kube/kubelet-api/gen/device-plugin.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { PLACED_RESOURCE, physnetOfResource, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
+import { PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
 
 /**
@@ -51,11 +51,6 @@ export function advertisedResources(
 /** Slots of a resource for the given number of pods. */
 export function slotsOf(wanted: number): number {
   return Math.min(MOST_SLOTS, Math.max(0, Math.floor(wanted) || 0));
-}
-
-/** Whether a resource is one that `advertisedResources` returns. */
-export function isOwnResource(name: string): boolean {
-  return name === PLACED_RESOURCE || name === TUNNEL_RESOURCE || physnetOfResource(name) !== undefined;
 }
 
 /**

@@ -6,7 +6,6 @@ import { createLogger } from '../../runtime/log.ts';
 import { createBeforeStart } from './before-start.ts';
 import { createDevicePlugin } from './device-plugin.ts';
 import type { FromPluginThread, PluginThreadData, ToPluginThread } from './messages.ts';
-import { isOwnResource } from './resources.ts';
 
 /**
  * The program of the device plugin's own thread. The kubelet calls Allocate during the admission of a pod, for every
@@ -15,9 +14,7 @@ import { isOwnResource } from './resources.ts';
 async function run(port: MessagePort, data: PluginThreadData): Promise<void> {
   const log = createLogger('node-agent', data.logLevel);
   const stopping = new AbortController();
-  const podResources = createPodResourcesClient(join(data.kubeletDir, POD_RESOURCES_SOCKET), {
-    devices: isOwnResource,
-  });
+  const podResources = createPodResourcesClient(join(data.kubeletDir, POD_RESOURCES_SOCKET));
   const post = (message: FromPluginThread) => port.postMessage(message);
   const barrier = createBeforeStart({ ...data, host: createHost(data.host), podResources, log, post });
   const plugin = createDevicePlugin({

@@ -6,7 +6,6 @@ import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Assignments, createAssignments } from '../assignments/assignments.ts';
 import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
 import { createRefusedStarts } from '../device-plugin/refused-starts.ts';
-import { isOwnResource } from '../device-plugin/resources.ts';
 import { createHostFacts } from '../host/host-facts.ts';
 import { createKubeletConfigReader } from '../host/kubelet-config-reader.ts';
 import { readNode } from '../kube-objects/node.ts';
@@ -105,8 +104,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
       run: createMovedNetworks({
         networks,
         host: async () => (await facts.read()).host,
-        podResources: () =>
-          createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET), { devices: isOwnResource }),
+        podResources: () => createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET)),
         client,
         events,
         log,

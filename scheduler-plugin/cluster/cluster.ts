@@ -85,7 +85,7 @@ const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
 export function createCluster(options: ClusterOptions): Cluster {
   const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, log, now } = options;
-  const shared = { client, inPlace: true, log, now };
+  const shared = { client, log, now };
   const agents = new AgentHealth();
   const intern = createInterning();
   let stale: ReadonlySet<string> = new Set();
@@ -218,7 +218,6 @@ function createReports({ client, state, pinningReported, log, now }: ClusterOpti
     client,
     path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
     schema: rawReport,
-    inPlace: true,
     project: ({ metadata, status }) => {
       intake.offer(metadata.name ?? '', status);
       return true;

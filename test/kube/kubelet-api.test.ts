@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { Server, status } from '@grpc/grpc-js';
 import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
 import {
-  AllocatableResourcesResponse,
-  ListPodResourcesResponse,
+  type PodResources,
   type PodResourcesListerServer,
   PodResourcesListerService,
 } from '../../kube/kubelet-api/gen/pod-resources.ts';
@@ -14,6 +13,7 @@ import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import { createFakeKubelet, type FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
+import { podResourcesOf } from '../support/pod-resources.ts';
 
 const hasCode = (code: string) => (error: unknown) => error instanceof KubeletApiError && error.code === code;
 
@@ -51,24 +51,6 @@ describe('PodResources client', () => {
     assert.deepEqual(pod.containers[0]?.devices[0]?.deviceIds, ['tunnel-1']);
     assert.equal((await client.get('a', 'ns'))?.namespace, 'ns');
     assert.equal(await client.get('b', 'ns'), undefined);
-  });
-
-  it('decodes the wanted devices alone', async () => {
-    kubelet.allocatable = '2-3';
-    kubelet.pods = { 'ns/a': { compute: '2-3' } };
-    kubelet.devices = { 'ns/a': { 'plumbline.dev/tunnel': ['tunnel-1'], 'example.org/gpu': ['gpu-1'] } };
-    const namesOf = (pods: Awaited<ReturnType<PodResourcesClient['list']>>) =>
-      pods.flatMap(({ containers }) => containers.flatMap(({ devices }) => devices.map((one) => one.resourceName)));
-    const picky = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'), {
-      devices: (name) => name.startsWith('plumbline.dev/'),
-    });
-    try {
-      assert.deepEqual(namesOf(await picky.list()), ['plumbline.dev/tunnel']);
-      assert.deepEqual(namesOf(await client.list()).toSorted(), ['example.org/gpu', 'plumbline.dev/tunnel']);
-      assert.deepEqual(await picky.allocatable(), { devices: [], cpuIds: [2, 3], memory: [] });
-    } finally {
-      picky.close();
-    }
   });
 
   const refusals: [number, string][] = [
@@ -120,14 +102,12 @@ describe('PodResources client', () => {
     );
   });
 
-  /** A server with these answers, and its socket. */
-  const serve = async (answers: Partial<Record<'list' | 'getAllocatableResources', object>>) => {
+  /** A server with these pods, and its socket. */
+  const serve = async (pods: PodResources[]) => {
     const server = new Server(SERVER_OPTIONS);
     const lister: PodResourcesListerServer = {
-      list: unaryHandler(() => ListPodResourcesResponse.fromPartial(answers.list ?? {})),
-      getAllocatableResources: unaryHandler(() =>
-        AllocatableResourcesResponse.fromPartial(answers.getAllocatableResources ?? {}),
-      ),
+      list: unaryHandler(() => ({ podResources: pods })),
+      getAllocatableResources: unaryHandler(() => ({ devices: [], cpuIds: [], memory: [] })),
       get: unaryHandler(() => ({ podResources: undefined })),
     };
     server.addService(PodResourcesListerService, lister);
@@ -136,27 +116,9 @@ describe('PodResources client', () => {
     return { server, socket };
   };
 
-  it('decodes the wanted allocatable devices alone', async () => {
-    const devices = ['plumbline.dev/tunnel', 'example.org/gpu'].map((resourceName) => ({ resourceName }));
-    const { server, socket } = await serve({ getAllocatableResources: { devices } });
-    for (const [options, expected] of [
-      [{}, ['plumbline.dev/tunnel', 'example.org/gpu']],
-      [{ devices: (name: string) => name.startsWith('plumbline.dev/') }, ['plumbline.dev/tunnel']],
-    ] as const) {
-      const one = createPodResourcesClient(socket, options);
-      const { devices: found } = await one.allocatable();
-      assert.deepEqual(
-        found.map(({ resourceName }) => resourceName),
-        expected,
-      );
-      one.close();
-    }
-    server.forceShutdown();
-  });
-
   it('accepts an answer of 8 MiB, twice gRPC’s own limit', async () => {
     const name = 'x'.repeat(1024);
-    const { server, socket } = await serve({ list: { podResources: Array.from({ length: 8192 }, () => ({ name })) } });
+    const { server, socket } = await serve(Array.from({ length: 8192 }, () => podResourcesOf({ name })));
     const big = createPodResourcesClient(socket);
     assert.equal((await big.list()).length, 8192);
     big.close();

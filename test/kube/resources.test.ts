@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { asIs } from '../../kube/as-it-is.ts';
 import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, node, objectMeta, pod } from '../../kube/resources.ts';
 import { virtualMachine } from '../../kube/virtual-machines.ts';
+import { issuesText } from '../../model/admission/answer.ts';
 
 const containers = [{ name: 'compute' }];
 
@@ -18,13 +18,40 @@ describe('schemas of API objects', () => {
     assert.equal(node.parse({ metadata: {}, spec: null, status: null }).status, undefined);
   });
 
-  it('keep a present value, and do not copy an object without null', () => {
+  it('keep a present value', () => {
     const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
     assert.deepEqual(pod.parse({ metadata: {}, spec: { containers }, status }).status, status);
-    const check = asIs(pod);
-    assert.equal(check({ metadata: {}, spec: { containers }, status }), true);
-    assert.equal(check({ metadata: {}, spec: { containers }, status: null }), false);
-    assert.equal(check({ metadata: {}, spec: { containers } }), true);
+  });
+
+  it('keep every label, whatever its key', () => {
+    const labels = { a: '1', b: '', constructor: 'x', toString: 'y' };
+    assert.deepEqual(objectMeta.parse({ labels }).labels, labels);
+  });
+
+  it('accept a number as an amount', () => {
+    const parsed = node.parse({ metadata: {}, status: { capacity: { cpu: 2, memory: '1Gi' } } });
+    assert.deepEqual(parsed.status?.capacity, { cpu: '2', memory: '1Gi' });
+  });
+
+  for (const [label, metadata, expected] of [
+    [
+      'a label that is a number',
+      { labels: { a: 'x', b: 2 } },
+      'labels.b: Invalid input: expected string, received number',
+    ],
+    ['labels that are a list', { labels: ['a'] }, 'labels: Invalid input: expected record, received array'],
+    [
+      'annotations that are a text',
+      { annotations: 'a=b' },
+      'annotations: Invalid input: expected record, received string',
+    ],
+  ] as const) {
+    it(`name ${label}`, () => assert.equal(issuesText(objectMeta.safeParse(metadata).error!), expected));
+  }
+
+  it('name an amount of a wrong type', () => {
+    const { error } = node.safeParse({ metadata: {}, status: { capacity: { cpu: {} } } });
+    assert.equal(issuesText(error!), 'status.capacity.cpu: expected a quantity, such as "2"');
   });
 
   it('require a container of each pod', () => {

@@ -11,14 +11,11 @@ import {
   type RegistrationServer,
   RegistrationService,
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import {
-  PodResources,
-  type PodResourcesListerServer,
-  PodResourcesListerService,
-} from '../../kube/kubelet-api/gen/pod-resources.ts';
+import { type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { podResourcesOf } from '../support/pod-resources.ts';
 import { replaceFile } from './support.ts';
 
 /** The kubelet's sockets and files, controlled by the test. */
@@ -56,7 +53,7 @@ export function createFakeKubelet(directory: string): FakeKubelet {
   const podsOf = () =>
     Object.entries(kubelet.pods).map(([key, containers]) => {
       const [namespace = '', name = ''] = key.split('/');
-      return PodResources.fromPartial({
+      return podResourcesOf({
         name,
         namespace,
         containers: Object.entries(containers).map(([container, cpus]) => ({

@@ -6,54 +6,52 @@ import { request as tlsRequest } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import express, { type ErrorRequestHandler } from 'express';
+import { BodyError } from '../../runtime/body-error.ts';
 import { hasAllowedName, parseNames } from '../../runtime/client-names.ts';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { JsonBodies, type JsonBodiesOptions } from '../../runtime/json-bodies.ts';
 import { assertBoundedJson, JsonTooLarge } from '../../runtime/json-bounds.ts';
-import { BodyError, createRequestBodies, type RequestBodies } from '../../runtime/request-bodies.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { silent } from '../support/logger.ts';
 import { leastProcessorTime } from '../support/processor-time.ts';
 
 const MIB = 1024 * 1024;
+/** Addresses of loopback stand for two clients. */
+const [ATTACKER, CALLER] = ['127.0.0.2', '127.0.0.3'];
 
-describe('request bodies', () => {
+describe('JSON bodies', () => {
   let server: HttpServer;
-  let bodies: RequestBodies;
+  let bodies: JsonBodies;
   const callers: Socket[] = [];
   let statuses: number[] = [];
-  /** Milliseconds of work for each body. */
-  let work = 0;
-  let underWay = 0;
-  let mostUnderWay = 0;
+  /** Seconds until the handler of each body has finished. */
+  let workSeconds = 0;
 
-  const serve = async (limits: { total?: number; seconds?: number; connections?: number } = {}) => {
-    bodies = createRequestBodies({ largest: 7 * MIB, ...limits });
+  const serve = async ({
+    connections = 256,
+    ...limits
+  }: Partial<JsonBodiesOptions> & { connections?: number } = {}) => {
+    bodies = new JsonBodies({ maxBodyBytes: 7 * MIB, ...limits });
     statuses = [];
-    [work, underWay, mostUnderWay] = [0, 0, 0];
-    server = createHttpServer({
-      handler: (request, response) => {
-        bodies.read(request).then(
-          async (body) => {
-            underWay += body.bytes.length;
-            mostUnderWay = Math.max(mostUnderWay, underWay);
-            await sleep(work / 1000);
-            underWay -= body.bytes.length;
-            body.release();
-            response.end(`${body.bytes.length}`);
-          },
-          (error: unknown) => {
-            assert.ok(error instanceof BodyError);
-            statuses.push(error.status);
-            response.writeHead(error.status, { connection: 'close' }).end();
-          },
-        );
-      },
-      host: '127.0.0.1',
-      port: 0,
-      connections: limits.connections ?? 256,
-      log: silent,
-    });
+    workSeconds = 0;
+    const app = express();
+    const fail: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
+      assert.ok(error instanceof BodyError, String(error));
+      statuses.push(error.status);
+      response.setHeader('connection', 'close').status(error.status).send(error.message);
+    };
+    app.post(
+      '/',
+      bodies.handler(async ({ body }, response) => {
+        await sleep(workSeconds);
+        response.send(`${JSON.stringify(body).length}`);
+      }),
+    );
+    app.use(fail);
+    server = createHttpServer({ handler: app, host: '0.0.0.0', port: 0, connections, log: silent });
     await server.start();
   };
   afterEach(async () => {
@@ -61,56 +59,89 @@ describe('request bodies', () => {
     await server.stop(0);
   });
 
-  const open = async (): Promise<Socket> => {
-    const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);
+  const open = async (localAddress = ATTACKER): Promise<Socket> => {
+    const socket = connect({ port: server.port, host: '127.0.0.1', localAddress }).on('error', () => undefined);
     callers.push(socket);
     await once(socket, 'connect');
     return socket;
   };
   /** Sends a part of a body and then stops. */
-  const stall = async (announced: number, sent: number) => {
-    const socket = await open();
+  const stall = async (announced: number, sent: number, localAddress = ATTACKER) => {
+    const socket = await open(localAddress);
     socket.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${announced}\r\n\r\n`);
     socket.write(Buffer.alloc(sent, 0x20));
     return socket;
   };
-  const post = (size: number) =>
+  /** The answer to a JSON text of this size. */
+  const post = (size: number, localAddress = CALLER) =>
+    send(Buffer.from(JSON.stringify('x'.repeat(size - 2))), { 'content-length': size }, localAddress);
+  const send = (body: Buffer, headers: Record<string, string | number>, localAddress = CALLER) =>
     new Promise<string>((resolve, reject) => {
-      const to = { host: '127.0.0.1', port: server.port, method: 'POST', agent: false };
-      const call = httpRequest({ ...to, headers: { 'content-length': size } }, (response) => {
+      const to = { host: '127.0.0.1', localAddress, port: server.port, method: 'POST', agent: false };
+      const call = httpRequest({ ...to, headers }, (response) => {
         let text = '';
         response.setEncoding('utf8').on('data', (chunk: string) => {
           text += chunk;
         });
         response.on('end', () => resolve(text));
       });
-      call.on('error', reject).end(Buffer.alloc(size, 0x20));
+      call.on('error', reject).end(body);
     });
 
-  it('take at most the bytes in flight if 60 of them stall, while others are served', async () => {
+  it('take at most their share of the bytes in flight if 60 of them stall, while others are served', async () => {
     await serve();
     for (let i = 0; i < 60; i++) await stall(7 * MIB, 7 * MIB - 1);
     await sleep(0.3);
-    assert.ok(bodies.bytes <= 24 * MIB, `${bodies.bytes} bytes in flight`);
+    assert.ok(bodies.bytes <= 8 * MIB, `${bodies.bytes} bytes in flight`);
     assert.ok(bodies.evicted > 50, `${bodies.evicted} given up`);
-    assert.equal(await post(20_000), '20000');
-    assert.equal(await post(3 * MIB), `${3 * MIB}`, 'a large one too: a stalled one makes room');
+    for (const size of [20_000, 3 * MIB, 7 * MIB]) assert.equal(await post(size), `${size}`);
+    assert.equal(await post(3 * MIB, ATTACKER), `${3 * MIB}`, 'of the same address too: a stalled one makes room');
   }).timeout(300_000);
 
+  it('that stall at many addresses make room for another address', async () => {
+    await serve();
+    for (let i = 0; i < 20; i++) await stall(7 * MIB, 100_000, `127.0.1.${i + 1}`);
+    await sleep(0.1);
+    assert.ok(bodies.bytes <= 16 * MIB, `${bodies.bytes} bytes in flight`);
+    for (const size of [20_000, 3 * MIB, 7 * MIB]) assert.equal(await post(size), `${size}`);
+  });
+
+  it('in use count until their answer, and one client has half of the bytes', async () => {
+    await serve({ maxBytesInFlight: 4 * MIB });
+    workSeconds = 0.3;
+    const first = Array.from({ length: 4 }, () => post(500_000, ATTACKER));
+    await sleep(0.1);
+    assert.equal(bodies.bytes, 2_000_000);
+    assert.match(await post(500_000, ATTACKER), /more than 4194304 bytes of requests are in flight; try again/);
+    assert.equal(await post(500_000), '500000');
+    assert.deepEqual(await Promise.all(first), Array(4).fill('500000'));
+    assert.deepEqual([bodies.bytes, statuses], [0, [503]]);
+  });
+
   it('end at their deadline with 408', async () => {
-    await serve({ seconds: 0.2 });
+    await serve({ deadlineSeconds: 0.2 });
     const socket = await stall(1000, 10);
     await once(socket.resume(), 'close');
     assert.deepEqual([statuses, bodies.bytes], [[408], 0]);
   });
 
   it('that arrive byte by byte end at the same deadline', async () => {
-    await serve({ seconds: 0.3 });
+    await serve({ deadlineSeconds: 0.3 });
     const socket = await stall(100_000, 1);
     const drip = setInterval(() => socket.write(' '), 20);
     await once(socket.resume(), 'close');
     clearInterval(drip);
     assert.deepEqual(statuses, [408]);
+  });
+
+  it('whose caller leaves no longer count', async () => {
+    await serve();
+    const socket = await stall(3 * MIB, 100_000);
+    await sleep(0.1);
+    assert.equal(bodies.bytes, 3 * MIB);
+    socket.destroy();
+    await sleep(0.1);
+    assert.equal(bodies.bytes, 0);
   });
 
   it('announced too large are refused before they arrive', async () => {
@@ -120,23 +151,32 @@ describe('request bodies', () => {
     assert.deepEqual(statuses, [413]);
   });
 
-  it('in chunks are measured as they arrive', async () => {
-    await serve();
-    const socket = await open();
-    socket.write('POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n');
-    const chunk = Buffer.concat([Buffer.from('100000\r\n'), Buffer.alloc(MIB), Buffer.from('\r\n')]);
-    for (let i = 0; i < 9 && !socket.destroyed; i++) socket.write(chunk);
-    await once(socket.resume(), 'close');
-    assert.deepEqual(statuses, [413]);
-  });
-
-  it('are processed a few megabytes at a time', async () => {
-    await serve();
-    work = 20;
-    await Promise.all([...Array.from({ length: 40 }, () => post(200_000)), post(3 * MIB)]);
-    assert.ok(mostUnderWay <= 3 * MIB, `${mostUnderWay} bytes at once`);
-    assert.equal(bodies.bytes, 0);
-  });
+  const refusals: [string, Buffer, Record<string, string | number>, RegExp][] = [
+    ['in chunks', Buffer.from('{}'), { 'transfer-encoding': 'chunked' }, /has no Content-Length/],
+    ['without content', Buffer.alloc(0), { 'content-length': 0 }, /the body is empty/],
+    ['that are not JSON', Buffer.from('{"a'), { 'content-length': 3 }, /the body "\{\\"a": it is not JSON/],
+    ['that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), { 'content-length': 3 }, /not UTF-8/],
+    ['that are compressed', gzipSync('{}'), { 'content-encoding': 'gzip', 'content-length': 22 }, /is compressed/],
+    [
+      'in another character set',
+      Buffer.from('{}'),
+      { 'content-type': 'application/json; charset=latin1', 'content-length': 2 },
+      /send UTF-8/,
+    ],
+    [
+      'of very many values',
+      Buffer.from(`[${'{},'.repeat(20_000)}{}]`),
+      { 'content-length': 60_004 },
+      /more than 15001 values/,
+    ],
+  ];
+  for (const [label, body, headers, message] of refusals) {
+    it(`${label} are refused with the reason`, async () => {
+      await serve();
+      assert.match(await send(body, headers), message);
+      assert.equal(bodies.bytes, 0);
+    });
+  }
 
   it('beyond the connection limit close idle connections', async () => {
     await serve({ connections: 8 });
@@ -154,10 +194,14 @@ describe('JSON before it is decoded', () => {
     for (const text of [`[${'{},'.repeat(300_000)}{}]`, '['.repeat(100_000), `{"a":[${'1,'.repeat(400_000)}1]}`]) {
       assert.throws(() => assertBoundedJson(Buffer.from(text)), JsonTooLarge);
     }
-    assertBoundedJson(Buffer.from(JSON.stringify(Array(90_000).fill(0))));
+    assertBoundedJson(Buffer.from(JSON.stringify(Array(90_000).fill('value'))));
     assert.throws(
-      () => assertBoundedJson(Buffer.from(JSON.stringify(Array(110_000).fill(0)))),
+      () => assertBoundedJson(Buffer.from(JSON.stringify(Array(110_000).fill('value')))),
       /more than 100000 values/,
+    );
+    assert.throws(
+      () => assertBoundedJson(Buffer.from(JSON.stringify(Array(50_000).fill(0)))),
+      /more than 25001 values/,
     );
     const prose = JSON.stringify({ text: '{},[]\\"'.repeat(100_000), list: [1, { a: 'b' }] });
     assertBoundedJson(Buffer.from(prose));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createRequestBodies } from '../../runtime/request-bodies.ts';
 import { createWebhookApp, PATHS } from '../../webhook/app.ts';
 import { createWebhookMetrics } from '../../webhook/metrics.ts';
 import { silent } from '../support/logger.ts';
@@ -24,7 +24,7 @@ describe('connections after a request that the webhook refuses', () => {
         validateVms: review,
         require: review,
       },
-      bodies: createRequestBodies({ largest: 1000 }),
+      bodies: new JsonBodies({ maxBodyBytes: 1000 }),
       metrics: createWebhookMetrics(createRegistry()),
       log: silent,
     });

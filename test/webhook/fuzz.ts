@@ -5,11 +5,12 @@ import { PATHS, type Reviews } from '../../webhook/app.ts';
 import { createRequirementReview } from '../../webhook/cluster/requirement.ts';
 import type { VmiLookup } from '../../webhook/cluster/vmi-lookup.ts';
 import { createPodRouting } from '../../webhook/pods/route-pod.ts';
-import { type AdmissionRequest, answerReview, ReviewError } from '../../webhook/review/admission-review.ts';
+import { type AdmissionRequest, ReviewError } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
 import { vector } from '../support/vectors.ts';
 import {
+  answerReview,
   kindOf,
   localnet,
   mutationOf,

@@ -11,7 +11,15 @@ import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
 import { type Announcements, createAnnouncements } from '../../webhook/pods/announcements.ts';
 import { createPodMutation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
 import { createPodValidation } from '../../webhook/pods/validate-pod.ts';
-import type { AdmissionRequest } from '../../webhook/review/admission-review.ts';
+import {
+  type AdmissionRequest,
+  decodeReview,
+  encodeReview,
+  outcomeOf,
+  type Review,
+  ReviewError,
+  type ReviewOutcome,
+} from '../../webhook/review/admission-review.ts';
 import { silent } from '../support/logger.ts';
 import { vector } from '../support/vectors.ts';
 
@@ -168,4 +176,20 @@ export function setCpu(pod: TestPod, cpu: string): void {
 export function computeCpus(pod: TestPod): { request: string | undefined; limit: string | undefined } {
   const compute = pod.spec.containers.find((container) => container.name === 'compute');
   return { request: compute?.resources.requests['cpu'], limit: compute?.resources.limits['cpu'] };
+}
+
+/** Answers one body as the webhook does, without HTTP. @throws ReviewError */
+export async function answerReview(
+  body: Uint8Array,
+  review: Review,
+): Promise<{ body: string; outcome: ReviewOutcome }> {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch (cause) {
+    throw new ReviewError(400, 'not JSON', { cause });
+  }
+  const request = decodeReview(parsed);
+  const answer = await review(request);
+  return { body: JSON.stringify(encodeReview(request.uid, answer)), outcome: outcomeOf(answer) };
 }

@@ -1,5 +1,4 @@
 import type * as z from 'zod';
-import { asIs } from '../../kube/as-it-is.ts';
 import { pod as podSchema, tolerations } from '../../kube/resources.ts';
 import { issuesText } from '../../model/admission/answer.ts';
 import { hasAsked } from '../../model/admission/asking.ts';
@@ -28,8 +27,6 @@ export interface GatherOptions extends Settings, ClusterFactsOptions {
 /** A pod with the fields by which kube-scheduler selects its nodes. */
 const admittedPod = podSchema.extend({ spec: podSchema.shape.spec.extend({ tolerations }) });
 type AdmittedPod = z.infer<typeof admittedPod>;
-/** True for nearly every pod, which then is not copied. */
-const isAdmittedPod = asIs(admittedPod);
 
 /** A pod under review, by its role. */
 export type ReadPod =
@@ -48,9 +45,8 @@ export type ReadPod =
   | { readonly kind: 'unreadable'; readonly why: string };
 
 export function readPod({ object, namespace: inNamespace }: AdmissionRequest): ReadPod {
-  const parsed = isAdmittedPod(object) ? { data: object as AdmittedPod } : admittedPod.safeParse(object);
-  if (parsed.data === undefined)
-    return { kind: 'unreadable', why: `the object is not a Pod: ${issuesText(parsed.error)}` };
+  const parsed = admittedPod.safeParse(object);
+  if (!parsed.success) return { kind: 'unreadable', why: `the object is not a Pod: ${issuesText(parsed.error)}` };
   const pod = parsed.data;
   const namespace = inNamespace ?? pod.metadata.namespace ?? 'default';
   const found = recognizeLauncher(pod);

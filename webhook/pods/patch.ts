@@ -12,73 +12,66 @@ export interface RawPod {
   readonly spec: Json;
 }
 
-/**
- * The JSON patch for a change. It contains only differences, creates missing parents, and replaces nothing that
- * contains more than the change. Empty if the pod already has the change.
- */
+/** The JSON patch from the pod as received to the pod with the change; empty if the pod already has it. */
 export function patchFor(pod: RawPod, change: PodChange): readonly PatchOperation[] {
-  return [
-    ...change.containers.flatMap((one) => containerOperations(pod, one)),
-    ...annotationOperations(pod.metadata['annotations'], change.annotations),
-    ...(change.nodes === undefined ? [] : affinityOperations(pod.spec['affinity'], change.nodes)),
-    ...(change.scheduler === undefined ? [] : [add('/spec/schedulerName', change.scheduler)]),
-  ];
+  return jsonPatch.compare(pod, desiredPod(pod, change)) as PatchOperation[];
 }
 
-function containerOperations(pod: RawPod, { list, index, cpus, resources }: ContainerChange): PatchOperation[] {
-  const wanted: Record<string, string> = {};
-  if (cpus !== undefined) wanted['cpu'] = String(cpus);
-  for (const name of resources) wanted[name] = '1';
-  if (Object.keys(wanted).length === 0) return [];
-  const have = (pod.spec[list] as readonly Json[])[index]?.['resources'];
-  const path = `/spec/${list}/${index}/resources`;
-  if (!isObject(have)) return [add(path, { requests: wanted, limits: wanted })];
-  return (['requests', 'limits'] as const).flatMap((side) => {
-    const amounts = have[side];
-    return isObject(amounts) ? entries(`${path}/${side}`, amounts, wanted) : [add(`${path}/${side}`, wanted)];
-  });
-}
-
-function annotationOperations(have: unknown, wanted: PodChange['annotations']): PatchOperation[] {
-  const path = '/metadata/annotations';
-  if (isObject(have)) return entries(path, have, wanted);
-  const set = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined));
-  return Object.keys(set).length === 0 ? [] : [add(path, set)];
-}
-
-/** Compares only the part that changes: comparing whole pods would cost more than the rest of a review. */
-function entries(path: string, have: Json, wanted: Readonly<Record<string, string | undefined>>): PatchOperation[] {
-  const [before, after]: [Record<string, unknown>, Record<string, unknown>] = [{}, {}];
-  for (const key in wanted) {
-    if (have[key] !== undefined) before[key] = have[key];
-    if (wanted[key] !== undefined) after[key] = wanted[key];
+/** A copy of the pod with the change. Parts that stay the same are shared, so comparing them costs nothing. */
+function desiredPod(pod: RawPod, change: PodChange): RawPod {
+  const spec: Record<string, unknown> = { ...pod.spec };
+  for (const container of change.containers) {
+    const list = [...(spec[container.list] as Json[])];
+    list[container.index] = desiredContainer(list[container.index]!, container);
+    spec[container.list] = list;
   }
-  const differences = jsonPatch.compare(before, after);
-  for (const one of differences) one.path = path + one.path;
-  return differences as PatchOperation[];
+  if (change.nodes !== undefined) spec['affinity'] = desiredAffinity(spec['affinity'], change.nodes);
+  if (change.scheduler !== undefined) spec['schedulerName'] = change.scheduler;
+  return { ...pod, metadata: desiredMetadata(pod.metadata, change.annotations), spec };
+}
+
+function desiredContainer(container: Json, { cpus, resources }: ContainerChange): Json {
+  if (cpus === undefined && resources.length === 0) return container;
+  const before = asObject(container['resources']);
+  const amounts = (side: 'requests' | 'limits'): Json => {
+    const after: Record<string, unknown> = { ...asObject(before[side]) };
+    if (cpus !== undefined) after['cpu'] = String(cpus);
+    for (const name of resources) after[name] = '1';
+    return after;
+  };
+  return { ...container, resources: { ...before, requests: amounts('requests'), limits: amounts('limits') } };
+}
+
+function desiredMetadata(metadata: Json, changes: PodChange['annotations']): Json {
+  const annotations: Record<string, unknown> = { ...asObject(metadata['annotations']) };
+  let isChanged = false;
+  for (const [name, value] of Object.entries(changes)) {
+    if (annotations[name] === value) continue;
+    isChanged = true;
+    if (value === undefined) delete annotations[name];
+    else annotations[name] = value;
+  }
+  return isChanged ? { ...metadata, annotations } : metadata;
 }
 
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 
-function affinityOperations(affinity: unknown, nodes: readonly NodeRequirement[]): PatchOperation[] {
-  const [path, atNode, atRequired] = ['/spec/affinity', '/nodeAffinity', `/${REQUIRED}`];
-  const terms = withAlternatives(undefined, nodes);
-  if (!isObject(affinity)) return [add(path, { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms: terms } } })];
-  const nodeAffinity = affinity['nodeAffinity'];
-  if (!isObject(nodeAffinity)) return [add(path + atNode, { [REQUIRED]: { nodeSelectorTerms: terms } })];
+function desiredAffinity(affinity: unknown, nodes: readonly NodeRequirement[]): unknown {
+  const nodeAffinity = asObject(asObject(affinity)['nodeAffinity']);
   const required = nodeAffinity[REQUIRED];
-  if (!isObject(required)) return [add(path + atNode + atRequired, { nodeSelectorTerms: terms })];
-  const have = required['nodeSelectorTerms'];
+  const terms = asObject(required)['nodeSelectorTerms'];
   // A required affinity without terms selects no node. It must continue to select none.
-  if (!Array.isArray(have)) return [];
-  const value = withAlternatives(have as NodeTerm[], nodes);
-  if (value.length === have.length) return [];
-  return [{ op: 'replace', path: `${path}${atNode}${atRequired}/nodeSelectorTerms`, value }];
+  if (isObject(required) && !Array.isArray(terms)) return affinity;
+  const nodeSelectorTerms = withAlternatives(isObject(required) ? (terms as NodeTerm[]) : undefined, nodes);
+  return {
+    ...asObject(affinity),
+    nodeAffinity: { ...nodeAffinity, [REQUIRED]: { ...asObject(required), nodeSelectorTerms } },
+  };
 }
 
-/** `add` also replaces, so it is correct if a parent is null. */
-function add(path: string, value: unknown): PatchOperation {
-  return { op: 'add', path, value };
+/** Go writes null for an absent object. */
+function asObject(value: unknown): Json {
+  return isObject(value) ? value : {};
 }
 
 function isObject(value: unknown): value is Json {

@@ -1,10 +1,7 @@
-import { isAscii, isUtf8 } from 'node:buffer';
 import * as z from 'zod';
-import { asIs } from '../../kube/as-it-is.ts';
 import { type AdmissionAnswer, issuesText, type PatchOperation } from '../../model/admission/answer.ts';
 import { cut } from '../../model/brief.ts';
-import { ParseError, PlumblineError } from '../../model/errors.ts';
-import { assertBoundedJson } from '../../runtime/json-bounds.ts';
+import { PlumblineError } from '../../model/errors.ts';
 
 /**
  * The fields of an AdmissionReview v1 that are read and written here.
@@ -29,8 +26,6 @@ const review = z.object({
   request,
 });
 
-const isReview = asIs(review);
-
 export type AdmissionRequest = z.infer<typeof request>;
 
 /** Decides one kind of request. An exception becomes a failure (500), never part of a patch. */
@@ -50,39 +45,18 @@ export class ReviewError extends PlumblineError {
   }
 }
 
-/** An HTTP response. Its body is always an AdmissionReview, also for errors. */
-export interface HttpAnswer {
-  readonly status: number;
-  readonly body: string;
-}
-
 /** The outcome of a completed review. */
 export type ReviewOutcome = 'patched' | 'unchanged' | 'denied';
 
-/**
- * Decodes one body, decides, and encodes the response.
- * @throws ReviewError if the body is not an AdmissionReview; any error of the review
- */
-export async function answerReview(body: Uint8Array, review: Review): Promise<HttpAnswer & { outcome: ReviewOutcome }> {
-  const request = decodeReview(body);
-  const answer = await review(request);
-  return { status: 200, body: JSON.stringify(encodeReview(request.uid, answer)), outcome: outcomeOf(answer) };
-}
-
-function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {
+export function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {
   if (!answer.allowed) return 'denied';
   return answer.patch !== undefined && answer.patch.length > 0 ? 'patched' : 'unchanged';
 }
 
-/**
- * Decodes an AdmissionReview.
- * @throws ReviewError (400) if the body is not JSON or not an AdmissionReview v1 with a request
- */
+/** @throws ReviewError (400) if the body is not an AdmissionReview v1 with a request */
 export function decodeReview(body: unknown): AdmissionRequest {
-  if (!(body instanceof Uint8Array)) throw new ReviewError(400, 'the body is empty: expected an AdmissionReview');
-  const parsed = parseJson(body);
-  if (isReview(parsed)) return (parsed as z.infer<typeof review>).request;
-  const result = review.safeParse(parsed);
+  if (body === undefined) throw new ReviewError(400, 'the body is empty: expected an AdmissionReview');
+  const result = review.safeParse(body);
   if (result.success) return result.data.request;
   throw new ReviewError(400, `the body is not an admission.k8s.io/v1 AdmissionReview: ${issuesText(result.error)}`);
 }
@@ -109,18 +83,4 @@ export function encodeReview(uid: string, answer: AdmissionAnswer): object {
 function encodePatch(patch: readonly PatchOperation[] | undefined): object {
   if (patch === undefined || patch.length === 0) return {};
   return { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') };
-}
-
-function parseJson(body: Uint8Array): unknown {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  assertBoundedJson(bytes);
-  try {
-    // Decoding as Latin-1 copies bytes, and nearly every review is ASCII.
-    if (isAscii(bytes)) return JSON.parse(bytes.toString('latin1'));
-    if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
-    return JSON.parse(bytes.toString('utf8'));
-  } catch (error) {
-    const shown = new ParseError('the body', bytes.toString('utf8', 0, 60), 'it is not JSON');
-    throw new ReviewError(400, shown.message, { cause: error });
-  }
 }

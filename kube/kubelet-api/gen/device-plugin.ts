@@ -170,14 +170,6 @@ export const Empty: MessageFns<Empty> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<Empty>): Empty {
-    return Empty.fromPartial(base ?? {});
-  },
-  fromPartial(_: DeepPartial<Empty>): Empty {
-    const message = createBaseEmpty();
-    return message;
-  },
 };
 
 function createBaseDevicePluginOptions(): DevicePluginOptions {
@@ -234,16 +226,6 @@ export const DevicePluginOptions: MessageFns<DevicePluginOptions> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<DevicePluginOptions>): DevicePluginOptions {
-    return DevicePluginOptions.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<DevicePluginOptions>): DevicePluginOptions {
-    const message = createBaseDevicePluginOptions();
-    message.preStartRequired = object.preStartRequired ?? false;
-    message.getPreferredAllocationAvailable = object.getPreferredAllocationAvailable ?? false;
-    return message;
   },
 };
 
@@ -324,20 +306,6 @@ export const RegisterRequest: MessageFns<RegisterRequest> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<RegisterRequest>): RegisterRequest {
-    return RegisterRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<RegisterRequest>): RegisterRequest {
-    const message = createBaseRegisterRequest();
-    message.version = object.version ?? "";
-    message.endpoint = object.endpoint ?? "";
-    message.resourceName = object.resourceName ?? "";
-    message.options = (object.options !== undefined && object.options !== null)
-      ? DevicePluginOptions.fromPartial(object.options)
-      : undefined;
-    return message;
-  },
 };
 
 function createBaseListAndWatchResponse(): ListAndWatchResponse {
@@ -383,15 +351,6 @@ export const ListAndWatchResponse: MessageFns<ListAndWatchResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<ListAndWatchResponse>): ListAndWatchResponse {
-    return ListAndWatchResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ListAndWatchResponse>): ListAndWatchResponse {
-    const message = createBaseListAndWatchResponse();
-    message.devices = object.devices?.map((e) => Device.fromPartial(e)) || [];
-    return message;
   },
 };
 
@@ -461,19 +420,6 @@ export const Device: MessageFns<Device> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<Device>): Device {
-    return Device.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<Device>): Device {
-    const message = createBaseDevice();
-    message.ID = object.ID ?? "";
-    message.health = object.health ?? "";
-    message.topology = (object.topology !== undefined && object.topology !== null)
-      ? TopologyInfo.fromPartial(object.topology)
-      : undefined;
-    return message;
-  },
 };
 
 function createBaseTopologyInfo(): TopologyInfo {
@@ -519,15 +465,6 @@ export const TopologyInfo: MessageFns<TopologyInfo> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<TopologyInfo>): TopologyInfo {
-    return TopologyInfo.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<TopologyInfo>): TopologyInfo {
-    const message = createBaseTopologyInfo();
-    message.nodes = object.nodes?.map((e) => NUMANode.fromPartial(e)) || [];
-    return message;
   },
 };
 
@@ -575,15 +512,6 @@ export const NUMANode: MessageFns<NUMANode> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<NUMANode>): NUMANode {
-    return NUMANode.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<NUMANode>): NUMANode {
-    const message = createBaseNUMANode();
-    message.ID = object.ID ?? 0;
-    return message;
-  },
 };
 
 function createBasePreferredAllocationRequest(): PreferredAllocationRequest {
@@ -629,16 +557,6 @@ export const PreferredAllocationRequest: MessageFns<PreferredAllocationRequest> 
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<PreferredAllocationRequest>): PreferredAllocationRequest {
-    return PreferredAllocationRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<PreferredAllocationRequest>): PreferredAllocationRequest {
-    const message = createBasePreferredAllocationRequest();
-    message.containerRequests =
-      object.containerRequests?.map((e) => ContainerPreferredAllocationRequest.fromPartial(e)) || [];
-    return message;
   },
 };
 
@@ -708,17 +626,6 @@ export const ContainerPreferredAllocationRequest: MessageFns<ContainerPreferredA
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ContainerPreferredAllocationRequest>): ContainerPreferredAllocationRequest {
-    return ContainerPreferredAllocationRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ContainerPreferredAllocationRequest>): ContainerPreferredAllocationRequest {
-    const message = createBaseContainerPreferredAllocationRequest();
-    message.availableDeviceIDs = object.availableDeviceIDs?.map((e) => e) || [];
-    message.mustIncludeDeviceIDs = object.mustIncludeDeviceIDs?.map((e) => e) || [];
-    message.allocationSize = object.allocationSize ?? 0;
-    return message;
-  },
 };
 
 function createBasePreferredAllocationResponse(): PreferredAllocationResponse {
@@ -764,16 +671,6 @@ export const PreferredAllocationResponse: MessageFns<PreferredAllocationResponse
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<PreferredAllocationResponse>): PreferredAllocationResponse {
-    return PreferredAllocationResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<PreferredAllocationResponse>): PreferredAllocationResponse {
-    const message = createBasePreferredAllocationResponse();
-    message.containerResponses =
-      object.containerResponses?.map((e) => ContainerPreferredAllocationResponse.fromPartial(e)) || [];
-    return message;
   },
 };
 
@@ -821,15 +718,6 @@ export const ContainerPreferredAllocationResponse: MessageFns<ContainerPreferred
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ContainerPreferredAllocationResponse>): ContainerPreferredAllocationResponse {
-    return ContainerPreferredAllocationResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ContainerPreferredAllocationResponse>): ContainerPreferredAllocationResponse {
-    const message = createBaseContainerPreferredAllocationResponse();
-    message.deviceIDs = object.deviceIDs?.map((e) => e) || [];
-    return message;
-  },
 };
 
 function createBaseAllocateRequest(): AllocateRequest {
@@ -875,15 +763,6 @@ export const AllocateRequest: MessageFns<AllocateRequest> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<AllocateRequest>): AllocateRequest {
-    return AllocateRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<AllocateRequest>): AllocateRequest {
-    const message = createBaseAllocateRequest();
-    message.containerRequests = object.containerRequests?.map((e) => ContainerAllocateRequest.fromPartial(e)) || [];
-    return message;
   },
 };
 
@@ -931,15 +810,6 @@ export const ContainerAllocateRequest: MessageFns<ContainerAllocateRequest> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ContainerAllocateRequest>): ContainerAllocateRequest {
-    return ContainerAllocateRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ContainerAllocateRequest>): ContainerAllocateRequest {
-    const message = createBaseContainerAllocateRequest();
-    message.devicesIds = object.devicesIds?.map((e) => e) || [];
-    return message;
-  },
 };
 
 function createBaseAllocateResponse(): AllocateResponse {
@@ -985,15 +855,6 @@ export const AllocateResponse: MessageFns<AllocateResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<AllocateResponse>): AllocateResponse {
-    return AllocateResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<AllocateResponse>): AllocateResponse {
-    const message = createBaseAllocateResponse();
-    message.containerResponses = object.containerResponses?.map((e) => ContainerAllocateResponse.fromPartial(e)) || [];
-    return message;
   },
 };
 
@@ -1091,35 +952,6 @@ export const ContainerAllocateResponse: MessageFns<ContainerAllocateResponse> = 
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ContainerAllocateResponse>): ContainerAllocateResponse {
-    return ContainerAllocateResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ContainerAllocateResponse>): ContainerAllocateResponse {
-    const message = createBaseContainerAllocateResponse();
-    message.envs = (globalThis.Object.entries(object.envs ?? {}) as [string, string][]).reduce(
-      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
-        if (value !== undefined) {
-          acc[key] = globalThis.String(value);
-        }
-        return acc;
-      },
-      {},
-    );
-    message.mounts = object.mounts?.map((e) => Mount.fromPartial(e)) || [];
-    message.devices = object.devices?.map((e) => DeviceSpec.fromPartial(e)) || [];
-    message.annotations = (globalThis.Object.entries(object.annotations ?? {}) as [string, string][]).reduce(
-      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
-        if (value !== undefined) {
-          acc[key] = globalThis.String(value);
-        }
-        return acc;
-      },
-      {},
-    );
-    message.cdiDevices = object.cdiDevices?.map((e) => CDIDevice.fromPartial(e)) || [];
-    return message;
-  },
 };
 
 function createBaseContainerAllocateResponse_EnvsEntry(): ContainerAllocateResponse_EnvsEntry {
@@ -1177,16 +1009,6 @@ export const ContainerAllocateResponse_EnvsEntry: MessageFns<ContainerAllocateRe
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ContainerAllocateResponse_EnvsEntry>): ContainerAllocateResponse_EnvsEntry {
-    return ContainerAllocateResponse_EnvsEntry.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ContainerAllocateResponse_EnvsEntry>): ContainerAllocateResponse_EnvsEntry {
-    const message = createBaseContainerAllocateResponse_EnvsEntry();
-    message.key = object.key ?? "";
-    message.value = object.value ?? "";
-    return message;
-  },
 };
 
 function createBaseContainerAllocateResponse_AnnotationsEntry(): ContainerAllocateResponse_AnnotationsEntry {
@@ -1243,18 +1065,6 @@ export const ContainerAllocateResponse_AnnotationsEntry: MessageFns<ContainerAll
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<ContainerAllocateResponse_AnnotationsEntry>): ContainerAllocateResponse_AnnotationsEntry {
-    return ContainerAllocateResponse_AnnotationsEntry.fromPartial(base ?? {});
-  },
-  fromPartial(
-    object: DeepPartial<ContainerAllocateResponse_AnnotationsEntry>,
-  ): ContainerAllocateResponse_AnnotationsEntry {
-    const message = createBaseContainerAllocateResponse_AnnotationsEntry();
-    message.key = object.key ?? "";
-    message.value = object.value ?? "";
-    return message;
   },
 };
 
@@ -1324,17 +1134,6 @@ export const Mount: MessageFns<Mount> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<Mount>): Mount {
-    return Mount.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<Mount>): Mount {
-    const message = createBaseMount();
-    message.containerPath = object.containerPath ?? "";
-    message.hostPath = object.hostPath ?? "";
-    message.readOnly = object.readOnly ?? false;
-    return message;
-  },
 };
 
 function createBaseDeviceSpec(): DeviceSpec {
@@ -1403,17 +1202,6 @@ export const DeviceSpec: MessageFns<DeviceSpec> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<DeviceSpec>): DeviceSpec {
-    return DeviceSpec.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<DeviceSpec>): DeviceSpec {
-    const message = createBaseDeviceSpec();
-    message.containerPath = object.containerPath ?? "";
-    message.hostPath = object.hostPath ?? "";
-    message.permissions = object.permissions ?? "";
-    return message;
-  },
 };
 
 function createBaseCDIDevice(): CDIDevice {
@@ -1459,15 +1247,6 @@ export const CDIDevice: MessageFns<CDIDevice> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<CDIDevice>): CDIDevice {
-    return CDIDevice.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<CDIDevice>): CDIDevice {
-    const message = createBaseCDIDevice();
-    message.name = object.name ?? "";
-    return message;
   },
 };
 
@@ -1515,15 +1294,6 @@ export const PreStartContainerRequest: MessageFns<PreStartContainerRequest> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<PreStartContainerRequest>): PreStartContainerRequest {
-    return PreStartContainerRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<PreStartContainerRequest>): PreStartContainerRequest {
-    const message = createBasePreStartContainerRequest();
-    message.devicesIds = object.devicesIds?.map((e) => e) || [];
-    return message;
-  },
 };
 
 function createBasePreStartContainerResponse(): PreStartContainerResponse {
@@ -1558,14 +1328,6 @@ export const PreStartContainerResponse: MessageFns<PreStartContainerResponse> = 
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<PreStartContainerResponse>): PreStartContainerResponse {
-    return PreStartContainerResponse.fromPartial(base ?? {});
-  },
-  fromPartial(_: DeepPartial<PreStartContainerResponse>): PreStartContainerResponse {
-    const message = createBasePreStartContainerResponse();
-    return message;
   },
 };
 
@@ -1759,14 +1521,6 @@ export const DevicePluginClient = makeGenericClientConstructor(
   serviceName: string;
 };
 
-type Builtin = Date | Function | Uint8Array | string | number | boolean | undefined;
-
-type DeepPartial<T> = T extends Builtin ? T
-  : T extends globalThis.Array<infer U> ? globalThis.Array<DeepPartial<U>>
-  : T extends ReadonlyArray<infer U> ? ReadonlyArray<DeepPartial<U>>
-  : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
-  : Partial<T>;
-
 function longToNumber(int64: { toString(): string }): number {
   const num = globalThis.Number(int64.toString());
   if (num > globalThis.Number.MAX_SAFE_INTEGER) {
@@ -1781,6 +1535,4 @@ function longToNumber(int64: { toString(): string }): number {
 interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
-  create(base?: DeepPartial<T>): T;
-  fromPartial(object: DeepPartial<T>): T;
 }

@@ -139,14 +139,6 @@ export const ListPodResourcesRequest: MessageFns<ListPodResourcesRequest> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ListPodResourcesRequest>): ListPodResourcesRequest {
-    return ListPodResourcesRequest.fromPartial(base ?? {});
-  },
-  fromPartial(_: DeepPartial<ListPodResourcesRequest>): ListPodResourcesRequest {
-    const message = createBaseListPodResourcesRequest();
-    return message;
-  },
 };
 
 function createBaseListPodResourcesResponse(): ListPodResourcesResponse {
@@ -193,15 +185,6 @@ export const ListPodResourcesResponse: MessageFns<ListPodResourcesResponse> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ListPodResourcesResponse>): ListPodResourcesResponse {
-    return ListPodResourcesResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ListPodResourcesResponse>): ListPodResourcesResponse {
-    const message = createBaseListPodResourcesResponse();
-    message.podResources = object.podResources?.map((e) => PodResources.fromPartial(e)) || [];
-    return message;
-  },
 };
 
 function createBaseAllocatableResourcesRequest(): AllocatableResourcesRequest {
@@ -236,14 +219,6 @@ export const AllocatableResourcesRequest: MessageFns<AllocatableResourcesRequest
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<AllocatableResourcesRequest>): AllocatableResourcesRequest {
-    return AllocatableResourcesRequest.fromPartial(base ?? {});
-  },
-  fromPartial(_: DeepPartial<AllocatableResourcesRequest>): AllocatableResourcesRequest {
-    const message = createBaseAllocatableResourcesRequest();
-    return message;
   },
 };
 
@@ -327,17 +302,6 @@ export const AllocatableResourcesResponse: MessageFns<AllocatableResourcesRespon
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<AllocatableResourcesResponse>): AllocatableResourcesResponse {
-    return AllocatableResourcesResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<AllocatableResourcesResponse>): AllocatableResourcesResponse {
-    const message = createBaseAllocatableResourcesResponse();
-    message.devices = object.devices?.map((e) => ContainerDevices.fromPartial(e)) || [];
-    message.cpuIds = object.cpuIds?.map((e) => e) || [];
-    message.memory = object.memory?.map((e) => ContainerMemory.fromPartial(e)) || [];
-    return message;
-  },
 };
 
 function createBaseGetPodResourcesRequest(): GetPodResourcesRequest {
@@ -395,16 +359,6 @@ export const GetPodResourcesRequest: MessageFns<GetPodResourcesRequest> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<GetPodResourcesRequest>): GetPodResourcesRequest {
-    return GetPodResourcesRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<GetPodResourcesRequest>): GetPodResourcesRequest {
-    const message = createBaseGetPodResourcesRequest();
-    message.podName = object.podName ?? "";
-    message.podNamespace = object.podNamespace ?? "";
-    return message;
-  },
 };
 
 function createBaseGetPodResourcesResponse(): GetPodResourcesResponse {
@@ -450,17 +404,6 @@ export const GetPodResourcesResponse: MessageFns<GetPodResourcesResponse> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<GetPodResourcesResponse>): GetPodResourcesResponse {
-    return GetPodResourcesResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<GetPodResourcesResponse>): GetPodResourcesResponse {
-    const message = createBaseGetPodResourcesResponse();
-    message.podResources = (object.podResources !== undefined && object.podResources !== null)
-      ? PodResources.fromPartial(object.podResources)
-      : undefined;
-    return message;
   },
 };
 
@@ -529,17 +472,6 @@ export const PodResources: MessageFns<PodResources> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<PodResources>): PodResources {
-    return PodResources.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<PodResources>): PodResources {
-    const message = createBasePodResources();
-    message.name = object.name ?? "";
-    message.namespace = object.namespace ?? "";
-    message.containers = object.containers?.map((e) => ContainerResources.fromPartial(e)) || [];
-    return message;
   },
 };
 
@@ -645,19 +577,6 @@ export const ContainerResources: MessageFns<ContainerResources> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ContainerResources>): ContainerResources {
-    return ContainerResources.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ContainerResources>): ContainerResources {
-    const message = createBaseContainerResources();
-    message.name = object.name ?? "";
-    message.devices = object.devices?.map((e) => ContainerDevices.fromPartial(e)) || [];
-    message.cpuIds = object.cpuIds?.map((e) => e) || [];
-    message.memory = object.memory?.map((e) => ContainerMemory.fromPartial(e)) || [];
-    message.dynamicResources = object.dynamicResources?.map((e) => DynamicResource.fromPartial(e)) || [];
-    return message;
-  },
 };
 
 function createBaseContainerMemory(): ContainerMemory {
@@ -725,19 +644,6 @@ export const ContainerMemory: MessageFns<ContainerMemory> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<ContainerMemory>): ContainerMemory {
-    return ContainerMemory.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ContainerMemory>): ContainerMemory {
-    const message = createBaseContainerMemory();
-    message.memoryType = object.memoryType ?? "";
-    message.size = object.size ?? 0;
-    message.topology = (object.topology !== undefined && object.topology !== null)
-      ? TopologyInfo.fromPartial(object.topology)
-      : undefined;
-    return message;
   },
 };
 
@@ -807,19 +713,6 @@ export const ContainerDevices: MessageFns<ContainerDevices> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ContainerDevices>): ContainerDevices {
-    return ContainerDevices.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ContainerDevices>): ContainerDevices {
-    const message = createBaseContainerDevices();
-    message.resourceName = object.resourceName ?? "";
-    message.deviceIds = object.deviceIds?.map((e) => e) || [];
-    message.topology = (object.topology !== undefined && object.topology !== null)
-      ? TopologyInfo.fromPartial(object.topology)
-      : undefined;
-    return message;
-  },
 };
 
 function createBaseTopologyInfo(): TopologyInfo {
@@ -866,15 +759,6 @@ export const TopologyInfo: MessageFns<TopologyInfo> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<TopologyInfo>): TopologyInfo {
-    return TopologyInfo.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<TopologyInfo>): TopologyInfo {
-    const message = createBaseTopologyInfo();
-    message.nodes = object.nodes?.map((e) => NUMANode.fromPartial(e)) || [];
-    return message;
-  },
 };
 
 function createBaseNUMANode(): NUMANode {
@@ -920,15 +804,6 @@ export const NUMANode: MessageFns<NUMANode> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<NUMANode>): NUMANode {
-    return NUMANode.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<NUMANode>): NUMANode {
-    const message = createBaseNUMANode();
-    message.ID = object.ID ?? 0;
-    return message;
   },
 };
 
@@ -997,17 +872,6 @@ export const DynamicResource: MessageFns<DynamicResource> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<DynamicResource>): DynamicResource {
-    return DynamicResource.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<DynamicResource>): DynamicResource {
-    const message = createBaseDynamicResource();
-    message.claimName = object.claimName ?? "";
-    message.claimNamespace = object.claimNamespace ?? "";
-    message.claimResources = object.claimResources?.map((e) => ClaimResource.fromPartial(e)) || [];
-    return message;
   },
 };
 
@@ -1099,19 +963,6 @@ export const ClaimResource: MessageFns<ClaimResource> = {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
   },
-
-  create(base?: DeepPartial<ClaimResource>): ClaimResource {
-    return ClaimResource.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ClaimResource>): ClaimResource {
-    const message = createBaseClaimResource();
-    message.cdiDevices = object.cdiDevices?.map((e) => CDIDevice.fromPartial(e)) || [];
-    message.driverName = object.driverName ?? "";
-    message.poolName = object.poolName ?? "";
-    message.deviceName = object.deviceName ?? "";
-    message.shareId = object.shareId ?? undefined;
-    return message;
-  },
 };
 
 function createBaseCDIDevice(): CDIDevice {
@@ -1157,15 +1008,6 @@ export const CDIDevice: MessageFns<CDIDevice> = {
     } finally {
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
     }
-  },
-
-  create(base?: DeepPartial<CDIDevice>): CDIDevice {
-    return CDIDevice.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<CDIDevice>): CDIDevice {
-    const message = createBaseCDIDevice();
-    message.name = object.name ?? "";
-    return message;
   },
 };
 
@@ -1278,14 +1120,6 @@ export const PodResourcesListerClient = makeGenericClientConstructor(
   serviceName: string;
 };
 
-type Builtin = Date | Function | Uint8Array | string | number | boolean | undefined;
-
-type DeepPartial<T> = T extends Builtin ? T
-  : T extends globalThis.Array<infer U> ? globalThis.Array<DeepPartial<U>>
-  : T extends ReadonlyArray<infer U> ? ReadonlyArray<DeepPartial<U>>
-  : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
-  : Partial<T>;
-
 function longToNumber(int64: { toString(): string }): number {
   const num = globalThis.Number(int64.toString());
   if (num > globalThis.Number.MAX_SAFE_INTEGER) {
@@ -1300,6 +1134,4 @@ function longToNumber(int64: { toString(): string }): number {
 interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
-  create(base?: DeepPartial<T>): T;
-  fromPartial(object: DeepPartial<T>): T;
 }

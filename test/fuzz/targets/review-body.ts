@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { assertBoundedJson, JsonTooLarge } from '../../../runtime/json-bounds.ts';
-import { answerReview, ReviewError } from '../../../webhook/review/admission-review.ts';
-import { mutationOf, podVector, requestFor } from '../../webhook/launcher-fixture.ts';
+import { ReviewError } from '../../../webhook/review/admission-review.ts';
+import { answerReview, mutationOf, podVector, requestFor } from '../../webhook/launcher-fixture.ts';
 import { almost, withLong } from '../mutation.ts';
 import type { Target } from '../target.ts';
 

@@ -1,19 +1,20 @@
 import assert from 'node:assert/strict';
-import { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
+import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
 import { createHost } from '../../../model/host.ts';
 import type { AllocationCheckPolicy } from '../../../node-agent/device-plugin/allocation-checker.ts';
 import { createBeforeStart } from '../../../node-agent/device-plugin/before-start.ts';
 import { holderOf } from '../../../node-agent/device-plugin/holder.ts';
 import type { FromPluginThread } from '../../../node-agent/device-plugin/messages.ts';
+import { podResourcesOf } from '../../support/pod-resources.ts';
 import { recordingLogger } from '../support.ts';
 
 const TUNNEL = 'plumbline.dev/tunnel';
 const pods = [
-  PodResources.fromPartial({
+  podResourcesOf({
     name: 'other',
     containers: [{ name: 'c', cpuIds: [8], devices: [{ resourceName: TUNNEL, deviceIds: ['tunnel-1'] }] }],
   }),
-  PodResources.fromPartial({
+  podResourcesOf({
     name: 'vm',
     namespace: 'ns',
     containers: [
@@ -184,7 +185,7 @@ describe('before a container with Plumbline devices starts', () => {
 
   it('without an answer, half a core is refused if the kubelet assigns whole cores only', async () => {
     const half = [
-      PodResources.fromPartial({
+      podResourcesOf({
         name: 'vm',
         namespace: 'ns',
         containers: [{ name: 'c', cpuIds: [5, 6], devices: [{ resourceName: TUNNEL, deviceIds: ['tunnel-0'] }] }],

@@ -3,7 +3,6 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import {
   advertisedResources,
   devicesOf,
-  isOwnResource,
   slotOf,
   slotsOf,
   socketName,
@@ -37,13 +36,6 @@ describe('the resources of a node', () => {
       'plumbline.dev/tunnel 0 3 true false',
       placed,
     ]);
-  });
-
-  it('are distinguished from those of others, and from those by which pods prefer a network', () => {
-    const own = [PHYSNET, 'plumbline.dev/tunnel', 'plumbline.dev/placed'];
-    assert.deepEqual(own.map(isOwnResource), [true, true, true]);
-    const others = ['cpu', 'nvidia.com/gpu', 'plumbline.dev/other', 'physnet.plumbline.dev'];
-    assert.deepEqual(others.filter(isOwnResource), []);
   });
 
   const slots: [number, number][] = [

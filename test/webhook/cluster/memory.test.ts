@@ -3,8 +3,16 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { monotonicSeconds } from '../../../runtime/time.ts';
 import { createVmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
-import { answerReview } from '../../../webhook/review/admission-review.ts';
-import { kindOf, localnet, mutationOf, podVector, requestFor, viewOf, vmiVector } from '../launcher-fixture.ts';
+import {
+  answerReview,
+  kindOf,
+  localnet,
+  mutationOf,
+  podVector,
+  requestFor,
+  viewOf,
+  vmiVector,
+} from '../launcher-fixture.ts';
 
 const REVIEWS = 3000;
 /** Bytes that each review may leave in memory, measured after a collection, which spreads noise of some kilobytes. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import jsonPatch from 'fast-json-patch';
 import type { ContainerChange, PodChange } from '../../../model/admission/decision.ts';
 import type { NodeRequirement, NodeTerm } from '../../../model/launcher/node-selection.ts';
 import { patchFor } from '../../../webhook/pods/patch.ts';
@@ -24,7 +25,7 @@ describe('the patch of an affinity', () => {
   const at = '/spec/affinity/nodeAffinity';
   const cases: [string, unknown, unknown[]][] = [
     ['no affinity', undefined, [{ op: 'add', path: '/spec/affinity', value: { nodeAffinity: all } }]],
-    ['null', null, [{ op: 'add', path: '/spec/affinity', value: { nodeAffinity: all } }]],
+    ['null', null, [{ op: 'replace', path: '/spec/affinity', value: { nodeAffinity: all } }]],
     ['an affinity only for pods', { podAffinity: {} }, [{ op: 'add', path: at, value: all }]],
     [
       'only a preferred node affinity',
@@ -46,11 +47,12 @@ describe('the patch of an affinity', () => {
     const affinity = (nodeSelectorTerms: unknown) => ({
       affinity: { nodeAffinity: { [REQUIRED]: { nodeSelectorTerms } } },
     });
-    const [first, ...others] = patchOf(affinity(terms), { nodes: NODES });
-    assert.deepEqual(others, []);
-    assert.deepEqual([first?.op, first?.path], ['replace', `${at}/${REQUIRED}/nodeSelectorTerms`]);
-    assert.equal((first?.value as NodeTerm[] | undefined)?.length, 2);
-    assert.deepEqual(patchOf(affinity(first?.value), { nodes: NODES }), []);
+    const before = { metadata: {}, spec: affinity(terms) };
+    const patch = patchFor(before, change({ nodes: NODES }));
+    const { newDocument: after } = jsonPatch.applyPatch(structuredClone(before), patch as jsonPatch.Operation[], true);
+    const zoned = NODES.map((one) => ({ matchExpressions: [...terms[0]!.matchExpressions!, one] }));
+    assert.deepEqual(after.spec, affinity(zoned));
+    assert.deepEqual(patchFor(after, change({ nodes: NODES })), []);
   });
 
   it('is empty if no nodes are required', () => {
@@ -66,10 +68,10 @@ describe('the patch of a container', () => {
     const ten = { ...container, cpus: 10, resources: ['x/y'] };
     const wanted = { cpu: '10', 'x/y': '1' };
     const path = '/spec/containers/1/resources';
-    const both = [{ op: 'add', path, value: { requests: wanted, limits: wanted } }];
-    assert.deepEqual(patchOf(spec(), { containers: [ten] }), both);
-    assert.deepEqual(patchOf(spec(null), { containers: [ten] }), both);
-    assert.deepEqual(patchOf(spec([]), { containers: [ten] }), both);
+    const value = { requests: wanted, limits: wanted };
+    assert.deepEqual(patchOf(spec(), { containers: [ten] }), [{ op: 'add', path, value }]);
+    assert.deepEqual(patchOf(spec(null), { containers: [ten] }), [{ op: 'replace', path, value }]);
+    assert.deepEqual(patchOf(spec([]), { containers: [ten] }), [{ op: 'replace', path, value }]);
     assert.deepEqual(patchOf(spec({ requests: wanted }), { containers: [ten] }), [
       { op: 'add', path: `${path}/limits`, value: wanted },
     ]);

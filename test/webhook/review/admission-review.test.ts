@@ -3,14 +3,14 @@ import { decodeReview } from '../../../webhook/review/admission-review.ts';
 import { podVector, requestFor } from '../launcher-fixture.ts';
 
 const bodyOf = (request: object) =>
-  Buffer.from(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
+  JSON.parse(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
 /** Fields that API servers send and that no decision needs. */
 const MORE = { resource: { group: '', version: 'v1', resource: 'pods' }, requestKind: null, options: {} };
 
 describe('an AdmissionReview', () => {
-  it('is not copied in the form that API servers send: copying takes a part of the time of each review', () => {
-    const request = { ...requestFor(podVector()), ...MORE };
-    assert.deepEqual(decodeReview(bodyOf(request)), JSON.parse(JSON.stringify(request)));
+  it('is reduced to the fields that decisions need, with the whole object', () => {
+    const request = requestFor(podVector());
+    assert.deepEqual(decodeReview(bodyOf({ ...request, ...MORE })), JSON.parse(JSON.stringify(request)));
   });
 
   it('without a uid is refused', () => {

@@ -1,0 +1,192 @@
+import { isUtf8 } from 'node:buffer';
+import express, { type Request, type RequestHandler, type Response } from 'express';
+import { ParseError } from '../model/errors.ts';
+import { BodyError } from './body-error.ts';
+import { assertBoundedJson, UNCHECKED_BYTES } from './json-bounds.ts';
+
+export interface JsonBodiesOptions {
+  /** Bytes of one body. */
+  readonly maxBodyBytes: number;
+  /**
+   * Bytes of all bodies from the head of their request until their answer. One client address gets at most half.
+   * Default 16 MiB.
+   */
+  readonly maxBytesInFlight?: number;
+  /** Seconds for one body to arrive. Default 5: callers are on a short network path. */
+  readonly deadlineSeconds?: number;
+}
+
+/**
+ * Bytes of a body that is always accepted: nearly all reviews and calls fit. The cap on connections bounds their sum.
+ */
+const SMALL_BODY_BYTES = UNCHECKED_BYTES;
+const MAX_BYTES_IN_FLIGHT = 16 * 1024 * 1024;
+const DEADLINE_SECONDS = 5;
+
+interface Body {
+  readonly client: string;
+  readonly bytes: number;
+  /** Ends a body that is still arriving; undefined once it has arrived. */
+  giveUp: (() => void) | undefined;
+}
+
+/**
+ * Reads JSON bodies with express' own parser, within limits for the whole server: callers may be hostile. If the bytes
+ * in flight run out, the client with the most of them loses its oldest body that is still arriving, so a client whose
+ * bodies stall makes room for others.
+ */
+export class JsonBodies {
+  readonly #maxBodyBytes: number;
+  readonly #maxBytesInFlight: number;
+  readonly #deadlineSeconds: number;
+  readonly #parse: RequestHandler;
+  /** Bodies in flight, oldest first. */
+  readonly #bodies = new Set<Body>();
+  #evicted = 0;
+
+  constructor(options: JsonBodiesOptions) {
+    this.#maxBodyBytes = options.maxBodyBytes;
+    this.#maxBytesInFlight = options.maxBytesInFlight ?? MAX_BYTES_IN_FLIGHT;
+    this.#deadlineSeconds = options.deadlineSeconds ?? DEADLINE_SECONDS;
+    this.#parse = express.json({
+      limit: options.maxBodyBytes,
+      inflate: false,
+      strict: false,
+      type: () => true,
+      verify: (_request, _response, bytes) => assertReadable(bytes),
+    });
+  }
+
+  /** Bytes in flight. */
+  get bytes(): number {
+    return sumOfBytes(this.#bodies);
+  }
+
+  /** Bodies given up because the bytes in flight ran out. */
+  get evicted(): number {
+    return this.#evicted;
+  }
+
+  /**
+   * A route's handler that is called with the parsed `request.body`. The body counts as in flight until the handler's
+   * promise settles. A refused body is passed to the route's error handler as a BodyError.
+   */
+  handler(handle: (request: Request, response: Response) => Promise<void>): RequestHandler {
+    return async (request, response) => {
+      const body = this.#admit(request);
+      try {
+        await this.#arrival(body, request, response);
+        await handle(request, response);
+      } finally {
+        this.#bodies.delete(body);
+      }
+    };
+  }
+
+  /** Counts the announced bytes before any is read. @throws BodyError */
+  #admit({ headers, socket }: Request): Body {
+    if (headers['transfer-encoding'] !== undefined)
+      throw new BodyError(411, 'the request has no Content-Length, and chunked bodies are not accepted');
+    const bytes = Number(headers['content-length'] ?? 0);
+    if (bytes > this.#maxBodyBytes) throw new BodyError(413, `the body is larger than ${this.#maxBodyBytes} bytes`);
+    const client = socket.remoteAddress ?? '';
+    if (bytes > SMALL_BODY_BYTES && !this.#makeRoom(client, bytes)) {
+      this.#evicted++;
+      throw this.#noRoom();
+    }
+    const body: Body = { client, bytes, giveUp: undefined };
+    this.#bodies.add(body);
+    return body;
+  }
+
+  /** Resolves when the body is parsed. @throws BodyError */
+  async #arrival(body: Body, request: Request, response: Response): Promise<void> {
+    let late: NodeJS.Timeout | undefined;
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const fail = (error: BodyError): void => {
+          this.#bodies.delete(body);
+          reject(error);
+          // The parser keeps what has arrived until the request ends. The answer is written before.
+          setImmediate(() => request.destroy());
+        };
+        body.giveUp = () => {
+          this.#evicted++;
+          fail(this.#noRoom());
+        };
+        const message = `the body did not arrive within ${this.#deadlineSeconds} s`;
+        late = setTimeout(() => fail(new BodyError(408, message)), this.#deadlineSeconds * 1000).unref();
+        this.#parse(request, response, (error?: unknown) => (error ? reject(bodyError(error)) : resolve()));
+      });
+    } finally {
+      clearTimeout(late);
+      body.giveUp = undefined;
+    }
+  }
+
+  /** Gives up stalled bodies until these bytes fit. @returns whether they fit */
+  #makeRoom(client: string, bytes: number): boolean {
+    for (;;) {
+      const own = sumOfBytes(this.#of(client)) + bytes;
+      const isOverShare = own > this.#maxBytesInFlight / 2;
+      if (!isOverShare && this.bytes + bytes <= this.#maxBytesInFlight) return true;
+      const loser = isOverShare ? client : this.#heaviest(client, own);
+      const stalled = this.#of(loser).find((body) => body.giveUp !== undefined && body.bytes > SMALL_BODY_BYTES);
+      if (stalled?.giveUp === undefined) return false;
+      stalled.giveUp();
+    }
+  }
+
+  #heaviest(client: string, own: number): string {
+    let heaviest = client;
+    let most = own;
+    for (const other of new Set([...this.#bodies].map((body) => body.client))) {
+      const bytes = sumOfBytes(this.#of(other));
+      if (other !== client && bytes > most) {
+        heaviest = other;
+        most = bytes;
+      }
+    }
+    return heaviest;
+  }
+
+  #of(client: string): Body[] {
+    return [...this.#bodies].filter((body) => body.client === client);
+  }
+
+  #noRoom(): BodyError {
+    return new BodyError(503, `more than ${this.#maxBytesInFlight} bytes of requests are in flight; try again`);
+  }
+}
+
+function sumOfBytes(bodies: Iterable<Body>): number {
+  let sum = 0;
+  for (const { bytes } of bodies) sum += bytes;
+  return sum;
+}
+
+/** @throws BodyError */
+function assertReadable(bytes: Buffer): void {
+  if (bytes.length === 0) throw new BodyError(400, 'the body is empty: expected JSON');
+  if (!isUtf8(bytes)) throw new BodyError(400, 'the body is not JSON: it is not UTF-8');
+  assertBoundedJson(bytes);
+}
+
+/** Errors of express' parser, in this server's words. */
+function bodyError(error: unknown): BodyError {
+  if (error instanceof BodyError) return error;
+  const { type, message, body } = error as { type?: string; message?: string; body?: unknown };
+  switch (type) {
+    case 'entity.parse.failed':
+      return new BodyError(400, new ParseError('the body', String(body).slice(0, 60), 'it is not JSON').message);
+    case 'request.aborted':
+    case 'request.size.invalid':
+      return new BodyError(400, 'the body ended before its announced length');
+    case 'encoding.unsupported':
+      return new BodyError(415, 'the body is compressed: send it without Content-Encoding');
+    case 'charset.unsupported':
+      return new BodyError(415, 'the body has another character set: send UTF-8');
+    default:
+      return new BodyError(400, `the body could not be read: ${message ?? 'unknown error'}`);
+  }
+}
