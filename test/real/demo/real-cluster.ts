@@ -4,7 +4,6 @@ import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import {
   BUILT_IN_TYPES,
-  ENDPOINT_SLICES,
   EVENTS,
   LEASES,
   NODE_TOPOLOGIES,
@@ -34,8 +33,7 @@ const DPUS = 'plumbline-dpu';
 const FOREIGN = ['Certificate', 'Issuer'];
 /** The kinds that the sandbox's parts and the demo's steps read. Custom ones are served after their definitions. */
 const READ = BUILT_IN_TYPES.filter(
-  ({ custom, plural }) =>
-    custom || [PODS, EVENTS, LEASES, NODES, ENDPOINT_SLICES].some((type) => type.plural === plural),
+  ({ custom, plural }) => custom || [PODS, EVENTS, LEASES, NODES].some((type) => type.plural === plural),
 );
 const SCHEDULER = { profiles: [{ schedulerName: 'default-scheduler', percentageOfNodesToScore: 100 }] };
 
