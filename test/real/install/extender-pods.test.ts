@@ -104,9 +104,9 @@ describe('which pods the extender may remove, on a real API server', function ()
 
   const spared: [string, string, PodOptions, RegExp][] = [
     ['a pod that is not a launcher', 'web', {}, /only virt-launcher pods/],
-    ['a launcher that runs', 'virt-launcher-runs', { labels: LAUNCHER, phase: 'Running' }, /has not started/],
-    ['a launcher without a node', 'virt-launcher-free', { labels: LAUNCHER, node: '' }, /has not started/],
-    ['a launcher that has failed', 'virt-launcher-failed', { labels: LAUNCHER, phase: 'Failed' }, /has not started/],
+    ['a launcher that runs', 'virt-launcher-runs', { labels: LAUNCHER, phase: 'Running' }, /have not started/],
+    ['a launcher without a node', 'virt-launcher-free', { labels: LAUNCHER, node: '' }, /have not started/],
+    ['a launcher that has failed', 'virt-launcher-failed', { labels: LAUNCHER, phase: 'Failed' }, /have not started/],
   ];
   for (const [what, name, options, why] of spared) {
     it(`the extender cannot delete ${what} with its token`, async () => {
