@@ -40,10 +40,6 @@ const AGAINST: Readonly<Record<string, string>> = {
   'takeover.longest-task-ms':
     'longest task of the event loop after a takeover, in milliseconds, with 5,000 full nodes and 1,000 waiting VMs',
   'takeover.first-answer-ms': 'milliseconds until the answer to the first call after a takeover, in the same cluster',
-  'kube-scheduler.default-profile-unmatched':
-    'pods per second of kube-scheduler’s processor time; base: without an extender',
-  'kube-scheduler.all-nodes-profile-unmatched':
-    'pods per second of kube-scheduler’s processor time; base: without an extender',
   'native.gate-over-node-script': 'time of the same plugin as a Node.js script; base: time of the CNI gate',
   'native.gate-added-over-delegate':
     'time that the gate adds to a plugin behind it that does nothing; base: that plugin alone',
@@ -92,8 +88,6 @@ const REASONS: Readonly<Record<string, string>> = {
   'kube-scheduler.default-profile-over-echo':
     'the schedulers, API server, etcd and extender share two cores. By the difference of the rates, the extender takes about 3 ms more of them for each pod than an echo; kube-scheduler’s own time for a pod is the same with both.',
   'kube-scheduler.default-profile-every-pod': 'as for launchers: two cores for the whole control plane.',
-  'kube-scheduler.default-profile-unmatched':
-    'the spread of three rounds is wider than the difference; an earlier run of five rounds had 1.03 (0.98 to 1.12).',
   'hostile.ms-lease':
     'the bound is an absolute time: JSON.parse of the 1.5 MB that the API server stores takes most of it, 190 to 270 ms here.',
   'cli.explain': 'in slow hours of this machine; the median of other runs was 4.3 to 4.7.',

@@ -3,7 +3,7 @@
 export const NAMESPACE = 'plumbline-system';
 /** Plumbline's kube-scheduler: the name of its Deployment and its Lease, and the schedulerName of its pods. */
 export const SCHEDULER = 'plumbline-scheduler';
-/** The extender behind a Service: the name of its Deployment, its Service and its Lease. */
+/** The extender's name, also of its static pod and its account next to the cluster's own kube-scheduler. */
 export const SERVICE = 'plumbline-scheduler-plugin';
 
 /** On a VM template or VMI: pad the launcher to whole cores. The only effective value is FULL_PCPUS_ONLY. */
@@ -39,8 +39,6 @@ export const NUMA_AFFINITY_ANNOTATION = 'plumbline.dev/numa-affinity';
 export const PLACEMENT_ANNOTATION = 'plumbline.dev/placement';
 /** On a NetworkAttachmentDefinition of a plugin that Plumbline does not support: the physnet of its traffic. */
 export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
-/** On the extender's Lease: reservations for the next leader. */
-export const RESERVATIONS_ANNOTATION = 'plumbline.dev/reservations';
 /** On a Node: a change makes kube-scheduler retry the pods that it rejected. */
 export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
 
@@ -50,7 +48,10 @@ export const PHYSNET_RESOURCE_PREFIX = 'physnet.plumbline.dev/';
 export const TUNNEL_RESOURCE = 'plumbline.dev/tunnel';
 /** Opts an ordinary pod into the scheduler extender. */
 export const PLACED_RESOURCE = 'plumbline.dev/placed';
-/** kube-scheduler calls the extender for pods that request one of these: managedResources in manifests/scheduler. */
+/**
+ * kube-scheduler calls the extender for the scores of pods that request one of these: managedResources in
+ * manifests/scheduler/loopback.
+ */
 export const MANAGED_RESOURCES: readonly string[] = [
   'devices.kubevirt.io/kvm',
   'devices.kubevirt.io/tun',

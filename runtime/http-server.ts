@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
 import { type CertificateFiles, loadCertificate, watchCertificate } from './certificate.ts';
 import { type Expiries, endOf, readExpiries } from './certificate-expiry.ts';
@@ -31,11 +31,6 @@ export interface HttpServerOptions {
   /** 0 takes a free port; `port` of the started server returns it. */
   readonly port: number;
   readonly certificate?: CertificateFiles | undefined;
-  /**
-   * With a CA for clients: whether to refuse clients without a certificate or leave them to the handler. Default:
-   * refuse.
-   */
-  readonly anonymousClients?: boolean;
   /** Seconds between checks of a request's time limits. Each check wakes the process. Default 1. */
   readonly checkInterval?: number;
   /** Connections at a time. Default 256. */
@@ -59,8 +54,6 @@ export interface HttpServer {
   readonly lastArrival: number | undefined;
   /** When the certificates expire; empty without TLS. */
   readonly expiries: Expiries;
-  /** Whether the client of a connection may call: it has shown a valid certificate, or no certificate is required. */
-  isKnown(socket: Socket): boolean;
 }
 
 /**
@@ -68,7 +61,7 @@ export interface HttpServer {
  */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { handler, host, port, certificate, connections = CONNECTIONS, streams = false, log } = options;
-  const { anonymousClients = false, checkInterval = CHECK } = options;
+  const { checkInterval = CHECK } = options;
   const limits = {
     headersTimeout: HEADERS,
     requestTimeout: REQUEST,
@@ -79,7 +72,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   let draining = false;
   let lastArrival: number | undefined;
   let limit: ConnectionLimit = { open: 0, evicted: 0 };
-  let isKnown: (socket: Socket) => boolean = () => true;
   let expiries: Expiries = new Map();
 
   const answer: RequestListener = (request, response) => {
@@ -100,7 +92,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
         handshakeTimeout: HANDSHAKE,
         minVersion: 'TLSv1.2',
         requestCert,
-        rejectUnauthorized: requestCert && !anonymousClients,
+        rejectUnauthorized: requestCert,
       },
       answer,
     );
@@ -108,7 +100,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     expiries = ends;
     if (requestCert) {
       const onKnown = ({ valid_to }: PeerCertificate) => void ends.set('client', endOf(valid_to));
-      isKnown = admitClients(tls, certificate.clientNames ?? new Set(), onKnown, log);
+      admitClients(tls, certificate.clientNames ?? new Set(), onKnown, log);
     }
     unwatch = watchCertificate(certificate, log, (renewed) => {
       tls.setSecureContext(renewed);
@@ -168,8 +160,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     get expiries() {
       return expiries;
     },
-
-    isKnown: (socket) => isKnown(socket),
 
     get port() {
       return (server?.address() as AddressInfo | null)?.port ?? 0;

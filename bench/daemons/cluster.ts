@@ -50,9 +50,8 @@ export async function startBenchCluster(): Promise<BenchCluster> {
   const argsOf = async (daemon: 'webhook' | 'scheduler-plugin' | 'node-agent'): Promise<string[]> => {
     if (daemon !== 'node-agent') {
       const local = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
-      const files = ['--cert-file', certFile, '--key-file', keyFile];
-      const mode = daemon === 'scheduler-plugin' ? ['--mode', 'service', '--client-ca-file', ''] : [];
-      return [...local, ...files, ...mode, '--kubeconfig', await sandbox.kubeconfig({ kind: daemon })];
+      const files = daemon === 'webhook' ? ['--cert-file', certFile, '--key-file', keyFile] : [];
+      return [...local, ...files, '--kubeconfig', await sandbox.kubeconfig({ kind: daemon })];
     }
     const kubeconfig = await sandbox.kubeconfig({ kind: 'node-agent', node: NODE.name });
     const roots = ['--sysfs-root', node.sysfsRoot, '--kubelet-dir', node.kubeletDirectory, '--ovs-rundir', directory];

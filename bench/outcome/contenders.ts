@@ -182,7 +182,7 @@ function plumbline({ plane, fleet, reports, onFault }: PlacementOptions): Prepar
         });
       const serving = ['--host', '127.0.0.1', '--cert-file', certFile, '--key-file', keyFile];
       const webhook = daemon('webhook', [...serving, '--alignment', 'auto']);
-      const extender = daemon('scheduler-plugin', ['--mode', 'sidecar']);
+      const extender = daemon('scheduler-plugin', []);
       await Promise.all([webhook.ready(), extender.ready()]);
       const { port } = await webhook.ports();
       await plane.create(...shipped.filter(isWebhookConfiguration).map((one) => callOf(one, port, authority.cert)));

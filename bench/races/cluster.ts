@@ -73,7 +73,7 @@ export async function startRaceCluster(nodes: number, onFault: (error: unknown) 
       name: 'extender',
       program: join(root, 'dist/scheduler-plugin.cjs'),
       args: [
-        ...['--mode', 'sidecar', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+        ...['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
         ...['--kubeconfig', plane.adminKubeconfig],
       ],
       directory,

@@ -101,7 +101,7 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<Dae
     const idle = await over(measured, () => delay(IDLE_SECONDS * 1000));
     const comeAndGo = createTraffic(stage, nodes, await openReviews(webhook, stage));
     const [all, byDefault] = [nodes, offeredByDefault(nodes)].map((offered) =>
-      openScheduling(stage, replica.port, nodes, offered),
+      openScheduling(replica.port, nodes, offered),
     ) as [ChooseNode, ChooseNode];
     await comeAndGo(WARM_UP, all);
     const vms = await over(measured, () => comeAndGo(VMS, all));

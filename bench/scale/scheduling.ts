@@ -1,4 +1,3 @@
-import { SERVER_NAME, type Stage } from '../../test/real/scheduler/stage.ts';
 import { LAUNCHER_CONTAINER, offeredNames } from '../scheduler-plugin/nodes.ts';
 import { createClient } from '../support/http-load.ts';
 
@@ -26,9 +25,8 @@ export function offeredByDefault(nodes: number): number {
 }
 
 /** @param offered names in a filter call */
-export function openScheduling(stage: Stage, port: number, nodes: number, offered: number): ChooseNode {
-  const target = { port, ca: stage.ca, servername: SERVER_NAME, ...stage.clientCertificate };
-  const [filter, prioritize] = ['/filter', '/prioritize'].map((path) => createClient({ ...target, path }));
+export function openScheduling(port: number, nodes: number, offered: number): ChooseNode {
+  const [filter, prioritize] = ['/filter', '/prioritize'].map((path) => createClient({ port, path }));
   const orders = Array.from({ length: ORDERS }, (_, seed) => JSON.stringify(offeredNames(nodes, seed, offered)));
   return async (metadata, turn) => {
     const pod = JSON.stringify({ metadata, spec: { containers: [LAUNCHER_CONTAINER] } });

@@ -1,8 +1,8 @@
-import { createServer } from 'node:https';
-import { givenCertificate, listenAndTell } from '../support/serving.ts';
+import { createServer } from 'node:http';
+import { listenAndTell } from '../support/serving.ts';
 
 /** The smallest possible extender: it passes all nodes. */
-const server = createServer({ ...givenCertificate() }, (request, response) => {
+const server = createServer((request, response) => {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {

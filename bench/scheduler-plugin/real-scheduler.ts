@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { type ExtenderSettings, type Stage, type StagePod, startStage } from '../../test/real/scheduler/stage.ts';
+import { configurationAt, type ExtenderSettings, type StagePod, startStage } from '../../test/real/scheduler/stage.ts';
 import { until } from '../../test/support/until.ts';
 import { runScript } from '../support/process.ts';
-import { serving } from '../support/serving.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 import { requireReports, untilQuiet } from './quiet.ts';
 import { type Run, type ScheduleOptions, schedule } from './schedule.ts';
 
-const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
 /** The scheduler's default and the value in the shipped profile. */
 const PERCENTAGES = [undefined, 100] as const;
+/** The least ratio. */
+const LEAST = 0.9;
 const LAUNCHER = { cpu: '4', devices: ['devices.kubevirt.io/kvm'] };
 const ORDINARY = { cpu: '500m', devices: [] };
 
@@ -21,20 +21,11 @@ interface Comparison {
   readonly pod: Pick<StagePod, 'cpu' | 'devices'>;
   readonly extenders: readonly ExtenderSettings[];
   readonly others: readonly ExtenderSettings[];
-  /**
-   * Runs both schedulers at the same time instead of one after the other, each with its own pods, this many times as
-   * many.
-   */
-  readonly atOnce?: number;
-  /** Above 1 if Plumbline is better. */
-  readonly ratio: (ours: Run, theirs: Run) => number;
-  readonly least: number;
 }
 
 /**
- * A real kube-scheduler with many nodes. Pods per second with Plumbline relative to an extender that passes all nodes,
- * called for launchers only and for every pod, in turns. For pods that do not use Plumbline, the scheduler's own
- * processor time relative to a scheduler without any extender, because turns cannot resolve two hundredths.
+ * A real kube-scheduler with many nodes. Pods per second with Plumbline relative to an extender that passes all nodes, in
+ * turns: launchers with Plumbline's own kube-scheduler, and ordinary pods with the extender next to the cluster's.
  */
 export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchSettings): Promise<BenchResult[]> {
   const stage = await startStage();
@@ -44,30 +35,30 @@ export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchS
     await until('the replica to be active', () => replica.isActive());
     await untilQuiet(stage);
     await requireReports(replica);
-    const echo = runScript('bench/scheduler-plugin/echo-extender.ts', [], serving(stage.certificate));
+    const echo = runScript('bench/scheduler-plugin/echo-extender.ts', []);
     const { port: echoPort } = await echo.line((found) => typeof found['port'] === 'number');
-    const comparisons = comparisonsOf(stage, replica.port, Number(echoPort));
+    const comparisons = await comparisonsOf(replica.port, Number(echoPort));
     const lost = replica.ended.then((): never => {
       throw new Error(`the extender has ended:\n${readFileSync(replica.logFile, 'utf8').slice(-4000)}`);
     });
     lost.catch(() => undefined);
     const run = (...runs: ScheduleOptions[]) => Promise.race([schedule(stage, runs), lost]);
-    await run({ extenders: [stage.extenderAt(replica.port)], pod: LAUNCHER, pods, percentage: undefined });
+    const { extenders } = await configurationAt('sidecar', replica.port);
+    await run({ extenders, pod: LAUNCHER, pods, percentage: undefined });
     const results: BenchResult[] = [];
     for (const percentage of PERCENTAGES) {
       const profile = `kube-scheduler.${percentage === undefined ? 'default' : `all-nodes`}-profile`;
-      for (const { name, pod, extenders, others, atOnce, ratio, least } of comparisons) {
+      for (const { name, pod, extenders: ours, others: theirs } of comparisons) {
         if (!asked(`${profile}-${name}`)) continue;
         const ratios: number[] = [];
         for (let round = 0; round < rounds; round++) {
-          const many = pods * (atOnce ?? 1);
-          const both = [extenders, others].map((one) => ({ extenders: one, pod, pods: many, percentage }));
-          const [ours, theirs] = atOnce ? await run(...both) : await inTurns(round, run, both);
-          if (ours === undefined || theirs === undefined) throw new Error('one of two was not measured');
-          ratios.push(ratio(ours, theirs));
-          console.error(`# ${profile}-${name}: ${inWords(ours)}; ${inWords(theirs)}`);
+          const both = [ours, theirs].map((extenders) => ({ extenders, pod, pods, percentage }));
+          const [withPlumbline, withEcho] = await inTurns(round, run, both);
+          if (withPlumbline === undefined || withEcho === undefined) throw new Error('one of two was not measured');
+          ratios.push(withPlumbline.podsASecond / withEcho.podsASecond);
+          console.error(`# ${profile}-${name}: ${inWords(withPlumbline)}; ${inWords(withEcho)}`);
         }
-        results.push(summary(`${profile}-${name}`, ratios, { least }));
+        results.push(summary(`${profile}-${name}`, ratios, { least: LEAST }));
       }
     }
     await echo.stop();
@@ -77,37 +68,23 @@ export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchS
   }
 }
 
-function comparisonsOf(stage: Stage, port: number, echoPort: number): readonly Comparison[] {
-  const scoped = stage.extenderAt(port);
-  const { managedResources, ...echoEvery } = {
-    ...stage.extenderAt(echoPort),
-    prioritizeVerb: '',
-    preemptVerb: '',
-  } as ExtenderSettings;
-  const byRate = { ratio: (ours: Run, theirs: Run) => ours.podsASecond / theirs.podsASecond, least: 0.9 };
+async function comparisonsOf(port: number, echoPort: number): Promise<readonly Comparison[]> {
+  const echoAt = async (way: 'sidecar' | 'loopback'): Promise<ExtenderSettings[]> => {
+    const [filter] = (await configurationAt(way, echoPort)).extenders;
+    return [{ ...filter, prioritizeVerb: '', preemptVerb: '' }];
+  };
   return [
     {
       name: 'over-echo-extender',
       pod: LAUNCHER,
-      extenders: [scoped],
-      others: [{ ...echoEvery, managedResources }],
-      ...byRate,
+      extenders: (await configurationAt('sidecar', port)).extenders,
+      others: await echoAt('sidecar'),
     },
     {
       name: 'every-pod-over-echo-extender',
       pod: ORDINARY,
-      extenders: stage.extendersAt(port, ALL_PODS),
-      others: [echoEvery],
-      ...byRate,
-    },
-    {
-      name: 'unmatched-over-no-extender',
-      pod: ORDINARY,
-      extenders: [scoped],
-      others: [],
-      atOnce: 3,
-      ratio: (ours, theirs) => theirs.processorSecondsAPod / ours.processorSecondsAPod,
-      least: 0.98,
+      extenders: (await configurationAt('loopback', port)).extenders,
+      others: await echoAt('loopback'),
     },
   ];
 }

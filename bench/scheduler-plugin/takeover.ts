@@ -49,8 +49,7 @@ export async function takeover({ nodes, rounds }: BenchSettings): Promise<BenchR
 
 async function measure(stage: Stage, round: number, nodes: number) {
   const pod = `pair-${round}`;
-  const args = ['--mode', 'sidecar', '--scheduler-lease', LEASE, '--pod-name', pod];
-  const replica = await stage.startReplica({ args });
+  const replica = await stage.startReplica({ args: ['--scheduler-lease', LEASE], hostName: pod });
   // Time for the start-up work to end.
   await delay(2000);
   const longest = () => replica.metric('nodejs_eventloop_lag_max_seconds');

@@ -1,18 +1,10 @@
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
 
 /** The measured endpoint. */
 export interface Target {
   readonly port: number;
   readonly path: string;
-  /** CA certificate, PEM. If set, the client uses TLS. */
-  readonly ca?: string;
-  /** The name in the certificate, if it differs from the address. */
-  readonly servername?: string;
-  /** The client's certificate, PEM, if the target requires one. */
-  readonly cert?: string;
-  readonly key?: string;
 }
 
 export interface LoadOptions {
@@ -31,11 +23,8 @@ export interface Client {
 }
 
 /** A client that keeps its connections open. */
-export function createClient({ port, path, ca, servername, cert, key }: Target): Client {
-  const options = { keepAlive: true, maxSockets: 64 };
-  const tls = { ca, ...(servername && { servername }), ...(cert && { cert, key }) };
-  const agent = ca === undefined ? new HttpAgent(options) : new HttpsAgent({ ...options, ...tls });
-  const request = ca === undefined ? httpRequest : httpsRequest;
+export function createClient({ port, path }: Target): Client {
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 
   const send = (body: Buffer | string) =>
     new Promise<IncomingMessage>((resolve, reject) => {

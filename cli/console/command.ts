@@ -22,7 +22,6 @@ export function consoleCommand(): Command {
       '--extender <url>',
       'ask the extender at this address, such as a port-forward; default: through the API server',
     )
-    .option('--extender-ca <file>', 'verify the extender’s certificate with this CA; default: no verification')
     .option(
       '--agent <node=url>',
       'ask the agent of a node at this address; default: through the API server; may be repeated',

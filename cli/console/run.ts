@@ -16,7 +16,6 @@ import { unreadableKinds } from './permissions.ts';
 export interface ConsoleFlags extends ClusterFlags {
   readonly port: number;
   readonly extender?: string;
-  readonly extenderCa?: string;
   readonly agent: Readonly<Record<string, string>>;
 }
 
@@ -57,11 +56,11 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string
 }
 
 /** Selects how to query the extender. @throws CliError if --extender is not a URL */
-function askerOf(cluster: ClusterAccess, { extender: url, extenderCa: caFile }: ConsoleFlags): AskExtender {
+function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskExtender {
   if (url !== undefined) explainUrl(url);
   return async (pod) => {
     try {
-      if (url !== undefined) return { answer: await askAddress({ url, caFile }, pod) };
+      if (url !== undefined) return { answer: await askAddress(url, pod) };
       return await askInCluster(cluster, { pod });
     } catch (error) {
       return { why: (error as Error).message };

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { FINAL_WEBHOOK, NAMESPACE, NETWORKS_WEBHOOK, SCHEDULER_WEBHOOK, SERVICE, WEBHOOK } from '../../model/names.ts';
+import { FINAL_WEBHOOK, NAMESPACE, NETWORKS_WEBHOOK, WEBHOOK } from '../../model/names.ts';
 import {
   MUTATING_WEBHOOKS,
   NAMESPACES,
@@ -15,8 +15,6 @@ import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import type { EmulatedNode, NodeDescription } from '../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../sandbox/cluster/identities.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
-
-export const SERVICES = { webhook: WEBHOOK, extender: SERVICE } as const;
 
 /** The cluster for the steps: the embedded one, or another with the same parts. */
 export interface DemoCluster {
@@ -44,11 +42,6 @@ export interface ClusterOptions {
   readonly nodes: readonly NodeDescription[];
   /** The directory that contains manifests/. */
   readonly packageRoot: string;
-  /**
-   * sidecar: launchers use Plumbline's kube-scheduler, which calls the extender over plain HTTP; own: the cluster's
-   * kube-scheduler calls it over TLS. Default: sidecar.
-   */
-  readonly scheduler?: 'sidecar' | 'own';
   /** Schemas of the API server's types. Without them the embedded one accepts any field. */
   readonly components?: Components;
   /** Called with errors that no API response contains. */
@@ -56,7 +49,7 @@ export interface ClusterOptions {
 }
 
 /** Creates the embedded cluster, which only needs Node.js. */
-export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...options }: ClusterOptions): DemoCluster {
+export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOptions): DemoCluster {
   const sandbox = createSandbox(options);
   return {
     client: sandbox.client,
@@ -81,26 +74,16 @@ export function createEmbeddedCluster({ packageRoot, scheduler = 'sidecar', ...o
     },
     kubeconfig: (identity) => sandbox.kubeconfig(identity),
     async wire({ webhook, extender }) {
-      sandbox.route(NAMESPACE, SERVICES.webhook, { host: '127.0.0.1', port: webhook });
-      sandbox.route(NAMESPACE, SERVICES.extender, { host: '127.0.0.1', port: extender });
+      sandbox.route(NAMESPACE, WEBHOOK, { host: '127.0.0.1', port: webhook });
       const caBundle = Buffer.from(sandbox.authority.cert).toString('base64');
       const mutating = await webhookConfiguration(packageRoot, 'mutating-webhook', caBundle);
       // Without match conditions the entry for launchers that opt in would receive every launcher.
-      const left = [NETWORKS_WEBHOOK, ...(scheduler === 'own' ? [SCHEDULER_WEBHOOK] : [])];
-      mutating.webhooks = mutating.webhooks.filter(({ name }) => !left.includes(name));
+      mutating.webhooks = mutating.webhooks.filter(({ name }) => name !== NETWORKS_WEBHOOK);
       await sandbox.client.create(MUTATING_WEBHOOKS, mutating);
       const validating = await webhookConfiguration(packageRoot, 'validating-webhook', caBundle);
       validating.webhooks = validating.webhooks.filter(({ name }) => VALIDATED.includes(name));
       await sandbox.client.create(VALIDATING_WEBHOOKS, validating);
-      if (scheduler === 'sidecar') {
-        await sandbox.addScheduler(await sidecarConfiguration(packageRoot, extender));
-        return;
-      }
-      const own = (await readManifest(packageRoot, 'scheduler/kube-scheduler-config.yaml')) as {
-        extenders: { tlsConfig?: { caData?: string } }[];
-      };
-      for (const one of own.extenders) one.tlsConfig = { caData: caBundle };
-      await sandbox.reconfigureScheduler(own);
+      await sandbox.addScheduler(await sidecarConfiguration(packageRoot, extender));
     },
     stop: () => sandbox.stop(),
   };
@@ -140,6 +123,6 @@ export async function sidecarConfiguration(packageRoot: string, port: number): P
 }
 
 /** One YAML document below manifests/. */
-export async function readManifest(packageRoot: string, path: string): Promise<unknown> {
+async function readManifest(packageRoot: string, path: string): Promise<unknown> {
   return parse(await readFile(join(packageRoot, 'manifests', path), 'utf8'));
 }

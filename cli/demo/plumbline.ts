@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { NAMESPACE } from '../../model/names.ts';
-import { type DemoCluster, SERVICES } from './cluster.ts';
+import { NAMESPACE, WEBHOOK } from '../../model/names.ts';
+import type { DemoCluster } from './cluster.ts';
 import { type DaemonName, type DaemonProcess, startDaemon } from './daemons.ts';
 import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
@@ -52,10 +52,10 @@ export async function install(options: InstallOptions): Promise<Installed> {
   await cluster.prepare();
   const start = (name: string, daemon: DaemonName, args: readonly string[]) =>
     startDaemon({ name, program: replacements[daemon] ?? join(dist, `${daemon}.cjs`), args, directory });
-  const serve = async (name: string, service: string) => {
-    const { cert, key } = cluster.authority.issue([`${service}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
-    await cluster.keepCertificate?.(service, { cert, key });
-    const folder = join(directory, `${name}-tls`);
+  const serveWebhook = async () => {
+    const { cert, key } = cluster.authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
+    await cluster.keepCertificate?.(WEBHOOK, { cert, key });
+    const folder = join(directory, 'webhook-tls');
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, 'tls.crt'), cert);
     await writeFile(join(folder, 'tls.key'), key, { mode: 0o600 });
@@ -64,11 +64,11 @@ export async function install(options: InstallOptions): Promise<Installed> {
   };
 
   const webhook = start('webhook', 'webhook', [
-    ...(await serve('webhook', SERVICES.webhook)),
+    ...(await serveWebhook()),
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'webhook' })],
   ]);
   const schedulerPlugin = start('scheduler-plugin', 'scheduler-plugin', [
-    ...['--mode', 'sidecar', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+    ...['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'scheduler-plugin' })],
   ]);
   const agents = new Map<string, DaemonProcess>();

@@ -28,8 +28,6 @@ const answer = z.object({ active: z.boolean(), nodes: z.array(verdict) });
 export interface ExtenderChoice {
   /** --extender: its address; undefined: through the API server. */
   readonly extender?: string | undefined;
-  /** --extender-ca */
-  readonly extenderCa?: string | undefined;
 }
 
 export type Asked = { readonly opinions: Opinions } | { readonly whyNot: string };
@@ -42,7 +40,7 @@ export type Asked = { readonly opinions: Opinions } | { readonly whyNot: string 
  */
 export async function askExtender(cluster: ClusterAccess, pod: string, choice: ExtenderChoice): Promise<Asked> {
   if (choice.extender !== undefined) {
-    const document = await askAddress({ url: choice.extender, caFile: choice.extenderCa }, pod);
+    const document = await askAddress(choice.extender, pod);
     return { opinions: opinionsOf(document, choice.extender) };
   }
   const asked = await askInCluster(cluster, { pod });

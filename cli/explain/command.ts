@@ -26,7 +26,6 @@ export function explainCommand(): Command {
       '--extender <url>',
       'ask the extender at this address, such as a port-forward; default: through the API server',
     )
-    .option('--extender-ca <file>', 'verify the extender’s certificate with this CA; default: no verification')
     .addHelpText('after', EXAMPLES)
     .action(async (kind: string, name: string | undefined, flags: ExplainFlags) => {
       const { run } = await import('./run.ts');

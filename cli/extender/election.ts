@@ -1,45 +1,47 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { type Lease, lease } from '../../kube/resources.ts';
-import { NAMESPACE } from '../../model/names.ts';
+import { NAMESPACE, SCHEDULER } from '../../model/names.ts';
 import { readOne } from '../support/lists.ts';
 
 /** Seconds without a renewal. Holders renew every 1 or 2 s; the rest is a margin for different clocks. */
 export const OVERDUE = 60;
 
-/** The leader, from a Lease in plumbline-system. */
+/** The Lease of Plumbline's own kube-schedulers. */
+export const SCHEDULER_LEASE = { namespace: NAMESPACE, lease: SCHEDULER } as const;
+
+/** The leader, from a Lease. */
 export interface Election {
-  /** Name of the leader's pod; undefined: the Lease is released, or its holder is not a pod. */
+  /** Host name of the leader, which is the name of its pod or node; undefined: the Lease is released. */
   readonly leader: string | undefined;
   /** Seconds since the last renewal, by this machine's clock; undefined: never renewed. */
   readonly age: number | undefined;
 }
 
-const POD_NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
+const HOST_NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
 /**
  * Reads an election.
- * @param name name of the Lease
  * @param now milliseconds since 1970
  * @returns undefined if the Lease does not exist
  * @throws KubeError
  */
 export async function readElection(
   client: Pick<KubeClient, 'get'>,
-  name: string,
+  { namespace, lease: name }: { readonly namespace: string; readonly lease: string },
   now: number,
 ): Promise<Election | undefined> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases/${name}`;
+  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
   const found = await readOne(client, path, lease);
   return found && electionOf(found, now);
 }
 
-/** The identity of a holder is `<pod name>_<random>`. */
+/** The identity of a holder is `<host name>_<random>`. */
 export function electionOf({ spec }: Lease, now: number): Election {
   const holder = spec?.holderIdentity ?? '';
-  const pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_')));
+  const host = holder.slice(0, Math.max(0, holder.lastIndexOf('_')));
   const renewed = Date.parse(spec?.renewTime ?? '');
   return {
-    leader: POD_NAME.test(pod) ? pod : undefined,
+    leader: HOST_NAME.test(host) ? host : undefined,
     age: Number.isNaN(renewed) ? undefined : (now - renewed) / 1000,
   };
 }

@@ -11,7 +11,7 @@ import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
-import { createLeaders, LEADER_LEASES } from './leaders.ts';
+import { createLeader, LEADER_LEASE } from './leader.ts';
 import { type PausedInstance, pausedInstance, watchedInstance } from './paused.ts';
 import { type ShownPod, shownPod, watchedPod } from './pods.ts';
 import { createReports, type Report } from './reports.ts';
@@ -84,7 +84,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     now,
   });
   const agents = new AgentHealth();
-  const leaders = createLeaders();
+  const leader = createLeader();
   const draCpu = new Set<string>();
   let stale: ReadonlySet<string> = new Set();
 
@@ -119,7 +119,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     project: (lease) => lease,
     onChange({ key, after }) {
       const name = key.slice(NAMESPACE.length + 1);
-      if (LEADER_LEASES.includes(name)) leaders.changed(name, after, now());
+      if (name === LEADER_LEASE) leader.changed(after, now());
       if (!name.startsWith(AGENT_LEASE_PREFIX)) return;
       const node = name.slice(AGENT_LEASE_PREFIX.length);
       const { renewTime, leaseDurationSeconds: duration } = after?.spec ?? {};
@@ -177,7 +177,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     },
     get leader() {
       if (!leases.synced) return undefined;
-      return leaders.leader(now(), leases.lastHeard) ?? null;
+      return leader.pod(now(), leases.lastHeard);
     },
     nodes: nodes.items,
     reports: taken.byNode,

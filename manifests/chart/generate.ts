@@ -27,8 +27,7 @@ export const COMPONENTS: Readonly<Record<string, Condition>> = {
   [`${AGENT}/openshift`]: '.Values.nodeAgent.openshift',
   'components/monitoring': '.Values.monitoring.enabled',
   'components/console': '.Values.console.enabled',
-  'components/own-scheduler': 'eq .Values.scheduler.mode "own"',
-  'components/fixed-cluster-ip': 'and (eq .Values.scheduler.mode "own") .Values.schedulerPlugin.clusterIP',
+  'scheduler/loopback': 'eq .Values.scheduler.mode "loopback"',
   // Also if only the flag is set, since it would have no effect alone.
   'components/align-all':
     'or (ne .Values.webhook.alignment "annotated") (has (toString .Values.webhook.flags.alignment) (list "auto" "always"))',
@@ -118,7 +117,7 @@ function filesOf(drafts: readonly Draft[]): Map<string, string> {
 function fileOf(kind: string, name: string): string {
   if (kind.startsWith('ValidatingAdmissionPolicy') || name.startsWith('plumbline-cpu-mask')) return 'policies';
   if (/^plumbline-(webhook(-required|-switch)?|opt-in)$/.test(name)) return 'webhook';
-  if (/^plumbline-scheduler-(plugin(-service|-auth-delegator)?|client)$/.test(name)) return 'scheduler-plugin';
+  if (name === 'plumbline-scheduler-plugin') return 'scheduler-plugin';
   if (/^plumbline-scheduler(-|$)/.test(name)) return 'scheduler';
   if (/^plumbline-node-agent(-dpu-host|-scc)?$/.test(name)) return 'node-agent';
   if (name === 'plumbline-dpu') return 'dpu';

@@ -3,7 +3,7 @@ import type { Json } from './tree.ts';
 /** Values that the templates pass on unchanged, so the schema accepts any object. */
 const HANDED_ON = ['resources', 'nodeSelector', 'affinity', 'updateStrategy'];
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
-  'scheduler.mode': ['sidecar', 'own'],
+  'scheduler.mode': ['sidecar', 'loopback'],
   'dpu.lease': ['none', 'own', 'observe'],
   'webhook.alignment': ['annotated', 'always', 'auto'],
   'images.pullPolicy': ['', 'Always', 'IfNotPresent', 'Never'],

@@ -27,7 +27,6 @@ const yaml = (value: string): Raw => ({ kind: 'raw', block: true, text: `{{- toY
 const DAEMONS: Readonly<Record<string, string>> = {
   'plumbline-webhook': 'webhook',
   'plumbline-scheduler': 'scheduler',
-  'plumbline-scheduler-plugin': 'schedulerPlugin',
   'plumbline-node-agent': 'nodeAgent',
   'plumbline-console': 'console',
   'plumbline-node-agent-dpu-host': 'nodeAgent',
@@ -63,15 +62,11 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
   'ConfigMap/plumbline-dashboard': '.Values.monitoring.dashboard',
 };
 
-const ADDRESS = raw('{{ .Values.schedulerPlugin.clusterIP }}');
-
 /** Settings of single objects. */
 const ONE_OBJECT: Readonly<Record<string, (tree: MapNode) => void>> = {
   'Deployment/plumbline-scheduler': (tree) => sidecar(tree),
   'Deployment/plumbline-webhook': (tree) =>
     set(tree, [...CONTAINER, 'env', 'PLUMBLINE_ALIGNMENT', 'value'], raw('{{ .Values.webhook.alignment }}')),
-  'Service/plumbline-scheduler-plugin': (tree) => set(tree, ['spec', 'clusterIP'], ADDRESS),
-  'Certificate/plumbline-scheduler-plugin': (tree) => set(tree, ['spec', 'ipAddresses', 0], ADDRESS),
 };
 
 const MONITORED = [

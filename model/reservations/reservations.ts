@@ -66,11 +66,6 @@ export class Reservations<P> {
     return this.#reservations.size;
   }
 
-  /** Reservations of pods that may still be bound to any of several nodes, or to none. */
-  tentative(): Iterable<Reservation<P>> {
-    return this.#tentative.values();
-  }
-
   of(uid: string): Reservation<P> | undefined {
     return this.#reservations.get(uid);
   }

@@ -1,13 +1,7 @@
 import { decidedOf } from '../admission/decided.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { recognizeLauncher } from '../launcher/recognize.ts';
-import {
-  CPU_MASK_ANNOTATION,
-  MANAGED_RESOURCES,
-  NUMA_AFFINITY_ANNOTATION,
-  PLACED_RESOURCE,
-  SCHEDULER,
-} from '../names.ts';
+import { CPU_MASK_ANNOTATION, NUMA_AFFINITY_ANNOTATION, SCHEDULER } from '../names.ts';
 import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
 import type { PlacementNeeds } from '../placement/needs.ts';
 import { isExclusive } from '../placement/pod-needs.ts';
@@ -86,27 +80,17 @@ function undecided(pod: StatePod, needs: PlacementNeeds): Unseen | undefined {
 
 /**
  * Signs that the pod's scheduler does not call the extender. Plumbline's own scheduler calls it for each of its pods.
- * The cluster's scheduler, if so configured, calls it for pods that request a managed resource.
+ * Without that scheduler, the cluster's calls it for every pod.
  */
 function unasked(facts: VmFacts, pod: StatePod): Cause[] {
   const scheduler = schedulerOf(pod);
-  if (scheduler === SCHEDULER || pod.spec.nodeName) return [];
-  if (facts.scheduler?.leads === true) {
-    const launcher = recognizeLauncher(pod).kind === 'launcher';
-    const remedies = [
-      launcher
-        ? startAgain(facts, 'remove schedulerName from the VM’s template and start the VM again')
-        : remedy('name-scheduler', `create the pod again with schedulerName: ${SCHEDULER}`),
-    ];
-    const text = `its scheduler is ${scheduler}, which does not call the extender unless you configured it`;
-    return [{ reason: scheduler === DEFAULT_SCHEDULER ? 'ExtenderNotAsked' : 'OtherScheduler', text, remedies }];
-  }
-  const containers = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
-  const managed = ({ resources }: (typeof containers)[number]) =>
-    MANAGED_RESOURCES.some(
-      (name) => resources?.requests?.[name] !== undefined || resources?.limits?.[name] !== undefined,
-    );
-  if (containers.some(managed)) return [];
-  const text = 'kube-scheduler does not call the extender for this pod: it requests none of the managed resources';
-  return [{ reason: 'ExtenderNotAsked', text, remedies: [remedy('opt-in', `add the request ${PLACED_RESOURCE}: 1`)] }];
+  if (scheduler === SCHEDULER || pod.spec.nodeName || facts.scheduler?.leads !== true) return [];
+  const launcher = recognizeLauncher(pod).kind === 'launcher';
+  const remedies = [
+    launcher
+      ? startAgain(facts, 'remove schedulerName from the VM’s template and start the VM again')
+      : remedy('name-scheduler', `create the pod again with schedulerName: ${SCHEDULER}`),
+  ];
+  const text = `its scheduler is ${scheduler}, which does not call the extender`;
+  return [{ reason: scheduler === DEFAULT_SCHEDULER ? 'ExtenderNotAsked' : 'OtherScheduler', text, remedies }];
 }

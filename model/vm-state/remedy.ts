@@ -36,7 +36,6 @@ export type RemedyId =
   | 'look-at-successor'
   | 'look-at-volumes'
   | 'name-scheduler'
-  | 'opt-in'
   | 'place-again'
   | 'raise-limit-range'
   | 'raise-quota'

@@ -19,8 +19,6 @@ export interface SandboxOptions {
   readonly nodes: readonly NodeDescription[];
   /** The API server's port on 127.0.0.1. Default: any free one. */
   readonly port?: number;
-  /** The initial KubeSchedulerConfiguration, YAML or object. Default: one without extenders. */
-  readonly schedulerConfiguration?: unknown;
   /** Schemas of the API server's types: see ApiServerOptions. */
   readonly components?: Components;
   /** Called with errors that no API response contains. */
@@ -39,13 +37,8 @@ export interface Sandbox {
   node(name: string): EmulatedNode;
   /** Writes a kubeconfig file and returns its path. */
   kubeconfig(identity: Identity): Promise<string>;
-  /** Sets the endpoint of a Service, for webhooks and extenders that use it. Undefined removes it. */
+  /** Sets the endpoint of a Service, for webhooks that use it. Undefined removes it. */
   route(namespace: string, service: string, endpoint: Endpoint | undefined): void;
-  /**
-   * Replaces the configuration of the cluster's scheduler, for example to add extenders that start later.
-   * @throws SchedulerConfigurationError
-   */
-  reconfigureScheduler(configuration: unknown): Promise<void>;
   /** Starts another scheduler, for pods with its name. @throws SchedulerConfigurationError */
   addScheduler(configuration: unknown): Promise<void>;
   start(): Promise<void>;
@@ -78,15 +71,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     client: clientOf('system:serviceaccount:kubevirt:kubevirt-controller'),
     onFault,
   });
-  const newScheduler = (configuration: unknown): Scheduler =>
-    createScheduler({
-      client: clientOf('system:kube-scheduler'),
-      resolveService,
-      onFault,
-      ...(configuration !== undefined && { configuration: parseSchedulerConfiguration(configuration) }),
-    });
-  let scheduler = newScheduler(options.schedulerConfiguration);
-  const others: Scheduler[] = [];
+  const schedulerClient = clientOf('system:kube-scheduler');
+  /** The first is the cluster's own, without extenders. */
+  const schedulers: Scheduler[] = [createScheduler({ client: schedulerClient, onFault })];
   let running = false;
 
   return {
@@ -111,15 +98,10 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       if (endpoint) routes.set(`${namespace}/${service}`, endpoint);
       else routes.delete(`${namespace}/${service}`);
     },
-    async reconfigureScheduler(configuration) {
-      const next = newScheduler(configuration);
-      await scheduler.stop();
-      scheduler = next;
-      if (running) await scheduler.start();
-    },
-    async addScheduler(configuration) {
-      const added = newScheduler(configuration);
-      others.push(added);
+    async addScheduler(text) {
+      const configuration = parseSchedulerConfiguration(text);
+      const added = createScheduler({ client: schedulerClient, configuration, onFault });
+      schedulers.push(added);
       if (running) await added.start();
     },
     async start() {
@@ -127,11 +109,11 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       running = true;
       for (const node of nodes) await node.start();
       virtController.start();
-      for (const one of [scheduler, ...others]) await one.start();
+      for (const scheduler of schedulers) await scheduler.start();
     },
     async stop() {
       running = false;
-      await Promise.all([scheduler, ...others].map((one) => one.stop()));
+      await Promise.all(schedulers.map((scheduler) => scheduler.stop()));
       await virtController.stop();
       await Promise.all(nodes.map((node) => node.stop()));
       await server.stop();

@@ -14,24 +14,12 @@ const duration = z.string().transform((text, context) => {
 });
 
 const extender = z.strictObject({
-  urlPrefix: z.url(),
+  urlPrefix: z.url({ protocol: /^http$/ }),
   filterVerb: z.string().optional(),
   preemptVerb: z.string().optional(),
   prioritizeVerb: z.string().optional(),
   weight: z.number().int().optional(),
   bindVerb: z.string().optional(),
-  enableHTTPS: z.boolean().default(false),
-  tlsConfig: z
-    .strictObject({
-      insecure: z.boolean().optional(),
-      serverName: z.string().optional(),
-      certFile: z.string().optional(),
-      keyFile: z.string().optional(),
-      caFile: z.string().optional(),
-      /** PEM, base64. */
-      caData: z.string().optional(),
-    })
-    .optional(),
   httpTimeout: duration.default(5_000),
   nodeCacheCapable: z.boolean().default(false),
   managedResources: z

@@ -1,7 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { Agent as HttpAgent, request as httpRequest } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import type { ServiceResolver } from '../api-server/webhook-client.ts';
+import { Agent, request } from 'node:http';
 import type { Json, Node, Pod } from '../objects.ts';
 import { asksForAny } from '../pod-requests.ts';
 import type { ExtenderConfiguration } from './configuration.ts';
@@ -33,14 +30,11 @@ export interface Extender {
 const SCORE_SCALE = 10;
 const IDLE_SOCKET_MS = 90_000;
 
-/**
- * Creates a client of one extender, equivalent to kube-scheduler's HTTPExtender.
- * @param resolve finds the endpoint of a Service name in urlPrefix, instead of cluster DNS and kube-proxy
- */
-export function createExtender(config: ExtenderConfiguration, resolve: ServiceResolver = () => undefined): Extender {
+/** Creates a client of one extender, equivalent to kube-scheduler's HTTPExtender without TLS. */
+export function createExtender(config: ExtenderConfiguration): Extender {
   const name = config.urlPrefix;
   const managed = new Set(config.managedResources.map((resource) => resource.name));
-  const post = createPoster(config, resolve);
+  const post = createPoster(config);
   const offer = (pod: Pod, nodes: readonly Node[]): Json => ({
     Pod: pod,
     Nodes: config.nodeCacheCapable ? null : { metadata: {}, items: [...nodes] },
@@ -71,22 +65,18 @@ export function createExtender(config: ExtenderConfiguration, resolve: ServiceRe
   };
 }
 
-function createPoster(config: ExtenderConfiguration, resolveService: ServiceResolver) {
-  const secure = config.enableHTTPS || config.urlPrefix.startsWith('https:');
-  const options = { keepAlive: true, timeout: IDLE_SOCKET_MS };
-  const agent = secure ? new HttpsAgent({ ...options, ...tlsOptions(config) }) : new HttpAgent(options);
+function createPoster(config: ExtenderConfiguration) {
+  const agent = new Agent({ keepAlive: true, timeout: IDLE_SOCKET_MS });
   const send = (verb: string, body: Json) =>
     new Promise<unknown>((resolve, reject) => {
       const bytes = Buffer.from(JSON.stringify(body));
       const url = new URL(`${config.urlPrefix.replace(/\/+$/, '')}/${verb}`);
-      if (secure) url.protocol = 'https:';
       const fail = (message: string, cause?: unknown) =>
         reject(new ExtenderError(config.urlPrefix, message, cause === undefined ? undefined : { cause }));
-      const outgoing = (secure ? httpsRequest : httpRequest)(
+      const outgoing = request(
         url,
         {
           agent,
-          ...serviceAddress(url, resolveService),
           method: 'POST',
           headers: { host: url.host, 'content-type': 'application/json', 'content-length': bytes.length },
           signal: AbortSignal.timeout(config.httpTimeout),
@@ -119,28 +109,4 @@ function createPoster(config: ExtenderConfiguration, resolveService: ServiceReso
       outgoing.end(bytes);
     });
   return { send, close: () => agent.destroy() };
-}
-
-/** The address of a Service name; the certificate is still verified for the name. */
-function serviceAddress(url: URL, resolve: ServiceResolver) {
-  const [, name, namespace] = /^([^.]+)\.([^.]+)\.svc(?:\.cluster\.local)?$/.exec(url.hostname) ?? [];
-  if (name === undefined || namespace === undefined) return {};
-  const endpoint = resolve(namespace, name, Number(url.port) || (url.protocol === 'https:' ? 443 : 80));
-  return endpoint ? { hostname: endpoint.host, port: endpoint.port, servername: url.hostname } : {};
-}
-
-function tlsOptions({ tlsConfig = {} }: ExtenderConfiguration) {
-  const ca = tlsConfig.caData
-    ? Buffer.from(tlsConfig.caData, 'base64')
-    : tlsConfig.caFile
-      ? readFileSync(tlsConfig.caFile)
-      : undefined;
-  return {
-    ...(ca && { ca }),
-    ...(tlsConfig.serverName && { servername: tlsConfig.serverName }),
-    ...(tlsConfig.certFile && { cert: readFileSync(tlsConfig.certFile) }),
-    ...(tlsConfig.keyFile && { key: readFileSync(tlsConfig.keyFile) }),
-    // As in kube-scheduler, HTTPS without a CA is not verified.
-    rejectUnauthorized: ca !== undefined && !tlsConfig.insecure,
-  };
 }

@@ -1,5 +1,4 @@
 import { NODES, PODS } from '../api-server/built-in-types.ts';
-import type { ServiceResolver } from '../api-server/webhook-client.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import type { Node, Pod } from '../objects.ts';
 import { createClusterView } from './cluster-view.ts';
@@ -15,8 +14,6 @@ import { nodeWakes, podChangedItself, podWakes } from './signals.ts';
 export interface SchedulerOptions {
   readonly client: LocalClient;
   readonly configuration?: SchedulerConfiguration;
-  /** Finds the endpoints of Services in the extenders' addresses. */
-  readonly resolveService?: ServiceResolver;
   /** Seconds that a rejected pod waits without an event. Default 300, as in kube-scheduler. */
   readonly flushSeconds?: number;
   /** Milliseconds since 1970, for conditions. */
@@ -38,7 +35,7 @@ export interface Scheduler {
  */
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { client, configuration = DEFAULT_CONFIGURATION, now = Date.now, onFault = () => {} } = options;
-  const extenders = configuration.extenders.map((extender) => createExtender(extender, options.resolveService));
+  const extenders = configuration.extenders.map((extender) => createExtender(extender));
   const names = schedulerNames(configuration);
   const ignored = ignoredResources(configuration);
   const queue = createSchedulingQueue({

@@ -48,12 +48,11 @@ export interface Cluster {
   /** The relevant pods, by namespace/name. */
   readonly pods: ReadonlyMap<string, PodView | undefined>;
   /**
-   * Reads the pods that have not started again, bypassing the watch. Afterwards, pods that another replica promised a
-   * place and the scheduler bound a moment ago are known.
-   * @param before called with each of them before it is matched with the reservations
+   * Reads the bound pods that have not started again, bypassing the watch. Afterwards, pods that another kube-scheduler
+   * bound a moment ago are known.
    * @throws KubeError
    */
-  catchUp(signal: AbortSignal, before?: (pod: PodView) => void): Promise<void>;
+  catchUp(signal: AbortSignal): Promise<void>;
 }
 
 export interface ClusterOptions {
@@ -177,10 +176,8 @@ export function createCluster(options: ClusterOptions): Cluster {
     get pods() {
       return pods.items;
     },
-    async catchUp(signal, before) {
-      // Without reservations to restore, only bound pods matter.
-      const bound = before === undefined ? ',spec.nodeName!=' : '';
-      const query = { fieldSelector: `status.phase=Pending${bound}` };
+    async catchUp(signal) {
+      const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
       const slices = createSlices();
       for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE, signal })) {
         for (const item of items ?? []) {
@@ -188,7 +185,6 @@ export function createCluster(options: ClusterOptions): Cluster {
             const pod = observedPod.safeParse(item);
             const view = pod.success ? podViewOf(pod.data, reader) : undefined;
             if (!view?.needs.exclusive) return;
-            before?.(view);
             state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
           });
         }

@@ -21,7 +21,7 @@ import { nameAt } from '../wire/scanned-names.ts';
 import type { ExtenderArgs } from '../wire/wire.ts';
 import type { HostPriority } from './reply.ts';
 
-/** No verdict is possible now: the caches do not have the whole cluster yet, or another replica is active. */
+/** No verdict is possible now: the caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
 export class NotNow extends Error {}
 
 export interface Extender {
@@ -40,8 +40,6 @@ export interface Extender {
   wouldFit(needs: PodNeeds, node: string): boolean;
   /** @throws NotNow */
   assertActive(): void;
-  /** Answers every further call with an Error. */
-  stopPromising(): void;
 }
 
 export interface NodeExplanation {
@@ -73,7 +71,6 @@ export interface ExtenderOptions {
 
 /** Determines whether a verdict may be given. */
 function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
-  let stopping = false;
   const assertSynced = () => {
     const missing = notSynced();
     if (missing !== undefined) throw new NotNow(missing);
@@ -82,11 +79,7 @@ function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
     assertSynced,
     assertActive() {
       assertSynced();
-      if (stopping) throw new NotNow('this replica is stopping; another takes over');
-      if (!mayAnswer()) throw new NotNow('another replica is active, or the lease of this replica has expired');
-    },
-    stopPromising() {
-      stopping = true;
+      if (!mayAnswer()) throw new NotNow('the pods that another kube-scheduler has bound are not read yet');
     },
   };
 }
@@ -123,7 +116,7 @@ export function createExtender(options: ExtenderOptions): Extender {
     unpredictable,
   );
 
-  const { assertSynced, assertActive, stopPromising } = gateOf(notSynced, mayAnswer);
+  const { assertSynced, assertActive } = gateOf(notSynced, mayAnswer);
   const needsOf = remembered(reader);
 
   /** Why an owner's pods are held back. It omits the seconds, since the scheduler counts nodes by text. */
@@ -151,7 +144,6 @@ export function createExtender(options: ExtenderOptions): Extender {
   return {
     state,
     assertActive,
-    stopPromising,
     needsOf: (pod) => reader.read(pod),
     wouldFit: (needs, node) => {
       const id = fleet.names.find(node);

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
 import { PlumblineError } from '../../model/errors.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
@@ -28,15 +27,11 @@ export interface ExtenderAppOptions {
   readonly called?: () => Promise<void>;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
-  /** Called before any part of a request is read. Default: every caller may use every route. */
-  readonly guard?: RequestHandler;
   readonly log: Logger;
 }
 
 export interface ExtenderApp {
   readonly handler: Express;
-  /** Ends connections, so that callers connect to the active replica. */
-  closeSockets(): void;
 }
 
 /**
@@ -48,7 +43,6 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
   const bodies = options.bodies ?? createRequestBodies({ largest: LARGEST_BODY });
   const decoder = new ArgsDecoder(extender.state.fleet.names);
   const pool = createBufferPool();
-  const sockets = new Set<Socket>();
   /** Number of filter calls whose bodies are arriving. */
   let waiting = 0;
 
@@ -96,11 +90,6 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', 'simple');
-  app.use(({ socket }, _response, next) => {
-    track(sockets, socket);
-    next();
-  });
-  if (options.guard !== undefined) app.use(options.guard);
   for (const verb of ['filter', 'prioritize', 'preempt'] as const) {
     app.post(`/${verb}`, calling(verb), answerError(verb, metrics, log));
   }
@@ -117,18 +106,7 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
     sendText(response, 404, `${method} ${path.slice(0, 80)}: ${expected}`);
   });
   app.use(answerError('explain', metrics, log));
-  return {
-    handler: app,
-    closeSockets() {
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-}
-
-function track(sockets: Set<Socket>, socket: Socket): void {
-  if (sockets.has(socket)) return;
-  sockets.add(socket);
-  socket.once('close', () => sockets.delete(socket));
+  return { handler: app };
 }
 
 /**
@@ -143,8 +121,7 @@ function answerError(verb: string, metrics: ExtenderMetrics, log: Logger): Error
     if (malformed) log.warn({ verb, message }, 'malformed extender call refused');
     else if (error instanceof NotNow) log.warn({ verb, message }, 'extender call refused');
     else log.error({ verb, err: error }, 'extender call failed');
-    // The caller must not reuse this connection to an inactive replica.
-    if (error instanceof NotNow || error instanceof BodyError) response.setHeader('Connection', 'close');
+    if (error instanceof BodyError) response.setHeader('Connection', 'close');
     if (verb === 'filter')
       send(response, 200, 'application/json', lentFree(encodeFilterError(`plumbline: ${message}`)));
     else sendText(response, status, `plumbline: ${message}`);

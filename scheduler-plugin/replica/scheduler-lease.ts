@@ -3,7 +3,23 @@ import { createReflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema } from '../../kube/resources.ts';
 import { leaseSeconds } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
-import type { Replica } from './replica.ts';
+
+/**
+ * Whether this process is the active replica. Several replicas watch the cluster; one answers kube-scheduler and writes
+ * to the cluster.
+ */
+export interface Replica {
+  /** Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Whether this replica may write to the cluster at this moment. */
+  isActive(): boolean;
+  /** Whether this replica may give verdicts at this moment. Call it before and after each one. */
+  mayAnswer(): boolean;
+  /** Call it when a call of kube-scheduler has arrived. Resolves when `mayAnswer` is up to date. */
+  called(): Promise<void>;
+  /** Whether the Lease has been read. */
+  readonly settled: boolean;
+}
 
 export interface SchedulerLeaseOptions {
   readonly client: KubeClient;
@@ -17,7 +33,6 @@ export interface SchedulerLeaseOptions {
   /** Reads the pods that another kube-scheduler has bound. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
   readonly onActive: () => void;
-  readonly onPassive: () => void;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
@@ -31,7 +46,7 @@ export interface SchedulerLeaseOptions {
  * so once for each leadership: when the Lease names this pod, or at the first call if that arrives earlier.
  */
 export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Replica {
-  const { client, lease, hostName, catchUp, onActive, onPassive, log, now } = options;
+  const { client, lease, hostName, catchUp, onActive, log, now } = options;
   const [namespace, name] = lease.split('/');
   const running = new AbortController();
   let holder: string | undefined;
@@ -87,7 +102,6 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
     if (!active) return;
     active = false;
     log.info({ lease, holder }, 'this pod’s kube-scheduler no longer leads');
-    onPassive();
   };
 
   const leases = createReflector({
@@ -112,7 +126,5 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
       signal.addEventListener('abort', () => running.abort(), { once: true });
       await leases.run(signal);
     },
-    // kube-scheduler releases its Lease when it ends.
-    release: () => Promise.resolve(),
   };
 }

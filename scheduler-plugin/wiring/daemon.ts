@@ -1,13 +1,12 @@
-import { randomBytes } from 'node:crypto';
+import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
-import { parseNames } from '../../runtime/client-names.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
-import { parseListenAddress } from '../../runtime/listen-address.ts';
+import { isOwnHost } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createRequestBodies } from '../../runtime/request-bodies.ts';
@@ -15,28 +14,21 @@ import { registerServerMetrics } from '../../runtime/server-metrics.ts';
 import { createServingDaemon } from '../../runtime/serving-daemon.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { VERSION } from '../../runtime/version.ts';
-import { createGuard } from '../access/guard.ts';
-import { createTokenAccess } from '../access/token-access.ts';
 import { createExplainer } from '../extender/explain.ts';
 import { createDecisions } from '../filter/decisions.ts';
-import { createExtenderApp, type ExtenderApp, LARGEST_BODY } from '../http/app.ts';
-import { createExplainServer } from '../http/explain-server.ts';
-import { createElectedReplica } from '../replica/elected.ts';
-import type { Replica } from '../replica/replica.ts';
-import { createSchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
+import { createExtenderApp, LARGEST_BODY } from '../http/app.ts';
+import { createSchedulerLeaseReplica, type Replica } from '../replica/scheduler-lease.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';
-import { type SchedulerPluginConfig, SERVICE_ADDRESS, SIDECAR_ADDRESS } from './config.ts';
+import type { SchedulerPluginConfig } from './config.ts';
 import { createDecider, type Decider } from './decider.ts';
 
-/** Maximum connections: schedulers have a few. */
+/** Maximum connections: a scheduler has a few. */
 const CONNECTIONS = 64;
-/** Seconds that a stopping replica waits until the pods with reservations are bound. */
-const RESERVATIONS_KEPT = 4;
 
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
 export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Daemon {
   const now = monotonicSeconds;
-  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
+  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, unpredictable } = config;
   const access = apiAccess({ kubeconfig, serviceHost, servicePort });
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
@@ -49,45 +41,28 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
   const { extender, cluster } = decider;
   const explainer = createExplainer({ extender, decisions, client, isActive });
   const bodies = createRequestBodies({ largest: LARGEST_BODY });
-  const { unpredictable } = config;
   const called = () => replica.called();
-  const routes = { extender, explainer, called, unpredictable, bodies, metrics, log };
-  const tokenAccess = createTokenAccess({ client, log, now });
-  const guard = createGuard({ isKnown: (socket) => server.isKnown(socket), access: tokenAccess });
-  const app = createExtenderApp({ ...routes, guard });
-  const listening = { ...addressOf(config), certificate: certificateOf(config), connections: CONNECTIONS };
-  const server = createHttpServer({ handler: app.handler, ...listening, anonymousClients: true, log });
+  const app = createExtenderApp({ extender, explainer, called, unpredictable, bodies, metrics, log });
+  // Plain HTTP: only processes of its own pod or host can connect to a loopback address.
+  const { host, port } = config;
+  const handler = onlyForHost(host, app.handler);
+  const server = createHttpServer({ handler, host, port, connections: CONNECTIONS, log });
   registerServerMetrics(registry, 'plumbline_extender', { bodies, server });
-  const identity = `${config.podName ?? hostname()}_${randomBytes(4).toString('hex')}`;
-  const shared = {
+  const replica = createSchedulerLeaseReplica({
     client,
+    lease: config.schedulerLease,
+    hostName: config.podName ?? hostname(),
+    // A kube-scheduler that no longer leads binds nothing, so its reservations are void.
+    catchUp: (signal) => cluster.catchUp(signal),
     onActive: () => decider.becameActive(),
-    onPassive: () => app.closeSockets(),
     log,
     now,
-  };
-  const replica =
-    config.mode === 'sidecar'
-      ? createSchedulerLeaseReplica({
-          ...shared,
-          lease: config.schedulerLease,
-          hostName: config.podName ?? hostname(),
-          // A kube-scheduler that no longer leads binds nothing, so its reservations are void.
-          catchUp: (signal) => cluster.catchUp(signal),
-        })
-      : createElectedReplica({
-          ...shared,
-          config,
-          identity,
-          port: () => server.port,
-          record: decider.reservationRecord,
-          catchUp: (signal) => cluster.catchUp(signal, decider.reservationRecord.restore),
-        });
+  });
 
-  const daemon = createServingDaemon({
+  return createServingDaemon({
     server,
     probes: { host: config.probeHost, port: config.probePort },
-    notReady: () => cluster.missing ?? (replica.settled ? undefined : 'no active replica is known yet'),
+    notReady: () => cluster.missing ?? (replica.settled ? undefined : 'the scheduler’s Lease has not been read yet'),
     registry,
     async run(signal) {
       const watching = Promise.all([cluster.run(signal), decider.masks.run(signal)]);
@@ -101,49 +76,18 @@ export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger
     },
     log,
   });
-  const explaining = explainServerOf(config, createExtenderApp(routes), log);
-  return {
-    async start() {
-      if (config.mode === 'service' && config.clientCaFile === '')
-        log.warn('client certificates not required: --client-ca-file is empty');
-      await daemon.start();
-      await explaining?.start();
-    },
-    async stop() {
-      await explaining?.stop();
-      if (config.mode === 'service') await handOver(decider, replica, now);
-      await daemon.stop();
-    },
+}
+
+/**
+ * Refuses requests for other hosts: a browser on the machine of a port-forward can be tricked into sending requests of
+ * other sites here under their own names (DNS rebinding).
+ */
+function onlyForHost(host: string, handler: RequestListener): RequestListener {
+  return (request, response) => {
+    if (isOwnHost(request.headers.host, host)) return handler(request, response);
+    response.writeHead(421, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
+    response.end('plumbline: use the address 127.0.0.1 or localhost\n');
   };
-}
-
-/** Only its own pod can reach a sidecar, so it serves plain HTTP on loopback. */
-function addressOf({ mode, host, port }: SchedulerPluginConfig) {
-  const defaults = mode === 'sidecar' ? SIDECAR_ADDRESS : SERVICE_ADDRESS;
-  return { host: host ?? defaults.host, port: port ?? defaults.port };
-}
-
-function certificateOf({ mode, certFile, keyFile, clientCaFile, clientNames }: SchedulerPluginConfig) {
-  if (mode === 'sidecar') return undefined;
-  const clients = clientCaFile === '' ? {} : { clientCaFile, clientNames: parseNames(clientNames) };
-  return { certFile, keyFile, ...clients };
-}
-
-/** A sidecar serves /explain on its only port. */
-function explainServerOf({ mode, explainAddress }: SchedulerPluginConfig, app: ExtenderApp, log: Logger) {
-  const address = parseListenAddress(explainAddress);
-  return mode === 'sidecar' || address === undefined ? undefined : createExplainServer({ address, app, log });
-}
-
-/** Stops making reservations. Once the open ones are bound or withdrawn, another replica may take over. */
-async function handOver({ extender, state }: Decider, replica: Replica, now: () => number): Promise<void> {
-  extender.stopPromising();
-  const deadline = now() + RESERVATIONS_KEPT;
-  while (state.reservations.unbound > 0 && now() < deadline) {
-    state.reservations.expire(now());
-    await sleep(0.05);
-  }
-  await replica.release();
 }
 
 /** Ends expired reservations even without a call, and updates the gauges, once a second. */

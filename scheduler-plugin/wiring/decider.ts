@@ -11,7 +11,6 @@ import { createEvictions } from '../controllers/evictions.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
 import { createQuarantine } from '../controllers/quarantine.ts';
 import { createRecheck, type Recheck } from '../controllers/recheck.ts';
-import { createReservationRecord, type ReservationRecord } from '../controllers/reservation-record.ts';
 import { createStuckPods } from '../controllers/stuck-pods.ts';
 import { createTakeover } from '../controllers/takeover.ts';
 import { createExtender, type Extender } from '../extender/extender.ts';
@@ -27,7 +26,6 @@ export interface Decider {
   readonly extender: Extender;
   readonly recheck: Recheck;
   readonly masks: CpuMasks;
-  readonly reservationRecord: ReservationRecord;
   /** Call it when this replica has become the active one: it completes the work that another one has left. */
   becameActive(): void;
   stop(): void;
@@ -140,7 +138,6 @@ export function createDecider(options: DeciderOptions): Decider {
     extender,
     recheck,
     masks,
-    reservationRecord: createReservationRecord(state.reservations, reservationTimeout, now, log),
     becameActive() {
       writer.lookAtAll();
       masks.lookAtAll();

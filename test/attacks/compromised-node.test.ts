@@ -135,7 +135,7 @@ describe('attacks by a compromised node', function () {
     })) as { metadata: { uid: string } };
     const call = JSON.stringify({ Pod: pod, NodeNames: [stage.honest] });
     await until('the pod’s CPUs on the honest node to be reserved', async () => {
-      await postTo(stage.extender, '/filter', call, stage.clientCertificate);
+      await postTo(stage.extender, '/filter', call);
       await delay(GAUGES);
       return (await unbound()) === 1;
     });

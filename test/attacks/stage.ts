@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { request } from 'node:https';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { virtualMachine } from '../../cli/demo/objects.ts';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
@@ -52,13 +53,8 @@ export interface Stage {
   readonly extender: Victim;
   /** The honest node's agent with the socket of its gate; undefined on the sandbox. */
   readonly agent: (Victim & { readonly gateSocket: string }) | undefined;
-  /** The authority of both serving certificates, PEM. */
+  /** The authority of the webhook's certificate, PEM. */
   readonly ca: string;
-  /**
-   * The certificate that the extender accepts from its scheduler, PEM; undefined on the sandbox, where it serves every
-   * caller.
-   */
-  readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined;
   /** A node with an honest agent, and one whose agent does not run. */
   readonly honest: string;
   readonly rogue: string;
@@ -86,14 +82,14 @@ export function startStage(): Promise<Stage> {
 }
 
 async function onRealApiServer(): Promise<Stage> {
-  const installed = await install('own');
+  const installed = await install();
   const { plane } = installed;
   const clients: KubeClient[] = [];
   try {
-    const [webhook, extender] = [await installed.startWebhook(), await installed.startExtender('10.244.0.1')];
+    const webhook = await installed.startWebhook();
+    const { extender } = await installed.startPair('pair-1');
     const agent = await installed.startAgent(WORKER);
     await Promise.all([webhook, extender, agent].map((daemon) => daemon.ready()));
-    await installed.startScheduler();
     await plane.create(...TENANT);
     const read = async (node: string) =>
       ((await plane.client.get(`${TOPOLOGIES}/${node}`)) as { status?: NodeTopologyStatus }).status;
@@ -110,7 +106,6 @@ async function onRealApiServer(): Promise<Stage> {
         gateSocket: join(installed.nodes.get(WORKER)!.kubelet.directory, '../gate.sock'),
       },
       ca: installed.ca(),
-      clientCertificate: await installed.clientCertificate(),
       honest: WORKER,
       rogue: DPU_WORKER,
       truth: await until('the report of the honest node', () => read(WORKER)),
@@ -180,10 +175,9 @@ async function onSandbox(): Promise<Stage> {
     ground: 'sandbox',
     admin,
     webhook: victim('webhook-1'),
-    extender: await activeOf(['extender-1', 'extender-2'].map(victim)),
+    extender: victim('extender-1'),
     agent: undefined,
     ca: cluster.authority.cert,
-    clientCertificate: undefined,
     honest: 'one',
     rogue: 'two-b',
     truth,
@@ -214,15 +208,6 @@ async function onSandbox(): Promise<Stage> {
   };
   await stage.serve();
   return stage;
-}
-
-/** The replica that answers the scheduler; the other one refuses every call. */
-function activeOf(extenders: readonly Victim[]): Promise<Victim> {
-  return until('an active extender', async () => {
-    for (const extender of extenders)
-      if ((await metricOf(extender, 'plumbline_extender_active')) === 1) return extender;
-    return false;
-  });
 }
 
 interface Launcher {
@@ -290,23 +275,27 @@ async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
       return plane.serviceAccountToken(DPUS, attacker.node);
     }
     case 'extender':
-      return plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler-plugin');
+      return plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
     case 'tenant':
       return plane.serviceAccountToken(MALLORY, 'mallory');
   }
 }
 
+/** The extender serves plain HTTP, on loopback. */
+export const servesTls = ({ name }: Victim) => name.startsWith('webhook');
+
 /** The answer of a daemon to one POST on a connection of its own. */
 export function postTo(
-  { port }: Victim,
+  victim: Victim,
   path: string,
   body: string | Buffer,
-  { headers = {}, ...credentials }: { headers?: Record<string, string>; cert?: string; key?: string } = {},
 ): Promise<{ readonly status: number; readonly text: string }> {
   return new Promise((resolve, reject) => {
+    const { port } = victim;
     const to = { host: '127.0.0.1', port, path, method: 'POST', rejectUnauthorized: false, agent: false as const };
-    const length = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' };
-    const call = request({ ...to, ...credentials, headers: { ...length, ...headers } }, (response) => {
+    const headers = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' };
+    const request = servesTls(victim) ? httpsRequest : httpRequest;
+    const call = request({ ...to, headers }, (response) => {
       let text = '';
       response.setEncoding('utf8').on('data', (chunk: string) => {
         text += chunk;

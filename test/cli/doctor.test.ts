@@ -110,13 +110,18 @@ const scheduler = (image = 'registry.k8s.io/kube-scheduler:v1.36.1@sha256:0a', r
     spec: { template: { spec: { containers: [{ name: 'kube-scheduler', image }] } } },
     status: { readyReplicas: readyReplicas ?? 2 },
   });
-const ownDeployment = (replicas: number) =>
-  deployment.parse({
-    metadata: { name: 'plumbline-scheduler-plugin' },
-    spec: { replicas, template: { spec: { containers: [{ name: 'scheduler-plugin', image: 'x' }] } } },
-  });
 const kubeScheduler = (...command: string[]) =>
-  schedulerPod.parse({ metadata: { name: 's' }, spec: { containers: [{ command: ['kube-scheduler', ...command] }] } });
+  schedulerPod.parse({
+    metadata: { name: 's' },
+    spec: { nodeName: 'cp-1', containers: [{ command: ['kube-scheduler', ...command] }] },
+  });
+/** A static pod next to a kube-scheduler. */
+const extenderPod = (nodeName: string, ready = true) =>
+  schedulerPod.parse({
+    metadata: { name: `plumbline-scheduler-plugin-${nodeName}` },
+    spec: { nodeName, containers: [{}] },
+    status: { conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
+  });
 
 const kubevirtOf = (featureGates: string[], annotated: boolean) =>
   kubevirt.parse({
@@ -152,15 +157,14 @@ const GOOD: Facts = {
   webhookRequired: { value: requiredBy('plumbline-webhook') },
   endpoints: { value: [slice('plumbline-webhook')] },
   webhookSecret: { value: secretOf('plumbline-webhook') },
-  extenderSecret: { missing: 'absent' },
   deployments: { value: [scheduler()] },
   systemPods: partsOf(':0.3.1', ':0.3.1', ':0.3.1'),
   command: '0.3.1',
   schedulerElection: { value: { leader: 'plumbline-scheduler-1', age: 3 } },
-  extenderElection: { missing: 'absent' },
   apiVersion: { value: 'v1.36.2' },
   extender: { value: { active: true, decisions: [{ pod: 'default/x' }] } },
   schedulers: { value: [kubeScheduler()] },
+  extenderPods: { value: [] },
   kubevirts: { value: [] },
   nads: { value: [nad(localnet('physnet0'))] },
   launchers: { value: [launcher('fine', { metadata: { annotations: {} } })] },
@@ -170,16 +174,14 @@ const GOOD: Facts = {
   rejections: { value: [] },
 };
 
-/** The second way: the cluster's own kube-scheduler calls the extender behind its Service. */
-const OWN: Facts = {
+/** The second way: an extender next to the cluster's own kube-scheduler. */
+const LOOPBACK: Facts = {
   ...GOOD,
   mutating: { value: [configuration('plumbline-webhook', LAUNCHER)] },
-  endpoints: { value: [slice('plumbline-webhook'), slice('plumbline-scheduler-plugin')] },
-  extenderSecret: { value: secretOf('plumbline-scheduler-plugin') },
-  deployments: { value: [ownDeployment(2)] },
+  deployments: { value: [] },
   schedulerElection: { missing: 'absent' },
-  extenderElection: { value: { leader: 'plumbline-scheduler-plugin-1', age: 3 } },
   schedulers: { value: [kubeScheduler('--config=/etc/x')] },
+  extenderPods: { value: [extenderPod('cp-1')] },
 };
 
 const ALL = [
@@ -219,14 +221,6 @@ const pending = (name: string, schedulerName?: string) => {
   const made = launcher(name);
   return { ...made, spec: { ...made.spec, nodeName: undefined, schedulerName } };
 };
-/** Next to each kube-scheduler: a static pod, and the Deployment is scaled to 0. */
-const LOOPBACK = {
-  deployments: { value: [ownDeployment(0)] },
-  endpoints: { value: [slice('plumbline-webhook')] },
-  extenderElection: { missing: 'absent' },
-  extender: { missing: 'absent' },
-} as const satisfies Partial<Facts>;
-
 const SIDECAR_CASES: readonly Case[] = [
   {
     title: 'no replica of the scheduler is ready',
@@ -293,28 +287,28 @@ const SIDECAR_CASES: readonly Case[] = [
     title: 'neither way is installed',
     check: checkExtender,
     facts: { deployments: { value: [] }, schedulerElection: { missing: 'absent' } },
-    what: /neither the Deployment plumbline-scheduler nor the Service/,
+    what: /Deployment plumbline-scheduler is not installed, and no extender runs next to kube-scheduler/,
     severity: 'error',
   },
 ];
 
-const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
+const LOOPBACK_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   {
-    title: 'no active replica',
-    facts: { endpoints: { value: [] } },
-    what: /no replica .* is active/,
+    title: 'a kube-scheduler without an extender on its host',
+    facts: { extenderPods: { value: [extenderPod('cp-2')] } },
+    what: /no extender is ready next to kube-scheduler on cp-1/,
     severity: 'error',
   },
   {
-    title: 'its Lease has expired',
-    facts: { extenderElection: { value: { leader: 'x', age: 600 } } },
-    what: /last renewed 600 s ago/,
+    title: 'the extender next to kube-scheduler is not ready',
+    facts: { extenderPods: { value: [extenderPod('cp-1', false)] } },
+    what: /no extender is ready next to kube-scheduler on cp-1/,
     severity: 'error',
   },
   {
-    title: 'it does not answer',
-    facts: { extender: { missing: 'silent', why: 'no endpoints' } },
-    what: /does not answer .* no endpoints/,
+    title: 'the extender next to kube-scheduler does not answer',
+    facts: { extender: { missing: 'silent', why: 'connection refused' } },
+    what: /does not answer: connection refused/,
     severity: 'error',
   },
   {
@@ -343,12 +337,16 @@ const OWN_ALONE: readonly Omit<Case, 'check' | 'among'>[] = [
   },
   {
     title: 'a Lease of the first way remains',
-    facts: { schedulerElection: GOOD.schedulerElection, endpoints: { value: [] } },
-    what: /no replica of plumbline-scheduler-plugin is active/,
+    facts: { schedulerElection: GOOD.schedulerElection, extender: { missing: 'silent', why: 'connection refused' } },
+    what: /the leader’s extender does not answer: connection refused/,
     severity: 'error',
   },
 ];
-const OWN_CASES: readonly Case[] = OWN_ALONE.map((one) => ({ ...one, check: checkExtender, among: OWN }));
+const LOOPBACK_CASES: readonly Case[] = LOOPBACK_ALONE.map((one) => ({
+  ...one,
+  check: checkExtender,
+  among: LOOPBACK,
+}));
 
 const CASES: readonly Case[] = [
   {
@@ -458,9 +456,8 @@ const CASES: readonly Case[] = [
   {
     title: 'a certificate for another name',
     check: checkCertificates,
-    facts: { extenderSecret: { value: secretOf('x') } },
-    among: OWN,
-    what: /not for plumbline-scheduler-plugin.plumbline-system.svc/,
+    facts: { webhookSecret: { value: secretOf('x') } },
+    what: /not for plumbline-webhook.plumbline-system.svc/,
     severity: 'error',
   },
   {
@@ -477,17 +474,12 @@ const CASES: readonly Case[] = [
   {
     title: 'a CA that was not renewed',
     check: checkCertificates,
-    among: OWN,
     facts: {
-      extenderSecret: {
-        value: secretOf(
-          'plumbline-scheduler-plugin',
-          undefined,
-          createCertificateAuthority('plumbline-ca', { days: 60 }),
-        ),
+      webhookSecret: {
+        value: secretOf('plumbline-webhook', undefined, createCertificateAuthority('plumbline-ca', { days: 60 })),
       },
     },
-    what: /the CA in secret plumbline-scheduler-plugin-tls expires in \d+ days/,
+    what: /the CA in secret plumbline-webhook-tls expires in \d+ days/,
     severity: 'warning',
   },
   {
@@ -498,7 +490,7 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   ...SIDECAR_CASES,
-  ...OWN_CASES,
+  ...LOOPBACK_CASES,
   {
     title: 'a node without a report',
     check: checkAgents,
@@ -704,8 +696,7 @@ function isKnown(program: string, args: readonly string[]): boolean {
 describe('plumbline doctor', () => {
   for (const [way, facts] of [
     ['sidecar', GOOD],
-    ['own', OWN],
-    ['own, next to each kube-scheduler', { ...OWN, ...LOOPBACK }],
+    ['loopback', LOOPBACK],
   ] as const) {
     it(`finds nothing in a healthy cluster: ${way}`, () => {
       const reports = ALL.map((check) => check(facts));

@@ -61,14 +61,6 @@ const CASES: readonly Case[] = [
     help: /start the VM again once the webhook works/,
   },
   {
-    title: 'the extender is not asked about it',
-    pod: { cpus: 4, status: UNSCHEDULABLE, spec: { containers: [plain('4')] } },
-    stage: 'unscheduled',
-    why: /does not call the extender for this pod/,
-    causes: /would take it/,
-    help: /plumbline\.dev\/placed: 1/,
-  },
-  {
     title: 'no scheduler has tried it',
     pod: { cpus: 4 },
     stage: 'unscheduled',
@@ -247,7 +239,7 @@ describe('plumbline explain', function () {
     assert.equal(source, 'reports');
     assert.match(
       notes[0] ?? '',
-      /computed from the nodes’ reports, because the API server does not reach the extender/,
+      /computed from the nodes’ reports, because there is no plumbline-scheduler, and no extender next to kube-scheduler/,
     );
   });
 

@@ -14,6 +14,8 @@ const PROTOCOL = 'v4.channel.k8s.io';
 const HOLDER = 'plumbline-scheduler-7d9f8-x2x4z_d0330f3f-eaf2-4fbe-8f41-97b5e8dc94df';
 /** The port 8082 in two bytes, with which both channels begin. */
 const PORT = [0x92, 0x1f];
+/** The port 8091. */
+const LOOPBACK_PORT = [0x9b, 0x1f];
 const [DATA, ERROR] = [0, 1];
 
 interface Channels extends Frames {
@@ -197,23 +199,21 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
   };
 }
 
-/**
- * A client that only gets requests for Leases and for the proxy of the Service. By default, no extender behind a
- * Service is elected.
- */
-function clientOf(answer: (path: string) => unknown, behindService?: object): Pick<KubeClient, 'get'> {
+/** A client that only gets requests for Leases. By default, the cluster's own kube-scheduler has none. */
+function clientOf(sidecar: unknown, own: unknown = status(404)): Pick<KubeClient, 'get'> {
   return {
     get: async (path) => {
-      const found = path.endsWith('/leases/plumbline-scheduler-plugin') ? (behindService ?? status(404)) : answer(path);
+      const found = path.endsWith('/kube-system/leases/kube-scheduler') ? own : sidecar;
       if (found instanceof Error) throw found;
       return found;
     },
   };
 }
 const LEASE = { metadata: {}, spec: { holderIdentity: HOLDER, renewTime: new Date().toISOString() } };
-const isLease = (path: string) => path.endsWith('/leases/plumbline-scheduler');
+const RELEASED = { metadata: {} };
+/** Its holder is a node. */
+const OWN_LEASE = { metadata: {}, spec: { ...LEASE.spec, holderIdentity: 'cp-1.example_0f3a' } };
 const status = (code: number) => new KubeError(code, `HTTP${code}`, `GET: ${code}`);
-const withLease = (lease: object) => clientOf((path) => (isLease(path) ? lease : status(404)));
 
 describe('a request to the extender in kube-scheduler’s pod', function () {
   this.timeout(300_000);
@@ -223,7 +223,7 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
       const server = await standIn(serve);
       try {
         const asked = await askInCluster(
-          { client: withLease(LEASE) as KubeClient, config: server.config },
+          { client: clientOf(LEASE) as KubeClient, config: server.config },
           { pod: 'a/b' },
         );
         if (!(found instanceof RegExp)) assert.deepEqual(asked, found);
@@ -242,7 +242,7 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
     );
     try {
       const asked = await askInCluster(
-        { client: withLease(LEASE) as KubeClient, config: server.config },
+        { client: clientOf(LEASE) as KubeClient, config: server.config },
         { pod: 'a/b' },
       );
       assert.deepEqual(asked, { answer: {} });
@@ -257,16 +257,19 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
     }
   });
 
-  it('forwards to the elected extender behind a Service, if there is one', async () => {
+  it('goes to the static pod on the host of the cluster’s own kube-scheduler, if Plumbline’s has no leader', async () => {
     const server = await standIn(
-      answers((channels) => channels.on(DATA, ...PORT, ok('{}'))),
+      answers((channels) => channels.on(DATA, ...LOOPBACK_PORT, ok('{}'))),
       true,
     );
     try {
-      const lease = { metadata: {}, spec: { holderIdentity: 'extender-1_0f3a', renewTime: new Date().toISOString() } };
-      const client = clientOf(() => status(404), lease) as KubeClient;
-      assert.deepEqual(await askInCluster({ client, config: server.config }, { pod: 'a/b' }), { answer: {} });
-      assert.match(server.requests[0]?.url ?? '', /\/pods\/extender-1\/portforward\?ports=8082$/);
+      for (const sidecar of [status(404), RELEASED]) {
+        const client = clientOf(sidecar, OWN_LEASE) as KubeClient;
+        assert.deepEqual(await askInCluster({ client, config: server.config }, { pod: 'a/b' }), { answer: {} });
+        const pod = 'plumbline-scheduler-plugin-cp-1.example';
+        const path = `/api/v1/namespaces/kube-system/pods/${pod}/portforward?ports=8091`;
+        assert.equal(server.requests.at(-1)?.url, path);
+      }
     } finally {
       await server.stop();
     }
@@ -276,7 +279,7 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
     const server = await standIn(403, true);
     try {
       const config = server.configOf('another.example');
-      const asked = await askInCluster({ client: withLease(LEASE) as KubeClient, config }, {});
+      const asked = await askInCluster({ client: clientOf(LEASE) as KubeClient, config }, {});
       assert.match('missing' in asked ? asked.why : '', /Hostname\/IP does not match/);
       assert.deepEqual(server.requests, []);
     } finally {
@@ -284,42 +287,24 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
     }
   });
 
-  describe('the route', () => {
-    const served = { answer: { by: 'service' } };
-    const TABLE: readonly (readonly [string, (path: string) => unknown, Asked | RegExp])[] = [
-      ['without a Lease: the Service', (path) => (isLease(path) ? status(404) : served.answer), served],
-      ['with a released Lease: the Service', (path) => (isLease(path) ? { metadata: {} } : served.answer), served],
-      ['with a missing leader: the Service', (path) => (isLease(path) ? LEASE : served.answer), served],
-      ['with an unreadable Lease: the Service', (path) => (isLease(path) ? status(403) : served.answer), served],
-      ['neither', () => status(404), /^the API server does not reach the extender$/],
-      [
-        'without leader and Service: an error',
-        (path) => (isLease(path) ? { metadata: {} } : status(404)),
-        /^no replica of .* is the leader$/,
-      ],
-      [
-        'without permission for both: an error',
-        () => status(403),
-        /^you may not reach the extender \(services\/proxy in/,
-      ],
-      [
-        'with an unreadable Lease and no Service: an error',
-        (path) => status(isLease(path) ? 403 : 404),
-        /^you may not reach the extender \(leases in plumbline-system\)$/,
-      ],
-      [
-        'without a replica behind the Service: an error',
-        (path) => status(isLease(path) ? 404 : 503),
-        /no active replica/,
-      ],
+  describe('without an answer, because of', () => {
+    const NOTHING = /^there is no plumbline-scheduler, and no extender next to kube-scheduler$/;
+    const TABLE: readonly (readonly [string, unknown, unknown, RegExp])[] = [
+      ['no Lease at all', status(404), status(404), NOTHING],
+      ['no Lease, and a kube-scheduler without an extender', status(404), OWN_LEASE, NOTHING],
+      ['a released Lease', RELEASED, status(404), /^no replica of plumbline-scheduler is the leader$/],
+      ['a released Lease and a kube-scheduler without an extender', RELEASED, OWN_LEASE, /^no replica of plumbline/],
+      ['a leader that is gone', LEASE, OWN_LEASE, /^the pod plumbline-scheduler-\S+, which leads .* is gone$/],
+      ['a Lease that may not be read', status(403), status(404), /^you may not .*\(leases in plumbline-system\)$/],
+      ['no Lease, and another that may not be read', status(404), status(403), NOTHING],
     ];
-    for (const [title, answer, found] of TABLE) {
+    for (const [title, sidecar, own, why] of TABLE) {
       it(title, async () => {
         const server = await standIn(404);
         try {
-          const asked = await askInCluster({ client: clientOf(answer) as KubeClient, config: server.config }, {});
-          if (!(found instanceof RegExp)) assert.deepEqual(asked, found);
-          else assert.match('missing' in asked ? asked.why : '', found);
+          const client = clientOf(sidecar, own) as KubeClient;
+          const asked = await askInCluster({ client, config: server.config }, {});
+          assert.match('missing' in asked ? asked.why : '', why);
         } finally {
           await server.stop();
         }

@@ -76,9 +76,9 @@ export function waitingPod(name: string, cpus: number, since = '2026-05-04T10:00
 
 /** The leader, and since when it has renewed its Lease. */
 export const LEADER = 'plumbline-scheduler-7d9-abcde';
-const leaderLease = (renewTime = '2026-05-04T10:00:00.000000Z', pod = LEADER) => ({
+const leaderLease = (renewTime = '2026-05-04T10:00:00.000000Z', holderIdentity = `${LEADER}_0f3a`) => ({
   metadata: { name: 'plumbline-scheduler', namespace: NAMESPACE },
-  spec: { holderIdentity: `${pod}_0f3a`, leaseDurationSeconds: 3600, renewTime },
+  spec: { holderIdentity, leaseDurationSeconds: 3600, renewTime },
 });
 
 /** The complete console, as in a process; the test controls the answers of the API server. */
@@ -127,7 +127,8 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     }
   }
   for (const [kind, error] of Object.entries(fixture.refused ?? {})) api.fail(kind as Kind, error);
-  if (!fixture.leaderless) api.put('leases', leaderLease() as { metadata: { name: string } });
+  const lease = leaderLease(undefined, fixture.leaderless ? '' : undefined);
+  api.put('leases', lease as { metadata: { name: string } });
 
   const explainer = createExplainer({
     extender: under.extender,

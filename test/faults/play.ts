@@ -38,11 +38,7 @@ export async function play(scenario: Scenario, { ground, seed, vms, progress }: 
   const notes: string[] = [];
   let world: World;
   try {
-    world = await startWorld(ground, {
-      from: scenario.from?.(),
-      openVswitch: scenario.openVswitch,
-      scheduler: scenario.scheduler,
-    });
+    world = await startWorld(ground, { from: scenario.from?.(), openVswitch: scenario.openVswitch });
     await scenario.prepare?.(world).catch(async (error: unknown) => {
       await world.stop(true);
       throw error;

@@ -66,13 +66,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   },
   PlumblineCertificateExpiresSoon: {
     fires: {
-      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-scheduler-plugin",certificate="client"}':
-        ending(2),
+      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",certificate="client"}': ending(2),
     },
-    labels: { job: 'plumbline-scheduler-plugin', certificate: 'client' },
+    labels: { job: 'plumbline-webhook', certificate: 'client' },
     silent: {
-      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-scheduler-plugin",certificate="client"}':
-        ending(15),
+      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",certificate="client"}': ending(15),
     },
   },
   PlumblineExtenderNotActive: {

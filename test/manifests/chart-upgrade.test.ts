@@ -75,7 +75,7 @@ describe('an upgrade of the Helm release', () => {
       .filter((name) => name.endsWith('.yaml'))
       .flatMap((name) => chartFile(`templates/${name}`).match(/^ *(- )?image: .*$/gm) ?? [])
       .map((line) => line.replace(/^ *(- )?image: /, ''));
-    assert.ok(images.length >= 7, images.join('\n'));
+    assert.ok(images.length >= 6, images.join('\n'));
     for (const image of images) assert.match(image, /^\{\{ include "plumbline\.(image|kubeScheduler)" /);
   });
 });

@@ -21,7 +21,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   [`${AGENT}/openshift`]: 'nodeAgent.openshift=true',
   'components/monitoring': 'monitoring.enabled=true',
   'components/console': 'console.enabled=true',
-  'components/fixed-cluster-ip': 'schedulerPlugin.clusterIP=10.96.0.200',
+  'scheduler/loopback': 'scheduler.mode=loopback',
   'components/align-all': 'webhook.alignment=auto',
 };
 

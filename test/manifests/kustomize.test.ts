@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { parseConsoleConfig } from '../../console/server/config.ts';
@@ -9,7 +9,7 @@ import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts'
 import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
-import { parseSchedulerPluginConfig, SIDECAR_ADDRESS } from '../../scheduler-plugin/wiring/config.ts';
+import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
@@ -42,12 +42,10 @@ interface Container {
 
 interface CertificateSpec {
   readonly isCA?: boolean;
-  readonly commonName?: string;
   readonly secretName: string;
   readonly issuerRef: { readonly name: string };
   readonly duration?: string;
   readonly renewBefore?: string;
-  readonly usages?: readonly string[];
   readonly privateKey: { readonly rotationPolicy: string };
 }
 
@@ -266,11 +264,11 @@ describe('the manifests', () => {
   it('run a kube-scheduler that calls the extender of its own pod only over loopback', () => {
     const pod = podOf(find('Deployment', 'plumbline-scheduler'));
     const [extender] = pod.initContainers ?? [];
-    const { mode, schedulerLease } = parseSchedulerPluginConfig(extender?.args ?? []);
-    assert.deepEqual([mode, extender?.restartPolicy], ['sidecar', 'Always']);
+    const { schedulerLease, host, port } = parseSchedulerPluginConfig(extender?.args ?? []);
+    assert.deepEqual([host, extender?.restartPolicy], ['127.0.0.1', 'Always']);
     const text = readFileSync(join(manifests, 'base/scheduler/config.yaml'), 'utf8');
     const [entry] = parseSchedulerConfiguration(text).extenders;
-    assert.equal(entry?.urlPrefix, `http://${SIDECAR_ADDRESS.host}:${SIDECAR_ADDRESS.port}`);
+    assert.equal(entry?.urlPrefix, `http://${host}:${port}`);
     assert.deepEqual([entry?.ignorable, entry?.managedResources], [false, []]);
     const { profiles, leaderElection } = parse(text) as {
       profiles: { schedulerName: string; percentageOfNodesToScore: number }[];
@@ -286,7 +284,7 @@ describe('the manifests', () => {
     }
     // No path leads to the extender from outside its pod.
     const ports = [...pod.containers, extender].flatMap((one) => one?.ports ?? []);
-    assert.ok(ports.every(({ containerPort }) => containerPort !== SIDECAR_ADDRESS.port));
+    assert.ok(ports.every(({ containerPort }) => containerPort !== port));
     for (const kind of ['Service', 'EndpointSlice', 'Certificate']) {
       const those = objects.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
       assert.ok(!those.some((name) => name.includes('scheduler')), `${kind}: ${those.join(', ')}`);
@@ -323,39 +321,71 @@ describe('the manifests', () => {
     assert.match(JSON.stringify(deployment), /"runAsNonRoot":true/);
   });
 
-  it('give the extender a Service if the cluster’s own scheduler calls it, and then route no pod', () => {
-    const built = objectsOf(render('base', ['components/own-scheduler'])) as unknown as Manifest[];
+  describe('for an extender next to the cluster’s own scheduler', () => {
+    const folder = join(manifests, 'scheduler/loopback');
+    const read = (file: string) => readFileSync(join(folder, file), 'utf8');
+    let built: Manifest[];
+    before(() => {
+      built = objectsOf(render('base', ['scheduler/loopback'])) as unknown as Manifest[];
+    });
     const named = (kind: string, name: string) => built.find((one) => one.kind === kind && one.metadata.name === name);
-    for (const kind of ['Deployment', 'Service', 'ServiceAccount', 'Certificate', 'ClusterRole', 'NetworkPolicy'])
-      assert.ok(named(kind, 'plumbline-scheduler-plugin'), kind);
-    assert.equal(named('Deployment', 'plumbline-scheduler'), undefined);
-    const [extender] = containersOf(named('Deployment', 'plumbline-scheduler-plugin') as Manifest);
-    assert.equal(parseSchedulerPluginConfig(extender?.args ?? []).mode, 'service');
-    const webhook = named('MutatingWebhookConfiguration', 'plumbline-webhook')?.['webhooks'] as { name: string }[];
-    assert.ok(!webhook.some(({ name }) => name === 'scheduler.plumbline.dev'));
-    const [container] = containersOf(named('Deployment', 'plumbline-webhook') as Manifest);
-    assert.ok(container?.env?.some(({ name, value }) => name === 'PLUMBLINE_SCHEDULER_NAME' && value === ''));
-  });
 
-  it('have an extender entry that a scheduler accepts and that ignores other pods', () => {
-    const text = readFileSync(join(manifests, 'scheduler/kube-scheduler-config.yaml'), 'utf8');
-    const { extenders } = parseSchedulerConfiguration(text);
-    const [extender] = extenders;
-    assert.equal(extender?.nodeCacheCapable, true);
-    assert.equal(extender?.enableHTTPS, true);
-    const managed = ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun', 'plumbline.dev/placed'];
-    assert.deepEqual(
-      extender?.managedResources.map(({ name }) => name),
-      managed,
-    );
-    const { profiles } = parse(text) as { profiles: { percentageOfNodesToScore: number }[] };
-    assert.equal(profiles[0]?.percentageOfNodesToScore, 100);
+    it('have no other scheduler, and route no pod to one', () => {
+      const left = built.filter(({ metadata }) => /^plumbline-scheduler/.test(metadata.name));
+      assert.deepEqual(left.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(), [
+        'ClusterRole plumbline-scheduler-plugin',
+        'ClusterRoleBinding plumbline-scheduler-plugin',
+        'ServiceAccount plumbline-scheduler-plugin',
+      ]);
+      const account = { kind: 'ServiceAccount', name: 'plumbline-scheduler-plugin', namespace: 'plumbline-system' };
+      assert.deepEqual(named('ClusterRoleBinding', 'plumbline-scheduler-plugin')?.['subjects'], [account]);
+      const webhook = named('MutatingWebhookConfiguration', 'plumbline-webhook')?.['webhooks'] as { name: string }[];
+      assert.ok(!webhook.some(({ name }) => name === 'scheduler.plumbline.dev'));
+      const [container] = containersOf(named('Deployment', 'plumbline-webhook') as Manifest);
+      assert.ok(container?.env?.some(({ name, value }) => name === 'PLUMBLINE_SCHEDULER_NAME' && value === ''));
+    });
+
+    it('follow the Lease of kube-scheduler, on ports of loopback that the node’s agent does not use', () => {
+      const { spec } = parse(read('plumbline-scheduler-plugin.yaml')) as { spec: { containers: Container[] } };
+      const { schedulerLease, host, port, probeHost, probePort } = parseSchedulerPluginConfig(
+        spec.containers[0]?.args ?? [],
+      );
+      assert.deepEqual([schedulerLease, host, probeHost], ['kube-system/kube-scheduler', '127.0.0.1', '127.0.0.1']);
+      const agent = parseNodeAgentConfig(['--node-name', 'worker-0']);
+      assert.equal(new Set([port, probePort, agent.probePort]).size, 3);
+      const { extenders } = parseSchedulerConfiguration(read('kube-scheduler-config.yaml'));
+      assert.deepEqual(
+        extenders.map(({ urlPrefix }) => urlPrefix),
+        [`http://${host}:${port}`, `http://${host}:${port}`],
+      );
+    });
+
+    it('check every pod, score only VMs and pods that opt in, and block no pod while the extender is down', () => {
+      const text = read('kube-scheduler-config.yaml');
+      const [filter, scores] = parseSchedulerConfiguration(text).extenders;
+      assert.deepEqual([filter?.filterVerb, filter?.managedResources, filter?.ignorable], ['filter', [], true]);
+      assert.equal(scores?.ignorable, true);
+      assert.deepEqual(
+        scores?.managedResources.map(({ name }) => name),
+        ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun', 'plumbline.dev/placed'],
+      );
+      for (const extender of [filter, scores]) assert.equal(extender?.nodeCacheCapable, true);
+      const { profiles } = parse(text) as { profiles: { percentageOfNodesToScore: number }[] };
+      assert.equal(profiles[0]?.percentageOfNodesToScore, 100);
+    });
+
+    it('limit how long a call can block the only scheduling thread', () => {
+      const { extenders } = parse(read('kube-scheduler-config.yaml')) as { extenders: { httpTimeout: string }[] };
+      for (const { httpTimeout } of extenders) {
+        const [, milliseconds] = /^(\d+)ms$/.exec(httpTimeout) ?? [];
+        assert.ok(Number(milliseconds) <= 500, `httpTimeout is ${httpTimeout}`);
+      }
+    });
   });
 
   it('issue every certificate from one authority that outlives them and keeps its key', () => {
-    const built = objectsOf(render('base', ['components/own-scheduler'])) as unknown as Manifest[];
     const specs = new Map(
-      built.flatMap(({ kind, metadata, spec }) =>
+      objects.flatMap(({ kind, metadata, spec }) =>
         kind === 'Certificate' ? [[metadata.name, spec as CertificateSpec] as const] : [],
       ),
     );
@@ -363,37 +393,14 @@ describe('the manifests', () => {
     const { 'plumbline-ca': authority, ...leaves } = Object.fromEntries(specs);
     assert.ok(authority?.isCA);
     assert.equal(authority.privateKey.rotationPolicy, 'Never');
-    const issuer = built.find(({ kind, metadata }) => kind === 'Issuer' && metadata.name === 'plumbline-ca');
+    const issuer = objects.find(({ kind, metadata }) => kind === 'Issuer' && metadata.name === 'plumbline-ca');
     assert.deepEqual(issuer?.['spec'], { ca: { secretName: authority.secretName } });
-    assert.deepEqual(Object.keys(leaves).sort(), [
-      'plumbline-scheduler-client',
-      'plumbline-scheduler-plugin',
-      'plumbline-webhook',
-    ]);
+    assert.deepEqual(Object.keys(leaves), ['plumbline-webhook']);
     for (const [name, { issuerRef, duration, renewBefore, isCA = false }] of Object.entries(leaves)) {
       assert.deepEqual([issuerRef.name, isCA], ['plumbline-ca', false], name);
       // Alerts fire 14 days before the end: renewal comes first, and a copied authority lasts longer.
       assert.ok(hours(renewBefore) >= 720 && hours(renewBefore) < hours(duration), name);
       assert.ok(hours(duration) < hours(authority.renewBefore), name);
-    }
-    assert.deepEqual(leaves['plumbline-scheduler-client']?.usages, ['digital signature', 'client auth']);
-    const { clientNames, clientCaFile } = parseSchedulerPluginConfig(['--mode', 'service']);
-    assert.equal(leaves['plumbline-scheduler-client']?.commonName, clientNames);
-    assert.equal(clientCaFile, '/etc/plumbline/tls/ca.crt');
-  });
-
-  it('limit how long an extender call can block the only scheduling thread', () => {
-    const folder = join(manifests, 'scheduler');
-    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
-      /config.*\.yaml$/.test(file),
-    );
-    assert.equal(files.length, 4);
-    for (const file of files) {
-      const { extenders } = parse(readFileSync(join(folder, file), 'utf8')) as { extenders: { httpTimeout: string }[] };
-      for (const { httpTimeout } of extenders) {
-        const [, milliseconds] = /^(\d+)ms$/.exec(httpTimeout) ?? [];
-        assert.ok(Number(milliseconds) <= 500, `${file}: httpTimeout is ${httpTimeout}`);
-      }
     }
   });
 

@@ -169,17 +169,18 @@ describe('scheduler: the protocol of extenders', () => {
 describe('scheduler: configuration', () => {
   const base = { apiVersion: 'kubescheduler.config.k8s.io/v1', kind: 'KubeSchedulerConfiguration' };
   it('accepts the file of the manifests', () => {
-    const text = readFileSync(new URL('../../manifests/scheduler/kube-scheduler-config.yaml', import.meta.url), 'utf8');
+    const text = readFileSync(new URL('../../manifests/base/scheduler/config.yaml', import.meta.url), 'utf8');
     const [extender] = parseSchedulerConfiguration(text).extenders;
     assert.equal(extender?.filterVerb, 'filter');
     assert.equal(extender.nodeCacheCapable, true);
-    assert.equal(extender.httpTimeout, 500);
+    assert.equal(extender.httpTimeout, 5000);
   });
   const extender = { urlPrefix: 'http://127.0.0.1:1/x' };
   const wrong: [string, JsonObject, RegExp][] = [
     ['another version', { ...base, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }, /apiVersion/],
     ['an unknown field', { ...base, extenders: [{ ...extender, nodeCacheable: true }] }, /nodeCacheable/],
     ['a missing address', { ...base, extenders: [{ filterVerb: 'filter' }] }, /urlPrefix/],
+    ['an address with TLS', { ...base, extenders: [{ urlPrefix: 'https://127.0.0.1:1/x' }] }, /urlPrefix/],
     ['a timeout without a unit', { ...base, extenders: [{ ...extender, httpTimeout: '5' }] }, /no duration/],
     ['scores without a weight', { ...base, extenders: [{ ...extender, prioritizeVerb: 'p' }] }, /positive weight/],
   ];

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
-import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
@@ -25,7 +24,6 @@ function useScheduler() {
   let listener: Listener;
   let scheduler: Scheduler | undefined;
   let client: LocalClient;
-  const authority = createCertificateAuthority('extender-ca');
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -36,10 +34,7 @@ function useScheduler() {
     response.end(JSON.stringify(reply));
   };
   before(async () => {
-    listener = await listen((request, response) => void handle(request, response), {
-      authority,
-      names: ['ext.ns.svc'],
-    });
+    listener = await listen((request, response) => void handle(request, response));
     client = createLocalClient(suite.server, { username: 'tester', groups: [] });
   });
   afterEach(async () => {
@@ -61,12 +56,10 @@ function useScheduler() {
     start(extender?: JsonObject, flushSeconds = 300) {
       const extenders = extender && [
         {
-          urlPrefix: 'https://ext.ns.svc',
+          urlPrefix: `http://127.0.0.1:${listener.port}`,
           filterVerb: 'filter',
           prioritizeVerb: 'prioritize',
           weight: 1,
-          enableHTTPS: true,
-          tlsConfig: { caData: Buffer.from(authority.cert).toString('base64') },
           nodeCacheCapable: true,
           managedResources: [{ name: DEVICE }],
           ...extender,
@@ -78,8 +71,7 @@ function useScheduler() {
         profiles: [{ schedulerName: 'default-scheduler' }],
         ...(extenders && { extenders }),
       });
-      const resolveService = () => ({ host: '127.0.0.1', port: listener.port });
-      scheduler = createScheduler({ client, configuration, flushSeconds, resolveService });
+      scheduler = createScheduler({ client, configuration, flushSeconds });
       void scheduler.start();
     },
     node: (name: string, cpu = '4') =>

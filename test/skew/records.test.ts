@@ -1,44 +1,6 @@
 import assert from 'node:assert/strict';
 import { formatPausedStart, isPausedAtStart, nextStep, parsePausedStart } from '../../model/launcher/paused-start.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
-import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { createReservationRecord } from '../../scheduler-plugin/controllers/reservation-record.ts';
-import { extenderOf, podOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
-import { recordingLogger } from '../support/logger.ts';
-
-describe('reservations from an extender of another version', () => {
-  const take = (text: string) => {
-    const { state, clock } = extenderOf();
-    const logged = recordingLogger();
-    const record = createReservationRecord(state.reservations, 660, () => clock.now, logged.log);
-    record.read(text);
-    for (const uid of ['a', 'b']) {
-      const pod = observedPod.parse({ ...withUid(podOf('4'), uid, { resourceVersion: '10' }), status: {} });
-      record.restore(podViewOf(pod, createNeedsReader('all'))!);
-    }
-    const warning = logged.lines.find(({ msg }) =>
-      /reading the previous leader’s reservations failed/.test(String(msg)),
-    );
-    return { held: ['a', 'b'].filter((uid) => state.reservations.of(uid) !== undefined), warning };
-  };
-
-  it('are all taken over if they have more fields', () => {
-    const { held, warning } = take('[["a","10",60,["n1"],{"more":1}],["b","10",60,["n1"],7]]');
-    assert.deepEqual([held, warning], [['a', 'b'], undefined]);
-  });
-
-  it('are taken over except one in another form, which is logged as lost', () => {
-    const { held, warning } = take('[{"uid":"a"},["b","10",60,["n1"]]]');
-    assert.deepEqual([held, warning?.['read'], warning?.['lost']], [['b'], 1, 1]);
-  });
-
-  it('in a completely different form are dropped with a log line', () => {
-    const { held, warning } = take('{"format":2,"reservations":[]}');
-    assert.deepEqual([held, warning?.['lost']], [[], 'all']);
-    assert.match(String(warning?.['why']), /another version/);
-  });
-});
 
 describe('annotations from a webhook of another version', () => {
   const NAMED = { 'plumbline.dev/tunnel': 'default' };

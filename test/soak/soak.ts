@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { startLoad } from '../faults/load.ts';
 import type { Supervised } from '../faults/world/supervised.ts';
 import { startWorld, type World } from '../faults/world/world.ts';
-import { createRandom } from '../lab/random.ts';
 import { type Sample, sampleOf } from './sample.ts';
 
 export interface SoakOptions {
@@ -43,7 +42,7 @@ export async function soak({ minutes, seed, progress }: SoakOptions): Promise<So
   const problems: string[] = [];
   const began = performance.now();
   const elapsed = () => (performance.now() - began) / 60_000;
-  const wear = startWear(world, seed);
+  const wear = startWear(world);
   load.done.catch((error: Error) => problems.push(error.message));
   load.healthy(60);
   let said = 0;
@@ -75,11 +74,10 @@ async function take(
 }
 
 /** Events that wear daemons out over hours. Returns a function that stops them. */
-function startWear({ gate, daemons }: World, seed: number): () => void {
-  const random = createRandom(seed);
+function startWear({ gate, daemons }: World): () => void {
   const timers = [
     setInterval(() => gate.cutWatches(), WATCH_SECONDS * 1000),
-    setInterval(() => void random.oneOf(daemons.certificates).rotate(), RENEWAL_SECONDS * 1000),
+    setInterval(() => void daemons.certificate.rotate(), RENEWAL_SECONDS * 1000),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);

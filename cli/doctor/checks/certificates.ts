@@ -1,8 +1,7 @@
 import { X509Certificate } from 'node:crypto';
-import { NAMESPACE, SERVICE, WEBHOOK } from '../../../model/names.ts';
+import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import type { Facts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
-import { wayOf } from '../facts/way.ts';
 import type { AreaReport } from './finding.ts';
 import { fix, inSystem } from './fix.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
@@ -15,7 +14,7 @@ const CA_SOON = 90 * DAY;
 
 /** Whether the certificates are valid, for the right names, and issued by the CA that callers use. */
 export function checkCertificates(facts: Facts): AreaReport {
-  const { webhookSecret, extenderSecret, mutating, validating, now } = facts;
+  const { webhookSecret, mutating, validating, now } = facts;
   const notes = createNotebook('certificates');
   const configurations = [...(mutating.value ?? []), ...(validating.value ?? [])];
   const bundles = new Map(
@@ -44,8 +43,6 @@ export function checkCertificates(facts: Facts): AreaReport {
       );
     }
   }
-  // An extender in kube-scheduler's pod serves on loopback without TLS.
-  if (wayOf(facts) === 'own') checkSecret(notes, extenderSecret, SERVICE, now);
   return notes.report;
 }
 

@@ -2,8 +2,8 @@ import type { Facts } from '../facts/facts.ts';
 import { wayOf } from '../facts/way.ts';
 import type { AreaReport } from './finding.ts';
 import { APPLY } from './fix.ts';
+import { checkLoopback } from './loopback.ts';
 import { createNotebook } from './notebook.ts';
-import { checkOwnScheduler } from './own-scheduler.ts';
 import { checkRouting } from './routing.ts';
 import { checkSidecar } from './sidecar.ts';
 
@@ -12,10 +12,10 @@ export function checkExtender(facts: Facts): AreaReport {
   const notes = createNotebook('extender');
   const way = wayOf(facts);
   if (way === 'sidecar') checkSidecar(notes, facts);
-  if (way === 'own') checkOwnScheduler(notes, facts);
+  if (way === 'loopback') checkLoopback(notes, facts);
   if (way === 'none') {
     notes.error(
-      'neither the Deployment plumbline-scheduler nor the Service plumbline-scheduler-plugin is installed',
+      'the Deployment plumbline-scheduler is not installed, and no extender runs next to kube-scheduler',
       'no scheduler checks VMs against kubelets, networks and DPUs',
       APPLY,
       { cause: 'not-installed' },

@@ -30,7 +30,7 @@ export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, wa
     notes.error(
       `${count(stranded.length, 'pending launcher')} for ${SCHEDULER}, which is not installed: ${some(named(stranded))}`,
       'they wait for a scheduler that is not running',
-      'set --scheduler-name "" on the webhook (components/own-scheduler), then restart these VMs',
+      'set --scheduler-name "" on the webhook (manifests/scheduler/loopback), then restart these VMs',
       { objects: objects(stranded) },
     );
   }
@@ -38,7 +38,10 @@ export function checkRouting(notes: Notebook, { mutating, launchers }: Facts, wa
     notes.error(
       `the webhook ${SCHEDULER_WEBHOOK} assigns launchers to ${SCHEDULER}, which is not installed`,
       'new VMs wait for a scheduler that is not running',
-      fix(`${APPLY.text}, or use the component own-scheduler, which removes this webhook`, ...APPLY.commands),
+      fix(
+        `${APPLY.text}, or use the component manifests/scheduler/loopback, which removes this webhook`,
+        ...APPLY.commands,
+      ),
     );
   }
 }

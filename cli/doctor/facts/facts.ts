@@ -2,7 +2,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../../kube/node-topology.ts';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../../kube/resources.ts';
-import { NAMESPACE, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
+import { NAMESPACE, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import {
@@ -18,7 +18,7 @@ import {
   occurrence,
 } from '../../explain/objects.ts';
 import { askInCluster } from '../../extender/ask.ts';
-import { type Election, readElection } from '../../extender/election.ts';
+import { type Election, readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
 import { type AgentLeases, readAgentLeases } from '../../support/agents.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAll, readOne } from '../../support/lists.ts';
@@ -63,15 +63,12 @@ export interface Facts {
   /** In plumbline-system. */
   readonly endpoints: Read<readonly EndpointSlice[]>;
   readonly webhookSecret: Read<TlsSecret>;
-  readonly extenderSecret: Read<TlsSecret>;
   /** In plumbline-system. */
   readonly deployments: Read<readonly Deployment[]>;
   /** In plumbline-system. */
   readonly systemPods: Read<readonly SystemPod[]>;
   /** This command's version. */
   readonly command: string;
-  /** The leader of the extender's replicas behind their Service. */
-  readonly extenderElection: Read<Election>;
   /** The leader of the kube-schedulers in the Deployment plumbline-scheduler. */
   readonly schedulerElection: Read<Election>;
   /** `v1.36.2` */
@@ -80,7 +77,10 @@ export interface Facts {
   readonly extender:
     | Read<ExtenderState>
     | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };
+  /** The cluster's own kube-schedulers, in kube-system. */
   readonly schedulers: Read<readonly SchedulerPod[]>;
+  /** The extenders next to them. */
+  readonly extenderPods: Read<readonly SchedulerPod[]>;
   /** The objects that configure KubeVirt; a cluster has one. */
   readonly kubevirts: Read<readonly KubeVirt[]>;
   readonly nads: Read<readonly NetworkAttachmentDefinition[]>;
@@ -94,6 +94,7 @@ export interface Facts {
 }
 
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
+const KUBE_SYSTEM_PODS = '/api/v1/namespaces/kube-system/pods';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
 /** Reads everything concurrently. Only nodes must be readable. @throws KubeError */
@@ -114,16 +115,13 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     ),
     endpoints: list(`/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`, endpointSlice),
     webhookSecret: one(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
-    extenderSecret: one(`${SECRETS}/plumbline-scheduler-plugin-tls`, tlsSecret),
     deployments: list(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
     systemPods: list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
-    extenderElection: tolerant(readElection(client, SERVICE, now)),
-    schedulerElection: tolerant(readElection(client, SCHEDULER, now)),
+    schedulerElection: tolerant(readElection(client, SCHEDULER_LEASE, now)),
     apiVersion: tolerant(readOne(client, '/version', apiVersion).then((version) => version?.gitVersion)),
     extender: extenderSays(cluster),
-    schedulers: list('/api/v1/namespaces/kube-system/pods', schedulerPod, {
-      labelSelector: 'component=kube-scheduler',
-    }),
+    schedulers: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: 'component=kube-scheduler' }),
+    extenderPods: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: `app.kubernetes.io/name=${SERVICE}` }),
     kubevirts: list('/apis/kubevirt.io/v1/kubevirts', kubevirt),
     nads: list('/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', networkAttachmentDefinition),
     launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),

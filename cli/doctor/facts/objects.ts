@@ -59,11 +59,14 @@ export const tlsSecret = z.object({
 });
 export type TlsSecret = z.infer<typeof tlsSecret>;
 
+/** In kube-system: a kube-scheduler, or an extender next to it. */
 export const schedulerPod = z.object({
   metadata: objectMeta,
   spec: z.object({
+    nodeName: text,
     containers: z.array(z.object({ command: z.array(z.string()).nullish(), args: z.array(z.string()).nullish() })),
   }),
+  status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() }).nullish(),
 });
 export type SchedulerPod = z.infer<typeof schedulerPod>;
 

@@ -1,33 +1,30 @@
 #!/bin/sh
-# Replaces cert-manager: creates a certificate authority (Secret plumbline-ca), certificates for the webhook, the extender
-# and its caller (Secrets NAME-tls), and adds the authority to the webhooks' configurations. Run it again to renew the
-# certificates: it keeps the authority, and renews it with the same key when it has less than three years left.
+# Replaces cert-manager: creates a certificate authority (Secret plumbline-ca) and the webhook's certificate (Secret
+# plumbline-webhook-tls), and adds the authority to the webhooks' configurations. Run it again to renew the certificate: it
+# keeps the authority, and renews it with the same key when it has less than three years left.
 #
-#   certificates.sh [--days N] [--address IP]... [--ca-out FILE]
+#   certificates.sh [--days N] [--ca-out FILE]
 #
-# --days sets the validity of the serving certificates (default 90). --address adds an address to the extender's certificate
-# (a fixed ClusterIP, 127.0.0.1). --ca-out writes the authority's certificate. It uses kubectl's current context.
+# --days sets the validity of the serving certificate (default 90). --ca-out writes the authority's certificate. It uses
+# kubectl's current context.
 set -eu
 
 namespace=plumbline-system
 days=90
 ca_days=3650
-client_days=730
-addresses=""
 ca_out=""
 usage() {
   sed -n '2,9p' "$0" | cut -c3-
 }
 while [ $# -gt 0 ]; do
   case "$1" in
-    --days | --address | --ca-out)
+    --days | --ca-out)
       if [ $# -lt 2 ]; then
         echo "certificates.sh: $1 takes a value" >&2
         exit 2
       fi
       case "$1" in
         --days) days=$2 ;;
-        --address) addresses="$addresses,IP:$2" ;;
         --ca-out)
           case "$2" in
             /*) ca_out=$2 ;;
@@ -86,24 +83,19 @@ if ! stored tls.crt plumbline-ca.crt || ! openssl x509 -in plumbline-ca.crt -noo
   secret plumbline-ca
 fi
 
-# issue NAME DAYS USAGE [SUBJECT-ALTERNATIVE-NAMES]
+# issue NAME: writes the Secret NAME-tls with a serving certificate for the Service NAME
 issue() {
   key "$1-tls.key"
   openssl req -new -key "$1-tls.key" -subj "/CN=$1" -out "$1.csr"
-  printf 'extendedKeyUsage=%s\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n' "$3" >"$1.ext"
-  if [ -n "${4:-}" ]; then
-    printf 'subjectAltName=%s\n' "$4" >>"$1.ext"
-  fi
-  openssl x509 -req -in "$1.csr" -CA plumbline-ca.crt -CAkey plumbline-ca.key -CAcreateserial -sha256 -days "$2" \
+  {
+    printf 'extendedKeyUsage=serverAuth\nbasicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n'
+    printf 'subjectAltName=DNS:%s,DNS:%s\n' "$1.$namespace.svc" "$1.$namespace.svc.cluster.local"
+  } >"$1.ext"
+  openssl x509 -req -in "$1.csr" -CA plumbline-ca.crt -CAkey plumbline-ca.key -CAcreateserial -sha256 -days "$days" \
     -extfile "$1.ext" -out "$1-tls.crt" 2>/dev/null
   secret "$1-tls"
 }
-names() {
-  echo "DNS:$1.$namespace.svc,DNS:$1.$namespace.svc.cluster.local"
-}
-issue plumbline-webhook "$days" serverAuth "$(names plumbline-webhook)"
-issue plumbline-scheduler-plugin "$days" serverAuth "$(names plumbline-scheduler-plugin)$addresses"
-issue plumbline-scheduler-client "$client_days" clientAuth
+issue plumbline-webhook
 
 bundle=$(openssl base64 -A -in plumbline-ca.crt)
 # inject KIND NAME

@@ -2,6 +2,6 @@ import { CONTROL_PLANE } from './control-plane.ts';
 import { DAEMONS } from './daemons.ts';
 import { ON_NODES } from './nodes.ts';
 import type { Scenario } from './scenario.ts';
-import { UPGRADE, UPGRADE_OWN } from './upgrade.ts';
+import { UPGRADE } from './upgrade.ts';
 
-export const SCENARIOS: readonly Scenario[] = [...CONTROL_PLANE, ...ON_NODES, ...DAEMONS, UPGRADE, UPGRADE_OWN];
+export const SCENARIOS: readonly Scenario[] = [...CONTROL_PLANE, ...ON_NODES, ...DAEMONS, UPGRADE];

@@ -21,8 +21,6 @@ export interface Scenario {
   readonly from?: () => string | undefined;
   /** Whether the node with an Open vSwitch has a real one if installed. Otherwise a stand-in. */
   readonly openVswitch?: true;
-  /** Whether the extender is a sidecar of Plumbline's kube-schedulers, on a real control plane. Default: own. */
-  readonly scheduler?: 'own' | 'sidecar';
   /** Objects that must exist before the first VM starts. */
   readonly prepare?: (world: World) => Promise<void>;
   /** Causes the fault, and returns when it is over. */

@@ -31,7 +31,9 @@ const STAYING = [
   { name: 'stays-3', node: DPU_NODE },
 ] as const;
 
-const COMMON = {
+export const UPGRADE: Scenario = {
+  name: 'upgrade',
+  title: 'every daemon is replaced by another release with its manifest’s rollout, and rolled back',
   on: ['real'],
   vms: 150,
   noRefusals: true,
@@ -39,35 +41,19 @@ const COMMON = {
   openVswitch: true,
   from: () => previousRelease()?.dist,
   prepare: startStaying,
-} as const satisfies Partial<Scenario>;
-
-/** As the base is installed: the extender is the sidecar of Plumbline's kube-scheduler. */
-export const UPGRADE: Scenario = {
-  ...COMMON,
-  name: 'upgrade',
-  title: 'every daemon is replaced by another release with its manifest’s rollout, and rolled back',
-  scheduler: 'sidecar',
-  run: (context) => upgrade(context, 'sidecar'),
+  run: upgrade,
 };
 
-/** With the component own-scheduler. */
-export const UPGRADE_OWN: Scenario = {
-  ...COMMON,
-  name: 'upgrade-own-scheduler',
-  title: 'the same with extenders behind a Service that the cluster’s own kube-scheduler calls',
-  run: (context) => upgrade(context, 'own'),
-};
-
-async function upgrade({ world, load, random, note }: FaultContext, scheduler: 'own' | 'sidecar'): Promise<void> {
+async function upgrade({ world, load, random, note }: FaultContext): Promise<void> {
   const previous = previousRelease();
   note(
     previous === undefined
       ? 'this build plays both releases; what parts of two releases make of each other was not tried'
       : `from the release in ${previous.name} to this build and back`,
   );
-  const roll = createRollOut(world.daemons, scheduler);
+  const roll = createRollOut(world.daemons);
   const staying = stayingLaunchers(world);
-  const probe = startAdmissionProbe(world, ['webhook']);
+  const probe = startAdmissionProbe(world);
   const dwell = () => Promise.race([load.running(load.placed + DWELL), load.done]);
 
   await dwell();

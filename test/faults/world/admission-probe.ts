@@ -1,14 +1,12 @@
 import { Agent, request } from 'node:https';
 import type { World } from './world.ts';
 
-export const PROBED = ['webhook', 'extender'] as const;
-
-/** Calls webhook and extender continuously, each time over a new connection that trusts only the authority. */
+/** Calls the webhook continuously, each time over a new connection that trusts only the authority. */
 export interface AdmissionProbe {
   stop(): Promise<{ readonly sent: number; readonly failures: readonly string[] }>;
 }
 
-/** Concurrent requests to each of the two. */
+/** Concurrent requests. */
 const AT_ONCE = 2;
 
 const POD = {
@@ -31,28 +29,19 @@ const REVIEW = {
   },
 };
 
-export function startAdmissionProbe(
-  { cluster, daemons: { services } }: World,
-  probed: readonly (typeof PROBED)[number][] = PROBED,
-): AdmissionProbe {
+export function startAdmissionProbe({ cluster, daemons }: World): AdmissionProbe {
   const ca = cluster.authority.cert;
   const failures: string[] = [];
   let sent = 0;
   let running = true;
-  const loop = async (port: number, path: string, body: string) => {
+  const [path, body] = ['/mutate-pods', JSON.stringify(REVIEW)];
+  const loop = async () => {
     while (running) {
       sent++;
-      await post(ca, port, path, body).catch((error: Error) => failures.push(`${path}: ${error.message}`));
+      await post(ca, daemons.ports.webhook, path, body).catch((error: Error) => failures.push(error.message));
     }
   };
-  const requests = {
-    webhook: { path: '/mutate-pods', body: JSON.stringify(REVIEW) },
-    extender: { path: '/filter', body: JSON.stringify({ Pod: POD, Nodes: null, NodeNames: ['one'] }) },
-  };
-  const loops = probed.flatMap((service) => {
-    const { path, body } = requests[service];
-    return Array.from({ length: AT_ONCE }, () => loop(services[service], path, body));
-  });
+  const loops = Array.from({ length: AT_ONCE }, loop);
   return {
     async stop() {
       running = false;

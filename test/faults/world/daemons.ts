@@ -1,11 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type DemoCluster, SERVICES } from '../../../cli/demo/cluster.ts';
+import type { DemoCluster } from '../../../cli/demo/cluster.ts';
 import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
 import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
-import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
-import { ENDPOINT_SLICES } from '../../../sandbox/api-server/built-in-types.ts';
-import { at } from '../../../sandbox/objects.ts';
+import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../../model/names.ts';
 import type { SchedulerProgram } from '../../real/control-plane.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import type { ApiGate } from './api-gate.ts';
@@ -18,7 +16,7 @@ import { type ServingPair, servingPair } from './serving-pair.ts';
 import { type Supervised, type SupervisedOptions, supervise } from './supervised.ts';
 import { redirect } from './through-gate.ts';
 
-/** Two webhooks, two extenders of which one decides, an agent on each node, an agent on the DPU. */
+/** Two webhooks, an extender next to each scheduler, an agent on each node, an agent on the DPU. */
 export interface Daemons {
   readonly all: readonly Supervised[];
   /** The Deployments' pods, and the DaemonSet's. */
@@ -27,11 +25,12 @@ export interface Daemons {
   readonly agents: readonly Supervised[];
   /** @throws RangeError */
   get(name: string): Supervised;
-  /** The Services' ports. */
-  readonly services: { readonly webhook: number; readonly extender: number };
+  /** The ports of the webhook's Service, and of the first extender. */
+  readonly ports: { readonly webhook: number; readonly extender: number };
   /** Connections to the webhook's Service that no pod accepted at once. */
   readonly webhookRefused: number;
-  readonly certificates: readonly ServingPair[];
+  /** The webhook's. */
+  readonly certificate: ServingPair;
   /** The directory of an agent's files, and the file with the offset of the DPU's clock (milliseconds). */
   stateDirectory(node: string): string;
   readonly dpuClock: string;
@@ -49,8 +48,8 @@ export interface DaemonsOptions {
   /** Common arguments of all daemons. */
   readonly process?: Process;
   /**
-   * Starts the kube-scheduler of the pod with this name, for extenders that are its sidecars. Otherwise they are behind
-   * a Service.
+   * Starts the kube-scheduler of the pod with this name. Without it there is one extender, next to the sandbox's
+   * scheduler, which has the host name of this machine.
    */
   readonly startScheduler?: (hostName: string, extender: number) => Promise<SchedulerProgram>;
 }
@@ -60,8 +59,6 @@ export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 
 /** Of webhook and extender. */
 const REPLICAS = 2;
-/** The published addresses: an EndpointSlice may not contain a loopback address. Only the port is used. */
-const POD_NETWORK = '10.244.0.';
 
 export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
   const { cluster, gate, directory } = options;
@@ -90,28 +87,20 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     return daemon;
   };
 
-  const [webhookPair, extenderPair] = await Promise.all([
-    servingPair(await folder(directory, 'webhook-tls'), cluster.authority, SERVICES.webhook),
-    servingPair(await folder(directory, 'extender-tls'), cluster.authority, SERVICES.extender),
-  ]);
+  const certificate = await servingPair(await folder(directory, 'webhook-tls'), cluster.authority, WEBHOOK);
   const { startScheduler } = options;
-  const route = startScheduler === undefined ? ['--scheduler-name', ''] : [];
-  const webhookConfig = [...route, '--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
+  const webhookConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
   const extenderConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'scheduler-plugin' })];
   const webhooks = await createReplicas(REPLICAS, options.dist, (i, dist) =>
-    start(`webhook-${i}`, 'webhook', [...webhookPair.args, ...webhookConfig], {}, dist),
+    start(`webhook-${i}`, 'webhook', [...certificate.args, ...webhookConfig], {}, dist),
   );
-  const extenders = await createReplicas(REPLICAS, options.dist, async (i, dist) => {
+  const schedulers = startScheduler === undefined ? 1 : REPLICAS;
+  const extenders = await createReplicas(schedulers, options.dist, async (i, dist) => {
     const name = `extender-${i}`;
-    if (startScheduler !== undefined) {
-      const sidecar = ['--mode', 'sidecar', '--scheduler-lease', `${NAMESPACE}/${SCHEDULER}`, '--pod-name', name];
-      const extender = await start(name, 'scheduler-plugin', [...extenderConfig, ...sidecar], {}, dist);
-      return schedulerPair(extender, () => startScheduler(name, extender.port));
-    }
-    const identity = ['--pod-name', name, '--pod-ip', `${POD_NETWORK}${i}`];
-    const service = ['--mode', 'service', '--client-ca-file', '', '--explain-address', 'off'];
-    const args = [...extenderPair.args, ...extenderConfig, ...service, ...identity];
-    return start(name, 'scheduler-plugin', args, {}, dist);
+    const lease = ['--scheduler-lease', `${NAMESPACE}/${SCHEDULER}`];
+    const identity = startScheduler === undefined ? [] : ['--pod-name', name];
+    const extender = await start(name, 'scheduler-plugin', [...extenderConfig, ...lease, ...identity], {}, dist);
+    return startScheduler === undefined ? extender : schedulerPair(extender, () => startScheduler(name, extender.port));
   });
   const stateDirectory = (node: string) => join(directory, `${node}-state`);
   const agents: Supervised[] = [];
@@ -130,7 +119,6 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
   await start('dpu', 'node-agent', await dpuArgs(DPU_NODE, { cluster: through, ovs: options.ovs }), jumping);
 
   const webhook = await startForwarder(webhooks.endpoints);
-  const extender = await startForwarder(() => published(cluster));
   return {
     all,
     webhooks,
@@ -144,8 +132,8 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
       if (!found) throw new RangeError(`no daemon ${name}`);
       return found;
     },
-    services: { webhook: webhook.port, extender: extender.port },
-    certificates: [webhookPair, extenderPair],
+    ports: { webhook: webhook.port, extender: extenders.pods[0]?.port ?? 0 },
+    certificate,
     stateDirectory,
     dpuClock,
     async ready(seconds) {
@@ -154,21 +142,12 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     async stop() {
       await Promise.all(all.map((daemon) => daemon.stop()));
       await webhook.stop();
-      await extender.stop();
     },
   };
 }
 
 function together(a: Process = {}, b: Process): Process {
   return { nodeArgs: [...(a.nodeArgs ?? []), ...(b.nodeArgs ?? [])], env: { ...a.env, ...b.env } };
-}
-
-/** The address of the active extender, as it published it. */
-function published({ client }: DemoCluster): number[] {
-  const slice = client.get(ENDPOINT_SLICES, NAMESPACE, SERVICES.extender);
-  const ports = at(slice, 'ports');
-  const port = Array.isArray(ports) ? at(ports[0], 'port') : undefined;
-  return typeof port === 'number' ? [port] : [];
 }
 
 async function folder(directory: string, name: string): Promise<string> {

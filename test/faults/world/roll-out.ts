@@ -1,4 +1,4 @@
-import { SCHEDULER, SERVICE } from '../../../model/names.ts';
+import { SCHEDULER } from '../../../model/names.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import type { Daemons } from './daemons.ts';
 import type { Replicas } from './replicas.ts';
@@ -26,8 +26,8 @@ export interface RollOut {
   agent(dist: string): Promise<void>;
 }
 
-export function createRollOut({ webhooks, extenders, agents }: Daemons, scheduler: 'own' | 'sidecar' = 'own'): RollOut {
-  const objects = objectsOf(render('base', scheduler === 'own' ? ['components/own-scheduler'] : []));
+export function createRollOut({ webhooks, extenders, agents }: Daemons): RollOut {
+  const objects = objectsOf(render('base'));
   const shipped = (kind: string, name: string): Workload['spec'] => {
     const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
     if (found === undefined) throw new Error(`the base has no ${kind} ${name}`);
@@ -35,8 +35,7 @@ export function createRollOut({ webhooks, extenders, agents }: Daemons, schedule
   };
   return {
     webhook: (dist) => rollDeployment(webhooks, dist, shipped('Deployment', 'plumbline-webhook')),
-    extender: (dist) =>
-      rollDeployment(extenders, dist, shipped('Deployment', scheduler === 'own' ? SERVICE : SCHEDULER)),
+    extender: (dist) => rollDeployment(extenders, dist, shipped('Deployment', SCHEDULER)),
     async agent(dist) {
       const update = shipped('DaemonSet', 'plumbline-node-agent').updateStrategy?.rollingUpdate;
       // For a DaemonSet, a percentage is rounded up.

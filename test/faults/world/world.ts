@@ -53,11 +53,6 @@ export interface WorldOptions {
   readonly from?: string | undefined;
   /** A separate Open vSwitch of the world instead of its stand-ins, if installed. */
   readonly openVswitch?: boolean | undefined;
-  /**
-   * The connection to the extender: from the cluster's own kube-scheduler, or as a sidecar of Plumbline's. Default:
-   * own.
-   */
-  readonly scheduler?: 'own' | 'sidecar' | undefined;
 }
 
 /** Seconds within which all daemons must be ready. */
@@ -65,18 +60,16 @@ const READY = 60;
 
 /** Starts it and waits until every daemon is ready and every network is advertised. */
 export async function startWorld(ground: Ground, options: WorldOptions = {}): Promise<World> {
-  const { process, from = dist, scheduler = 'own' } = options;
-  const paired = scheduler === 'sidecar';
+  const { process, from = dist } = options;
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-f-'));
   const faults: string[] = [];
   const clusterOptions: ClusterOptions = {
     directory,
     nodes: NODES,
     packageRoot: root,
-    scheduler,
     onFault: (error) => void (faults.length < 1000 && faults.push(String(error))),
   };
-  const real = ground === 'real' ? createRealCluster(clusterOptions, { electedSchedulers: paired }) : undefined;
+  const real = ground === 'real' ? createRealCluster(clusterOptions, { electedSchedulers: true }) : undefined;
   const cluster: DemoCluster = real ?? createEmbeddedCluster(clusterOptions);
   const stops: (() => Promise<void>)[] = [() => cluster.stop()];
   const stop = async (keep: boolean) => {
@@ -99,12 +92,12 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}): Pr
       directory,
       dist: from,
       ...(process && { process }),
-      ...(real && paired && { startScheduler: real.startElectedScheduler }),
+      ...(real && { startScheduler: real.startElectedScheduler }),
     });
     stops.push(() => daemons.stop());
     await daemons.ready(READY);
     if (real !== undefined && from !== dist) await switchWebhooksOn(real);
-    await cluster.wire(daemons.services);
+    await cluster.wire(daemons.ports);
     await advertised(cluster);
     const observer = startObserver(cluster.client, observed(cluster, ovs), NAMESPACE);
     stops.push(async () => observer.stop());

@@ -17,9 +17,6 @@ import type { Scene } from './scenario.ts';
 /** The profile of the scheduler that calls the extender. */
 export const SCHEDULER = 'plumbline-lab';
 const SYSTEM = 'plumbline-system';
-const EXTENDER_NAME = 'plumbline-scheduler-plugin.plumbline-system.svc';
-/** No client connects there: this scheduler reaches the extender on loopback, which no EndpointSlice may contain. */
-const EXTENDER_ADDRESS = '10.244.0.250';
 /** Workloads that run next to the node here, and objects that only cert-manager would handle. */
 const LEFT_OUT = ['Deployment', 'DaemonSet', 'Certificate', 'Issuer'];
 const CONFIGURATIONS = ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'];
@@ -49,7 +46,7 @@ export async function startControlDaemons(
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   undo(() => rm(directory, { recursive: true }));
   const authority = createCertificateAuthority('plumbline-lab');
-  const { cert, key } = authority.issue(['127.0.0.1', EXTENDER_NAME]);
+  const { cert, key } = authority.issue(['127.0.0.1']);
   const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
   await writeFile(certFile, cert);
   await writeFile(keyFile, key, { mode: 0o600 });
@@ -76,16 +73,7 @@ export async function startControlDaemons(
     const file = join(directory, `${name}.kubeconfig`);
     await writeFile(file, kubeconfig({ ...(await serverOf(lab.kubeconfig())), token: status.token }), { mode: 0o600 });
     const [port, probePort] = [await freePort(), await freePort()];
-    const flags = [
-      '--port',
-      String(port),
-      '--probe-port',
-      String(probePort),
-      '--cert-file',
-      certFile,
-      '--key-file',
-      keyFile,
-    ];
+    const flags = ['--port', String(port), '--probe-port', String(probePort)];
     const program = startProgram(
       name,
       process.execPath,
@@ -109,7 +97,7 @@ export async function startControlDaemons(
     });
     return { port, probePort };
   };
-  const webhook = await start('webhook');
+  const webhook = await start('webhook', '--cert-file', certFile, '--key-file', keyFile);
   const configurations = base.filter(isConfiguration) as Configuration[];
   applyObjects(
     lab,
@@ -120,15 +108,13 @@ export async function startControlDaemons(
     const { spec } = (await cluster.client.create(PODS, ASKING, { query: { dryRun: 'All' } })) as typeof ASKING;
     assert.equal(spec.containers[0]?.resources.limits.cpu, '4');
   });
-  const service = ['--mode', 'service', '--client-ca-file', ''];
-  const replica = [...service, '--pod-ip', EXTENDER_ADDRESS, '--pod-name', 'lab'];
-  const extender = await start('scheduler-plugin', ...replica);
-  await startScheduler(scene, directory, extender.port, authority.cert);
+  const extender = await start('scheduler-plugin', '--scheduler-lease', `${SYSTEM}/${SCHEDULER}`);
+  await startScheduler(scene, directory, extender.port);
 }
 
-/** With the extender behind a Service, whose account it uses here. */
+/** With the account of an extender next to the cluster's own kube-scheduler. */
 function baseObjects(): KubernetesObject[] {
-  return objectsOf(render('base', ['components/own-scheduler'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
+  return objectsOf(render('base', ['scheduler/loopback'])).filter(({ kind }) => !LEFT_OUT.includes(kind));
 }
 
 function pointed({ webhooks, ...rest }: Configuration, port: number, ca: string): KubernetesObject {
@@ -152,20 +138,19 @@ export async function serverOf(file: string): Promise<{ server: string; ca: stri
 }
 
 /** A kube-scheduler with its own profile, so that it ignores pods of the lab's scheduler. */
-async function startScheduler({ lab, undo }: Scene, directory: string, port: number, ca: string): Promise<void> {
+async function startScheduler({ lab, undo }: Scene, directory: string, port: number): Promise<void> {
   const admin = lab.kubeconfig();
   const extender = {
-    urlPrefix: `https://127.0.0.1:${port}`,
+    urlPrefix: `http://127.0.0.1:${port}`,
     ...{ filterVerb: 'filter', prioritizeVerb: 'prioritize', preemptVerb: 'preempt', weight: 5, httpTimeout: '5s' },
-    ...{ enableHTTPS: true, nodeCacheCapable: true, ignorable: false },
-    tlsConfig: { caData: Buffer.from(ca).toString('base64'), serverName: EXTENDER_NAME },
+    ...{ nodeCacheCapable: true, ignorable: false },
     managedResources: [{ name: 'devices.kubevirt.io/kvm' }, { name: 'plumbline.dev/placed' }],
   };
   const config = join(directory, 'scheduler.yaml');
   const settings = {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
-    leaderElection: { leaderElect: false },
+    leaderElection: { leaderElect: true, resourceNamespace: SYSTEM, resourceName: SCHEDULER },
     clientConnection: { kubeconfig: admin },
     podMaxBackoffSeconds: 5,
     profiles: [{ schedulerName: SCHEDULER, percentageOfNodesToScore: 100 }],

@@ -351,7 +351,6 @@ describe('model/reservations: state machine', () => {
     reservations.reported('n2', ['a']);
     assert.deepEqual([on('n1'), on('n2')], [['a', 'b', 'c'], []]);
     assert.equal(reservations.assumedOn('n1')[0], reservations.of('a'));
-    assert.equal([...reservations.tentative()][0], reservations.of('a'));
     assert.deepEqual([...(reservations.of('a')?.places.keys() ?? [])], ['n1']);
     const ids = () => reservations.assumedOn('n1').map(({ id }) => id);
     assert.ok(

@@ -183,19 +183,17 @@ export class World {
   }
 
   /**
-   * Another replica takes over, with the state of the API server, the received reports and the promises that the last
-   * replica passed on. This takes longer than the binding of a pod that waits for nothing.
+   * Another replica takes over with its own kube-scheduler, the state of the API server and the received reports. This
+   * takes longer than the binding of a pod that waits for nothing. The last kube-scheduler binds no other pod any more.
    */
   takeOver(): void {
-    for (const pod of this.pods) if (pod.assumed !== undefined && !pod.slow) this.#bind(pod);
+    for (const pod of this.pods) {
+      if (pod.assumed !== undefined && !pod.slow) this.#bind(pod);
+      else delete pod.assumed;
+    }
     this.#events.length = 0;
-    const promises = [...this.reservations.tentative()];
     this.reservations = this.#newLedger();
     for (const { name, heard } of this.nodes) this.reservations.reported(name, heard.shown);
-    for (const { uid, pod, version, expires = 0, places } of promises) {
-      const nodes = new Map([...places.keys()].map((node) => [node, { cpus: undefined, score: 0 }]));
-      this.reservations.reserve({ uid, pod, version, expires, places: nodes });
-    }
     for (const pod of this.pods) {
       if (pod.ended) this.reservations.deleted(pod.uid);
       else this.reservations.observe(this.#sightOf(pod));

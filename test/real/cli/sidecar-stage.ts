@@ -66,7 +66,7 @@ export async function startSidecarStage(): Promise<SidecarStage> {
       name: 'extender',
       program: join(dist, 'scheduler-plugin.cjs'),
       args: [
-        ...['--mode', 'sidecar', '--port', String(await freePort()), '--probe-host', '127.0.0.1', '--probe-port', '0'],
+        ...['--port', String(await freePort()), '--probe-host', '127.0.0.1', '--probe-port', '0'],
         ...['--pod-name', POD, '--kubeconfig', kubeconfig],
       ],
       directory,

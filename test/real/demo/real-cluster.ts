@@ -1,15 +1,9 @@
-import {
-  type ClusterOptions,
-  type DemoCluster,
-  readManifest,
-  sidecarConfiguration,
-} from '../../../cli/demo/cluster.ts';
+import { type ClusterOptions, type DemoCluster, sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import {
   BUILT_IN_TYPES,
-  ENDPOINT_SLICES,
   EVENTS,
   LEASES,
   NODE_TOPOLOGIES,
@@ -39,8 +33,7 @@ const DPUS = 'plumbline-dpu';
 const FOREIGN = ['Certificate', 'Issuer'];
 /** The kinds that the sandbox's parts and the demo's steps read. Custom ones are served after their definitions. */
 const READ = BUILT_IN_TYPES.filter(
-  ({ custom, plural }) =>
-    custom || [PODS, EVENTS, LEASES, NODES, ENDPOINT_SLICES].some((type) => type.plural === plural),
+  ({ custom, plural }) => custom || [PODS, EVENTS, LEASES, NODES].some((type) => type.plural === plural),
 );
 const SCHEDULER = { profiles: [{ schedulerName: 'default-scheduler', percentageOfNodesToScore: 100 }] };
 
@@ -75,7 +68,7 @@ interface Parts {
   readonly nodes: readonly EmulatedNode[];
   readonly kubeVirt: { stop(): Promise<void> };
   /** The cluster's own scheduler. */
-  scheduler: Program;
+  readonly scheduler: Program;
   /** Plumbline's scheduler. */
   added?: Program;
 }
@@ -124,22 +117,16 @@ export function createRealCluster(
       parts = await startParts(options, kubeVirt, apiServerArgs);
     },
     async prepare() {
-      const own = options.scheduler === 'own' ? ['components/own-scheduler'] : [];
-      shipped = objectsOf(render('base', ['base/node-agent/components/dpu', ...own])).filter(
+      shipped = objectsOf(render('base', ['base/node-agent/components/dpu'])).filter(
         ({ kind }) => !FOREIGN.includes(kind),
       );
       await started().plane.create(...shipped.filter((object) => !isWebhookConfiguration(object)));
     },
-    kubeconfig: (identity) => kubeconfigOf(started(), identity, options.scheduler),
+    kubeconfig: (identity) => kubeconfigOf(started(), identity),
     async wire({ webhook, extender }) {
-      const { plane, scheduler } = started();
+      const { plane } = started();
       await plane.create(...shipped.filter(isWebhookConfiguration).map((one) => callOf(one, webhook, authority.cert)));
       await untilCalled(plane);
-      if (options.scheduler === 'own') {
-        await scheduler.stop();
-        started().scheduler = await plane.startScheduler(await ownConfiguration(options, extender, authority.cert));
-        return;
-      }
       if (!electedSchedulers) started().added = await startOwn(extender);
     },
     startElectedScheduler: (hostName, extender) => startOwn(extender, hostName),
@@ -186,20 +173,14 @@ function definitions(): KubernetesObject[] {
   return objectsOf(render('base/crd')).filter(({ metadata }) => metadata.name.startsWith(NODE_TOPOLOGIES.plural));
 }
 
-async function kubeconfigOf(
-  { plane, client }: Parts,
-  identity: Identity,
-  scheduler: ClusterOptions['scheduler'],
-): Promise<string> {
+async function kubeconfigOf({ plane, client }: Parts, identity: Identity): Promise<string> {
   switch (identity.kind) {
     case 'admin':
       return plane.adminKubeconfig;
     case 'webhook':
       return plane.kubeconfig('webhook', await plane.serviceAccountToken(NAMESPACE, 'plumbline-webhook'));
-    case 'scheduler-plugin': {
-      const account = scheduler === 'own' ? 'plumbline-scheduler-plugin' : SCHEDULER_ACCOUNT;
-      return plane.kubeconfig('scheduler-plugin', await plane.serviceAccountToken(NAMESPACE, account));
-    }
+    case 'scheduler-plugin':
+      return plane.kubeconfig('scheduler-plugin', await plane.serviceAccountToken(NAMESPACE, SCHEDULER_ACCOUNT));
     case 'node-agent': {
       const pod = await agentPod(client, identity.node);
       return plane.kubeconfig(`agent-${identity.node}`, await plane.serviceAccountToken(NAMESPACE, AGENT, pod));
@@ -230,25 +211,4 @@ function agentPod(client: RemoteClient, node: string): Promise<{ name: string; u
       resolve({ name: metadata.name, uid: metadata.uid ?? '' });
     });
   });
-}
-
-/** The shipped configuration of the cluster's own scheduler, with the extender as a process on this machine. */
-async function ownConfiguration(
-  { packageRoot }: ClusterOptions,
-  port: number,
-  ca: string,
-): Promise<Readonly<Record<string, unknown>>> {
-  const { profiles, extenders } = (await readManifest(packageRoot, 'scheduler/kube-scheduler-config.yaml')) as {
-    profiles: unknown;
-    extenders: { urlPrefix: string; tlsConfig: { serverName: string } }[];
-  };
-  const caData = Buffer.from(ca).toString('base64');
-  return {
-    profiles,
-    extenders: extenders.map(({ tlsConfig: { serverName }, ...extender }) => ({
-      ...extender,
-      urlPrefix: `https://127.0.0.1:${port}`,
-      tlsConfig: { caData, serverName },
-    })),
-  };
 }

@@ -101,30 +101,24 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
     const path = `/api/v1/namespaces/${SYSTEM}/secrets/${name}-tls`;
     const { data } = (await plane.client.get(path)) as { data: Record<string, string> };
     const file = (key: string) => join(directory, `${name}-${key}`);
-    for (const key of ['tls.crt', 'tls.key', 'ca.crt']) {
+    for (const key of ['tls.crt', 'tls.key']) {
       writeFileSync(file(key), Buffer.from(data[key] ?? '', 'base64'), { mode: 0o600 });
     }
-    return { certFile: file('tls.crt'), keyFile: file('tls.key'), caFile: file('ca.crt') };
+    return { certFile: file('tls.crt'), keyFile: file('tls.key') };
   };
-  const serving = async (image: string): Promise<string[]> => {
-    const name = `plumbline-${image}`;
+  const webhookArgs = async (): Promise<string[]> => {
+    const name = 'plumbline-webhook';
     const token = await plane.serviceAccountToken(SYSTEM, name);
-    const { certFile, keyFile, caFile } = await secret(name);
-    // The folder of --client-ca-file's default.
-    const clients = image === 'scheduler-plugin' ? ['--client-ca-file', caFile] : [];
+    const { certFile, keyFile } = await secret(name);
     return [
       ...shipped(workload(objects, name)),
       ...['--host', '127.0.0.1', '--port', String(await freePort()), ...LOCAL],
-      ...['--cert-file', certFile, '--key-file', keyFile, ...clients],
-      ...['--kubeconfig', await plane.kubeconfig(image, token)],
+      ...['--cert-file', certFile, '--key-file', keyFile],
+      ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
     ];
   };
   return {
-    /** The files that are copied to kube-scheduler. */
-    clientFiles: () => secret('plumbline-scheduler-client'),
-    startWebhook: async () => start('webhook', await serving('webhook')),
-    startExtender: async (podIp: string) =>
-      start('scheduler-plugin', [...(await serving('scheduler-plugin')), '--pod-ip', podIp, '--pod-name', podIp]),
+    startWebhook: async () => start('webhook', await webhookArgs()),
     async startSidecar(hostName: string) {
       const { spec } = workload(objects, 'plumbline-scheduler');
       const [extender] = spec.template.spec.initContainers ?? [];

@@ -29,7 +29,7 @@ describe('which pods the extender may remove, on a real API server', function ()
   let interceptor: EvictionInterceptor;
 
   before(async () => {
-    installed = await installPolicies({ components: ['components/own-scheduler'] });
+    installed = await installPolicies({ components: ['scheduler/loopback'] });
     extender = await installed.account('plumbline-system', 'plumbline-scheduler-plugin');
     interceptor = await installInterceptor(installed.plane);
     await createPod('virt-launcher-probe', { labels: LAUNCHER });

@@ -1,9 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { parse } from 'yaml';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
@@ -13,7 +11,6 @@ import { pathOf } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import type { Program } from '../processes.ts';
-import { createServiceStandIn, type ServiceStandIn } from '../scheduler/service-stand-in.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
@@ -32,23 +29,16 @@ export interface Installation {
   /** The applied objects. */
   readonly objects: readonly KubernetesObject[];
   readonly nodes: ReadonlyMap<string, NodeStandIn>;
-  readonly service: ServiceStandIn;
-  /** The authority of the serving certificates, PEM. */
+  /** The authority of the webhook's certificate, PEM. */
   ca(): string;
-  /** own: the certificate by which the extender recognises kube-scheduler, PEM. */
-  clientCertificate(): Promise<{ readonly cert: string; readonly key: string }>;
   /** Every request of Plumbline's accounts so far. */
   requests(): AuditedRequest[];
   startWebhook(): Promise<DaemonProcess>;
-  /** own: @param podIp the address that it publishes while it is active */
-  startExtender(podIp: string): Promise<DaemonProcess>;
-  /** sidecar: a pod of the Deployment with a kube-scheduler and its extender. */
+  /** A pod of the Deployment with a kube-scheduler and its extender. */
   startPair(hostName: string): Promise<SchedulerPair>;
   startAgent(node: string): Promise<DaemonProcess>;
   startDpu(): Promise<DaemonProcess>;
   startConsole(): Promise<DaemonProcess>;
-  /** own: the cluster's scheduler, with the extender's entry. */
-  startScheduler(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -63,12 +53,7 @@ export const OVERLAY = {
   components: ['base/node-agent/components/gate', 'components/console', 'components/monitoring'],
 } as const;
 
-/**
- * @param scheduler sidecar: as in the base, a kube-scheduler with the extender in its pod; own: the cluster's own
- * kube-scheduler calls the extender's Service
- */
-export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise<Installation> {
-  const components = [...OVERLAY.components, ...(scheduler === 'own' ? ['components/own-scheduler'] : [])];
+export async function install(): Promise<Installation> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-install-'));
   const file = (name: string) => join(directory, name);
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
@@ -81,8 +66,8 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
     undo.push(way.stop);
     const plane = await startAudited(file, way);
     undo.push(plane.stop);
-    const objects = objectsOf(render(OVERLAY.folder, components));
-    await apply(plane, components, file('ca.crt'));
+    const objects = objectsOf(render(OVERLAY.folder, OVERLAY.components));
+    await apply(plane, file('ca.crt'));
     const nodes = new Map<string, NodeStandIn>();
     for (const name of [WORKER, DPU_WORKER]) {
       mkdirSync(file(name));
@@ -91,8 +76,6 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
       undo.push(node.stop);
       await createNode(plane, name, agentOf(objects, name));
     }
-    const service = await createServiceStandIn(plane.client, SYSTEM, 'plumbline-scheduler-plugin');
-    undo.push(service.stop);
     const ovs = await openVswitch(images.dist, directory);
     undo.push(ovs.stop);
     const daemons = starter({ plane, objects, images, directory, nodes, ovs, undo });
@@ -101,14 +84,8 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
       client: plane.client,
       objects,
       nodes,
-      service,
       ca: () => readFileSync(file('ca.crt'), 'utf8'),
-      async clientCertificate() {
-        const { certFile, keyFile } = await daemons.clientFiles();
-        return { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') };
-      },
       requests: () => readAuditLog(file('audit.log')),
-      startExtender: daemons.startExtender,
       startAgent: daemons.startAgent,
       startDpu: daemons.startDpu,
       startConsole: daemons.startConsole,
@@ -130,17 +107,6 @@ export async function install(scheduler: 'sidecar' | 'own' = 'sidecar'): Promise
         const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 2 };
         const scheduler = await plane.startScheduler({ ...configuration, ...backoff }, { kubeconfig, hostName });
         return { extender, scheduler };
-      },
-      async startScheduler() {
-        const text = await readFile(join(root, 'manifests/scheduler/kube-scheduler-config.yaml'), 'utf8');
-        const configuration = parse(text) as { extenders: { urlPrefix: string; tlsConfig: object }[] };
-        const files = await daemons.clientFiles();
-        for (const extender of configuration.extenders) {
-          extender.urlPrefix = `https://127.0.0.1:${service.port}`;
-          extender.tlsConfig = { ...extender.tlsConfig, ...files };
-        }
-        const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 2 };
-        await plane.startScheduler({ ...configuration, ...backoff });
       },
       stop,
     };
@@ -164,7 +130,7 @@ function startAudited(file: (name: string) => string, way: WayToTheCluster): Pro
 }
 
 /** As in docs/tasks/replace-certificates.md, for a cluster without cert-manager. */
-async function apply(plane: ControlPlane, components: readonly string[], caFile: string): Promise<void> {
+async function apply(plane: ControlPlane, caFile: string): Promise<void> {
   const namespace = { apiVersion: 'v1', kind: 'Namespace' };
   await plane.create(
     { ...namespace, metadata: { name: 'ovn-kubernetes' } },
@@ -175,7 +141,7 @@ async function apply(plane: ControlPlane, components: readonly string[], caFile:
   const path = `${dirname(kubectl)}:${process.env.PATH ?? ''}`;
   const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig, PATH: path };
   execFileSync(kubectl, ['apply', '--server-side', '--validate=strict', '-f', '-'], {
-    input: render(OVERLAY.folder, components),
+    input: render(OVERLAY.folder, OVERLAY.components),
     env,
     stdio: ['pipe', 'ignore', 'inherit'],
   });

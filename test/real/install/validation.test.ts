@@ -3,7 +3,6 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf, skipFor } from '../../support/parts.ts';
 import { binary, type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
@@ -18,13 +17,12 @@ const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = 
     (name) => ['base', `${AGENT}/${name}`] as const,
   ),
   ['base', 'components/monitoring'],
-  ['base', 'components/fixed-cluster-ip'],
   ['base', 'components/align-all'],
   ['base', 'components/no-cert-manager'],
   ['overlays/kubevirt-ovn-kubernetes', 'components/monitoring'],
   ['overlays/dpu-host', 'components/monitoring'],
   ['base', 'components/console'],
-  ['base', 'components/own-scheduler'],
+  ['base', 'scheduler/loopback'],
   ...[33, 34, 35, 36].map((minor) => ['base', `components/kubernetes-1.${minor}`] as const),
   ['base/policies/mutating'],
   ['overlays/kubevirt-ovn-kubernetes'],
@@ -34,13 +32,7 @@ const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = 
 ];
 /** Kubernetes 1.36 has it by default; it must not be asked of older ones. */
 const NEWER = ['base/policies/mutating'];
-const SCHEDULER_CONFIGURATIONS = [
-  'base/scheduler/config.yaml',
-  'scheduler/kube-scheduler-config.yaml',
-  'scheduler/kube-scheduler-config-all-pods.yaml',
-  'scheduler/kube-scheduler-config-cluster-ip.yaml',
-  'scheduler/loopback/kube-scheduler-config.yaml',
-];
+const SCHEDULER_CONFIGURATIONS = ['base/scheduler/config.yaml', 'scheduler/loopback/kube-scheduler-config.yaml'];
 
 describe('the manifests and a real API server', function () {
   needs('controlPlane');
@@ -113,9 +105,7 @@ describe('the manifests and a real API server', function () {
   it('webhook, scheduler and extender run with restricted pod security; the agent needs the documented privileges', async () => {
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'restricted', labels } });
-    const behindService = objectsOf(render('base', ['components/own-scheduler']));
-    const isExtender = ({ metadata }: KubernetesObject) => metadata.name === 'plumbline-scheduler-plugin';
-    const objects = [...objectsOf(render('base')), ...behindService.filter(isExtender)];
+    const objects = objectsOf(render('base'));
     // The class that the pods name must be there; pods are not workloads, which are only warned about.
     await plane.create(...objects.filter(({ kind }) => kind === 'PriorityClass'));
     const podsOf = (kind: string) =>
@@ -133,7 +123,7 @@ describe('the manifests and a real API server', function () {
     const run = (pod: object) =>
       plane.client.create('/api/v1/namespaces/restricted/pods', pod, { query: { dryRun: 'All' } });
     const deployed = podsOf('Deployment');
-    assert.equal(deployed.length, 3);
+    assert.equal(deployed.length, 2);
     for (const pod of deployed) await run(pod);
     const [agent] = podsOf('DaemonSet');
     // The reasons of manifests/base/namespace.yaml, in the API server's words.
@@ -169,19 +159,9 @@ describe('the manifests and a real API server', function () {
 
   for (const file of SCHEDULER_CONFIGURATIONS) {
     it(`kube-scheduler accepts ${file}`, () => {
-      const authority = createCertificateAuthority('any');
-      const { cert, key } = authority.issue(['plumbline-scheduler-client']);
-      const written = { caFile: authority.cert, certFile: cert, keyFile: key };
       const text = readFileSync(join(root, 'manifests', file), 'utf8');
-      const found = parse(text) as { extenders: { tlsConfig?: Record<string, string> }[]; profiles: object[] };
+      const found = parse(text) as { extenders: object[]; profiles: object[] };
       assert.ok(text.includes('percentageOfNodesToScore: 100'));
-      for (const { tlsConfig = {} } of found.extenders) {
-        for (const [name, pem] of Object.entries(written)) {
-          if (tlsConfig[name] === undefined) continue;
-          tlsConfig[name] = join(plane.directory, name);
-          writeFileSync(tlsConfig[name], pem);
-        }
-      }
       const config = join(plane.directory, 'checked.yaml');
       const completed = join(plane.directory, 'written.yaml');
       writeFileSync(config, stringify({ ...found, clientConnection: { kubeconfig: plane.adminKubeconfig } }));

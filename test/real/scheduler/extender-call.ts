@@ -1,5 +1,5 @@
-import { Agent, request } from 'node:https';
-import { type Replica, SERVER_NAME, type Stage } from './stage.ts';
+import { Agent, request } from 'node:http';
+import type { Replica } from './stage.ts';
 
 /** The answer of a replica to a filter call, in the form of the scheduler. */
 export interface FilterAnswer {
@@ -7,10 +7,9 @@ export interface FilterAnswer {
   readonly Error: string;
 }
 
-/** A client of one replica without the Service, over one kept connection. */
-export function clientOf(stage: Stage, { port }: Replica) {
-  const tls = { ca: stage.ca, servername: SERVER_NAME, ...stage.clientCertificate };
-  const agent = new Agent({ keepAlive: true, maxSockets: 1, ...tls });
+/** A client of one replica, over one kept connection. */
+export function clientOf({ port }: Replica) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   return {
     filter(pod: object, names: readonly string[]): Promise<FilterAnswer> {
       const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: names });

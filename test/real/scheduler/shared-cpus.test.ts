@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
+import { configurationAt, type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
-const SCOPED = 'kube-scheduler-config.yaml';
-const ALL_PODS = 'kube-scheduler-config-all-pods.yaml';
+const [SIDECAR, LOOPBACK] = ['sidecar', 'loopback'] as const;
 
 describe('a real kube-scheduler and nodes with CPU manager policy none', function () {
   needs('controlPlane');
@@ -19,29 +18,30 @@ describe('a real kube-scheduler and nodes with CPU manager policy none', functio
     await until('the replica to be active', () => replica.isActive());
     const topology = topologyOf({ cpuManager: { policy: 'none' }, topologyManager: { policy: 'none' }, reserved: '' });
     await stage.addNodes([{ name: 'n1', topology, labels: { 'kubevirt.io/cpumanager': 'true' } }]);
-    for (const file of [SCOPED, ALL_PODS]) {
-      await stage.startScheduler({ name: file, extenders: stage.extendersAt(replica.port, file) });
+    for (const name of [SIDECAR, LOOPBACK]) {
+      const { extenders } = await configurationAt(name, replica.port);
+      await stage.startScheduler({ name, extenders });
     }
   });
   after(() => stage?.stop());
 
   const nodeOf = async (name: string) => (await stage.podOf(name)).spec.nodeName;
 
-  it('all pods: an ordinary Guaranteed pod with one CPU is bound', async () => {
-    await stage.addPod({ name: 'web', cpu: '1', devices: [], more: { schedulerName: ALL_PODS } });
+  it('loopback: an ordinary Guaranteed pod with one CPU is bound', async () => {
+    await stage.addPod({ name: 'web', cpu: '1', devices: [], more: { schedulerName: LOOPBACK } });
     await until('it to be bound', async () => (await nodeOf('web')) === 'n1');
   });
 
-  it('scoped: a Guaranteed VM without dedicated CPUs is bound', async () => {
+  it('sidecar: a Guaranteed VM without dedicated CPUs is bound', async () => {
     const labels = { 'kubevirt.io': 'virt-launcher' };
-    await stage.addPod({ name: 'vm', cpu: '3', labels, more: { schedulerName: SCOPED } });
+    await stage.addPod({ name: 'vm', cpu: '3', labels, more: { schedulerName: SIDECAR } });
     await until('it to be bound', async () => (await nodeOf('vm')) === 'n1');
   });
 
   it('both: a VM with dedicated CPUs waits, with the reason', async () => {
     for (const [name, schedulerName] of [
-      ['vm-scoped', SCOPED],
-      ['vm-all', ALL_PODS],
+      ['vm-sidecar', SIDECAR],
+      ['vm-loopback', LOOPBACK],
     ] as const) {
       const more = { schedulerName, nodeSelector: { 'kubevirt.io/cpumanager': 'true' } };
       await stage.addPod({ name, cpu: '4', labels: { 'kubevirt.io': 'virt-launcher' }, more });

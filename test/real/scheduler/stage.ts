@@ -1,14 +1,15 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { parse } from 'yaml';
+import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { formatMicroTime } from '../../../model/lease/renew-time.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/api-server/kubeconfig.ts';
-import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { endsWithUs } from '../../support/children.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
@@ -16,24 +17,21 @@ import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort, type Program } from '../processes.ts';
-import { createServiceStandIn, type ServiceStandIn } from './service-stand-in.ts';
 
 const SYSTEM = 'plumbline-system';
 const PROGRAM = 'scheduler-plugin.cjs';
 const ACCOUNT = 'plumbline-scheduler-plugin';
-/** The name in the certificate: the scheduler reaches the extender by address and checks this name. */
-export const SERVER_NAME = 'plumbline-scheduler-plugin.plumbline-system.svc';
-/** The name in the scheduler's certificate, the default of --client-names. */
-const CLIENT_NAME = 'plumbline-scheduler-client';
-/** The published addresses of replicas: an EndpointSlice may not contain a loopback address. */
-const POD_NETWORK = '10.244.0.';
+const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
+/** The Lease that the extenders follow, unless they have a kube-scheduler that takes part in an election. */
+const LEASE = 'test-scheduler';
+/** Seconds that a renewal counts, and between two of them. */
+const [DURATION, INTERVAL] = [600, 60];
 
 /** One process of the extender. */
 export interface Replica {
   readonly pid: number;
   readonly port: number;
   readonly probePort: number;
-  readonly podIp: string;
   readonly logFile: string;
   isReady(): Promise<boolean>;
   /** Whether it is active, by its own metrics. */
@@ -49,6 +47,11 @@ export interface Replica {
 
 export interface ReplicaOptions {
   readonly args?: readonly string[];
+  /**
+   * The host name of its kube-scheduler, which takes part in an election. Default: none; the stage writes the Lease that
+   * names this replica.
+   */
+  readonly hostName?: string;
   /** The address of the API server instead of the real one. */
   readonly api?: { readonly url: string; readonly ca: string };
 }
@@ -57,18 +60,9 @@ export interface ReplicaOptions {
 export interface Stage {
   readonly plane: ControlPlane;
   readonly client: KubeClient;
-  /** The stand-in of a Service: leads to the published endpoint. */
-  readonly service: ServiceStandIn;
-  readonly ca: string;
-  /** The extender's serving certificate, for SERVER_NAME. */
-  readonly certificate: { readonly cert: string; readonly key: string };
-  /** The certificate that the extender accepts from its scheduler. */
-  readonly clientCertificate: { readonly cert: string; readonly key: string };
-  /** The shipped settings of the scheduler for an extender on a port. */
-  extenderAt(port: number): ExtenderSettings;
-  /** @param file a configuration in manifests/scheduler, for all calls of the scheduler */
-  extendersAt(port: number, file: string): readonly ExtenderSettings[];
   startReplica(options?: ReplicaOptions): Promise<Replica>;
+  /** Starts a kube-scheduler with a host name of its own, and an extender that follows its election. */
+  startPair(hostName: string, way: Way): Promise<Pair>;
   /** @param configuration in addition to the extender */
   startScheduler(configuration?: SchedulerOptions): Promise<Program>;
   addNodes(nodes: readonly StageNode[]): Promise<void>;
@@ -80,10 +74,41 @@ export interface Stage {
 
 export type ExtenderSettings = Readonly<Record<string, unknown>>;
 
+/** How the extender is installed: in the pod of Plumbline's own kube-scheduler, or next to the cluster's. */
+export type Way = 'sidecar' | 'loopback';
+
+export interface Pair {
+  readonly extender: Replica;
+  readonly scheduler: Program;
+}
+
+/** The shipped configuration of a kube-scheduler, for an extender on a port. */
+export async function configurationAt(way: Way, port: number) {
+  if (way === 'sidecar') return (await sidecarConfiguration(root, port)) as unknown as SchedulerConfiguration;
+  const configuration = loopbackFile('kube-scheduler-config.yaml') as SchedulerConfiguration;
+  const urlPrefix = `http://127.0.0.1:${port}`;
+  return { ...configuration, extenders: configuration.extenders.map((one) => ({ ...one, urlPrefix })) };
+}
+
+interface SchedulerConfiguration {
+  readonly extenders: readonly ExtenderSettings[];
+  readonly [key: string]: unknown;
+}
+
+const loopbackFile = (file: string): unknown =>
+  parse(readFileSync(join(root, 'manifests/scheduler/loopback', file), 'utf8'));
+
+/** The flags of the shipped extender. */
+function shippedArgs(way: Way): readonly string[] {
+  if (way === 'sidecar') return ['--scheduler-lease', `${SYSTEM}/plumbline-scheduler`];
+  const pod = loopbackFile('plumbline-scheduler-plugin.yaml') as { spec: { containers: { args: string[] }[] } };
+  return pod.spec.containers[0]?.args ?? [];
+}
+
 export interface SchedulerOptions {
   readonly name?: string;
   readonly percentageOfNodesToScore?: number;
-  /** Default: the extender behind the Service. */
+  /** Default: those of Plumbline's own kube-scheduler, with the replica that was started last. */
   readonly extenders?: readonly ExtenderSettings[];
   readonly podInitialBackoffSeconds?: number;
   readonly podMaxBackoffSeconds?: number;
@@ -140,16 +165,6 @@ export function fullTopology(): NodeTopologyStatus {
 
 export async function startStage(): Promise<Stage> {
   const plane = await startControlPlane({ apiServerArgs: ['--disable-admission-plugins=TaintNodesByCondition'] });
-  const authority = createCertificateAuthority('plumbline-scheduler-plugin');
-  const { cert, key } = authority.issue([SERVER_NAME]);
-  const clientCertificate = authority.issue([CLIENT_NAME]);
-  // A directory of their own: the extender reads them again after each change in it, and logs are written constantly.
-  const certificates = join(plane.directory, 'extender');
-  const [certFile, keyFile, caFile] = ['tls.crt', 'tls.key', 'ca.crt'].map((file) => join(certificates, file)) as [
-    string,
-    string,
-    string,
-  ];
   const replicas: Replica[] = [];
   try {
     await build({
@@ -161,55 +176,41 @@ export async function startStage(): Promise<Stage> {
       external: ['koffi'],
       logLevel: 'error',
     });
-    await mkdir(certificates);
-    await writeFile(certFile, cert);
-    await writeFile(keyFile, key);
-    await writeFile(caFile, authority.cert);
     await plane.create(...baseObjects());
     await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
   } catch (error) {
     await plane.stop();
     throw error;
   }
-  const service = await createServiceStandIn(plane.client, SYSTEM, ACCOUNT);
   const { client } = plane;
+  const leader = createLeader(client);
 
-  const extendersAt = (port: number, file: string): ExtenderSettings[] => {
-    const { extenders } = parse(readFileSync(join(root, 'manifests/scheduler', file), 'utf8')) as {
-      extenders: ExtenderSettings[];
-    };
-    const tlsConfig = {
-      caData: base64(authority.cert),
-      certData: base64(clientCertificate.cert),
-      keyData: base64(clientCertificate.key),
-      serverName: SERVER_NAME,
-    };
-    return extenders.map((settings) => ({ ...settings, urlPrefix: `https://127.0.0.1:${port}`, tlsConfig }));
+  const start = async ({ args = [], api, hostName }: ReplicaOptions = {}): Promise<Replica> => {
+    const number = replicas.length + 1;
+    const token = await plane.serviceAccountToken(SYSTEM, ACCOUNT);
+    const kubeconfig = join(plane.directory, `extender-${number}.kubeconfig`);
+    await writeFile(kubeconfig, kubeconfigText({ server: api?.url ?? plane.url, ca: api?.ca ?? plane.ca, token }));
+    const name = hostName ?? `replica-${number}`;
+    const replica = await startReplica(plane.directory, number, [
+      ...['--scheduler-lease', `${SYSTEM}/${LEASE}`, ...args],
+      ...['--kubeconfig', kubeconfig, '--pod-name', name],
+    ]);
+    replicas.push(replica);
+    if (hostName === undefined) await leader.is(name);
+    await until(`replica ${number} to be ready`, () => replica.isReady());
+    return replica;
   };
-  const extenderAt = (port: number) => extendersAt(port, 'kube-scheduler-config.yaml')[0]!;
 
   return {
     plane,
     client,
-    service,
-    ca: authority.cert,
-    certificate: { cert, key },
-    clientCertificate,
-    extenderAt,
-    extendersAt,
-    async startReplica({ args = [], api } = {}) {
-      const number = replicas.length + 1;
-      const token = await plane.serviceAccountToken(SYSTEM, ACCOUNT);
-      const kubeconfig = join(plane.directory, `extender-${number}.kubeconfig`);
-      await writeFile(kubeconfig, kubeconfigText({ server: api?.url ?? plane.url, ca: api?.ca ?? plane.ca, token }));
-      const replica = await startReplica(plane.directory, number, [
-        ...['--mode', 'service', '--cert-file', certFile, '--key-file', keyFile, '--client-ca-file', caFile],
-        ...['--kubeconfig', kubeconfig, '--explain-address', 'off'],
-        ...['--pod-ip', `${POD_NETWORK}${number}`, '--pod-name', `replica-${number}`, ...args],
-      ]);
-      replicas.push(replica);
-      await until(`replica ${number} to be ready`, () => replica.isReady());
-      return replica;
+    startReplica: start,
+    async startPair(hostName, way) {
+      const extender = await start({ args: shippedArgs(way), hostName });
+      const configuration = await configurationAt(way, extender.port);
+      const backoff = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 10 };
+      const identity = { kubeconfig: plane.adminKubeconfig, hostName };
+      return { extender, scheduler: await plane.startScheduler({ ...configuration, ...backoff }, identity) };
     },
     async startScheduler(options = {}) {
       const { name = 'default-scheduler', percentageOfNodesToScore } = options;
@@ -218,7 +219,7 @@ export async function startStage(): Promise<Stage> {
         ...(percentageOfNodesToScore !== undefined && { percentageOfNodesToScore }),
       };
       const { podInitialBackoffSeconds = 1, podMaxBackoffSeconds = 10 } = options;
-      const { extenders = [extenderAt(service.port)] } = options;
+      const { extenders = (await configurationAt('sidecar', replicas.at(-1)?.port ?? 0)).extenders } = options;
       return plane.startScheduler({
         podInitialBackoffSeconds,
         podMaxBackoffSeconds,
@@ -247,13 +248,35 @@ export async function startStage(): Promise<Stage> {
     pods: async () => ((await client.get('/api/v1/namespaces/default/pods')) as { items: SeenPod[] }).items,
     async stop() {
       await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
-      await service.stop();
+      leader.stop();
       await plane.stop();
     },
   };
 }
 
-const base64 = (text: string) => Buffer.from(text).toString('base64');
+/** Writes the Lease of a kube-scheduler that leads. */
+function createLeader(client: KubeClient) {
+  let holder: string | undefined;
+  const renew = async () => {
+    const spec = {
+      holderIdentity: `${holder}_test`,
+      leaseDurationSeconds: DURATION,
+      renewTime: formatMicroTime(BigInt(Date.now()) * 1000n),
+    };
+    const object = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: LEASE }, spec };
+    await client.patch(`${LEASES}/${LEASE}`, 'application/apply-patch+yaml', object, {
+      query: { fieldManager: 'test', force: true },
+    });
+  };
+  const timer = setInterval(() => void (holder && renew().catch(() => undefined)), INTERVAL * 1000);
+  return {
+    async is(name: string) {
+      holder = name;
+      await renew();
+    },
+    stop: () => clearInterval(timer),
+  };
+}
 
 /** A report as the node's agent would write it, new or changed. */
 export async function report(client: KubeClient, name: string, status: NodeTopologyStatus): Promise<void> {
@@ -265,8 +288,7 @@ export async function report(client: KubeClient, name: string, status: NodeTopol
   await client.patch(`${path}/${name}/status`, 'application/merge-patch+json', { status });
 }
 
-/** Enough room for kube-scheduler's own checks, so that only the extender refuses. */
-/** CPUs of a Node at least. */
+/** CPUs of a Node at least: enough room for kube-scheduler's own checks, so that only the extender refuses. */
 const CPUS = 64;
 
 /** As many CPUs as the report has: a report with more than its Node would be in quarantine. */
@@ -295,9 +317,9 @@ function nodeObject(
 
 /** The parts of the base for the extender: the namespace, the definition, its own objects. */
 function baseObjects(): KubernetesObject[] {
-  return objectsOf(render('base', ['components/own-scheduler'])).filter(
+  return objectsOf(render('base', ['scheduler/loopback'])).filter(
     ({ kind, metadata: { name } }) =>
-      ['Namespace', 'CustomResourceDefinition'].includes(kind) || (name.startsWith(ACCOUNT) && kind !== 'Certificate'),
+      ['Namespace', 'CustomResourceDefinition'].includes(kind) || name.startsWith(ACCOUNT),
   );
 }
 
@@ -308,7 +330,7 @@ async function startReplica(directory: string, number: number, args: readonly st
   const network = ['--host', '127.0.0.1', '--port', String(port), '--probe-host', '127.0.0.1'];
   const child = spawn(
     process.execPath,
-    [join(directory, PROGRAM), ...network, '--probe-port', String(probePort), ...args],
+    [join(directory, PROGRAM), ...args, ...network, '--probe-port', String(probePort)],
     { env: { ...process.env, ...shippedNodeOptions('scheduler-plugin') }, stdio: ['ignore', out, out] },
   );
   closeSync(out);
@@ -328,7 +350,6 @@ async function startReplica(directory: string, number: number, args: readonly st
     pid: child.pid ?? 0,
     port,
     probePort,
-    podIp: `${POD_NETWORK}${number}`,
     logFile,
     isReady: async () => {
       if (child.exitCode !== null || child.signalCode !== null)

@@ -26,7 +26,7 @@ describe('versions of the NodeTopology API, on a real API server', function () {
   before(async () => {
     stage = await startStage();
     replica = await stage.startReplica();
-    client = clientOf(stage, replica);
+    client = clientOf(replica);
     await stage.addNodes([{ name: 'n1', topology: topologyOf() }, { name: 'n2' }]);
   });
   after(async () => {

@@ -3,7 +3,6 @@ import type { KubeClient } from '../../../kube/client.ts';
 import type { PinningState } from '../../../kube/node-topology.ts';
 import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -55,16 +54,12 @@ describe('the pods that a replica reads when it becomes active', () => {
   };
   const { signal } = new AbortController();
 
-  it('have not started; without reservations to restore, they are bound, too', async () => {
+  it('are bound and have not started', async () => {
     const { cluster, calls } = setUp([[]]);
     await cluster.catchUp(signal);
-    await cluster.catchUp(signal, () => undefined);
     assert.deepEqual(
       calls.map(({ path, query }) => [path, query['fieldSelector']]),
-      [
-        ['/api/v1/pods', 'status.phase=Pending,spec.nodeName!='],
-        ['/api/v1/pods', 'status.phase=Pending'],
-      ],
+      [['/api/v1/pods', 'status.phase=Pending,spec.nodeName!=']],
     );
   });
 
@@ -83,20 +78,18 @@ describe('the pods that a replica reads when it becomes active', () => {
   });
 
   it('are skipped if they have no exclusive CPUs or cannot be read', async () => {
-    const before: string[] = [];
     const { cluster, state } = setUp([[{ metadata: {} }, 7, on('shared', 'n1', '500m'), on('a', 'n1')]]);
-    await cluster.catchUp(signal, ({ uid }) => void before.push(uid));
-    assert.deepEqual([before, state.reservations.size], [['a'], 1]);
+    await cluster.catchUp(signal);
+    assert.deepEqual([state.reservations.of('a')?.kind, state.reservations.size], ['bound', 1]);
   });
 
-  it('are passed on before they get their reservation, by the uid of their kubelet', async () => {
+  it('get their reservations by the uid of their kubelet', async () => {
     const hash = '0123456789abcdef0123456789abcdef';
     const annotations = { 'kubernetes.io/config.mirror': 'x', 'kubernetes.io/config.hash': hash };
     const mirror = { ...on('mirror', 'n1'), metadata: { ...withUid(podOf('4'), 'mirror').metadata, annotations } };
     const { cluster, state } = setUp([[mirror]]);
-    const seen: [PodView['uid'], number][] = [];
-    await cluster.catchUp(signal, ({ uid }) => void seen.push([uid, state.reservations.size]));
-    assert.deepEqual([seen, state.reservations.of(hash)?.kind], [[['mirror', 0]], 'bound']);
+    await cluster.catchUp(signal);
+    assert.deepEqual([state.reservations.of('mirror'), state.reservations.of(hash)?.kind], [undefined, 'bound']);
   });
 });
 

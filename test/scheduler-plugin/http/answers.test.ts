@@ -67,7 +67,7 @@ describe('the answers of the extender', () => {
 
   const FAILURES: readonly [string, Error, number, string, string, string][] = [
     ['a broken protocol', new ArgsError('no uid'), 400, 'plumbline: no uid\n', 'malformed', 'keep-alive'],
-    ['no verdict', new NotNow('not synced'), 503, 'plumbline: not synced\n', 'error', 'close'],
+    ['no verdict', new NotNow('not synced'), 503, 'plumbline: not synced\n', 'error', 'keep-alive'],
     ['a failing API server', new KubeError(500, 'x', 'GET: 500'), 502, 'plumbline: GET: 500\n', 'error', 'keep-alive'],
     [
       'a mistake of the program',

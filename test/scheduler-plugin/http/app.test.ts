@@ -155,7 +155,7 @@ describe('the extender over HTTP', () => {
       const { status, text } = await post(`/${verb}`, args({ NodeNames: ['n1'] }));
       assert.equal(checks, 2, verb);
       assert.equal(status, verb === 'filter' ? 200 : 503);
-      assert.match(text, /another replica is active/);
+      assert.match(text, /another kube-scheduler has bound are not read yet/);
       assert.doesNotMatch(text, /n1/);
     }
   });

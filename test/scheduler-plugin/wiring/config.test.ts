@@ -2,20 +2,19 @@ import assert from 'node:assert/strict';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 
 describe('the settings of the extender', () => {
-  it('select the sidecar of plumbline-scheduler by default', () => {
-    const { mode, schedulerLease, host } = parseSchedulerPluginConfig([]);
-    assert.deepEqual([mode, schedulerLease, host], ['sidecar', 'plumbline-system/plumbline-scheduler', undefined]);
+  it('serve on loopback, and follow the Lease of plumbline-scheduler by default', () => {
+    const { schedulerLease, host, port } = parseSchedulerPluginConfig([]);
+    assert.deepEqual([schedulerLease, host, port], ['plumbline-system/plumbline-scheduler', '127.0.0.1', 8082]);
   });
 
   for (const host of ['0.0.0.0', '10.244.0.7', '::', '127.0.0.1.example.org', '128.0.0.1']) {
-    it(`refuse ${host} for a sidecar, because clients outside its pod could reach it`, () => {
-      const settings = ['--mode', 'sidecar', '--host', host];
-      assert.throws(() => parseSchedulerPluginConfig(settings), /--host .*only on a loopback address.*--mode service/);
+    it(`refuse --host ${host}, because clients outside its pod could reach it`, () => {
+      assert.throws(() => parseSchedulerPluginConfig(['--host', host]), /--host .*expected a loopback address/);
     });
   }
 
   for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) {
-    it(`accept ${host} for a sidecar`, () => {
+    it(`accept --host ${host}`, () => {
       assert.equal(parseSchedulerPluginConfig(['--host', host]).host, host);
     });
   }
@@ -59,21 +58,6 @@ describe('the settings of the extender', () => {
       assert.throws(() => parseSchedulerPluginConfig(['--dpu-exempt', text]), /expected namespaces/);
     });
   }
-
-  for (const address of ['off', '127.0.0.1:1', '[::1]:8082', 'localhost:8082']) {
-    it(`accept --explain-address ${address}`, () => {
-      assert.equal(parseSchedulerPluginConfig(['--explain-address', address]).explainAddress, address);
-    });
-  }
-  for (const address of ['on', '0.0.0.0:8082', '127.0.0.1', '10.0.0.7:8082']) {
-    it(`refuse --explain-address ${address}: anyone could read explanations without a certificate`, () => {
-      assert.throws(() => parseSchedulerPluginConfig(['--explain-address', address]), /expected a loopback address/);
-    });
-  }
-
-  it('allow a service on every address', () => {
-    assert.equal(parseSchedulerPluginConfig(['--mode', 'service', '--host', '0.0.0.0']).host, '0.0.0.0');
-  });
 
   for (const lease of ['plumbline-scheduler', '/x', 'a/b/c', 'Plumbline/x', 'a/']) {
     it(`refuse --scheduler-lease ${lease} and name the expected form`, () => {

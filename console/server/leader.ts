@@ -1,0 +1,35 @@
+import type { Lease } from '../../kube/resources.ts';
+import { AgentHealth } from '../../model/lease/agent-health.ts';
+import { SCHEDULER } from '../../model/names.ts';
+
+/** The Lease of Plumbline's kube-schedulers. */
+export const LEADER_LEASE = SCHEDULER;
+
+/** The pod with the leading kube-scheduler, from the Lease. */
+export interface Leader {
+  changed(lease: Lease | undefined, now: number): void;
+  /**
+   * @param heard when the watch of Leases last received anything
+   * @returns the name of the pod; null: no leader; undefined: the cluster has no such Lease
+   */
+  pod(now: number, heard: number | undefined): string | null | undefined;
+}
+
+export function createLeader(): Leader {
+  const health = new AgentHealth();
+  let pod: string | null | undefined;
+  return {
+    changed(lease, now) {
+      if (lease === undefined) {
+        pod = undefined;
+        health.forget(LEADER_LEASE);
+        return;
+      }
+      const { holderIdentity, renewTime, leaseDurationSeconds: duration } = lease.spec ?? {};
+      const holder = holderIdentity ?? '';
+      pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
+      health.changed({ node: LEADER_LEASE, renewTime, duration }, now);
+    },
+    pod: (now, heard) => (pod && health.stale(now, heard).has(LEADER_LEASE) ? null : pod),
+  };
+}
