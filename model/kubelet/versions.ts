@@ -10,11 +10,6 @@ export interface Behaviour {
    * 1.33 round down, which gives another result for odd requests and is not modelled.
    */
   readonly uncoreRoundsUp: boolean;
-  /**
-   * Effect of an in-place resize of a Guaranteed pod under a static manager. Before 1.33: none, because in-place resize
-   * is alpha. In 1.33: always refused. Since 1.34: refused if it changes a resource that the manager assigned.
-   */
-  readonly resize: 'ignored' | 'refused-whole' | 'refused-by-resource';
 }
 
 /**
@@ -25,14 +20,13 @@ export interface Behaviour {
  * A distribution may backport a change (OpenShift has #138244 in its 1.35). The configuration then overrides the row.
  */
 const BEHAVIOUR: Readonly<Record<number, Behaviour>> = {
-  32: { deviceHints: 'all-nodes', uncoreRoundsUp: false, resize: 'ignored' },
-  33: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-whole' },
-  34: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource' },
-  35: { deviceHints: 'all-nodes', uncoreRoundsUp: true, resize: 'refused-by-resource' },
+  32: { deviceHints: 'all-nodes', uncoreRoundsUp: false },
+  33: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
+  34: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
+  35: { deviceHints: 'all-nodes', uncoreRoundsUp: true },
   36: {
     deviceHints: 'device-nodes',
     uncoreRoundsUp: true,
-    resize: 'refused-by-resource',
   },
 };
 

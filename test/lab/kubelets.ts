@@ -19,7 +19,6 @@ const BEHAVIOUR_FILE = 'behaviour.json';
 const behaviourFile = z.strictObject({
   deviceHints: z.enum(['all-nodes', 'device-nodes']).exactOptional(),
   uncoreRoundsUp: z.boolean().exactOptional(),
-  resize: z.enum(['ignored', 'refused-whole', 'refused-by-resource']).exactOptional(),
 });
 
 /** The folders of `--kubelet`, otherwise those of the environment variable KUBELETS, separated as in PATH. */

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
 import type { HostReport } from '../../../model/kubelet/report.ts';
 import { nearResource, physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
-import { place } from '../../../model/placement/place.ts';
 import { container, pod } from '../kubelet/fixture.ts';
-import { node, physnet, TUNNEL } from './fixture.ts';
+import { node, physnet, place, TUNNEL } from './fixture.ts';
 
 const WEST = nearResource(physnetResource('west'));
 /** A pod that prefers the network on the NUMA node with CPUs 8-15. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { reason, remedy, verdict } from '../support/output-schema.ts';
+import { reason, remedy, verdict } from '../../cli/support/output-schema.ts';
 
 /** Output of `plumbline verify -o json`. */
 export const verifyOutput = z

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { reason, remedy } from '../support/output-schema.ts';
-import { AREAS } from './checks/finding.ts';
+import { AREAS } from '../../cli/doctor/checks/finding.ts';
+import { reason, remedy } from '../../cli/support/output-schema.ts';
 
 const area = z.enum(AREAS);
 

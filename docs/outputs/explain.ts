@@ -1,5 +1,20 @@
 import * as z from 'zod';
-import { cause, cpus, numaNodes, reason, remedy, stage, verdict } from '../support/output-schema.ts';
+import { cpus, numaNodes, reason, remedy, verdict } from '../../cli/support/output-schema.ts';
+
+const stage = z.enum([
+  'stopped',
+  'no-launcher',
+  'gated',
+  'unscheduled',
+  'starting',
+  'rejected',
+  'failed',
+  'deleting',
+  'succeeded',
+  'paused',
+  'running',
+]);
+const cause = z.strictObject({ reason, text: z.string(), remedies: z.array(remedy) });
 
 /** Output of `plumbline explain -o json`. */
 export const explainOutput = z
