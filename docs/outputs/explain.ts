@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { cpus, numaNodes, reason, remedy, verdict } from '../../cli/support/output-schema.ts';
+import { cpus, numaNodes, reason, verdict } from '../../cli/support/output-schema.ts';
 
 const stage = z.enum([
   'stopped',
@@ -14,6 +14,13 @@ const stage = z.enum([
   'paused',
   'running',
 ]);
+export const remedy = z.strictObject({
+  id: z.string().meta({ description: 'the kind of remedy, a stable word' }),
+  text: z.string(),
+  commands: z.array(
+    z.strictObject({ program: z.enum(['kubectl', 'plumbline', 'virtctl']), args: z.array(z.string()) }),
+  ),
+});
 const cause = z.strictObject({ reason, text: z.string(), remedies: z.array(remedy) });
 
 /** Output of `plumbline explain -o json`. */
