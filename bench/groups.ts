@@ -1,18 +1,5 @@
 import type { BenchGroup } from './support/settings.ts';
 
-/** Parsers of foreign data, as in bench/hostile. */
-const PARSERS = [
-  ...['cpu-list', 'cpu-mask', 'numa-affinity', 'networks', 'nad', 'placement', 'quantity', 'nova-conf'],
-  ...['node-report', 'admission-review', 'extender-args', 'observed-pod', 'lease'],
-  ...['checkpoint', 'ovsdb-stream', 'gate-request', 'kubelet-config'],
-];
-
-const hostile: readonly BenchGroup[] = PARSERS.map((name) => ({
-  names: [`hostile.${name}`, `hostile.ms-${name}`],
-  load: async () => [(await import('./hostile/index.ts')).hostileBench(name)],
-  alongside: 'counts',
-}));
-
 const webhook: readonly BenchGroup[] = [
   {
     names: ['webhook.reviews-over-express'],
@@ -55,16 +42,10 @@ const schedulerPlugin: readonly BenchGroup[] = [
 ];
 
 const nodeAgent: readonly BenchGroup[] = [
-  { names: ['node-agent.affinity'], load: async () => [(await import('./node-agent/affinity.ts')).affinityOverC] },
-  {
-    names: ['node-agent.rename-to-subscriber'],
-    load: async () => [(await import('./node-agent/assignments.ts')).renameToSubscriber],
-  },
   {
     names: ['node-agent.rename-to-published'],
     load: async () => [(await import('./node-agent/published.ts')).renameToPublished],
   },
-  { names: ['node-agent.parse'], load: async () => [(await import('./node-agent/parsing.ts')).parsing] },
   {
     names: ['node-agent.private-megabytes', 'node-agent.idle-percent'],
     load: async () => [(await import('./node-agent/long-run.ts')).longRun],
@@ -75,8 +56,8 @@ const nodeAgent: readonly BenchGroup[] = [
     load: async () => [(await import('./node-agent/ovs-reaction.ts')).ovsReaction],
   },
   {
-    names: ['node-agent.ovs-idle', 'node-agent.idle-system-calls', 'node-agent.resident'],
-    load: async () => [(await import('./node-agent/ovs-idle.ts')).ovsIdle],
+    names: ['node-agent.idle-system-calls', 'node-agent.resident'],
+    load: async () => [(await import('./node-agent/idle.ts')).idleAgent],
     alongside: 'waits',
   },
 ];
@@ -86,7 +67,6 @@ const onRequest: readonly BenchGroup[] = (
     ['kube-scheduler.', async () => (await import('./scheduler-plugin/real-scheduler.ts')).besideRealScheduler],
     ['outage.', async () => (await import('./scheduler-plugin/outage.ts')).ordinaryDuringOutage],
     ['takeover.', async () => (await import('./scheduler-plugin/takeover.ts')).takeover],
-    ['races.', async () => (await import('./races/index.ts')).races],
     ['interference.', async () => (await import('./interference/index.ts')).interference],
     ['outcome.', async () => (await import('./outcome/index.ts')).outcome],
   ] as const
@@ -95,7 +75,6 @@ const onRequest: readonly BenchGroup[] = (
 /** Prefixes of each group's names, so that a prefix only runs the required groups. */
 export const GROUPS: readonly BenchGroup[] = [
   { names: ['model.'], load: async () => (await import('./model/index.ts')).MODEL_BENCHES },
-  ...hostile,
   ...webhook,
   { names: ['console.'], load: async () => [(await import('./console/index.ts')).pageInChromium] },
   {
@@ -103,7 +82,7 @@ export const GROUPS: readonly BenchGroup[] = [
     load: async () => [(await import('./cli/index.ts')).explainOverBareNode],
     alongside: 'counts',
   },
-  { names: ['native.'], load: async () => (await import('./native/index.ts')).NATIVE_BENCHES },
+  { names: ['native.'], load: async () => [(await import('./native/gate.ts')).gateOverDelegate] },
   { names: ['vm-pinning.'], load: async () => (await import('./vm-pinning/index.ts')).VM_PINNING_BENCHES },
   {
     names: ['webhook', 'scheduler-plugin', 'node-agent'].flatMap((daemon) => [

@@ -17,7 +17,7 @@ Ratios against a base that is measured in the same run. The prefix chooses by th
   --nodes <number>   of kube-scheduler. (default ${DEFAULTS.nodes}), which runs only when it is named: 40 minutes
   --pods <number>    of the same, that wait for each start of the scheduler (default ${DEFAULTS.pods})
   --rounds <number>  of the same (default ${DEFAULTS.rounds})
-  --idle <seconds>   for which node-agent.ovs-idle counts system calls (default ${DEFAULTS.idle})
+  --idle <seconds>   for which node-agent.idle-system-calls counts system calls (default ${DEFAULTS.idle})
   --help
 
 PLUMBLINE_PEPR=<directory> is where the npm package pepr is installed, to measure it next to the webhook.

@@ -27,10 +27,6 @@ const AGAINST: Readonly<Record<string, string>> = {
     'processor time for 500 reports a second; base: one core',
   'kube-scheduler.':
     'pods a second of a real kube-scheduler, 5,000 nodes, 1,000 pods; base: with an extender that returns the names',
-  'races.vms-rejected-per-1000':
-    'VMs that a kubelet rejected because the other scheduler had placed a pod first, on 50 nearly full nodes',
-  'races.ordinary-pods-rejected-per-1000': 'rejected Guaranteed pods of the cluster’s own scheduler, in the same run',
-  'races.rejections-in-a-row': 'most rejections of one owner before its pod ran',
   'outcome.rejections-per-100': 'launchers that kubelets rejected, for 100 VMs on 8 nodes (docs/reference/outcome.md)',
   'outcome.running-in-10-s': 'share of the VMs that fit and ran within 10 s, in the same run',
   'outcome.near-network': 'share of the VMs with a network whose CPUs are all on its NUMA node',
@@ -40,25 +36,18 @@ const AGAINST: Readonly<Record<string, string>> = {
   'takeover.longest-task-ms':
     'longest task of the event loop after a takeover, in milliseconds, with 5,000 full nodes and 1,000 waiting VMs',
   'takeover.first-answer-ms': 'milliseconds until the answer to the first call after a takeover, in the same cluster',
-  'native.gate-over-node-script': 'time of the same plugin as a Node.js script; base: time of the CNI gate',
   'native.gate-added-over-delegate':
     'time that the gate adds to a plugin behind it that does nothing; base: that plugin alone',
-  'native.affinity-': 'setting the affinity of 256 threads; base: a loop in C',
-  'node-agent.affinity-': 'setting the affinity of 256 threads as the agent does; base: a loop in C',
   'node-agent.ovs-reaction-p99-loop-over-agent':
     'slowest hundredth of the reactions of a polling loop, as in OVN-Kubernetes; base: of the agent',
   'node-agent.ovs-reaction-':
     'time from the kubelet’s write until OVS is off the CPUs; base: a program in C that does nothing else',
-  'node-agent.ovs-idle-': 'in half a minute without a change, counted by strace',
   'node-agent.idle-system-calls-a-second': 'every duty of a host, with the gate and 2 x 64 threads, counted by strace',
   'node-agent.resident-megabytes': 'the same agent, with the memory settings of the manifests',
-  'node-agent.parse-1000-cpus-250-pods-over-reading': 'parsing the kubelet’s checkpoint; base: reading the file',
   'node-agent.private-megabytes-after-an-hour': 'private megabytes after an hour of changes',
   'node-agent.idle-percent-of-a-core': 'percent of a core while nothing changes',
   'node-agent.rename-to-published':
     'time from the kubelet’s rename to the report in the API server; base: the window and two round trips',
-  'node-agent.rename-to-subscriber':
-    'time from the kubelet’s rename to its subscriber in the agent; base: a bare fs.watch',
   'vm-pinning.64-vcpu-threads-over-c': 'pinning 64 vCPU threads; base: the bare system calls in C',
   'vm-pinning.discovery': 'finding 100 VMs among 5,000 processes; base: a walk of /proc',
   'console.first-paint': 'seconds of the main thread in Chromium until the page shows 5,000 nodes',
@@ -70,11 +59,6 @@ const AGAINST: Readonly<Record<string, string>> = {
   'cli.version': 'processor time; base: an empty Node.js script',
   'model.coarse-fit-over-xor': 'the coarse fit of a pod on 5,000 nodes; base: an exclusive-or over the same words',
   'model.coarse-fit-50000-over-5000': 'the coarse fit on 50,000 nodes; base: on 5,000',
-  'model.prediction-over-sets': 'predictions a second; base: the same algorithm with JavaScript Sets',
-  'model.guest-cells-32-rooms-over-16': 'fitting the NUMA nodes of a guest on 32 NUMA nodes; base: on 16',
-  'model.guest-cells': 'fitting the NUMA nodes of a guest on 16 NUMA nodes; base: one NUMA node fewer in the guest',
-  'hostile.': 'time per byte of the most expensive accepted input; base: of a typical input',
-  'hostile.ms-': 'milliseconds of processor time for the most expensive accepted input',
   'webhook.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
   'scheduler-plugin.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
   'node-agent.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
@@ -88,8 +72,6 @@ const REASONS: Readonly<Record<string, string>> = {
   'kube-scheduler.default-profile-over-echo':
     'the schedulers, API server, etcd and extender share two cores. By the difference of the rates, the extender takes about 3 ms more of them for each pod than an echo; kube-scheduler’s own time for a pod is the same with both.',
   'kube-scheduler.default-profile-every-pod': 'as for launchers: two cores for the whole control plane.',
-  'hostile.ms-lease':
-    'the bound is an absolute time: JSON.parse of the 1.5 MB that the API server stores takes most of it, 190 to 270 ms here.',
   'cli.explain': 'in slow hours of this machine; the median of other runs was 4.3 to 4.7.',
   'node-agent.start-up': 'a slow moment of this machine, as the spread shows; the median of other runs was 2.8 to 3.1.',
 };
@@ -104,7 +86,7 @@ interface Goal {
 const GOALS: Readonly<Record<string, Goal>> = {
   'webhook.reviews-over-express': {
     text: '>= 2',
-    why: 'most of a review is TLS, HTTP and JSON, which the express app does as well; [webhook speed](webhook-speed.md) has the parts and the price of the next step',
+    why: 'most of a review is TLS, HTTP and JSON, which the express app does as well',
   },
   'webhook.reviews-over-pepr': { text: '>= 4', why: 'as for express' },
   'node-agent.resident-megabytes': {

@@ -1,14 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { doctorOutput } from '../cli/doctor/output.ts';
-import { explainOutput } from '../cli/explain/output.ts';
 import { ovsStatusOutput } from '../cli/ovs/output.ts';
 import { simulateOutput } from '../cli/simulate/output.ts';
 import { topOutput } from '../cli/top/output.ts';
 import { topologyOutput } from '../cli/topology/output.ts';
-import { verifyOutput } from '../cli/verify/output.ts';
 import { vmStatusOutput } from '../cli/vm/output.ts';
+import { doctorOutput } from './outputs/doctor.ts';
+import { explainOutput } from './outputs/explain.ts';
+import { verifyOutput } from './outputs/verify.ts';
 
 const DIRECTORY = join(import.meta.dirname, 'schemas');
 

@@ -29,7 +29,6 @@ export const LANES: readonly (readonly string[])[] = [
     'lint.test.ts',
     'manifests',
     'model',
-    'mutate',
   ],
   [
     'native',

@@ -36,19 +36,9 @@ export async function pageInChromium(): Promise<BenchResult[]> {
     for (let round = 0; round < paced(ROUNDS, 1); round++) rounds.push(await updates(browser, under));
     return [
       summary(
-        'console.first-paint script seconds, 5,000 nodes',
-        paints.map(({ script }) => script),
-        { most: 1 },
-      ),
-      summary(
         'console.first-paint main thread seconds',
         paints.map(({ task }) => task),
         { most: 1.5 },
-      ),
-      summary(
-        'console.heap MB, before any collection',
-        paints.map(({ heap }) => heap / MEGABYTE),
-        { most: 100 },
       ),
       summary(
         'console.heap MB, what is kept',
@@ -59,11 +49,6 @@ export async function pageInChromium(): Promise<BenchResult[]> {
         'console.updates frames, of those at rest',
         rounds.map(({ frames }) => frames),
         { least: 0.9 },
-      ),
-      summary(
-        'console.updates share of a frame of 1/60 s',
-        rounds.map(({ share }) => share),
-        { most: 1 },
       ),
       summary(
         'console.updates longest task, in frames of 1/60 s',
@@ -78,11 +63,9 @@ export async function pageInChromium(): Promise<BenchResult[]> {
 }
 
 interface Paint {
-  /** Processor time in seconds until all nodes are present, in scripts and in all tasks of the page's main thread. */
-  readonly script: number;
+  /** Processor time in seconds of the page's main thread until all nodes are present. */
   readonly task: number;
-  /** Bytes. */
-  readonly heap: number;
+  /** Bytes of the heap after a collection. */
   readonly kept: number;
 }
 
@@ -98,24 +81,22 @@ async function opened(browser: Browser, { url }: ConsoleUnderTest) {
 
 async function firstPaint(browser: Browser, under: ConsoleUnderTest): Promise<Paint> {
   const { session, close } = await opened(browser, under);
-  const { ScriptDuration: script, TaskDuration: task, JSHeapUsedSize: heap } = await metricsOf(session);
+  const { TaskDuration: task } = await metricsOf(session);
   await session.send('HeapProfiler.collectGarbage');
   const { JSHeapUsedSize: kept } = await metricsOf(session);
   await close();
-  return { script, task, heap, kept };
+  return { task, kept };
 }
 
 interface Watched {
   /** Number of frames with updates divided by the number without. */
   readonly frames: number;
-  /** Main thread time of one update divided by the time between two frames. */
-  readonly share: number;
-  /** Processor time of the main thread's longest task during updates, divided by the same. */
+  /** Processor time of the main thread's longest task during updates, divided by the time between two frames. */
   readonly longest: number;
 }
 
 async function updates(browser: Browser, under: ConsoleUnderTest): Promise<Watched> {
-  const { page, session, close } = await opened(browser, under);
+  const { page, close } = await opened(browser, under);
   const { names } = under;
   const seconds = paced(UPDATES.seconds);
   let sent = 0;
@@ -134,36 +115,29 @@ async function updates(browser: Browser, under: ConsoleUnderTest): Promise<Watch
       requestAnimationFrame(frame);
     })()`,
   );
-  const atRest = { frames: 0, task: 0 };
-  const changing = { frames: 0, task: 0 };
+  const atRest = { frames: 0 };
+  const changing = { frames: 0 };
   await browser.startTracing(page, { categories: ['__metadata', 'toplevel', 'disabled-by-default-devtools.timeline'] });
   for (let second = 0; second < seconds; second++) {
-    await watch(page, session, atRest, undefined);
-    await watch(page, session, changing, change);
+    await watch(page, atRest, undefined);
+    await watch(page, changing, change);
   }
   const longest = longestTask(await browser.stopTracing());
   for (const name of names) under.node(name, { dpu: 'True' });
   await close();
-  const each = (changing.task - atRest.task) / (UPDATES.perSecond * seconds);
-  return { frames: changing.frames / atRest.frames, share: each * 60, longest: longest * 60 };
+  return { frames: changing.frames / atRest.frames, longest: longest * 60 };
 }
 
 /** One second with or without updates, added to the sums of its kind. */
-async function watch(
-  page: Page,
-  session: CDPSession,
-  sums: { frames: number; task: number },
-  change: (() => void) | undefined,
-): Promise<void> {
+async function watch(page: Page, sums: { frames: number }, change: (() => void) | undefined): Promise<void> {
   const framesDrawn = () => page.evaluate<number>('window.framesDrawn');
-  const [frames, before] = [await framesDrawn(), await metricsOf(session)];
+  const before = await framesDrawn();
   const end = performance.now() + 1000;
   for (let at = 0; at < UPDATES.perSecond; at++) {
     change?.();
     await delay(Math.max(0, end - performance.now()) / (UPDATES.perSecond - at));
   }
-  sums.frames += (await framesDrawn()) - frames;
-  sums.task += (await metricsOf(session)).TaskDuration - before.TaskDuration;
+  sums.frames += (await framesDrawn()) - before;
 }
 
 interface TraceEvent {
@@ -186,13 +160,12 @@ function longestTask(trace: Buffer): number {
   return Math.max(...tasks.map(({ tdur = 0 }) => tdur)) / 1e6;
 }
 
-const METRICS = ['ScriptDuration', 'TaskDuration', 'JSHeapUsedSize'] as const;
+const METRICS = ['TaskDuration', 'JSHeapUsedSize'] as const;
 
 async function metricsOf(session: CDPSession): Promise<Readonly<Record<(typeof METRICS)[number], number>>> {
   const { metrics } = await session.send('Performance.getMetrics');
   const metric = (wanted: string) => metrics.find(({ name }) => name === wanted)?.value ?? Number.NaN;
   return {
-    ScriptDuration: metric('ScriptDuration'),
     TaskDuration: metric('TaskDuration'),
     JSHeapUsedSize: metric('JSHeapUsedSize'),
   };

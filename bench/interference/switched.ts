@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type MonitoredOvs, startMonitoredOvs } from '../../test/node-agent/ovs-affinity/monitored-ovs.ts';
@@ -85,11 +85,4 @@ function tryRun(program: string, ...args: string[]): void {
   } catch {
     // It is gone already.
   }
-}
-
-/** Seconds of processor time that a process has used. */
-export function processorSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
 }

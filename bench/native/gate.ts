@@ -20,11 +20,10 @@ const CALLS = 40;
 const CPU = cpus().length - 1;
 
 /**
- * The CNI plugin with the bundled agent, where each ADD moves 64 threads of Open vSwitch off the pod's CPU. The first
- * result is its overhead in multiples of a delegate that does nothing; the second is how many times slower the same
- * plugin is as a Node.js script.
+ * The CNI plugin with the bundled agent, where each ADD moves 64 threads of Open vSwitch off the pod's CPU. The
+ * result is its overhead in multiples of a delegate that does nothing.
  */
-export async function gateCalls(): Promise<BenchResult[]> {
+export async function gateOverDelegate(): Promise<BenchResult> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   const places = { socket: join(directory, 'gate.sock'), stateFile: join(directory, 'gate.state') };
   const conf = (name: string, value: object) => {
@@ -59,28 +58,20 @@ export async function gateCalls(): Promise<BenchResult[]> {
     const times = calls.run(paced(CALLS, 15), vswitchd, ...programs);
     return [times.filter((_, i) => i % 2 === 0), times.filter((_, i) => i % 2 === 1)];
   };
-  const chained = conf('chained', { type: 'plumbline-gate', ...places });
   const wrapped = conf('wrapped', { type: 'plumbline-gate', ...places, delegate: { type: 'delegate' } });
   const alone = conf('alone', { type: 'delegate' });
   const shim = join(binDir, 'plumbline-gate');
-  const inNode = join(import.meta.dirname, 'gate-in-node.cjs');
   try {
     assignCpu(agent.kubeletDir);
     const added: number[] = [];
-    const faster: number[] = [];
     for (let round = 0; round <= paced(ROUNDS); round++) {
       const [gated, bare] = inTurns(wrapped, shim, alone, delegate.path);
-      const [script, plugin] = inTurns(chained, inNode, chained, shim);
       // The first round warms up.
       if (round === 0) continue;
       added.push((median(gated) - median(bare)) / median(bare));
-      faster.push(median(script) / median(plugin));
     }
     assertVacated(vswitchd);
-    return [
-      summary('native.gate-added-over-delegate', added, { most: 5 }),
-      summary('native.gate-over-node-script', faster, { least: 20 }),
-    ];
+    return summary('native.gate-added-over-delegate', added, { most: 5 });
   } finally {
     await agent.stop();
     ovs.stop();

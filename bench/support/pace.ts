@@ -8,9 +8,6 @@ export function measureQuickly(): void {
   quick = true;
 }
 
-/** Whether this process measures quickly. */
-export const isQuick = (): boolean => quick;
-
 /**
  * The factor by which bounds are wider: a quick run has fewer samples, and measures other groups at the same time.
  */

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { createConsole } from '../../console/server/console.ts';
 import type { AskExtender } from '../../console/server/questions.ts';
 import type { AskSwitch } from '../../console/server/switch.ts';
@@ -8,7 +9,7 @@ import { askInCluster } from '../extender/ask.ts';
 import { askAddress, explainUrl } from '../extender/ask-address.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { usageError } from '../support/exit-status.ts';
-import { withPage } from '../support/program-files.ts';
+import { bundleDirectory } from '../support/program-files.ts';
 import { HOST } from './host.ts';
 import { createTerminalLog } from './log.ts';
 import { unreadableKinds } from './permissions.ts';
@@ -24,7 +25,7 @@ const DRAIN = 1;
 
 /** Serves the page until it is interrupted. @throws CliError, KubeError */
 export function run(flags: ConsoleFlags): Promise<void> {
-  return usingCluster(flags, (cluster) => withPage((assets) => serve(cluster, flags, assets)));
+  return usingCluster(flags, (cluster) => serve(cluster, flags, join(bundleDirectory(), 'console')));
 }
 
 async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string): Promise<void> {

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
-import { usageError } from '../support/exit-status.ts';
-import { bundleDirectory, isExecutable } from '../support/program-files.ts';
+import { bundleDirectory } from '../support/program-files.ts';
 import { DAEMONS, type DaemonName } from './daemons.ts';
 
 interface DemoFlags {
@@ -25,11 +24,6 @@ export function demoCommand(): Command {
     .option('--kubeconfig <file>', 'with --keep or --console: write the kubeconfig to this file when everything is up')
     .option('--daemon <name=program>', 'run another JavaScript program instead of a daemon', daemonReplacement, {})
     .action(async ({ json, keep, console: page, kubeconfig, daemon }: DemoFlags) => {
-      if (isExecutable()) {
-        throw usageError(
-          'this executable does not contain the daemons that the demo starts: use the npm package of plumbline',
-        );
-      }
       const { runDemo } = await import('./demo.ts');
       const { createPrinter } = await import('./printer.ts');
       const dist = bundleDirectory();

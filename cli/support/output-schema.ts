@@ -8,27 +8,5 @@ export const cpus = z.array(z.number().int().nonnegative()).meta({ description: 
 export const numaNodes = z.array(z.number().int().nonnegative()).meta({ description: 'NUMA nodes by number' });
 export const verdict = z.enum(['ok', 'stopped', 'waiting', 'degraded', 'broken']);
 export const reason = z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]);
-export const stage = z.enum([
-  'stopped',
-  'no-launcher',
-  'gated',
-  'unscheduled',
-  'starting',
-  'rejected',
-  'failed',
-  'deleting',
-  'succeeded',
-  'paused',
-  'running',
-]);
-export const remedy = z.strictObject({
-  id: z.string().meta({ description: 'the kind of remedy, a stable word' }),
-  text: z.string(),
-  commands: z.array(
-    z.strictObject({ program: z.enum(['kubectl', 'plumbline', 'virtctl']), args: z.array(z.string()) }),
-  ),
-});
-export const cause = z.strictObject({ reason, text: z.string(), remedies: z.array(remedy) });
-
 /** CPUs of a list, as in /sys, by number. @throws ParseError */
 export const numbersOf = (list: string): number[] => CpuSet.parse(list).toArray();

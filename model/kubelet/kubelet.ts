@@ -7,9 +7,7 @@ import { type CellMemory, initialMemory } from './memory-state.ts';
 import type { TopologyPolicy } from './merge.ts';
 import { type CpuOptions, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
 import type { PodRequest } from './pod-request.ts';
-import type { Pod } from './pod-shape.ts';
 import { removePod } from './remove.ts';
-import { type Resize, resizePod } from './resize.ts';
 import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
@@ -34,7 +32,7 @@ export interface KubeletConfig {
    * CPUs.
    */
   readonly memoryManager?: { readonly policy: string; readonly cells?: readonly CellMemory[] | undefined } | undefined;
-  /** CPUs that are never assigned. If only their number is configured, deriveReserved computes them. */
+  /** CPUs that are never assigned. */
   readonly reserved: CpuSet;
   /** NUMA distances by node id (row) and position among the nodes (column), for prefer-closest-numa-nodes. */
   readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
@@ -55,8 +53,6 @@ export interface Kubelet {
   admit(state: KubeletState, pod: PodRequest): Admission;
   /** The state after the removal of a pod. An unknown uid changes nothing. */
   remove(state: KubeletState, uid: string): KubeletState;
-  /** Predicts the result of new amounts for a running pod. See resizePod. */
-  resize(state: KubeletState, before: Pod, after: Pod, uid?: string): Resize;
 }
 
 /** Why the decisions of a kubelet cannot be predicted. */
@@ -99,7 +95,6 @@ function predictor(config: KubeletConfig): Kubelet {
     },
     admit: (state: KubeletState, pod: PodRequest) => admitPod(rules, state, pod),
     remove: removePod,
-    resize: (state: KubeletState, before: Pod, after: Pod, uid?: string) => resizePod(rules, state, before, after, uid),
   });
 }
 

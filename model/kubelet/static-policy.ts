@@ -19,21 +19,6 @@ export function createStaticPolicy(topology: CpuTopology, options: CpuOptions, r
   return Object.freeze({ topology, options, reserved, reservedCores: withSiblings(topology, reserved) });
 }
 
-/**
- * The CPUs that the kubelet reserves if its configuration only has their number (kubeReserved + systemReserved, rounded
- * up).
- * @throws RangeError if the host has fewer CPUs
- * Source: pkg/kubelet/cm/cpumanager/policy_static.go, NewStaticPolicy.
- */
-export function deriveReserved(topology: CpuTopology, options: CpuOptions, count: number): CpuSet {
-  try {
-    return takeByTopology(topology, options, topology.cpus, count);
-  } catch (error) {
-    if (!(error instanceof TakeError)) throw error;
-    throw new RangeError(`${count} reserved CPUs: the host has ${topology.cpus.size}`, { cause: error });
-  }
-}
-
 /** The shared pool of a kubelet without assignments. */
 export function initialPool({ topology, options, reserved }: StaticPolicy): CpuSet {
   return options.strictReservation ? topology.cpus.minus(reserved) : topology.cpus;

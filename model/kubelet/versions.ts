@@ -5,11 +5,6 @@ export interface Behaviour {
    * merge with a wide CPU hint, or, since kubernetes #138244, only nodes that have such a device.
    */
   readonly deviceHints: 'all-nodes' | 'device-nodes';
-  /**
-   * Effect of an in-place resize of a Guaranteed pod under a static manager. In 1.33: always refused. Since 1.34:
-   * refused if it changes a resource that the manager assigned.
-   */
-  readonly resize: 'refused-whole' | 'refused-by-resource';
 }
 
 /**
@@ -20,13 +15,10 @@ export interface Behaviour {
  * A distribution may backport a change (OpenShift has #138244 in its 1.35). The configuration then overrides the row.
  */
 const BEHAVIOUR: Readonly<Record<number, Behaviour>> = {
-  33: { deviceHints: 'all-nodes', resize: 'refused-whole' },
-  34: { deviceHints: 'all-nodes', resize: 'refused-by-resource' },
-  35: { deviceHints: 'all-nodes', resize: 'refused-by-resource' },
-  36: {
-    deviceHints: 'device-nodes',
-    resize: 'refused-by-resource',
-  },
+  33: { deviceHints: 'all-nodes' },
+  34: { deviceHints: 'all-nodes' },
+  35: { deviceHints: 'all-nodes' },
+  36: { deviceHints: 'device-nodes' },
 };
 
 /** The predicted versions, for messages. */

@@ -1,4 +1,4 @@
-import { milliValue, parseQuantity, wholeValue } from '../quantity.ts';
+import { parseQuantity, wholeValue } from '../quantity.ts';
 import type { VmiShape } from './shapes.ts';
 
 /** KubeVirt's own later fix: two CPUs for the emulator thread if one would result in an odd number. */
@@ -72,32 +72,6 @@ export function pinnedCpus(vmi: VmiShape): LauncherCpus {
 /** Number of CPUs that virt-launcher needs in its cpuset. @throws ParseError as guestTopology */
 export function launcherNeeds(vmi: VmiShape): number {
   return pinnedCpus(vmi).total;
-}
-
-/** Settings of a cluster's KubeVirt for launchers of VMIs without dedicated CPUs. */
-export interface SharedCpuSizing {
-  /** Number of vCPUs for each requested CPU; KubeVirt's default is 10. */
-  readonly allocationRatio: number;
-  /** Whether KubeVirt sets a CPU limit of one CPU for each vCPU (in namespaces with a quota on limits). */
-  readonly autoCpuLimits: boolean;
-}
-
-/**
- * CPU request and limit, in milli-CPUs, of the launcher of a VMI without dedicatedCpuPlacement. The VMI's own
- * domain.resources take precedence.
- * @throws ParseError as guestTopology
- */
-export function sharedLauncherMilliCpus(
-  vmi: VmiShape,
-  sizing: SharedCpuSizing,
-): { readonly request: number; readonly limit?: number } {
-  const { limits, requests } = vmi.spec.domain.resources ?? {};
-  const milli = guestVcpus(vmi) * 1000;
-  const given = requests?.cpu;
-  const request = given === undefined ? Math.floor(milli / sizing.allocationRatio) : milliValue(parseQuantity(given));
-  const limit = limits?.cpu;
-  if (limit !== undefined) return { request, limit: milliValue(parseQuantity(limit)) };
-  return sizing.autoCpuLimits ? { request, limit: milli } : { request };
 }
 
 function supplementalThreads(vmi: VmiShape): number {

@@ -33,8 +33,3 @@ export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): 
   const emulator = alone.isEmpty ? free : alone;
   return { emulator, cgroup: emulator.union(ioThreads.intersect(container)) };
 }
-
-/** The emulator's CPUs, or undefined if vCPUs have every CPU of the container. */
-export function housekeepingSet(container: CpuSet, vcpus: CpuSet, ioThreads: CpuSet): CpuSet | undefined {
-  return housekeeping({ container, vcpus, ioThreads })?.emulator;
-}

@@ -4,13 +4,11 @@ import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
 import { fitsInEveryOrder } from './every-order.ts';
-import { keepsWholeCores, needsKey, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
-import { unfitForNetworks } from './network-reach.ts';
+import { keepsWholeCores, needsKey, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cellsTouched, networkVerdict } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
 import { refusedByKubelet } from './refused-by-kubelet.ts';
 import { scoreOf } from './score.ts';
-import { unfitForWholeCores } from './whole-cores.ts';
 
 export type Placement =
   | {
@@ -30,6 +28,7 @@ export type Placement =
 
 /**
  * Predicts whether this node's kubelet would admit the pod, with which CPUs, and whether these are near its networks.
+ * For a node that `unfitShape` does not refuse: it has made the checks that depend on the hardware alone.
  *
  * Pods in flight are included, except those that the report already contains. The pod must fit in whatever order the
  * kubelet admits them, because the order is unpredictable. If the report does not even have room for the pods in
@@ -37,14 +36,6 @@ export type Placement =
  *
  * @param assumed pods in flight on the node, which its report does not contain yet, oldest first
  */
-export function place(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[] = []): Placement {
-  const { kubelet, state } = node;
-  if ('unpredictable' in kubelet || !state) return placeOnFit(needs, node, assumed);
-  const unfit = unfitForNetworks(needs, node) ?? unfitNode(needs, node, kubelet);
-  return unfit ? { outcome: 'refused', refusal: unfit } : placeOnFit(needs, node, assumed);
-}
-
-/** The same for a node that `unfitShape` does not refuse: it has made the checks that depend on the hardware alone. */
 export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[]): Placement {
   const { kubelet, state } = node;
   if ('unpredictable' in kubelet || !state) {
@@ -109,16 +100,6 @@ export function judge(
   }
   const networks = networkVerdict(needs, node, exclusiveCpus(given), state);
   return 'reason' in networks ? networks : { admission, warnings: networks.warnings };
-}
-
-/** Why no free CPU could help. */
-function unfitNode(needs: PlacementNeeds, node: PlacementHost, kubelet: Kubelet): Refusal | undefined {
-  if (sharesOn(needs, node) || !needs.request.containers.some(({ cpus }) => cpus > 0)) return undefined;
-  if (!kubelet.cpu) {
-    const text = 'the node has the CPU manager policy none, so no container gets dedicated CPUs';
-    return refusal('no-exclusive-cpus', text, { resource: 'cpus' });
-  }
-  return keepsWholeCores(needs, node) || kubelet.cpu.options.fullPcpusOnly ? unfitForWholeCores(node) : undefined;
 }
 
 function admitAll(kubelet: Kubelet, state: KubeletState, pods: readonly PlacementNeeds[]) {

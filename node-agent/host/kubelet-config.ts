@@ -68,17 +68,6 @@ export class KubeletConfigError extends PlumblineError {
 }
 
 /**
- * Parses the text of a file that should be a KubeletConfiguration. A kubeconfig in that place (such as kubeadm's
- * /etc/kubernetes/kubelet.conf) is not an error: the result is undefined.
- *
- * @throws KubeletConfigError if it is neither, or contains impossible values
- */
-export function parseKubeletConfig(file: string, text: string): KubeletConfig | undefined {
-  const document = parseYaml(file, text);
-  return isKubeconfig(document) ? undefined : kubeletConfigOf(file, document);
-}
-
-/**
  * Reads a decoded KubeletConfiguration.
  *
  * @param source its origin, for messages

@@ -316,11 +316,6 @@ export function processorMs({ pid }: Victim): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-/** Resident memory of a process, in MiB. */
-export function residentMiB({ pid }: Victim): number {
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
-}
-
 /** The highest resident memory so far, in MiB. */
 export function peakMiB({ pid }: Victim): number {
   return Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;

@@ -1,14 +1,7 @@
 import assert from 'node:assert/strict';
 import { GROUPS } from '../../bench/groups.ts';
-import { PARSERS } from '../../bench/hostile/index.ts';
 
 describe('groups of measurements', () => {
-  it('have every parser of bench/hostile', () => {
-    const named = GROUPS.flatMap(({ names }) => names).filter((name) => name.startsWith('hostile.'));
-    const parsers = PARSERS.flatMap(({ name }) => [`hostile.${name}`, `hostile.ms-${name}`]);
-    assert.deepEqual(named, parsers);
-  });
-
   it('have measurements, and names of their own', async () => {
     for (const { names, load } of GROUPS) {
       const benches = await load();

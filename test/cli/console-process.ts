@@ -11,18 +11,11 @@ export interface ConsoleProcess {
   end(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/**
- * @param command the command to run: by default the bundle
- * @throws Error with its output if it ends before it serves
- */
-export function startConsole(
-  kubeconfig: string,
-  args: readonly string[] = [],
-  command: readonly [string, ...string[]] = [process.execPath, PROGRAM],
-): Promise<ConsoleProcess> {
+/** @throws Error with its output if it ends before it serves */
+export function startConsole(kubeconfig: string, args: readonly string[] = []): Promise<ConsoleProcess> {
   const { KUBERNETES_SERVICE_HOST: _, ...rest } = process.env;
   const env = { ...rest, HOME: '/nonexistent', KUBECONFIG: kubeconfig };
-  const child = spawn(command[0], [...command.slice(1), 'console', ...args], {
+  const child = spawn(process.execPath, [PROGRAM, 'console', ...args], {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from '../support/bundles.ts';
+import { buildOnce, bundledFiles, root } from '../support/bundles.ts';
 import { missingFrom, notShown, promisesOf } from '../support/promises.ts';
 
 const PAGE = 'docs/maintainers/conformance.md';
@@ -21,6 +21,19 @@ describe(PAGE, () => {
       assert.ok(numbers.length >= 10, `design ${design}: ${numbers.length} rows`);
     }
     for (const { name, code } of PROMISES) assert.ok(code.length > 0, `row ${name} names no code`);
+  });
+
+  it('names code that a program contains', function () {
+    this.timeout(120_000);
+    buildOnce();
+    const bundled = bundledFiles();
+    const isProduct = (path: string) => path.endsWith('.ts') && !path.startsWith('test/');
+    for (const { name, code } of PROMISES)
+      assert.deepEqual(
+        code.filter(isProduct).filter((path) => !bundled.has(path)),
+        [],
+        name,
+      );
   });
 
   for (const promise of PROMISES) {

@@ -2,7 +2,6 @@ import * as z from 'zod';
 import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
-import type { Resize } from '../../model/kubelet/resize.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Verdict } from './compare.ts';
 
@@ -34,10 +33,7 @@ const condition = z.object({
   reason: z.string().default(''),
   message: z.string().default(''),
 });
-const containerStatus = z.object({
-  name: z.string(),
-  allocatedResources: z.record(z.string(), z.string()).optional(),
-});
+const containerStatus = z.object({ name: z.string() });
 
 const observed = z.object({
   status: z.object({
@@ -50,8 +46,6 @@ const observed = z.object({
   }),
 });
 
-type Observed = z.infer<typeof observed>['status'];
-
 export interface LabNode {
   readonly name: string;
   readonly uid: string;
@@ -61,12 +55,6 @@ export interface LabNode {
   readonly cpus: number;
   /** Allocatable amounts, in the kubelet's format. */
   readonly allocatable: Readonly<Record<string, string>>;
-}
-
-/** New amounts for a container. */
-export interface Asked {
-  readonly container: string;
-  readonly amounts: Readonly<Record<string, string>>;
 }
 
 /** The lab's cluster, for the kubelet of one node. */
@@ -91,10 +79,6 @@ export interface Cluster {
   verdict(name: string, seconds: number): Promise<Verdict>;
   /** Waits until the pod's containers run. */
   running(name: string, seconds: number): Promise<void>;
-  /** Requests other amounts for a container of a running pod. */
-  resize(name: string, container: string, amounts: Readonly<Record<string, string>>): Promise<void>;
-  /** The kubelet's reaction once it is `expected`; otherwise its state after the given seconds. */
-  resized(name: string, asked: Asked, expected: (found: Resize) => boolean, seconds: number): Promise<Resize>;
   /** Deletes a pod and waits until the kubelet has removed it. */
   remove(name: string, seconds: number): Promise<void>;
   close(): Promise<void>;
@@ -164,32 +148,9 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
         const { status } = observed.parse(await client.get(`${PODS}/${name}`));
         return status.phase === 'Running' || status.phase === 'Failed' ? true : undefined;
       }).then(() => undefined),
-    async resize(name, container, amounts) {
-      const resources = { requests: amounts, limits: amounts };
-      const patch = { spec: { containers: [{ name: container, resources }] } };
-      await client.patch(`${PODS}/${name}/resize`, 'application/strategic-merge-patch+json', patch);
-    },
-    async resized(name, asked, expected, seconds) {
-      const end = monotonicSeconds() + seconds;
-      for (;;) {
-        const answer = resizeIn(observed.parse(await client.get(`${PODS}/${name}`)).status, asked);
-        if (answer !== undefined && (expected(answer) || monotonicSeconds() > end)) return answer;
-        if (monotonicSeconds() > end) throw new Error(`the kubelet has not answered the resize of ${name}`);
-        await sleep(LOOK, signal);
-      }
-    },
     remove,
     close: () => client.close(),
   };
-}
-
-/** Undefined while the kubelet has not answered. */
-function resizeIn({ conditions, containerStatuses }: Observed, { container, amounts }: Asked): Resize | undefined {
-  const pending = conditions.find(({ type, status }) => type === 'PodResizePending' && status === 'True');
-  if (pending) return { outcome: 'pending', reason: pending.reason, message: pending.message };
-  const { allocatedResources = {} } = containerStatuses.find(({ name }) => name === container) ?? {};
-  const allocated = Object.entries(amounts).every(([resource, amount]) => allocatedResources[resource] === amount);
-  return allocated ? { outcome: 'allocated' } : undefined;
 }
 
 function unlessNotFound(error: unknown): undefined {

@@ -32,12 +32,6 @@ export function sameMemory(a: Snapshot, b: Snapshot): boolean {
   return isDeepStrictEqual(a.memory, b.memory);
 }
 
-/** The pods hold the same memory; the kubelet may still know deleted pods. */
-export function sameBlocks(expected: Snapshot, actual: Snapshot): boolean {
-  const held = Object.entries(expected.memory?.blocks ?? {});
-  return held.every(([pod, blocks]) => isDeepStrictEqual(blocks, actual.memory?.blocks[pod]));
-}
-
 /** The differences between a prediction and the kubelet's action; empty if there are none. */
 export function differences(
   pod: string,

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { HostMemory } from '../../hardware/memory.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type HostDescription } from '../../model/host.ts';
@@ -7,10 +6,9 @@ import { createKubelet, type Kubelet, type Unpredictable } from '../../model/kub
 import type { CellMemory } from '../../model/kubelet/memory-state.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { Pod } from '../../model/kubelet/pod-shape.ts';
-import type { Resize } from '../../model/kubelet/resize.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
-import { differences, sameBlocks, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
+import { differences, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
 import { TEST_POOLS } from './devices.ts';
 import type { Round } from './rounds.ts';
 import { cpusOf, devicesOf, memoryOf, type Snapshot, snapshotOf } from './snapshot.ts';
@@ -25,10 +23,6 @@ export interface Follower {
   without(name: string): KubeletState;
   /** Takes that step; returns the differences of the real kubelet. */
   remove(name: string, actual: Snapshot): string[];
-  /** The prediction for other amounts of a running pod. */
-  predictResize(name: string, before: Pod, after: Pod): Resize;
-  /** Takes that step, which changes no CPUs and no memory blocks; returns the differences of the real kubelet. */
-  resize(predicted: Resize, answer: Resize, actual: Snapshot): string[];
   /** The prediction for a kubelet that restarts with existing pods. */
   predictRestart(pods: ReadonlyMap<string, Pod>): Restarted;
   /** Takes that step; returns the differences of the real kubelet. */
@@ -79,15 +73,6 @@ export function createFollower(followed: Followed): Follower {
       const expected = kubelet.remove(state, name);
       const found = sameCpus(snapshotOf(expected), actual) ? [] : ['cpus'];
       settle(expected, actual, found);
-      return found;
-    },
-    predictResize: (name, before, after) => kubelet.resize(state, before, after, name),
-    resize(predicted, answer, actual) {
-      const found = isDeepStrictEqual(predicted, answer) ? [] : ['answer'];
-      const expected = snapshotOf(state);
-      if (!sameCpus(expected, actual)) found.push('cpus');
-      if (!sameBlocks(expected, actual)) found.push('memory');
-      settle(state, actual, found);
       return found;
     },
     predictRestart(pods) {

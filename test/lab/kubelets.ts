@@ -18,7 +18,6 @@ export interface KubeletProgram {
 const BEHAVIOUR_FILE = 'behaviour.json';
 const behaviourFile = z.strictObject({
   deviceHints: z.enum(['all-nodes', 'device-nodes']).exactOptional(),
-  resize: z.enum(['refused-whole', 'refused-by-resource']).exactOptional(),
 });
 
 /** The folders of `--kubelet`, otherwise those of the environment variable KUBELETS, separated as in PATH. */

@@ -1,12 +1,10 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Admission } from '../../model/kubelet/admission.ts';
-import type { Resize } from '../../model/kubelet/resize.ts';
 import type { Cluster, LabNode } from './cluster.ts';
 import { sameCpus, sameMemory, type Verdict, verdictOf } from './compare.ts';
 import { TEST_COUNTS } from './devices.ts';
 import { createFollower, type Followed, type Follower } from './follower.ts';
 import type { Guest } from './guest.ts';
-import { type Draw, type DrawnPod, drawAmounts, drawPod, manifestOf, schedulable, withAmounts } from './pods.ts';
+import { type Draw, type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
 import type { Random } from './random.ts';
 import { startsPods } from './rounds.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
@@ -22,14 +20,6 @@ export type Step =
     }
   | { readonly action: 'delete'; readonly name: string; readonly actual: Snapshot }
   | {
-      readonly action: 'resize';
-      readonly name: string;
-      /** The request for the container `main`. */
-      readonly amounts: Readonly<Record<string, string>>;
-      readonly answer: Resize;
-      readonly actual: Snapshot;
-    }
-  | {
       readonly action: 'restart';
       readonly verdicts: Readonly<Record<string, Verdict>>;
       readonly actual: Snapshot;
@@ -41,7 +31,6 @@ export interface Outcome {
   readonly before: Snapshot;
   readonly predicted: {
     readonly verdict?: Verdict;
-    readonly answer?: Resize;
     readonly verdicts?: Readonly<Record<string, Verdict>>;
     readonly state: Snapshot;
   };
@@ -64,7 +53,6 @@ const VERDICT = 60;
 const CLEARED = 120;
 const SETTLED = 15;
 const STARTED = 300;
-const RESIZED = 60;
 
 /**
  * Creates and deletes random pods with one configuration of the kubelet, one step at a time, and compares each step
@@ -83,8 +71,6 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const most = Math.ceil(node.cpus / 2);
   /** Held pods by uid. */
   const names = new Map<string, string>();
-  /** A pod is resized once: the effect of a second resize cannot be distinguished from that of the first. */
-  const resized = new Set<string>();
   const pods = startsPods(round) ? Math.ceil(game.pods / 3) : game.pods;
   for (let created = 0; created < pods; ) {
     if (held.size === most || (held.size > 0 && random.chance(0.35))) {
@@ -104,12 +90,6 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
         }
       }
       yield outcome;
-    }
-    const resizable = round.resizes ? [...held.keys()].filter((name) => !resized.has(name)) : [];
-    if (resizable.length > 0 && random.chance(0.8)) {
-      const name = random.oneOf(resizable);
-      resized.add(name);
-      yield await resize(game, follower, names, name, held);
     }
     const pod = drawPod(random, draw);
     const name = `${round.name}-${created + 1}`;
@@ -163,33 +143,6 @@ async function remove(
     before,
     predicted: { state },
     differences: follower.remove(name, actual),
-  };
-}
-
-async function resize(
-  { cluster, guest, random }: Play,
-  follower: Follower,
-  names: ReadonlyMap<string, string>,
-  name: string,
-  held: Map<string, DrawnPod>,
-): Promise<Outcome> {
-  const pod = held.get(name);
-  if (!pod) throw new Error(`pod ${name} is not there`);
-  const amounts = drawAmounts(random, pod);
-  const after = withAmounts(pod, amounts);
-  const before = snapshotOf(follower.state);
-  const predicted = follower.predictResize(name, pod, after);
-  await cluster.running(name, STARTED);
-  await cluster.resize(name, 'main', amounts);
-  const asked = { container: 'main', amounts };
-  const answer = await cluster.resized(name, asked, (found) => isDeepStrictEqual(found, predicted), RESIZED);
-  if (answer.outcome === 'allocated') held.set(name, after);
-  const actual = await guest.settled(names, (found) => sameCpus(found, before), SETTLED);
-  return {
-    step: { action: 'resize', name, amounts, answer, actual },
-    before,
-    predicted: { answer: predicted, state: before },
-    differences: follower.resize(predicted, answer, actual),
   };
 }
 

@@ -76,29 +76,6 @@ function pod(containers: readonly PodContainer[], initContainers: readonly PodCo
   return { spec: { containers, initContainers } };
 }
 
-/** Other amounts for the pod's main container, of CPU or of memory or of both. */
-export function drawAmounts(random: Random, { spec }: DrawnPod): Readonly<Record<string, string>> {
-  const { cpu = '', memory = '' } = mainOf(spec).resources?.limits ?? {};
-  const what = random.oneOf(['cpu', 'memory', 'memory', 'both'] as const);
-  return {
-    cpu: what === 'memory' ? cpu : random.oneOf(['1', '2', '3', '4', '6'].filter((other) => other !== cpu)),
-    memory: what === 'cpu' ? memory : random.oneOf(['24Mi', '40Mi', '128Mi'].filter((other) => other !== memory)),
-  };
-}
-
-/** The pod with other amounts for its main container. */
-export function withAmounts({ spec }: DrawnPod, amounts: Readonly<Record<string, string>>): DrawnPod {
-  const main = mainOf(spec);
-  const resized = { ...main, resources: { limits: { ...main.resources?.limits, ...amounts } } };
-  return { spec: { ...spec, containers: spec.containers.map((one) => (one === main ? resized : one)) } };
-}
-
-function mainOf({ containers }: DrawnPod['spec']): PodContainer {
-  const main = containers.find(({ name }) => name === 'main');
-  if (!main) throw new Error('a drawn pod has a container "main"');
-  return main;
-}
-
 /**
  * Whether there is room by the scheduler's plain count: it places no pod that requests more CPU, memory or huge pages
  * than are free, so neither does this runner. The CPU manager can admit more only if helpers run on the shared pool.

@@ -15,12 +15,6 @@ function textOf(step: Step): string {
       return `create ${step.name}: ${describePod(step.pod)} -> ${outcomeText(step.name, step.verdict, step.actual)}`;
     case 'delete':
       return `delete ${step.name}`;
-    case 'resize': {
-      const { answer } = step;
-      const made = answer.outcome === 'pending' ? `${answer.reason}: ${answer.message}` : answer.outcome;
-      const amounts = Object.entries(step.amounts).map(([resource, amount]) => `${resource} ${amount}`);
-      return `resize ${step.name}: main to ${amounts.join(', ')} -> ${made}`;
-    }
     case 'restart': {
       const all = Object.entries(step.verdicts).map(([name, verdict]) => {
         return `${name} ${outcomeText(name, verdict, step.actual)}`;

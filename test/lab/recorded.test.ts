@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createFollower, type Follower } from './follower.ts';
 import type { Step } from './play.ts';
-import { type DrawnPod, withAmounts } from './pods.ts';
+import type { DrawnPod } from './pods.ts';
 import { readRecording } from './recording.ts';
 
 /**
@@ -36,13 +36,6 @@ function repeat(follower: Follower, held: Held, step: Step): string[] {
     case 'delete':
       held.delete(step.name);
       return follower.remove(step.name, step.actual);
-    case 'resize': {
-      const pod = held.get(step.name);
-      assert.ok(pod, `pod ${step.name} is not there`);
-      const after = withAmounts(pod, step.amounts);
-      if (step.answer.outcome === 'allocated') held.set(step.name, after);
-      return follower.resize(follower.predictResize(step.name, pod, after), step.answer, step.actual);
-    }
     case 'restart': {
       const found = follower.restart(follower.predictRestart(held), step.verdicts, step.actual);
       for (const [name, { admitted }] of Object.entries(step.verdicts)) if (!admitted) held.delete(name);

@@ -19,13 +19,11 @@ export interface Round {
    * the plugins have registered again, the outcome of their pods depends on which containers are running.
    */
   readonly restarts?: boolean;
-  /** CPU or memory of running pods is also changed in place. */
-  readonly resizes?: boolean;
 }
 
 /** Whether the pods' containers run, if that matters. Such a round takes long, and plays a third of the pods. */
-export function startsPods({ restarts, resizes }: Round): boolean {
-  return restarts === true || resizes === true;
+export function startsPods({ restarts }: Round): boolean {
+  return restarts === true;
 }
 
 const FULL = { 'full-pcpus-only': 'true' };
@@ -36,8 +34,8 @@ const SOCKET = { 'align-by-socket': 'true' };
 const CLOSEST = { 'prefer-closest-numa-nodes': 'true' };
 
 /**
- * All four policies with both scopes with whole cores, then without, then effects of single options, then restarts and
- * resizes, then the static memory manager, then rounds for another machine.
+ * All four policies with both scopes with whole cores, then without, then effects of single options, then restarts,
+ * then the static memory manager, then rounds for another machine.
  */
 export const ROUNDS: readonly Round[] = [
   round('none', 'none', 'container', FULL),
@@ -55,8 +53,6 @@ export const ROUNDS: readonly Round[] = [
   round('spread-cores', 'best-effort', 'container', { 'distribute-cpus-across-cores': 'true' }),
   { ...round('restarts', 'best-effort', 'container', FULL), restarts: true },
   { ...round('restarts-pod', 'single-numa-node', 'pod', {}), restarts: true },
-  { ...round('resizes', 'best-effort', 'container', FULL), resizes: true },
-  { ...round('resizes-memory', 'restricted', 'pod', {}), resizes: true, reservedMemory: [100, 0] },
   { ...round('memory-none', 'none', 'container', {}), reservedMemory: [200, 100] },
   { ...round('memory', 'best-effort', 'container', FULL), reservedMemory: [100, 300] },
   { ...round('memory-restricted', 'restricted', 'container', {}), reservedMemory: [300, 0] },

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import { billOfMaterials } from '../../packaging/bill-of-materials.ts';
 import { root } from '../support/bundles.ts';
@@ -20,41 +18,6 @@ describe('the packaging scripts', function () {
     return join(directory, name);
   };
   after(() => rmSync(directory, { recursive: true, force: true }));
-
-  it('krew: has each archive with its address and checksum, and refuses a wrong one', () => {
-    const [amd64, arm64] = ['amd64', 'arm64'].map((arch) => file(`plumbline-1.2.3-linux-${arch}.tar.gz`, arch));
-    const flags = ['--version', '1.2.3', '--base-url', 'https://example.org/releases/'];
-    const { status, stdout, stderr } = run('krew', ...flags, amd64 ?? '', arm64 ?? '');
-    assert.equal(status, 0, stderr);
-    const { metadata, spec } = parse(stdout) as {
-      metadata: { name: string };
-      spec: { version: string; shortDescription: string; platforms: Readonly<Record<string, unknown>>[] };
-    };
-    assert.deepEqual([metadata.name, spec.version], ['plumbline', 'v1.2.3']);
-    // krew cuts longer texts.
-    assert.ok(spec.shortDescription.length <= 50);
-    assert.deepEqual(
-      spec.platforms.map(({ selector, uri, sha256, bin }) => ({ selector, uri, sha256, bin })),
-      ['amd64', 'arm64'].map((arch) => ({
-        selector: { matchLabels: { os: 'linux', arch } },
-        uri: `https://example.org/releases/plumbline-1.2.3-linux-${arch}.tar.gz`,
-        sha256: createHash('sha256').update(arch).digest('hex'),
-        bin: 'plumbline',
-      })),
-    );
-    for (const [args, message] of [
-      [[...flags], /name at least one archive/],
-      [[...flags, file('plumbline.zip', '')], /expected a name that ends in -linux-amd64/],
-      [[...flags, join(directory, 'none-linux-amd64.tar.gz')], /cannot be read/],
-      [['--version', 'v1', '--base-url', 'https://example.org', amd64 ?? ''], /--version v1: expected one as 1\.2\.3/],
-      [['--version', '1.2.3', '--base-url', 'http://example.org', amd64 ?? ''], /https:/],
-      [['--version', '1.2.3', amd64 ?? ''], /--base-url is missing/],
-    ] as const) {
-      const refused = run('krew', ...args);
-      assert.equal(refused.status, 2);
-      assert.match(refused.stderr, message);
-    }
-  });
 
   it('release notes: print the section of a version, with or without its v', () => {
     const changelog = file(
@@ -77,7 +40,7 @@ describe('the packaging scripts', function () {
     assert.equal(bom.bomFormat, 'CycloneDX');
     const versions = Object.fromEntries(bom.components.map(({ name, version }) => [name, version]));
     for (const [name, version] of Object.entries(packageJson.dependencies)) assert.equal(versions[name], version, name);
-    for (const name of ['mocha', 'typescript', 'esbuild', 'postject']) assert.equal(versions[name], undefined, name);
+    for (const name of ['mocha', 'typescript', 'esbuild']) assert.equal(versions[name], undefined, name);
     assert.equal(run('sbom').stdout, stdout);
   });
 

@@ -5,11 +5,11 @@ import { readHost } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, describeHost, type HostDescription } from '../../model/host.ts';
 import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
-import { parseKubeletConfig } from '../../node-agent/host/kubelet-config.ts';
 import { checkpointChecksum } from '../../sandbox/kubelet/checksum.ts';
 import { kubeletConfiguration } from '../../sandbox/kubelet/settings.ts';
 import { createStateFile, readStateFile } from '../../sandbox/kubelet/state-file.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
+import { parseKubeletConfig } from '../node-agent/host/kubelet-config-fixture.ts';
 import { temporaryDirectory } from './support.ts';
 
 const HOSTS: Record<string, HostDescription> = {

@@ -2,7 +2,8 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { readCpuOptions } from '../../model/kubelet/options.ts';
 import type { Pod, PodContainer } from '../../model/kubelet/pod-shape.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
-import { createStaticPolicy, deriveReserved, type StaticPolicy } from '../../model/kubelet/static-policy.ts';
+import { createStaticPolicy, type StaticPolicy } from '../../model/kubelet/static-policy.ts';
+import { takeByTopology } from '../../model/kubelet/take.ts';
 import { type CpuTopology, createTopology } from '../../model/kubelet/topology.ts';
 
 /** The kubelet vectors' own words, and what they stand for in the model. */
@@ -104,7 +105,7 @@ export function policyOf(item: KubeletCase, topology: CpuTopology): StaticPolicy
   const options = readCpuOptions(Object.fromEntries(given));
   const reserved = item.reservedCPUs
     ? CpuSet.parse(item.reservedCPUs)
-    : deriveReserved(topology, options, item.numReservedCPUs ?? 0);
+    : takeByTopology(topology, options, topology.cpus, item.numReservedCPUs ?? 0);
   return createStaticPolicy(topology, options, reserved);
 }
 

@@ -1,15 +1,9 @@
 import { alignedCpus, isAligned } from '../../model/alignment.ts';
 import { integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
-import {
-  EVEN_PARITY_ANNOTATION,
-  launcherCpus,
-  launcherNeeds,
-  sharedLauncherMilliCpus,
-} from '../../model/launcher/cpus.ts';
+import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import { decideAlignment } from '../../model/launcher/decide.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../model/launcher/shapes.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
-import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 interface Amounts {
@@ -28,8 +22,6 @@ interface CpuCase {
   readonly expectedPodCpu?: Amounts & { readonly cpusetSize?: string };
   readonly expectedContainerCpu?: Amounts;
   readonly expectedAnnotationOnVmi?: boolean;
-  readonly cpuAllocationRatio?: number;
-  readonly autoCpuLimits?: boolean;
   readonly launcherNeeds?: number;
   readonly alignedTo2?: boolean;
 }
@@ -44,7 +36,9 @@ export const run: Adapter = (content) =>
         return new Skip("KubeVirt's own webhook copies the annotation; nothing here does");
       }
       if (one.expectedContainerCpu !== undefined) return checkSideContainer(one, one.expectedContainerCpu);
-      if (one.vmiCpu.dedicatedCpuPlacement !== true) return checkShared(one, one.expectedPodCpu ?? {});
+      if (one.vmiCpu.dedicatedCpuPlacement !== true) {
+        return new Skip('a launcher without dedicated CPUs is neither padded nor placed');
+      }
       return checkDedicated(one) ?? checkPadding(one);
     },
   );
@@ -78,14 +72,6 @@ function checkPadding(one: CpuCase): Verdict {
     { first: decide(from), second: decide(padded), room: padded >= launcherNeeds(vmi) },
     { first: unpadded === 'aligned' && padded > from ? padded : unpadded, second: unpadded, room: true },
   );
-}
-
-function checkShared(one: CpuCase, expected: Amounts): Verdict {
-  const { request, limit } = sharedLauncherMilliCpus(vmiOf(one), {
-    allocationRatio: one.cpuAllocationRatio ?? 10,
-    autoCpuLimits: one.autoCpuLimits ?? false,
-  });
-  return differs({ request, limit }, { request: milli(expected.request), limit: milli(expected.limit) });
 }
 
 /** A side container never has exclusive CPUs of its own, and leaves the pod Guaranteed exactly if it has limits. */
@@ -131,8 +117,4 @@ function podWith(cpu: string): PodShape {
     },
     spec: { containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }] },
   };
-}
-
-function milli(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : milliValue(parseQuantity(text));
 }

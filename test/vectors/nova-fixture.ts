@@ -1,5 +1,5 @@
-import { CpuSet } from '../../model/cpu-set.ts';
-import type { CellRoom } from '../../model/placement/guest-cells.ts';
+import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import type { HostReport } from '../../model/kubelet/report.ts';
 
 /** The words of the Nova vectors, and what they stand for in the model. */
 
@@ -23,22 +23,37 @@ export interface NovaGuest {
   readonly threadPolicy?: string | null;
   readonly dedicatedVcpus?: readonly number[];
   readonly sharedVcpus?: readonly number[];
-  readonly vcpus?: readonly number[];
   readonly hostCell?: number;
   readonly pins?: Readonly<Record<string, number>>;
   readonly emulatorCpus?: readonly number[];
 }
 
-/** The host cell as room for whole cores: what is not pinned is free. */
-export function roomOf(cell: NovaCell): CellRoom {
-  const cpus = CpuSet.of([...(cell.dedicatedCpus ?? cell.cpus ?? [])]);
+/** The CPUs of a host cell that guests can have to themselves. */
+export function guestCpusOf(cell: NovaCell): CpuSet {
+  return CpuSet.of([...(cell.dedicatedCpus ?? cell.cpus ?? [])]);
+}
+
+/** The cores of a host cell with CPUs for guests. */
+export function coresOf(cell: NovaCell): CpuSet[] {
+  return cell.siblings.map((core) => CpuSet.of([...core])).filter((core) => core.intersects(guestCpusOf(cell)));
+}
+
+/** The host as its agent would report it: a guest is inside one cell, and CPUs that are not for guests are reserved. */
+export function reportOf(cells: readonly NovaCell[]): HostReport {
+  const online = unionOf(cells.flatMap(coresOf));
+  const pinned = CpuSet.of(cells.flatMap((cell) => [...cell.pinned])).intersect(online);
+  const names = [...new Set(cells.flatMap(({ physnets = [] }) => physnets))];
+  const idsWith = (has: (cell: NovaCell) => boolean) => `${CpuSet.of(cells.filter(has).map(({ id }) => id))}`;
   return {
-    id: cell.id,
-    free: cpus.minus(CpuSet.of([...cell.pinned])),
-    cores: cell.siblings
-      .map((core) => CpuSet.of([...core]))
-      .filter((core) => core.intersects(cpus))
-      .sort((a, b) => (a.first ?? 0) - (b.first ?? 0)),
+    kubeletVersion: 'v1.36.2',
+    cells: cells.map((cell) => ({ id: cell.id, cpus: `${unionOf(coresOf(cell))}` })),
+    cores: cells.flatMap((cell) => coresOf(cell).map((core) => `${core}`)),
+    reserved: `${online.minus(unionOf(cells.map(guestCpusOf)))}`,
+    cpuManager: { policy: 'static' },
+    topologyManager: { policy: 'single-numa-node', scope: 'container' },
+    assignments: pinned.isEmpty ? [] : [{ podUID: 'others', container: 'compute', cpus: `${pinned}` }],
+    physnets: names.map((name) => ({ name, cells: idsWith(({ physnets = [] }) => physnets.includes(name)) })),
+    ...(cells.some(({ tunneled }) => tunneled) && { tunnel: { cells: idsWith(({ tunneled }) => tunneled === true) } }),
   };
 }
 

@@ -1,8 +1,18 @@
+import { alignedCpus } from '../../model/alignment.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { createHost, wholeCoresTouching } from '../../model/host.ts';
 import { createKubelet } from '../../model/kubelet/kubelet.ts';
-import { arrangeGuestCells, pinWholeCores } from '../../model/placement/guest-cells.ts';
-import { memoryFits, type NovaCell, type NovaGuest, roomOf, threadsOf } from './nova-fixture.ts';
+import { type PlacementNeeds, preparedHost } from '../../model/placement/needs.ts';
+import { judgeHost } from '../../model/placement/verdict.ts';
+import {
+  coresOf,
+  guestCpusOf,
+  memoryFits,
+  type NovaCell,
+  type NovaGuest,
+  reportOf,
+  threadsOf,
+} from './nova-fixture.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 export interface PinningCase {
@@ -26,15 +36,16 @@ export interface PinningCase {
 }
 
 /**
- * Where whole-core placement and Nova's CPU pinning are meant to differ:
+ * The extender is asked whether a node with these host cells fits the guest, in whole cores, inside one NUMA node. Where
+ * it and Nova's CPU pinning are meant to differ:
  *
  * 1. Nova without a thread policy, with `prefer` or with `require` may share a core between guests; whole cores never.
  *    So it may fit where whole cores do not. What whole cores fit, it must fit.
  * 2. Nova's `require` refuses hosts without SMT; whole cores of one thread are whole cores.
  * 3. Nova's `isolate` gives each vCPU a core of its own and leaves its siblings idle; whole cores use all threads. So
  *    whole cores fit wherever `isolate` does, and elsewhere too.
- * 4. Of several equal cores either may take any, and cells are ordered by different wishes: the number of CPUs is
- *    compared, and that they lie in one cell, are free and are whole cores.
+ * 4. Of several equal cores either may take any, so that the CPUs are compared by number, and that they lie in one cell,
+ *    are free and are whole cores.
  * 5. Counts that are no whole cores are padded before they are placed; shared vCPUs are not placed at all.
  */
 export const run: Adapter = (content) =>
@@ -49,45 +60,49 @@ export function fitsAsExpected({ hostCells, request, expected }: PinningCase): V
   const { guestCells: guests, emulatorThreads, limits } = request;
   const left = leftOut(guests);
   if (left) return left;
+  const [guest, ...more] = guests;
+  if (guest === undefined || more.length > 0) {
+    return new Skip('guests of several cells: KubeVirt makes them from the CPUs that the kubelet assigned');
+  }
+  if (hostCells.some((cell) => !memoryFits(guest, cell, limits?.ramAllocationRatio))) {
+    return new Skip('memory of a cell: the subject of the kubelet vectors');
+  }
   const threads = threadsOf(hostCells);
-  if (guests.some((guest) => vcpusOf(guest) % threads !== 0 || vcpusOf(guest) % 2 !== 0)) {
+  if (hostCells.some((cell) => coresOf(cell).some((core) => core.size !== threads))) {
+    return new Skip('intended difference: no whole cores are promised where the kubelet sees cores of different size');
+  }
+  if (vcpusOf(guest) % threads !== 0 || vcpusOf(guest) % 2 !== 0) {
     return new Skip('odd counts: a guest is padded to whole cores before it is placed');
   }
-  // An isolated emulator thread takes one more CPU near the first guest cell; in whole cores, that is one core more.
+  // An isolated emulator thread takes one more CPU near the guest; in whole cores, that is one core more.
   const emulator = emulatorThreads === 'isolate' ? (request.reservedCpus ?? 1) : 0;
-  const demands = guests.map((guest, index) => vcpusOf(guest) + (index === 0 ? emulator : 0));
-  const rooms = hostCells.map(roomOf);
-  const pins = demands.map((cpus) => rooms.map((room) => pinWholeCores(room, cpus)));
-  const places = arrangeGuestCells({
-    guests: guests.length,
-    rooms: rooms.length,
-    fits: (guest, room) =>
-      pins[guest]?.[room] !== undefined && memoryFits(guests[guest]!, hostCells[room]!, limits?.ramAllocationRatio),
-    networks: [],
-  });
-  const chosen = places?.map((room, guest) => ({ room: rooms[room]!, pins: pins[guest]![room]! }));
-  for (const [guest, place] of (chosen ?? []).entries()) {
-    const wrong = unsound(place.pins, place.room, demands[guest]!);
-    if (wrong) return wrong;
-  }
-  return compare(guests, chosen !== undefined, expected.fits ?? false, threads);
+  const cpus = alignedCpus(vcpusOf(guest) + emulator, threads);
+  const verdict = judgeHost(needsOf(cpus), preparedHost(reportOf(hostCells)), [], 'refuse');
+  const wrong = verdict.fits ? unsound(verdict.cpus ?? CpuSet.EMPTY, hostCells, cpus) : undefined;
+  return wrong ?? compare(guest, verdict.fits, expected.fits ?? false, threads);
 }
 
-function compare(guests: readonly NovaGuest[], fits: boolean, novaFits: boolean, threads: number): Verdict {
+function needsOf(cpus: number): PlacementNeeds {
+  const compute = { name: 'compute', kind: 'app', cpus, devices: new Map(), memory: new Map() } as const;
+  return { request: { uid: 'guest', guaranteed: true, containers: [compute] }, networks: [], wholeCores: true };
+}
+
+function compare({ threadPolicy }: NovaGuest, fits: boolean, novaFits: boolean, threads: number): Verdict {
   if (fits === novaFits) return undefined;
-  const policies = new Set(guests.map(({ threadPolicy }) => threadPolicy ?? 'none'));
-  if (policies.has('isolate')) return fits ? undefined : 'isolate fits where whole cores do not';
+  if (threadPolicy === 'isolate') return fits ? undefined : 'isolate fits where whole cores do not';
   if (!fits) return undefined;
-  if (policies.has('require') && threads === 1) return undefined;
+  if (threadPolicy === 'require' && threads === 1) return undefined;
   return 'whole cores fit where Nova refuses';
 }
 
-/** Free, whole, disjoint by construction of the rooms, and enough. */
-function unsound(pins: CpuSet, { free, cores }: { free: CpuSet; cores: readonly CpuSet[] }, wanted: number): Verdict {
-  if (!pins.isSubsetOf(free)) return `pins ${pins} are not all free`;
-  const whole = unionOf(cores.filter((core) => core.intersects(pins)));
-  if (!whole.equals(pins)) return `pins ${pins} are not whole cores`;
-  return pins.size < wanted ? `${pins.size} pins for ${wanted} CPUs` : undefined;
+/** The CPUs are free whole cores of one cell, and as many as requested. */
+function unsound(cpus: CpuSet, cells: readonly NovaCell[], requested: number): Verdict {
+  const cell = cells.find((one) => cpus.isSubsetOf(guestCpusOf(one)));
+  if (cell === undefined) return `CPUs ${cpus} are not in one cell`;
+  if (cpus.intersects(CpuSet.of([...cell.pinned]))) return `CPUs ${cpus} are not all free`;
+  const whole = unionOf(coresOf(cell).filter((core) => core.intersects(cpus)));
+  if (!whole.equals(cpus)) return `CPUs ${cpus} are not whole cores`;
+  return differs(cpus.size, requested);
 }
 
 function leftOut(guests: readonly NovaGuest[]): Skip | undefined {
@@ -108,8 +123,8 @@ function vcpusOf(guest: NovaGuest): number {
  */
 function account({ hostCells, request, expected }: PinningCase): Verdict {
   const host = createHost({
-    cells: hostCells.map((cell) => ({ id: cell.id, cpus: `${unionOf(roomOf(cell).cores)}` })),
-    cores: hostCells.flatMap((cell) => roomOf(cell).cores.map((core) => `${core}`)),
+    cells: hostCells.map((cell) => ({ id: cell.id, cpus: `${unionOf(coresOf(cell))}` })),
+    cores: hostCells.flatMap((cell) => coresOf(cell).map((core) => `${core}`)),
   });
   const kubelet = createKubelet({
     version: 'v1.36.0',

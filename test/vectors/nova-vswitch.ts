@@ -1,14 +1,14 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import { arrangeGuestCells, pinWholeCores } from '../../model/placement/guest-cells.ts';
-import { memoryFits, type NovaCell, type NovaGuest, roomOf } from './nova-fixture.ts';
+import { type NetworkNeed, type PlacementNeeds, preparedHost } from '../../model/placement/needs.ts';
+import { networkVerdict } from '../../model/placement/networks.ts';
+import { type NovaCell, reportOf } from './nova-fixture.ts';
 import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
 
 interface VswitchCase {
   readonly name: string;
-  readonly kind: 'fit' | 'check-chosen-cells';
   readonly hostCells: readonly NovaCell[];
   readonly request: {
-    readonly guestCells: readonly NovaGuest[] | null;
+    readonly guestCells: readonly unknown[] | null;
     readonly chosenHostCells?: readonly number[];
     readonly physnets: readonly string[];
     readonly tunneled: boolean;
@@ -20,44 +20,47 @@ interface VswitchCase {
 }
 
 /**
- * nova-vswitch-cases.json: network affinity of guest cells to host cells. Compared are whether it fits, and that the
- * cells chosen are an acceptable set; where several are, Nova may take another.
+ * nova-vswitch-cases.json: which sets of host cells are near the networks of a guest. The same question is asked of the
+ * extender about each set of as many cells: whether a guest that sees the NUMA nodes of its CPUs is near its networks
+ * there. Nova chooses the cells; here the kubelet does, so which of the acceptable sets it is, is not compared.
  */
 export const run: Adapter = (content) => collect(content as VswitchCase[], ({ name }) => name, check);
 
 function check({ hostCells, request, expected }: VswitchCase): Verdict {
-  const rooms = hostCells.map(roomOf);
-  const offered = request.chosenHostCells
-    ? hostCells.map(({ id }) => request.chosenHostCells?.includes(id) === true)
-    : hostCells.map(() => true);
-  const guests = request.guestCells ?? (request.chosenHostCells ?? []).map(() => undefined);
-  const networks = [
-    ...request.physnets.map((name) => cellsWith(hostCells, ({ physnets }) => physnets?.includes(name) === true)),
-    ...(request.tunneled ? [cellsWith(hostCells, ({ tunneled }) => tunneled === true)] : []),
-  ].filter((where) => where.size > 0);
-  const places = arrangeGuestCells({
-    guests: guests.length,
-    rooms: rooms.length,
-    fits: (guest, room) => offered[room] === true && fitsIn(guests[guest], hostCells[room]!),
+  const near = (cells: readonly number[]) => isNear(hostCells, cells, request);
+  if (request.chosenHostCells) return differs(near(request.chosenHostCells), expected.fits);
+  const sets = subsetsOf(
+    hostCells.map(({ id }) => id),
+    request.guestCells?.length ?? 0,
+  );
+  return differs(sets.filter(near), expected.networkAcceptableCellSets);
+}
+
+function isNear(
+  hostCells: readonly NovaCell[],
+  chosen: readonly number[],
+  { physnets, tunneled }: VswitchCase['request'],
+): boolean {
+  const networks: NetworkNeed[] = physnets.map((physnet) => ({
+    name: '',
+    kind: 'physnet',
+    physnet,
+    affinity: 'required',
+  }));
+  if (tunneled) networks.push({ name: '', kind: 'tunnel', affinity: 'required' });
+  const needs: PlacementNeeds = {
+    request: { uid: 'guest', guaranteed: true, containers: [] },
     networks,
-  });
-  const fits = differs(places !== undefined, expected.fits);
-  if (fits || !places || !expected.networkAcceptableCellSets) return fits;
-  const chosen = places.map((room) => rooms[room]!.id).sort((a, b) => a - b);
-  const acceptable = expected.networkAcceptableCellSets.map((cells) => `${[...cells].sort((a, b) => a - b)}`);
-  return acceptable.includes(`${chosen}`)
-    ? undefined
-    : `chose cells ${chosen}, acceptable are ${acceptable.join(' or ')}`;
+    spansCells: true,
+  };
+  const node = preparedHost(reportOf(hostCells));
+  const cpus = CpuSet.of(hostCells.filter(({ id }) => chosen.includes(id)).flatMap((cell) => [...(cell.cpus ?? [])]));
+  if (node.state === undefined) throw new Error('the kubelet of the vectors must be predictable');
+  return !('reason' in networkVerdict(needs, node, cpus, node.state));
 }
 
-function fitsIn(guest: NovaGuest | undefined, cell: NovaCell): boolean {
-  if (!guest) return true;
-  const vcpus = guest.vcpus?.length ?? 0;
-  if (!memoryFits(guest, cell, undefined)) return false;
-  if (guest.cpuPolicy !== 'dedicated') return vcpus <= CpuSet.of([...(cell.cpus ?? [])]).size;
-  return pinWholeCores(roomOf(cell), vcpus) !== undefined;
-}
-
-function cellsWith(cells: readonly NovaCell[], has: (cell: NovaCell) => boolean): Set<number> {
-  return new Set(cells.flatMap((cell, index) => (has(cell) ? [index] : [])));
+/** All sets of this many ids, in the order of the ids. */
+function subsetsOf(ids: readonly number[], size: number): number[][] {
+  if (size === 0) return [[]];
+  return ids.flatMap((id, index) => subsetsOf(ids.slice(index + 1), size - 1).map((rest) => [id, ...rest]));
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { KubeletConfigError, parseKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import { KubeletConfigError } from '../../../node-agent/host/kubelet-config.ts';
+import { parseKubeletConfig } from '../../node-agent/host/kubelet-config-fixture.ts';
 import { almost, withLong } from '../mutation.ts';
 import { fedText, parsedOrRefused, type Target } from '../target.ts';
 import { cpuList } from './cpu-set.ts';

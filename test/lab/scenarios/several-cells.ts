@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
-import { exclusiveCpus, place } from '../../../model/placement/place.ts';
+import { exclusiveCpus } from '../../../model/placement/place.ts';
 import { placementNeedsOf } from '../../../model/placement/pod-needs.ts';
 import { formatPreferences, NO_PREFERENCES } from '../../../model/placement/preferences.ts';
+import { judgeHost } from '../../../model/placement/verdict.ts';
 import { assertRuns, cellsOf, PHYSNET0, PHYSNET1 } from './placement.ts';
 import type { Scene } from './scenario.ts';
 
@@ -33,25 +34,24 @@ async function agrees(scene: Scene, cpu: string): Promise<void> {
   const admission = host.kubelet.admit(host.state, needs.request);
   assert.ok(admission.admitted);
   const predicted = exclusiveCpus(admission.containers);
-  const verdict = place(needs, host);
+  const verdict = judgeHost(needs, host, [], 'refuse');
   const pod = await pods.create(`spans-${cpu}`, { cpu, ...NETWORKS }, {}, ANNOTATIONS);
   await holds(`${cpu} CPUs with devices of both NUMA nodes: the kubelet assigns the predicted ones`, async () => {
     assert.equal(await pods.cpus(pod), predicted.toString());
     return `CPUs ${predicted} on NUMA nodes ${await cellsOf(scene, pod)}`;
   });
-  if (verdict.outcome === 'admitted') {
+  if (verdict.fits) {
     await holds('  it was promised, and runs on both NUMA nodes', async () => {
       await assertRuns(scene, pod);
       assert.equal(await cellsOf(scene, pod), '0, 1');
       assert.equal(verdict.cells.join(', '), '0, 1');
     });
   } else {
-    assert.equal(verdict.outcome, 'refused');
     const isOnBoth = host.host.cells.every((cell) => cell.cpus.intersects(predicted));
     await holds(`  it was not promised; without the scheduler it ${isOnBoth ? 'runs' : 'does not start'}`, async () => {
       if (isOnBoth) await assertRuns(scene, pod);
       else assert.match((await pods.events(pod)).join('; '), /NetworkElsewhere: /);
-      return verdict.refusal.detail;
+      return verdict.detail;
     });
   }
   await pods.remove(pod);

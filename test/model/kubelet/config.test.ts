@@ -3,8 +3,6 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
-import { deriveReserved } from '../../../model/kubelet/static-policy.ts';
-import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
@@ -152,13 +150,6 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
       assert.equal(!('unpredictable' in kubelet), isPredicted);
     });
   }
-
-  it('finds up to as many reserved CPUs as the host has', () => {
-    const topology = topologyOfHost(base.host);
-    const options = readCpuOptions();
-    assert.equal(`${deriveReserved(topology, options, 8)}`, '0-7');
-    assert.throws(() => deriveReserved(topology, options, 9), /^RangeError: 9 reserved CPUs: the host has 8$/);
-  });
 
   it('predicts configurations at their limits', () => {
     const closest = { policy: 'none', options: { 'prefer-closest-numa-nodes': 'true' } };

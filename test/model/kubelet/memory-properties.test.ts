@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { PlainHost } from '../../../bench/model/set-based.ts';
 import type { Host } from '../../../model/host.ts';
 import type { Admission } from '../../../model/kubelet/admission.ts';
 import type { KubeletState } from '../../../model/kubelet/state.ts';
 import { cellsOf, containersOf, kubeletOf, nicsOf, requestOf, type Scenario, scenarios } from './memory-scenarios.ts';
 import { NaiveKubelet, type NaivePod, type NaiveVerdict } from './naive-kubelet.ts';
 import { freeOf, naiveNode } from './naive-memory.ts';
+import type { PlainHost } from './set-based.ts';
 
 function naiveKubeletOf(scenario: Scenario, host: Host): NaiveKubelet {
   const cells = cellsOf(scenario);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { mergePlain } from '../../../bench/model/set-based.ts';
 import { bitCount, type Hint, subMasks } from '../../../model/kubelet/hint.ts';
 import { mergeHints } from '../../../model/kubelet/merge.ts';
 import { policies } from './arbitraries.ts';
+import { mergePlain } from './set-based.ts';
 
 describe('model/kubelet: merging hints', () => {
   const hint = (cells: number): fc.Arbitrary<Hint> =>

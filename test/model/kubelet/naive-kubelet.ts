@@ -1,4 +1,3 @@
-import { allocate, hintsOf, mergePlain, type PlainHint, type PlainHost } from '../../../bench/model/set-based.ts';
 import {
   type Amounts,
   type NaiveBlock,
@@ -12,6 +11,7 @@ import {
   naiveTakeOver,
   type Reusable,
 } from './naive-memory.ts';
+import { allocate, hintsOf, mergePlain, type PlainHint, type PlainHost } from './set-based.ts';
 
 export interface NaiveContainer {
   readonly name: string;

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { admitPlain, type PlainHost, type PlainVerdict } from '../../../bench/model/set-based.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Host, wholeCoresTouching } from '../../../model/host.ts';
 import type { Admission } from '../../../model/kubelet/admission.ts';
@@ -9,6 +8,7 @@ import { createKubelet, type Kubelet } from '../../../model/kubelet/kubelet.ts';
 import type { PodRequest } from '../../../model/kubelet/pod-request.ts';
 import { type KubeletState, ownedCpus } from '../../../model/kubelet/state.ts';
 import { hostOf, policies, shapes } from './arbitraries.ts';
+import { admitPlain, type PlainHost, type PlainVerdict } from './set-based.ts';
 
 interface Step {
   /** Containers of the pod to admit: CPUs, whether it is an init container, and the NUMA nodes of its NIC, if any. */

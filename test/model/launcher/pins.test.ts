@@ -10,7 +10,7 @@ import {
   isEqualRequestAndLimit,
   qosObstacles,
 } from '../../../model/launcher/containers.ts';
-import { launcherCpus, pinnedCpus, sharedLauncherMilliCpus } from '../../../model/launcher/cpus.ts';
+import { launcherCpus, pinnedCpus } from '../../../model/launcher/cpus.ts';
 import { decideAlignment } from '../../../model/launcher/decide.ts';
 import { ioThreadPins, launcherCells } from '../../../model/launcher/io-pins.ts';
 import { formatPausedStart, nextStep, parsePausedStart, startsRunning } from '../../../model/launcher/paused-start.ts';
@@ -174,22 +174,6 @@ describe('the CPUs that KubeVirt gives to a launcher', () => {
       assert.deepEqual([numbers(launcherCpus(one)), numbers(pinnedCpus(one))], [rendered, pinned]);
     });
   }
-
-  it('are a share of the vCPUs or the VMI’s own value without dedicated CPUs', () => {
-    const shared = (resources: object, autoCpuLimits = false) =>
-      sharedLauncherMilliCpus(
-        { metadata: {}, spec: { domain: { cpu: { cores: 3 }, resources } } },
-        { allocationRatio: 10, autoCpuLimits },
-      );
-    assert.deepEqual(shared({}), { request: 300 });
-    assert.deepEqual(shared({}, true), { request: 300, limit: 3000 });
-    assert.deepEqual(shared({ requests: { cpu: '2' } }), { request: 2000 });
-    assert.deepEqual(shared({ requests: { cpu: '2' }, limits: { cpu: '2500m' } }, true), {
-      request: 2000,
-      limit: 2500,
-    });
-    assert.deepEqual(shared({ limits: { cpu: '1' } }), { request: 300, limit: 1000 });
-  });
 });
 
 describe('amounts and containers of a pod', () => {

@@ -3,10 +3,9 @@ import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { CoarseFit, coarseNeedOf, NO_FIT } from '../../../model/placement/coarse.ts';
 import type { PlacementHost } from '../../../model/placement/needs.ts';
-import { place } from '../../../model/placement/place.ts';
 import { hostOf, policies, shapes } from '../kubelet/arbitraries.ts';
 import { simpleHost } from '../kubelet/fixture.ts';
-import { needs, node, physnet, TUNNEL } from './fixture.ts';
+import { needs, node, physnet, place, TUNNEL } from './fixture.ts';
 
 function fitOf(coarse: CoarseFit, cpus: number, networks: readonly string[] = [], wholeCores = true): number[] {
   const out = new Int16Array(coarse.size);

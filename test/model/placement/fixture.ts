@@ -7,6 +7,9 @@ import {
   type PlacementNeeds,
   preparedHost,
 } from '../../../model/placement/needs.ts';
+import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
+import type { RefusalReason } from '../../../model/placement/refusal.ts';
+import { unfitShape } from '../../../model/placement/verdict.ts';
 import { container, pod } from '../kubelet/fixture.ts';
 
 /** Two NUMA nodes of eight CPUs (0-7, 8-15), cores of two threads, 0-1 reserved; full-pcpus-only, best-effort. */
@@ -57,4 +60,12 @@ export function needs(
   const compute = container('compute', cpus, Object.fromEntries(devices));
   const request = podRequestOf(pod(uid, [compute], init > 0 ? [container('init', init)] : []));
   return { request, networks, ...more };
+}
+
+/** The extender's two steps for a node: its hardware and configuration, then the prediction of its kubelet. */
+export function place(wanted: PlacementNeeds, host: PlacementHost, assumed: readonly PlacementNeeds[] = []): Placement {
+  const unfit = unfitShape(wanted, host, 'count-check');
+  if (unfit === undefined) return placeOnFit(wanted, host, assumed);
+  const { kind, text, detail } = unfit;
+  return { outcome: 'refused', refusal: { reason: kind as RefusalReason, text, detail, resource: 'other' } };
 }

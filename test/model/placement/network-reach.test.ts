@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { place } from '../../../model/placement/place.ts';
 import { judgeHost } from '../../../model/placement/verdict.ts';
-import { needs, node, physnet, REPORT } from './fixture.ts';
+import { needs, node, physnet, place, REPORT } from './fixture.ts';
 
 const STATIC = ['cannot-split', 'may-not-span', 'larger-than-cells'];
 const networks = fc.constantFrom<readonly string[]>(

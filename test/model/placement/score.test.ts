@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { HostReport } from '../../../model/kubelet/report.ts';
-import { place } from '../../../model/placement/place.ts';
-import { needs, node, physnet } from './fixture.ts';
+import { needs, node, physnet, place } from './fixture.ts';
 
 type Case = readonly [
   what: string,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { place } from '../../../model/placement/place.ts';
+import { placeOnFit } from '../../../model/placement/place.ts';
 import { judgeByCount, judgeHost, type NodeVerdict, UNCHECKED, unfitShape } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet, REPORT, TUNNEL } from './fixture.ts';
 
@@ -201,7 +201,7 @@ describe('model/placement: a predicted refusal by the kubelet', () => {
     };
     const short = judgeHost(needs('a', 2), node(memory), [], 'refuse');
     assert.deepEqual(refused(short), ['resources', undefined, 'the kubelet has too little of a resource']);
-    const shared = place(needs('a', 100, [], { mayShare: true }), node({ ...memory, ...none }));
+    const shared = placeOnFit(needs('a', 100, [], { mayShare: true }), node({ ...memory, ...none }), []);
     assert.equal(shared.outcome === 'refused' ? shared.refusal.reason : shared.outcome, 'resources');
   });
 

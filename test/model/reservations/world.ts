@@ -11,7 +11,8 @@ import {
   withAssignments,
   withoutPods,
 } from '../../../model/placement/needs.ts';
-import { exclusiveCpus, place } from '../../../model/placement/place.ts';
+import { exclusiveCpus } from '../../../model/placement/place.ts';
+import { judgeHost } from '../../../model/placement/verdict.ts';
 import { DEFAULT_RESERVATION, reservationSeconds } from '../../../model/reservations/duration.ts';
 import type { ObservedPod, Place, Reservation, ReservationEnd } from '../../../model/reservations/reservation.ts';
 import { Reservations } from '../../../model/reservations/reservations.ts';
@@ -135,13 +136,13 @@ export class World {
     for (let i = 0; i < this.nodes.length && places.size < most; i++) {
       const node = this.nodes[(pick + i) % this.nodes.length]!;
       const held = this.reservations.assumedOn(node.name, pod.uid).map((reservation) => reservation.pod);
-      const verdict = place(pod.needs, node.heard, held);
+      const verdict = judgeHost(pod.needs, node.heard, held, 'refuse');
       const gone = this.#goneFrom(node);
       const after =
-        gone.size > 0 && alignsOrRefuses(node.heard) ? place(pod.needs, withoutPods(node.heard, gone), held) : verdict;
-      if (verdict.outcome === 'admitted' && after.outcome === 'admitted') {
-        places.set(node.name, { cpus: exclusiveCpus(verdict.containers), score: 0 });
-      }
+        gone.size > 0 && alignsOrRefuses(node.heard)
+          ? judgeHost(pod.needs, withoutPods(node.heard, gone), held, 'refuse')
+          : verdict;
+      if (verdict.fits && after.fits) places.set(node.name, { cpus: verdict.cpus, score: 0 });
     }
     const expires = this.now + reservationSeconds(pod.slow, DEFAULT_RESERVATION);
     this.reservations.reserve({ uid: pod.uid, pod: pod.needs, places, version: String(pod.version), expires });

@@ -3,10 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { advertisedResources, devicesOf } from '../../../node-agent/device-plugin/resources.ts';
-import { KubeletConfigError, parseKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
+import { KubeletConfigError } from '../../../node-agent/host/kubelet-config.ts';
 import { findKubeletConfig } from '../../../node-agent/host/kubelet-config-files.ts';
 import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
 import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
+import { parseKubeletConfig } from './kubelet-config-fixture.ts';
 
 const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 const KUBECONFIG = 'apiVersion: v1\nkind: Config\nclusters: []\n';

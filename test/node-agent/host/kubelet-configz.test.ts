@@ -4,12 +4,12 @@ import { createServer, type Server } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { parseKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { findKubeletConfig } from '../../../node-agent/host/kubelet-config-files.ts';
 import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
 import { ConfigzError, readConfigz } from '../../../node-agent/host/kubelet-configz.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
+import { parseKubeletConfig } from './kubelet-config-fixture.ts';
 
 const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 

@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { reason, remedy, verdict } from '../support/output-schema.ts';
+import { reason, verdict } from '../../cli/support/output-schema.ts';
+import { remedy } from './explain.ts';
 
 /** Output of `plumbline verify -o json`. */
 export const verifyOutput = z

@@ -1,5 +1,27 @@
 import * as z from 'zod';
-import { cause, cpus, numaNodes, reason, remedy, stage, verdict } from '../support/output-schema.ts';
+import { cpus, numaNodes, reason, verdict } from '../../cli/support/output-schema.ts';
+
+const stage = z.enum([
+  'stopped',
+  'no-launcher',
+  'gated',
+  'unscheduled',
+  'starting',
+  'rejected',
+  'failed',
+  'deleting',
+  'succeeded',
+  'paused',
+  'running',
+]);
+export const remedy = z.strictObject({
+  id: z.string().meta({ description: 'the kind of remedy, a stable word' }),
+  text: z.string(),
+  commands: z.array(
+    z.strictObject({ program: z.enum(['kubectl', 'plumbline', 'virtctl']), args: z.array(z.string()) }),
+  ),
+});
+const cause = z.strictObject({ reason, text: z.string(), remedies: z.array(remedy) });
 
 /** Output of `plumbline explain -o json`. */
 export const explainOutput = z

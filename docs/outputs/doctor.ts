@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { reason, remedy } from '../support/output-schema.ts';
-import { AREAS } from './checks/finding.ts';
+import { AREAS } from '../../cli/doctor/checks/finding.ts';
+import { reason } from '../../cli/support/output-schema.ts';
+import { remedy } from './explain.ts';
 
 const area = z.enum(AREAS);
 

@@ -11,42 +11,16 @@ import { bundle, memoryOf } from '../support/process.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { startAgentProcess } from './agent-process.ts';
-import { createOvsScene } from './ovs-stage.ts';
 
 const THREADS = 64;
 /** Seconds after the start until a process counts as idle. */
 const REST = 75;
-/** Fewer than a tenth of the calls that the loop with a period of one second makes on the same machine. */
-const BOUND = 8;
-/** The same for the whole agent, and its resident megabytes. */
-const WHOLE_BOUND = 8;
-const RESIDENT_BOUND = 80;
+/** Calls a second: fewer than a tenth of those that a loop with a period of one second makes on the same machine. */
+const MAX_SYSTEM_CALLS = 8;
+const MAX_RESIDENT_MEGABYTES = 80;
 
-/** The work while 2 x 64 threads are on their CPUs and nothing changes. */
-export async function ovsIdle(settings: BenchSettings): Promise<BenchResult[]> {
-  return [...(await idleDuties(settings.idle)), ...(await idleAgent(settings.idle))];
-}
-
-/** System calls per second of the duties that replace the loop, in a separate process; and the kubelet's calls. */
-async function idleDuties(idle: number): Promise<BenchResult[]> {
-  const scene = await createOvsScene(await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS));
-  try {
-    const { pid, stop } = await scene.agent();
-    await delay(REST * 1000);
-    const asked = scene.kubelet.calls;
-    const calls = await callsOf(pid, idle);
-    await stop();
-    return [
-      summary('node-agent.ovs-idle-system-calls-a-second', [total(calls) / idle], { most: BOUND }),
-      summary('node-agent.ovs-idle-kubelet-calls', [scene.kubelet.calls - asked], { most: 0 }),
-    ];
-  } finally {
-    await scene.remove();
-  }
-}
-
-/** The whole bundled agent with every duty of a host: its system calls, and its resident memory. */
-async function idleAgent(idle: number): Promise<BenchResult[]> {
+/** The bundled agent with every duty of a host while nothing changes: its system calls, and its resident memory. */
+export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   writeFileSync(join(directory, 'enable'), '1');
   const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
@@ -61,9 +35,8 @@ async function idleAgent(idle: number): Promise<BenchResult[]> {
     const resident = memoryOf(agent.process.pid).rss / 1e6;
     const calls = await callsOf(agent.process.pid, idle);
     return [
-      summary('node-agent.ovs-idle-setaffinity-calls', [calls.get('sched_setaffinity') ?? 0], { most: 0 }),
-      summary('node-agent.idle-system-calls-a-second', [total(calls) / idle], { most: WHOLE_BOUND }),
-      summary('node-agent.resident-megabytes', [resident], { most: RESIDENT_BOUND }),
+      summary('node-agent.idle-system-calls-a-second', [total(calls) / idle], { most: MAX_SYSTEM_CALLS }),
+      summary('node-agent.resident-megabytes', [resident], { most: MAX_RESIDENT_MEGABYTES }),
     ];
   } finally {
     await agent.stop();
