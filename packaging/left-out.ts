@@ -15,28 +15,6 @@ const EVERYWHERE: readonly LeftOut[] = [
 ];
 
 /**
- * The command uses only KubeConfig and the WebSocket of a port-forward from @kubernetes/client-node. KubeConfig also
- * makes typed clients over undici, reads YAML, connects through proxies, and knows three kinds of auth-provider. The
- * command refuses or replaces all of these (cli/support/kubeconfig.ts). With them it would be twice as large, and each
- * call that connects to a cluster would take half as long again as Node.js itself needs to start.
- */
-const OF_THE_COMMAND: readonly LeftOut[] = [
-  {
-    from: '@kubernetes/client-node',
-    modules: [
-      'undici',
-      'js-yaml',
-      'socks',
-      'socks-proxy-agent',
-      'hpagent',
-      'jsonpath-plus',
-      'openid-client',
-      './gen/index.js',
-    ],
-  },
-];
-
-/**
  * The daemons use express for routes, and read bodies and write responses themselves. The parsers of bodies alone bring
  * half a megabyte of character sets, which V8 scans at each start and keeps in memory.
  */
@@ -49,7 +27,7 @@ const OF_DAEMONS: readonly LeftOut[] = [
   { from: 'prom-client', modules: ['@opentelemetry/api'] },
 ];
 
-export const withoutUnusedInCommand = leaving([...EVERYWHERE, ...OF_THE_COMMAND]);
+export const withoutUnusedInCommand = leaving(EVERYWHERE);
 export const withoutUnusedInDaemons = leaving([...EVERYWHERE, ...OF_DAEMONS]);
 
 /** Replaces the modules by empty ones: the first use of a member is an error. */

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { localnet } from '../../cli/demo/objects.ts';
-import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import {

@@ -1,8 +1,8 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { readText } from '../../kube/calls.ts';
+import { MAX_CREDENTIAL_BYTES, readInput } from '../../runtime/input-file.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
-import { LARGEST_CREDENTIAL, readInput } from '../support/input-file.ts';
 
 /** The address of an extender from the user, instead of the one found through the API server. */
 export interface ExtenderAddress {
@@ -58,7 +58,7 @@ export function explainUrl(extender: string): URL {
 
 function readCa(file: string): Buffer {
   try {
-    return readInput(file, LARGEST_CREDENTIAL);
+    return readInput(file, MAX_CREDENTIAL_BYTES);
   } catch (error) {
     throw usageError(`--extender-ca ${file}: ${(error as Error).message}`);
   }

@@ -34,10 +34,10 @@ const CONNECTIONS = 64;
 const RESERVATIONS_KEPT = 4;
 
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
-export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Daemon {
+export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Promise<Daemon> {
   const now = monotonicSeconds;
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
-  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);

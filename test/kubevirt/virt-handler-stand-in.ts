@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';

@@ -4,8 +4,8 @@ import {
   readManifest,
   sidecarConfiguration,
 } from '../../../cli/demo/cluster.ts';
-import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import {
   BUILT_IN_TYPES,
