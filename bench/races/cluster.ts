@@ -9,13 +9,13 @@ import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { CHECKPOINT_FILE, parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { BUILT_IN_TYPES, LEASES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
-import { createRemoteClient } from '../../sandbox/clients/remote-client.ts';
 import { createEmulatedNode, type EmulatedNode } from '../../sandbox/cluster/emulated-node.ts';
 import { startControlPlane } from '../../test/real/control-plane.ts';
 import { objectsOf, render } from '../../test/real/install/rendered.ts';
 import { report } from '../../test/real/scheduler/stage.ts';
 import { root } from '../../test/support/bundles.ts';
 import { silent } from '../../test/support/logger.ts';
+import { createRemoteClient } from '../../test/support/remote-client.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createStatusLine } from '../../cli/support/status-line.ts';
 import { root } from '../support/bundles.ts';
 import { commandLine, exitOnSignals, newSeed } from '../support/command-line.ts';
+import { createStatusLine } from '../support/status-line.ts';
 import { type Copy, createCopy } from './copy.ts';
 import { reasonOf } from './equivalents.ts';
 import { asEquivalent, type Judged, judge, scoreOf } from './judge.ts';

@@ -17,10 +17,10 @@ import {
   PODS,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import { createRemoteClient, type RemoteClient } from '../../../sandbox/clients/remote-client.ts';
 import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../../sandbox/cluster/identities.ts';
 import { silent } from '../../support/logger.ts';
+import { createRemoteClient, type RemoteClient } from '../../support/remote-client.ts';
 import {
   type ControlPlane,
   type KubernetesObject,
