@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 import { buildConsole } from './build-console.ts';
 import { COMMAND } from './packaging/command-bundle.ts';
 
@@ -15,9 +15,20 @@ const ENTRIES = {
   'scheduler-plugin': 'scheduler-plugin/main.ts',
   'node-agent': 'node-agent/main.ts',
   console: 'console/server/main.ts',
+  kubeconfig: 'kube/kubeconfig.ts',
   'device-plugin-worker': 'node-agent/device-plugin/worker.ts',
   'ovs-stand-in': 'sandbox/open-vswitch/stand-in.ts',
   'qemu-stand-in': 'sandbox/qemu/stand-in.ts',
+};
+
+/** A daemon loads the reader of kubeconfigs, with client-node, only for --kubeconfig. */
+const kubeconfigApart: Plugin = {
+  name: 'kubeconfig-apart',
+  setup(builder) {
+    builder.onResolve({ filter: /\/kubeconfig\.ts$/ }, ({ kind }) =>
+      kind === 'dynamic-import' ? { path: './kubeconfig.cjs', external: true } : undefined,
+    );
+  },
 };
 
 /** CommonJS packages in a module of ES use these. Only the parts that need them make them, because that takes time. */
@@ -46,6 +57,9 @@ const programs = await build({
   ...common,
   entryPoints: ENTRIES,
   format: 'cjs',
+  plugins: [kubeconfigApart],
+  // require(): the loader of ES modules takes 20 MB for a CommonJS file of this size.
+  supported: { 'dynamic-import': false },
   outExtension: { '.js': '.cjs' },
   external: ['koffi'],
 });

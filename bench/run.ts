@@ -1,5 +1,5 @@
-import { createStatusLine } from '../cli/support/status-line.ts';
 import { commandLine, exitOnSignals } from '../test/support/command-line.ts';
+import { createStatusLine } from '../test/support/status-line.ts';
 import { measureApart } from './apart.ts';
 import { GROUPS } from './groups.ts';
 import { DEFAULTS } from './support/settings.ts';

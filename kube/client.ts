@@ -81,8 +81,8 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
     return new Promise((resolve, reject) => {
       const attempt = (repeatedAfter: Error | undefined) => {
         const request = makeRequest(server + path + queryString(options.query), {
-          ...tls,
           agent,
+          ...tls,
           method,
           headers: {
             ...credentials,

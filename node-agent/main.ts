@@ -14,5 +14,5 @@ void runMain('plumbline-node-agent', async () => {
   }
   // Imported only on Linux: the agent's system calls are native code, which other systems may lack.
   const { createAgent } = await import('./wiring/agent.ts');
-  await runDaemon(createAgent(config, log, process.argv[1] ?? ''), { log, deadline: STOP_DEADLINE });
+  await runDaemon(await createAgent(config, log, process.argv[1] ?? ''), { log, deadline: STOP_DEADLINE });
 });

@@ -20,6 +20,7 @@ const BUNDLES = [
   'webhook.cjs',
   'scheduler-plugin.cjs',
   'node-agent.cjs',
+  'kubeconfig.cjs',
   'device-plugin-worker.cjs',
   'ovs-stand-in.cjs',
   'qemu-stand-in.cjs',

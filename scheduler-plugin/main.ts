@@ -7,5 +7,5 @@ import { createSchedulerPlugin } from './wiring/daemon.ts';
 void runMain(SERVICE, async () => {
   const config = parseSchedulerPluginConfig(process.argv.slice(2));
   const log = createLogger('scheduler-plugin', config.logLevel);
-  await runDaemon(createSchedulerPlugin(config, log), { log });
+  await runDaemon(await createSchedulerPlugin(config, log), { log });
 });

@@ -33,10 +33,10 @@ import { createVmValidation } from './vms/validate-vm.ts';
 const CONNECTIONS = 16;
 
 /** Wires the webhook together. @throws ConfigError without a usable kubeconfig or service account */
-export function createWebhook(config: WebhookConfig, context: ConfiguredContext, log: Logger): Daemon {
+export async function createWebhook(config: WebhookConfig, context: ConfiguredContext, log: Logger): Promise<Daemon> {
   const now = monotonicSeconds;
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
-  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
   const client = createKubeClient(access, `plumbline-webhook/${VERSION}`, CONNECTIONS);
   const registry = createRegistry();
   const metrics = createWebhookMetrics(registry);

@@ -8,5 +8,5 @@ import { readNetworkContext } from './network-context.ts';
 void runMain(WEBHOOK, async () => {
   const config = parseWebhookConfig(process.argv.slice(2));
   const log = createLogger('webhook', config.logLevel);
-  await runDaemon(createWebhook(config, await readNetworkContext(config.networkContext), log), { log });
+  await runDaemon(await createWebhook(config, await readNetworkContext(config.networkContext), log), { log });
 });

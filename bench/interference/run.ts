@@ -1,6 +1,6 @@
 import { cpus, loadavg } from 'node:os';
-import { createStatusLine } from '../../cli/support/status-line.ts';
 import { commandLine, exitOnSignals } from '../../test/support/command-line.ts';
+import { createStatusLine } from '../../test/support/status-line.ts';
 import { CONTENDERS, type Contender, TITLES } from './contenders.ts';
 import { type Figures, figuresOf } from './figures.ts';
 import { createInterference, SECONDS } from './measure.ts';

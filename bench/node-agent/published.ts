@@ -19,7 +19,7 @@ const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
  */
 export async function renameToPublished(): Promise<BenchResult> {
   const agent = await startAgentProcess();
-  const access = apiAccess({ kubeconfig: agent.kubeconfig, serviceHost: undefined, servicePort: 443 });
+  const access = await apiAccess({ kubeconfig: agent.kubeconfig, serviceHost: undefined, servicePort: 443 });
   const client = createKubeClient(access, 'plumbline-bench');
   try {
     const trips: number[] = [];

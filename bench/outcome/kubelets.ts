@@ -7,12 +7,12 @@ import { PLACED_RESOURCE, physnetResource } from '../../model/names.ts';
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';
-import type { RemoteClient } from '../../sandbox/clients/remote-client.ts';
 import { shortage } from '../../sandbox/kubelet/node-fit.ts';
 import { nodeObject } from '../../sandbox/kubelet/node-object.ts';
 import { isReadinessStale, setReady, setRejected, setRunning } from '../../sandbox/kubelet/pod-status.ts';
 import { type KubeletSettings, rulesOf } from '../../sandbox/kubelet/settings.ts';
 import type { Pod } from '../../sandbox/objects.ts';
+import type { RemoteClient } from '../../test/support/remote-client.ts';
 import { cellOf, type Fleet, hostOf, PHYSNETS, reservedOf } from './fleets.ts';
 
 /** The kubelets of a fleet. Each admits the pods bound to it by the rules in model/kubelet. */

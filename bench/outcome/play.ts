@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { localnet } from '../../cli/demo/objects.ts';
-import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import {
@@ -13,11 +13,11 @@ import {
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
-import { createRemoteClient } from '../../sandbox/clients/remote-client.ts';
 import { createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { startControlPlane } from '../../test/real/control-plane.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
 import { silent } from '../../test/support/logger.ts';
+import { createRemoteClient } from '../../test/support/remote-client.ts';
 import { type Contender, prepare } from './contenders.ts';
 import { allocatable, cellOf, type Fleet, hostOf, PHYSNETS } from './fleets.ts';
 import type { History, VmHistory } from './history.ts';

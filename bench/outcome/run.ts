@@ -1,7 +1,7 @@
 import { loadavg } from 'node:os';
-import { createStatusLine } from '../../cli/support/status-line.ts';
 import { endAllAtExit } from '../../test/support/children.ts';
 import { commandLine, exitOnSignals } from '../../test/support/command-line.ts';
+import { createStatusLine } from '../../test/support/status-line.ts';
 import { CONTENDERS, type Contender, NRT_ASSETS, nrtScheduler, TITLES } from './contenders.ts';
 import { FLEETS, inWords } from './fleets.ts';
 import { figuresOf } from './history.ts';

@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ConfigFile } from '../../model/nova-conf/oslo-config.ts';
+import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';
-import { readInput } from '../support/input-file.ts';
 
 /** Bytes of all files together. A nova.conf with every comment of the sample has less than half of it. */
 export const LARGEST = 2 * 1024 * 1024;

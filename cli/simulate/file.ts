@@ -15,8 +15,8 @@ import { refText } from '../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { interfacesOf, type NetworkedVmi } from '../../model/networks/interfaces.ts';
 import { resolveNetworks } from '../../model/networks/resolve.ts';
+import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';
-import { readInput } from '../support/input-file.ts';
 
 /** A VM in a file. */
 export interface FileVm {

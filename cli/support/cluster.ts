@@ -1,4 +1,4 @@
-import type { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import type { KubeConfig } from '@kubernetes/client-node';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { KubeClient } from '../../kube/client.ts';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -57,17 +57,18 @@ function seconds(text: string): number {
 
 /** Calls a function with a connection to the cluster, which is closed afterwards. @throws CliError, KubeError */
 export async function usingCluster<T>(flags: ClusterFlags, use: (access: ClusterAccess) => Promise<T>): Promise<T> {
-  // Not for --help or completion: the two cost more than everything else of a command.
-  const { accessOf, findCluster } = await import('./connection.ts');
+  // Not for --help or completion: these cost more than everything else of a command.
+  const { findCluster } = await import('./connection.ts');
+  const { accessOf } = await import('../../kube/kubeconfig.ts');
   const { createKubeClient } = await import('../../kube/client.ts');
-  const found = findCluster(flags);
-  const access = accessOf(found);
+  const config = findCluster(flags);
+  const access = accessOf(config);
   // Reports invalid credentials before the first request.
   await access.requestOptions();
   const client = withTimeout(createKubeClient(access, `plumbline/${packageJson.version}`, CONNECTIONS), flags);
+  const namespace = flags.namespace ?? config.getContextObject(config.currentContext)?.namespace?.trim() ?? 'default';
   try {
-    const { config, namespace = 'default' } = found;
-    return await use({ client, config, namespace: flags.namespace ?? namespace });
+    return await use({ client, config, namespace });
   } finally {
     await client.close();
   }

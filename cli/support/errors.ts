@@ -52,7 +52,7 @@ const CAUSES: readonly (readonly [RegExp, string])[] = [
 function unreachableLine(error: KubeError): string {
   const cause = error.cause as NodeJS.ErrnoException | undefined;
   // For example, credentials that could not be renewed: no request was sent.
-  if (cause instanceof CliError) return cause.message;
+  if (cause instanceof PlumblineError) return oneLine(cause.message);
   const text = `${cause?.code ?? ''} ${cause?.name ?? ''} ${causeText(cause)} ${error.message}`;
   const known = CAUSES.find(([pattern]) => pattern.test(text))?.[1];
   return `cannot reach the cluster (${oneLine(causeText(cause) || error.message)}): ${known ?? 'check the server in the kubeconfig'}`;

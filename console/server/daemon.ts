@@ -33,9 +33,9 @@ const askSwitch: AskSwitch = async (node) => ({
 });
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
-export function createConsoleDaemon(config: ConsoleConfig, log: Logger): Daemon {
+export async function createConsoleDaemon(config: ConsoleConfig, log: Logger): Promise<Daemon> {
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, address, probeHost, probePort } = config;
-  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
   const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
   const page = createConsole({ client, address, assets, ask, askSwitch, log });

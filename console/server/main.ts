@@ -6,5 +6,5 @@ import { createConsoleDaemon } from './daemon.ts';
 void runMain('plumbline-console', async () => {
   const config = parseConsoleConfig(process.argv.slice(2));
   const log = createLogger('console', config.logLevel);
-  await runDaemon(createConsoleDaemon(config, log), { log });
+  await runDaemon(await createConsoleDaemon(config, log), { log });
 });

@@ -24,9 +24,9 @@ const STEADY = 30;
  * @param program the file that this process was started with; the program of the device plugin's thread is next to it
  * @throws ConfigError
  */
-export function createAgent(config: NodeAgentConfig, log: Logger, program: string): Daemon {
+export async function createAgent(config: NodeAgentConfig, log: Logger, program: string): Promise<Daemon> {
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, nodeName } = config;
-  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
   const component = 'plumbline-node-agent';
   const events = createEventRecorder({ client, component, host: nodeName, log, now: monotonicSeconds });

@@ -9,11 +9,11 @@ export interface Contents {
 }
 
 export const IMAGES: Readonly<Record<string, Contents>> = {
-  webhook: { bundles: ['webhook.cjs'] },
-  'scheduler-plugin': { bundles: ['scheduler-plugin.cjs'] },
-  console: { bundles: ['console.cjs', 'console'] },
+  webhook: { bundles: ['webhook.cjs', 'kubeconfig.cjs'] },
+  'scheduler-plugin': { bundles: ['scheduler-plugin.cjs', 'kubeconfig.cjs'] },
+  console: { bundles: ['console.cjs', 'kubeconfig.cjs', 'console'] },
   // The gate is static: the agent copies it to the node, whose C library may be a different one.
-  'node-agent': { bundles: ['node-agent.cjs', 'device-plugin-worker.cjs'], native: true, gate: true },
+  'node-agent': { bundles: ['node-agent.cjs', 'kubeconfig.cjs', 'device-plugin-worker.cjs'], native: true, gate: true },
 };
 
 /** Architectures of the images, by Node.js' names. */

@@ -26,10 +26,10 @@ import { createDecider, type Decider } from './decider.ts';
 const CONNECTIONS = 64;
 
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
-export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Daemon {
+export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Promise<Daemon> {
   const now = monotonicSeconds;
   const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, unpredictable } = config;
-  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);

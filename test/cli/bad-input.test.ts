@@ -94,6 +94,11 @@ describe('reports an error in one line, with the next step', function () {
       ['invalid YAML', () => ['--kubeconfig', kubeconfig('yaml', 'a: [')], /cannot read the kubeconfig .*yaml/],
       ['other YAML', () => ['--kubeconfig', kubeconfig('other', { contexts: 7 })], /not a kubeconfig: contexts/],
       [
+        'an empty file',
+        () => ['--kubeconfig', kubeconfig('empty', '')],
+        /cannot read the kubeconfig .*empty: .* the input is empty/,
+      ],
+      [
         'a missing context',
         () => ['--kubeconfig', kubeconfig('none', config({ server: url }, {}, { 'current-context': '' }))],
         /no current context; choose one with --context \(here\)/,
@@ -160,7 +165,7 @@ describe('reports an error in one line, with the next step', function () {
           '--kubeconfig',
           kubeconfig('ca', config({ server: 'https://127.0.0.1:1', 'certificate-authority': 'gone.crt' })),
         ],
-        /context here: cannot read .*gone.crt/,
+        /cannot read certificate-authority .*gone.crt of the kubeconfig: ENOENT/,
       ],
     ];
     for (const [title, args, message] of cases) {

@@ -59,10 +59,10 @@ describe('the images’ files', function () {
   it('are the daemon and its licences; only the agent has native code, for this platform', () => {
     const terms = ['/plumbline/LICENSE', '/plumbline/THIRD-PARTY-LICENSES', '/plumbline/sbom.cdx.json'];
     const own = (name: string) => files(name).filter((path) => !terms.includes(path));
-    assert.deepEqual(own('webhook'), ['/plumbline/webhook.cjs']);
-    assert.deepEqual(own('scheduler-plugin'), ['/plumbline/scheduler-plugin.cjs']);
+    assert.deepEqual(own('webhook').sort(), ['/plumbline/kubeconfig.cjs', '/plumbline/webhook.cjs']);
+    assert.deepEqual(own('scheduler-plugin').sort(), ['/plumbline/kubeconfig.cjs', '/plumbline/scheduler-plugin.cjs']);
     const page = ['console.css', 'console.js', 'icon.svg', 'index.html'].map((file) => `/plumbline/console/${file}`);
-    assert.deepEqual(own('console').sort(), ['/plumbline/console.cjs', ...page]);
+    assert.deepEqual(own('console').sort(), ['/plumbline/console.cjs', ...page, '/plumbline/kubeconfig.cjs']);
     const agent = own('node-agent');
     assert.deepEqual(
       agent.filter((path) => path.endsWith('.node')),

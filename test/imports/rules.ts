@@ -55,7 +55,7 @@ export const RULES: readonly ImportRule[] = [
   },
   {
     folder: 'cli',
-    may: ['model', 'kube', 'native', 'hardware', 'sandbox', 'console/server'],
+    may: ['model', 'runtime', 'kube', 'native', 'hardware', 'sandbox', 'console/server'],
     floors: [
       'support',
       'extender',

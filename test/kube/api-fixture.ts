@@ -1,8 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { kubeconfig } from '../../sandbox/api-server/kubeconfig.ts';
 import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
 

@@ -1,8 +1,5 @@
 import assert from 'node:assert/strict';
-import { kubeconfigAccess } from '../../kube/api-access.ts';
-import { createKubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound, KubeError } from '../../kube/errors.ts';
-import { ConfigError } from '../../runtime/config.ts';
 import { type ApiFixture, startApi } from './api-fixture.ts';
 
 const configMap = (name: string) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { a: '1' } });
@@ -63,14 +60,6 @@ describe('the Kubernetes client', () => {
     await assert.rejects(
       client.get('/api/v1/nodes', { timeout: 0.000_001 }),
       (error: unknown) => error instanceof KubeError && error.status === 0,
-    );
-  });
-
-  it('names an invalid kubeconfig', () => {
-    assert.throws(
-      () => createKubeClient(kubeconfigAccess('/nonexistent/kubeconfig'), 'test'),
-      (error: unknown) =>
-        error instanceof ConfigError && /\/nonexistent\/kubeconfig.*give --kubeconfig/.test(error.message),
     );
   });
 });

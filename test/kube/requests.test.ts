@@ -5,10 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { stringify } from 'yaml';
-import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
-import { ConfigError } from '../../runtime/config.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { eventually } from '../support/eventually.ts';
@@ -99,7 +98,7 @@ describe('requests to the API server', () => {
     const root = temp();
     writeTree(root, { kubeconfig: kubeconfig(cluster, user), 'ca.pem': authority.cert, token: 'from-file\n' });
     const file = join(root, 'kubeconfig');
-    return { root, file, read: () => apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }) };
+    return { root, file, read: () => kubeconfigAccess(file) };
   };
   const client = (user: object = { token: 't' }, cluster?: object) =>
     createKubeClient(access(user, cluster).read(), 'test/1');
@@ -220,34 +219,6 @@ describe('requests to the API server', () => {
     await Promise.all([api.close(), withCertificate.close()]);
   });
 
-  const unusable: [string, string | undefined, RegExp][] = [
-    ['a missing pod and kubeconfig', undefined, /give --kubeconfig/],
-    ['a missing file', '/nowhere/kubeconfig', /cannot read \/nowhere\/kubeconfig/],
-    [
-      'a credential plugin',
-      kubeconfig({ server: 'https://x' }, { exec: { command: 'aws' } }),
-      /plugins are not supported/,
-    ],
-    ['a missing server', kubeconfig({}, {}), /clusters.0.cluster.server/],
-    [
-      'a context without content',
-      kubeconfig({ server: 'https://x' }, {}).replace('cluster: c', 'cluster: z'),
-      /names no cluster/,
-    ],
-    ['invalid YAML', 'a: [', /not YAML/],
-  ];
-  for (const [name, content, message] of unusable) {
-    it(`refuse ${name}`, () => {
-      const root = temp();
-      if (content !== undefined && !content.startsWith('/')) writeTree(root, { kubeconfig: content });
-      const file = content?.startsWith('/') ? content : content && join(root, 'kubeconfig');
-      assert.throws(
-        () => apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }),
-        (error) => error instanceof ConfigError && message.test(error.message),
-      );
-    });
-  }
-
   it('use keep-alive probes, so that a watch ends when its server disappears', async () => {
     const api = client();
     delay = 60_000;
@@ -274,7 +245,7 @@ describe('requests to the API server', () => {
     const sandbox = createSandbox({ directory: temp(), nodes: [] });
     await sandbox.start();
     const file = await sandbox.kubeconfig({ kind: 'admin' });
-    const api = createKubeClient(apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 }), 'test/1');
+    const api = createKubeClient(kubeconfigAccess(file), 'test/1');
     const stop = new AbortController();
     const stream = await api.watch('/api/v1/namespaces', { query: { timeoutSeconds: 5 }, signal: stop.signal });
     await api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'seen' } });

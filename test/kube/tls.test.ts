@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer } from 'node:https';
+import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import { stringify } from 'yaml';
-import { accessOf, findCluster } from '../../cli/support/connection.ts';
-import { type ApiAccess, kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
 import { tempDirectories, writeTree } from '../node-agent/support.ts';
 
@@ -104,12 +104,6 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** Both create an ApiAccess from a kubeconfig file. */
-const WAYS: Readonly<Record<string, (kubeconfig: string) => ApiAccess>> = {
-  'a daemon': kubeconfigAccess,
-  'the command': (kubeconfig) => accessOf(findCluster({ kubeconfig })),
-};
-
 const unreachableFor = (why: RegExp) => (error: unknown) => {
   assert.ok(error instanceof KubeError);
   assert.deepEqual([error.status, error.reason], [0, 'Unreachable']);
@@ -119,9 +113,12 @@ const unreachableFor = (why: RegExp) => (error: unknown) => {
 
 describe('TLS to the API server', () => {
   const temp = tempDirectories();
-  const servers: Server[] = [];
+  const servers: { close(): unknown; closeAllConnections(): void }[] = [];
   after(() => {
-    for (const server of servers) server.close().closeAllConnections();
+    for (const server of servers) {
+      server.close();
+      server.closeAllConnections();
+    }
   });
 
   /** Answers with the common name of the client's certificate if the CA issued it. */
@@ -138,38 +135,71 @@ describe('TLS to the API server', () => {
     return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: () => requests };
   };
 
-  for (const [who, accessBy] of Object.entries(WAYS)) {
-    for (const { title, serving, cluster, user = { token: 't' }, outcome } of CASES) {
-      it(`${who}: ${title}`, async () => {
-        const { url, requests } = await serve(serving);
-        const root = temp();
-        const kubeconfig = {
-          'current-context': 'x',
-          contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-          clusters: [{ name: 'c', cluster: { server: url, ...cluster } }],
-          users: [{ name: 'u', user }],
-        };
-        writeTree(root, {
-          kubeconfig: stringify(kubeconfig),
-          'ca.crt': authority.cert,
-          'me.crt': me.cert,
-          'me.key': me.key,
-        });
-        const client = createKubeClient(accessBy(join(root, 'kubeconfig')), 'test');
-        try {
-          const get = client.get('/a');
-          const watch = client.watch('/a', {});
-          if (typeof outcome === 'string') {
-            assert.deepEqual(await get, { client: outcome });
-            assert.deepEqual(JSON.parse(await text(Readable.from(await watch))), { client: outcome });
-          } else {
-            for (const asked of [get, watch]) await assert.rejects(asked, unreachableFor(outcome));
-          }
-          assert.equal(requests(), typeof outcome === 'string' ? 2 : 0);
-        } finally {
-          await client.close();
-        }
+  /** An HTTP proxy, and the addresses to which it has connected. */
+  const startProxy = async () => {
+    const targets: string[] = [];
+    const proxy = createHttpServer().on('connect', ({ url = '' }, client) => {
+      targets.push(url);
+      const { hostname, port } = new URL(`https://${url}`);
+      const upstream = connect(Number(port), hostname, () => {
+        client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+        client.pipe(upstream).pipe(client);
       });
-    }
+      for (const socket of [client, upstream]) socket.on('error', () => undefined);
+    });
+    servers.push(proxy);
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, targets };
+  };
+  const clientOf = (cluster: object, user: object = { token: 't' }) => {
+    const root = temp();
+    const kubeconfig = {
+      'current-context': 'x',
+      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+      clusters: [{ name: 'c', cluster }],
+      users: [{ name: 'u', user }],
+    };
+    writeTree(root, {
+      kubeconfig: stringify(kubeconfig),
+      'ca.crt': authority.cert,
+      'me.crt': me.cert,
+      'me.key': me.key,
+    });
+    return createKubeClient(kubeconfigAccess(join(root, 'kubeconfig')), 'test');
+  };
+
+  for (const { title, serving, cluster, user, outcome } of CASES) {
+    it(title, async () => {
+      const { url, requests } = await serve(serving);
+      const client = clientOf({ server: url, ...cluster }, user);
+      try {
+        const get = client.get('/a');
+        const watch = client.watch('/a', {});
+        if (typeof outcome === 'string') {
+          assert.deepEqual(await get, { client: outcome });
+          assert.deepEqual(JSON.parse(await text(Readable.from(await watch))), { client: outcome });
+        } else {
+          for (const asked of [get, watch]) await assert.rejects(asked, unreachableFor(outcome));
+        }
+        assert.equal(requests(), typeof outcome === 'string' ? 2 : 0);
+      } finally {
+        await client.close();
+      }
+    });
   }
+
+  it('passes through the proxy of the cluster (proxy-url), with the same checks', async () => {
+    const { url } = await serve(valid);
+    const proxy = await startProxy();
+    const proxied = { server: url, 'proxy-url': proxy.url };
+    const trusting = clientOf({ ...proxied, ...TRUSTED }, credentials(me));
+    const wary = clientOf({ ...proxied, ...FOREIGN });
+    try {
+      assert.deepEqual(await trusting.get('/a'), { client: 'me' });
+      await assert.rejects(wary.get('/a'), unreachableFor(/unable to verify|self-signed/));
+      assert.deepEqual(proxy.targets, Array(2).fill(new URL(url).host));
+    } finally {
+      await Promise.all([trusting.close(), wary.close()]);
+    }
+  });
 });

@@ -1,11 +1,10 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
-import { createRemoteClient, type RemoteClient } from '../../sandbox/clients/remote-client.ts';
 import type { EmulatedNode } from '../../sandbox/cluster/emulated-node.ts';
 import {
   at,
@@ -16,6 +15,7 @@ import {
 } from '../../sandbox/objects.ts';
 import type { ControlPlane } from '../real/control-plane.ts';
 import { silent } from '../support/logger.ts';
+import { createRemoteClient, type RemoteClient } from '../support/remote-client.ts';
 import { KUBEVIRT } from './install-strategy.ts';
 
 /** The name that virt-api requires from virt-handler. */

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { kubeconfigAccess } from '../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Verdict } from './compare.ts';
 

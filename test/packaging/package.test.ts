@@ -74,6 +74,7 @@ describe('the npm package', function () {
       ...parts.sort(),
       ...page,
       'dist/device-plugin-worker.cjs',
+      'dist/kubeconfig.cjs',
       'dist/node-agent.cjs',
       'dist/ovs-stand-in.cjs',
       'dist/plumbline.mjs',

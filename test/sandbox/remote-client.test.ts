@@ -3,9 +3,9 @@ import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
-import { createRemoteClient, type RemoteClient } from '../../sandbox/clients/remote-client.ts';
 import type { KubeObject, Pod } from '../../sandbox/objects.ts';
 import { silent } from '../support/logger.ts';
+import { createRemoteClient, type RemoteClient } from '../support/remote-client.ts';
 import { until } from '../support/until.ts';
 import { podOf, TOKEN, useApiServer } from './support.ts';
 

@@ -1,6 +1,6 @@
-import { createStatusLine } from '../../cli/support/status-line.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { commandLine, exitOnSignals, newSeed } from '../support/command-line.ts';
+import { createStatusLine } from '../support/status-line.ts';
 import { fitLine, rises } from './line.ts';
 import { MEASURES, type Measure, type Sample } from './sample.ts';
 import { soak } from './soak.ts';

@@ -50,7 +50,7 @@ describe('the webhook as a daemon', function () {
     const own = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
     const files = ['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key')];
     const config = parseWebhookConfig([...own, ...files, '--kubeconfig', join(folder, 'kubeconfig')]);
-    const daemon: Daemon = createWebhook(config, parseConfiguredContext({}), log);
+    const daemon: Daemon = await createWebhook(config, parseConfiguredContext({}), log);
     await daemon.start();
     const serving = lines.find(({ msg }) => msg === 'serving') ?? assert.fail('it does not serve');
     const probe = async (path: string) => {

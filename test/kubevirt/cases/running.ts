@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../cli/demo/until.ts';
-import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { EVENTS, NODE_TOPOLOGIES } from '../../../sandbox/api-server/built-in-types.ts';
 import type { Pod } from '../../../sandbox/objects.ts';
 import { machineCpus } from '../../../sandbox/qemu/guests.ts';

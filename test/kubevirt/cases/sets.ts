@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../../../cli/demo/until.ts';
-import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { EVENTS, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import type { KubeObject } from '../../../sandbox/objects.ts';
 import { startPlugin } from '../../sandbox/plugin-fixture.ts';

@@ -1,6 +1,6 @@
-import { createStatusLine } from '../../../cli/support/status-line.ts';
 import { NODE_TOPOLOGY_API as API, type NodeTopologyStatus, nodeTopology } from '../../../kube/node-topology.ts';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
+import { createStatusLine } from '../../support/status-line.ts';
 import { type Cluster, createCluster } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
 import { installDaemonSet } from './daemon-set.ts';

@@ -37,7 +37,11 @@ describe('an agent in this process without an API server', () => {
     const gate = ['--gate-socket', join(directory, 'gate.sock'), '--gate-state', join(directory, 'gate.state')];
     const common = ['--node-name', 'n1', '--kubeconfig', kubeconfig, '--probe-port', '0', '--probe-host', '127.0.0.1'];
     const logged = recordingLogger();
-    const agent = createAgent(parseNodeAgentConfig([...common, ...places, ...gate, ...flags]), logged.log, 'none');
+    const agent = await createAgent(
+      parseNodeAgentConfig([...common, ...places, ...gate, ...flags]),
+      logged.log,
+      'none',
+    );
     await agent.start();
     stop = () => agent.stop();
     const port = logged.lines.find(({ msg }) => msg === 'agent started')?.['probePort'];

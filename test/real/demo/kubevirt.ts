@@ -1,8 +1,8 @@
 import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/built-in-types.ts';
 import { evictionDenial } from '../../../sandbox/api-server/eviction-interceptor.ts';
-import type { RemoteClient } from '../../../sandbox/clients/remote-client.ts';
 import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { createVirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
+import type { RemoteClient } from '../../support/remote-client.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';

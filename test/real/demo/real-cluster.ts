@@ -1,6 +1,6 @@
 import { type ClusterOptions, type DemoCluster, sidecarConfiguration } from '../../../cli/demo/cluster.ts';
-import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import {
   BUILT_IN_TYPES,
@@ -11,10 +11,10 @@ import {
   PODS,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import { createRemoteClient, type RemoteClient } from '../../../sandbox/clients/remote-client.ts';
 import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../../sandbox/cluster/identities.ts';
 import { silent } from '../../support/logger.ts';
+import { createRemoteClient, type RemoteClient } from '../../support/remote-client.ts';
 import {
   type ControlPlane,
   type KubernetesObject,

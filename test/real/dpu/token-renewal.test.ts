@@ -53,7 +53,7 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
     writeFileSync(tokenFile, first.status.token, { mode: 0o640 });
     const file = await kubeconfig('renewing', 'none');
     writeFileSync(file, readFileSync(file, 'utf8').replace('token: none', 'tokenFile: dpu.token'));
-    const access = apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 });
+    const access = await apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 });
     assert.equal(access.tokenFile, tokenFile);
     const client = createKubeClient(access, 'plumbline-test');
     const { log, lines } = recordingLogger();

@@ -144,7 +144,7 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
         ...['--kubeconfig', await plane.kubeconfig('webhook', token)],
       ]);
       const { log, lines } = recordingLogger();
-      const daemon = createWebhook(config, parseConfiguredContext(undefined), log);
+      const daemon = await createWebhook(config, parseConfiguredContext(undefined), log);
       await daemon.start();
       running.push(() => daemon.stop());
       await until('the webhook to be ready', async () => (await fetch(`http://127.0.0.1:${probePort}/readyz`)).ok);

@@ -35,7 +35,7 @@ export async function installAgents(
   const clients: KubeClient[] = [];
   const clientOf = async (name: string, token: string) => {
     const kubeconfig = await plane.kubeconfig(name, token);
-    const access = apiAccess({ kubeconfig, serviceHost: undefined, servicePort: 443 });
+    const access = await apiAccess({ kubeconfig, serviceHost: undefined, servicePort: 443 });
     const client = createKubeClient(access, 'plumbline-test');
     clients.push(client);
     return client;

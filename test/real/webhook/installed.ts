@@ -135,7 +135,7 @@ async function startWebhook(
     ...['--kubeconfig', file('kubeconfig')],
     ...args,
   ]);
-  const daemon = createWebhook(config, parseConfiguredContext(undefined), silent);
+  const daemon = await createWebhook(config, parseConfiguredContext(undefined), silent);
   await daemon.start();
   await until('the webhook to be ready', async () => {
     const response = await fetch(`http://127.0.0.1:${probePort}/readyz`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { needs } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';

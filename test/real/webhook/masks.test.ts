@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { stringify } from 'yaml';
-import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';

@@ -1,5 +1,5 @@
-import { kubeconfigAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';

@@ -67,7 +67,7 @@ describe('the extender as a daemon', function () {
     const logged = recordingLogger();
     const own = ['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
     const files = ['--kubeconfig', join(folder, 'kubeconfig')];
-    const daemon = createSchedulerPlugin(parseSchedulerPluginConfig([...own, ...files, ...flags]), logged.log);
+    const daemon = await createSchedulerPlugin(parseSchedulerPluginConfig([...own, ...files, ...flags]), logged.log);
     await daemon.start();
     const serving = logged.lines.find(({ msg }) => msg === 'serving');
     return {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createStatusLine } from '../../cli/support/status-line.ts';
+import { createStatusLine } from './status-line.ts';
 
 function capture(isTTY: boolean) {
   const written: string[] = [];

@@ -3,7 +3,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readInput } from '../../cli/support/input-file.ts';
+import { readInput } from '../../runtime/input-file.ts';
 
 describe('files that a user names', () => {
   let directory: string;

@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { PODS } from '../api-server/built-in-types.ts';
-import { ApiError } from '../api-server/errors.ts';
-import { timestamp } from '../api-server/preparation.ts';
-import { apiVersionOf, collectionOf, type ResourceType } from '../api-server/resource-types.ts';
-import { draftOf, type KubeObject, sameJson } from '../objects.ts';
-import { type LocalClient, recordEvent } from './local-client.ts';
+import { PODS } from '../../sandbox/api-server/built-in-types.ts';
+import { ApiError } from '../../sandbox/api-server/errors.ts';
+import { timestamp } from '../../sandbox/api-server/preparation.ts';
+import { apiVersionOf, collectionOf, type ResourceType } from '../../sandbox/api-server/resource-types.ts';
+import { type LocalClient, recordEvent } from '../../sandbox/clients/local-client.ts';
+import { draftOf, type KubeObject, sameJson } from '../../sandbox/objects.ts';
 import { createMirror, type Mirror } from './mirror.ts';
 
 /**

@@ -2,9 +2,9 @@ import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { createReflector, objectKey } from '../../kube/reflector.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { apiVersionOf, type ResourceType } from '../api-server/resource-types.ts';
-import { deepFreeze, type Json, type KubeObject } from '../objects.ts';
-import type { LocalChange } from './local-client.ts';
+import { apiVersionOf, type ResourceType } from '../../sandbox/api-server/resource-types.ts';
+import type { LocalChange } from '../../sandbox/clients/local-client.ts';
+import { deepFreeze, type Json, type KubeObject } from '../../sandbox/objects.ts';
 
 /**
  * The watched copy of one type's objects. It includes the owner's own writes from the time of their response: after a

@@ -4,7 +4,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 const SMALLEST = 64 * 1024;
 const STANDARD_INPUT = 0;
 /** Bytes of the largest file with certificates or a token. */
-export const LARGEST_CREDENTIAL = 1024 * 1024;
+export const MAX_CREDENTIAL_BYTES = 1024 * 1024;
 
 /** It names its file in `path`, as system errors do. */
 export class InputTooLarge extends Error {
