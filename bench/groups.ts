@@ -41,16 +41,8 @@ const schedulerPlugin: readonly BenchGroup[] = [
     alongside: 'counts',
   },
   {
-    names: ['scheduler-plugin.filter-5000-names', 'scheduler-plugin.bytes-per-node'],
-    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterOverOthers],
-  },
-  {
-    names: ['scheduler-plugin.filter-15000'],
-    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterGrowth],
-  },
-  {
-    names: ['scheduler-plugin.filter-p99'],
-    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterTail],
+    names: ['scheduler-plugin.filter-'],
+    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterTime],
   },
 ];
 

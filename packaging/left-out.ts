@@ -36,12 +36,9 @@ const OF_THE_COMMAND: readonly LeftOut[] = [
   },
 ];
 
-/**
- * The daemons use express for routes, and read bodies and write responses themselves. The parsers of bodies alone bring
- * half a megabyte of character sets, which V8 scans at each start and keeps in memory.
- */
+/** The daemons use express for routes and JSON bodies. */
 const OF_DAEMONS: readonly LeftOut[] = [
-  { from: 'express', modules: ['body-parser', 'serve-static', 'send', 'qs'] },
+  { from: 'express', modules: ['serve-static', 'send', 'qs'] },
   { from: 'mime-types', modules: ['mime-db'] },
   // Definitions of channelz and ORCA, two services for debugging that are not served.
   { from: '@grpc/grpc-js', modules: ['@grpc/proto-loader'] },

@@ -6,9 +6,8 @@ import { preparedHost } from '../../model/placement/needs.ts';
 import { assertBoundedJson } from '../../runtime/json-bounds.ts';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { LARGEST_BODY as LARGEST_CALL } from '../../scheduler-plugin/http/app.ts';
-import { NameIndex } from '../../scheduler-plugin/wire/name-index.ts';
-import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
+import { parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
+import { MAX_BODY_BYTES } from '../../scheduler-plugin/http/app.ts';
 import { mutationOf, podVector, requestFor } from '../../test/webhook/launcher-fixture.ts';
 import { LARGEST_BODY } from '../../webhook/app.ts';
 import { answerReview } from '../../webhook/review/admission-review.ts';
@@ -136,16 +135,11 @@ const admissionReview: Parser = {
   milliseconds: PER_LARGEST,
 };
 
-const decoder = new ArgsDecoder(new NameIndex());
-let calls = 0;
-/** Another pod in each call: the decoder remembers the last ones. */
 function args(text: string): Input {
   const bytes = Buffer.from(text);
-  const uid = bytes.indexOf(uidOf(0));
   const parse = () => {
-    bytes.write(uidOf(++calls), uid);
     assertBoundedJson(bytes);
-    return decoder.decode(bytes);
+    return parseExtenderArgs(JSON.parse(bytes.toString()));
   };
   return { bytes: bytes.length, parse };
 }
@@ -168,7 +162,7 @@ const extenderArgs: Parser = {
       args(
         argsText(
           NAMES,
-          filled(LARGEST_CALL - argsText(NAMES, '').length, '{"name":"a"}', {
+          filled(MAX_BODY_BYTES - argsText(NAMES, '').length, '{"name":"a"}', {
             head: '[',
             joint: ',',
             tail: ']',

@@ -1,16 +1,9 @@
 import type { BenchResult } from '../support/timing.ts';
-import { coarseFitAgainstXor, coarseFitGrowth } from './coarse-fit.ts';
 import { guestCellCurve, guestCellSteps, hostCellGrowth } from './guest-cells.ts';
 import { predictionAgainstSets } from './prediction.ts';
 
 /** All measurements of model/, in the order of the output. */
-export const MODEL_BENCHES: readonly (() => BenchResult)[] = [
-  coarseFitAgainstXor,
-  coarseFitGrowth,
-  predictionAgainstSets,
-  ...guestCellSteps,
-  hostCellGrowth,
-];
+export const MODEL_BENCHES: readonly (() => BenchResult)[] = [predictionAgainstSets, ...guestCellSteps, hostCellGrowth];
 
 if (process.argv[1] === import.meta.filename) {
   for (const { guests, milliseconds, arrangements } of guestCellCurve()) {

@@ -1,12 +1,24 @@
 import { CpuSet } from '../../model/cpu-set.ts';
+import { createHost, type Host } from '../../model/host.ts';
 import { createKubelet } from '../../model/kubelet/kubelet.ts';
 import type { PodRequest } from '../../model/kubelet/pod-request.ts';
 import { type BenchResult, ratioOf, secondsPerCall, sink } from '../support/timing.ts';
-import { largeHost } from './coarse-fit.ts';
 import { admitPlain } from './set-based.ts';
 
 const RESERVED = '0-1,64-65';
 const NIC = 'physnet.plumbline.dev/east';
+
+/** Two sockets of 32 cores with two threads each: 128 CPUs. */
+function largeHost(): Host {
+  const half = (id: number) => `${id * 32}-${id * 32 + 31},${64 + id * 32}-${64 + id * 32 + 31}`;
+  return createHost({
+    cells: [
+      { id: 0, cpus: half(0) },
+      { id: 1, cpus: half(1) },
+    ],
+    cores: Array.from({ length: 64 }, (_, core) => `${core},${core + 64}`),
+  });
+}
 
 /** A complete prediction with its cpuset on a half-full host of 128 CPUs, relative to the Set-based reference. */
 export function predictionAgainstSets(): BenchResult {

@@ -2,7 +2,7 @@ import type { Pod } from '../../kube/resources.ts';
 import { isExempt } from '../../model/cni/decide.ts';
 import { type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
-import { DPU_EXEMPT_NAMESPACES, isNearResource, PLACED_RESOURCE } from '../../model/names.ts';
+import { DPU_EXEMPT_NAMESPACES, PLACED_RESOURCE } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/pod-needs.ts';
 
@@ -76,7 +76,7 @@ function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): b
 /** KubeVirt's devices and Plumbline's own markers do not belong to a network card. */
 function isNoNetworkDevice(resource: string): boolean {
   if (resource.startsWith('devices.kubevirt.io/') || resource === PLACED_RESOURCE) return true;
-  return isNetworkResource(resource) || isNearResource(resource);
+  return isNetworkResource(resource);
 }
 
 /**

@@ -6,7 +6,6 @@ import { asIs, leaves } from '../../kube/as-it-is.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { lease, node, pod } from '../../kube/resources.ts';
 import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { extenderArgs } from '../../scheduler-plugin/wire/wire.ts';
 import { vector } from '../support/vectors.ts';
 
 /** Fails unless each field that was read equals the field of the value; omitted fields do not matter. */
@@ -143,15 +142,6 @@ describe('values that a schema does not change', () => {
   for (const [what, schema, object] of [
     ['a launcher', pod, launcher],
     ['a launcher that the extender watches', observedPod, { ...launcher, status: running }],
-    [
-      'a call of kube-scheduler',
-      extenderArgs,
-      {
-        Pod: { ...launcher, metadata: { name: 'a', uid: 'b' } },
-        Nodes: null,
-        NodeNames: ['a', 'b'],
-      },
-    ],
     [
       'a Lease',
       lease,

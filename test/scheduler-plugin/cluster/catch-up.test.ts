@@ -126,8 +126,8 @@ describe('the first list of reports', () => {
     ending.abort();
     await running;
     assert.deepEqual([...under.state.faults.keys()], ['bad']);
-    const { dpuHost, hintsUnserved, dpuReady } = cluster.nodes.get('bare') ?? assert.fail('a Node without a status');
-    assert.deepEqual([dpuHost, hintsUnserved, dpuReady], [false, false, undefined]);
+    const { dpuHost, dpuReady } = cluster.nodes.get('bare') ?? assert.fail('a Node without a status');
+    assert.deepEqual([dpuHost, dpuReady], [false, undefined]);
     assert.deepEqual(
       ['good', 'plain', 'empty', 'bad'].map((node) => pinned.get(node)),
       [pinning, [], [], []],

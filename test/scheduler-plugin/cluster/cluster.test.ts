@@ -103,16 +103,6 @@ describe('the watches of the extender', () => {
     ['becomes a DPU host', { metadata: { labels: { [DPU_HOST_LABEL]: '' } } }, true],
     ['moves to another zone', { metadata: { labels: { [ZONE]: 'b' } } }, true],
     ['has more CPUs', { status: { capacity: { cpu: '32' } } }, true],
-    [
-      'has 0 allocatable devices that its kubelet served',
-      { status: { allocatable: { 'near.plumbline.dev/net': '0' } } },
-      true,
-    ],
-    [
-      'has 0 allocatable devices of another kind',
-      { status: { allocatable: { 'example.com/gpu': '0', 'near.plumbline.dev/net': '8' } } },
-      false,
-    ],
     ['has another architecture', { metadata: { labels: { 'kubernetes.io/arch': 'arm64' } } }, true],
     ['has a heartbeat', { status: { conditions: [{ type: 'Ready', status: 'True' }] } }, false],
     ['has an unrelated label', { metadata: { labels: { team: 'a' } } }, false],

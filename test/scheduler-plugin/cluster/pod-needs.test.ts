@@ -50,7 +50,6 @@ describe('whether a pod needs the DPU of its node', () => {
     ['KubeVirt’s devices', podOf('4', ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun']), false],
     ['the resource of pods that opted in', podOf('4', [PLACED_RESOURCE]), false],
     ['a network’s marker', podOf('4', ['physnet.plumbline.dev/physnet0']), false],
-    ['the marker of a preferred network', podOf('4', ['near.plumbline.dev/physnet0']), false],
     ['only memory', podOf('4', ['hugepages-1Gi']), false],
     ['a device', podOf('4', ['openshift.io/dpu_vfs']), true],
     ['a device among others', podOf('4', ['devices.kubevirt.io/kvm', 'openshift.io/dpu_vfs', PLACED_RESOURCE]), true],
