@@ -28,16 +28,8 @@ const schedulerPlugin: readonly BenchGroup[] = [
     alongside: 'counts',
   },
   {
-    names: ['scheduler-plugin.filter-5000-names', 'scheduler-plugin.bytes-per-node'],
-    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterOverOthers],
-  },
-  {
-    names: ['scheduler-plugin.filter-15000'],
-    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterGrowth],
-  },
-  {
-    names: ['scheduler-plugin.filter-p99'],
-    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterTail],
+    names: ['scheduler-plugin.filter-'],
+    load: async () => [(await import('./scheduler-plugin/filter.ts')).filterTime],
   },
 ];
 
@@ -74,7 +66,6 @@ const onRequest: readonly BenchGroup[] = (
 
 /** Prefixes of each group's names, so that a prefix only runs the required groups. */
 export const GROUPS: readonly BenchGroup[] = [
-  { names: ['model.'], load: async () => (await import('./model/index.ts')).MODEL_BENCHES },
   ...webhook,
   { names: ['console.'], load: async () => [(await import('./console/index.ts')).pageInChromium] },
   {

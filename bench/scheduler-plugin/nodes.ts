@@ -42,11 +42,11 @@ export function renumberPod(body: Buffer, number: number): void {
   body.write(uidOf(number), body.indexOf('"uid":"') + '"uid":"'.length);
 }
 
-/** A filter call with all names in a separate order. */
-export function filterBody(names: number, seed: number): Buffer {
+/** A filter call with the names of all nodes, or of some, in a separate order. */
+export function filterBody(nodes: number, seed: number, offered = nodes): Buffer {
   const metadata = { name: 'vm', namespace: 'east', uid: uidOf(seed) };
   const pod = { metadata, spec: { containers: [LAUNCHER_CONTAINER] } };
-  return Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offeredNames(names, seed) }));
+  return Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offeredNames(nodes, seed, offered) }));
 }
 
 /** The first of all nodes' names in an order of kube-scheduler, which offers only some of them in large clusters. */

@@ -5,8 +5,10 @@ import { OwnerBackoff } from '../../model/reservations/owner-backoff.ts';
 import type { Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
 import { Reservations } from '../../model/reservations/reservations.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { Fleet, NodeFlag } from './fleet.ts';
+import { reportsPod, sharesCpusOn } from './cluster-node.ts';
+import { Fleet } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
+import { NO_DOMAINS, type TopologyDomains } from './node-domains.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import { PodOwners } from './pod-owners.ts';
 import type { PodView } from './pod-view.ts';
@@ -33,8 +35,7 @@ export interface StateListeners {
 
 export interface NodeView extends NodeFacts {
   readonly dpuHost: boolean;
-  /** The node's topology domains, from `domainsText`. */
-  readonly domains?: string;
+  readonly domains?: TopologyDomains;
 }
 
 /** The state of the cluster in this process, from watches and filter calls. No I/O. */
@@ -57,9 +58,9 @@ export class ClusterState {
     this.#listeners = listeners;
     this.#log = log;
     this.reservations = new Reservations({
-      isShown: (node, uid, pod) => {
-        const id = this.fleet.names.find(node);
-        return this.fleet.shows(id, uid) || this.fleet.sharesOn(id, pod);
+      isShown: (name, uid, pod) => {
+        const node = this.fleet.get(name);
+        return node !== undefined && (reportsPod(node, uid) || sharesCpusOn(node, pod));
       },
       onAssumed: (node) => this.#assumedChanged(node),
       onEnd: listeners.reservationEnded,
@@ -100,21 +101,20 @@ export class ClusterState {
     const fault = this.#takeReport(node, status);
     this.#setFault(node, unreadable === undefined ? fault : faultOfError(unreadable));
     this.#takeRefusals(node, fault === undefined ? (status?.refusals ?? []) : []);
-    this.reservations.reported(node, [...this.fleet.shown(node), ...this.#sharing(node)]);
+    const reported = this.fleet.get(node)?.assignments.map(({ podUID }) => podUID) ?? [];
+    this.reservations.reported(node, [...reported, ...this.#sharing(node)]);
     this.#lookForLostPlaces(node);
     this.#listeners.nodeFacts(node);
     this.#listeners.improved(node);
   }
 
   nodeChanged(node: string, view: NodeView | undefined): void {
-    this.fleet.set(node, NodeFlag.dpuHost, view?.dpuHost ?? false);
-    // A removed node frees its number.
-    if (view === undefined) this.fleet.setDomains(node, '');
-    this.fleet.set(node, NodeFlag.node, view !== undefined);
-    if (view !== undefined) this.fleet.setDomains(node, view.domains ?? '');
+    this.fleet.set(node, 'dpuHost', view?.dpuHost ?? false);
+    this.fleet.set(node, 'exists', view !== undefined);
+    this.fleet.setDomains(node, view?.domains ?? NO_DOMAINS);
     if (view === undefined) this.#facts.delete(node);
     else this.#facts.set(node, { cpus: view.cpus, arch: view.arch });
-    if (this.fleet.shape(this.fleet.names.find(node)) !== undefined) this.#setFault(node, this.#check(node));
+    if (this.fleet.get(node)?.shape !== undefined) this.#setFault(node, this.#check(node));
     this.#listeners.nodeFacts(node);
     if (view) this.#listeners.improved(node);
   }
@@ -132,13 +132,15 @@ export class ClusterState {
   }
 
   /** Pods with a reservation on a node that gives them no CPUs of their own: reports never contain them. */
-  #sharing(node: string): string[] {
-    const id = this.fleet.names.find(node);
-    return this.reservations.assumedOn(node).flatMap(({ uid, pod }) => (this.fleet.sharesOn(id, pod) ? [uid] : []));
+  #sharing(name: string): string[] {
+    const node = this.fleet.get(name);
+    if (node === undefined) return [];
+    const sharing = this.reservations.assumedOn(name).filter(({ pod }) => sharesCpusOn(node, pod));
+    return sharing.map(({ uid }) => uid);
   }
 
   #check(node: string): ReportFault | undefined {
-    const shape = this.fleet.shape(this.fleet.names.find(node));
+    const shape = this.fleet.get(node)?.shape;
     return shape && checkReport(shape.empty.host, this.#facts.get(node));
   }
 
@@ -147,14 +149,14 @@ export class ClusterState {
     if (before?.message === fault?.message) return;
     if (fault === undefined) this.#faults.delete(node);
     else this.#faults.set(node, fault);
-    this.fleet.set(node, NodeFlag.quarantined, fault !== undefined);
+    this.fleet.set(node, 'quarantined', fault !== undefined);
     if (fault === undefined) this.#log.info({ node }, 'node report accepted again');
     else this.#log.warn({ node, code: fault.code, fault: fault.message }, 'node report quarantined');
     this.#listeners.quarantined(node, fault);
   }
 
   setFlag(node: string, flag: 'dpuDead' | 'draCpu' | 'stale', value: boolean): void {
-    this.fleet.set(node, NodeFlag[flag], value);
+    this.fleet.set(node, flag, value);
     if (!value) this.#listeners.improved(node);
   }
 
@@ -185,11 +187,11 @@ export class ClusterState {
 
   /** CPUs become free when a reservation ends, and on the nodes that it leaves when it is narrowed to one. */
   #assumedChanged(node: string): void {
-    const before = this.fleet.assumed(this.fleet.names.find(node));
+    const before = this.fleet.get(node)?.reservations ?? 0;
     const assumed = this.reservations.assumedOn(node);
     this.lostPlaces.changed(node);
     const cpus = assumed.reduce((sum, { pod }) => sum + lastingCpus(pod.request), 0);
-    this.fleet.setAssumed(node, assumed.length, cpus);
+    this.fleet.setReservations(node, assumed.length, cpus);
     if (assumed.length < before) this.#listeners.improved(node);
   }
 }

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
-import { createInterning } from '../../kube/interning.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API, type PinningState, readTopologyStatus } from '../../kube/node-topology.ts';
@@ -23,7 +22,7 @@ import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
-import { domainsText } from './node-domains.ts';
+import { areSameDomains, domainsOf, type TopologyDomains } from './node-domains.ts';
 import type { NeedsReader } from './pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from './pod-view.ts';
 
@@ -32,8 +31,7 @@ export interface WrittenFacts extends NodeFacts {
   readonly dpuHost: boolean;
   readonly threadsPerCore: string | undefined;
   readonly fullPcpus: string | undefined;
-  /** From `domainsText`. */
-  readonly domains: string;
+  readonly domains: TopologyDomains;
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
   readonly uid: string | undefined;
@@ -86,7 +84,6 @@ export function createCluster(options: ClusterOptions): Cluster {
   const { client, state, reader, dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, log, now } = options;
   const shared = { client, log, now };
   const agents = new AgentHealth();
-  const intern = createInterning();
   let stale: ReadonlySet<string> = new Set();
 
   const reports = createReports(options);
@@ -99,7 +96,7 @@ export function createCluster(options: ClusterOptions): Cluster {
       dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
       threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
       fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
-      domains: intern(domainsText(metadata.labels)),
+      domains: domainsOf(metadata.labels),
       dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
       ...factsOfNode({ metadata, status }),
     }),
@@ -195,14 +192,18 @@ export function createCluster(options: ClusterOptions): Cluster {
 
 function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
   return (
-    a.uid === b.uid && a.dpuHost === b.dpuHost && a.cpus === b.cpus && a.arch === b.arch && a.domains === b.domains
+    a.uid === b.uid &&
+    a.dpuHost === b.dpuHost &&
+    a.cpus === b.cpus &&
+    a.arch === b.arch &&
+    areSameDomains(a.domains, b.domains)
   );
 }
 
 /** A report as received. It is parsed when it is used, since parsing is most of its cost. */
 const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 
-/** Keeps no report: the state's arrays contain the data that matters. */
+/** Keeps no report: the state contains the data that matters. */
 function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {
   const take = (node: string, raw: unknown): void => {
     const { status, error } = raw == null ? {} : readTopologyStatus(raw);

@@ -2,6 +2,7 @@ import { lostPlaces } from '../../model/placement/lost-places.ts';
 import { alignsOrRefuses } from '../../model/placement/needs.ts';
 import type { Reservation } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
+import { type ClusterNode, trustedShape } from './cluster-node.ts';
 import type { Fleet } from './fleet.ts';
 import type { PodNeeds } from './pod-needs.ts';
 
@@ -14,7 +15,7 @@ const NONE: ReadonlySet<string> = new Set();
 export class LostPlaces {
   readonly #fleet: Fleet;
   readonly #reservations: Reservations<PodNeeds>;
-  readonly #found = new Map<string, ReadonlySet<string>>();
+  readonly #lost = new Map<string, ReadonlySet<string>>();
 
   constructor(fleet: Fleet, reservations: Reservations<PodNeeds>) {
     this.#fleet = fleet;
@@ -23,42 +24,38 @@ export class LostPlaces {
 
   /** Call it when the node's report or its reservations have changed. */
   changed(node: string): void {
-    this.#found.delete(node);
+    this.#lost.delete(node);
   }
 
   /** Uids of the pods that were promised a place on the node and lost it. */
-  on(node: string): ReadonlySet<string> {
-    const id = this.#fleet.names.find(node);
-    if (id < 0 || this.#fleet.assumed(id) === 0) return NONE;
-    const shape = this.#fleet.trusted(id);
+  on(name: string): ReadonlySet<string> {
+    const node = this.#fleet.get(name);
+    if (node === undefined || node.reservations === 0) return NONE;
+    const shape = trustedShape(node);
     // Checked before the host is prepared with its pods, which is most of the work.
     if (shape === undefined || !alignsOrRefuses(shape.empty)) return NONE;
-    let found = this.#found.get(node);
-    if (found === undefined) {
-      found = this.#find(node, id);
-      this.#found.set(node, found);
+    let lost = this.#lost.get(name);
+    if (lost === undefined) {
+      lost = this.#compute(node);
+      this.#lost.set(name, lost);
     }
-    return found;
+    return lost;
   }
 
   /** The pods in the node's report that are no longer bound there according to the API server. */
-  goneFrom(id: number): ReadonlySet<string> {
-    const node = this.#fleet.nameOf(id);
-    let gone: Set<string> | undefined;
-    for (const { podUID } of this.#fleet.assignments(id)) {
-      if (!this.#reservations.isBoundTo(podUID, node)) gone = (gone ?? new Set()).add(podUID);
-    }
-    return gone ?? NONE;
+  goneFrom({ name, assignments }: ClusterNode): ReadonlySet<string> {
+    const gone = assignments.filter(({ podUID }) => !this.#reservations.isBoundTo(podUID, name));
+    return gone.length === 0 ? NONE : new Set(gone.map(({ podUID }) => podUID));
   }
 
-  #find(node: string, id: number): ReadonlySet<string> {
+  #compute(node: ClusterNode): ReadonlySet<string> {
     const reservations = this.#reservations
-      .assumedOn(node)
-      .filter((reservation) => reservation.kind === 'bound' && wasPredicted(reservation, node));
-    const host = reservations.length === 0 ? undefined : this.#fleet.host(id);
+      .assumedOn(node.name)
+      .filter((reservation) => reservation.kind === 'bound' && wasPredicted(reservation, node.name));
+    const host = reservations.length === 0 ? undefined : this.#fleet.host(node);
     if (host === undefined) return NONE;
     const needs = reservations.map(({ pod }) => pod);
-    return lostPlaces(host, needs, this.goneFrom(id));
+    return lostPlaces(host, needs, this.goneFrom(node));
   }
 }
 

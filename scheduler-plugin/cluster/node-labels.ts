@@ -1,7 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
-import { createInterning } from '../../kube/interning.ts';
-import { labelIn, packLabels, sameLabels } from '../../kube/packed-labels.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -28,7 +27,6 @@ export function createNodeLabels(options: {
   readonly log: Logger;
   readonly now: () => number;
 }): NodeLabels {
-  const intern = createInterning();
   let changes = 0;
   let needed = false;
   let begin: () => void = () => undefined;
@@ -39,9 +37,9 @@ export function createNodeLabels(options: {
     ...options,
     path: '/api/v1/nodes',
     schema: labelled,
-    project: ({ metadata }) => packLabels(metadata.labels ?? {}, intern),
+    project: ({ metadata }): ReadonlyMap<string, string> => new Map(Object.entries(metadata.labels ?? {})),
     onChange: ({ before, after }) => {
-      if (!before || !after || !sameLabels(before, after)) changes++;
+      if (!before || !after || !isDeepStrictEqual(before, after)) changes++;
     },
   });
   return {
@@ -49,7 +47,7 @@ export function createNodeLabels(options: {
       needed = true;
       begin();
     },
-    of: (node, key) => labelIn(nodes.items.get(node) ?? [], key),
+    of: (node, key) => nodes.items.get(node)?.get(key),
     get settled() {
       return !needed || nodes.synced;
     },

@@ -1,11 +1,11 @@
-import { unionOf } from '../../model/cpu-set.ts';
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { selectionKey } from '../../model/launcher/node-selection.ts';
 import { type MaskHost, maskHostOf } from '../../model/placement/mask-fit.ts';
 import { hasMaskHost, type MaskedVm, type SurveyedNode } from '../../model/placement/mask-survey.ts';
 import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
-import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
+import { ownedCpusOf, trustedShape } from '../cluster/cluster-node.ts';
+import type { Fleet } from '../cluster/fleet.ts';
 import type { NodeLabels } from '../cluster/node-labels.ts';
 
 /** Number of VMs with masks, and of those whose mask no node can satisfy. */
@@ -44,14 +44,13 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
   const reportingNodes = async (): Promise<SurveyedNode[]> => {
     const hosts = new Map<string, MaskHost>();
     const found: SurveyedNode[] = [];
-    for (const id of [...fleet.ids()]) {
+    for (const node of [...fleet.nodes()]) {
       await slices.run(() => {
-        const shape = fleet.trusted(id);
-        if (shape === undefined || !fleet.has(id, NodeFlag.node)) return;
-        const load = fleet.load(id);
-        const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: unionOf(fleet.assigned(id)) });
+        const { name, exists, load } = node;
+        const shape = trustedShape(node);
+        if (shape === undefined || !exists) return;
+        const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: ownedCpusOf(node) });
         hosts.set(load, host);
-        const name = fleet.nameOf(id);
         found.push({ name, host, label: (key: string) => labels.of(name, key) });
       });
     }

@@ -10,7 +10,7 @@ import {
 import type { Logger } from '../../runtime/log.ts';
 import type { WrittenFacts } from '../cluster/cluster.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
-import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
+import type { Fleet } from '../cluster/fleet.ts';
 
 /**
  * Writes facts from the reports on Node objects: labels that the webhook uses to narrow nodes, the DPUReady condition,
@@ -50,10 +50,10 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
   let timer: NodeJS.Timeout | undefined;
   let busy = false;
 
-  const wantedLabels = (node: string, { threadsPerCore, fullPcpus }: WrittenFacts) => {
-    const id = fleet.names.find(node);
-    const shape = fleet.has(id, NodeFlag.quarantined) ? undefined : fleet.shape(id);
-    if (!shape) return undefined;
+  const wantedLabels = (name: string, { threadsPerCore, fullPcpus }: WrittenFacts) => {
+    const node = fleet.get(name);
+    if (node?.shape === undefined || node.quarantined) return undefined;
+    const { shape } = node;
     const threads = String(shape.empty.host.threadsPerCore);
     const full = String(shape.empty.wholeCoresOnly);
     if (threads === threadsPerCore && full === fullPcpus) return undefined;

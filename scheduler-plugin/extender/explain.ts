@@ -3,8 +3,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { type Pod, pod as podSchema } from '../../kube/resources.ts';
 import type { Decisions } from '../filter/decisions.ts';
-import { ArgsError } from '../wire/args-error.ts';
-import { firstIssues, parseJson } from '../wire/wire.ts';
+import { ArgsError, parseBody } from './args.ts';
 import type { Extender, NodeExplanation } from './extender.ts';
 
 export interface Explainer {
@@ -13,8 +12,8 @@ export interface Explainer {
    * @throws ArgsError, NotNow, KubeError
    */
   ofPod(name: string | null): Promise<object>;
-  /** Explains a pod, or a whole filter call, as JSON; the pod need not exist. @throws ArgsError, NotNow */
-  ofBody(body: Buffer): object;
+  /** Explains a pod, or a whole filter call, from decoded JSON; the pod need not exist. @throws ArgsError, NotNow */
+  ofBody(body: unknown): object;
 }
 
 export interface ExplainerOptions {
@@ -62,12 +61,11 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
   };
 }
 
-function podOfBody(body: Buffer): { pod: Pod; nodes: readonly string[] | undefined } {
-  if (body.length === 0) throw new ArgsError('the body is empty: expected a Pod');
-  const result = posted.safeParse(parseJson(body));
-  if (!result.success) throw new ArgsError(`the body is not a Pod: ${firstIssues(result.error)}`);
-  const { data } = result;
-  return 'Pod' in data ? { pod: data.Pod, nodes: data.NodeNames ?? undefined } : { pod: data, nodes: undefined };
+function podOfBody(body: unknown): { pod: Pod; nodes: readonly string[] | undefined } {
+  const parsed = parseBody(posted, body, 'a Pod');
+  return 'Pod' in parsed
+    ? { pod: parsed.Pod, nodes: parsed.NodeNames ?? undefined }
+    : { pod: parsed, nodes: undefined };
 }
 
 const LABEL = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;

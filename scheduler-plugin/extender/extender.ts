@@ -1,25 +1,22 @@
 import type { Pod } from '../../kube/resources.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { LOWEST, type NodeVerdict, refuse, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { answerLimit } from '../../model/reservations/answer-limit.ts';
 import { reservationSeconds } from '../../model/reservations/duration.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
+import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
-import { NodeFlag } from '../cluster/fleet.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import { ownerOf } from '../cluster/pod-view.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { Decisions } from '../filter/decisions.ts';
 import { dpuRefusal } from '../filter/dpu-text.ts';
 import { Filter, type FilterOutcome } from '../filter/filter.ts';
+import { NodeVerdicts } from '../filter/node-verdicts.ts';
 import { createPredictions } from '../filter/prediction-cache.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
-import { softTopologyKeys, waitsToBind } from '../wire/asked-pod.ts';
-import { UNKNOWN } from '../wire/name-index.ts';
-import { nameAt } from '../wire/scanned-names.ts';
-import type { ExtenderArgs } from '../wire/wire.ts';
-import type { HostPriority } from './reply.ts';
+import { type ExtenderArgs, softTopologyKeys, waitsToBind } from './args.ts';
 
 /** No verdict is possible now: the caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
 export class NotNow extends Error {}
@@ -84,17 +81,11 @@ function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
   };
 }
 
-/** Reads the needs of each pod object once: the decoder returns the same object for `/filter` and `/prioritize`. */
-function remembered(reader: NeedsReader): (pod: Pod) => PodNeeds {
-  const known = new WeakMap<Pod, PodNeeds>();
-  return (pod) => {
-    let needs = known.get(pod);
-    if (needs === undefined) {
-      needs = reader.read(pod);
-      known.set(pod, needs);
-    }
-    return needs;
-  };
+/** A score of a node in the answer to a prioritize call. */
+export interface HostPriority {
+  readonly Host: string;
+  /** An integer from 0 to 10: the scheduler rejects the whole reply if it contains a fraction. */
+  readonly Score: number;
 }
 
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
@@ -102,22 +93,21 @@ export function createExtender(options: ExtenderOptions): Extender {
   const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
   const { fleet, reservations, hostRefusals, ownerBackoff, owners } = state;
 
-  const assumedNeeds = (id: number, needs: PodNeeds): PodNeeds[] =>
-    reservations.assumedOn(fleet.nameOf(id), needs.request.uid).map(({ pod }) => pod);
-  const filter = new Filter(
+  const assumedNeeds = ({ name }: ClusterNode, needs: PodNeeds): PodNeeds[] =>
+    reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
+  const verdicts = new NodeVerdicts(
     fleet,
     {
-      judge: createPredictions(fleet, unpredictable, assumedNeeds, (id) => state.lostPlaces.goneFrom(id)),
+      judge: createPredictions(fleet, unpredictable, assumedNeeds, (node) => state.lostPlaces.goneFrom(node)),
       assumedNeeds,
-      dpuRefusal: (id) => dpuRefusal(dpuHealth.verdict(fleet.nameOf(id))),
-      anyRefusedOnHost: () => hostRefusals.any,
-      refusedOnHost: (id, needs) => hostRefusals.any && hostRefusals.has(fleet.nameOf(id), needs.key),
+      dpuRefusal: ({ name }) => dpuRefusal(dpuHealth.verdict(name)),
+      refusedOnHost: ({ name }, needs) => hostRefusals.has(name, needs.key),
     },
     unpredictable,
   );
+  const filter = new Filter(fleet, verdicts, unpredictable);
 
   const { assertSynced, assertActive } = gateOf(notSynced, mayAnswer);
-  const needsOf = remembered(reader);
 
   /** Why an owner's pods are held back. It omits the seconds, since the scheduler counts nodes by text. */
   const backingOff = (pod: Pod): string | undefined => {
@@ -128,38 +118,38 @@ export function createExtender(options: ExtenderOptions): Extender {
     return `delayed: kubelets refused the last pods of ${owner.kind} ${owner.name}`;
   };
 
-  const remember = (pod: Pod, needs: PodNeeds, outcome: FilterOutcome): void => {
+  const record = (pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void => {
     const { uid } = needs.request;
     decisions.add(`${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`, uid, outcome);
-    for (const { kind, nodes } of outcome.texts.list) metrics.refusals.inc({ reason: kind }, nodes);
-    if (outcome.answered.length > 0) {
+    for (const { kind, nodes } of outcome.refusals.texts) metrics.refusals.inc({ reason: kind }, nodes);
+    if (outcome.answers.length > 0) {
       recheck.settled(uid);
       return;
     }
     recheck.waits(uid, needs);
-    const missed = backingOff(pod) === undefined ? filter.missed(needs) : undefined;
-    if (missed !== undefined) recheck.neverOffered(uid, needs, missed, roundsOver(fleet.size, outcome.names.count));
+    const missed = backingOff(pod) === undefined ? filter.missed(needs, names) : undefined;
+    if (missed !== undefined) recheck.neverOffered(uid, needs, missed, roundsOver(fleet.size, outcome.offered));
   };
 
   return {
     state,
     assertActive,
     needsOf: (pod) => reader.read(pod),
-    wouldFit: (needs, node) => {
-      const id = fleet.names.find(node);
-      return id !== UNKNOWN && fleet.has(id, NodeFlag.node) && filter.verdict(needs, id, undefined).fits;
+    wouldFit: (needs, name) => {
+      const node = fleet.get(name);
+      return node?.exists === true && verdicts.verdict(needs, node).fits;
     },
 
     filter({ pod, names }, waiting) {
       assertActive();
-      const needs = needsOf(pod);
+      const needs = reader.read(pod);
       const { uid } = needs.request;
       reservations.expire(now());
-      if (needs.exclusive && reservations.unbound >= MOST_RESERVATIONS)
+      if (needs.exclusive && reservations.unbound >= MAX_RESERVATIONS)
         throw new NotNow('too many pods are in flight; try again');
       reservations.withdraw(uid);
       const others = waiting + reservations.unbound;
-      const outcome = filter.decide({
+      const outcome = filter.filter({
         needs,
         names,
         softKeys: softTopologyKeys(pod),
@@ -168,39 +158,38 @@ export function createExtender(options: ExtenderOptions): Extender {
       });
       if (needs.exclusive) {
         const places = new Map<string, Place>();
-        for (const answer of outcome.answered) {
-          if (!fleet.sharesOn(fleet.names.find(answer.node), needs)) places.set(answer.node, answer);
+        for (const answer of outcome.answers) {
+          const node = fleet.get(answer.node);
+          if (node !== undefined && !sharesCpusOn(node, needs)) places.set(answer.node, answer);
         }
         const expires = now() + reservationSeconds(waitsToBind(pod), options.reservationTimeout);
         reservations.reserve({ uid, pod: needs, places, version: pod.metadata.resourceVersion ?? '', expires });
       }
-      remember(pod, needs, outcome);
+      record(pod, needs, names, outcome);
       return outcome;
     },
 
     prioritize({ pod, names }) {
       assertActive();
-      const needs = needsOf(pod);
+      const needs = reader.read(pod);
       if (!needs.exclusive) return [];
       const reservation = reservations.of(needs.request.uid);
-      return Array.from({ length: names.count }, (_, k) => {
-        const node = fleet.names.nameOf(names.ids[k]!) ?? nameAt(names, k);
-        const known = reservation?.places.get(node);
-        if (known !== undefined) return { node, score: known.score };
-        const verdict = filter.verdict(needs, names.ids[k]!, undefined);
-        return { node, score: verdict.fits ? verdict.score : LOWEST };
+      return names.map((name) => {
+        const place = reservation?.places.get(name);
+        if (place !== undefined) return { Host: name, Score: place.score };
+        const verdict = verdicts.verdict(needs, fleet.get(name));
+        return { Host: name, Score: verdict.fits ? verdict.score : LOWEST };
       });
     },
 
     explain(pod, nodes) {
       assertSynced();
       const needs = reader.read(pod);
-      const ids =
-        nodes?.map((node) => ({ node, id: fleet.names.find(node) })) ??
-        [...fleet.ids()].map((id) => ({ node: fleet.nameOf(id), id }));
-      return ids.map(({ node, id }) => ({
+      const delayed = backingOff(pod);
+      const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
+      return names.map((node) => ({
         node,
-        verdict: filter.verdict(needs, id, backingOff(pod)),
+        verdict: delayed === undefined ? verdicts.verdict(needs, fleet.get(node)) : refuse('owner-backoff', delayed),
         assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
           uid,
           kind,
@@ -212,7 +201,7 @@ export function createExtender(options: ExtenderOptions): Extender {
 }
 
 /** Maximum reservations at a time: more than a scheduler has pods in flight. */
-const MOST_RESERVATIONS = 10_000;
+const MAX_RESERVATIONS = 10_000;
 
 /** Attempts until a scheduler that offers this many nodes at a time has offered each node. */
 function roundsOver(nodes: number, offered: number): number {

@@ -23,69 +23,55 @@ export interface Decisions {
   list(pod?: string): Decision[];
 }
 
-const KEPT = 1000;
+const MAX_DECISIONS = 1000;
 /** Maximum characters of namespace/name and of a uid, as in the API server. */
-const LONGEST_NAME = 317;
-const LONGEST_UID = 64;
+const MAX_NAME_CHARACTERS = 317;
+const MAX_UID_CHARACTERS = 64;
 /**
  * Nodes in a decision: the default number of nodes in an answer for a pod with CPUs of its own. A pod without any may
  * be placed on any of the cluster's nodes, and a thousand such lists would take more memory than everything else.
  */
-const NODES_KEPT = 16;
+const MAX_NODES = 16;
 
 /** @param wallClock milliseconds since 1970 */
 export function createDecisions(wallClock: () => number): Decisions {
-  const ring: { readonly at: number; readonly pod: string; readonly uid: string; readonly outcome: Kept }[] = [];
+  /** Without the names of the refused nodes. Formatted on request, which is rare. */
+  interface Entry extends Pick<FilterOutcome, 'offered' | 'answers'> {
+    readonly at: number;
+    readonly pod: string;
+    readonly uid: string;
+    readonly passed: number;
+    readonly texts: FilterOutcome['refusals']['texts'];
+  }
+  const ring: Entry[] = [];
   let count = 0;
   return {
-    add(pod, uid, { names, answered, texts }) {
-      // Formatted on request, which is rare.
-      ring[count % KEPT] = {
+    add(pod, uid, { offered, answers, refusals }) {
+      ring[count % MAX_DECISIONS] = {
         at: wallClock(),
-        pod: pod.slice(0, LONGEST_NAME),
-        uid: uid.slice(0, LONGEST_UID),
-        outcome: {
-          offered: names.count,
-          passed: answered.length,
-          answered: answered.slice(0, NODES_KEPT),
-          texts: texts.list,
-        },
+        pod: pod.slice(0, MAX_NAME_CHARACTERS),
+        uid: uid.slice(0, MAX_UID_CHARACTERS),
+        offered,
+        passed: answers.length,
+        answers: answers.slice(0, MAX_NODES),
+        texts: refusals.texts,
       };
       count++;
     },
     list(pod) {
-      const next = count % KEPT;
-      const inOrder = [...ring.slice(next), ...ring.slice(0, next)];
-      return inOrder.filter((one) => pod === undefined || one.pod === pod).map(writtenOut);
+      const next = count % MAX_DECISIONS;
+      const inOrder = [...ring.slice(next), ...ring.slice(0, next)].filter(
+        (entry) => pod === undefined || entry.pod === pod,
+      );
+      return inOrder.map(({ at, answers, texts, ...entry }) => ({
+        time: new Date(at).toISOString(),
+        pod: entry.pod,
+        uid: entry.uid,
+        offered: entry.offered,
+        passed: entry.passed,
+        answered: answers.map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
+        refused: Object.fromEntries(texts.map(({ text, nodes }) => [text, nodes])),
+      }));
     },
-  };
-}
-
-interface Kept {
-  readonly offered: number;
-  readonly passed: number;
-  readonly answered: FilterOutcome['answered'];
-  readonly texts: FilterOutcome['texts']['list'];
-}
-
-function writtenOut({
-  at,
-  pod,
-  uid,
-  outcome,
-}: {
-  readonly at: number;
-  readonly pod: string;
-  readonly uid: string;
-  readonly outcome: Kept;
-}): Decision {
-  return {
-    time: new Date(at).toISOString(),
-    pod,
-    uid,
-    offered: outcome.offered,
-    passed: outcome.passed,
-    answered: outcome.answered.map(({ node, score, cpus }) => ({ node, score, cpus: cpus?.toString() ?? '' })),
-    refused: Object.fromEntries(outcome.texts.map(({ text, nodes }) => [text, nodes])),
   };
 }

@@ -1,53 +1,31 @@
-import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
-import {
-  judgeByCount,
-  NO_REPORT,
-  type NodeVerdict,
-  type Refused,
-  refuse,
-  STALE_REPORT,
-  UNCHECKED,
-  type UnpredictablePolicy,
-  unfitShape,
-} from '../../model/placement/verdict.ts';
+import { type Refused, refuse, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
-import { type Fleet, NodeFlag } from '../cluster/fleet.ts';
-import type { NodeShape } from '../cluster/node-shapes.ts';
+import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
+import type { Fleet } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { UNKNOWN } from '../wire/name-index.ts';
-import type { ScannedNames } from '../wire/scanned-names.ts';
-import { type CandidateOrder, createCandidateOrder, LAST_KEY } from './candidate-order.ts';
-import { type CoarseFilter, createCoarseFilters, LOOK_CLOSER, NO_COARSE_FILTER } from './coarse-filter.ts';
-import { createMaskVerdicts } from './mask-verdicts.ts';
-import { RejectedNodeList, type RejectedNodes } from './rejected-nodes.ts';
-import { createSpread, type Spread } from './spread.ts';
-import { Texts } from './texts.ts';
+import { type Candidate, CoarseFilter, compareCandidates } from './coarse-filter.ts';
+import { type NodeVerdicts, plausibleShape, UNKNOWN_NODE } from './node-verdicts.ts';
+import { Refusals } from './refusals.ts';
+import { createSpread } from './spread.ts';
 
 /** A node that passed. */
 export interface Answer extends Place {
   readonly node: string;
-  /** The position of its name in the request. */
-  readonly position: number;
 }
 
 export interface FilterOutcome {
-  readonly names: ScannedNames;
+  /** Number of names in the call. */
+  readonly offered: number;
   /** The nodes in the answer. They are reserved if the pod needs exclusive CPUs. */
-  readonly answered: readonly Answer[];
-  /** Refused names. The remaining names were not checked, because enough others passed, or are duplicates. */
-  readonly refusals: RejectedNodes;
-  readonly texts: Texts;
+  readonly answers: readonly Answer[];
+  /** The remaining names were not checked, because enough others passed. */
+  readonly refusals: Refusals;
 }
 
-const MASK_ELSEWHERE = 'another node has the CPUs of the CPU mask';
-
-/** Maximum predictions to find a node that fits among those that were not offered. */
-const MOST_MISSED = 32;
-
 /** The input of a filter call. */
-export interface FilterQuestion {
+export interface FilterCall {
   readonly needs: PodNeeds;
-  readonly names: ScannedNames;
+  readonly names: readonly string[];
   /** Maximum number of nodes in the answer, given the number of candidates. */
   readonly answersFor: (candidates: number) => number;
   /** Topology keys for which the answer contains a node in each domain, however small it is otherwise. */
@@ -56,219 +34,139 @@ export interface FilterQuestion {
   readonly backingOff: string | undefined;
 }
 
-/** Data about single nodes that is not in the fleet's arrays. */
-export interface NodeKnowledge {
-  /** The exact prediction for a node that has reported. */
-  readonly judge: (needs: PodNeeds, id: number) => NodeVerdict;
-  readonly assumedNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[];
-  readonly dpuRefusal: (id: number) => Refused;
-  readonly anyRefusedOnHost: () => boolean;
-  /** Whether the node's own agent has refused a pod with equal needs since the last report. */
-  readonly refusedOnHost: (id: number, needs: PodNeeds) => boolean;
-}
+const MASK_ELSEWHERE = refuse('mask-elsewhere', 'another node has the CPUs of the CPU mask');
+/** Maximum predictions to find a node that fits among those that were not offered. */
+const MAX_NOT_OFFERED_PREDICTIONS = 32;
+/** Nodes that fit and are compared if the pod prefers a network, so that those near it come first. */
+const COMPARED_NODES = 64;
 
 /**
- * Decides on many names: first the facts that rule a node out regardless of its CPUs, then a coarse fit, then the exact
- * prediction of the best candidates until enough have passed. The next call reuses the arrays, so an outcome is valid
- * until then.
+ * Decides on many names: first the facts that rule a node out regardless of its CPUs, then a coarse filter by the number
+ * of free CPUs, then the exact prediction of the best candidates until enough have passed.
  */
 export class Filter {
   readonly #fleet: Fleet;
-  readonly #knowledge: NodeKnowledge;
+  readonly #verdicts: NodeVerdicts;
   readonly #policy: UnpredictablePolicy;
-  readonly #screenFor: (needs: PodNeeds) => CoarseFilter;
-  readonly #maskVerdictOn: ReturnType<typeof createMaskVerdicts>;
-  readonly #order: CandidateOrder = createCandidateOrder();
-  readonly #refusals = new RejectedNodeList();
-  /** The last call that offered the node, by its number. */
-  #seen = new Float64Array(1024);
-  #call = 0;
 
-  constructor(fleet: Fleet, knowledge: NodeKnowledge, policy: UnpredictablePolicy) {
+  constructor(fleet: Fleet, verdicts: NodeVerdicts, policy: UnpredictablePolicy) {
     this.#fleet = fleet;
-    this.#knowledge = knowledge;
+    this.#verdicts = verdicts;
     this.#policy = policy;
-    this.#screenFor = createCoarseFilters(fleet, policy);
-    this.#maskVerdictOn = createMaskVerdicts(fleet);
   }
 
-  decide({ needs, names, answersFor, softKeys, backingOff }: FilterQuestion): FilterOutcome {
-    const texts = new Texts();
-    this.#sift(needs, names, backingOff, texts);
-    const answered: Answer[] = [];
-    const refusals = this.#refusals;
-    const order = this.#order;
-    const wanted = needs.exclusive ? answersFor(order.count) : Number.POSITIVE_INFINITY;
-    const spread = this.#spreadOver(softKeys);
-    const keepsMask = this.#someKeepsMask(needs, names);
-    let count = 0;
-    const isDone = () => count >= wanted && spread.complete;
-    const decideOn = (position: number) => {
-      const id = names.ids[position]!;
-      if (keepsMask && this.#fallsBack(needs, id)) {
-        refusals.add(position, texts.give('mask-elsewhere', MASK_ELSEWHERE));
-        return;
-      }
-      const shares = this.#fleet.sharesOn(id, needs);
-      if (count >= wanted && !shares && !spread.wants(id)) return;
-      const verdict = this.exact(needs, id);
-      spread.tried(id, verdict.fits);
-      if (verdict.fits) {
-        const { score, cpus } = verdict;
-        if (!shares) count++;
-        answered.push({ node: this.#fleet.nameOf(id), position, score, cpus });
-      } else refusals.add(position, texts.give(verdict.kind, verdict.text));
-    };
-    for (const position of order.ranked()) {
-      if (isDone()) break;
-      decideOn(position);
+  filter({ needs, names, answersFor, softKeys, backingOff }: FilterCall): FilterOutcome {
+    const refusals = new Refusals();
+    if (backingOff !== undefined) {
+      for (const name of new Set(names)) refusals.add(name, refuse('owner-backoff', backingOff));
+      return { offered: names.length, answers: [], refusals };
     }
-    // Nodes that would run the pod on shared CPUs are among these: they cost no prediction, so each is in the answer.
-    for (const position of order.unranked()) {
-      if (!needs.mayShare && isDone()) break;
-      decideOn(position);
+    const { ranked, unranked } = this.#candidates(needs, names, refusals);
+    ranked.sort(compareCandidates);
+    const limit = needs.exclusive ? answersFor(ranked.length + unranked.length) : Number.POSITIVE_INFINITY;
+    const answers = this.#predict({ needs, ranked, unranked, limit, softKeys, refusals });
+    return { offered: names.length, answers, refusals };
+  }
+
+  /** Refuses the nodes that need no prediction. Of the others, those with counted free CPUs are ranked. */
+  #candidates(needs: PodNeeds, names: readonly string[], refusals: Refusals) {
+    const coarse = new CoarseFilter(needs, this.#policy);
+    const ranked: Candidate[] = [];
+    const unranked: ClusterNode[] = [];
+    // A name that the call has twice must not be in the answer twice.
+    for (const name of new Set(names)) {
+      const node = this.#fleet.get(name);
+      const check = node === undefined ? UNKNOWN_NODE : this.#coarseCheck(coarse, needs, node);
+      if (check === undefined) unranked.push(node!);
+      else if ('fits' in check) refusals.add(name, check);
+      else ranked.push(check);
     }
-    return { names, answered, refusals, texts };
+    return { ranked, unranked };
   }
 
-  #spreadOver(keys: readonly string[]): Spread {
-    return createSpread(keys.map((key) => this.#fleet.domains.of(key)));
+  /** @returns undefined for a node that may fit and whose free CPUs are not known, or do not matter */
+  #coarseCheck(coarse: CoarseFilter, needs: PodNeeds, node: ClusterNode): Candidate | Refused | undefined {
+    const refused = this.#verdicts.refusal(needs, node);
+    if (refused !== undefined) return refused;
+    const shape = plausibleShape(node);
+    if (!needs.exclusive || shape === undefined) return undefined;
+    return node.stale ? coarse.unfit(shape) : coarse.check(node, shape);
   }
 
-  /** Refuses the nodes that need no prediction, and sorts the others. */
-  #sift(needs: PodNeeds, names: ScannedNames, backingOff: string | undefined, texts: Texts): void {
-    const { ids, count } = names;
-    const [order, refusals] = [this.#order, this.#refusals];
-    order.begin(count);
-    refusals.begin(count);
-    const call = this.#beginCall();
-    const seen = this.#seen;
-    const coarse = needs.exclusive ? this.#screenFor(needs) : NO_COARSE_FILTER;
-    const { codes } = coarse;
-    const special = backingOff !== undefined || !needs.exclusive || this.#knowledge.anyRefusedOnHost();
-    /** The text of a refusal, by its code. */
-    const numbers = new Map<number, number>();
-    const enter = (position: number, code: number) => {
-      if (code >= 0) order.add(position, code);
-      else {
-        const known = numbers.get(code);
-        const { kind, text } = coarse.refusalOf(code);
-        const number = known === undefined ? texts.give(kind, text) : texts.again(known);
-        if (known === undefined) numbers.set(code, number);
-        refusals.add(position, number);
-      }
-    };
-    for (let position = 0; position < count; position++) {
-      const id = ids[position]!;
-      if (id !== UNKNOWN) {
-        if (seen[id] === call) continue;
-        seen[id] = call;
-      }
-      const code = id === UNKNOWN || special ? LOOK_CLOSER : codes[id]!;
-      if (code !== LOOK_CLOSER) {
-        enter(position, code);
+  /** Predicts the candidates in their order until as many as the limit have passed. */
+  #predict({ needs, ranked, unranked, limit, softKeys, refusals }: Prediction): Answer[] {
+    const answers: (Answer & { readonly spreads: boolean })[] = [];
+    const prefersNetworks = needs.networks.some(({ affinity }) => affinity === 'preferred');
+    const comparable = prefersNetworks ? new Set(ranked.filter(hasPreferred).map(({ node }) => node)) : NO_NODES;
+    const candidates = [...ranked.map(({ node }) => node), ...unranked];
+    const spread = createSpread(softKeys, this.#fleet);
+    const keepsMask = this.#someKeepsMask(needs, candidates);
+    /** Nodes that passed, without those where the pod shares CPUs: they cost no prediction, so each is in the answer. */
+    let passed = 0;
+    for (const node of candidates) {
+      const most = comparable.has(node) ? Math.max(limit, COMPARED_NODES) : limit;
+      if (passed >= most && spread.complete && !needs.mayShare) break;
+      if (keepsMask && this.#verdicts.fallsBack(needs, node)) {
+        refusals.add(node.name, MASK_ELSEWHERE);
         continue;
       }
-      const refused = this.#ruledOut(needs, id, backingOff);
-      if (refused) refusals.add(position, texts.give(refused.kind, refused.text));
-      else enter(position, this.#isForetold(needs, id) ? coarse.roomOn(id) : LAST_KEY);
+      const shares = sharesCpusOn(node, needs);
+      const spreads = spread.wants(node);
+      if (passed >= most && !shares && !spreads) continue;
+      const verdict = this.#verdicts.exact(needs, node);
+      spread.tried(node, verdict.fits);
+      if (!verdict.fits) {
+        refusals.add(node.name, verdict);
+        continue;
+      }
+      if (!shares) passed++;
+      answers.push({ node: node.name, score: verdict.score, cpus: verdict.cpus, spreads: shares || spreads });
     }
-  }
-
-  /** Whether the node's CPUs are known. */
-  #isForetold(needs: PodNeeds, id: number): boolean {
-    return needs.exclusive && this.#fleet.trusted(id) !== undefined;
-  }
-
-  /**
-   * Finds a node that was not offered in the last call and would accept the pod: kube-scheduler stops its search when
-   * it has found enough nodes that suit it.
-   */
-  missed(needs: PodNeeds): string | undefined {
-    const { codes } = needs.exclusive ? this.#screenFor(needs) : NO_COARSE_FILTER;
-    let asked = 0;
-    for (const id of this.#fleet.ids()) {
-      if (this.#seen[id] === this.#call || !this.#fleet.has(id, NodeFlag.node)) continue;
-      if (needs.exclusive && codes[id]! < LOOK_CLOSER) continue;
-      if (this.verdict(needs, id, undefined).fits) return this.#fleet.names.nameOf(id);
-      if (++asked === MOST_MISSED) break;
-    }
-    return undefined;
-  }
-
-  /** The full verdict on one node. */
-  verdict(needs: PodNeeds, id: number, backingOff: string | undefined): NodeVerdict {
-    return this.#ruledOut(needs, id, backingOff) ?? this.exact(needs, id);
-  }
-
-  /** The verdict on a node that is not ruled out. */
-  exact(needs: PodNeeds, id: number): NodeVerdict {
-    if (!needs.exclusive) return this.#fallsBack(needs, id) ? MASK_FALLS_BACK : UNCHECKED;
-    if (this.#shapeOf(id) === undefined) return UNCHECKED;
-    if (!this.#fleet.has(id, NodeFlag.stale)) return this.#knowledge.judge(needs, id);
-    const host = this.#fleet.host(id);
-    return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.assumedNeeds(id, needs));
-  }
-
-  /** The refusal of a node for reasons other than its CPUs, if any. */
-  #ruledOut(needs: PodNeeds, id: number, backingOff: string | undefined): Refused | undefined {
-    if (backingOff !== undefined) return refuse('owner-backoff', backingOff);
-    const flags = id === UNKNOWN ? 0 : this.#fleet.flags(id);
-    const shape = this.#shapeOf(id);
-    if ((flags & NodeFlag.node) === 0 && shape === undefined) {
-      return refuse('unknown-node', 'node is not known yet');
-    }
-    if (needs.dpu && (flags & NodeFlag.dpuHost) !== 0 && (flags & NodeFlag.dpuDead) !== 0) {
-      return this.#knowledge.dpuRefusal(id);
-    }
-    if (!needs.exclusive) return this.#maskRefusal(needs, id, flags);
-    // Any report proves this, however old it is: a change of the kubelet's policy requires a drained node.
-    if ((flags & NodeFlag.quarantined) === 0 && this.#fleet.sharesOn(id, needs)) return undefined;
-    if ((flags & NodeFlag.draCpu) !== 0) return refuse('dra-cpu', 'dra.cpu assigns the node’s CPUs, too');
-    if (this.#policy === 'refuse') {
-      if (shape === undefined || (flags & NodeFlag.stale) !== 0) return unheard(flags, shape === undefined);
-    }
-    if (this.#knowledge.refusedOnHost(id, needs)) {
-      return refuse('refused-on-host', 'the node’s agent has refused such a pod');
-    }
-    return shape && unfitShape(needs, shape.empty, this.#policy);
-  }
-
-  /** A mask needs a running agent, so no policy accepts a node without one. */
-  #maskRefusal({ mask }: PodNeeds, id: number, flags: number): Refused | undefined {
-    if (mask === undefined) return undefined;
-    const reported = this.#shapeOf(id) !== undefined;
-    if (!reported || (flags & NodeFlag.stale) !== 0) return maskUnheard(unheard(flags, !reported));
-    const verdict = this.#maskVerdictOn(mask, id);
-    return verdict.fits ? undefined : verdict;
-  }
-
-  #fallsBack({ mask }: PodNeeds, id: number): boolean {
-    return mask?.fixMismatch === true && this.#maskVerdictOn(mask, id) === MASK_FALLS_BACK;
+    return prefersNetworks ? highestScores(answers, limit) : answers;
   }
 
   /** Whether any candidate can keep the mask. Only if none can, nodes may use `all` instead. */
-  #someKeepsMask(needs: PodNeeds, { ids }: ScannedNames): boolean {
+  #someKeepsMask(needs: PodNeeds, candidates: readonly ClusterNode[]): boolean {
     if (needs.mask?.fixMismatch !== true) return false;
-    for (const position of this.#order.positions()) if (!this.#fallsBack(needs, ids[position]!)) return true;
-    return false;
+    return candidates.some((node) => !this.#verdicts.fallsBack(needs, node));
   }
 
-  /** The shape of a node with a plausible report. */
-  #shapeOf(id: number): NodeShape | undefined {
-    return id === UNKNOWN || this.#fleet.has(id, NodeFlag.quarantined) ? undefined : this.#fleet.shape(id);
-  }
-
-  /** Begins a call and returns its number, which is higher than those of earlier calls. */
-  #beginCall(): number {
-    const ids = this.#fleet.names.size;
-    if (ids > this.#seen.length) this.#seen = new Float64Array(ids * 2);
-    return ++this.#call;
+  /**
+   * Finds a node that was not offered and would accept the pod: kube-scheduler stops its search when it has found enough
+   * nodes that suit it.
+   */
+  missed(needs: PodNeeds, offered: readonly string[]): string | undefined {
+    const coarse = new CoarseFilter(needs, this.#policy);
+    const names = new Set(offered);
+    let predictions = 0;
+    for (const node of this.#fleet.nodes()) {
+      if (!node.exists || names.has(node.name)) continue;
+      const check = this.#coarseCheck(coarse, needs, node);
+      const isRefused = check !== undefined && 'fits' in check;
+      // Only counting CPUs is cheap enough for every node: a CPU mask is compared with those of the node.
+      if (isRefused && needs.exclusive) continue;
+      if (!isRefused && this.#verdicts.exact(needs, node).fits) return node.name;
+      if (++predictions === MAX_NOT_OFFERED_PREDICTIONS) return undefined;
+    }
+    return undefined;
   }
 }
 
-function unheard(flags: number, neverReported: boolean): Refused {
-  if ((flags & NodeFlag.quarantined) !== 0)
-    return refuse('quarantined', 'node’s report is quarantined; see its Events');
-  return neverReported ? NO_REPORT : STALE_REPORT;
+interface Prediction extends Pick<FilterCall, 'needs' | 'softKeys'> {
+  readonly ranked: readonly Candidate[];
+  readonly unranked: readonly ClusterNode[];
+  readonly limit: number;
+  readonly refusals: Refusals;
+}
+
+const NO_NODES: ReadonlySet<ClusterNode> = new Set();
+
+function hasPreferred({ lacksPreferred }: Candidate): boolean {
+  return !lacksPreferred;
+}
+
+/** The answers with the highest scores, which are near the preferred networks, and those for soft constraints. */
+function highestScores(answers: readonly (Answer & { readonly spreads: boolean })[], limit: number): Answer[] {
+  const byScore = answers.toSorted((a, b) => b.score - a.score);
+  return byScore.filter(({ spreads }, position) => spreads || position < limit);
 }

@@ -1,11 +1,12 @@
 import { alignsOrRefuses, withoutPods } from '../../model/placement/needs.ts';
 import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { type ClusterNode, reportsPod } from '../cluster/cluster-node.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 
 /** Maximum predictions for one kind of pod, and kinds of pods; the oldest are removed first. */
-const KEPT = 1024;
-const KINDS = 16;
+const MAX_LOADS = 1024;
+const MAX_KINDS = 16;
 
 /**
  * Caches predictions by their inputs: the pod's needs, the node's shape and the owned CPUs. Nodes of the same shape
@@ -13,36 +14,35 @@ const KINDS = 16;
  * only one, too. Predictions for a node with pods in flight, or with the pod itself in the report, are not cached.
  */
 export function createPredictions(
-  fleet: Fleet,
+  fleet: Pick<Fleet, 'host'>,
   policy: UnpredictablePolicy,
-  assumedNeeds: (id: number, needs: PodNeeds) => readonly PodNeeds[],
-  goneFrom: (id: number) => ReadonlySet<string>,
+  assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[],
+  goneFrom: (node: ClusterNode) => ReadonlySet<string>,
 ) {
   const kinds = new Map<string, Map<string, NodeVerdict>>();
 
-  const predict = (needs: PodNeeds, id: number, assumed: readonly PodNeeds[]): NodeVerdict => {
-    const host = fleet.host(id);
-    if (host === undefined) throw new RangeError(`node ${fleet.names.nameOf(id)} has no report to predict from`);
+  const predict = (needs: PodNeeds, node: ClusterNode, assumed: readonly PodNeeds[]): NodeVerdict => {
+    const host = fleet.host(node);
+    if (host === undefined) throw new RangeError(`node ${node.name} has no report to predict from`);
     const verdict = judgeHost(needs, host, assumed, policy);
     if (!verdict.fits || !alignsOrRefuses(host)) return verdict;
     // The kubelet has released the CPUs of these pods, or is about to, and may then give the pod another place.
-    const gone = goneFrom(id);
+    const gone = goneFrom(node);
     const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), assumed, policy);
     return after.fits ? verdict : after;
   };
-  return (needs: PodNeeds, id: number): NodeVerdict => {
-    const assumed = fleet.assumed(id) > 0 ? assumedNeeds(id, needs) : [];
-    const shape = fleet.shape(id);
-    const depends = shape !== undefined && alignsOrRefuses(shape.empty) && goneFrom(id).size > 0;
-    if (assumed.length > 0 || depends || fleet.shows(id, needs.request.uid)) return predict(needs, id, assumed);
+  return (needs: PodNeeds, node: ClusterNode): NodeVerdict => {
+    const assumed = node.reservations > 0 ? assumedNeeds(node, needs) : [];
+    const { shape } = node;
+    const depends = shape !== undefined && alignsOrRefuses(shape.empty) && goneFrom(node).size > 0;
+    if (assumed.length > 0 || depends || reportsPod(node, needs.request.uid)) return predict(needs, node, assumed);
     const kind = needs.key + needs.interfaces;
-    const kept = kinds.get(kind) ?? new Map<string, NodeVerdict>();
-    if (kept.size === 0) remember(kinds, kind, kept, KINDS);
-    const load = fleet.load(id);
-    const known = kept.get(load);
-    if (known !== undefined) return known;
-    const verdict = predict(needs, id, []);
-    remember(kept, load, verdict, KEPT);
+    const verdicts = kinds.get(kind) ?? new Map<string, NodeVerdict>();
+    if (verdicts.size === 0) remember(kinds, kind, verdicts, MAX_KINDS);
+    const cached = verdicts.get(node.load);
+    if (cached !== undefined) return cached;
+    const verdict = predict(needs, node, []);
+    remember(verdicts, node.load, verdict, MAX_LOADS);
     return verdict;
   };
 }

@@ -1,18 +1,19 @@
-import type { Domains } from '../cluster/node-domains.ts';
+import type { ClusterNode } from '../cluster/cluster-node.ts';
+import type { Fleet } from '../cluster/fleet.ts';
 
 /** Maximum domains of one key in an answer. */
-const MOST_DOMAINS = 16;
+const MAX_DOMAINS = 16;
 /** Nodes in an answer for a key with unknown domains, such as kubernetes.io/hostname; each is its own domain. */
-const MOST_NODES = 4;
+const MAX_NODES = 4;
 /** Maximum predictions in a domain to find a node that fits. */
-const MOST_TRIES = 8;
+const MAX_TRIES = 8;
 
 /** The nodes that a pod's soft constraints add to an answer. */
 export interface Spread {
   /** Whether this node would give the scheduler a choice that it does not have yet. */
-  wants(id: number): boolean;
+  wants(node: ClusterNode): boolean;
   /** Records the prediction of a node. */
-  tried(id: number, fits: boolean): void;
+  tried(node: ClusterNode, fits: boolean): void;
   /** Whether no further node is wanted. */
   readonly complete: boolean;
 }
@@ -22,52 +23,61 @@ export interface Spread {
  * follow it only if the answer contains a node in each domain. So the answer has one node for each domain, where
  * otherwise one node would be enough.
  *
- * @param domains for each topology key of the constraints; undefined if unknown
+ * @param keys the topology keys of the constraints
  */
-export function createSpread(domains: readonly (Domains | undefined)[]): Spread {
-  const keys = domains.map(keyOf);
+export function createSpread(keys: readonly string[], fleet: Pick<Fleet, 'nodes'>): Spread {
+  const spreads = keys.map((key) => {
+    const domains = new Set<string>();
+    for (const node of fleet.nodes()) {
+      const domain = node.domains.get(key);
+      if (domain !== undefined) domains.add(domain);
+    }
+    return domains.size === 0 ? spreadOverNodes() : spreadOverDomains(key, domains.size);
+  });
   return {
-    wants: (id) => keys.some((key) => key.wants(id)),
-    tried(id, fits) {
-      for (const key of keys) key.tried(id, fits);
+    wants: (node) => spreads.some((spread) => spread.wants(node)),
+    tried(node, fits) {
+      for (const spread of spreads) spread.tried(node, fits);
     },
     get complete() {
-      return keys.every((key) => key.complete);
+      return spreads.every((spread) => spread.complete);
     },
   };
 }
 
-function keyOf(domains: Domains | undefined): Spread {
-  if (domains === undefined) {
-    let left = MOST_NODES;
-    let tries = MOST_NODES * MOST_TRIES;
-    return {
-      wants: () => left > 0 && tries > 0,
-      tried(_, fits) {
-        tries--;
-        if (fits) left--;
-      },
-      get complete() {
-        return left <= 0 || tries <= 0;
-      },
-    };
-  }
-  const { ofNode, count } = domains;
+function spreadOverNodes(): Spread {
+  let left = MAX_NODES;
+  let tries = MAX_NODES * MAX_TRIES;
+  const isComplete = () => left <= 0 || tries <= 0;
+  return {
+    wants: () => !isComplete(),
+    tried(_, fits) {
+      tries--;
+      if (fits) left--;
+    },
+    get complete() {
+      return isComplete();
+    },
+  };
+}
+
+function spreadOverDomains(key: string, count: number): Spread {
   /** Remaining predictions, by domain. */
-  const open = new Map<number, number>();
+  const remaining = new Map<string, number>();
   let settled = 0;
   let answered = 0;
-  const isComplete = () => settled >= count || answered >= MOST_DOMAINS;
+  const isComplete = () => settled >= count || answered >= MAX_DOMAINS;
   return {
-    wants(id) {
-      const domain = ofNode[id] ?? 0;
-      return domain !== 0 && !isComplete() && (open.get(domain) ?? MOST_TRIES) > 0;
+    wants(node) {
+      const domain = node.domains.get(key);
+      return domain !== undefined && !isComplete() && (remaining.get(domain) ?? MAX_TRIES) > 0;
     },
-    tried(id, fits) {
-      const domain = ofNode[id] ?? 0;
-      const left = open.get(domain) ?? MOST_TRIES;
-      if (domain === 0 || left === 0) return;
-      open.set(domain, fits ? 0 : left - 1);
+    tried(node, fits) {
+      const domain = node.domains.get(key);
+      if (domain === undefined) return;
+      const left = remaining.get(domain) ?? MAX_TRIES;
+      if (left === 0) return;
+      remaining.set(domain, fits ? 0 : left - 1);
       if (fits) answered++;
       if (fits || left === 1) settled++;
     },

@@ -6,17 +6,17 @@ import { createEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
+import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { isOwnHost } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createRequestBodies } from '../../runtime/request-bodies.ts';
 import { registerServerMetrics } from '../../runtime/server-metrics.ts';
 import { createServingDaemon } from '../../runtime/serving-daemon.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { VERSION } from '../../runtime/version.ts';
 import { createExplainer } from '../extender/explain.ts';
 import { createDecisions } from '../filter/decisions.ts';
-import { createExtenderApp, LARGEST_BODY } from '../http/app.ts';
+import { createExtenderApp, MAX_BODY_BYTES } from '../http/app.ts';
 import { createSchedulerLeaseReplica, type Replica } from '../replica/scheduler-lease.ts';
 import { createExtenderMetrics, type ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
@@ -40,7 +40,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   const decider = createDecider({ config, client, events, decisions, metrics, isActive, mayAnswer, log, now });
   const { extender, cluster } = decider;
   const explainer = createExplainer({ extender, decisions, client, isActive });
-  const bodies = createRequestBodies({ largest: LARGEST_BODY });
+  const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   const called = () => replica.called();
   const app = createExtenderApp({ extender, explainer, called, unpredictable, bodies, metrics, log });
   // Plain HTTP: only processes of its own pod or host can connect to a loopback address.

@@ -1,17 +1,16 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
-import { createBufferPool } from '../../runtime/buffer-pool.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender/extender.ts';
-import { encodeFilterReply } from '../../scheduler-plugin/extender/reply.ts';
+import { filterResult } from '../../scheduler-plugin/extender/result.ts';
 import { createDecisions, type Decisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
-import { ArgsDecoder } from '../../scheduler-plugin/wire/wire.ts';
 import { silent } from '../support/logger.ts';
 
 /** Two cells of four SMT2 cores each; the first core reserved; physnet0 on cell 0, physnet1 on cell 1. */
@@ -149,7 +148,6 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     answers: fixture.answers ?? 16,
     reservationTimeout: 660,
   });
-  const decoder = new ArgsDecoder(state.fleet.names);
   return {
     extender,
     state,
@@ -157,9 +155,9 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     notified,
     clock,
     filter(pod, offered = [...names], crowd = 0) {
-      const body = Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offered }));
-      const { bytes } = encodeFilterReply(extender.filter(decoder.decode(body), crowd), undefined, createBufferPool());
-      return JSON.parse(bytes.toString()) as FilterReply;
+      const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offered });
+      const outcome = extender.filter(parseExtenderArgs(JSON.parse(body)), crowd);
+      return JSON.parse(JSON.stringify(filterResult(outcome, undefined))) as FilterReply;
     },
     see,
     gone: (pod) => observe(pod.metadata.uid ?? '', undefined),

@@ -1,4 +1,3 @@
-import { createInterning } from '../../kube/interning.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
@@ -18,14 +17,13 @@ export interface NadCache {
 export const NAD_PATH = '/apis/k8s.cni.cncf.io/v1';
 
 export function createNadCache({ client, log, now }: CacheOptions): NadCache {
-  const intern = createInterning();
   const primaries = new Map<string, Set<string>>();
   const definitions = createReflector({
     client,
     path: `${NAD_PATH}/network-attachment-definitions`,
     schema: networkAttachmentDefinition,
     page: LIST_PAGE,
-    project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } }), intern),
+    project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } })),
     onChange: ({ key, after }) => {
       const [namespace = '', name = ''] = key.split('/');
       if (after !== undefined && isPrimaryNetwork(after)) {
@@ -51,10 +49,9 @@ export function createNadCache({ client, log, now }: CacheOptions): NadCache {
   };
 }
 
-/** The facts without absent fields, with shared strings. */
-function compact({ physnet, resourceName, main }: NadFacts, intern: (text: string) => string): NadFacts {
+/** The facts without absent fields. */
+function compact({ physnet, resourceName, main }: NadFacts): NadFacts {
   if (typeof main === 'string') return { physnet, resourceName, main };
   const fields = Object.entries(main).filter(([, value]) => value !== undefined);
-  const shared = fields.map(([key, value]) => [key, typeof value === 'string' ? intern(value) : value]);
-  return { physnet, resourceName, main: Object.fromEntries(shared) as Plugin };
+  return { physnet, resourceName, main: Object.fromEntries(fields) as Plugin };
 }

@@ -1,8 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
-import { createInterning } from '../../kube/interning.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import { labelIn, type PackedLabels, packLabels, sameLabels } from '../../kube/packed-labels.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
@@ -63,11 +62,11 @@ const observedNode = z.object({
 
 /** The part of a Node that is kept: it determines which pods can run there, and its report is compared with it. */
 interface NodeView {
-  readonly labels: PackedLabels;
+  readonly labels: ReadonlyMap<string, string>;
   readonly facts: NodeFacts;
   /** Plumbline's network resources that its kubelet advertises, ascending; undefined: unknown. */
   readonly networks: string | undefined;
-  /** Taints that kube-scheduler filters by, as JSON; '' for none. Equal nodes share the text. */
+  /** Taints that kube-scheduler filters by, as JSON; '' for none. */
   readonly taints: string;
 }
 
@@ -79,7 +78,6 @@ interface NodeView {
  * network only counts if the Node's own kubelet advertises its device.
  */
 export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions): NodeCache {
-  const intern = createInterning();
   const reader = createKindReader();
   const chosen = new Map<string, readonly NodeKind[]>();
   const complete = new Map<string, boolean>();
@@ -100,10 +98,10 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     schema: observedNode,
     page: LIST_PAGE,
     project: ({ metadata, spec, status }): NodeView => ({
-      labels: packLabels(metadata.labels ?? {}, intern),
+      labels: new Map(Object.entries(metadata.labels ?? {})),
       facts: factsOfNode({ metadata, status }),
-      networks: status?.capacity && intern(networkResources(status.capacity)),
-      taints: intern(taintsText(spec ?? {})),
+      networks: status?.capacity && networkResources(status.capacity),
+      taints: taintsText(spec ?? {}),
     }),
     onChange: ({ before, after }) => {
       if (before === undefined || after === undefined || !sameView(before, after)) forget();
@@ -144,7 +142,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   };
   const selects = (spec: SelectingSpec, name: string): boolean => {
     const view = nodes.items.get(name);
-    return view !== undefined && selectsNode(spec, { name, label: (wanted) => labelIn(view.labels, wanted) });
+    return view !== undefined && selectsNode(spec, { name, label: (wanted) => view.labels.get(wanted) });
   };
 
   return {
@@ -161,8 +159,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       const { maskHosts: heard } = current();
       return remembered(complete, spec, () =>
         [...nodes.items].every(
-          ([name, { labels }]) =>
-            heard.has(name) || labelIn(labels, SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
+          ([name, { labels }]) => heard.has(name) || labels.get(SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
         ),
       );
     },
@@ -191,7 +188,7 @@ function remembered<T>(known: Map<string, T>, spec: SelectingSpec, workOut: () =
 
 function sameView(a: NodeView, b: NodeView): boolean {
   const sameFacts = a.facts.cpus === b.facts.cpus && a.facts.arch === b.facts.arch && a.networks === b.networks;
-  return sameFacts && a.taints === b.taints && sameLabels(a.labels, b.labels);
+  return sameFacts && a.taints === b.taints && isDeepStrictEqual(a.labels, b.labels);
 }
 
 /**
@@ -213,7 +210,7 @@ function candidateKinds(
   for (const [name, kind] of kinds) {
     const view = nodes.get(name);
     if (view === undefined || open.has(kind)) continue;
-    if (!selectsNode(spec, { name, label: (wanted) => labelIn(view.labels, wanted) })) continue;
+    if (!selectsNode(spec, { name, label: (wanted) => view.labels.get(wanted) })) continue;
     selected.add(kind);
     if (isTolerated(view.taints)) open.add(kind);
   }
@@ -225,7 +222,7 @@ function taintsText(spec: Parameters<typeof filteringTaints>[0]): string {
   return taints.length === 0 ? '' : JSON.stringify(taints);
 }
 
-/** Joins the resources into one text, which nodes of the same model share. */
+/** The resources as one text. */
 function networkResources(capacity: Readonly<Record<string, string>>): string {
   return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
 }

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { JsonTooLarge } from '../../../runtime/json-bounds.ts';
-import { ArgsError } from '../../../scheduler-plugin/wire/args-error.ts';
-import { NameIndex } from '../../../scheduler-plugin/wire/name-index.ts';
-import { nameAt } from '../../../scheduler-plugin/wire/scanned-names.ts';
-import { ArgsDecoder } from '../../../scheduler-plugin/wire/wire.ts';
+import { assertBoundedJson, JsonTooLarge } from '../../../runtime/json-bounds.ts';
+import { ArgsError, parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
 import { podVector } from '../../webhook/launcher-fixture.ts';
 import { almost, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';
@@ -33,12 +30,18 @@ const body = fc
   // In the order of Go's structs.
   .map(({ Nodes, NodeNames }) => JSON.stringify({ Pod: pod, Nodes, NodeNames }));
 
+/** As the app reads a body. */
+function read(text: string) {
+  assertBoundedJson(Buffer.from(text));
+  return parseExtenderArgs(JSON.parse(text));
+}
+
 /** The start of a call. */
 const HEAD = `{"Pod":${JSON.stringify(pod)}`;
 
 export const extenderArgs: Target<string> = {
   name: 'extender-args',
-  about: 'kube-scheduler’s requests give the names that JSON.parse finds, in their order, in any spelling',
+  about: 'kube-scheduler’s calls give the names that were sent, in their order, or a clear error',
   inputs: withLong(
     almost(body, [
       '{"Pod":{"metadata":{"uid":"u","name":"p"},"spec":{"containers":[]}},"Nodes":null,"NodeNames":["a","b"]}',
@@ -53,24 +56,19 @@ export const extenderArgs: Target<string> = {
   ),
   fed(text) {
     const bytes = Buffer.from(text);
-    return { bytes: bytes.length, parse: () => new ArgsDecoder(new NameIndex()).decode(bytes) };
+    return { bytes: bytes.length, parse: () => read(text) };
   },
   work: { base: 1000, each: 66 },
   judge(text) {
-    const parsed = parsedOrRefused(
-      () => new ArgsDecoder(new NameIndex()).decode(Buffer.from(text)),
-      ArgsError,
-      JsonTooLarge,
-    );
+    const parsed = parsedOrRefused(() => read(text), SyntaxError, ArgsError, JsonTooLarge);
     if (parsed === undefined) return 'refused';
     const { names, nodes } = parsed.value;
-    const read = Array.from({ length: names.count }, (_, i) => nameAt(names, i));
-    const sent = JSON.parse(Buffer.from(text).toString()) as {
+    const sent = JSON.parse(text) as {
       NodeNames?: string[] | null;
       Nodes?: { items?: { metadata: { name: string } }[] | null } | null;
     };
     assert.equal(nodes === undefined, sent.Nodes?.items == null);
-    assert.deepEqual(read, sent.NodeNames ?? sent.Nodes?.items?.map(({ metadata }) => metadata.name));
+    assert.deepEqual(names, sent.NodeNames ?? sent.Nodes?.items?.map(({ metadata }) => metadata.name));
     return 'accepted';
   },
 };

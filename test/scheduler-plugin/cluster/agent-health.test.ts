@@ -3,7 +3,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AgentHealth } from '../../../model/lease/agent-health.ts';
 import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
@@ -48,10 +47,7 @@ describe('reports of silent agents', () => {
 
   it('stay stale when the Lease of the agent is deleted, until the Node is deleted, too', async () => {
     const { api, state, clock, cluster, end } = startCluster();
-    const isStale = (node: string) => {
-      const id = state.fleet.names.find(node);
-      return id >= 0 && state.fleet.has(id, NodeFlag.stale);
-    };
+    const isStale = (node: string) => state.fleet.get(node)?.stale === true;
     const heard = () => api.push(AGENTS, 'BOOKMARK', { metadata: { resourceVersion: '3' } });
     await until('the watches', () => api.watched(AGENTS) && api.watched(NODES));
     for (const name of ['n1', 'n2']) api.push(NODES, 'ADDED', nodeOf(name));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
+import { domainsOf } from '../../../scheduler-plugin/cluster/node-domains.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { recordingLogger } from '../../support/logger.ts';
@@ -227,8 +227,7 @@ describe('node notifications to the controllers', () => {
     const { state, notified, filter, see } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     notified.length = 0;
     filter(withUid(podOf('4'), 'a'));
-    const { fleet } = state;
-    const assumed = () => ['n1', 'n2'].map((node) => fleet.assumed(fleet.names.find(node)));
+    const assumed = () => ['n1', 'n2'].map((node) => state.fleet.get(node)?.reservations);
     assert.deepEqual([notified, assumed()], [[], [1, 1]]);
     see(on(withUid(podOf('4'), 'a'), 'n1'));
     assert.ok(notified.includes('improved n2'));
@@ -244,15 +243,17 @@ describe('node notifications to the controllers', () => {
 
   it('the flags follow the Node', () => {
     const { state } = extenderOf({ nodes: { n1: statusOf() } });
-    const flags = () => state.fleet.flags(state.fleet.names.find('n1'));
-    state.nodeChanged('n1', { dpuHost: true, domains: 'zone=a' });
-    assert.equal(flags(), NodeFlag.node | NodeFlag.dpuHost);
-    assert.equal(state.fleet.domains.of('zone')?.ofNode[state.fleet.names.find('n1')], 1);
+    const ZONE = 'topology.kubernetes.io/zone';
+    const flags = () => {
+      const { exists, dpuHost, domains } = state.fleet.get('n1')!;
+      return [exists, dpuHost, domains.get(ZONE)];
+    };
+    state.nodeChanged('n1', { dpuHost: true, domains: domainsOf({ [ZONE]: 'a' }) });
+    assert.deepEqual(flags(), [true, true, 'a']);
     state.nodeChanged('n1', { dpuHost: false });
-    assert.equal(flags(), NodeFlag.node);
-    assert.equal(state.fleet.domains.of('zone')?.ofNode[state.fleet.names.find('n1')], 0);
-    state.nodeChanged('n1', { dpuHost: true });
+    assert.deepEqual(flags(), [true, false, undefined]);
+    state.nodeChanged('n1', { dpuHost: true, domains: domainsOf({ [ZONE]: 'a' }) });
     state.nodeChanged('n1', undefined);
-    assert.equal(flags(), 0);
+    assert.deepEqual(flags(), [false, false, undefined]);
   });
 });

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
-import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
@@ -30,7 +29,7 @@ describe('nodes where the CPU driver of DRA assigns CPUs', () => {
     await until('the watch', () => api.watched(SLICES));
     const send = (type: string, name: string, driver: string, nodeName?: string | null) =>
       api.push(SLICES, type, { metadata: { name, resourceVersion: '2' }, spec: { driver, nodeName } });
-    const marked = () => NODES.filter((name) => state.fleet.has(state.fleet.names.find(name), NodeFlag.draCpu)).join();
+    const marked = () => NODES.filter((name) => state.fleet.get(name)?.draCpu).join();
     /** What is marked after all events so far: a slice of n3 comes and goes behind them. */
     const settled = async () => {
       send('ADDED', 'last', 'dra.cpu', 'n3');

@@ -123,12 +123,11 @@ describe('lost places', () => {
       owned('ended', '4,12'),
     ];
     const { state, see } = extenderOf({ nodes: { n1: statusOf({ assignments }), n2: statusOf() } });
-    const id = state.fleet.names.find('n1');
     see(on('alive', '2').bound);
     const elsewhere = withUid(podOf('2'), 'elsewhere');
     see({ ...elsewhere, spec: { ...elsewhere.spec, nodeName: 'n2' } });
-    assert.deepEqual([...state.lostPlaces.goneFrom(id)], ['ended', 'elsewhere']);
-    assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.names.find('n2'))], []);
+    assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n1')!)], ['ended', 'elsewhere']);
+    assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n2')!)], []);
   });
 
   it('do not include pods that wait or that were found on the node', () => {

@@ -4,7 +4,6 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import type { WrittenFacts } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
-import { NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createNodeWriter, type NodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
@@ -208,7 +207,7 @@ describe('the node writer of the extender', () => {
 
   it('writes no labels from a quarantined report', async () => {
     const { patches, fleet } = stage({ facts: { threadsPerCore: undefined } });
-    fleet.set('n1', NodeFlag.quarantined, true);
+    fleet.set('n1', 'quarantined', true);
     writer.look('n1');
     await turns();
     assert.deepEqual(patches, []);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { answerPreempt } from '../../../scheduler-plugin/extender/preempt.ts';
-import { ArgsError } from '../../../scheduler-plugin/wire/args-error.ts';
+import { ArgsError } from '../../../scheduler-plugin/extender/args.ts';
+import { preempt } from '../../../scheduler-plugin/extender/preempt.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
@@ -12,11 +12,7 @@ describe('nodes that qualify for preemption', () => {
   const setUp = (fixture: ExtenderFixture = { nodes: { n1: full } }) => {
     const under = extenderOf(fixture);
     const answer = (body: object) =>
-      (
-        JSON.parse(answerPreempt(under.extender, 'refuse', Buffer.from(JSON.stringify(body))).toString()) as {
-          NodeNameToMetaVictims: object;
-        }
-      ).NodeNameToMetaVictims;
+      preempt(under.extender, 'refuse', JSON.parse(JSON.stringify(body))).NodeNameToMetaVictims;
     const kept = (pod: object, nodes: object) => answer({ Pod: pod, NodeNameToMetaVictims: nodes });
     return { ...under, answer, kept };
   };
@@ -65,13 +61,10 @@ describe('nodes that qualify for preemption', () => {
 
   it('are not returned for an empty or malformed body, or by a replica that is not active', () => {
     const { extender } = setUp();
-    const ask = (text: string, to = extender) => answerPreempt(to, 'refuse', Buffer.from(text));
-    assert.throws(() => ask(''), new ArgsError('the body is empty: expected ExtenderPreemptionArgs'));
-    assert.throws(() => ask('{"Pod":1}'), /the body is not ExtenderPreemptionArgs: Pod: /);
+    const ask = (body: unknown, to = extender) => preempt(to, 'refuse', body);
+    assert.throws(() => ask(undefined), new ArgsError('the body is empty: expected ExtenderPreemptionArgs'));
+    assert.throws(() => ask({ Pod: 1 }), /the body is not ExtenderPreemptionArgs: Pod: /);
     const standby = setUp({ active: () => false }).extender;
-    assert.throws(
-      () => ask(JSON.stringify({ Pod: podOf('4') }), standby),
-      /another kube-scheduler has bound are not read yet/,
-    );
+    assert.throws(() => ask({ Pod: podOf('4') }, standby), /another kube-scheduler has bound are not read yet/);
   });
 });

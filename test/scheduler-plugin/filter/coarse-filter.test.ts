@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { LAST_KEY } from '../../../scheduler-plugin/filter/candidate-order.ts';
-import { createCoarseFilters, LOOK_CLOSER } from '../../../scheduler-plugin/filter/coarse-filter.ts';
-import { RejectedNodeList } from '../../../scheduler-plugin/filter/rejected-nodes.ts';
-import { type ExtenderFixture, extenderOf, type FilterReply, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type Candidate, CoarseFilter, compareCandidates } from '../../../scheduler-plugin/filter/coarse-filter.ts';
+import { extenderOf, type FilterReply, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const NAMES = ['n0', 'n1', 'n2', 'n3'];
@@ -52,7 +51,7 @@ function apply({ state, see, gone, filter }: Under, one: Change): void {
   if (one.kind === 'gone') gone(pod);
 }
 
-describe('the cache between calls', () => {
+describe('an extender after any changes', () => {
   it('answers like a new extender on the same cluster', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
@@ -69,128 +68,74 @@ describe('the cache between calls', () => {
       { numRuns: 100 },
     );
   });
+});
 
-  it('refuses full nodes without a prediction, with the reason', () => {
-    const { state, extender } = extenderOf({ nodes: { full: STATUSES[2], free: statusOf() } });
-    const coarse = createCoarseFilters(state.fleet, 'refuse')(extender.needsOf(PODS[0]!));
-    const [full, free] = ['full', 'free'].map((name) => coarse.codes[state.fleet.names.find(name)]!);
-    assert.ok(free! >= 0, `a candidate: ${free}`);
-    assert.ok(full! < LOOK_CLOSER, `refused: ${full}`);
-    assert.equal(coarse.refusalOf(full!).text, 'too few free whole cores');
-  });
-
-  /** Coarse filters of a cluster, and how many were made. */
-  function coarseOf(nodes: ExtenderFixture['nodes'], policy: 'refuse' | 'count-check' = 'refuse') {
-    const { state, extender } = extenderOf({ ...(nodes && { nodes }), policy });
-    const { fleet } = state;
-    let fitters = 0;
-    const fitter = fleet.coarse.fitter.bind(fleet.coarse);
-    fleet.coarse.fitter = (need) => {
-      fitters++;
-      return fitter(need);
-    };
-    const coarseFor = createCoarseFilters(fleet, policy);
-    const ask = (pod: Pod) => coarseFor(extender.needsOf(pod));
-    const code = (pod: Pod, name: string) => ask(pod).codes[fleet.names.find(name)];
-    const made = () => {
-      const count = fitters;
-      fitters = 0;
-      return count > 0;
-    };
-    return { state, ask, code, made };
-  }
+describe('the coarse filter', () => {
   const owned = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
   const bare = statusOf({ physnets: [] });
+  const preferring: Pod = {
+    ...podOf('4'),
+    metadata: {
+      ...podOf('4').metadata,
+      annotations: { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) },
+    },
+  };
+  /** The result for a node with this report. */
+  const check = (pod: Pod, status: NodeTopologyStatus, reservedCpus = 0) => {
+    const { state, extender } = extenderOf({ nodes: { n1: status } });
+    state.fleet.setReservations('n1', reservedCpus > 0 ? 1 : 0, reservedCpus);
+    const node = state.fleet.get('n1')!;
+    const result = new CoarseFilter(extender.needsOf(pod), 'refuse').check(node, node.shape!);
+    if (result === undefined) return 'shares';
+    if ('fits' in result) return result.text;
+    const { left, lacksPreferred, wastesNetworks } = result;
+    return [left, lacksPreferred && 'lacks', wastesNetworks && 'wastes'].filter((one) => one !== false).join(' ');
+  };
 
-  it('encodes the remaining CPUs, the pods in flight and the useful networks of a candidate', () => {
-    const { code, state } = coarseOf({ bare, filled: { ...bare, assignments: owned('1-5,9-13') }, nets: statusOf() });
-    assert.equal(code(podOf('4'), 'bare'), 10);
-    assert.equal(code(podOf('4'), 'filled'), 0);
-    assert.equal(code(podOf('4'), 'nets'), 256 + 10);
-    state.fleet.setAssumed('bare', 1, 2);
-    assert.equal(code(podOf('4'), 'bare'), 512 + 8);
-    state.fleet.setAssumed('bare', 0, 0);
-    assert.equal(code(podOf('4'), 'bare'), 10);
-    const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) };
-    const preferring = { ...podOf('4'), metadata: { ...podOf('4').metadata, annotations: wish } };
-    assert.equal(code(preferring, 'bare'), 1024 + 10);
-    const only = coarseOf({ only: statusOf({ physnets: [{ name: 'physnet1', cells: '1' }] }) });
-    assert.equal(only.code(podOf('8', [PHYSNET1]), 'only'), 0);
-    assert.equal(only.code(podOf('6', [PHYSNET1]), 'only'), 2);
-  });
+  const only = statusOf({ physnets: [{ name: 'physnet1', cells: '1' }] });
+  const filled = { ...bare, assignments: owned('1-5,9-13') };
+  const full = statusOf({ assignments: owned('1-7,9-15') });
+  const CASES: readonly [what: string, pod: Pod, status: NodeTopologyStatus, expected: string, reserved?: number][] = [
+    ['an empty node', podOf('4'), bare, '10'],
+    ['a node that the pod fills', podOf('4'), filled, '0'],
+    ['networks that the pod does not need', podOf('4'), statusOf(), '10 wastes'],
+    ['CPUs of pods in flight', podOf('4'), bare, '8', 2],
+    ['a preferred network that the node lacks', preferring, bare, '10 lacks'],
+    ['a required network, whose NUMA node has room', podOf('6', [PHYSNET1]), only, '2'],
+    ['a node with shared CPUs only', podOf('4'), statusOf({ cpuManager: { policy: 'none' } }), 'shares'],
+    ['a full node', podOf('4', [PHYSNET1]), full, 'too few free whole cores'],
+    [
+      'a required network, whose NUMA node is full',
+      podOf('4', [PHYSNET1]),
+      statusOf({ assignments: owned('4-6,12-14') }),
+      'no room on the NUMA nodes of a required network',
+    ],
+    ['a required network that the node lacks', podOf('4', [PHYSNET1]), bare, 'physnet physnet1 is not on the node'],
+  ];
+  for (const [what, pod, status, expected, reserved] of CASES) {
+    it(`${what}: ${expected}`, () => assert.equal(check(pod, status, reserved), expected));
+  }
+});
 
-  it('marks nodes without a current report for a closer look; shared CPUs need no prediction', () => {
-    const { code, state, ask } = coarseOf({
-      silent: undefined,
-      stale: bare,
-      shared: statusOf({ cpuManager: { policy: 'none' } }),
-    });
-    state.setFlag('stale', 'stale', true);
-    assert.equal(code(podOf('4'), 'silent'), LOOK_CLOSER);
-    assert.equal(code(podOf('4'), 'stale'), LOOK_CLOSER);
-    assert.equal(ask(podOf('4')).roomOn(state.fleet.names.find('stale')), 10);
-    assert.equal(ask(podOf('4')).roomOn(state.fleet.names.find('silent')), LOOK_CLOSER);
-    assert.equal(code(podOf('4'), 'shared'), LAST_KEY);
-    state.nodeChanged('shared', { dpuHost: true });
-    assert.equal(code(podOf('4'), 'shared'), LAST_KEY, 'a DPU host without other flags needs no closer look');
-  });
-
-  it('has one code for each text of a refusal', () => {
-    const full = statusOf({ assignments: owned('1-7,9-15') });
-    const far = statusOf({ assignments: owned('4-6,12-14') });
-    const { ask, state } = coarseOf({ n1: full, n2: full, n3: far, n4: far, n5: bare });
-    const coarse = ask(podOf('4', [PHYSNET1]));
-    const codes = ['n1', 'n2', 'n3', 'n4', 'n5'].map((name) => coarse.codes[state.fleet.names.find(name)]!);
-    assert.deepEqual(codes, [-2, -2, -3, -3, -4]);
+describe('the order of candidates', () => {
+  const { state } = extenderOf({ nodes: { n1: statusOf() } });
+  const node = state.fleet.get('n1')!;
+  const first: Candidate = { node, lacksPreferred: false, wastesNetworks: false, left: 0 };
+  const inFlight = { ...node, reservations: 1 };
+  const ORDER: readonly [what: string, Candidate][] = [
+    ['a node that the pod fills', first],
+    ['more CPUs left', { ...first, left: 300 }],
+    ['networks that the pod does not need', { ...first, wastesNetworks: true }],
+    ['these, and more CPUs left', { ...first, wastesNetworks: true, left: 1 }],
+    ['pods in flight', { ...first, node: inFlight }],
+    ['a preferred network that the node lacks', { ...first, lacksPreferred: true }],
+    ['all of these', { node: inFlight, lacksPreferred: true, wastesNetworks: true, left: 1000 }],
+  ];
+  it('is by preferred networks, pods in flight, other networks, and remaining CPUs', () => {
+    const sorted = ORDER.toReversed().sort(([, a], [, b]) => compareCandidates(a, b));
     assert.deepEqual(
-      [-2, -3, -4].map((one) => coarse.refusalOf(one).text),
-      [
-        'too few free whole cores',
-        'no room on the NUMA nodes of a required network',
-        'physnet physnet1 is not on the node',
-      ],
+      sorted.map(([what]) => what),
+      ORDER.map(([what]) => what),
     );
-    ask(podOf('4', [PHYSNET1]));
-    state.reportChanged('n1', statusOf({ ...full, physnets: [] }));
-    state.reportChanged('n2', full);
-    assert.deepEqual(
-      ['n1', 'n2'].map((name) => ask(podOf('4', [PHYSNET1])).codes[state.fleet.names.find(name)]),
-      [-4, -2],
-    );
-  });
-
-  it('keeps the codes of all nodes while nodes are added', () => {
-    const { code, state } = coarseOf({ n0: bare });
-    assert.equal(code(podOf('4'), 'n0'), 10);
-    for (let i = 1; i < 600; i++) {
-      state.reportChanged(`n${i}`, { ...bare, assignments: owned(i % 2 === 0 ? '1,9' : '1-2,9-10') });
-      if (i % 7 === 0 || i < 4) assert.equal(code(podOf('4'), `n${i}`), i % 2 === 0 ? 8 : 6);
-    }
-    for (let i = 1; i < 600; i++) assert.equal(code(podOf('4'), `n${i}`), i % 2 === 0 ? 8 : 6, `n${i}`);
-    assert.equal(code(podOf('4'), 'n0'), 10);
-  });
-
-  it('is built once for each of sixteen kinds of pods; with more, the oldest is built again', () => {
-    const { ask, made } = coarseOf({ n1: statusOf() });
-    const kind = (i: number) => podOf('2', [`physnet.plumbline.dev/net${i}`]);
-    for (let i = 0; i < 16; i++) ask(kind(i));
-    assert.equal(made(), true);
-    for (let i = 0; i < 16; i++) ask(kind(i));
-    assert.equal(made(), false);
-    ask(kind(16));
-    assert.equal(made(), true);
-    ask(kind(1));
-    assert.equal(made(), false);
-    ask(kind(0));
-    assert.equal(made(), true);
-  });
-
-  it('keeps its capacity for many names from one call to the next', () => {
-    const list = new RejectedNodeList();
-    const { positions } = list;
-    list.begin(positions.length);
-    assert.equal(list.positions, positions);
-    list.begin(positions.length + 1);
-    assert.ok(list.positions.length > positions.length && list.texts.length === list.positions.length);
   });
 });

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createDecisions } from '../../../scheduler-plugin/filter/decisions.ts';
-import { RejectedNodeList } from '../../../scheduler-plugin/filter/rejected-nodes.ts';
-import { Texts } from '../../../scheduler-plugin/filter/texts.ts';
-import { ArgsDecoder } from '../../../scheduler-plugin/wire/wire.ts';
+import { Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
 import { collectGarbage } from '../../support/garbage.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -32,22 +30,21 @@ describe('the recorded decisions', () => {
 
   it('show the time, the pod, the nodes with their CPUs, and the number of refusals by reason', () => {
     const decisions = createDecisions(() => Date.UTC(2026, 10, 1, 10));
-    const { state } = extenderOf();
-    const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2', 'n3', 'n4']);
-    const texts = new Texts();
-    for (const text of ['few', 'few', 'far']) texts.give('too-few-cpus', text);
-    const answered = [
-      { node: 'n1', position: 0, score: 7, cpus: CpuSet.parse('1-2,9-10') },
-      { node: 'n2', position: 1, score: 0, cpus: undefined },
+    const refusals = new Refusals();
+    for (const [node, text] of Object.entries({ n3: 'few', n4: 'few', n5: 'far' })) {
+      refusals.add(node, { kind: 'too-few-cpus', text });
+    }
+    const answers = [
+      { node: 'n1', score: 7, cpus: CpuSet.parse('1-2,9-10') },
+      { node: 'n2', score: 0, cpus: undefined },
     ];
-    const refusals = new RejectedNodeList();
-    decisions.add(`${'n'.repeat(63)}/${'p'.repeat(300)}`, 'u'.repeat(100), { names, answered, refusals, texts });
+    decisions.add(`${'n'.repeat(63)}/${'p'.repeat(300)}`, 'u'.repeat(100), { offered: 5, answers, refusals });
     assert.deepEqual(decisions.list(), [
       {
         time: '2026-11-01T10:00:00.000Z',
         pod: `${'n'.repeat(63)}/${'p'.repeat(253)}`,
         uid: 'u'.repeat(64),
-        offered: 4,
+        offered: 5,
         passed: 2,
         answered: [
           { node: 'n1', score: 7, cpus: '1-2,9-10' },

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
-import { ArgsDecoder } from '../../../scheduler-plugin/wire/wire.ts';
 import type { ExtenderFixture } from '../extender-fixture.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -494,10 +493,10 @@ describe('a node that was not offered', () => {
 describe('prioritize', () => {
   it('returns whole numbers from 0 to 10, and more for a fuller node', () => {
     const nodes = { empty: statusOf(), half: statusOf({ assignments: owner('1-3,9-11') }) };
-    const { extender, state } = extenderOf({ nodes });
-    const names = new ArgsDecoder(state.fleet.names).namesOf(['empty', 'half']);
+    const { extender } = extenderOf({ nodes });
+    const names = ['empty', 'half'];
     const priorities = extender.prioritize({ pod: podOf('4'), names, nodes: undefined });
-    const score = Object.fromEntries(priorities.map((one) => [one.node, one.score]));
+    const score = Object.fromEntries(priorities.map(({ Host, Score }) => [Host, Score]));
     for (const value of Object.values(score)) assert.ok(Number.isInteger(value) && value >= 0 && value <= 10);
     assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));
   });
@@ -519,17 +518,28 @@ describe('prioritize', () => {
       ],
     });
     const nodes = Object.fromEntries([...without, ['far', far], ['near', near]]);
-    const { extender, state, filter } = extenderOf({ nodes, answers: 4 });
+    const { extender, filter } = extenderOf({ nodes, answers: 4 });
     const pod = podOf('4');
     const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) };
     const preferring = { ...pod, metadata: { ...pod.metadata, annotations: wish } };
     const { NodeNames } = filter(preferring);
     assert.ok(NodeNames.includes('near') && NodeNames.includes('far'), `${NodeNames}`);
-    const names = new ArgsDecoder(state.fleet.names).namesOf(NodeNames);
-    const priorities = extender.prioritize({ pod: preferring, names, nodes: undefined });
-    const score = Object.fromEntries(priorities.map((one) => [one.node, one.score]));
-    const bare = priorities.filter(({ node }) => node.startsWith('bare')).map((one) => one.score);
+    const priorities = extender.prioritize({ pod: preferring, names: NodeNames, nodes: undefined });
+    const score = Object.fromEntries(priorities.map(({ Host, Score }) => [Host, Score]));
+    const bare = priorities.filter(({ Host }) => Host.startsWith('bare')).map(({ Score }) => Score);
     assert.ok(score['near']! > score['far']! && score['far']! > Math.max(...bare), JSON.stringify(score));
+  });
+
+  it('returns nodes where the CPUs would be near a preferred network before fuller ones, where they would be far', () => {
+    const network = { physnets: [{ name: 'physnet1', cells: '1' }], tunnel: undefined };
+    // The kubelet starts with NUMA node 0 while it has room.
+    const far = Array.from({ length: 30 }, (_, i) => [`far-${i}`, statusOf({ ...network, assignments: owner('1,9') })]);
+    const near = statusOf({ ...network, physnets: [{ name: 'physnet1', cells: '0' }] });
+    const nodes = Object.fromEntries([...far, ['near', near]]);
+    const wish = { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) };
+    const preferring = { ...podOf('4'), metadata: { ...podOf('4').metadata, annotations: wish } };
+    assert.deepEqual(extenderOf({ nodes, answers: 1 }).filter(preferring).NodeNames, ['near']);
+    assert.deepEqual(extenderOf({ nodes, answers: 1 }).filter(podOf('4')).NodeNames, ['far-0']);
   });
 
   it('returns a node with both preferred networks before a node that lacks one', () => {
@@ -542,8 +552,8 @@ describe('prioritize', () => {
   });
 
   it('returns no scores for a pod without exclusive CPUs, because all nodes are equal for it', () => {
-    const { extender, state } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
-    const names = new ArgsDecoder(state.fleet.names).namesOf(['n1', 'n2']);
+    const { extender } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+    const names = ['n1', 'n2'];
     assert.deepEqual(extender.prioritize({ pod: podOf('500m'), names, nodes: undefined }), []);
   });
 });

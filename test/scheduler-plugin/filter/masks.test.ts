@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { maskRequestOf } from '../../../model/launcher/mask-request.ts';
-import { type Fleet, NodeFlag } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { createMaskVerdicts } from '../../../scheduler-plugin/filter/mask-verdicts.ts';
 import { extenderOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -161,11 +160,11 @@ describe('CPU masks at scheduling', () => {
 
   it('are refused on a node with a quarantined report', () => {
     const { filter, state } = extenderOf({ nodes: { n1: four } });
-    state.fleet.set('n1', NodeFlag.quarantined, true);
+    state.fleet.set('n1', 'quarantined', true);
     assert.deepEqual(filter(launcherOf('1')).FailedAndUnresolvableNodes, {
       n1: 'CPU mask cannot be applied: node’s report is quarantined; see its Events',
     });
-    state.fleet.set('n1', NodeFlag.quarantined, false);
+    state.fleet.set('n1', 'quarantined', false);
     assert.deepEqual(filter(launcherOf('1')).NodeNames, ['n1']);
   });
 
@@ -186,16 +185,19 @@ describe('CPU masks at scheduling', () => {
 
   it('are checked once for nodes with the same shape and load, and again when either changes', () => {
     const { state } = extenderOf({ nodes: { n1: four, n2: four, n3: owned } });
-    const { fleet } = state;
-    const judged: number[] = [];
-    const assigned = fleet.assigned.bind(fleet);
-    fleet.assigned = (id) => {
-      judged.push(id);
-      return assigned(id);
-    };
-    const verdictOn = createMaskVerdicts(fleet);
+    const judged: string[] = [];
+    /** The assignments are read to judge a node. */
+    const observed = () =>
+      [...state.fleet.nodes()].map((node) => ({
+        ...node,
+        get assignments() {
+          judged.push(node.name);
+          return node.assignments;
+        },
+      }));
+    const verdictOn = createMaskVerdicts();
     const ask = (mask: string) =>
-      [...fleet.ids()].map((id) => verdictOn(maskRequestOf({ annotations: { [MASK]: mask } })!, id).fits);
+      observed().map((node) => verdictOn(maskRequestOf({ annotations: { [MASK]: mask } })!, node).fits);
     assert.deepEqual(ask('1'), [true, true, false]);
     assert.deepEqual(ask('1'), [true, true, false]);
     assert.equal(judged.length, 2);
@@ -209,19 +211,17 @@ describe('CPU masks at scheduling', () => {
     const { state } = extenderOf({ nodes: { n1: four } });
     let judged = 0;
     let load = '';
-    const { fleet } = state;
-    const [id] = fleet.ids();
-    const counting = {
-      names: fleet.names,
-      shape: (node: number) => fleet.shape(node),
-      load: () => load,
-      assigned: (node: number) => {
-        judged++;
-        return fleet.assigned(node);
-      },
-    } as unknown as Fleet;
-    const verdictOn = createMaskVerdicts(counting);
-    const ask = (mask: number) => verdictOn(maskRequestOf({ annotations: { [MASK]: `${mask}` } })!, id!);
+    const n1 = state.fleet.get('n1')!;
+    const verdictOn = createMaskVerdicts();
+    const ask = (mask: number) =>
+      verdictOn(maskRequestOf({ annotations: { [MASK]: `${mask}` } })!, {
+        ...n1,
+        load,
+        get assignments() {
+          judged++;
+          return n1.assignments;
+        },
+      });
     const since = () => {
       const count = judged;
       judged = 0;
@@ -247,8 +247,8 @@ describe('CPU masks at scheduling', () => {
 
   it('cannot be checked for a node that does not report', () => {
     const { state } = extenderOf({ nodes: { n1: undefined } });
-    const verdictOn = createMaskVerdicts(state.fleet);
-    const ask = () => verdictOn(maskRequestOf({ annotations: { [MASK]: '1' } })!, state.fleet.names.find('n1'));
+    const verdictOn = createMaskVerdicts();
+    const ask = () => verdictOn(maskRequestOf({ annotations: { [MASK]: '1' } })!, state.fleet.get('n1')!);
     assert.throws(ask, /node n1 has not reported its CPUs/);
   });
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ClusterNode } from '../../../scheduler-plugin/cluster/cluster-node.ts';
 import { createNeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { createPredictions } from '../../../scheduler-plugin/filter/prediction-cache.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -14,18 +15,19 @@ function predictionsOf(nodes: ExtenderFixture['nodes'], { gone = [] as string[] 
   const { fleet } = state;
   const made: string[] = [];
   const host = fleet.host.bind(fleet);
-  fleet.host = (id) => {
-    made.push(fleet.names.nameOf(id) ?? '');
-    return host(id);
+  fleet.host = (node) => {
+    made.push(node.name);
+    return host(node);
   };
   const assumed = new Map<string, PodNeeds[]>();
   const judge = createPredictions(
     fleet,
     'refuse',
-    (id) => assumed.get(fleet.names.nameOf(id) ?? '') ?? [],
+    ({ name }) => assumed.get(name) ?? [],
     () => new Set(gone),
   );
-  const ask = (needs: PodNeeds, node: string) => judge(needs, fleet.names.find(node));
+  const ask = (needs: PodNeeds, node: string, more: Partial<ClusterNode> = {}) =>
+    judge(needs, { ...fleet.get(node)!, ...more });
   const since = () => made.splice(0);
   return { state, ask, since, assumed };
 }
@@ -51,14 +53,14 @@ describe('shared predictions', () => {
     const { ask, since, state, assumed } = predictionsOf({ n1: statusOf(), n2: statusOf() });
     assert.ok(ask(needsOf('8'), 'n2').fits);
     assumed.set('n1', [reader.read(withUid(podOf('8'), 'in-flight'))]);
-    state.fleet.setAssumed('n1', 1, 8);
+    state.fleet.setReservations('n1', 1, 8);
     assert.ok(!ask(needsOf('8'), 'n1').fits);
     assert.ok(!ask(needsOf('8'), 'n1').fits);
     assert.ok(ask(needsOf('8'), 'n2').fits);
     assert.deepEqual(since(), ['n2', 'n1', 'n1']);
     assumed.clear();
     assert.ok(ask(needsOf('8'), 'n1').fits, 'those were the pod’s own');
-    state.fleet.setAssumed('n1', 0, 0);
+    state.fleet.setReservations('n1', 0, 0);
     since();
     assert.ok(ask(needsOf('8'), 'n1').fits);
     assert.deepEqual(since(), []);
@@ -109,21 +111,15 @@ describe('shared predictions', () => {
   });
 
   it('are kept for 1,024 loads of a kind; with more, the oldest is predicted again', () => {
-    const { ask, since, state } = predictionsOf({ n1: statusOf() });
-    const load = state.fleet.load.bind(state.fleet);
-    let name = '';
-    state.fleet.load = (id) => name + load(id);
-    const askBy = (text: string) => {
-      name = text;
-      ask(needsOf('4'), 'n1');
-    };
-    for (let i = 0; i < 1024; i++) askBy(`${i} `);
-    askBy('0 ');
+    const { ask, since } = predictionsOf({ n1: statusOf() });
+    const askBy = (load: string) => ask(needsOf('4'), 'n1', { load });
+    for (let i = 0; i < 1024; i++) askBy(`${i}`);
+    askBy('0');
     assert.equal(since().length, 1024);
-    askBy('1024 ');
-    askBy('1 ');
+    askBy('1024');
+    askBy('1');
     assert.equal(since().length, 1);
-    askBy('0 ');
+    askBy('0');
     assert.equal(since().length, 1);
   });
 });

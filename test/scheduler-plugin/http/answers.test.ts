@@ -3,11 +3,11 @@ import { type IncomingHttpHeaders, type RequestListener, request } from 'node:ht
 import { KubeError } from '../../../kube/errors.ts';
 import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
 import { createRegistry } from '../../../runtime/metrics.ts';
+import { ArgsError } from '../../../scheduler-plugin/extender/args.ts';
 import type { Explainer } from '../../../scheduler-plugin/extender/explain.ts';
 import { type Extender, NotNow } from '../../../scheduler-plugin/extender/extender.ts';
-import { createExtenderApp, type ExtenderApp, LARGEST_BODY } from '../../../scheduler-plugin/http/app.ts';
+import { createExtenderApp, type ExtenderApp, MAX_BODY_BYTES } from '../../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
-import { ArgsError } from '../../../scheduler-plugin/wire/args-error.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
 import { extenderOf, podOf } from '../extender-fixture.ts';
@@ -115,7 +115,7 @@ describe('the answers of the extender', () => {
   it('refuse a body that is too large, by its length, and close the connection', async () => {
     const { counted, lines } = use();
     for (const path of ['/prioritize', '/explain']) {
-      const { status, headers, text } = await ask(path, ' '.repeat(LARGEST_BODY + 1));
+      const { status, headers, text } = await ask(path, ' '.repeat(MAX_BODY_BYTES + 1));
       assert.deepEqual([status, headers.connection], [413, 'close']);
       assert.match(text, /larger than/);
     }

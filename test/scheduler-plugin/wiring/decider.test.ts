@@ -199,7 +199,7 @@ describe('the parts of the extender together', () => {
         await renew('n1', i);
         // Another object of the same watch, so that the renewal has arrived.
         await api.client.create(LEASES, lease(`after-${i}`, '2026-11-01T10:00:00.000000Z'));
-        await eventually(() => decider.extender.state.fleet.names.find(`after-${i}`) >= 0, 'the renewal');
+        await eventually(() => decider.extender.state.fleet.get(`after-${i}`) !== undefined, 'the renewal');
       }
       assert.equal(fits('n1'), true);
     });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { askedPod, softTopologyKeys, waitsToBind } from '../../../scheduler-plugin/wire/asked-pod.ts';
+import * as z from 'zod';
+import { parseBody, schedulingPod, softTopologyKeys, waitsToBind } from '../../../scheduler-plugin/extender/args.ts';
 import { podOf } from '../extender-fixture.ts';
 
-const pod = (spec: object) => askedPod.parse({ ...podOf('4'), spec: { ...podOf('4').spec, ...spec } });
+const pod = (spec: object) => schedulingPod.parse({ ...podOf('4'), spec: { ...podOf('4').spec, ...spec } });
 const PREFERRED = 'preferredDuringSchedulingIgnoredDuringExecution';
 const podTerm = (topologyKey: string) => ({ weight: 1, podAffinityTerm: { topologyKey } });
 const nodeTerm = (...keys: string[]) => ({
@@ -94,4 +95,30 @@ describe('a pod that the scheduler may bind later', () => {
   for (const [what, spec, waits] of CASES) {
     it(`${what}: ${waits ? 'yes' : 'no'}`, () => assert.equal(waitsToBind(pod(spec)), waits));
   }
+});
+
+describe('the issues in an answer', () => {
+  const messageOf = (schema: z.ZodType, body: unknown) => {
+    try {
+      parseBody(schema, body, 'X');
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return assert.fail('the body matches');
+  };
+
+  it('are the first three, each with its path', () => {
+    const schema = z.object({ a: z.object({ b: z.string() }), c: z.string(), d: z.string(), e: z.string() });
+    const [, ...places] =
+      /^the body is not X: (.*?):.*; (.*?):.*; (.*?):[^;]*$/.exec(messageOf(schema, { a: {} })) ?? [];
+    assert.deepEqual(places, ['a.b', 'c', 'd']);
+  });
+
+  it('have at most 300 characters, however long the names in the call are', () => {
+    const text = messageOf(z.strictObject({}), { ['k'.repeat(1000)]: 1 });
+    assert.deepEqual(
+      [text.length, text.slice(0, 31)],
+      [300 + 'the body is not X: '.length, 'the body is not X: the whole: U'],
+    );
+  });
 });

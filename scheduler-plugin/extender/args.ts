@@ -1,0 +1,160 @@
+import * as z from 'zod';
+import { affinity, nullToUndefined, pod } from '../../kube/resources.ts';
+import { PlumblineError } from '../../model/errors.ts';
+
+/**
+ * kube-scheduler's extender protocol. Its types have no JSON tags, so keys are the Go field names; the embedded objects
+ * have their usual keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
+ */
+
+/** A request that violates the protocol; the answer has the message in the protocol's own Error field. */
+export class ArgsError extends PlumblineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('extender-args', message, options);
+  }
+}
+
+/** Absent, or in an unknown form, which is ignored. */
+const present = z.unknown().optional();
+const volume = z.object({ persistentVolumeClaim: present, ephemeral: present });
+/** Preferred affinity or anti-affinity to pods. */
+const podTerms = z
+  .object({
+    preferredDuringSchedulingIgnoredDuringExecution: z
+      .array(z.object({ podAffinityTerm: z.object({ topologyKey: z.string() }) }))
+      .nullish(),
+  })
+  .nullish()
+  .catch(undefined);
+const spreadConstraint = z.object({ topologyKey: z.string(), whenUnsatisfiable: z.string() });
+
+/** A pod, with the fields that determine how long and for which nodes kube-scheduler may want it. */
+export const schedulingPod = pod.extend({
+  spec: pod.shape.spec.extend({
+    volumes: z.array(volume).nullish().catch(undefined),
+    affinity: affinity
+      .extend({ podAffinity: podTerms, podAntiAffinity: podTerms })
+      .nullish()
+      .transform(nullToUndefined),
+    topologySpreadConstraints: z.array(spreadConstraint).nullish().catch(undefined),
+    resourceClaims: z.array(z.unknown()).nullish().catch(undefined),
+  }),
+});
+export type SchedulingPod = z.infer<typeof schedulingPod>;
+
+const node = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
+export type NodeObject = z.infer<typeof node>;
+
+const extenderArgs = z.object({
+  Pod: schedulingPod,
+  NodeNames: z.array(z.string()).nullish(),
+  Nodes: z.object({ items: z.array(node).nullish() }).nullish(),
+});
+
+/** A filter or prioritize call. */
+export interface ExtenderArgs {
+  readonly pod: SchedulingPod;
+  readonly names: readonly string[];
+  /** The whole objects, from a scheduler that expects the extender to cache no nodes (nodeCacheCapable: false). */
+  readonly nodes: readonly NodeObject[] | undefined;
+}
+
+/**
+ * @throws ArgsError if the body is not ExtenderArgs, has both or neither of Nodes and NodeNames, or a pod without uid
+ */
+export function parseExtenderArgs(body: unknown): ExtenderArgs {
+  const { Pod: pod, NodeNames, Nodes } = parseBody(extenderArgs, body, 'ExtenderArgs');
+  if (NodeNames != null && Nodes?.items != null) {
+    throw new ArgsError('both Nodes and NodeNames are set: expected one');
+  }
+  const nodes = Nodes?.items ?? undefined;
+  const names = NodeNames ?? nodes?.map(({ metadata }) => metadata.name);
+  if (names === undefined) {
+    throw new ArgsError(
+      'neither NodeNames nor Nodes is set: set nodeCacheCapable: true in the extender’s configuration',
+    );
+  }
+  if (pod.metadata.uid === undefined || pod.metadata.uid === '') {
+    throw new ArgsError('Pod.metadata.uid is missing: the extender identifies pods by uid');
+  }
+  return { pod, names, nodes };
+}
+
+const numPdbViolations = z.number().int().nullish();
+const extenderPreemptionArgs = z.object({
+  Pod: pod,
+  NodeNameToVictims: z
+    .record(
+      z.string(),
+      z.object({
+        Pods: z.array(z.object({ metadata: z.object({ uid: z.string() }) })).nullish(),
+        NumPDBViolations: numPdbViolations,
+      }),
+    )
+    .nullish(),
+  NodeNameToMetaVictims: z
+    .record(
+      z.string(),
+      z.object({ Pods: z.array(z.object({ UID: z.string() })).nullish(), NumPDBViolations: numPdbViolations }),
+    )
+    .nullish(),
+});
+export type ExtenderPreemptionArgs = z.infer<typeof extenderPreemptionArgs>;
+
+/** @throws ArgsError if the body is not ExtenderPreemptionArgs */
+export function parseExtenderPreemptionArgs(body: unknown): ExtenderPreemptionArgs {
+  return parseBody(extenderPreemptionArgs, body, 'ExtenderPreemptionArgs');
+}
+
+/** Maximum characters of a validation error, which contains the caller's keys. */
+const MAX_ISSUE_CHARACTERS = 300;
+const MAX_ISSUES = 3;
+
+/**
+ * @param body the decoded JSON; undefined if there was none
+ * @param expected the name of the type, for the message
+ * @throws ArgsError if the body does not match the schema
+ */
+export function parseBody<S extends z.ZodType>(schema: S, body: unknown, expected: string): z.output<S> {
+  if (body === undefined) throw new ArgsError(`the body is empty: expected ${expected}`);
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const issues = result.error.issues
+    .slice(0, MAX_ISSUES)
+    .map(({ path, message }) => `${path.join('.') || 'the whole'}: ${message}`)
+    .join('; ')
+    .slice(0, MAX_ISSUE_CHARACTERS);
+  throw new ArgsError(`the body is not ${expected}: ${issues}`);
+}
+
+/** Whether kube-scheduler may wait before it binds the pod, until its volumes and dynamic resources are ready. */
+export function waitsToBind({ spec: { volumes, resourceClaims } }: SchedulingPod): boolean {
+  const hasClaim = volumes?.some(({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim ?? ephemeral) ?? false;
+  return hasClaim || (resourceClaims?.length ?? 0) > 0;
+}
+
+/** Maximum topology keys to consider: each may add a node in each of its domains. */
+const MAX_KEYS = 4;
+
+/**
+ * The keys of node labels in the pod's soft constraints: preferences that kube-scheduler weighs among the remaining
+ * nodes.
+ */
+export function softTopologyKeys({ spec }: SchedulingPod): readonly string[] {
+  const { affinity: affinities, topologySpreadConstraints: spreads } = spec;
+  if (affinities == null && spreads == null) return [];
+  const { nodeAffinity, podAffinity, podAntiAffinity } = affinities ?? {};
+  const keys = new Set<string>();
+  for (const { topologyKey, whenUnsatisfiable } of spreads ?? []) {
+    if (whenUnsatisfiable === 'ScheduleAnyway') keys.add(topologyKey);
+  }
+  for (const terms of [podAffinity, podAntiAffinity]) {
+    for (const { podAffinityTerm } of terms?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
+      keys.add(podAffinityTerm.topologyKey);
+    }
+  }
+  for (const { preference } of nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
+    for (const { key } of preference.matchExpressions ?? []) keys.add(key);
+  }
+  return [...keys].slice(0, MAX_KEYS);
+}

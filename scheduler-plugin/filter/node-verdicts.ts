@@ -1,0 +1,102 @@
+import { MASK_FALLS_BACK, maskUnheard } from '../../model/placement/mask-verdict.ts';
+import {
+  judgeByCount,
+  NO_REPORT,
+  type NodeVerdict,
+  type Refused,
+  refuse,
+  STALE_REPORT,
+  UNCHECKED,
+  type UnpredictablePolicy,
+  unfitShape,
+} from '../../model/placement/verdict.ts';
+import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
+import type { Fleet } from '../cluster/fleet.ts';
+import type { NodeShape } from '../cluster/node-shapes.ts';
+import type { PodNeeds } from '../cluster/pod-needs.ts';
+import { createMaskVerdicts } from './mask-verdicts.ts';
+
+/** Data about single nodes that is not in the fleet. */
+export interface NodeKnowledge {
+  /** The exact prediction for a node that has reported. */
+  readonly judge: (needs: PodNeeds, node: ClusterNode) => NodeVerdict;
+  /** The needs of other pods in flight on the node. */
+  readonly assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[];
+  readonly dpuRefusal: (node: ClusterNode) => Refused;
+  /** Whether the node's own agent has refused a pod with equal needs since the last report. */
+  readonly refusedOnHost: (node: ClusterNode, needs: PodNeeds) => boolean;
+}
+
+export const UNKNOWN_NODE = refuse('unknown-node', 'node is not known yet');
+const DRA_CPU = refuse('dra-cpu', 'dra.cpu assigns the node’s CPUs, too');
+const QUARANTINED = refuse('quarantined', 'node’s report is quarantined; see its Events');
+const REFUSED_ON_HOST = refuse('refused-on-host', 'the node’s agent has refused such a pod');
+
+/** The shape of a node with a plausible report. */
+export function plausibleShape({ shape, quarantined }: ClusterNode): NodeShape | undefined {
+  return quarantined ? undefined : shape;
+}
+
+/** Verdicts on single nodes, in two parts: facts that do not depend on the free CPUs, and the exact prediction. */
+export class NodeVerdicts {
+  readonly #fleet: Fleet;
+  readonly #knowledge: NodeKnowledge;
+  readonly #policy: UnpredictablePolicy;
+  readonly #maskVerdictOn = createMaskVerdicts();
+
+  constructor(fleet: Fleet, knowledge: NodeKnowledge, policy: UnpredictablePolicy) {
+    this.#fleet = fleet;
+    this.#knowledge = knowledge;
+    this.#policy = policy;
+  }
+
+  /** The full verdict on one node. */
+  verdict(needs: PodNeeds, node: ClusterNode | undefined): NodeVerdict {
+    if (node === undefined) return UNKNOWN_NODE;
+    const refused = this.refusal(needs, node);
+    if (refused !== undefined) return refused;
+    const shape = needs.exclusive ? plausibleShape(node) : undefined;
+    const unfit = shape && unfitShape(needs, shape.empty, this.#policy);
+    return unfit ?? this.exact(needs, node);
+  }
+
+  /** Why the node cannot run the pod, apart from its hardware, its configuration and its CPUs. */
+  refusal(needs: PodNeeds, node: ClusterNode): Refused | undefined {
+    const shape = plausibleShape(node);
+    if (!node.exists && shape === undefined) return UNKNOWN_NODE;
+    if (needs.dpu && node.dpuHost && node.dpuDead) return this.#knowledge.dpuRefusal(node);
+    if (!needs.exclusive) return this.#maskRefusal(needs, node);
+    // Any report proves this, however old it is: a change of the kubelet's policy requires a drained node.
+    if (shape !== undefined && sharesCpusOn(node, needs)) return undefined;
+    if (node.draCpu) return DRA_CPU;
+    if (this.#policy === 'refuse' && (shape === undefined || node.stale)) return notReported(node);
+    return this.#knowledge.refusedOnHost(node, needs) ? REFUSED_ON_HOST : undefined;
+  }
+
+  /** The verdict on a node that is not refused for other reasons. */
+  exact(needs: PodNeeds, node: ClusterNode): NodeVerdict {
+    if (!needs.exclusive) return this.fallsBack(needs, node) ? MASK_FALLS_BACK : UNCHECKED;
+    if (plausibleShape(node) === undefined) return UNCHECKED;
+    if (!node.stale) return this.#knowledge.judge(needs, node);
+    const host = this.#fleet.host(node);
+    return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.assumedNeeds(node, needs));
+  }
+
+  /** Whether the node lacks CPUs of the pod's mask, and the pod may use all CPUs instead. */
+  fallsBack({ mask }: PodNeeds, node: ClusterNode): boolean {
+    return mask?.fixMismatch === true && this.#maskVerdictOn(mask, node) === MASK_FALLS_BACK;
+  }
+
+  /** A mask needs a running agent, so no policy accepts a node without one. */
+  #maskRefusal({ mask }: PodNeeds, node: ClusterNode): Refused | undefined {
+    if (mask === undefined) return undefined;
+    if (plausibleShape(node) === undefined || node.stale) return maskUnheard(notReported(node));
+    const verdict = this.#maskVerdictOn(mask, node);
+    return verdict.fits ? undefined : verdict;
+  }
+}
+
+function notReported({ quarantined, shape }: ClusterNode): Refused {
+  if (quarantined) return QUARANTINED;
+  return shape === undefined ? NO_REPORT : STALE_REPORT;
+}

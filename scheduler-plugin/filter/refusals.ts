@@ -1,0 +1,51 @@
+import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
+
+/** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */
+export const MAX_TEXTS = 8;
+
+const FALLBACK: Partial<Readonly<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
+const OTHER = 'refused for another reason; see /explain';
+/** Texts that replace others: each needs a slot of its own. */
+const FALLBACKS = Object.keys(FALLBACK).length + 1;
+
+/** One text of an answer, and the number of nodes with it. */
+export interface RefusalText {
+  readonly kind: RefusalKind;
+  readonly text: string;
+  nodes: number;
+}
+
+/**
+ * The refused nodes of one answer. Texts with numbers can be many; when there are too many, the text of the kind without
+ * a number replaces them.
+ */
+export class Refusals {
+  readonly #texts = new Map<string, RefusalText>();
+  readonly #byNode = new Map<string, string>();
+
+  /** The texts of the answer. */
+  get texts(): readonly RefusalText[] {
+    return [...this.#texts.values()];
+  }
+
+  /** The text of each refused node, by name, in the order of refusal. */
+  get byNode(): ReadonlyMap<string, string> {
+    return this.#byNode;
+  }
+
+  add(node: string, { kind, text }: Pick<Refused, 'kind' | 'text'>): void {
+    const counted = this.#textOf(kind, text);
+    counted.nodes++;
+    this.#byNode.set(node, counted.text);
+  }
+
+  #textOf(kind: RefusalKind, text: string): RefusalText {
+    const same = this.#texts.get(text);
+    if (same !== undefined) return same;
+    const fallback = FALLBACK[kind] ?? OTHER;
+    if (text !== fallback && this.#texts.size >= MAX_TEXTS - FALLBACKS) return this.#textOf(kind, fallback);
+    const added: RefusalText = { kind, text, nodes: 0 };
+    this.#texts.set(text, added);
+    return added;
+  }
+}
