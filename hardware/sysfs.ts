@@ -26,7 +26,7 @@ export async function readHost(root: string): Promise<HostDescription> {
 }
 
 /** The CPUs that are online. @throws SysfsError @throws ParseError */
-export async function readOnline(cpuDirectory: string): Promise<CpuSet> {
+async function readOnline(cpuDirectory: string): Promise<CpuSet> {
   const file = join(cpuDirectory, 'online');
   const text = await readOptional(file);
   if (text === undefined) throw new SysfsError(`${file} is missing; is sysfs mounted there (--sysfs-root)?`);

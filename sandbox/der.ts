@@ -7,7 +7,7 @@ const CONSTRUCTED = 0x20;
 const CONTEXT = 0x80;
 
 /** An element: tag, length, contents. */
-export function der(tag: number, ...contents: Uint8Array[]): Buffer {
+function der(tag: number, ...contents: Uint8Array[]): Buffer {
   const body = Buffer.concat(contents);
   if (body.length < 0x80) return Buffer.concat([Buffer.from([tag, body.length]), body]);
   const length: number[] = [];

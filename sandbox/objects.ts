@@ -3,7 +3,7 @@
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json | undefined };
 
-export type OwnerReference = {
+type OwnerReference = {
   apiVersion: string;
   kind: string;
   name: string;
@@ -45,7 +45,7 @@ export type Condition = {
   lastHeartbeatTime?: string;
 };
 
-export type Resources = { requests?: Record<string, string>; limits?: Record<string, string> };
+type Resources = { requests?: Record<string, string>; limits?: Record<string, string> };
 
 export type Container = {
   [key: string]: Json | undefined;

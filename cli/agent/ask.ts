@@ -9,7 +9,7 @@ import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { readAll } from '../support/lists.ts';
 
 /** The response of an agent to a GET of one of its pages. */
-export interface AgentAnswer {
+interface AgentAnswer {
   /** The address and the path, for messages. */
   readonly where: string;
   readonly status: number;

@@ -8,7 +8,7 @@ export const DAEMONS = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
 export type DaemonName = (typeof DAEMONS)[number];
 
 /** One line of a daemon's log. */
-export type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
+type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
 
 /** A daemon as a child process; its output goes to a file. */
 export interface DaemonProcess {

@@ -8,7 +8,7 @@ import type { DemoNode } from './nodes.ts';
 import type { OpenVswitch } from './open-vswitch.ts';
 
 /** Seconds; short, so that the demo detects a dead DPU without a long wait. */
-export const DPU_RENEW_INTERVAL = 1;
+const DPU_RENEW_INTERVAL = 1;
 export const DPU_LEASE_DURATION = 3;
 
 export interface InstallOptions {
@@ -41,7 +41,7 @@ export interface Installed {
 }
 
 /** The agent on the DPU, which can stop and start again. */
-export interface Dpu {
+interface Dpu {
   readonly process: DaemonProcess | undefined;
   start(): Promise<void>;
   kill(): Promise<void>;

@@ -100,7 +100,7 @@ function namesOf({ nodes }: NodeGroup): string {
 }
 
 /** 5 s, 3 min, 2 h: precise enough for a reader. */
-export function age(seconds: number): string {
+function age(seconds: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   return `${Math.round(seconds / 3600)} h`;

@@ -55,7 +55,7 @@ export async function readSubject(client: KubeClient, reference: Reference, name
 }
 
 /** @throws CliError if nothing has that name; KubeError */
-export async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
+async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const path = `${CORE}/${namespace}/pods/${encodeURIComponent(name)}`;
   const [pod, events] = await Promise.all([readOne(client, path, explainedPod), readEvents(client, namespace, [name])]);
   if (pod === undefined) throw await missing(client, 'pod', namespace, name, `${CORE}/${namespace}/pods`);
@@ -67,7 +67,7 @@ export async function readPodSubject(client: KubeClient, namespace: string, name
 }
 
 /** @throws CliError if nothing has that name; KubeError */
-export async function readVmSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
+async function readVmSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const [vm, vmi] = await Promise.all([
     readOne(client, `${KUBEVIRT}/${namespace}/virtualmachines/${encodeURIComponent(name)}`, explainedVm),
     readOne(client, vmiPath(namespace, name), explainedVmi),

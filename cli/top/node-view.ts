@@ -10,7 +10,7 @@ import type { ReportedHost } from '../support/hosts.ts';
 import type { topOutput } from './output.ts';
 
 /** An owner of CPUs of a node. */
-export interface Owner {
+interface Owner {
   /** `namespace/name` of the VM, or of the pod if it is not a launcher. */
   readonly name: string;
   readonly cpus: CpuSet;

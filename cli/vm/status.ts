@@ -3,7 +3,7 @@ import { REASONS, type Reason } from '../../model/vm-state/reasons.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 
 /** The agent's response at /vms. Unknown fields of a newer agent are ignored. */
-export const vmStatus = z.object({
+const vmStatus = z.object({
   vms: z.array(
     z.object({
       namespace: z.string(),

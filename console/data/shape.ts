@@ -2,13 +2,13 @@ import { parseCpus } from './cpu-list.ts';
 import type { ShapeContent } from './wire.ts';
 
 /** One thread of a core, and its index among all threads of a node. */
-export interface Slot {
+interface Slot {
   readonly cpu: number;
   /** Index of its core among all cores. */
   readonly core: number;
 }
 
-export interface ShapeCore {
+interface ShapeCore {
   /** Slots of its threads: `first` and the following ones. */
   readonly first: number;
   readonly threads: number;

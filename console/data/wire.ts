@@ -24,7 +24,7 @@ export interface ShapeContent {
 
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: string];
-export type InFlightKind = 'nominated' | 'bound';
+type InFlightKind = 'nominated' | 'bound';
 /** The last transition of the DPU's condition, RFC 3339, and its message. */
 export type DpuSince = readonly [time: string, message: string];
 /** A running pod that is not as promised, or that has a CPU mask. */

@@ -17,7 +17,7 @@ import { type ShownPod, shownPod, watchedPod } from './pods.ts';
 import { createReports, type Report } from './reports.ts';
 
 /** The parts of a Node that the page shows. */
-export interface ShownNode extends NodeFacts {
+interface ShownNode extends NodeFacts {
   readonly dpuHost: boolean;
   /** Status of the condition plumbline.dev/DPUReady, which the extender writes. */
   readonly dpuReady: string | undefined;

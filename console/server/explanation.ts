@@ -15,7 +15,7 @@ export interface PodExplanation {
   readonly nodes: readonly (readonly [string, number, string])[];
 }
 
-export interface VerdictGroup {
+interface VerdictGroup {
   readonly fits: boolean;
   /** The reason as a stable word. */
   readonly kind: string;

@@ -5,7 +5,7 @@ import { type ListPage, pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 
 /** An event in the history of a node or VM. */
-export interface HistoryEntry {
+interface HistoryEntry {
   /** RFC 3339; the last occurrence of a repeated Event. */
   readonly time: string;
   /** Number of occurrences of an Event, and the first one, if there was more than one. */
@@ -20,7 +20,7 @@ export interface HistoryEntry {
   readonly about?: string | undefined;
 }
 
-export interface History {
+interface History {
   /** The newest first. */
   readonly entries: readonly HistoryEntry[];
   /** Missing data, as text. */

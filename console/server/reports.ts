@@ -8,7 +8,7 @@ import { assignedCpus } from '../../model/kubelet/report.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 
 /** The stored part of an assignment. */
-export interface Assignment {
+interface Assignment {
   readonly podUID: string;
   /** namespace/name of the pod, if the report has it. */
   readonly pod: string | undefined;
@@ -20,7 +20,7 @@ export interface Assignment {
  * All data about a node that does not depend on its pods. Equal nodes share it: a host of 128 CPUs needs 20 KB of
  * objects.
  */
-export interface Shape {
+interface Shape {
   /** In the form for the page. */
   readonly content: string;
   /** The node without pods. */

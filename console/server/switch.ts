@@ -1,5 +1,5 @@
 /** Equal threads of one process of Open vSwitch. */
-export interface SwitchThreads {
+interface SwitchThreads {
   /** `ovs-vswitchd`, with its role if it has one. */
   readonly process: string;
   readonly pid: number;

@@ -20,7 +20,7 @@ export const status = signal<Status | undefined>(undefined);
 /** Changes of nodes, at most once per frame. */
 export const nodeChanges = signal(0);
 /** The same for results that depend on all nodes, for which twice a second is enough. */
-export const nodeChangesSlow = signal(0);
+const nodeChangesSlow = signal(0);
 export const podChanges = signal(0);
 
 const names = computed(() => {

@@ -27,7 +27,7 @@ export interface VmOnHost {
 }
 
 /** A mask whose number of entries differs from the number of vCPUs. */
-export interface OtherCount {
+interface OtherCount {
   /** There are fewer vCPUs than entries. This is also the case for a moment while a guest starts its vCPU threads. */
   readonly waits: boolean;
   readonly message: string;

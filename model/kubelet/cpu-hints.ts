@@ -54,7 +54,7 @@ function isSocketAligned(topology: CpuTopology, mask: number, narrowest: number)
 }
 
 /** The dense cell numbers of a mask over dense cells. */
-export function cellsIn(mask: number): number[] {
+function cellsIn(mask: number): number[] {
   const cells: number[] = [];
   for (let rest = mask; rest !== 0; rest &= rest - 1) cells.push(31 - Math.clz32(rest & -rest));
   return cells;

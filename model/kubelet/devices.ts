@@ -33,7 +33,7 @@ export interface IndexedPool {
   readonly endless: boolean;
 }
 
-export interface IndexedDevice {
+interface IndexedDevice {
   readonly id: string;
   readonly healthy: boolean;
   readonly hasTopology: boolean;

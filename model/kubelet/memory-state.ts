@@ -23,7 +23,7 @@ export interface MemoryBlock {
 }
 
 /** Blocks by container name. */
-export type PodBlocks = ReadonlyMap<string, readonly MemoryBlock[]>;
+type PodBlocks = ReadonlyMap<string, readonly MemoryBlock[]>;
 
 /** State of the static memory manager. Cells are indexed by NUMA bit. */
 export interface MemoryState {

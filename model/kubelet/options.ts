@@ -14,7 +14,7 @@ export interface TopologyOptions {
   readonly maxCells: number;
 }
 
-export const DEFAULT_MAX_CELLS = 8;
+const DEFAULT_MAX_CELLS = 8;
 
 const CPU_OPTION = {
   'full-pcpus-only': 'fullPcpusOnly',

@@ -108,7 +108,7 @@ export function assignmentsOf(assignments: HostReport['assignments']): Map<strin
  * The device resources that stand for the node's networks. Each has one device, which stays available when it is
  * allocated.
  */
-export function networkPools({
+function networkPools({
   physnets = [],
   tunnel,
   cells: known,

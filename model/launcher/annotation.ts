@@ -11,7 +11,7 @@ export interface LauncherFinding extends Finding {
   readonly container?: string;
 }
 
-export type LauncherFindingCode =
+type LauncherFindingCode =
   | 'unknown-annotation-value'
   | 'gate-off'
   | 'no-effect-not-dedicated'

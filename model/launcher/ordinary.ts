@@ -7,7 +7,7 @@ import type { AlignmentPolicy } from './policy.ts';
 import type { MetaShape, PodShape } from './shapes.ts';
 
 /** A container with exclusive CPUs, and its final number of CPUs. */
-export interface AlignedContainer extends IntegralContainer {
+interface AlignedContainer extends IntegralContainer {
   readonly to: number;
 }
 

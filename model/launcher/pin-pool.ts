@@ -1,7 +1,7 @@
 /** A host in virt-handler's description for the launcher: cells in order, and in each the CPUs in order. */
 export type LauncherCells = readonly (readonly LauncherHostCpu[])[];
 
-export interface LauncherHostCpu {
+interface LauncherHostCpu {
   readonly cpu: number;
   /** All threads of its core including itself, in the host's order. Empty: it is a core with one thread. */
   readonly siblings: readonly number[];

@@ -27,7 +27,7 @@ export type Recognition =
     }
   | { readonly kind: 'other'; readonly why: OtherPod };
 
-export type OtherPod = 'no-launcher-label' | 'hot-plug' | 'no-vmi-owner' | 'no-compute-container';
+type OtherPod = 'no-launcher-label' | 'hot-plug' | 'no-vmi-owner' | 'no-compute-container';
 
 /**
  * Whether a pod has the label of a virt-launcher. Anyone can set the label, so this is enough only if a wrong answer

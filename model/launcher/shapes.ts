@@ -3,9 +3,9 @@
  * have these shapes; tests write only the fields that they need.
  */
 
-export type ResourceList = Readonly<Record<string, string>>;
+type ResourceList = Readonly<Record<string, string>>;
 
-export interface Resources {
+interface Resources {
   readonly requests?: ResourceList | null | undefined;
   readonly limits?: ResourceList | null | undefined;
 }

@@ -1,5 +1,5 @@
 /** The writers of an object's fields, as recorded by the API server. */
-export interface ManagedFields {
+interface ManagedFields {
   readonly manager?: string | undefined;
   readonly fieldsV1?: unknown;
 }

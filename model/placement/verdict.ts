@@ -149,7 +149,7 @@ export function unfitShape(
 }
 
 /** The verdict for a predicted refusal by the kubelet. `missing` is in the unit of the resource. */
-export function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
+function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
   const refused = refuse(reason, text, detail);
   return wanted === undefined || available === undefined ? refused : { ...refused, missing: wanted - available };
 }

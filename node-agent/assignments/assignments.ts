@@ -9,7 +9,7 @@ import { followPodResources } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, UNKNOWN_VIEW } from './view.ts';
 
 /** `at`: when this process learned of the change, in monotonic milliseconds. */
-export type ViewListener = (view: AssignmentsView, at: number) => void;
+type ViewListener = (view: AssignmentsView, at: number) => void;
 
 export interface Assignments {
   view(): AssignmentsView;

@@ -35,7 +35,7 @@ export interface Inputs {
   readonly configuredPolicy: string | undefined;
 }
 
-export interface Assignment extends CheckpointEntry {
+interface Assignment extends CheckpointEntry {
   readonly name: PodName | undefined;
 }
 

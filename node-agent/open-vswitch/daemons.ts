@@ -6,7 +6,7 @@ import { commandLineOf, commOf, identityOf, parentOf, processIds, startOf } from
 
 /** The daemons whose threads the agent manages, by the names of their pidfiles and main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
-export type OvsDaemonName = (typeof OVS_DAEMONS)[number];
+type OvsDaemonName = (typeof OVS_DAEMONS)[number];
 
 /** A process whose threads the agent manages. */
 export interface OvsProcess {
@@ -32,7 +32,7 @@ export interface MissingDaemon {
 
 export const isMissing = (found: OvsProcess | MissingDaemon): found is MissingDaemon => 'message' in found;
 
-export interface FoundProcesses {
+interface FoundProcesses {
   readonly processes: readonly OvsProcess[];
   readonly missing: readonly MissingDaemon[];
   /** Whether the processes changed since the last search. */

@@ -1,7 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 
 /** The original mask of a thread whose mask differed from its main thread's. */
-export interface OddThread {
+interface OddThread {
   readonly tid: number;
   /** Clock ticks since the machine's start. */
   readonly start: number;

@@ -41,7 +41,7 @@ export interface OvsProcessesDeps extends ProcessAffinityDeps {
   readonly metrics: AgentMetrics;
 }
 
-export interface OvsPassResult {
+interface OvsPassResult {
   /** Number of threads whose mask was changed. */
   readonly moved: number;
   /** Number of threads that another process had moved since the last pass. */
@@ -50,12 +50,12 @@ export interface OvsPassResult {
   readonly problems: readonly Problem[];
 }
 
-export interface ProcessState extends OvsProcess {
+interface ProcessState extends OvsProcess {
   readonly threads: readonly ThreadState[];
 }
 
 /** Open vSwitch's processes and threads at one moment. */
-export interface OvsSnapshot {
+interface OvsSnapshot {
   /** CPUs of poll mode driver threads. */
   readonly pmdCpus: CpuSet;
   readonly threads: ReadonlyMap<ProcessAffinity, ThreadSnapshot>;

@@ -4,7 +4,7 @@ import type { Problem } from './problems.ts';
 import type { Targets } from './targets.ts';
 
 /** One thread, for display and for JSON. */
-export interface ThreadStatus {
+interface ThreadStatus {
   readonly tid: number;
   readonly name: string;
   /** CPUs on which the kernel allows it to run, as a list. */

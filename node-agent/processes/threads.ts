@@ -6,7 +6,7 @@ import { startOf, threadNameOf } from './proc.ts';
  * Maximum threads of a process to list, oldest first. A process can start any number, and each costs a few calls at
  * every check; QEMU has one for each vCPU and a few dozen more.
  */
-export const MOST_THREADS = 4096;
+const MOST_THREADS = 4096;
 
 /** The properties of threads that the duties need. */
 export interface Threads {

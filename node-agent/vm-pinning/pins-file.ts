@@ -8,7 +8,7 @@ import { parseSaved, putAside, saveFile } from '../files/saved-file.ts';
 export type PinnedScope = 'vcpus' | 'vm';
 
 /** A QEMU process; its start distinguishes it from a later one with the same id. */
-export interface GuestIdentity {
+interface GuestIdentity {
   readonly pid: number;
   readonly start: number;
 }

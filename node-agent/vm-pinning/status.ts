@@ -11,7 +11,7 @@ export interface VmStatus {
   readonly overlaps: readonly { readonly vms: readonly [string, string]; readonly cpus: string }[];
 }
 
-export interface OneVm {
+interface OneVm {
   readonly namespace: string;
   readonly vmi: string;
   readonly podName: string;

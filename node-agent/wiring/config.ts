@@ -7,7 +7,7 @@ import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
 import { checkGate, gateFlags, gateSettings } from '../gate/settings.ts';
 
-export const MODES = ['full', 'dpu-host', 'dpu'] as const;
+const MODES = ['full', 'dpu-host', 'dpu'] as const;
 
 const directory = (path: string) => z.string().startsWith('/', 'expected an absolute path').default(path);
 

@@ -16,7 +16,7 @@ import { type Webhook, webhooksOf } from './webhook-configuration.ts';
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
 /** One write request. */
-export interface Attributes {
+interface Attributes {
   readonly operation: Operation;
   readonly type: ResourceType;
   /** '' for the resource itself. */

@@ -93,20 +93,20 @@ export const EVENTS = define({
   columns: columns.EVENT,
 });
 
-export const CONFIG_MAPS = define({
+const CONFIG_MAPS = define({
   version: 'v1',
   kind: 'ConfigMap',
   plural: 'configmaps',
   shortNames: ['cm'],
 });
 export const SECRETS = define({ version: 'v1', kind: 'Secret', plural: 'secrets' });
-export const SERVICE_ACCOUNTS = define({
+const SERVICE_ACCOUNTS = define({
   version: 'v1',
   kind: 'ServiceAccount',
   plural: 'serviceaccounts',
   shortNames: ['sa'],
 });
-export const SERVICES = define({
+const SERVICES = define({
   version: 'v1',
   kind: 'Service',
   plural: 'services',
@@ -122,7 +122,7 @@ export const LEASES = define({
   plural: 'leases',
   columns: columns.LEASE,
 });
-export const ENDPOINTS = define({ version: 'v1', kind: 'Endpoints', plural: 'endpoints', shortNames: ['ep'] });
+const ENDPOINTS = define({ version: 'v1', kind: 'Endpoints', plural: 'endpoints', shortNames: ['ep'] });
 export const ENDPOINT_SLICES = define({
   group: 'discovery.k8s.io',
   version: 'v1',

@@ -5,9 +5,9 @@ import { applyMergePatch } from './merge-patch.ts';
 import type { ResourceType } from './resource-types.ts';
 import { strategicMerge } from './strategic-merge.ts';
 
-export const JSON_PATCH = 'application/json-patch+json';
-export const MERGE_PATCH = 'application/merge-patch+json';
-export const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
+const JSON_PATCH = 'application/json-patch+json';
+const MERGE_PATCH = 'application/merge-patch+json';
+const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 export const APPLY_PATCH = 'application/apply-patch+yaml';
 
 /** Limit of the operations in one JSON patch, as in the API server. */

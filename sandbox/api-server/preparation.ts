@@ -21,7 +21,7 @@ const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const LONGEST_BASE = 58;
 
 /** A name with the given prefix and five random characters without vowels. */
-export function generateName(base: string): string {
+function generateName(base: string): string {
   const suffix = [...randomBytes(5)].map((byte) => SUFFIX_ALPHABET[byte % SUFFIX_ALPHABET.length]).join('');
   return base.slice(0, LONGEST_BASE) + suffix;
 }

@@ -49,7 +49,7 @@ export interface RegistryDeps {
 /** Number of retries of a change without a resourceVersion, as in the API server's GuaranteedUpdate. */
 const ATTEMPTS = 5;
 
-export const keyOf = (namespace: string | undefined, name: string) =>
+const keyOf = (namespace: string | undefined, name: string) =>
   namespace === undefined ? name : `${namespace}/${name}`;
 
 export function createRegistry({ store, admission, openApi, now }: RegistryDeps): Registry {

@@ -29,12 +29,12 @@ const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
   Event: [['eventTime'], ['series', 'lastObservedTime']],
 };
 
-export const invalidValue = (field: string, value: Json | undefined, why: string): Cause => ({
+const invalidValue = (field: string, value: Json | undefined, why: string): Cause => ({
   reason: 'FieldValueInvalid',
   field,
   message: `Invalid value: ${JSON.stringify(value)}: ${why}`,
 });
-export const required = (field: string, why = ''): Cause => ({
+const required = (field: string, why = ''): Cause => ({
   reason: 'FieldValueRequired',
   field,
   message: `Required value${why === '' ? '' : `: ${why}`}`,

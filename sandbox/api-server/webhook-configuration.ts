@@ -31,7 +31,7 @@ const clientConfig = z
   });
 
 /** One webhook with the API server's defaults. */
-export const webhook = z.object({
+const webhook = z.object({
   name: z.string().regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}$/, {
     message: 'should be a domain with at least three segments separated by dots',
   }),

@@ -13,7 +13,7 @@ import { rpcText } from './rpc-text.ts';
 import { type KubeletSettings, rulesOf } from './settings.ts';
 import { createStateFile, readStateFile, type StateFile, StateFileError } from './state-file.ts';
 
-export type Outcome =
+type Outcome =
   | { readonly admitted: true; readonly containers: readonly ContainerPlacement[] }
   | { readonly admitted: false; readonly reason: RejectionReason; readonly message: string };
 

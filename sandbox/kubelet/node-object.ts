@@ -29,7 +29,7 @@ export function nodeLabels({ name, settings, labels }: NodeFacts): Record<string
 }
 
 /** The node's resources. Reserved CPUs and unhealthy devices are capacity but not allocatable. */
-export function nodeAmounts(
+function nodeAmounts(
   { settings, resources }: NodeFacts,
   devices: ReadonlyMap<string, readonly Device[]>,
 ): { capacity: Amounts; allocatable: Amounts } {

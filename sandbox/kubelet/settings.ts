@@ -17,7 +17,7 @@ export interface KubeletSettings {
 }
 
 /** Settings with which a kubelet does not start. */
-export class KubeletSettingsError extends PlumblineError {
+class KubeletSettingsError extends PlumblineError {
   constructor(message: string) {
     super('kubelet-settings', message);
   }

@@ -60,7 +60,7 @@ export type SchedulerConfiguration = Readonly<z.infer<typeof configuration>>;
 export type LeaderElectionSettings = Readonly<z.infer<typeof leaderElection>>;
 export type ExtenderConfiguration = Readonly<z.infer<typeof extender>>;
 
-export class SchedulerConfigurationError extends PlumblineError {
+class SchedulerConfigurationError extends PlumblineError {
   constructor(message: string, options?: ErrorOptions) {
     super('scheduler-configuration', message, options);
   }

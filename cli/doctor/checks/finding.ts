@@ -18,7 +18,7 @@ export const AREAS = [
 export type Area = (typeof AREAS)[number];
 
 /** `error`: something does not work. `warning`: it works now, and may fail later. */
-export type Severity = 'error' | 'warning';
+type Severity = 'error' | 'warning';
 
 /** A fault. */
 export interface Finding {
@@ -56,7 +56,7 @@ export type Cause =
   | 'agent-away'
   | 'dpu-dead';
 
-export interface StateFound {
+interface StateFound {
   readonly reason: Reason;
   readonly remedies: readonly Remedy[];
   /** The nodes of the VMs: `node/worker-1`. */

@@ -4,7 +4,7 @@ import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 /** Minor versions of Kubernetes 1 that this version was tested with: docs/reference/versions.md. */
-export const KUBERNETES = { oldest: 33, newest: 36 } as const;
+const KUBERNETES = { oldest: 33, newest: 36 } as const;
 
 interface Product {
   readonly name: string;

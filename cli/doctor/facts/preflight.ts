@@ -25,7 +25,7 @@ export interface PreflightFacts {
 }
 
 const node = z.object({ metadata: objectMeta });
-export type PreflightNode = z.infer<typeof node>;
+type PreflightNode = z.infer<typeof node>;
 
 const kubeletSettings = z
   .object({
