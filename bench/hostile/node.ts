@@ -56,7 +56,7 @@ const ovsdb: Parser = {
 
 /** A request in the shim's format. */
 function questionText(environment: string, conf: string): string {
-  return `plumbline-gate/1 ADD chained ${environment.length} ${conf.length}\n${environment}${conf}`;
+  return `plumbline-gate/1 ADD ${environment.length} ${conf.length}\n${environment}${conf}`;
 }
 const ENVIRONMENT = 64 * 1024;
 const CONF = 1024 * 1024;

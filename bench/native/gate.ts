@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { formatGateSettings, GATE_SETTINGS } from '../../model/cni/conflist.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
@@ -26,7 +25,6 @@ const CPU = cpus().length - 1;
  */
 export async function gateCalls(): Promise<BenchResult[]> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
-  const places = { socket: join(directory, 'gate.sock'), stateFile: join(directory, 'gate.state') };
   const conf = (name: string, value: object) => {
     const file = join(directory, `${name}.json`);
     writeFileSync(file, JSON.stringify({ cniVersion: '1.0.0', name: 'net', ...value }));
@@ -37,13 +35,12 @@ export async function gateCalls(): Promise<BenchResult[]> {
   mkdirSync(binDir);
   execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`]);
   copyFileSync(delegate.path, join(binDir, 'delegate'));
-  writeFileSync(join(binDir, GATE_SETTINGS), formatGateSettings({ ...places, whenAbsent: 'open' }));
   writeFileSync(join(directory, 'enable'), '1');
   const ovs = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
   const [vswitchd = 0] = ovs.pids;
   const agent = await startAgentProcess(
     ...['--ovs-rundir', ovs.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory],
-    ...['--gate', 'on', '--gate-socket', places.socket, '--gate-state', places.stateFile],
+    ...['--gate', 'on', '--run-dir', directory, '--cni-conf-dir', directory, '--cni-bin-dir', join(directory, 'none')],
   );
   Object.assign(process.env, {
     CNI_COMMAND: 'ADD',
@@ -51,6 +48,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
     CNI_NETNS: '/var/run/netns/none',
     CNI_IFNAME: 'eth0',
     CNI_PATH: binDir,
+    PLUMBLINE_RUN_DIR: directory,
     CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
   });
 
@@ -59,8 +57,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
     const times = calls.run(paced(CALLS, 15), vswitchd, ...programs);
     return [times.filter((_, i) => i % 2 === 0), times.filter((_, i) => i % 2 === 1)];
   };
-  const chained = conf('chained', { type: 'plumbline-gate', ...places });
-  const wrapped = conf('wrapped', { type: 'plumbline-gate', ...places, delegate: { type: 'delegate' } });
+  const wrapped = conf('wrapped', { type: 'plumbline-gate', delegate: { type: 'delegate' } });
   const alone = conf('alone', { type: 'delegate' });
   const shim = join(binDir, 'plumbline-gate');
   const inNode = join(import.meta.dirname, 'gate-in-node.cjs');
@@ -70,7 +67,7 @@ export async function gateCalls(): Promise<BenchResult[]> {
     const faster: number[] = [];
     for (let round = 0; round <= paced(ROUNDS); round++) {
       const [gated, bare] = inTurns(wrapped, shim, alone, delegate.path);
-      const [script, plugin] = inTurns(chained, inNode, chained, shim);
+      const [script, plugin] = inTurns(wrapped, inNode, wrapped, shim);
       // The first round warms up.
       if (round === 0) continue;
       added.push((median(gated) - median(bare)) / median(bare));

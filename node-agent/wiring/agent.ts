@@ -7,6 +7,7 @@ import { createProbeServer } from '../../runtime/probes.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { VERSION } from '../../runtime/version.ts';
 import { pluginProgram } from '../device-plugin/plugin-thread.ts';
+import { gateProgram } from '../gate/installer.ts';
 import { type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
 import { createFailures } from '../lifecycle/failures.ts';
 import { registerDatapathMetrics } from '../open-vswitch/datapath-metrics.ts';
@@ -44,6 +45,7 @@ export function createAgent(config: NodeAgentConfig, log: Logger, program: strin
     tokenFile,
     failures,
     pluginProgram: pluginProgram(program),
+    gateProgram: gateProgram(program),
   });
   const stopping = new AbortController();
   const waiting = new Set<string>();

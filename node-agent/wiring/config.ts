@@ -5,7 +5,7 @@ import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
-import { checkGate, gateFlags, gateSettings } from '../gate/settings.ts';
+import { gateFlags, gateSettings } from '../gate/settings.ts';
 
 export const MODES = ['full', 'dpu-host', 'dpu'] as const;
 
@@ -49,6 +49,7 @@ const schema = z.object({
   dpuLeaseNamespace: z.string().min(1).default(DPU_LEASE_NAMESPACE),
   dpuLeaseInterval: seconds.default(10),
   dpuLeaseDuration: seconds.default(40),
+  dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   ...gateSettings,
   probeHost: z.string().default('127.0.0.1'),
   probePort: z.coerce.number().int().min(0).max(65_535).default(8082),
@@ -145,15 +146,19 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
       flag: '--dpu-node-lease-duration <seconds>',
       help: 'time without a renewal after which the DPU counts as dead',
     },
+    dpuUnknown: {
+      flag: '--dpu-unknown <policy>',
+      help: 'state of a DPU while the API server does not answer: ready, or not-ready where a pod without a network is worse than a pod that waits',
+    },
     ...gateFlags,
     probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
     probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
     logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
   },
-  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration, ...config }) => {
+  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration }) => {
     try {
       checkLeaseTiming({ renewInterval, duration });
-      return checkGate(config);
+      return undefined;
     } catch (error) {
       if (error instanceof LeaseTimingError) return error.message;
       throw error;
