@@ -1,6 +1,7 @@
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
+import { apiServerAddress } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
@@ -26,8 +27,8 @@ const STEADY = 30;
  * @throws ConfigError
  */
 export function createAgent(config: NodeAgentConfig, log: Logger, program: string): Daemon {
-  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, nodeName } = config;
-  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const { kubeconfig, nodeName } = config;
+  const access = apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
   const component = 'plumbline-node-agent';
   const events = createEventRecorder({ client, component, host: nodeName, log, now: monotonicSeconds });

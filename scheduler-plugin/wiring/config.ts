@@ -36,8 +36,6 @@ const schema = z.object({
     .refine((text) => text === 'off' || isLoopbackAddress(text), 'expected a loopback address, <host>:<port>, or off')
     .default(`${SIDECAR_ADDRESS.host}:${SIDECAR_ADDRESS.port}`),
   kubeconfig: z.string().optional(),
-  apiHost: z.string().optional(),
-  apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
   unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
   dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   dpuScope: z.enum(['all', 'attached']).default('all'),

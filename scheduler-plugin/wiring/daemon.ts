@@ -5,6 +5,7 @@ import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
 import { parseNames } from '../../runtime/client-names.ts';
+import { apiServerAddress } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { parseListenAddress } from '../../runtime/listen-address.ts';
@@ -36,8 +37,8 @@ const RESERVATIONS_KEPT = 4;
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
 export function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Daemon {
   const now = monotonicSeconds;
-  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
-  const access = apiAccess({ kubeconfig, serviceHost, servicePort });
+  const { kubeconfig } = config;
+  const access = apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
