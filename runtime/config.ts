@@ -84,3 +84,9 @@ function withDefault(option: Option, schema: z.ZodObject, key: string, flag: Fla
   }
   return option;
 }
+
+/** The address of the API server in a pod: Kubernetes sets it in the environment. */
+export function apiServerAddress(env: NodeJS.ProcessEnv = process.env) {
+  const { KUBERNETES_SERVICE_HOST: serviceHost, KUBERNETES_SERVICE_PORT: servicePort = '443' } = env;
+  return { serviceHost, servicePort: Number(servicePort) };
+}

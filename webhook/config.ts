@@ -16,11 +16,8 @@ const schema = z.object({
   certFile: z.string().default('/etc/plumbline/tls/tls.crt'),
   keyFile: z.string().default('/etc/plumbline/tls/tls.key'),
   kubeconfig: z.string().optional(),
-  apiHost: z.string().optional(),
-  apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
   clientCaFile: z.string().optional(),
   clientNames: z.string().default('kube-apiserver'),
-  lookupTimeout: z.coerce.number().positive().max(12).default(6),
   alignment: z.enum(ALIGNMENT_POLICIES).default('annotated'),
   schedulerName: z.string().regex(SCHEDULER_NAME, 'expected the name of a scheduler, or nothing').default(SCHEDULER),
   oversized: z.enum(OVERSIZED_POLICIES).default('refuse'),
@@ -49,10 +46,6 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
       help: 'with --client-ca-file: allowed common or alternative names of callers, separated by commas; "" allows any (default: kube-apiserver)',
     },
     ...API_SERVER_FLAGS,
-    lookupTimeout: {
-      flag: '--lookup-timeout <seconds>',
-      help: 'longest wait for a VMI; half as long for network definitions (default: 6; both within timeoutSeconds of the webhooks)',
-    },
     alignment: {
       flag: '--alignment <policy>',
       help: 'launchers that get whole cores: annotated, always, or auto (all, by the core size of their nodes)',

@@ -5,6 +5,7 @@ import { WEBHOOK } from '../model/names.ts';
 import type { ConfiguredContext } from '../model/networks/context-file.ts';
 import type { ReportFault } from '../model/report/check.ts';
 import { parseNames } from '../runtime/client-names.ts';
+import { apiServerAddress } from '../runtime/config.ts';
 import type { Daemon } from '../runtime/daemon.ts';
 import { createHttpServer } from '../runtime/http-server.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
@@ -32,11 +33,14 @@ import { createVmValidation } from './vms/validate-vm.ts';
 /** Connections to the API server: one for each watch and some for lookups. */
 const CONNECTIONS = 16;
 
+/** Longest wait for a VMI; half as long for network definitions. Both are within timeoutSeconds of the webhooks. */
+const VMI_TIMEOUT_SECONDS = 6;
+
 /** Wires the webhook together. @throws ConfigError without a usable kubeconfig or service account */
 export async function createWebhook(config: WebhookConfig, context: ConfiguredContext, log: Logger): Promise<Daemon> {
   const now = monotonicSeconds;
-  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort } = config;
-  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
+  const { kubeconfig } = config;
+  const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-webhook/${VERSION}`, CONNECTIONS);
   const registry = createRegistry();
   const metrics = createWebhookMetrics(registry);
@@ -47,8 +51,8 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
   const callersAreKnown = config.clientCaFile !== undefined;
   const announcements = createAnnouncements({ client, events, callersAreKnown, log });
   const options = {
-    lookUpVmi: createVmiLookup({ client, timeout: config.lookupTimeout, now, find: view.findVmi }),
-    fetchNad: createNadFetch(client, config.lookupTimeout / 2, log),
+    lookUpVmi: createVmiLookup({ client, timeout: VMI_TIMEOUT_SECONDS, now, find: view.findVmi }),
+    fetchNad: createNadFetch(client, VMI_TIMEOUT_SECONDS / 2, log),
     view,
     announcements,
     gate: config.fullPcpusOnly,

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { formatGateSettings, GATE_SETTINGS } from '../../model/cni/conflist.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/threads.ts';
@@ -25,7 +24,6 @@ const CPU = cpus().length - 1;
  */
 export async function gateOverDelegate(): Promise<BenchResult> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
-  const places = { socket: join(directory, 'gate.sock'), stateFile: join(directory, 'gate.state') };
   const conf = (name: string, value: object) => {
     const file = join(directory, `${name}.json`);
     writeFileSync(file, JSON.stringify({ cniVersion: '1.0.0', name: 'net', ...value }));
@@ -36,13 +34,12 @@ export async function gateOverDelegate(): Promise<BenchResult> {
   mkdirSync(binDir);
   execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`]);
   copyFileSync(delegate.path, join(binDir, 'delegate'));
-  writeFileSync(join(binDir, GATE_SETTINGS), formatGateSettings({ ...places, whenAbsent: 'open' }));
   writeFileSync(join(directory, 'enable'), '1');
   const ovs = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
   const [vswitchd = 0] = ovs.pids;
   const agent = await startAgentProcess(
     ...['--ovs-rundir', ovs.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory],
-    ...['--gate', 'on', '--gate-socket', places.socket, '--gate-state', places.stateFile],
+    ...['--gate', 'on', '--run-dir', directory, '--cni-conf-dir', directory, '--cni-bin-dir', join(directory, 'none')],
   );
   Object.assign(process.env, {
     CNI_COMMAND: 'ADD',
@@ -50,6 +47,7 @@ export async function gateOverDelegate(): Promise<BenchResult> {
     CNI_NETNS: '/var/run/netns/none',
     CNI_IFNAME: 'eth0',
     CNI_PATH: binDir,
+    PLUMBLINE_RUN_DIR: directory,
     CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
   });
 
@@ -58,7 +56,7 @@ export async function gateOverDelegate(): Promise<BenchResult> {
     const times = calls.run(paced(CALLS, 15), vswitchd, ...programs);
     return [times.filter((_, i) => i % 2 === 0), times.filter((_, i) => i % 2 === 1)];
   };
-  const wrapped = conf('wrapped', { type: 'plumbline-gate', ...places, delegate: { type: 'delegate' } });
+  const wrapped = conf('wrapped', { type: 'plumbline-gate', delegate: { type: 'delegate' } });
   const alone = conf('alone', { type: 'delegate' });
   const shim = join(binDir, 'plumbline-gate');
   try {

@@ -27,9 +27,8 @@ export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]>
   const database = await startDatabase(daemons.rundir);
   const flags = ['--ovs-rundir', daemons.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory];
   // As in the manifests, the directory of the enabler has no other files that change.
-  const gateState = join(directory, 'gate/state');
-  const gate = ['--gate', 'on', '--gate-socket', join(directory, 'gate.sock'), '--gate-state', gateState];
-  const agent = await startAgentProcess(...flags, ...gate);
+  const gate = ['run-dir', 'cni-conf-dir', 'cni-bin-dir'].flatMap((name) => [`--${name}`, join(directory, name)]);
+  const agent = await startAgentProcess(...flags, '--gate', 'on', ...gate);
   try {
     await delay(REST * 1000);
     const resident = memoryOf(agent.process.pid).rss / 1e6;

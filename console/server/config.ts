@@ -19,8 +19,6 @@ const schema = z.object({
   probeHost: z.string().default('0.0.0.0'),
   probePort: port.default(8081),
   kubeconfig: z.string().optional(),
-  apiHost: z.string().optional(),
-  apiPort: port.default(443),
   logLevel: z.enum(LOG_LEVELS).default('info'),
 });
 

@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
+import { apiServerAddress } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
@@ -34,8 +35,8 @@ const askSwitch: AskSwitch = async (node) => ({
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
 export async function createConsoleDaemon(config: ConsoleConfig, log: Logger): Promise<Daemon> {
-  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, address, probeHost, probePort } = config;
-  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
+  const { kubeconfig, address, probeHost, probePort } = config;
+  const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
   const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
   const page = createConsole({ client, address, assets, ask, askSwitch, log });

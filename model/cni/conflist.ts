@@ -24,28 +24,6 @@ export const MOST_CONF = 1024 * 1024;
 /** CNI versions that the gate supports, oldest first. */
 export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
 
-/** How the gate appears in a list. Around a single plugin it is always a wrapper. */
-export type GateForm = 'chained' | 'wrapper';
-
-export interface ConflistOptions {
-  readonly form: GateForm;
-}
-
-/** The gate's settings file, in the directory of the program. A network configuration cannot set these values. */
-export const GATE_SETTINGS = `${GATE_PLUGIN}.conf`;
-
-/** Settings of the node's administrator. native/cni/settings.h parses them. */
-export interface GateSettings {
-  readonly socket: string;
-  readonly stateFile: string;
-  readonly whenAbsent: 'open' | 'closed';
-}
-
-/** The text of the settings file. The gate reads the paths verbatim: they must not need escapes. */
-export function formatGateSettings({ socket, stateFile, whenAbsent }: GateSettings): string {
-  return print({ socket, stateFile, whenAbsent });
-}
-
 type Json = Readonly<Record<string, unknown>>;
 
 /** A configuration that cannot be gated; the message states the reason. */
@@ -57,14 +35,14 @@ export class ConflistError extends PlumblineError {
 
 /**
  * Makes the gate's configuration from the runtime's primary. It keeps the name and version (plugins store their state
- * of a pod under the network's name) and the plugins, and puts the gate before them or around the first of them. It
- * removes an existing gate, so that each sandbox makes one request.
+ * of a pod under the network's name) and the plugins, and puts the gate around the first of them. It removes an existing
+ * gate, so that each sandbox makes one request.
  *
  * @param text the primary: a list, or a single plugin's configuration
  * @returns the name and content of the file
  * @throws ConflistError if the primary is malformed or has an unsupported version
  */
-export function gateConflist(file: string, text: string, options: ConflistOptions): { name: GateFile; text: string } {
+export function gateConflist(file: string, text: string): { name: GateFile; text: string } {
   const primary = parse(file, text);
   const { cniVersion, name } = primary;
   if (!CNI_VERSIONS.some((version) => version === cniVersion)) {
@@ -79,8 +57,7 @@ export function gateConflist(file: string, text: string, options: ConflistOption
   if (others.length === 0 && Object.keys(list).every((key) => key === 'cniVersion' || key === 'name')) {
     return { name: GATE_FILES.plugin, text: print({ cniVersion, name, ...wrap(first) }) };
   }
-  const gated = options.form === 'chained' ? [ENTRY, first, ...others] : [wrap(first), ...others];
-  return { name: GATE_FILES.list, text: print({ ...list, plugins: gated }) };
+  return { name: GATE_FILES.list, text: print({ ...list, plugins: [wrap(first), ...others] }) };
 }
 
 function print(value: Json): string {
@@ -93,11 +70,9 @@ function asList(plugin: Json): Json {
   return { cniVersion, name, plugins: [rest] };
 }
 
-const ENTRY: Json = { type: GATE_PLUGIN };
-
 /** Moves capabilities to the wrapper: the runtime passes their arguments to the plugin that it calls. */
 function wrap({ capabilities, ...delegate }: Json): Json {
-  return { ...ENTRY, ...(capabilities === undefined ? {} : { capabilities }), delegate };
+  return { type: GATE_PLUGIN, ...(capabilities === undefined ? {} : { capabilities }), delegate };
 }
 
 function withoutGate(plugin: Json): Json[] {

@@ -52,13 +52,10 @@ export function decideStatus(dpu: DpuWord | undefined, enabled: boolean): CniErr
   return { code: CNI_CODES.unavailable, message: `${DPU_NOT_READY}: ${dpu.reason}` };
 }
 
-/** Plumbline's own resources, which mark the place of a network and are not devices of a DPU. */
-const MARKERS = /^(?:physnet\.)?plumbline\.dev\//;
+/** Resources that are not devices of a DPU: markers of a network's place, and KubeVirt's own devices. */
+const OTHER_RESOURCES = /^(?:(?:physnet\.)?plumbline\.dev|devices\.kubevirt\.io)\//;
 
-/**
- * Whether a pod requests a device of the DPU: one of the given resources or, if none are given, any resource but
- * markers.
- */
-export function hasDpuDevice(resources: readonly string[], named: ReadonlySet<string>): boolean {
-  return resources.some((resource) => (named.size > 0 ? named.has(resource) : !MARKERS.test(resource)));
+/** Whether a pod holds a device of the DPU. */
+export function hasDpuDevice(resources: readonly string[]): boolean {
+  return resources.some((resource) => !OTHER_RESOURCES.test(resource));
 }

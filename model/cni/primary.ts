@@ -1,4 +1,4 @@
-import { ConflistError, type ConflistOptions, GATE_FILES, type GateFile, gateConflist } from './conflist.ts';
+import { ConflistError, GATE_FILES, type GateFile, gateConflist } from './conflist.ts';
 
 /** A file of the runtime's configuration directory. */
 export interface ConfFile {
@@ -37,7 +37,7 @@ export function choosePrimary(files: readonly ConfFile[]): ConfFile | undefined 
  * Plans the changes for the files in the directory. If the primary cannot be read or gated, the gate's file stays: some
  * tools do not replace files atomically, and removing a configuration makes the node NotReady.
  */
-export function planConflist(files: readonly ConfFile[], options: ConflistOptions): ConflistPlan {
+export function planConflist(files: readonly ConfFile[]): ConflistPlan {
   const primary = choosePrimary(files);
   const present = files.filter(({ name }) => OWN.includes(name)) as (ConfFile & { name: GateFile })[];
   if (primary === undefined) {
@@ -49,7 +49,7 @@ export function planConflist(files: readonly ConfFile[], options: ConflistOption
   }
   if (primary.text === undefined) return { kind: 'keep', problem: `${primary.name} cannot be read` };
   try {
-    const { name, text } = gateConflist(primary.name, primary.text, options);
+    const { name, text } = gateConflist(primary.name, primary.text);
     const remove = present.map((one) => one.name).filter((one) => one !== name);
     const current = present.find((one) => one.name === name)?.text;
     if (text === current && remove.length === 0) return { kind: 'keep', problem: undefined };

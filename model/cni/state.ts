@@ -14,9 +14,6 @@ export interface GateState {
   readonly exempt: readonly string[];
   /** Whole milliseconds of CLOCK_MONOTONIC. */
   readonly at: number;
-  /** Whole milliseconds after which the state is stale. */
-  readonly staleAfter: number;
-  readonly whenStale: 'last-known' | 'open' | 'closed';
   /** The last observation of the lease; undefined if the agent watches none. */
   readonly lease?: ObservedLease | undefined;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "run-directory.h"
 
 enum frame { FRAME_PARTIAL, FRAME_BAD, FRAME_WAIT, FRAME_VERDICT };
 
@@ -20,11 +21,11 @@ void agent_close(struct agent *agent)
     agent->fd = -1;
 }
 
-static int open_socket(struct agent *agent, const struct settings *settings)
+static int open_socket(struct agent *agent)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    _Static_assert(sizeof address.sun_path == sizeof settings->socket, "each path fits");
-    memcpy(address.sun_path, settings->socket, sizeof address.sun_path);
+    _Static_assert(sizeof address.sun_path == RUN_PATH_MAX, "each path fits");
+    run_path(address.sun_path, "gate.sock");
     agent->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* On a unix socket, connect succeeds or fails at once: EAGAIN means that the agent's queue is full. */
     if (agent->fd >= 0 && connect(agent->fd, (struct sockaddr *)&address, sizeof address) == 0)
@@ -70,8 +71,6 @@ static int send_question(const struct agent *agent, const struct call *call, lon
             environment += strlen(*entry) + 1;
     text_string(&head, "plumbline-gate/1 ");
     text_string(&head, VERBS[call->verb]);
-    text_string(&head, " ");
-    text_string(&head, FORMS[call->form]);
     text_string(&head, " ");
     text_number(&head, environment);
     text_string(&head, " ");
@@ -172,7 +171,7 @@ void agent_ask(struct agent *agent, const struct call *call, int first_ms, int w
     long long start = now_ms(), deadline = start + first_ms;
     verdict->kind = NO_VERDICT;
     agent->length = 0;
-    if (open_socket(agent, &call->settings))
+    if (open_socket(agent))
         return;
     if (send_question(agent, call, deadline) == 0)
         await_verdict(agent, deadline, start + whole_ms, verdict);

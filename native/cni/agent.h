@@ -7,7 +7,7 @@
 /*
  * The protocol with the agent, over its unix socket:
  *
- *   gate:  plumbline-gate/1 <verb> <form> <bytes of environment> <bytes of configuration>\n<environment><configuration>
+ *   gate:  plumbline-gate/1 <verb> <bytes of environment> <bytes of configuration>\n<environment><configuration>
  *   agent: allow\n | wait\n | deny <code> <bytes>\n<message>
  *
  * The environment consists of the CNI_ variables, each followed by NUL. `wait` extends the agent's time to 2.5 s after the

@@ -16,31 +16,20 @@ int version_reaches(struct slice version, const char *least)
     return place >= 0 && place >= version_place(slice_of(least));
 }
 
-/* The runtime could not parse an error with an invalid version, so that error has the newest supported version. */
-static void put_version(struct text *answer, struct slice version)
-{
-    text_string(answer, "{\"cniVersion\":");
-    text_json(answer, version_place(version) < 0 ? SLICE("1.1.0") : version);
-}
-
 int answer_error(struct text *answer, struct slice version, unsigned code, struct slice message)
 {
     if (message.length > MESSAGE_MAX)
         message.length = MESSAGE_MAX;
     text_clear(answer);
-    put_version(answer, version);
+    text_string(answer, "{\"cniVersion\":");
+    /* The runtime could not parse an error with an invalid version. */
+    text_json(answer, version_place(version) < 0 ? SLICE("1.1.0") : version);
     text_string(answer, ",\"code\":");
     text_number(answer, code);
     text_string(answer, ",\"msg\":");
     text_json(answer, message);
     text_string(answer, "}\n");
     return 1;
-}
-
-void answer_empty_result(struct text *answer, struct slice version)
-{
-    put_version(answer, version);
-    text_string(answer, "}\n");
 }
 
 void answer_versions(struct text *answer)

@@ -30,9 +30,6 @@ int version_reaches(struct slice version, const char *least);
 /* Replaces the answer with an error in the form of the specification. Returns the exit status, 1. */
 int answer_error(struct text *answer, struct slice version, unsigned code, struct slice message);
 
-/* `{"cniVersion":…}`: a result without interfaces, which lets the next plugin of the list run. */
-void answer_empty_result(struct text *answer, struct slice version);
-
 void answer_versions(struct text *answer);
 
 #endif

@@ -6,13 +6,10 @@
 #include "answer.h"
 #include "json.h"
 
-#define GATE_TYPE "plumbline-gate"
-
 /* Maximum bytes of a wrong value in a message: it may come from a tenant and be as long as the whole configuration. */
 #define SHOWN 80
 
 const char *const VERBS[] = {"ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION", 0};
-const char *const FORMS[] = {"chained", "wrapper", "interposer"};
 
 /* The variables that each verb requires in addition to CNI_COMMAND, as in libcni's own plugins. */
 static const struct {
@@ -69,10 +66,10 @@ static int check_environment(const struct call *call, struct text *answer)
                 (struct slice){missing.at, missing.length}, "] missing");
 }
 
-/* Versions differ in their verbs. An interposed delegate reports that error itself. */
+/* Versions differ in their verbs. */
 static int check_version(const struct call *call, struct text *answer)
 {
-    if (call->form == INTERPOSER || call->verb == VERSION)
+    if (call->verb == VERSION)
         return 0;
     if (version_place(call->version) < 0)
         return fail(call, answer, CODE_VERSION, "incompatible CNI versions: plumbline-gate supports 0.3.0 to 1.1.0, the "
@@ -92,41 +89,25 @@ static int is_plugin_name(struct slice name)
            !slice_is(name, "..");
 }
 
-static struct slice base_name(const char *program)
+/* Finds the plugin to execute. */
+static int find_delegate(struct call *call, struct text *answer)
 {
-    const char *slash = program ? strrchr(program, '/') : 0;
-    return slice_of(slash ? slash + 1 : program);
-}
-
-/* Determines the form and the plugin to execute. */
-static int find_form(struct call *call, struct slice type, const char *program, struct text *answer)
-{
-    struct slice own = base_name(program);
     struct json_field inner[] = {{.name = "type"}, {.name = "deviceID"}};
-    if (type.length == 0)
-        type = own;
-    if (!slice_is(type, GATE_TYPE)) {
-        call->form = INTERPOSER;
-        call->plugin = type;
-    } else if (call->delegate.length > 0) {
-        if (json_object(call->delegate, inner, 2))
-            return fail(call, answer, CODE_CONFIG, "\"delegate\" must be an object: the configuration of the plugin "
-                        "to be gated", SLICE(""), "");
-        call->form = WRAPPER;
-        call->plugin = json_plain(inner[0].value);
-        call->has_device |= inner[1].value.length > 0;
-    }
-    if (call->form == CHAINED || is_plugin_name(call->plugin))
+    if (json_object(call->delegate, inner, 2))
+        return fail(call, answer, CODE_CONFIG, "\"delegate\" must be an object: the configuration of the plugin to be gated",
+                    SLICE(""), "");
+    call->plugin = json_plain(inner[0].value);
+    call->has_device |= inner[1].value.length > 0;
+    if (is_plugin_name(call->plugin))
         return 0;
     return fail(call, answer, CODE_CONFIG, "\"type\" of the delegate must be the name of a plugin, not \"",
                 call->plugin, "\"");
 }
 
-static int read_conf(struct call *call, const char *program, struct text *answer)
+static int read_conf(struct call *call, struct text *answer)
 {
-    enum { TYPE, CNI_VERSION, NAME, PREV, RUNTIME, ARGS, VALID, DELEGATE, DEVICE, COUNT };
+    enum { CNI_VERSION, NAME, PREV, RUNTIME, ARGS, VALID, DELEGATE, DEVICE, COUNT };
     struct json_field field[COUNT] = {
-        [TYPE] = {.name = "type"},
         [CNI_VERSION] = {.name = "cniVersion"},
         [NAME] = {.name = "name"},
         [PREV] = {.name = "prevResult"},
@@ -149,24 +130,21 @@ static int read_conf(struct call *call, const char *program, struct text *answer
     /* Finds nothing in a runtimeConfig that is not an object. */
     json_object(call->runtime_config, &device, 1);
     call->has_device = field[DEVICE].value.length > 0 || device.value.length > 0;
-    struct slice type = json_plain(field[TYPE].value);
-    if (field[TYPE].value.length > 0 && type.length == 0)
-        return fail(call, answer, CODE_CONFIG, "\"type\" must be the name of a plugin", SLICE(""), "");
-    return find_form(call, type, program, answer);
+    /* A runtime that requests the versions may send only its own. */
+    return call->verb == VERSION ? 0 : find_delegate(call, answer);
 }
 
-int call_read(struct call *call, const char *program, struct slice conf, struct text *answer)
+int call_read(struct call *call, struct slice conf, struct text *answer)
 {
     int status;
     memset(call, 0, sizeof *call);
     call->conf = conf;
-    settings_read(&call->settings);
     if ((status = read_verb(call, answer)))
         return status;
     /* A runtime may request the versions without any input on stdin. */
     if (call->verb == VERSION && conf.length == 0)
         call->conf = SLICE("{}");
-    if ((status = read_conf(call, program, answer)))
+    if ((status = read_conf(call, answer)))
         return status;
     if ((status = check_environment(call, answer)))
         return status;

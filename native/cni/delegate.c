@@ -20,8 +20,6 @@
 /* Nanoseconds between two looks at a delegate that is about to end. */
 #define PAUSE 2000000
 #define ENVIRONMENT_MAX 4096
-/* Number of gates that a call has passed, as one digit. */
-#define DEPTH "PLUMBLINE_GATE_DEPTH"
 
 extern char **environ;
 
@@ -84,26 +82,15 @@ static int is_variable(const char *entry, const char *name)
     return strncmp(entry, name, length) == 0 && entry[length] == '=';
 }
 
-int delegate_depth(void)
-{
-    const char *depth = getenv(DEPTH);
-    return depth && *depth ? *depth - '0' : 0;
-}
-
-/*
- * This program's environment with one more level and, if one is given, another CNI_COMMAND. Null if it is too large.
- */
+/* This program's environment, with another CNI_COMMAND if one is given. Null if it is too large. */
 static char **environment_for(const char *command)
 {
     static char *variables[ENVIRONMENT_MAX];
-    static char depth[] = DEPTH "=0";
     size_t count = 0;
-    depth[sizeof depth - 2] = (char)('1' + delegate_depth());
-    variables[count++] = depth;
     if (command)
         variables[count++] = (char *)command;
     for (char **entry = environ; *entry; entry++) {
-        if (is_variable(*entry, DEPTH) || (command && is_variable(*entry, "CNI_COMMAND")))
+        if (command && is_variable(*entry, "CNI_COMMAND"))
             continue;
         if (count == ENVIRONMENT_MAX - 1)
             return 0;

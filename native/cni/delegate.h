@@ -22,11 +22,8 @@ struct outcome {
  */
 int delegate_find(struct slice plugin, char *path, size_t size);
 
-/* The configuration for a wrapped delegate: at most 4 KiB more than that of the call. */
+/* The delegate's configuration: at most 4 KiB more than that of the call. */
 void delegate_conf(const struct call *call, struct text *conf);
-
-/* Number of gates that this call has passed before this one. */
-int delegate_depth(void);
 
 /*
  * Runs the delegate with this configuration and collects its output. It inherits standard error.

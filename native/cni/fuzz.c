@@ -2,9 +2,8 @@
  * Feeds random calls to the gate under the address and undefined-behaviour sanitizers. It prints each answer for the
  * caller to judge: a line `<exit status> <bytes>`, the bytes, and a newline.
  *
- * Usage: fuzz-gate <seed> <calls> <directory>. The directory is that of this program, since the gate reads its settings
- * file there. It also contains the agent's socket, the state file and bin/ with two delegates, the only ones that a
- * call can reach, since names are random. A thread listens as an agent with random answers. The seed alone determines
+ * Usage: fuzz-gate <seed> <calls> <directory>. The directory contains the agent's socket, the state file and bin/ with two
+ * delegates, the only ones that a call can reach, since names are random. A thread listens as an agent with random answers. The seed alone determines
  * the calls.
  */
 #include <fcntl.h>
@@ -41,11 +40,11 @@ static const char *one_of(const char *const *choices, unsigned count)
 
 static const char *const CONFS[] = {
     "{\"cniVersion\":\"1.0.0\",\"name\":\"net\",\"type\":\"plumbline-gate\"}",
-    "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"plumbline-gate\",\"whenAbsent\":\"closed\"}",
+    "{\"cniVersion\":\"0.3.1\",\"name\":\"net\",\"type\":\"plumbline-gate\",\"delegate\":{\"type\":\"true\"}}",
     "{\"cniVersion\":\"0.4.0\",\"name\":\"net\",\"type\":\"plumbline-gate\",\"prevResult\":{\"cniVersion\":\"0.4.0\",\"ips\":[{\"version\":\"4\",\"address\":\"10.0.0.2/24\"}]}}",
     "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"plumbline-gate\",\"delegate\":{\"type\":\"cat\",\"ipam\":{\"type\":\"host-local\",\"ranges\":[[{\"subnet\":\"10.0.0.0/8\"}]]}},\"runtimeConfig\":{\"deviceID\":\"0000:03:00.2\"}}",
-    "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"true\",\"deviceID\":\"0000:03:00.2\",\"cni.dev/valid-attachments\":[{\"containerID\":\"a\",\"ifname\":\"eth0\"}]}",
-    "{\"cniVersion\":\"0.3.1\",\"name\":\"n\\u00e4t\\\\\",\"type\":\"nowhere\",\"x\":[1,-2.5e+3,true,false,null,\"\\\"\"]}",
+    "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"plumbline-gate\",\"delegate\":{\"type\":\"true\"},\"deviceID\":\"0000:03:00.2\",\"cni.dev/valid-attachments\":[{\"containerID\":\"a\",\"ifname\":\"eth0\"}]}",
+    "{\"cniVersion\":\"0.3.1\",\"name\":\"n\\u00e4t\\\\\",\"delegate\":{\"type\":\"nowhere\"},\"x\":[1,-2.5e+3,true,false,null,\"\\\"\"]}",
 };
 static const char *const TOKENS[] = {"{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "0", "-", "1e9", "null", "true",
                                      "\"type\"", "\"delegate\"", "\"cniVersion\"", "\"1.1.0\"", "\"plumbline-gate\"",
@@ -55,14 +54,10 @@ static const char *const ODD_COMMANDS[] = {"add", "\xff\x01\"", "", "ADDDDDDDDDD
 static const char *const NAMES[] = {"CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH", "CNI_ARGS"};
 static const char *const VALUES[] = {"x", "/nowhere:/nor/here", "/", ":::", "K8S_POD_NAMESPACE=kube-system;K8S_POD_UID=1",
                                      "K8S_POD_NAMESPACE=", ";;=;K8S_POD_NAMESPACE", "\xc3\x28", "\"\\\n\x7f", ""};
-static const char *const PROGRAMS[] = {"/opt/cni/bin/plumbline-gate", "plumbline-gate", "true", "", "/", "../.."};
 static const char *const STATES[] = {
     "{\"dpu\":\"not-ready\",\"reason\":\"its lease ran out\",\"status\":true,\"exempt\":[\"kube-system\"],\"at\":1}",
-    "{\"dpu\":\"ready\",\"at\":1,\"staleAfter\":5,\"whenStale\":\"closed\"}",
+    "{\"dpu\":\"ready\",\"at\":1}",
     "{\"dpu\":\"not-ready\",\"scope\":\"device\",\"at\":1}", "{\"dpu\":3,\"at\":99999999999999999999}", "{", ""};
-static const char *const SETTINGS[] = {
-    "{\"socket\":\"%s/agent\",\"stateFile\":\"%s/state\",\"whenAbsent\":\"closed\"}",
-    "{\"socket\":\"%s/agent\",\"socket\":\"agent\",\"stateFile\":\"%s\"}", "{\"socket\":\"%s/\\u0000\",\"whenAbsent\":1}"};
 static const char *const ANSWERS[] = {"wait\nwait\nwait\nallow\nwait\nallow\ndeny 11 2\nno","allow\n", "allow\n", "deny 11 17\nDPU Not Ready: no", "wait\nallow\n",
                                       "wait\ndeny 50 0\n", "allow\ndeny 11 2\nno", "deny 99999999 1\nx", "deny 11 5000\n",
                                       "deny 11 3\nab", "\n\n\n", "deny -1 -1\n", ""};
@@ -155,10 +150,9 @@ static void set_environment(const char *directory)
         /* Mostly values that a runtime would set, so that the call passes the first checks. */
         setenv(NAMES[i], random_below(6) ? (strcmp(NAMES[i], "CNI_PATH") ? "x" : plugins) : ONE_OF(VALUES), 1);
     }
-    snprintf(path, sizeof path, "%s/%s", directory, random_below(2) ? "agent" : "absent");
-    setenv("PLUMBLINE_GATE_SOCKET", random_below(4) ? path : "", 1);
-    snprintf(path, sizeof path, "%s/%s", directory, random_below(4) ? "state" : "nothing");
-    setenv("PLUMBLINE_GATE_STATE", random_below(4) ? path : "", 1);
+    /* Mostly the directory with both files; one with the state alone; none; and text that is no directory of the agent. */
+    snprintf(path, sizeof path, "%s%s", directory, random_below(3) ? "" : "/alone");
+    setenv("PLUMBLINE_RUN_DIR", random_below(8) ? path : ONE_OF(VALUES), 1);
 }
 
 static void write_file(const char *directory, const char *name, const char *bytes, size_t length)
@@ -171,17 +165,6 @@ static void write_file(const char *directory, const char *name, const char *byte
     close(fd);
 }
 
-static void write_settings(const char *directory)
-{
-    char bytes[4096];
-    size_t length = put_random_tokens(bytes, sizeof bytes);
-    if (random_below(3)) {
-        length = (size_t)snprintf(bytes, sizeof bytes, SETTINGS[random_below(3)], directory, directory);
-        length = random_below(2) ? length : mutate(bytes, length, sizeof bytes);
-    }
-    write_file(directory, "plumbline-gate.conf", bytes, length);
-}
-
 static void write_state(const char *directory)
 {
     char bytes[4096];
@@ -191,7 +174,8 @@ static void write_state(const char *directory)
         length = strlen(content);
         memcpy(bytes, content, length);
     }
-    write_file(directory, "state", bytes, length);
+    write_file(directory, "gate.state", bytes, length);
+    write_file(directory, "alone/gate.state", bytes, length);
 }
 
 /* It has its own random sequence, so that only the seed determines the calls. */
@@ -218,7 +202,7 @@ static int listen_at(const char *directory)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    snprintf(address.sun_path, sizeof address.sun_path, "%s/agent", directory);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/gate.sock", directory);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 16))
         exit(3);
     return fd;
@@ -227,11 +211,11 @@ static int listen_at(const char *directory)
 /* One prints its configuration, the other prints nothing. */
 static void place_delegates(const char *directory)
 {
-    static const char *const PLACES[] = {"/bin", "/bin/cat", "/bin/true"};
+    static const char *const PLACES[] = {"/alone", "/bin", "/bin/cat", "/bin/true"};
     char path[512];
     for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
         snprintf(path, sizeof path, "%s%s", directory, PLACES[i]);
-        if (i == 0 ? mkdir(path, 0700) : symlink(PLACES[i], path))
+        if (i < 2 ? mkdir(path, 0700) : symlink(PLACES[i], path))
             exit(3);
     }
 }
@@ -253,15 +237,12 @@ int main(int argc, char **argv)
         struct text answer = TEXT(output);
         if (left % 16 == 0)
             write_state(argv[3]);
-        if (left % 16 == 8)
-            write_settings(argv[3]);
         set_environment(argv[3]);
         size_t length = put_conf(conf);
         /* Allocate the exact size, so that the sanitizer detects a read past the end. */
         char *exact = malloc(length ? length : 1);
         memcpy(exact, conf, length);
-        const char *program = ONE_OF(PROGRAMS);
-        int status = gate_run(program, (struct slice){exact, length}, &answer);
+        int status = gate_run((struct slice){exact, length}, &answer);
         printf("%d %zu\n", status, answer.length);
         fwrite(answer.at, 1, answer.length, stdout);
         putchar('\n');

@@ -4,7 +4,7 @@
  *   ADD              asks the agent; after a refusal it returns the error and does not execute the delegate
  *   STATUS           the same
  *   DEL, CHECK, GC   always allowed without asking the agent: they must work even if the agent does not
- *   VERSION          its own versions, or the delegate's when interposed
+ *   VERSION          its own versions
  */
 #include "gate.h"
 
@@ -20,8 +20,6 @@
 #define STATUS_WHOLE 600
 /* Time for a delegate to clean up after a failed ADD; the runtime calls DEL again in any case. */
 #define CLEAN_UP 5000
-/* A wrapper around an interposed plugin makes two; more are copies that find each other on CNI_PATH. */
-#define DEEPEST_GATE 4
 
 static int refuse(const struct call *call, const struct verdict *verdict, struct text *answer)
 {
@@ -75,9 +73,8 @@ static void clean_up(const char *path, struct slice conf)
 }
 
 /*
- * Runs the delegate and passes on its output and exit status. It cleans up after an aborted ADD, and after a failed one
- * in a wrapper, as the specification requires of a plugin that delegates. After an interposed one, the runtime cleans
- * up.
+ * Runs the delegate and passes on its output and exit status. It cleans up after an aborted or failed ADD, as the
+ * specification requires of a plugin that delegates.
  */
 static int run_delegate(const struct call *call, long long deadline, struct agent *agent, struct verdict *verdict,
                         struct text *answer)
@@ -85,40 +82,18 @@ static int run_delegate(const struct call *call, long long deadline, struct agen
     /* The delegate's configuration consists of parts of the call's. */
     static char path[4096], bytes[LARGEST + 4096];
     struct text own = TEXT(bytes);
-    struct slice conf = call->conf;
-    if (delegate_depth() >= DEEPEST_GATE)
-        return fail(call, answer, CODE_CONFIG, SLICE("is not reached: gates call each other, check CNI_PATH"));
     if (delegate_find(call->plugin, path, sizeof path))
         return fail(call, answer, CODE_CONFIG, SLICE("is in no directory of CNI_PATH"));
-    if (call->form == WRAPPER) {
-        delegate_conf(call, &own);
-        conf = (struct slice){own.at, own.length};
-    }
+    delegate_conf(call, &own);
+    struct slice conf = {own.at, own.length};
     struct outcome outcome = delegate_run(path, 0, conf, deadline, agent, verdict, answer);
     int failed = outcome.how != EXITED || outcome.status != 0;
-    if (call->verb == ADD && failed && (call->form == WRAPPER || outcome.how == ABORTED))
+    if (call->verb == ADD && failed)
         clean_up(path, conf);
     return outcome.how == EXITED ? outcome.status : explain(call, outcome, verdict, answer);
 }
 
-/* The output of the chained form for an allowed call. */
-static void pass(const struct call *call, struct text *answer)
-{
-    if (call->verb != ADD)
-        return;
-    if (call->prev_result.length == 0 || slice_is(call->prev_result, "null"))
-        answer_empty_result(answer, call->version);
-    else
-        text_bytes(answer, call->prev_result);
-}
-
-/* The delegate refuses STATUS in a version without that verb. */
-static int is_asked_about(const struct call *call)
-{
-    return call->verb == ADD || (call->verb == STATUS && version_reaches(call->version, "1.1.0"));
-}
-
-int gate_run(const char *program, struct slice conf, struct text *answer)
+int gate_run(struct slice conf, struct text *answer)
 {
     static struct call call;
     static struct agent agent;
@@ -126,27 +101,22 @@ int gate_run(const char *program, struct slice conf, struct text *answer)
     long long deadline = 0;
     text_clear(answer);
     agent.fd = -1;
-    int status = call_read(&call, program, conf, answer);
+    int status = call_read(&call, conf, answer);
     if (status)
         return status;
-    if (call.verb == VERSION && call.form != INTERPOSER) {
+    if (call.verb == VERSION) {
         answer_versions(answer);
         return 0;
     }
     if (call.verb == STATUS)
         deadline = now_ms() + STATUS_WHOLE;
-    if (is_asked_about(&call)) {
+    if (call.verb == ADD || call.verb == STATUS) {
         int is_add = call.verb == ADD;
         agent_ask(&agent, &call, is_add ? ADD_FIRST : STATUS_FIRST, is_add ? ADD_WHOLE : STATUS_FIRST, &verdict);
         if (verdict.kind == NO_VERDICT)
             state_judge(&call, &verdict);
         if (verdict.kind == DENY)
             return refuse(&call, &verdict, answer);
-    }
-    if (call.form == CHAINED) {
-        pass(&call, answer);
-        agent_close(&agent);
-        return 0;
     }
     status = run_delegate(&call, deadline, call.verb == ADD ? &agent : 0, &verdict, answer);
     agent_close(&agent);

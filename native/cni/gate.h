@@ -6,10 +6,7 @@
 /* Maximum bytes of a configuration and of a delegate's answer. */
 #define LARGEST (1024 * 1024)
 
-/*
- * Answers one call of a container runtime, from the environment and `conf`. `program` is the name by which this program
- * was called. Returns the exit status; `answer` is the output.
- */
-int gate_run(const char *program, struct slice conf, struct text *answer);
+/* Answers one call of a container runtime, from the environment and `conf`. Returns the exit status; `answer` is the output. */
+int gate_run(struct slice conf, struct text *answer);
 
 #endif

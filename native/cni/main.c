@@ -38,18 +38,16 @@ static int write_output(const struct text *answer)
     return 0;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     struct text answer = TEXT(output);
     ssize_t length = read_input();
     int status;
-    /* Without arguments, there is no name either. */
-    (void)argc;
     /* If a delegate or a runtime has ended, the write fails with an error instead. */
     signal(SIGPIPE, SIG_IGN);
     if (length < 0)
         status = answer_error(&answer, SLICE(""), CODE_IO, SLICE("the configuration on stdin cannot be read or is larger than a MiB"));
     else
-        status = gate_run(argv[0], (struct slice){input, (size_t)length}, &answer);
+        status = gate_run((struct slice){input, (size_t)length}, &answer);
     return write_output(&answer) ? 1 : status;
 }

@@ -69,7 +69,7 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
     // The DPU may have died in the meantime.
     const late = { ...asked, dpu: dpu() };
     const refusedLate = decideAdd(late);
-    if (refusedLate === undefined && question.form !== 'chained' && dependsOnDpu(late)) follow(late, asker);
+    if (refusedLate === undefined && dependsOnDpu(late)) follow(late, asker);
     return refusedLate;
   };
 
@@ -94,7 +94,7 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
       const refusal = await decide(question, asker);
       if (refusal !== undefined) asker.end(denial(refusal));
       // The connection of an ADD stays open while its delegate runs.
-      else if (verb === 'ADD' && question.form !== 'chained') asker.say(ALLOW);
+      else if (verb === 'ADD') asker.say(ALLOW);
       else asker.end(ALLOW);
       const outcome = refusal === undefined ? 'allowed' : `code-${refusal.code}`;
       metrics.gateCalls.inc({ verb, outcome });

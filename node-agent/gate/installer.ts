@@ -1,14 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import {
-  type ConflistOptions,
-  formatGateSettings,
-  GATE_FILES,
-  GATE_PLUGIN,
-  GATE_SETTINGS,
-  type GateSettings,
-  MOST_CONF,
-} from '../../model/cni/conflist.ts';
+import { dirname, join } from 'node:path';
+import { GATE_FILES, GATE_PLUGIN, MOST_CONF } from '../../model/cni/conflist.ts';
 import { type ConfFile, choosePrimary, planConflist } from '../../model/cni/primary.ts';
 import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -32,18 +24,11 @@ export interface GatePlaces {
   /** Where the runtime looks for plugins and for configurations. */
   readonly binDir: string;
   readonly confDir: string;
-  /** Plugins that the gate replaces by name, in a directory that precedes theirs in CNI_PATH. */
-  readonly interpose: { readonly dir: string; readonly plugins: readonly string[] };
 }
 
 export interface InstallerDeps extends GatePlaces {
   /** The shim in the agent's own image. */
   readonly shim: string;
-  readonly conflist: ConflistOptions;
-  /** The shim's settings, in a file in its own directory. */
-  readonly settings: GateSettings;
-  /** Whether the duty removes the configuration when it ends normally. */
-  readonly atEnd: 'remove' | 'keep';
   readonly log: Logger;
   readonly metrics: AgentMetrics;
   /** Seconds between two writes; default 1. */
@@ -53,28 +38,22 @@ export interface InstallerDeps extends GatePlaces {
 /**
  * Installs the gate in front of the runtime's primary network and keeps it there. It installs the shim in the plugins'
  * directory, and a configuration that sorts first. It writes the configuration again when the primary changes, and
- * removes it when the primary is removed. The shim reads its settings from a file in its own directory: anyone who can
- * write there can also replace the shim, and no author of a network configuration can.
+ * removes it when the primary is removed.
  *
- * When the duty ends normally, it removes the configuration, unless the next agent keeps it, and the runtime uses its
- * primary again: an uninstalled agent leaves nothing behind that only the agent could undo. The shim stays, because
- * runtimes call a sandbox's plugins again to remove the sandbox; without its configuration nothing else calls it.
+ * When the duty ends normally, it removes the configuration, and the runtime uses its primary again: an uninstalled
+ * agent leaves nothing behind that only the agent could undo. The shim stays, because runtimes call a sandbox's plugins
+ * again to remove the sandbox; without its configuration nothing else calls it.
  */
 export function createInstaller(deps: InstallerDeps) {
-  const { shim, conflist, settings, atEnd, log, metrics, pace = PACE, ...places } = deps;
-  const { confDir } = places;
+  const { shim, binDir, confDir, log, metrics, pace = PACE } = deps;
   let lastProblem: string | undefined;
   let writtenAt = Number.NEGATIVE_INFINITY;
 
   const placeShim = () => {
     const program = contentOf(shim, MOST_SHIM);
-    if (program === undefined) throw new Error(`cannot read ${shim}: the agent's image has no shim; check --gate-shim`);
-    const own = Buffer.from(formatGateSettings(settings));
-    // Write the settings before the program, which would otherwise run with other settings until then.
-    for (const path of settingsFiles(places))
-      if (placeFile(path, own, 0o644)) log.info({ path }, 'gate settings written');
-    for (const path of [...programs(places), ...interposed(places)])
-      if (placeFile(path, program, 0o755)) log.info({ path }, 'gate plugin installed');
+    if (program === undefined) throw new Error(`cannot read ${shim}: the agent's image has no CNI plugin`);
+    const path = join(binDir, GATE_PLUGIN);
+    if (placeFile(path, program, 0o755)) log.info({ path }, 'gate plugin installed');
   };
 
   const say = (problem: string | undefined) => {
@@ -85,7 +64,7 @@ export function createInstaller(deps: InstallerDeps) {
 
   /** Checks the directory once. @returns seconds until the next check, if a write was postponed */
   const look = (now: number): number | undefined => {
-    const plan = planConflist(readConfFiles(confDir), conflist);
+    const plan = planConflist(readConfFiles(confDir));
     if (plan.kind === 'write') {
       const wait = writtenAt + pace - now;
       if (wait > 0) return wait;
@@ -123,9 +102,7 @@ export function createInstaller(deps: InstallerDeps) {
         endLooks();
         clearTimeout(putOff);
       }
-      if (atEnd === 'keep') return;
-      const [, ...inFront] = settingsFiles(places);
-      const removed = [...ownFiles(confDir), ...interposed(places), ...inFront].filter((path) => removeFile(path));
+      const removed = ownFiles(confDir).filter((path) => removeFile(path));
       if (removed.length > 0) log.info({ removed }, 'gate removed from the primary network');
       metrics.gateInstalled.set(0);
     },
@@ -133,26 +110,12 @@ export function createInstaller(deps: InstallerDeps) {
 }
 
 /** Removes all files that an installer wrote, including the shim. @returns the paths that existed */
-export function uninstall(places: GatePlaces): string[] {
-  const paths = [...ownFiles(places.confDir), ...interposed(places), ...programs(places), ...settingsFiles(places)];
-  return paths.filter((path) => removeFile(path));
+export function uninstall({ binDir, confDir }: GatePlaces): string[] {
+  return [...ownFiles(confDir), join(binDir, GATE_PLUGIN)].filter((path) => removeFile(path));
 }
 
 function ownFiles(confDir: string): string[] {
   return Object.values(GATE_FILES).map((name) => join(confDir, name));
-}
-
-function interposed({ interpose: { dir, plugins } }: GatePlaces): string[] {
-  return plugins.map((plugin) => join(dir, plugin));
-}
-
-function programs({ binDir }: GatePlaces): string[] {
-  return [join(binDir, GATE_PLUGIN)];
-}
-
-/** The paths of the settings: one in each directory that contains the program, the runtime's own directory first. */
-function settingsFiles({ binDir, interpose: { dir, plugins } }: GatePlaces): string[] {
-  return [binDir, ...(plugins.length > 0 ? [dir] : [])].map((directory) => join(directory, GATE_SETTINGS));
 }
 
 /** Reads the primary's and the gate's own files. Other files do not matter. */
@@ -170,4 +133,10 @@ function readConfFiles(directory: string): ConfFile[] {
   return names
     .filter((name) => name === primary || own.includes(name))
     .map((name) => ({ name, text: contentOf(join(directory, name), MOST_CONF)?.toString('utf8') }));
+}
+
+/** The CNI plugin's file: next to the agent's bundle; for the agent's source, in the folder of bundles. */
+export function gateProgram(agentProgram: string): string {
+  const directory = dirname(agentProgram);
+  return join(agentProgram.endsWith('.ts') ? join(directory, '../dist') : directory, GATE_PLUGIN);
 }

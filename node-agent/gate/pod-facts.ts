@@ -39,10 +39,9 @@ export function createPodCpus(kubeletDir: string, known: () => readonly Checkpoi
 /**
  * Whether a pod holds a device of the DPU, according to the kubelet.
  *
- * @param resources the names of the DPU's resources; empty: every device counts except Plumbline's own markers
  * @returns undefined when the kubelet does not answer, does not know the pod, or has too many queries already
  */
-export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>, resources: ReadonlySet<string>) {
+export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>) {
   let asking = 0;
   return async ({ namespace, name }: CniPod): Promise<boolean | undefined> => {
     if (asking >= MOST_QUESTIONS) return undefined;
@@ -52,7 +51,7 @@ export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>, r
       const pod = pods.find((one) => one.namespace === namespace && one.name === name);
       if (pod === undefined) return undefined;
       const names = pod.containers.flatMap(({ devices }) => devices.map(({ resourceName }) => resourceName));
-      return hasDpuDevice(names, resources);
+      return hasDpuDevice(names);
     } catch {
       return undefined;
     } finally {

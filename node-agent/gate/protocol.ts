@@ -8,7 +8,6 @@ export type Verb = (typeof VERBS)[number];
 /** The shim's request: the runtime's call as it arrived. native/cni/agent.h describes both sides of the protocol. */
 export interface Question {
   readonly verb: Verb;
-  readonly form: 'chained' | 'wrapper' | 'interposer';
   /** The CNI_ variables. */
   readonly environment: ReadonlyMap<string, string>;
   readonly conf: string;
@@ -18,7 +17,7 @@ export interface Question {
 const MOST_ENVIRONMENT = 64 * 1024;
 const MOST_CONF = 1024 * 1024;
 const LONGEST_HEAD = 128;
-const HEAD = /^plumbline-gate\/1 ([A-Z]{1,8}) (chained|wrapper|interposer) (\d{1,8}) (\d{1,8})$/;
+const HEAD = /^plumbline-gate\/1 ([A-Z]{1,8}) (\d{1,8}) (\d{1,8})$/;
 
 /** The bytes are not a request of this agent's shim. */
 export class ProtocolError extends Error {}
@@ -26,7 +25,6 @@ export class ProtocolError extends Error {}
 /** The first line: the verb and the number of bytes that follow. */
 interface Head {
   readonly verb: Verb;
-  readonly form: Question['form'];
   /** Offsets of the environment, of the configuration and of the end. */
   readonly places: readonly [environment: number, conf: number, end: number];
 }
@@ -71,11 +69,10 @@ export function createQuestionReader(): QuestionReader {
     read(chunk) {
       take(chunk);
       if (head === undefined || length < bytes.length) return undefined;
-      const { verb, form, places } = head;
+      const { verb, places } = head;
       const [environment, conf, end] = places;
       return {
         verb,
-        form,
         environment: variables(bytes.toString('utf8', environment, conf)),
         conf: bytes.toString('utf8', conf, end),
       };
@@ -91,14 +88,14 @@ function readHead(bytes: Buffer): Head | undefined {
     return undefined;
   }
   const line = bytes.toString('latin1', 0, newline);
-  const [, given, form, environmentLength, confLength] = HEAD.exec(line) ?? [];
+  const [, given, environmentLength, confLength] = HEAD.exec(line) ?? [];
   const verb = VERBS.find((known) => known === given);
   if (verb === undefined) throw new ProtocolError(`not a request in version 1: ${quote(line)}`);
   const [environmentBytes, confBytes] = [Number(environmentLength), Number(confLength)];
   if (environmentBytes > MOST_ENVIRONMENT || confBytes > MOST_CONF) throw new ProtocolError('the request is too long');
   const start = newline + 1;
   const conf = start + environmentBytes;
-  return { verb, form: form as Question['form'], places: [start, conf, conf + confBytes] };
+  return { verb, places: [start, conf, conf + confBytes] };
 }
 
 /** Reads `NAME=value` entries that end with a NUL; entries without `=` are skipped. Each character is read twice at most. */

@@ -34,8 +34,8 @@ export interface LauncherChecks {
   at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean): readonly LauncherView[];
   /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
   hasStarting(): boolean;
-  /** @param release moves every thread that a mask had moved back to the CPUs of its container */
-  end(release: boolean): void;
+  /** Ends the work. Threads keep their CPUs. */
+  end(): void;
 }
 
 /** @param onForgotten called with the uid of each launcher that is no longer managed */
@@ -79,8 +79,7 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
       return launchers.map((launcher) => look(launcher, node, onlyStarting));
     },
     hasStarting: () => [...checked.values()].some(isStarting),
-    end(release) {
-      if (release) for (const pinning of pinnings.values()) pinning.release();
+    end() {
       pinnings.clear();
       checked.clear();
     },

@@ -27,8 +27,6 @@ export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
   readonly host: () => Host | undefined;
   /** Seconds between checks of the VMs that need any. */
   readonly checkInterval: number;
-  /** Whether threads that a mask has moved are moved back when the duty ends. */
-  readonly pinsAtEnd: 'restore' | 'leave';
 }
 
 export interface VmPinning {
@@ -51,7 +49,7 @@ export interface VmPinning {
  * Invariant: no thread gets a CPU outside its container's cpuset.
  */
 export function createVmPinning(deps: VmPinningDeps): VmPinning {
-  const { assignments, checkInterval, pinsAtEnd } = deps;
+  const { assignments, checkInterval } = deps;
   const listeners = new Set<() => void>();
   const reporting = createReporting(deps);
   const launcherChecks = createLauncherChecks(deps, reporting.forget);
@@ -105,7 +103,7 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
   };
 
   const end = () => {
-    launcherChecks.end(pinsAtEnd === 'restore');
+    launcherChecks.end();
     views = [];
     tellOverlaps();
     publish();

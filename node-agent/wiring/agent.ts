@@ -1,12 +1,14 @@
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
+import { apiServerAddress } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { VERSION } from '../../runtime/version.ts';
 import { pluginProgram } from '../device-plugin/plugin-thread.ts';
+import { gateProgram } from '../gate/installer.ts';
 import { type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
 import { createFailures } from '../lifecycle/failures.ts';
 import { registerDatapathMetrics } from '../open-vswitch/datapath-metrics.ts';
@@ -25,8 +27,8 @@ const STEADY = 30;
  * @throws ConfigError
  */
 export async function createAgent(config: NodeAgentConfig, log: Logger, program: string): Promise<Daemon> {
-  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, nodeName } = config;
-  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
+  const { kubeconfig, nodeName } = config;
+  const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
   const component = 'plumbline-node-agent';
   const events = createEventRecorder({ client, component, host: nodeName, log, now: monotonicSeconds });
@@ -44,6 +46,7 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
     tokenFile,
     failures,
     pluginProgram: pluginProgram(program),
+    gateProgram: gateProgram(program),
   });
   const stopping = new AbortController();
   const waiting = new Set<string>();

@@ -5,14 +5,13 @@ import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
 import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
-import { checkGate, gateFlags, gateSettings } from '../gate/settings.ts';
+import { gateFlags, gateSettings } from '../gate/settings.ts';
 
 const MODES = ['full', 'dpu-host', 'dpu'] as const;
 
 const directory = (path: string) => z.string().startsWith('/', 'expected an absolute path').default(path);
 
 const seconds = z.coerce.number().int('expected whole seconds');
-const slots = z.coerce.number().int().min(1).max(10_000);
 
 const schema = z.object({
   nodeName: z
@@ -20,8 +19,6 @@ const schema = z.object({
     .regex(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'expected the name of a Node object'),
   mode: z.enum(MODES).default('full'),
   kubeconfig: z.string().optional(),
-  apiHost: z.string().optional(),
-  apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
   sysfsRoot: directory('/sys'),
   kubeletDir: directory('/var/lib/kubelet'),
   kubeletConfig: z.string().optional(),
@@ -31,24 +28,19 @@ const schema = z.object({
     .regex(/^$|^[^\s/]+:\d{1,5}$/, 'expected an address and a port, or nothing')
     .default('127.0.0.1:10250'),
   networkMap: z.string().optional(),
-  deviceSlots: slots.optional(),
-  uplinkCarrier: z.enum(['follow', 'ignore']).default('follow'),
   allocationCheck: z.enum(ALLOCATION_CHECK_POLICIES).default('enforce'),
   ovsRundir: directory('/var/run/openvswitch'),
   ovsEnabler: directory('/etc/openvswitch/enable_dynamic_cpu_affinity'),
-  ovsGrowthDelay: z.coerce.number().min(0).max(3600).default(5),
-  ovsCheckInterval: z.coerce.number().min(0.01).max(3600).default(12),
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
   ovsMasksAtEnd: z.enum(['restore', 'leave']).default('leave'),
   stateDir: directory('/var/lib/plumbline'),
   vmPinning: z.enum(['on', 'off']).default('on'),
-  vmCheckInterval: z.coerce.number().min(0.01).max(60).default(1),
-  vmPinsAtEnd: z.enum(['restore', 'leave']).default('leave'),
   cgroupRoot: directory('/sys/fs/cgroup'),
   dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().min(1).default(DPU_LEASE_NAMESPACE),
   dpuLeaseInterval: seconds.default(10),
   dpuLeaseDuration: seconds.default(40),
+  dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   ...gateSettings,
   probeHost: z.string().default('127.0.0.1'),
   probePort: z.coerce.number().int().min(0).max(65_535).default(8082),
@@ -64,96 +56,102 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     'Open vSwitch off owned CPUs, and keeps a DPU’s lease.',
   schema,
   flags: {
-    nodeName: { flag: '--node-name <name>', help: 'the node this runs on', env: 'PLUMBLINE_NODE_NAME' },
-    mode: { flag: '--mode <mode>', help: 'full, dpu-host (its network runs on a DPU) or dpu (on that DPU)' },
+    nodeName: {
+      flag: '--node-name <name>',
+      help: 'the Node object of this machine, where the agent does not run in its own pod',
+      env: 'PLUMBLINE_NODE_NAME',
+    },
+    mode: { flag: '--mode <mode>', help: 'full; dpu-host where the network runs on a DPU; dpu on that DPU' },
     ...API_SERVER_FLAGS,
-    sysfsRoot: { flag: '--sysfs-root <path>', help: 'mount point of sysfs' },
-    kubeletDir: { flag: '--kubelet-dir <path>', help: 'root directory of the kubelet' },
+    sysfsRoot: { flag: '--sysfs-root <path>', help: 'mount point of sysfs, where the host’s is mounted elsewhere' },
+    kubeletDir: { flag: '--kubelet-dir <path>', help: 'root directory of the kubelet, where a distribution moved it' },
     kubeletConfig: {
       flag: '--kubelet-config <path>',
-      help: 'the kubelet’s configuration file; default: config.yaml in --kubelet-dir, then /etc/kubernetes/kubelet.conf',
+      help: 'the kubelet’s configuration file, where a distribution moved it; default: config.yaml in --kubelet-dir, then /etc/kubernetes/kubelet.conf',
     },
     kubeletConfigDir: {
       flag: '--kubelet-config-dir <path>',
-      help: 'the kubelet’s directory of drop-ins (its --config-dir)',
+      help: 'the kubelet’s directory of drop-ins, if it has the flag --config-dir',
     },
     kubeletEndpoint: {
       flag: '--kubelet-endpoint <address>',
-      help: 'address of the kubelet’s /configz; empty: read files only',
+      help: 'address of the kubelet’s /configz, if it listens elsewhere; empty: read files only',
     },
     networkMap: {
       flag: '--network-map <path>',
-      help: 'YAML file with the NUMA nodes of physnets and tunnel; overrides discovery',
-    },
-    deviceSlots: {
-      flag: '--device-slots <number>',
-      help: 'pods that may use a physnet at once; default and least: the kubelet’s maxPods',
-    },
-    uplinkCarrier: {
-      flag: '--uplink-carrier <policy>',
-      help: 'follow: a network without a carrier on any uplink takes no new pods; ignore',
+      help: 'YAML file with the NUMA nodes of physnets and tunnel, for networks that discovery does not find',
     },
     allocationCheck: {
       flag: '--allocation-check <policy>',
-      help: 'enforce: a container whose CPUs are not where its network is does not start; warn: it starts, and an Event reports it',
+      help: 'enforce: a container whose CPUs are not where its network is does not start; warn: it starts, and an Event reports it, for a trial',
     },
-    ovsRundir: { flag: '--ovs-rundir <path>', help: 'directory of Open vSwitch’s pidfiles' },
-    ovsEnabler: { flag: '--ovs-enabler <path>', help: 'file that turns the affinity of OVS on while it is not empty' },
-    ovsGrowthDelay: {
-      flag: '--ovs-growth-delay <seconds>',
-      help: 'time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once',
+    ovsRundir: {
+      flag: '--ovs-rundir <path>',
+      help: 'directory of Open vSwitch’s pidfiles, where a distribution moved it',
     },
-    ovsCheckInterval: {
-      flag: '--ovs-check-interval <seconds>',
-      help: 'interval of checks of OVS’s threads without an event; each checks a quarter of them',
+    ovsEnabler: {
+      flag: '--ovs-enabler <path>',
+      help: 'file that turns the affinity of OVS on while it is not empty, where it is not OVN-Kubernetes’ own',
     },
     ovsIsolated: {
       flag: '--ovs-isolated <policy>',
-      help: 'CPUs without an owner that the kernel isolates (isolcpus): use them for OVS, or leave them alone',
+      help: 'CPUs without an owner that the kernel isolates (isolcpus): use them for OVS, or leave them to other programs',
     },
     ovsMasksAtEnd: {
       flag: '--ovs-masks-at-end <policy>',
-      help: 'OVS’s threads when the agent stops: leave them, or restore their original CPUs except those with an owner',
+      help: 'OVS’s threads when the agent stops: leave them; restore their original CPUs except those with an owner, where agents are removed while pods run',
     },
     stateDir: {
       flag: '--state-dir <path>',
-      help: 'directory for the original masks of OVS’s threads and the list of pinned VMs, so that the next agent can undo them',
+      help: 'directory of what the next agent needs to undo changes to threads; on a disk that survives restarts',
     },
     vmPinning: {
       flag: '--vm-pinning <on|off>',
-      help: 'keep the CPU masks of virtual machines, and the CPUs of their emulators',
+      help: 'off: another program sets the CPUs of virtual machines’ threads',
     },
-    vmCheckInterval: {
-      flag: '--vm-check-interval <seconds>',
-      help: 'interval of checks of these VMs’ threads; each check corrects changes by other processes',
+    cgroupRoot: {
+      flag: '--cgroup-root <path>',
+      help: 'mount point of the host’s cgroups, where it is mounted elsewhere',
     },
-    vmPinsAtEnd: {
-      flag: '--vm-pins-at-end <policy>',
-      help: 'VMs’ pinned threads when the agent stops: restore their container’s CPUs, or leave them',
-    },
-    cgroupRoot: { flag: '--cgroup-root <path>', help: 'mount point of the host’s cgroups' },
     dpuLease: {
       flag: '--dpu-lease <policy>',
-      help: 'own: keep the DPU’s lease; observe: never write it (OVN-Kubernetes does)',
+      help: 'own: keep the DPU’s lease; observe where OVN-Kubernetes writes it',
     },
-    dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the lease that the DPU renews' },
+    dpuLeaseNamespace: {
+      flag: '--dpu-lease-namespace <name>',
+      help: 'namespace of the lease that the DPU renews, where OVN-Kubernetes has another',
+    },
     dpuLeaseInterval: {
       flag: '--dpu-node-lease-renew-interval <seconds>',
-      help: 'interval at which the DPU renews its lease; 0 turns the health check off',
+      help: 'interval at which the DPU renews its lease, the same as OVN-Kubernetes’; 0 turns the health check off',
     },
     dpuLeaseDuration: {
       flag: '--dpu-node-lease-duration <seconds>',
-      help: 'time without a renewal after which the DPU counts as dead',
+      help: 'time without a renewal after which the DPU counts as dead; longer where its network to the API server is slow',
+    },
+    dpuUnknown: {
+      flag: '--dpu-unknown <policy>',
+      help: 'state of a DPU while the API server does not answer: ready, or not-ready where a pod without a network is worse than a pod that waits',
     },
     ...gateFlags,
-    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
-    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
-    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+    probeHost: {
+      flag: '--probe-host <address>',
+      help: 'address of /healthz, /readyz and /metrics; 0.0.0.0 lets Prometheus scrape them',
+    },
+    probePort: {
+      flag: '--probe-port <number>',
+      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
+    },
+    logLevel: {
+      flag: '--log-level <level>',
+      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
+      env: 'PLUMBLINE_LOG_LEVEL',
+    },
   },
-  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration, ...config }) => {
+  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration }) => {
     try {
       checkLeaseTiming({ renewInterval, duration });
-      return checkGate(config);
+      return undefined;
     } catch (error) {
       if (error instanceof LeaseTimingError) return error.message;
       throw error;

@@ -61,9 +61,9 @@ export function createDevicePluginDuty(
     }),
     advertisement: async (signal) => {
       if (!networks.known) return undefined;
-      const slots = Math.max(config.deviceSlots ?? 0, (await maxPods(signal)) ?? DEFAULT_MAX_PODS);
+      const slots = (await maxPods(signal)) ?? DEFAULT_MAX_PODS;
       const { networks: known, down } = networks.view();
-      const resources = advertisedResources(known, slots, config.uplinkCarrier === 'follow' ? down : new Set());
+      const resources = advertisedResources(known, slots, down);
       return { resources, wholeCoresOnly: await wholeCoresOnly() };
     },
     subscribe: networks.subscribe,

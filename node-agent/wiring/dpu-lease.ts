@@ -9,6 +9,7 @@ import { createDpuHealth, type DpuHealth } from '../dpu-lease/health.ts';
 import { createOvsProbe } from '../dpu-lease/probe.ts';
 import { createLeaseRelease } from '../dpu-lease/release.ts';
 import { createTokenRenewal } from '../dpu-lease/token-renewal.ts';
+import { gateFilesIn } from '../gate/settings.ts';
 import { readObservedLease } from '../gate/state-file.ts';
 import type { Duty } from '../lifecycle/duty.ts';
 import { bootId, machineSeconds } from '../processes/machine.ts';
@@ -48,7 +49,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     timing,
     proof: owns ? 1 : renewalsBeyondRestarts(duration),
     whenUnknown: config.dpuUnknown,
-    before: readObservedLease(config.gateState, bootId() || undefined),
+    before: readObservedLease(gateFilesIn(config.runDir).state, bootId() || undefined),
     now: machineSeconds,
   });
   health.subscribe(announceHealth({ nodeName, events, metrics, log }));

@@ -3,22 +3,19 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import type { DpuWord } from '../../model/cni/decide.ts';
 import type { GateState } from '../../model/cni/state.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { DpuHealth } from '../dpu-lease/health.ts';
 import { createAnswers } from '../gate/answers.ts';
 import { createInstaller, uninstall } from '../gate/installer.ts';
 import { createDeviceQuestion, createPodCpus } from '../gate/pod-facts.ts';
 import { createGateServer } from '../gate/server.ts';
+import { gateFilesIn } from '../gate/settings.ts';
 import { observedLease, writeGateState } from '../gate/state-file.ts';
 import { createGuard, type Duty, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { bootId, machineSeconds } from '../processes/machine.ts';
 import type { NodeAgentConfig } from './config.ts';
 import type { AgentParts } from './parts.ts';
-
-/** Seconds between periodic writes of the state file, which keep it from going stale. */
-const REWRITE = 10;
 
 export interface GateParts {
   readonly assignments: Assignments | undefined;
@@ -27,11 +24,12 @@ export interface GateParts {
   readonly health: DpuHealth | undefined;
 }
 
-/** The gate's duties: the socket, the state file and, if the runtime's directory is given, the installer. */
+/** The gate's duties: the socket, the state file and the installer. */
 export function createGateDuties(parts: AgentParts, { assignments, ovs, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
   if (config.gate === 'off') return [];
   if (config.gate === 'remove') return [removal(parts)];
+  const files = gateFilesIn(config.runDir);
   const podResources = createPodResourcesClient(join(config.kubeletDir, POD_RESOURCES_SOCKET));
   const answers = createAnswers({
     policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: config.gateExempt },
@@ -39,10 +37,10 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
     // If this host runs no Open vSwitch, there is nothing to move.
     cpusOf: ovs === undefined ? () => CpuSet.EMPTY : createPodCpus(config.kubeletDir, () => assigned(assignments)),
     vacate: async (cpus, signal) => ovs?.vacate(cpus, signal),
-    hasDevice: createDeviceQuestion(podResources, new Set(config.gateDevices)),
+    hasDevice: createDeviceQuestion(podResources),
     metrics,
   });
-  const server = createGateServer({ socketPath: config.gateSocket, answer: answers.answer, log });
+  const server = createGateServer({ socketPath: files.socket, answer: answers.answer, log });
 
   const run = async (signal: AbortSignal): Promise<void> => {
     const unsubscribe = health?.subscribe((_report, flipped) => {
@@ -55,36 +53,32 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
       unsubscribe?.();
     }
   };
-  const duties = [
+  return [
     { name: 'gate', run },
-    { name: 'gate-state', run: keepState(parts, health) },
+    { name: 'gate-state', run: keepState(parts, files.state, health) },
+    { name: 'gate-installer', run: installer(parts).run },
   ];
-  if (config.cniConfDir !== undefined)
-    duties.push({ name: 'gate-installer', run: installer(parts, config.cniConfDir).run });
-  return duties;
 }
 
 function assigned(assignments: Assignments | undefined) {
   return assignments?.view().assignments ?? [];
 }
 
-/** Writes the state file at each read of the Lease, and often enough that it does not go stale. */
-function keepState({ config }: AgentParts, health: DpuHealth | undefined) {
+/** Writes the state file at the start and at each read of the Lease. */
+function keepState({ config }: AgentParts, path: string, health: DpuHealth | undefined) {
   const boot = bootId() || undefined;
   const write = () => {
     const observation = health?.observation();
     const lease = observation && observedLease(observation, boot);
-    writeGateState(config.gateState, { ...stateOf(config, health?.current()), ...(lease && { lease }) });
+    writeGateState(path, { ...stateOf(config, health?.current()), ...(lease && { lease }) });
   };
   return async (signal: AbortSignal): Promise<void> => {
     write();
     const guard = createGuard();
     const unsubscribe = health?.subscribe(guard(write));
-    const endWrites = everyAligned(REWRITE, guard(write));
     try {
       await Promise.race([untilAborted(signal), guard.failed]);
     } finally {
-      endWrites();
       unsubscribe?.();
     }
   };
@@ -99,8 +93,6 @@ export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): Gate
     scope: config.gateScope,
     exempt: config.gateExempt,
     at: Math.floor(machineSeconds() * 1000),
-    staleAfter: Math.floor(config.gateStaleAfter * 1000),
-    whenStale: config.gateWhenStale,
   };
 }
 
@@ -109,31 +101,18 @@ function removal({ config, log }: AgentParts): Duty {
   return {
     name: 'gate-removal',
     async run(signal) {
-      const removed = config.cniConfDir === undefined ? [] : uninstall(placesOf(config, config.cniConfDir));
+      const removed = uninstall({ binDir: config.cniBinDir, confDir: config.cniConfDir });
       log.info({ removed }, 'gate and its plugin removed');
       await untilAborted(signal);
     },
   };
 }
 
-function placesOf(
-  { cniBinDir: binDir, gateInterposeDir: dir, gateInterpose: plugins }: NodeAgentConfig,
-  confDir: string,
-) {
-  return { binDir, confDir, interpose: { dir, plugins } };
-}
-
-function installer({ config, log, metrics }: AgentParts, confDir: string) {
+function installer({ config, gateProgram, log, metrics }: AgentParts) {
   return createInstaller({
-    ...placesOf(config, confDir),
-    shim: config.gateShim,
-    atEnd: config.gateAtEnd,
-    conflist: { form: config.gateForm },
-    settings: {
-      socket: config.gateSocket,
-      stateFile: config.gateState,
-      whenAbsent: config.gateWhenAbsent,
-    },
+    binDir: config.cniBinDir,
+    confDir: config.cniConfDir,
+    shim: gateProgram,
     log,
     metrics,
   });

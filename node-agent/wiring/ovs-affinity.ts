@@ -17,6 +17,11 @@ import type { AgentParts, HostParts } from './parts.ts';
  */
 const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
 
+/** Time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once. */
+const GROWTH_DELAY_SECONDS = 5;
+/** Interval of checks of OVS's threads without an event; each checks a quarter of them. */
+const CHECK_INTERVAL_SECONDS = 12;
+
 /** Creates the duty for a host that runs its own Open vSwitch. */
 export function createOvsDuty(
   { config, events, metrics, log }: AgentParts,
@@ -33,8 +38,8 @@ export function createOvsDuty(
     // The name contains the run directory, since one machine may run an agent for each of several.
     masksFile: createMasksFile(join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`), bootId()),
     enablerFile: config.ovsEnabler,
-    growthDelay: config.ovsGrowthDelay,
-    checkInterval: config.ovsCheckInterval,
+    growthDelay: GROWTH_DELAY_SECONDS,
+    checkInterval: CHECK_INTERVAL_SECONDS,
     masksAtEnd: config.ovsMasksAtEnd,
     containers: createCgroupTree(config.cgroupRoot).containers,
     isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,

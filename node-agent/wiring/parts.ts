@@ -25,6 +25,8 @@ export interface AgentParts {
   readonly tokenFile: string | undefined;
   /** The program of the device plugin's thread. */
   readonly pluginProgram: string;
+  /** The CNI plugin to install. */
+  readonly gateProgram: string;
   /** The failed duties that wait for a restart. */
   readonly failures: Failures;
 }

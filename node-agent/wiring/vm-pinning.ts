@@ -10,6 +10,9 @@ import { createPinsFile } from '../vm-pinning/pins-file.ts';
 import { createVmPinning, type VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 
+/** Interval of checks of the VMs' threads; each check corrects changes by other processes. */
+const CHECK_INTERVAL_SECONDS = 1;
+
 /** Creates the duty for a host with a kubelet. */
 export function createVmPinningDuty(
   { client, config, events, metrics, log }: AgentParts,
@@ -28,8 +31,7 @@ export function createVmPinningDuty(
     watch: (onChange) => watchLaunchers({ client, nodeName, onChange, log }),
     assignments,
     host: () => facts.known()?.host,
-    checkInterval: config.vmCheckInterval,
-    pinsAtEnd: config.vmPinsAtEnd,
+    checkInterval: CHECK_INTERVAL_SECONDS,
     events,
     nodeName,
     log,

@@ -27,7 +27,7 @@ export async function assemble(name: string, contents: Contents, out: string, so
   const home = join(out, 'plumbline');
   await mkdir(home, { recursive: true });
   for (const file of contents.bundles) await cp(join(dist, file), join(home, file), { recursive: true });
-  if (contents.gate) await addGate(join(out, 'usr/local/bin'), sources);
+  if (contents.gate) await addGate(home, sources);
   if (contents.native) await addKoffi(join(home, 'node_modules'), sources);
   const packages = await packagesOf(contents, sources);
   await cp(join(root, 'LICENSE'), join(home, 'LICENSE'));

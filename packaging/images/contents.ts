@@ -4,7 +4,7 @@ export interface Contents {
   readonly bundles: readonly string[];
   /** Whether the image needs koffi. */
   readonly native?: boolean;
-  /** Whether to add the CNI gate to /usr/local/bin. */
+  /** Whether to add the CNI gate. */
   readonly gate?: boolean;
 }
 

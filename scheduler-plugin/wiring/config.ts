@@ -17,8 +17,6 @@ const schema = z.object({
   probeHost: z.string().default('0.0.0.0'),
   probePort: z.coerce.number().int().min(0).max(65_535).default(8081),
   kubeconfig: z.string().optional(),
-  apiHost: z.string().optional(),
-  apiPort: z.coerce.number().int().min(1).max(65_535).default(443),
   unpredictable: z.enum(['refuse', 'count-check']).default('count-check'),
   dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   dpuScope: z.enum(['all', 'attached']).default('all'),

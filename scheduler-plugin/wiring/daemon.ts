@@ -4,6 +4,7 @@ import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
+import { apiServerAddress } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
@@ -28,8 +29,8 @@ const CONNECTIONS = 64;
 /** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
 export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: Logger): Promise<Daemon> {
   const now = monotonicSeconds;
-  const { kubeconfig, apiHost: serviceHost, apiPort: servicePort, unpredictable } = config;
-  const access = await apiAccess({ kubeconfig, serviceHost, servicePort });
+  const { kubeconfig, unpredictable } = config;
+  const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);

@@ -64,7 +64,7 @@ describe('images that buildah builds from the Dockerfile', function () {
   const assertMachine = (architecture: ImageArchitecture) => {
     const cpu = CPUS[architecture];
     const module = `plumbline/node_modules/@koromix/koffi-linux-${cpu}/linux_${cpu}/koffi.node`;
-    for (const file of ['usr/local/bin/plumbline-gate', module]) {
+    for (const file of ['plumbline/plumbline-gate', module]) {
       assert.equal(readFileSync(tree(AGENT, architecture, file)).readUInt16LE(18), MACHINES[architecture], file);
     }
   };
@@ -99,7 +99,7 @@ describe('images that buildah builds from the Dockerfile', function () {
     it('the agent calls the C library through koffi, and has a gate that answers', async () => {
       assertMachine(HERE);
       await run('chroot', [tree(AGENT, HERE), '/nodejs/bin/node', '-e', callBy(`/${KOFFI}`)]);
-      const gate = spawnSync(tree(AGENT, HERE, 'usr/local/bin/plumbline-gate'), { encoding: 'utf8', input: '' });
+      const gate = spawnSync(tree(AGENT, HERE, 'plumbline/plumbline-gate'), { encoding: 'utf8', input: '' });
       assert.match(gate.stdout, NO_CALL);
     });
 
@@ -128,7 +128,7 @@ describe('images that buildah builds from the Dockerfile', function () {
       assertMachine(THERE);
       const home = tree(AGENT, THERE);
       assert.equal(emulate(home, '-e', callBy(join(home, KOFFI))), 'called');
-      const gate = spawnSync(EMULATOR, [tree(AGENT, THERE, 'usr/local/bin/plumbline-gate')], {
+      const gate = spawnSync(EMULATOR, [tree(AGENT, THERE, 'plumbline/plumbline-gate')], {
         encoding: 'utf8',
         input: '',
       });

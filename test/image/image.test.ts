@@ -68,7 +68,7 @@ describe('the images’ files', function () {
       agent.filter((path) => path.endsWith('.node')),
       [`/plumbline/node_modules/@koromix/koffi-linux-${process.arch}/linux_${process.arch}/koffi.node`],
     );
-    assert.ok(agent.includes('/usr/local/bin/plumbline-gate') && agent.includes('/plumbline/device-plugin-worker.cjs'));
+    assert.ok(agent.includes('/plumbline/plumbline-gate') && agent.includes('/plumbline/device-plugin-worker.cjs'));
     for (const name of NAMES) for (const path of terms) assert.ok(files(name).includes(path), `${name}${path}`);
     assert.match(readFileSync(image('webhook', 'plumbline/THIRD-PARTY-LICENSES'), 'utf8'), /node_modules|express/);
   });
@@ -77,7 +77,7 @@ describe('the images’ files', function () {
     for (const name of NAMES) {
       for (const path of files(name)) assert.ok((statSync(image(name, path)).mode & 0o444) === 0o444, `${name}${path}`);
     }
-    assert.ok((statSync(image('node-agent', 'usr/local/bin/plumbline-gate')).mode & 0o111) === 0o111);
+    assert.ok((statSync(image('node-agent', 'plumbline/plumbline-gate')).mode & 0o111) === 0o111);
   });
 
   it('a wrong name or a missing folder: shows the usage, exit status 2', () => {

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { parseCniArgs, podOf } from '../../model/cni/args.ts';
-import { ConflistError, type ConflistOptions, GATE_FILES, gateConflist } from '../../model/cni/conflist.ts';
+import { ConflistError, GATE_FILES, gateConflist } from '../../model/cni/conflist.ts';
 import { decideAdd, decideStatus, dependsOnDpu, hasDpuDevice } from '../../model/cni/decide.ts';
 import { choosePrimary, planConflist } from '../../model/cni/primary.ts';
 
-const options: ConflistOptions = { form: 'chained' };
 const ENTRY = { type: 'plumbline-gate' };
 const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay', ipam: {}, dns: {} };
 const MULTUS = { cniVersion: '0.4.0', name: 'multus-cni-network', type: 'multus', capabilities: { bandwidth: true } };
@@ -15,19 +14,15 @@ const BRIDGE = {
   disableCheck: true,
   plugins: [{ type: 'bridge' }, { type: 'portmap', capabilities: { portMappings: true } }],
 };
-const gated = (primary: object, form: ConflistOptions['form'] = 'chained') => {
-  const { name, text } = gateConflist('10-primary', JSON.stringify(primary), { ...options, form });
+const gated = (primary: object) => {
+  const { name, text } = gateConflist('10-primary', JSON.stringify(primary));
   return { name, conf: JSON.parse(text) as Record<string, unknown> };
 };
 
 describe('the gate’s configuration, generated from the primary', () => {
-  it('adds the gate first to a list, or wraps the first plugin, and keeps the rest of the list', () => {
+  it('wraps the first plugin of a list, and keeps the rest of the list', () => {
     const [first, second] = BRIDGE.plugins;
     assert.deepEqual(gated(BRIDGE), {
-      name: GATE_FILES.list,
-      conf: { ...BRIDGE, plugins: [ENTRY, first, second] },
-    });
-    assert.deepEqual(gated(BRIDGE, 'wrapper'), {
       name: GATE_FILES.list,
       conf: { ...BRIDGE, plugins: [{ ...ENTRY, delegate: first }, second] },
     });
@@ -35,12 +30,10 @@ describe('the gate’s configuration, generated from the primary', () => {
 
   it('wraps a single plugin, as of OVN-Kubernetes and multus, in a file that multus ignores', () => {
     const { cniVersion, name, ...ovn } = OVN;
-    for (const form of ['chained', 'wrapper'] as const) {
-      assert.deepEqual(gated(OVN, form), {
-        name: '00-multus-plumbline-gate.json',
-        conf: { cniVersion, name, ...ENTRY, delegate: ovn },
-      });
-    }
+    assert.deepEqual(gated(OVN), {
+      name: '00-multus-plumbline-gate.json',
+      conf: { cniVersion, name, ...ENTRY, delegate: ovn },
+    });
     assert.deepEqual(gated({ cniVersion, name, plugins: [ovn] }), gated(OVN), 'and the same for a list of one');
   });
 
@@ -49,11 +42,8 @@ describe('the gate’s configuration, generated from the primary', () => {
     assert.deepEqual([conf['capabilities'], conf['delegate']], [{ bandwidth: true }, { type: 'multus' }]);
   });
 
-  it('replaces an existing gate in any form', () => {
-    for (const before of [OVN, MULTUS, BRIDGE]) {
-      for (const form of ['chained', 'wrapper'] as const)
-        assert.deepEqual(gated(gated(before, form).conf), gated(before));
-    }
+  it('replaces an existing gate', () => {
+    for (const before of [OVN, MULTUS, BRIDGE]) assert.deepEqual(gated(gated(before).conf), gated(before));
   });
 
   const wrongs: [string, string, RegExp][] = [
@@ -69,7 +59,7 @@ describe('the gate’s configuration, generated from the primary', () => {
   ];
   for (const [name, text, message] of wrongs) {
     it(`refuses ${name}`, () => {
-      assert.throws(() => gateConflist('10-primary', text, options), { name: ConflistError.name, message });
+      assert.throws(() => gateConflist('10-primary', text), { name: ConflistError.name, message });
     });
   }
 });
@@ -80,7 +70,7 @@ describe('the gate’s configuration after a change', () => {
     text: value === undefined ? undefined : typeof value === 'string' ? value : JSON.stringify(value),
   });
   const ownOf = (primary: object) => {
-    const { name, text } = gateConflist('10-primary', JSON.stringify(primary), options);
+    const { name, text } = gateConflist('10-primary', JSON.stringify(primary));
     return file(name, text);
   };
 
@@ -151,7 +141,7 @@ describe('the gate’s configuration after a change', () => {
   ];
   for (const [what, files, expected] of cases) {
     it(what, () => {
-      const plan = planConflist(files, options) as unknown as Record<string, unknown>;
+      const plan = planConflist(files) as unknown as Record<string, unknown>;
       for (const [key, value] of Object.entries(expected)) {
         if (value instanceof RegExp) assert.match(String(plan[key]), value);
         else assert.deepEqual(plan[key], value, key);
@@ -173,10 +163,10 @@ describe('the gate’s configuration after a change', () => {
           const files = new Map<string, { name: string; text: string | undefined }>();
           for (const [name, value] of primaries) files.set(name, file(name, value));
           for (const value of own) files.set(ownOf(value).name, ownOf(value));
-          const plan = planConflist([...files.values()], options);
+          const plan = planConflist([...files.values()]);
           if (plan.kind === 'write') files.set(plan.name, file(plan.name, plan.text));
           if (plan.kind !== 'keep') for (const name of plan.remove) files.delete(name);
-          assert.deepEqual(planConflist([...files.values()], options), { kind: 'keep', problem: undefined });
+          assert.deepEqual(planConflist([...files.values()]), { kind: 'keep', problem: undefined });
           const ours = [...files.keys()].filter((name) => name.includes('plumbline-gate'));
           assert.equal(ours.length, primaries.length === 0 ? 0 : 1);
         },
@@ -233,13 +223,14 @@ describe('the decision of the gate', () => {
     assert.equal(dependsOnDpu({ ...question, namespace: 'kube-system' }), false);
   });
 
-  it('D9: does not count Plumbline’s resources as devices of a DPU', () => {
-    assert.equal(hasDpuDevice(['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], new Set()), false);
-    assert.equal(hasDpuDevice(['plumbline.dev/tunnel', 'openshift.io/dpu'], new Set()), true);
-    assert.equal(hasDpuDevice(['openshift.io/dpu'], new Set(['nvidia.com/bf3'])), false);
-    assert.equal(hasDpuDevice(['openshift.io/dpu', 'nvidia.com/bf3'], new Set(['nvidia.com/bf3', 'x/y'])), true);
-    assert.equal(hasDpuDevice(['plumbline.dev/tunnel'], new Set(['plumbline.dev/tunnel'])), true);
-    assert.equal(hasDpuDevice([], new Set()), false);
+  it('D9: does not count Plumbline’s markers and KubeVirt’s devices as devices of a DPU', () => {
+    const cases: [resources: string[], expected: boolean][] = [
+      [[], false],
+      [['physnet.plumbline.dev/a', 'plumbline.dev/tunnel'], false],
+      [['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun'], false],
+      [['plumbline.dev/tunnel', 'openshift.io/dpu'], true],
+    ];
+    for (const [resources, expected] of cases) assert.equal(hasDpuDevice(resources), expected, resources.join());
   });
 
   it('reads pairs of CNI_ARGS, uses the first of duplicates and ignores the rest', () => {

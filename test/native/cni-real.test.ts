@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatGateSettings, gateConflist } from '../../model/cni/conflist.ts';
+import { gateConflist } from '../../model/cni/conflist.ts';
 import { DEAD, type GateAgent, READY, startGateAgent } from '../node-agent/gate/agent-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { needs } from '../support/parts.ts';
 import { createGateFixture, type GateFixture } from './gate.ts';
-import { createNetwork, interpose, type Network, slowPlugin } from './network.ts';
+import { createNetwork, type Network, slowPlugin } from './network.ts';
 
 /** The versions of Debian's plugins, which refuse 1.1.0 themselves. */
 const VERSIONS = ['0.3.1', '0.4.0', '1.0.0'];
@@ -56,29 +56,25 @@ describe('the gate in front of real plugins, in network namespaces', function ()
     const alone = () =>
       network.plugin('ADD', single(version, network.bridge()), { program: join(gate.binDir, 'bridge') });
 
-    for (const form of ['wrapper', 'interposer'] as const) {
-      it(`${form}, ${version}: ADD, CHECK and DEL give the same results as without it`, async () => {
-        const reference = await alone();
-        await network.plugin('DEL', single(version, network.bridge()), { program: join(gate.binDir, 'bridge') });
-        isClean();
-        const front = interpose(gate, 'bridge');
-        const conf = form === 'wrapper' ? wrapped(version, network.bridge()) : single(version, network.bridge());
-        const how = form === 'wrapper' ? {} : { program: join(front, 'bridge'), path: `${front}:${gate.binDir}` };
-        const added = await network.plugin('ADD', conf, how);
-        assert.equal(added.code, 0, added.stdout);
-        assert.deepEqual(essence(added.json()), essence(reference.json()));
-        assert.match(network.podAddresses().join(), ADDRESS);
-        const after = { ...conf, prevResult: added.json() };
-        const checked = await network.plugin('CHECK', after, how);
-        assert.equal(checked.code, version === '0.3.1' ? 1 : 0, checked.stdout);
-        for (const once of [after, after, conf]) assert.equal((await network.plugin('DEL', once, how)).code, 0);
-        isClean();
-        const gone = await network.plugin('DEL', conf, { ...how, netns: '/var/run/netns/gone' });
-        assert.equal(gone.code, 0, 'its namespace may be gone');
-      });
-    }
+    it(`${version}: ADD, CHECK and DEL give the same results as without it`, async () => {
+      const reference = await alone();
+      await network.plugin('DEL', single(version, network.bridge()), { program: join(gate.binDir, 'bridge') });
+      isClean();
+      const conf = wrapped(version, network.bridge());
+      const added = await network.plugin('ADD', conf);
+      assert.equal(added.code, 0, added.stdout);
+      assert.deepEqual(essence(added.json()), essence(reference.json()));
+      assert.match(network.podAddresses().join(), ADDRESS);
+      const after = { ...conf, prevResult: added.json() };
+      const checked = await network.plugin('CHECK', after);
+      assert.equal(checked.code, version === '0.3.1' ? 1 : 0, checked.stdout);
+      for (const once of [after, after, conf]) assert.equal((await network.plugin('DEL', once)).code, 0);
+      isClean();
+      const gone = await network.plugin('DEL', conf, { netns: '/var/run/netns/gone' });
+      assert.equal(gone.code, 0, 'its namespace may be gone');
+    });
 
-    it(`wrapper, ${version}: an ADD that fails half way leaves nothing behind, and its error is passed on`, async () => {
+    it(`${version}: an ADD that fails half way leaves nothing behind, and its error is passed on`, async () => {
       // The address is allocated before the plugin finds that the pod already has an eth0.
       const conf = wrapped(version, network.bridge());
       const first = await network.plugin('ADD', conf, { sandbox: 'first' });
@@ -97,30 +93,23 @@ describe('the gate in front of real plugins, in network namespaces', function ()
     assert.match(String(json()['details'] ?? json()['msg']), /1\.1\.0|incompatible/);
   });
 
-  for (const form of ['wrapper', 'interposer'] as const) {
-    it(`${form}: if the DPU dies during an ADD, the created parts are removed again`, async () => {
-      const calls = slowPlugin(gate, `slow-${form}`, 'bridge');
-      const front = interpose(gate, `slow-${form}`);
-      const slow = { ...network.bridge(), type: `slow-${form}` };
-      const conf = form === 'wrapper' ? wrapped('1.0.0', slow) : single('1.0.0', slow);
-      const how = form === 'wrapper' ? {} : { program: join(front, slow.type), path: `${front}:${gate.binDir}` };
-      const adding = network.plugin('ADD', conf, how);
-      await eventually(() => network.podAddresses().length === 1, 'the pod has its address');
-      agent.dpu = DEAD;
-      agent.recheck();
-      const { code, json } = await adding;
-      assert.deepEqual([code, json()['code']], [1, 11]);
-      assert.deepEqual(calls(), ['ADD', 'DEL']);
-      isClean();
-    });
-  }
+  it('if the DPU dies during an ADD, the created parts are removed again', async () => {
+    const calls = slowPlugin(gate, 'slow', 'bridge');
+    const adding = network.plugin('ADD', wrapped('1.0.0', { ...network.bridge(), type: 'slow' }));
+    await eventually(() => network.podAddresses().length === 1, 'the pod has its address');
+    agent.dpu = DEAD;
+    agent.recheck();
+    const { code, json } = await adding;
+    assert.deepEqual([code, json()['code']], [1, 11]);
+    assert.deepEqual(calls(), ['ADD', 'DEL']);
+    isClean();
+  });
 
   describe('called by libcni', () => {
     needs('libcni');
     /** As the installer writes it. */
-    const generate = (primary: object, form: 'chained' | 'wrapper') => {
-      gate.settings(formatGateSettings({ socket: gate.socket, stateFile: gate.state, whenAbsent: 'open' }));
-      const made = gateConflist('10-pods', JSON.stringify(primary), { form });
+    const generate = (primary: object) => {
+      const made = gateConflist('10-pods', JSON.stringify(primary));
       const file = join(gate.directory, made.name);
       writeFileSync(file, made.text);
       return file;
@@ -131,12 +120,8 @@ describe('the gate in front of real plugins, in network namespaces', function ()
       plugins: [network.bridge(), { type: 'tuning', sysctl: { 'net.ipv4.conf.eth0.arp_notify': '1' } }],
     });
     const forms: [string, (version: string) => string][] = [
-      ['chained first in a list', (version) => generate(list(version), 'chained')],
-      ['around the first of a list', (version) => generate(list(version), 'wrapper')],
-      [
-        'around a single plugin',
-        (version) => generate({ cniVersion: version, name: 'pods', ...network.bridge() }, 'chained'),
-      ],
+      ['around the first of a list', (version) => generate(list(version))],
+      ['around a single plugin', (version) => generate({ cniVersion: version, name: 'pods', ...network.bridge() })],
     ];
     for (const [form, fileFor] of forms) {
       for (const version of VERSIONS) {

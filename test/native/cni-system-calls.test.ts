@@ -1,24 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { needs, skipWithout } from '../support/parts.ts';
-import { createGateFixture, type GateFixture, type GateResult, writeState } from './gate.ts';
+import { createGateFixture, type GateFixture, type GateResult, PASS, writeState } from './gate.ts';
 import type { SystemCall } from './strace.ts';
 
-const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
-const EMPTY_RESULT = '{"cniVersion":"1.1.0"}\n';
+const gated = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
+const VERSIONS = '{"cniVersion":"1.1.0","supportedVersions":["0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]}\n';
 /** The state file refuses an ADD with this code. */
 const BY_STATE = 11;
 
@@ -58,19 +49,19 @@ describe('the CNI plugin and failing system calls', () => {
 
   describe('its own input and output', () => {
     const cases: [fault: string, code: unknown, stdout: string | undefined][] = [
-      ['read:error=EINTR:when=1', 0, EMPTY_RESULT],
-      ['read:error=EINTR:when=2', 0, EMPTY_RESULT],
+      ['read:error=EINTR:when=1', 0, VERSIONS],
+      ['read:error=EINTR:when=2', 0, VERSIONS],
       ['read:error=EIO:when=1', 5, undefined],
       ['read:error=EIO:when=2', 5, undefined],
-      ['write:error=EINTR:when=1', 0, EMPTY_RESULT],
-      ['write:retval=0:when=1', 0, EMPTY_RESULT],
+      ['write:error=EINTR:when=1', 0, VERSIONS],
+      ['write:retval=0:when=1', 0, VERSIONS],
       // A part of the answer is written: the rest follows.
-      ['write:retval=5:when=1', 0, EMPTY_RESULT.slice(5)],
+      ['write:retval=5:when=1', 0, VERSIONS.slice(5)],
       ['write:error=EIO', 1, ''],
     ];
     for (const [fault, code, stdout] of cases) {
       it(`${fault}: code ${code}`, async () => {
-        const result = await gate.call({ conf: chained, faults: [fault] });
+        const result = await gate.call({ verb: 'VERSION', conf: gated, faults: [fault] });
         assert.equal(codeOf(result), code);
         if (stdout !== undefined) assert.equal(result.stdout, stdout);
       });
@@ -90,7 +81,7 @@ describe('the CNI plugin and failing system calls', () => {
     for (const [fault, code] of cases) {
       it(`${fault ?? 'no fault'}: ${code === 0 ? 'is ignored' : 'counts'}, and the program closes each descriptor once`, async () => {
         writeState(gate.state, { dpu: 'not-ready', reason: 'why' });
-        const result = await gate.call({ conf: chained, faults: fault === undefined ? [] : [fault] });
+        const result = await gate.call({ conf: gated, faults: fault === undefined ? [] : [fault] });
         assert.equal(codeOf(result), code);
         assert.deepEqual(misusedDescriptors(result.calls), []);
       });
@@ -108,20 +99,10 @@ describe('the CNI plugin and failing system calls', () => {
       for (const [owner, caller, code] of owners) {
         writeState(gate.state, { dpu: 'not-ready', reason: 'why' });
         chownSync(gate.state, owner, owner);
-        const result = await gate.call({ conf: chained, faults: [`geteuid:retval=${caller}`] });
+        const result = await gate.call({ conf: gated, faults: [`geteuid:retval=${caller}`] });
         assert.equal(codeOf(result), code, `owner ${owner}, caller ${caller}`);
       }
     });
-  });
-
-  it('settings in the working directory do not apply if the location of the program is unknown', async () => {
-    const elsewhere = join(gate.directory, 'elsewhere');
-    mkdirSync(elsewhere, { recursive: true });
-    gate.settings({ whenAbsent: 'closed' }, elsewhere);
-    for (const fault of ['error=ENOENT', 'retval=0']) {
-      const faults = [`?readlink,?readlinkat:${fault}`];
-      assert.equal((await gate.call({ conf: chained, faults, directory: elsewhere })).code, 0, fault);
-    }
   });
 
   describe('the connection to the agent', () => {
@@ -134,7 +115,7 @@ describe('the CNI plugin and failing system calls', () => {
           if (question === '') socket.write('allow\n');
           question += chunk.toString('latin1');
         });
-      }).listen(join(gate.directory, 'agent.sock'));
+      }).listen(gate.socket);
       await once(server, 'listening');
     });
     after(() => server?.close());
@@ -143,8 +124,7 @@ describe('the CNI plugin and failing system calls', () => {
       writeState(gate.state, { dpu: 'not-ready', reason: 'why' });
     });
     const call = async (faults: readonly string[]) => {
-      const environment = { PLUMBLINE_GATE_SOCKET: join(gate.directory, 'agent.sock') };
-      const result = await gate.call({ conf: chained, environment, faults });
+      const result = await gate.call({ conf: gated, faults });
       assert.deepEqual(misusedDescriptors(result.calls), []);
       return result;
     };
@@ -185,7 +165,7 @@ describe('the CNI plugin and failing system calls', () => {
       const whole = async (faults: readonly string[]) => {
         question = '';
         assert.equal(codeOf(await call(faults)), 0);
-        await eventually(() => question.endsWith(JSON.stringify(chained)), 'the request has arrived');
+        await eventually(() => question.endsWith(JSON.stringify(gated)), 'the request has arrived');
         return question;
       };
       assert.equal(await whole(['sendto:retval=5:when=1']), (await whole([])).slice(5));
@@ -201,7 +181,7 @@ describe('the CNI plugin and failing system calls', () => {
   });
 
   describe('a delegate', () => {
-    const conf = { ...chained, cniVersion: '1.0.0', delegate: { type: 'echo' } };
+    const conf = { ...gated, cniVersion: '1.0.0', delegate: { type: 'echo' } };
     const CONF = '{"cniVersion":"1.0.0","name":"net","type":"echo"}';
     const delegated = async (faults: readonly string[], more: Partial<Parameters<GateFixture['call']>[0]> = {}) => {
       const result = await gate.call({ verb: 'DEL', conf, faults, ...more });
@@ -278,7 +258,7 @@ describe('the CNI plugin and failing system calls', () => {
 
   describe('the end of a delegate', () => {
     const status = (type: string, faults: readonly string[] = []) =>
-      gate.call({ verb: 'STATUS', conf: { ...chained, delegate: { type } }, faults });
+      gate.call({ verb: 'STATUS', conf: { ...gated, delegate: { type } }, faults });
     /** The signals and waits of a call. */
     const steps = ({ calls }: GateResult) =>
       calls.flatMap(({ name, args }) => {
@@ -320,7 +300,7 @@ describe('the CNI plugin and failing system calls', () => {
     it('follows the end of the program, even by SIGKILL', async () => {
       const file = join(gate.directory, 'pids');
       gate.delegate('orphan', `echo "$PPID $$" > '${file}.new'; mv '${file}.new' '${file}'; exec sleep 600`);
-      const call = gate.call({ verb: 'DEL', conf: { ...chained, delegate: { type: 'orphan' } } });
+      const call = gate.call({ verb: 'DEL', conf: { ...gated, delegate: { type: 'orphan' } } });
       await eventually(() => existsSync(file), 'the delegate runs');
       const [program, delegate] = readFileSync(file, 'utf8').trim().split(' ').map(Number) as [number, number];
       process.kill(program, 'SIGKILL');
@@ -336,7 +316,7 @@ describe('the CNI plugin and failing system calls', () => {
 [ "$pid" = "$group" ] && own=true || own=false
 printf '{"own":%s,"ignored":"%s"}' "$own" "$(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/self/status)"`,
     );
-    const { own, ignored } = (await gate.call({ conf: { ...chained, delegate: { type: 'curious' } } })).json();
+    const { own, ignored } = (await gate.call({ conf: { ...gated, delegate: { type: 'curious' } } })).json();
     assert.equal(own, true);
     assert.equal((BigInt(`0x${ignored}`) >> 12n) & 1n, 0n, 'SIGPIPE is ignored');
   });

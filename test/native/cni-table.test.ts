@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { needs } from '../support/parts.ts';
-import { createGateFixture, type GateFixture, writeState } from './gate.ts';
+import { needs, skipWithout } from '../support/parts.ts';
+import { createGateFixture, type GateFixture, PASS, writeState } from './gate.ts';
 
-const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
+const gated = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
 
 /** Values in a configuration; JSON.parse decides which of them are JSON. */
 const VALUES = [
@@ -88,7 +88,7 @@ const VALUES = [
   ...['1 2', '"a" "b"', '\u00a01', '1\f', '\v1', '[] []', '{}1'],
 ];
 
-/** Complete configurations; `@` is the chained one. */
+/** Complete configurations; `@` is `gated`. */
 const TEXTS = [
   ...[
     '@',
@@ -125,20 +125,17 @@ describe('the CNI plugin, case by case', () => {
   needs('musl');
   needs('make');
   let gate: GateFixture;
-  let settingsFile: string;
   before(() => {
     gate = createGateFixture();
-    settingsFile = join(gate.binDir, 'plumbline-gate.conf');
   });
   after(() => gate?.remove());
   beforeEach(() => {
     rmSync(gate.state, { force: true });
-    rmSync(settingsFile, { force: true });
   });
 
   it('accepts only a JSON object, and fails with code 6 otherwise', async () => {
-    const whole = TEXTS.map((text) => text.replaceAll('@', JSON.stringify(chained)));
-    const within = VALUES.map((value) => `{"cniVersion":"1.1.0","name":"n","x":${value},"type":"plumbline-gate"}`);
+    const whole = TEXTS.map((text) => text.replaceAll('@', JSON.stringify(gated)));
+    const within = VALUES.map((value) => `{"cniVersion":"1.1.0","name":"n","x":${value},"delegate":{"type":"pass"}}`);
     for (const text of [...whole, ...within]) {
       const result = await gate.call({ conf: text });
       const expected = isJsonObject(text) ? [0, undefined] : [1, 6];
@@ -152,7 +149,7 @@ describe('the CNI plugin, case by case', () => {
       ['{"a":', '}'],
     ] as const) {
       const nested = (levels: number) =>
-        `{"cniVersion":"1.1.0","name":"n","type":"plumbline-gate","x":${open.repeat(levels)}${open === '[' ? '' : '1'}${close.repeat(levels)}}`;
+        `{"cniVersion":"1.1.0","name":"n","delegate":{"type":"pass"},"x":${open.repeat(levels)}${open === '[' ? '' : '1'}${close.repeat(levels)}}`;
       const most = open === '[' ? 255 : 254;
       assert.equal((await gate.call({ conf: nested(most) })).code, 0);
       assert.equal((await gate.call({ conf: nested(most + 1) })).json()['code'], 6);
@@ -160,10 +157,11 @@ describe('the CNI plugin, case by case', () => {
   });
 
   it('uses the last of two members with one name, and ignores nested ones', async () => {
-    const twice = '{"cniVersion":"9","cniVersion":"1.0.0","type":"no/name","type":"plumbline-gate","name":"n"}';
+    const twice =
+      '{"cniVersion":"9","cniVersion":"1.0.0","delegate":{"type":"no/name"},"delegate":{"type":"pass"},"name":"n"}';
     const { code, json } = await gate.call({ conf: twice });
-    assert.deepEqual([code, json()], [0, { cniVersion: '1.0.0' }]);
-    const inner = await gate.call({ conf: { ...chained, x: { cniVersion: '9', type: 'no/name', delegate: 1 } } });
+    assert.deepEqual([code, json()], [0, { cniVersion: '1.1.0' }]);
+    const inner = await gate.call({ conf: { ...gated, x: { cniVersion: '9', delegate: 1 } } });
     assert.equal(inner.code, 0);
   });
 
@@ -180,7 +178,7 @@ describe('the CNI plugin, case by case', () => {
       it(`${verb}: ${needed.join(', ') || 'nothing'}`, async () => {
         for (const missing of ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH']) {
           for (const value of [undefined, '']) {
-            const result = await gate.call({ verb, conf: chained, environment: { [missing]: value } });
+            const result = await gate.call({ verb, conf: gated, environment: { [missing]: value } });
             if (!needed.includes(missing)) assert.equal(result.code, 0, missing);
             else {
               const { code, msg } = result.json();
@@ -191,7 +189,7 @@ describe('the CNI plugin, case by case', () => {
         const none = Object.fromEntries(
           ['CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH'].map((one) => [one, undefined]),
         );
-        const all = await gate.call({ verb, conf: chained, environment: none });
+        const all = await gate.call({ verb, conf: gated, environment: none });
         const expected = needed.length === 0 ? undefined : `required env variables [${needed.join(',')}] missing`;
         assert.equal(all.stdout === '' ? undefined : all.json()['msg'], expected);
       });
@@ -199,14 +197,14 @@ describe('the CNI plugin, case by case', () => {
 
     it('a verb: a missing, unknown or partial one is refused', async () => {
       for (const command of [undefined, '']) {
-        const { code, msg } = (await gate.call({ conf: chained, environment: { CNI_COMMAND: command } })).json();
+        const { code, msg } = (await gate.call({ conf: gated, environment: { CNI_COMMAND: command } })).json();
         assert.deepEqual([code, msg], [4, 'required env variables [CNI_COMMAND] missing']);
       }
       for (const command of ['AD', 'ADDX', 'add', 'x'.repeat(80)]) {
-        const { code, msg } = (await gate.call({ verb: command, conf: chained })).json();
+        const { code, msg } = (await gate.call({ verb: command, conf: gated })).json();
         assert.deepEqual([code, msg], [4, `unknown CNI_COMMAND: ${command}`]);
       }
-      const { msg } = (await gate.call({ verb: 'x'.repeat(81), conf: chained })).json();
+      const { msg } = (await gate.call({ verb: 'x'.repeat(81), conf: gated })).json();
       assert.equal(msg, `unknown CNI_COMMAND: ${'x'.repeat(80)}...`);
     });
 
@@ -220,7 +218,7 @@ describe('the CNI plugin, case by case', () => {
     for (const [verb, least] of since) {
       it(`${verb} is allowed from version ${least} on`, async () => {
         for (const cniVersion of VERSIONS) {
-          const result = await gate.call({ verb, conf: { ...chained, cniVersion } });
+          const result = await gate.call({ verb, conf: { ...gated, cniVersion } });
           if (cniVersion >= least) assert.deepEqual([result.code, result.stdout], [0, ''], cniVersion);
           else {
             assert.deepEqual(result.json(), { cniVersion, code: 1, msg: `config version does not allow ${verb}` });
@@ -232,16 +230,16 @@ describe('the CNI plugin, case by case', () => {
 
     it('a version: unsupported ones are refused in the newest supported one, except for VERSION', async () => {
       for (const cniVersion of ['0.2.0', '1.1.1', '1.1', '', 'x', undefined]) {
-        const { cniVersion: said, code, msg } = (await gate.call({ conf: { ...chained, cniVersion } })).json();
+        const { cniVersion: said, code, msg } = (await gate.call({ conf: { ...gated, cniVersion } })).json();
         assert.deepEqual([said, code], ['1.1.0', 1]);
         assert.ok(String(msg).endsWith(`the configuration says "${cniVersion ?? ''}"`), String(msg));
-        assert.equal((await gate.call({ verb: 'VERSION', conf: { ...chained, cniVersion } })).code, 0);
+        assert.equal((await gate.call({ verb: 'VERSION', conf: { ...gated, cniVersion } })).code, 0);
       }
     });
   });
 
   describe('a delegate', () => {
-    const wrapped = (delegate: unknown, more = {}) => ({ ...chained, cniVersion: '1.0.0', ...more, delegate });
+    const wrapped = (delegate: unknown, more = {}) => ({ ...gated, cniVersion: '1.0.0', ...more, delegate });
 
     it('is a plugin with a plain file name', async () => {
       for (const type of ['', '.', '..', 'a/b', '/', 'x'.repeat(256), 5, undefined]) {
@@ -257,10 +255,6 @@ describe('the CNI plugin, case by case', () => {
         const { code, msg } = (await gate.call({ conf: wrapped(delegate) })).json();
         assert.equal(code, 7);
         assert.match(String(msg), /^"delegate" must be an object/);
-      }
-      for (const type of [5, '', 'a\\b', {}]) {
-        const { code, msg } = (await gate.call({ conf: { ...chained, type } })).json();
-        assert.deepEqual([code, msg], [7, '"type" must be the name of a plugin'], String(type));
       }
     });
 
@@ -318,11 +312,11 @@ describe('the CNI plugin, case by case', () => {
       for (const path of [`${a}:${b}`, ':', `${c}x`]) assert.equal((await call(path)).json()['code'], 7, path);
     });
 
-    it('gets DEL after a failed ADD, with ignored output, in its own environment, one gate deeper', async () => {
+    it('gets DEL after a failed ADD, with ignored output, in its own environment', async () => {
       const log = join(gate.directory, 'environment.log');
       const below = gate.delegate(
         'failing',
-        `echo "$CNI_COMMAND $CNI_IFNAME $PLUMBLINE_GATE_DEPTH" >> '${log}'; echo "loud $CNI_COMMAND" >&2; printf '{"code":99}'; exit 3`,
+        `echo "$CNI_COMMAND $CNI_IFNAME" >> '${log}'; echo "loud $CNI_COMMAND" >&2; printf '{"code":99}'; exit 3`,
       );
       const result = await gate.call({ conf: wrapped({ type: 'failing' }) });
       assert.deepEqual([result.code, result.json(), result.stderr], [3, { code: 99 }, 'loud ADD\n']);
@@ -337,24 +331,10 @@ describe('the CNI plugin, case by case', () => {
 
     it('gets DEL with all other variables, also those with a similar name', async () => {
       const log = join(gate.directory, 'similar.log');
-      gate.delegate('similar', `env | grep -E '^(CNI_COMMAND|PLUMBLINE_GATE_DEPTH)' | sort > '${log}'; exit 1`);
-      const similar = { CNI_COMMANDS: 'a', PLUMBLINE_GATE_DEPTHS: 'b', PLUMBLINE_GATE_DEPTH: '1' };
+      gate.delegate('similar', `env | grep -E '^CNI_COMMAND' | sort > '${log}'; exit 1`);
+      const similar = { CNI_COMMANDS: 'a', CNI_COMMAN: 'b' };
       await gate.call({ conf: wrapped({ type: 'similar' }), environment: similar });
-      assert.equal(
-        readFileSync(log, 'utf8'),
-        'CNI_COMMAND=DEL\nCNI_COMMANDS=a\nPLUMBLINE_GATE_DEPTH=2\nPLUMBLINE_GATE_DEPTHS=b\n',
-      );
-    });
-
-    it('runs below three gates but not below four', async () => {
-      gate.delegate('deep', `printf '{"depth":"%s"}' "$PLUMBLINE_GATE_DEPTH"`);
-      const at = (depth: string | undefined) =>
-        gate.call({ conf: wrapped({ type: 'deep' }), environment: { PLUMBLINE_GATE_DEPTH: depth } });
-      assert.deepEqual((await at(undefined)).json(), { depth: '1' });
-      assert.deepEqual((await at('')).json(), { depth: '1' });
-      assert.deepEqual((await at('3')).json(), { depth: '4' });
-      const { code, msg } = (await at('4')).json();
-      assert.deepEqual([code, msg], [7, 'plumbline-gate: deep is not reached: gates call each other, check CNI_PATH']);
+      assert.equal(readFileSync(log, 'utf8'), 'CNI_COMMAND=DEL\nCNI_COMMANDS=a\n');
     });
 
     it('is named with the signal that killed it', async () => {
@@ -368,9 +348,7 @@ describe('the CNI plugin, case by case', () => {
     const DEAD = { dpu: 'not-ready', reason: 'why', status: true };
     const later = [1, 11, 'DPU Not Ready: why'];
     const passed = [0, undefined, undefined];
-    const stale = 'DPU Not Ready: the node agent does not answer, and what it left is stale';
-    const absent = 'DPU Not Ready: the node agent does not answer and has left no state';
-    const outcome = async (verb: string, conf: object = chained) => {
+    const outcome = async (verb: string, conf: object = gated) => {
       const { code, stdout, json } = await gate.call({ verb, conf });
       const { code: said, msg } = stdout === '' ? {} : json();
       return [code, said, msg];
@@ -387,41 +365,6 @@ describe('the CNI plugin, case by case', () => {
       ['of scope all', { ...DEAD, scope: 'all' }, later, [1, 50, 'DPU Not Ready: why']],
       ['of scope device', { ...DEAD, scope: 'device' }, passed, [1, 50, 'DPU Not Ready: why']],
       ['an exempt namespace', { ...DEAD, exempt: ['default'] }, passed, [1, 50, 'DPU Not Ready: why']],
-      ['stale and open', { ...DEAD, at: 1, staleAfter: 1, whenStale: 'open' }, passed, passed],
-      ['stale and closed', { ...DEAD, at: 1, staleAfter: 1, whenStale: 'closed' }, [1, 11, stale], [1, 50, stale]],
-      [
-        'stale, alive and closed',
-        { dpu: 'ready', status: true, at: 1, staleAfter: 1, whenStale: 'closed' },
-        [1, 11, stale],
-        [1, 50, stale],
-      ],
-      [
-        'stale and closed, of a node without a DPU',
-        { ...DEAD, dpu: 'none', at: 1, staleAfter: 1, whenStale: 'closed' },
-        passed,
-        passed,
-      ],
-      ['stale and the last known', { ...DEAD, at: 1, staleAfter: 1 }, later, [1, 50, 'DPU Not Ready: why']],
-      [
-        'stale with another setting',
-        { ...DEAD, at: 1, staleAfter: 1, whenStale: 'x' },
-        later,
-        [1, 50, 'DPU Not Ready: why'],
-      ],
-      [
-        'never stale',
-        { ...DEAD, at: 1, staleAfter: undefined, whenStale: 'open' },
-        later,
-        [1, 50, 'DPU Not Ready: why'],
-      ],
-      [
-        'never stale, with an invalid number',
-        { ...DEAD, at: 1, staleAfter: -1, whenStale: 'open' },
-        later,
-        [1, 50, 'DPU Not Ready: why'],
-      ],
-      ['stale from the start', { ...DEAD, at: 1, staleAfter: 0, whenStale: 'open' }, passed, passed],
-      ['closed and not stale', { ...DEAD, dpu: 'ready', whenStale: 'closed' }, passed, passed],
       ['of the first moment', { ...DEAD, at: 0 }, later, [1, 50, 'DPU Not Ready: why']],
       ['of the ninth millisecond', { ...DEAD, at: 9 }, later, [1, 50, 'DPU Not Ready: why']],
       ['of an unknown time', { ...DEAD, at: undefined }, passed, passed],
@@ -434,14 +377,11 @@ describe('the CNI plugin, case by case', () => {
     }
 
     it('is ignored with an invalid or future time', async () => {
-      gate.settings({ whenAbsent: 'closed' });
       for (const at of ['"1"', '-1', '1.5', '1e3', '999999999999999', '1000000000000000', '01', 'null']) {
         writeFileSync(gate.state, `{"dpu":"not-ready","reason":"why","status":true,"at":${at}}`);
-        assert.deepEqual([await outcome('ADD'), await outcome('STATUS')], [[1, 11, absent], passed], at);
+        assert.deepEqual([await outcome('ADD'), await outcome('STATUS')], [passed, passed], at);
       }
       rmSync(gate.state);
-      assert.deepEqual([await outcome('ADD'), await outcome('STATUS')], [[1, 11, absent], passed]);
-      rmSync(settingsFile);
       assert.deepEqual(await outcome('ADD'), passed);
     });
 
@@ -490,7 +430,7 @@ describe('the CNI plugin, case by case', () => {
       ];
       for (const [text, passes, exempt = ['kube-system', '*x']] of args) {
         writeState(gate.state, { ...DEAD, exempt });
-        const { code } = await gate.call({ conf: chained, environment: { CNI_ARGS: text } });
+        const { code } = await gate.call({ conf: gated, environment: { CNI_ARGS: text } });
         assert.equal(code, passes ? 0 : 1, text);
       }
     });
@@ -510,30 +450,29 @@ describe('the CNI plugin, case by case', () => {
         [{ args: { deviceID: 'x' } }, false],
       ];
       for (const [conf, isRefused] of confs) {
-        const { code } = await gate.call({ conf: { ...chained, ...conf } });
+        const { code } = await gate.call({ conf: { ...gated, ...conf } });
         assert.equal(code, isRefused ? 1 : 0, JSON.stringify(conf));
       }
     });
 
     it('is read up to its maximum size; a larger file or one that others may write is ignored', async () => {
-      gate.settings({ whenAbsent: 'closed' });
       const text = (size: number) => {
-        const begun = '{"dpu":"ready","at":1,"x":"';
+        const begun = '{"dpu":"not-ready","at":1,"x":"';
         return `${begun}${'x'.repeat(size - begun.length - 2)}"}`;
       };
       for (const [size, code] of [
-        [16_383, 0],
-        [16_384, 1],
-        [20_000, 1],
+        [16_383, 1],
+        [16_384, 0],
+        [20_000, 0],
       ] as const) {
         writeFileSync(gate.state, text(size));
         assert.equal((await outcome('ADD'))[0], code, `${size} bytes`);
       }
       for (const [mode, code] of [
-        [0o644, 0],
-        [0o600, 0],
-        [0o664, 1],
-        [0o646, 1],
+        [0o644, 1],
+        [0o600, 1],
+        [0o664, 0],
+        [0o646, 0],
       ] as const) {
         writeFileSync(gate.state, text(100));
         chmodSync(gate.state, mode);
@@ -544,61 +483,60 @@ describe('the CNI plugin, case by case', () => {
 
   describe('a request to the agent', () => {
     let server: Server;
-    let path: string;
-    const unset = { PLUMBLINE_GATE_SOCKET: undefined, PLUMBLINE_GATE_STATE: undefined };
-    // The state file stays the fixture's: an agent on this machine may have written the one of the default path.
-    const noSocket = { PLUMBLINE_GATE_SOCKET: undefined };
+    let directory: string;
     const question: { text: string } = { text: '' };
     before(async () => {
-      path = join(gate.directory, 'other.sock');
+      directory = join(gate.directory, 'other');
+      mkdirSync(directory);
       server = createServer((socket) => {
         socket.on('error', () => undefined);
         socket.once('data', (chunk) => {
           question.text = chunk.toString('latin1');
           socket.end('deny 27 4\nsaid');
         });
-      }).listen(path);
+      }).listen(join(directory, 'gate.sock'));
       await once(server, 'listening');
     });
     after(() => server?.close());
-    const codeOf = async (environment: Record<string, string | undefined>) =>
-      (await gate.call({ conf: chained, environment })).json()['code'];
+    const here = () => ({ PLUMBLINE_RUN_DIR: directory });
+    const codeOf = async (runDir: string) =>
+      (await gate.call({ conf: gated, environment: { PLUMBLINE_RUN_DIR: runDir } })).json()['code'];
 
-    it('uses the socket of the settings, or a valid absolute path in the environment', async () => {
-      gate.settings({ socket: path });
-      assert.equal(await codeOf(noSocket), 27);
-      for (const none of ['', 'other.sock', `/${'x'.repeat(107)}`]) {
-        assert.equal(await codeOf({ ...noSocket, PLUMBLINE_GATE_SOCKET: none }), 27, none);
-      }
-      assert.equal(await codeOf({ ...noSocket, PLUMBLINE_GATE_SOCKET: gate.socket }), undefined);
-      gate.settings({ socket: gate.socket });
-      assert.equal(await codeOf(noSocket), undefined);
-      assert.equal(await codeOf({ ...noSocket, PLUMBLINE_GATE_SOCKET: path }), 27);
+    it('goes to the socket in the agent’s directory, and without an answer its state file there decides', async () => {
+      assert.equal(await codeOf(directory), 27);
+      const alone = join(gate.directory, 'alone');
+      mkdirSync(alone);
+      writeState(join(alone, 'gate.state'), { dpu: 'not-ready', reason: 'why' });
+      assert.equal(await codeOf(alone), 11);
+      assert.equal(await codeOf(gate.directory), undefined);
     });
 
-    it('uses the state file of the settings, or a valid absolute path in the environment', async () => {
-      const state = join(gate.directory, 'other.state');
-      writeState(state, { dpu: 'not-ready', reason: 'why' });
-      gate.settings({ socket: gate.socket, stateFile: state });
-      assert.equal(await codeOf(unset), 11);
-      for (const none of ['', 'other.state', `/${'x'.repeat(1023)}`]) {
-        assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_STATE: none }), 11, none);
-      }
-      assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_STATE: gate.state }), undefined);
-      gate.settings({ socket: gate.socket });
-      assert.equal(await codeOf({ ...unset, PLUMBLINE_GATE_STATE: state }), 11);
+    it('ignores a directory that is relative, or too long for the path of a socket', async function () {
+      skipWithout('strace', this);
+      const padded = (length: number) => `${directory}/${'./'.repeat(100)}`.slice(0, length - 1).padEnd(length, '/');
+      const longest = 107 - '/gate.state'.length;
+      writeState(join(directory, 'gate.state'), { dpu: 'not-ready', reason: 'why' });
+      assert.equal(await codeOf(padded(longest)), 27);
+      const { calls } = await gate.call({
+        conf: gated,
+        environment: { PLUMBLINE_RUN_DIR: padded(longest + 2) },
+        faults: [],
+      });
+      assert.match(calls.find(({ name }) => name === 'connect')?.args ?? '', /"\/run\/plumbline\/gate\.sock"/);
+      const relative = { conf: gated, environment: { PLUMBLINE_RUN_DIR: 'other' }, directory: gate.directory };
+      const found = await gate.call({ ...relative, faults: [] });
+      assert.match(found.calls.find(({ name }) => name === 'connect')?.args ?? '', /"\/run\/plumbline\/gate\.sock"/);
     });
 
-    it('has verb, form and the lengths of variables and configuration, followed by both', async () => {
-      gate.settings({ socket: path });
-      const conf = JSON.stringify(chained);
+    it('has the verb and the lengths of variables and configuration, followed by both', async () => {
+      const conf = JSON.stringify(gated);
       const names = ['CNI_COMMAND', 'CNI_CONTAINERID', 'CNI_NETNS', 'CNI_IFNAME', 'CNI_PATH', 'CNI_ARGS'];
       for (const verb of ['ADD', 'STATUS']) {
-        await gate.call({ verb, conf, environment: { ...unset, XCNI_A: 'b', CNIX: 'c' } });
+        await gate.call({ verb, conf, environment: { ...here(), XCNI_A: 'b', CNIX: 'c' } });
         const newline = question.text.indexOf('\n');
-        const [, said, form, environment, length] =
-          /^plumbline-gate\/1 (\w+) (\w+) (\d+) (\d+)$/.exec(question.text.slice(0, newline)) ?? [];
-        assert.deepEqual([said, form, length], [verb, 'chained', String(conf.length)]);
+        const [, said, environment, length] =
+          /^plumbline-gate\/1 (\w+) (\d+) (\d+)$/.exec(question.text.slice(0, newline)) ?? [];
+        assert.deepEqual([said, length], [verb, String(conf.length)]);
         const variables = question.text.slice(newline + 1, newline + 1 + Number(environment));
         assert.ok(variables.endsWith('\0'));
         const keys = variables
@@ -613,43 +551,26 @@ describe('the CNI plugin, case by case', () => {
     });
 
     it('lets the delegate run after more than a pass in one piece and an open, silent connection', async () => {
-      const quiet = join(gate.directory, 'quiet.sock');
+      const quiet = join(gate.directory, 'quiet');
+      mkdirSync(quiet);
       const open = createServer((socket) => {
         socket.on('error', () => undefined);
         socket.once('data', () => socket.write('allow\nwait\n'));
-      }).listen(quiet);
+      }).listen(join(quiet, 'gate.sock'));
       await once(open, 'listening');
       gate.delegate('quiet', `printf '{"ran":1}'`);
-      const environment = { PLUMBLINE_GATE_SOCKET: quiet };
-      const { json } = await gate.call({ conf: { ...chained, delegate: { type: 'quiet' } }, environment });
+      const environment = { PLUMBLINE_RUN_DIR: quiet };
+      const { json } = await gate.call({ conf: { ...gated, delegate: { type: 'quiet' } }, environment });
       open.close();
       assert.deepEqual(json(), { ran: 1 });
     });
 
     it('is not sent for DEL, CHECK, GC and VERSION', async () => {
-      gate.settings({ socket: path });
       for (const verb of ['DEL', 'CHECK', 'GC', 'VERSION']) {
         question.text = '';
-        assert.equal((await gate.call({ verb, conf: chained, environment: unset })).code, 0);
+        assert.equal((await gate.call({ verb, conf: gated, environment: here() })).code, 0);
         assert.equal(question.text, '', verb);
       }
-    });
-
-    it('as an interposer, is not sent for STATUS in a version without it, which is the delegate’s', async () => {
-      const front = join(gate.directory, 'front-table');
-      mkdirSync(front, { recursive: true });
-      copyFileSync(gate.shim, join(front, 'status'));
-      gate.settings({ socket: path }, front);
-      gate.delegate('status', `printf '{}'`);
-      const call = (cniVersion: string) =>
-        gate.call({
-          verb: 'STATUS',
-          conf: { cniVersion, name: 'n', type: 'status' },
-          program: join(front, 'status'),
-          environment: { ...unset, CNI_PATH: `${front}:${gate.binDir}` },
-        });
-      assert.deepEqual((await call('1.0.0')).json(), {});
-      assert.equal((await call('1.1.0')).json()['code'], 27);
     });
   });
 });

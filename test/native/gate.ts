@@ -7,6 +7,9 @@ import { endGroup } from '../support/children.ts';
 import { pathOf } from '../support/parts.ts';
 import { callsOf, type SystemCall, type Wait, waitsOf } from './strace.ts';
 
+/** A delegate of every fixture: it accepts each call, and returns an empty result of CNI 1.1.0 for ADD. */
+export const PASS = 'pass';
+
 /** The shipped shim, built once into its own directory, with a place for delegates, socket and state. */
 export interface GateFixture {
   readonly directory: string;
@@ -17,8 +20,6 @@ export interface GateFixture {
   readonly state: string;
   /** Calls it as a runtime does. */
   call(call: GateCall): Promise<GateResult>;
-  /** Writes the settings file into a directory that contains the program; default: the shim's own. */
-  settings(settings: object | string, directory?: string): void;
   /** A delegate that records each call and then runs the shell script. */
   delegate(name: string, script: string): Delegate;
   /** Also ends calls without an answer. */
@@ -30,8 +31,6 @@ export interface GateCall {
   readonly conf: object | string;
   /** Replaces variables of a runtime; undefined removes a variable. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** The program's path; default: the shim's own. */
-  readonly program?: string;
   /** The working directory. */
   readonly directory?: string;
   /** Records its waits; needs strace. */
@@ -70,22 +69,23 @@ export function createGateFixture(): GateFixture {
   const socket = join(directory, 'gate.sock');
   const state = join(directory, 'gate.state');
   const running = new Set<ChildProcess>();
+  writeFileSync(
+    join(binDir, PASS),
+    `#!/bin/sh\ncat >/dev/null\n[ "$CNI_COMMAND" != ADD ] || printf '{"cniVersion":"1.1.0"}\\n'\n`,
+    { mode: 0o755 },
+  );
   return {
     directory,
     shim,
     binDir,
     socket,
     state,
-    settings(settings, where = binDir) {
-      const text = typeof settings === 'string' ? settings : JSON.stringify(settings);
-      writeFileSync(join(where, 'plumbline-gate.conf'), text, { mode: 0o644 });
-    },
     remove() {
       for (const child of running) endGroup(child);
       rmSync(directory, { recursive: true, force: true });
     },
     async call(called) {
-      const { verb = 'ADD', conf, environment = {}, program = shim, directory: cwd, traced = false, faults } = called;
+      const { verb = 'ADD', conf, environment = {}, directory: cwd, traced = false, faults } = called;
       const given = {
         PATH: process.env['PATH'],
         CNI_COMMAND: verb,
@@ -94,21 +94,20 @@ export function createGateFixture(): GateFixture {
         CNI_IFNAME: 'eth0',
         CNI_PATH: binDir,
         CNI_ARGS: 'IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
-        PLUMBLINE_GATE_SOCKET: socket,
-        PLUMBLINE_GATE_STATE: state,
+        PLUMBLINE_RUN_DIR: directory,
         ...environment,
       };
       const env = Object.fromEntries(
         Object.entries(given).filter(([, value]) => value !== undefined),
       ) as NodeJS.ProcessEnv;
       const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
-      if (!traced && faults === undefined) return run([program], env, input, running, cwd);
+      if (!traced && faults === undefined) return run([shim], env, input, running, cwd);
       const trace = join(directory, 'trace');
       const traces = faults === undefined ? 'trace=poll,ppoll,nanosleep,clock_nanosleep' : 'trace=all';
       const injections = (faults ?? []).flatMap((one) => ['-e', `inject=${one}`]);
       const follow = called.inDelegate ? ['-f'] : [];
       const result = await run(
-        [pathOf('strace'), '-qq', ...follow, '-o', trace, '-e', traces, ...injections, '-e', 'signal=none', program],
+        [pathOf('strace'), '-qq', ...follow, '-o', trace, '-e', traces, ...injections, '-e', 'signal=none', shim],
         env,
         input,
         running,
@@ -171,5 +170,5 @@ function run(
 /** Writes the file of an agent; `at` defaults to now. */
 export function writeState(path: string, state: object): void {
   const at = Number(process.hrtime.bigint() / 1_000_000n);
-  writeFileSync(path, JSON.stringify({ at, staleAfter: 60_000, whenStale: 'last-known', ...state }));
+  writeFileSync(path, JSON.stringify({ at, ...state }));
 }

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { copyFileSync, readdirSync, symlinkSync } from 'node:fs';
+import { readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { pathOf } from '../support/parts.ts';
@@ -45,7 +45,7 @@ export function createNetwork(gate: GateFixture): Network {
   for (const name of readdirSync(plugins)) symlinkSync(join(plugins, name), join(gate.binDir, name));
   const podNetns = `/var/run/netns/${pod}`;
   const dataDir = join(gate.directory, 'leases');
-  const common = { PATH: process.env['PATH'], PLUMBLINE_GATE_SOCKET: gate.socket, PLUMBLINE_GATE_STATE: gate.state };
+  const common = { PATH: process.env['PATH'], PLUMBLINE_RUN_DIR: gate.directory };
   let library: string | undefined;
 
   return {
@@ -101,20 +101,13 @@ interface Link {
   readonly addr_info?: readonly { readonly local: string; readonly prefixlen: number; readonly scope: string }[];
 }
 
-/** A plugin that does its work and then does not return. A copy of the shim may be put in front of it by name. */
+/** A plugin that does its work and then does not return. */
 export function slowPlugin(gate: GateFixture, name: string, real: string): () => readonly string[] {
   const delegate = gate.delegate(
     name,
     `printf '%s' "$conf" | ${join(gate.binDir, real)}; [ "$CNI_COMMAND" = DEL ] || exec sleep 60`,
   );
   return () => delegate.calls().map(({ verb }) => verb);
-}
-
-/** Puts a copy of the shim into its own directory with the name of a plugin. @returns the directory */
-export function interpose(gate: GateFixture, plugin: string): string {
-  const directory = execFileSync('mktemp', ['-d', '-p', gate.directory], { encoding: 'utf8' }).trim();
-  copyFileSync(gate.shim, join(directory, plugin));
-  return directory;
 }
 
 function buildLibcni(directory: string): string {

@@ -8,7 +8,7 @@ describe('settings of the daemons', () => {
     const config = parseWebhookConfig(['--port', '9443', '--full-pcpus-only', 'false']);
     assert.equal(config.port, 9443);
     assert.equal(config.fullPcpusOnly, false);
-    assert.equal(config.lookupTimeout, 6);
+    assert.equal(config.probePort, 8081);
     assert.ok(Object.isFrozen(config));
   });
 

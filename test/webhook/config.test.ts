@@ -7,21 +7,12 @@ describe('the settings of the webhook', () => {
   for (const [flag, least, most] of [
     ['--port', 0, 65_535],
     ['--probe-port', 0, 65_535],
-    ['--api-port', 1, 65_535],
   ] as const) {
     it(`accept a whole number from ${least} to ${most} for ${flag}`, () => {
       for (const port of [least, most]) assert.doesNotThrow(() => parse(flag, `${port}`));
       for (const port of [least - 1, most + 1, 1.5, 'x']) assert.throws(() => parse(flag, `${port}`), new RegExp(flag));
     });
   }
-
-  it('accept a lookup timeout of more than 0 and at most 12 seconds', () => {
-    for (const seconds of ['0.001', '12'])
-      assert.equal(parse('--lookup-timeout', seconds).lookupTimeout, Number(seconds));
-    for (const seconds of ['0', '-1', '12.001']) {
-      assert.throws(() => parse('--lookup-timeout', seconds), /--lookup-timeout/);
-    }
-  });
 
   for (const [name, isAccepted] of [
     ['', true],
@@ -41,8 +32,8 @@ describe('the settings of the webhook', () => {
   }
 
   it('have the defaults that the manifests rely on', () => {
-    const { kubeconfig, clientCaFile, networkContext, apiHost, ...defaults } = parse();
-    assert.deepEqual([kubeconfig, clientCaFile, networkContext, apiHost], Array(4).fill(undefined));
+    const { kubeconfig, clientCaFile, networkContext, ...defaults } = parse();
+    assert.deepEqual([kubeconfig, clientCaFile, networkContext], Array(3).fill(undefined));
     assert.deepEqual(defaults, {
       host: '0.0.0.0',
       port: 8443,
@@ -50,9 +41,7 @@ describe('the settings of the webhook', () => {
       probePort: 8081,
       certFile: '/etc/plumbline/tls/tls.crt',
       keyFile: '/etc/plumbline/tls/tls.key',
-      apiPort: 443,
       clientNames: 'kube-apiserver',
-      lookupTimeout: 6,
       alignment: 'annotated',
       schedulerName: 'plumbline-scheduler',
       oversized: 'refuse',

@@ -107,7 +107,7 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
   for (const node of NODES) {
     const state = await folder(directory, `${node.name}-state`);
     const own = await agentArgs(node, { cluster: through, ovs: options.ovs, ovsNode: VSWITCH_NODE, directory });
-    const files = ['--state-dir', state, '--gate-state', join(state, 'gate.state'), '--kubelet-endpoint', ''];
+    const files = ['--state-dir', state, '--run-dir', state, '--kubelet-endpoint', ''];
     agents.push(await start(`agent-${node.name}`, 'node-agent', [...own, ...files]));
   }
   const dpuClock = join(directory, 'dpu-clock');

@@ -5,11 +5,11 @@ import { almost, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';
 
 const question = fc
-  .tuple(fc.constantFrom('ADD', 'STATUS'), fc.constantFrom('chained', 'wrapper'), fc.string(), fc.json({ maxDepth: 2 }))
-  .map(([verb, form, value, conf]) => {
+  .tuple(fc.constantFrom('ADD', 'STATUS'), fc.string(), fc.json({ maxDepth: 2 }))
+  .map(([verb, value, conf]) => {
     const environment = `CNI_ARGS=${value.replaceAll('\0', '')}\0`;
     const [first, second] = [Buffer.byteLength(environment), Buffer.byteLength(conf)];
-    return `plumbline-gate/1 ${verb} ${form} ${first} ${second}\n${environment}${conf}`;
+    return `plumbline-gate/1 ${verb} ${first} ${second}\n${environment}${conf}`;
   });
 
 interface Stream {
@@ -36,11 +36,11 @@ export const gateQuestion: Target<Stream> = {
   about: 'bytes on the agent’s socket give the same request or refusal, wherever they are cut',
   inputs: fc.record({
     text: withLong(
-      almost(question, ['plumbline-gate/1 ADD chained 0 2\n{}']),
+      almost(question, ['plumbline-gate/1 ADD 0 2\n{}']),
       200_000,
-      { head: 'plumbline-gate/1 ADD chained 60000 0\n', piece: (i) => `${i}=\0` },
-      { head: 'plumbline-gate/1 ADD chained 60000 9\n', piece: '=\0' },
-      { head: 'plumbline-gate/1 ADD chained 9 190000\n', piece: 'a' },
+      { head: 'plumbline-gate/1 ADD 60000 0\n', piece: (i) => `${i}=\0` },
+      { head: 'plumbline-gate/1 ADD 60000 9\n', piece: '=\0' },
+      { head: 'plumbline-gate/1 ADD 9 190000\n', piece: 'a' },
     ),
     cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }),
   }),

@@ -1,24 +1,21 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { dist } from '../../support/bundles.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
 import { enableAffinity } from './switch-masks.ts';
 
-const SHIM = '/opt/plumbline-lab/gate/plumbline-gate';
 const OWN = '00-multus-plumbline-gate.json';
 const OWN_LIST = '00-multus-plumbline-gate.conflist';
 /** In seconds. */
 const INTERVAL = 2;
 const DURATION = 12;
 const NOTICED = DURATION + INTERVAL + 60;
-const GATE_FLAGS = ['--gate', 'on', '--gate-shim', SHIM, '--cni-conf-dir', CONF_DIR, '--cni-bin-dir', BIN_DIR];
+const GATE_FLAGS = ['--gate', 'on', '--cni-conf-dir', CONF_DIR, '--cni-bin-dir', BIN_DIR];
 const DPU_HOST = [
   ...['--mode', 'dpu-host', '--gate-status', 'on'],
   ...['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)],
@@ -30,8 +27,7 @@ export const GATE: Scenario = {
   about: 'containerd asks the gate before each sandbox; a dead DPU refuses pods and, by STATUS, the node',
   async play(scene) {
     const { lab, agent, undo } = scene;
-    await lab.copy(join(dist, 'plumbline-gate'), SHIM);
-    undo(() => lab.run(`rm -rf ${SHIM} /run/plumbline`));
+    undo(() => lab.run(`rm -rf /run/plumbline`));
     await lab.run('mkdir -p /run/plumbline');
     agent.allow(CONF_DIR, BIN_DIR, '/run/plumbline');
     const cni = await useCni(scene);
@@ -104,11 +100,11 @@ async function readiness({ cluster, node }: Scene): Promise<string> {
 async function refusedAndLet(scene: Scene, cni: GuestCni, dpu: PlayedDpu): Promise<void> {
   const { holds, pods, agent } = scene;
   await agent.start(...DPU_HOST, ...GATE_FLAGS);
-  await holds('a list of plugins: the gate is chained before them', async () => {
+  await holds('a list of plugins: the gate wraps the first', async () => {
     const { cniVersion, name, plugins } = await cni.read(OWN_LIST);
     assert.deepEqual([cniVersion, name], ['1.0.0', 'lab']);
     const types = (plugins as { type: string }[]).map(({ type }) => type).join(', ');
-    assert.equal(types, 'plumbline-gate, bridge, tuning');
+    assert.equal(types, 'plumbline-gate, tuning');
     return types;
   });
   const waits = await pods.create('waits', {});

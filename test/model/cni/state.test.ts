@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CNI_VERSIONS, formatGateSettings, gateConflist, MOST_CONF } from '../../../model/cni/conflist.ts';
+import { CNI_VERSIONS, gateConflist, MOST_CONF } from '../../../model/cni/conflist.ts';
 import { formatGateState, type GateState, type ObservedLease } from '../../../model/cni/state.ts';
 
 const LEASE: ObservedLease = {
@@ -16,8 +16,6 @@ const STATE: GateState = {
   scope: 'device',
   exempt: ['kube-system'],
   at: 10,
-  staleAfter: 20,
-  whenStale: 'closed',
 };
 const written = (changes: Partial<GateState>) => JSON.parse(formatGateState({ ...STATE, ...changes })) as GateState;
 
@@ -43,18 +41,9 @@ describe('the gate’s state as a file', () => {
   });
 });
 
-describe('the gate’s settings as a file', () => {
-  it('have the paths and the answer without an agent, and no more', () => {
-    const settings = { socket: '/run/s', stateFile: '/run/f', whenAbsent: 'closed' } as const;
-    const text = formatGateSettings({ ...settings, more: 1 } as typeof settings);
-    assert.deepEqual(JSON.parse(text), settings);
-    assert.ok(text.endsWith('}\n'));
-  });
-});
-
 describe('the gate’s configuration of a large or unusual primary', () => {
   const primary = { cniVersion: '1.0.0', name: 'n', type: 't' };
-  const gated = (text: string) => gateConflist('10-p', text, { form: 'chained' });
+  const gated = (text: string) => gateConflist('10-p', text);
 
   it('is made from a text of the greatest length, and none that is longer', () => {
     const longest = JSON.stringify(primary).padEnd(MOST_CONF);
@@ -100,7 +89,7 @@ describe('the gate’s configuration of a large or unusual primary', () => {
     const list = { cniVersion: '1.0.0', name: 'n', disableCheck: true, plugins: [{ type: 't' }] };
     const { name, text } = gated(JSON.stringify(list));
     assert.match(name, /\.conflist$/);
-    assert.deepEqual(JSON.parse(text), { ...list, plugins: [{ type: 'plumbline-gate' }, { type: 't' }] });
+    assert.deepEqual(JSON.parse(text), { ...list, plugins: [{ type: 'plumbline-gate', delegate: { type: 't' } }] });
   });
 
   it('drops a gate without a plugin of its own', () => {
@@ -112,8 +101,7 @@ describe('the gate’s configuration of a large or unusual primary', () => {
     ];
     const { text } = gated(JSON.stringify({ cniVersion: '1.0.0', name: 'n', plugins }));
     assert.deepEqual((JSON.parse(text) as { plugins: object[] }).plugins, [
-      { type: 'plumbline-gate' },
-      { type: 't' },
+      { type: 'plumbline-gate', delegate: { type: 't' } },
       { type: 'u' },
     ]);
   });

@@ -44,7 +44,6 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
   };
   const question = (changes: Partial<Question> & { args?: string } = {}): Question => ({
     verb: 'ADD',
-    form: 'wrapper',
     environment: new Map([['CNI_ARGS', changes.args ?? 'K8S_POD_NAMESPACE=ns;K8S_POD_NAME=p;K8S_POD_UID=u0']]),
     conf: '{}',
     ...changes,
@@ -90,11 +89,9 @@ const REFUSED = /^deny 11 \d+\n.*not renewed end$/s;
 describe('the gate’s answers: ADD', () => {
   afterEach(() => mock.reset());
 
-  it('keeps the connection open after allowing a delegate and closes it for a chained plugin', async () => {
+  it('keeps the connection open after allowing a delegate', async () => {
     const { ask } = stage();
     assert.deepEqual((await ask()).said, ['allow\n']);
-    assert.deepEqual((await ask({ form: 'interposer' })).said, ['allow\n']);
-    assert.deepEqual((await ask({ form: 'chained' })).said, ['allow\n end']);
   });
 
   it('refuses pods while the DPU is dead, except in exempt namespaces; without a DPU it allows all', async () => {
@@ -288,7 +285,7 @@ describe('the gate’s answers: ADDs in progress', () => {
   it('cancels a running delegate once when the DPU dies', async () => {
     const one = stage();
     const first = await one.ask();
-    const second = await one.ask({ form: 'interposer' });
+    const second = await one.ask();
     assert.equal(one.answers.recheck(), 0);
     one.state.dpu = DEAD;
     assert.equal(one.answers.recheck(), 2);
@@ -298,7 +295,7 @@ describe('the gate’s answers: ADDs in progress', () => {
     assert.ok((await one.counted()).includes('plumbline_gate_calls_total{verb="ADD",outcome="aborted"} 2'));
   });
 
-  it('does not cancel an ADD whose shim has ended, a chained one, one that ignores the DPU, or another verb', async () => {
+  it('does not cancel an ADD whose shim has ended, one that ignores the DPU, or another verb', async () => {
     const one = stage();
     const gone = await one.ask();
     gone.leave();
@@ -306,7 +303,6 @@ describe('the gate’s answers: ADDs in progress', () => {
     left.leave();
     await one.answers.answer(one.question(), left.asker);
     const others = [
-      await one.ask({ form: 'chained' }),
       await one.ask({ args: 'K8S_POD_NAMESPACE=kube-system' }),
       await one.ask({ verb: 'DEL' }),
       await one.ask({ verb: 'STATUS' }),
@@ -315,7 +311,7 @@ describe('the gate’s answers: ADDs in progress', () => {
     assert.equal(one.answers.recheck(), 0);
     assert.deepEqual(
       [gone, left, ...others].map(({ said }) => said.length),
-      [1, 1, 1, 1, 1, 1],
+      [1, 1, 1, 1, 1],
     );
   });
 

@@ -13,18 +13,17 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { createInstaller, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
+import { createInstaller, gateProgram, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics } from '../support.ts';
 
 const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay' };
 const PODS = { cniVersion: '1.0.0', name: 'pods', plugins: [{ type: 'bridge' }, { type: 'portmap' }] };
 const OWN = '00-multus-plumbline-gate.json';
 const OWN_LIST = '00-multus-plumbline-gate.conflist';
-const SETTINGS = { socket: '/s', stateFile: '/f', whenAbsent: 'open' } as const;
 
 describe('the gate’s installer', () => {
   const temp = tempDirectories();
-  let places: { binDir: string; confDir: string; interpose: { dir: string; plugins: string[] } };
+  let places: { binDir: string; confDir: string };
   let shim: string;
   let stop: () => Promise<void>;
   let logged: ReturnType<typeof recordingLogger>;
@@ -37,7 +36,6 @@ describe('the gate’s installer', () => {
     places = {
       binDir: join(directory, 'bin'),
       confDir: join(directory, 'net.d'),
-      interpose: { dir: join(directory, 'front'), plugins: ['multus'] },
     };
     mkdirSync(places.confDir);
     logged = recordingLogger();
@@ -51,9 +49,6 @@ describe('the gate’s installer', () => {
     const running = createInstaller({
       ...places,
       shim,
-      atEnd: 'remove',
-      conflist: { form: 'chained' },
-      settings: SETTINGS,
       log: logged.log,
       metrics,
       pace: 0,
@@ -69,23 +64,17 @@ describe('the gate’s installer', () => {
   const own = (name = OWN) => JSON.parse(readFileSync(conf(name), 'utf8')) as Record<string, unknown>;
   const installed = async () => (await metrics.gateInstalled.get()).values[0]?.value;
 
-  it('installs the program and the interposed plugins as executables', () => {
+  it('installs the program as an executable', () => {
     run();
-    for (const path of [join(places.binDir, 'plumbline-gate'), join(places.interpose.dir, 'multus')]) {
-      assert.equal(readFileSync(path, 'utf8'), 'the program');
-      assert.equal(statSync(path).mode & 0o777, 0o755);
-    }
+    const path = join(places.binDir, 'plumbline-gate');
+    assert.equal(readFileSync(path, 'utf8'), 'the program');
+    assert.equal(statSync(path).mode & 0o777, 0o755);
   });
 
-  it('writes the settings to the program’s own directories and to no network configuration', async () => {
+  it('writes a configuration without settings of the gate', async () => {
     write('10-ovn.conf', OVN);
     run();
     await eventually(() => existsSync(conf(OWN)), 'made');
-    for (const directory of [places.binDir, places.interpose.dir]) {
-      const path = join(directory, 'plumbline-gate.conf');
-      assert.deepEqual(JSON.parse(readFileSync(path, 'utf8')), SETTINGS);
-      assert.equal(statSync(path).mode & 0o777, 0o644);
-    }
     const { cniVersion, name, type } = OVN;
     assert.deepEqual(own(), { cniVersion, name, type: 'plumbline-gate', delegate: { type } });
   });
@@ -114,7 +103,7 @@ describe('the gate’s installer', () => {
     run();
     assert.equal(readFileSync(path, 'utf8'), 'a newer one');
     assert.notEqual(statSync(path).ino, before, 'a process that executes the old one keeps it');
-    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate', 'plumbline-gate.conf']);
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate']);
   });
 
   it('writes its configuration when the primary appears, follows its changes, and removes it with the primary', async () => {
@@ -240,36 +229,23 @@ describe('the gate’s installer', () => {
     assert.equal(await installed(), 0);
   });
 
-  it('removes the configuration and the interposed plugins at a normal end; the program stays for older sandboxes', async () => {
+  it('removes the configuration at a normal end; the program stays for older sandboxes', async () => {
     write('10-ovn.conf', OVN);
     run();
     await eventually(() => existsSync(conf(OWN)), 'made');
     await stop();
     assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
-    assert.deepEqual(readdirSync(places.interpose.dir), []);
-    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate', 'plumbline-gate.conf']);
-  });
-
-  it('keeps them for the next agent, if configured', async () => {
-    write('10-ovn.conf', OVN);
-    run({ atEnd: 'keep' });
-    await eventually(() => existsSync(conf(OWN)), 'made');
-    await stop();
-    assert.deepEqual(readdirSync(places.confDir), [OWN, '10-ovn.conf']);
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate']);
   });
 
   it('leaves no files after the removal, and a second removal causes no error', async () => {
     write('10-ovn.conf', OVN);
-    run({ atEnd: 'keep' });
+    run();
     await eventually(() => existsSync(conf(OWN)), 'made');
     await stop();
-    assert.deepEqual(uninstall(places), [
-      conf(OWN),
-      join(places.interpose.dir, 'multus'),
-      join(places.binDir, 'plumbline-gate'),
-      join(places.binDir, 'plumbline-gate.conf'),
-      join(places.interpose.dir, 'plumbline-gate.conf'),
-    ]);
+    // As an agent that was killed leaves it.
+    writeFileSync(conf(OWN), '{}');
+    assert.deepEqual(uninstall(places), [conf(OWN), join(places.binDir, 'plumbline-gate')]);
     assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
     assert.deepEqual(uninstall(places), []);
   });
@@ -277,8 +253,12 @@ describe('the gate’s installer', () => {
   it('fails with the reason if the image has no program', async () => {
     rmSync(shim);
     const { signal } = new AbortController();
-    const deps = { ...places, shim, atEnd: 'remove', log: logged.log, metrics } as const;
-    const what = { conflist: { form: 'chained' }, settings: SETTINGS } as const;
-    await assert.rejects(createInstaller({ ...deps, ...what }).run(signal), /the agent's image has no shim/);
+    const deps = { ...places, shim, log: logged.log, metrics };
+    await assert.rejects(createInstaller(deps).run(signal), /the agent's image has no CNI plugin/);
   });
+});
+
+it('the CNI plugin to install is next to the agent’s program, or among the bundles for its source', () => {
+  assert.equal(gateProgram('/plumbline/node-agent.cjs'), '/plumbline/plumbline-gate');
+  assert.equal(gateProgram('/src/node-agent/main.ts'), '/src/dist/plumbline-gate');
 });

@@ -5,11 +5,10 @@ const read = (text: string) => createQuestionReader().read(Buffer.from(text));
 const ENVIRONMENT = 'CNI_ARGS=a=b;c=d\0CNI_IFNAME=eth0\0nonsense\0EMPTY=\0';
 
 describe('the gate’s protocol: requests', () => {
-  it('are read: verb, form, variables, configuration', () => {
-    const question = read(`plumbline-gate/1 ADD wrapper ${ENVIRONMENT.length} 2\n${ENVIRONMENT}{}`);
+  it('are read: verb, variables, configuration', () => {
+    const question = read(`plumbline-gate/1 ADD ${ENVIRONMENT.length} 2\n${ENVIRONMENT}{}`);
     assert.deepEqual(question, {
       verb: 'ADD',
-      form: 'wrapper',
       environment: new Map([
         ['CNI_ARGS', 'a=b;c=d'],
         ['CNI_IFNAME', 'eth0'],
@@ -20,19 +19,14 @@ describe('the gate’s protocol: requests', () => {
   });
 
   for (const verb of ['ADD', 'DEL', 'CHECK', 'GC', 'STATUS', 'VERSION']) {
-    it(`allow ${verb} in every form`, () => {
-      for (const form of ['chained', 'wrapper', 'interposer']) {
-        const question = read(`plumbline-gate/1 ${verb} ${form} 0 0\n`);
-        assert.deepEqual(
-          [question?.verb, question?.form, question?.conf, question?.environment.size],
-          [verb, form, '', 0],
-        );
-      }
+    it(`allow ${verb}`, () => {
+      const question = read(`plumbline-gate/1 ${verb} 0 0\n`);
+      assert.deepEqual([question?.verb, question?.conf, question?.environment.size], [verb, '', 0]);
     });
   }
 
   it('are read in pieces of one byte, and bytes after the end are ignored', () => {
-    const text = 'plumbline-gate/1 ADD wrapper 4 2\nA=é{}';
+    const text = 'plumbline-gate/1 ADD 4 2\nA=é{}';
     const bytes = Buffer.from(text);
     const reader = createQuestionReader();
     const sizes: number[] = [];
@@ -53,13 +47,13 @@ describe('the gate’s protocol: requests', () => {
   });
 
   const refused: [string, string, RegExp][] = [
-    ['another version', 'plumbline-gate/2 ADD wrapper 0 0\n', /not a request in version 1: "plumbline-gate\/2/],
-    ['another verb', 'plumbline-gate/1 MUL wrapper 0 0\n', /not a request in version 1/],
-    ['another form', 'plumbline-gate/1 ADD nested 0 0\n', /not a request in version 1/],
-    ['no lengths', 'plumbline-gate/1 ADD wrapper\n', /not a request in version 1/],
+    ['another version', 'plumbline-gate/2 ADD 0 0\n', /not a request in version 1: "plumbline-gate\/2/],
+    ['another verb', 'plumbline-gate/1 MUL 0 0\n', /not a request in version 1/],
+    ['a word too many', 'plumbline-gate/1 ADD nested 0 0\n', /not a request in version 1/],
+    ['no lengths', 'plumbline-gate/1 ADD\n', /not a request in version 1/],
     ['an empty line', '\n', /not a request in version 1/],
-    ['more variables than 64 KiB', 'plumbline-gate/1 ADD wrapper 65537 0\n', /too long/],
-    ['more configuration than a MiB', 'plumbline-gate/1 ADD wrapper 0 1048577\n', /too long/],
+    ['more variables than 64 KiB', 'plumbline-gate/1 ADD 65537 0\n', /too long/],
+    ['more configuration than a MiB', 'plumbline-gate/1 ADD 0 1048577\n', /too long/],
     ['a first line of 128 bytes without an end', 'x'.repeat(128), /the first line is too long/],
     ['a first line that ends after 128 bytes', `${'x'.repeat(128)}\n`, /the first line is too long/],
   ];
@@ -74,7 +68,7 @@ describe('the gate’s protocol: requests', () => {
   it('reads up to each limit', () => {
     assert.equal(read('x'.repeat(127)), undefined);
     assert.throws(() => read(`${'x'.repeat(127)}\n`), /not a request in version 1/);
-    assert.equal(read('plumbline-gate/1 ADD wrapper 65536 1048576\n'), undefined);
+    assert.equal(read('plumbline-gate/1 ADD 65536 1048576\n'), undefined);
   });
 });
 

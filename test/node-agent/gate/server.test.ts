@@ -7,9 +7,7 @@ import { type Asker, createGateServer, type GateServerDeps } from '../../../node
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
 
 const question = (conf = '{}', environment = 'CNI_IFNAME=eth0\0', verb = 'ADD') =>
-  Buffer.from(
-    `plumbline-gate/1 ${verb} chained ${environment.length} ${Buffer.byteLength(conf)}\n${environment}${conf}`,
-  );
+  Buffer.from(`plumbline-gate/1 ${verb} ${environment.length} ${Buffer.byteLength(conf)}\n${environment}${conf}`);
 
 describe('the gate’s protocol', () => {
   it('reads a request in pieces of any size and copies each byte once', () => {
@@ -49,8 +47,8 @@ describe('the gate’s protocol', () => {
   for (const [what, bytes] of [
     ['a first line without an end', Buffer.alloc(128, 0x41)],
     ['an unknown verb', question('{}', '', 'NOSUCH')],
-    ['more than 1 MiB of configuration', Buffer.from('plumbline-gate/1 ADD chained 0 1048577\n')],
-    ['more than 64 KiB of environment', Buffer.from('plumbline-gate/1 ADD chained 65537 0\n')],
+    ['more than 1 MiB of configuration', Buffer.from('plumbline-gate/1 ADD 0 1048577\n')],
+    ['more than 64 KiB of environment', Buffer.from('plumbline-gate/1 ADD 65537 0\n')],
   ] as const) {
     it(`refuses ${what} from its first bytes`, () => {
       assert.throws(() => createQuestionReader().read(bytes), ProtocolError);
@@ -147,7 +145,7 @@ describe('the gate’s server', () => {
 
   it('counts announced bytes whether they arrive or not', async () => {
     await serve({ bytes: 3 * 1024 * 1024 });
-    const announce = 'plumbline-gate/1 ADD chained 0 1048576\n';
+    const announce = 'plumbline-gate/1 ADD 0 1048576\n';
     const held = Array.from({ length: 2 }, connect);
     for (const { socket } of held) socket.write(announce);
     const small = connect();

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createGateFixture, type GateFixture, writeState } from '../../native/gate.ts';
+import { createGateFixture, type GateFixture, PASS, writeState } from '../../native/gate.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { eventually } from '../support.ts';
 import { DEAD, type GateAgent, READY, startGateAgent } from './agent-stand-in.ts';
 
-const chained = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
-const wrapping = (type: string) => ({ ...chained, delegate: { type } });
+const wrapping = (type: string) => ({ cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type } });
+const gated = wrapping(PASS);
 
 describe('the CNI plugin and the agent', () => {
   needs('musl');
@@ -26,7 +26,7 @@ describe('the CNI plugin and the agent', () => {
   afterEach(() => agent.stop());
 
   it('passes while the DPU is ready', async () => {
-    const { code, json } = await gate.call({ conf: chained });
+    const { code, json } = await gate.call({ conf: gated });
     assert.deepEqual([code, json()], [0, { cniVersion: '1.1.0' }]);
   });
 
@@ -35,7 +35,7 @@ describe('the CNI plugin and the agent', () => {
       skipWithout('strace', this);
       agent.dpu = DEAD;
       const below = gate.delegate(`below-${cniVersion}`, `printf '{}'`);
-      for (const conf of [chained, wrapping(`below-${cniVersion}`)]) {
+      for (const conf of [gated, wrapping(`below-${cniVersion}`)]) {
         const { code, json, waits } = await gate.call({ conf: { ...conf, cniVersion }, traced: true });
         assert.equal(code, 1);
         assert.deepEqual(json(), { cniVersion, code: 11, msg: `DPU Not Ready: ${DEAD.reason}` });
@@ -47,38 +47,38 @@ describe('the CNI plugin and the agent', () => {
 
   it('uses the agent’s answer, not the state file', async () => {
     writeState(gate.state, { dpu: 'not-ready', reason: 'old' });
-    assert.equal((await gate.call({ conf: chained })).code, 0);
+    assert.equal((await gate.call({ conf: gated })).code, 0);
   });
 
   it('passes system pods', async () => {
     agent.dpu = DEAD;
     for (const namespace of ['kube-system', 'openshift-dns']) {
       const environment = { CNI_ARGS: `K8S_POD_NAMESPACE=${namespace};K8S_POD_NAME=dns` };
-      assert.equal((await gate.call({ conf: chained, environment })).code, 0);
+      assert.equal((await gate.call({ conf: gated, environment })).code, 0);
     }
   });
 
   it('passes ADD and STATUS on a node without a DPU', async () => {
     agent.dpu = undefined;
-    assert.equal((await gate.call({ conf: chained })).code, 0);
-    assert.equal((await gate.call({ verb: 'STATUS', conf: chained })).code, 0);
+    assert.equal((await gate.call({ conf: gated })).code, 0);
+    assert.equal((await gate.call({ verb: 'STATUS', conf: gated })).code, 0);
   });
 
   it('STATUS: 50 with the reason while the DPU is dead', async () => {
-    assert.equal((await gate.call({ verb: 'STATUS', conf: chained })).code, 0);
+    assert.equal((await gate.call({ verb: 'STATUS', conf: gated })).code, 0);
     agent.dpu = DEAD;
-    const { json } = await gate.call({ verb: 'STATUS', conf: chained });
+    const { json } = await gate.call({ verb: 'STATUS', conf: gated });
     assert.deepEqual(json(), { cniVersion: '1.1.0', code: 50, msg: `DPU Not Ready: ${DEAD.reason}` });
   });
 
-  it('vacates a pod’s CPUs before the next plugin runs, which may take 1.5 s', async () => {
+  it('vacates a pod’s CPUs before the delegate runs, which may take 1.5 s', async () => {
     agent.cpus.set('uid-1', CpuSet.parse('4-5'));
     let done = 0;
     agent.vacate = async () => {
       await new Promise((resolve) => setTimeout(resolve, 1500));
       done = performance.now();
     };
-    const { code } = await gate.call({ conf: chained });
+    const { code } = await gate.call({ conf: gated });
     assert.equal(code, 0);
     assert.ok(done > 0);
     assert.deepEqual(agent.vacated.map(String), ['4-5']);
@@ -100,7 +100,7 @@ describe('the CNI plugin and the agent', () => {
     agent.vacate = async () => {
       agent.dpu = DEAD;
     };
-    assert.equal((await gate.call({ conf: chained })).json()['code'], 11);
+    assert.equal((await gate.call({ conf: gated })).json()['code'], 11);
   });
 
   it('an ADD in progress is cancelled when the DPU dies, and the delegate’s DEL is called', async () => {
@@ -142,7 +142,7 @@ describe('the CNI plugin and the agent', () => {
       throw new Error('a defect');
     };
     writeState(gate.state, { dpu: 'not-ready', reason: 'as last known' });
-    assert.equal((await gate.call({ conf: chained })).json()['msg'], 'DPU Not Ready: as last known');
+    assert.equal((await gate.call({ conf: gated })).json()['msg'], 'DPU Not Ready: as last known');
     assert.ok(agent.logged.said('gate server failed; CNI plugins use the state file'));
   });
 
@@ -151,13 +151,13 @@ describe('the CNI plugin and the agent', () => {
     await agent.stop();
     const hung = createServer(() => undefined).listen(gate.socket);
     writeState(gate.state, { dpu: 'not-ready', reason: 'as last known', status: true });
-    const add = await gate.call({ conf: chained, traced: true });
+    const add = await gate.call({ conf: gated, traced: true });
     assert.deepEqual([add.json()['code'], add.millis > 900], [11, true]);
     assert.ok(
       add.waits.every(({ most }) => most >= 0 && most <= 1000),
       JSON.stringify(add.waits),
     );
-    const status = await gate.call({ verb: 'STATUS', conf: chained, traced: true });
+    const status = await gate.call({ verb: 'STATUS', conf: gated, traced: true });
     assert.equal(status.json()['code'], 50);
     assert.ok(
       status.waits.every(({ most }) => most >= 0 && most <= 250),
@@ -182,7 +182,7 @@ describe('the CNI plugin and the agent', () => {
         socket.resume();
       }).listen(gate.socket);
       writeState(gate.state, { dpu: 'not-ready', reason: 'as last known' });
-      const add = await gate.call({ conf: chained, traced: true });
+      const add = await gate.call({ conf: gated, traced: true });
       assert.equal(add.json()['msg'], 'DPU Not Ready: as last known');
       assert.ok(waits > 10, `${waits} waits`);
       assert.ok(add.millis > 2400, `${add.millis} ms`);
@@ -196,20 +196,20 @@ describe('the CNI plugin and the agent', () => {
 
   it('handles 200 calls at once', async () => {
     agent.cpus.set('uid-1', CpuSet.parse('1'));
-    const results = await Promise.all(Array.from({ length: 200 }, () => gate.call({ conf: chained })));
+    const results = await Promise.all(Array.from({ length: 200 }, () => gate.call({ conf: gated })));
     assert.equal(results.filter(({ code }) => code === 0).length, 200);
   });
 
   it('ignores a malformed request and answers the next one', async () => {
     const { createConnection } = await import('node:net');
-    for (const bytes of ['GET / HTTP/1.1\r\n\r\n', 'x'.repeat(1000), 'plumbline-gate/2 ADD chained 0 0\n', '\n']) {
+    for (const bytes of ['GET / HTTP/1.1\r\n\r\n', 'x'.repeat(1000), 'plumbline-gate/2 ADD 0 0\n', '\n']) {
       const socket = createConnection(gate.socket);
       socket.on('error', () => undefined);
       const closed = new Promise((resolve) => socket.once('close', resolve));
       socket.write(bytes);
       await closed;
     }
-    assert.equal((await gate.call({ conf: chained })).code, 0);
+    assert.equal((await gate.call({ conf: gated })).code, 0);
     agent.dpu = READY;
   });
 });
@@ -230,11 +230,11 @@ describe('the CNI plugin and the agent, with scope device', () => {
   });
 
   const cases: [string, object, boolean | undefined, number][] = [
-    ['a device in the configuration', { ...chained, deviceID: '0000:03:00.2' }, false, 1],
-    ['a device from the runtime', { ...chained, runtimeConfig: { deviceID: 'vf' } }, false, 1],
-    ['the kubelet names a device', chained, true, 1],
-    ['the kubelet names only Plumbline’s resources', chained, false, 0],
-    ['the kubelet does not answer', chained, undefined, 1],
+    ['a device in the configuration', { ...gated, deviceID: '0000:03:00.2' }, false, 1],
+    ['a device from the runtime', { ...gated, runtimeConfig: { deviceID: 'vf' } }, false, 1],
+    ['the kubelet names a device', gated, true, 1],
+    ['the kubelet names only Plumbline’s resources', gated, false, 0],
+    ['the kubelet does not answer', gated, undefined, 1],
   ];
   for (const [name, conf, hasDevice, code] of cases) {
     it(`${name}: ${code === 0 ? 'not gated' : 'gated'}`, async () => {

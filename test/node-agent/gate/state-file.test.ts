@@ -12,8 +12,6 @@ const STATE = {
   scope: 'all',
   exempt: ['kube-system'],
   at: 5,
-  staleAfter: 60_000,
-  whenStale: 'last-known',
 } as const;
 const SEEN = { since: 10, renewTime: '2026-01-01T00:00:00.000000Z', changedAt: 12.5, changes: 3, answeredAt: 20.25 };
 

@@ -3,12 +3,8 @@ import { createAffinity } from '../../../native/affinity.ts';
 import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { createOvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { machine, ovsParts, recordingEvents } from './stage.ts';
-
-/** The defaults of the agent. */
-const DEFAULTS = parseNodeAgentConfig(['--node-name', 'n']);
 
 /**
  * The two duties that keep Open vSwitch off owned CPUs, in their own process that can be killed, traced and measured.
@@ -16,8 +12,7 @@ const DEFAULTS = parseNodeAgentConfig(['--node-name', 'n']);
  * <directory>. Usage: program.ts <directory> [<seconds between checks>] [leave|restore]. Logs to standard output;
  * SIGTERM stops it cleanly.
  */
-const [directory = '', checkInterval = String(DEFAULTS.ovsCheckInterval), atEnd = DEFAULTS.ovsMasksAtEnd] =
-  process.argv.slice(2);
+const [directory = '', checkInterval = '12', atEnd = 'leave'] = process.argv.slice(2);
 const stop = new AbortController();
 process.on('SIGTERM', () => stop.abort());
 const log = createLogger('node-agent', 'info');

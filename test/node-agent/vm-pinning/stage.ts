@@ -195,7 +195,6 @@ export function createScene(root: string, layout: Layout = 'v2 systemd', online 
     },
     host: () => host,
     checkInterval: 0.01,
-    pinsAtEnd: 'leave',
     events: recorder,
     nodeName: 'worker-1',
     log,

@@ -40,7 +40,6 @@ interface Sent {
 interface State {
   /** The capacity of the Node, if the API server answers. */
   node: Record<string, string> | undefined;
-  flags: Record<string, unknown>;
   kubelet: KubeletConfig | undefined;
   /** Whether the networks are known. */
   known: boolean;
@@ -63,7 +62,6 @@ describe('the agent’s device plugin duty', () => {
   beforeEach(() => {
     now = {
       node: { pods: '9' },
-      flags: {},
       kubelet: kubelet(),
       known: true,
       owned: '2-3',
@@ -120,8 +118,6 @@ describe('the agent’s device plugin duty', () => {
           allocationCheck: 'enforce',
           logLevel: 'warn',
           nodeName: 'n',
-          uplinkCarrier: 'follow',
-          ...now.flags,
         },
         client,
         events: { record: () => undefined },
@@ -215,8 +211,6 @@ describe('the agent’s device plugin duty', () => {
     ['the kubelet’s maxPods', {}, 7],
     ['the Node’s, if the configuration is unknown', { kubelet: undefined }, 9],
     ['the kubelet’s default, if the Node is unknown, too', { kubelet: undefined, node: undefined }, 110],
-    ['the configured number, if it is larger', { flags: { deviceSlots: 8 } }, 8],
-    ['maxPods, if the configured number is smaller', { flags: { deviceSlots: 6 } }, 7],
   ];
   for (const [name, changes, expected] of slots) {
     it(`advertises as many devices as ${name}: ${expected}`, async () => {
@@ -226,16 +220,10 @@ describe('the agent’s device plugin duty', () => {
     });
   }
 
-  for (const [uplinkCarrier, healthy] of [
-    ['follow', false],
-    ['ignore', true],
-  ] as const) {
-    it(`--uplink-carrier ${uplinkCarrier}: devices of a network without a carrier are ${healthy ? 'healthy' : 'unhealthy'}`, async () => {
-      now.flags = { uplinkCarrier };
-      run();
-      assert.equal((await advertised()).of(PHYSNET)?.healthy, healthy);
-    });
-  }
+  it('devices of a network without a carrier are unhealthy', async () => {
+    run();
+    assert.equal((await advertised()).of(PHYSNET)?.healthy, false);
+  });
 
   it('advertises nothing until the networks are known, then follows changes until its end', async () => {
     now.known = false;

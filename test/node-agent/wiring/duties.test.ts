@@ -17,12 +17,16 @@ const temp = tempDirectories();
 /** The parts of duties, with every path below its own directory; there is no API server. */
 function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {}) {
   const directory = temp();
-  const places = ['kubelet-dir', 'state-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root'].flatMap((name) => [
-    `--${name}`,
-    join(directory, name),
+  const inside = ['kubelet-dir', 'state-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root', 'cni-conf-dir', 'cni-bin-dir'];
+  const places = inside.flatMap((name) => [`--${name}`, join(directory, name)]);
+  const config: NodeAgentConfig = parseNodeAgentConfig([
+    '--node-name',
+    'n1',
+    ...places,
+    '--run-dir',
+    directory,
+    ...flags,
   ]);
-  const gate = ['--gate-socket', join(directory, 'gate.sock'), '--gate-state', join(directory, 'gate.state')];
-  const config: NodeAgentConfig = parseNodeAgentConfig(['--node-name', 'n1', ...places, ...gate, ...flags]);
   const logged = recordingLogger();
   const parts: AgentParts = {
     config,
@@ -33,6 +37,7 @@ function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {
     token: () => undefined,
     tokenFile: undefined,
     pluginProgram: 'none',
+    gateProgram: 'none',
     failures: createFailures(),
     ...changes,
   };
@@ -52,14 +57,10 @@ describe('the duties of each mode', () => {
     ],
     [
       ['--gate', 'on'],
-      [...HOST, 'ovs-affinity', 'vm-pinning', 'gate', 'gate-state'],
-    ],
-    [
-      ['--gate', 'on', '--cni-conf-dir', '/etc/cni/net.d'],
       [...HOST, 'ovs-affinity', 'vm-pinning', 'gate', 'gate-state', 'gate-installer'],
     ],
     [
-      ['--gate', 'remove', '--cni-conf-dir', '/etc/cni/net.d'],
+      ['--gate', 'remove'],
       [...HOST, 'ovs-affinity', 'vm-pinning', 'gate-removal'],
     ],
     [
@@ -162,7 +163,7 @@ describe('the gate’s duties', () => {
   const none = { assignments: undefined, ovs: undefined, health: undefined };
 
   it('write a state file with settings and the state of the DPU', () => {
-    const { config } = partsOf(['--gate', 'on', '--gate-stale-after', '90', '--gate-exempt', 'a,b']).parts;
+    const { config } = partsOf(['--gate', 'on', '--gate-exempt', 'a,b']).parts;
     const { at, ...state } = stateOf(config, undefined);
     assert.deepEqual(state, {
       dpu: 'none',
@@ -170,8 +171,6 @@ describe('the gate’s duties', () => {
       status: false,
       scope: 'all',
       exempt: ['a', 'b'],
-      staleAfter: 90_000,
-      whenStale: 'last-known',
     });
     const now = Number(process.hrtime.bigint() / 1_000_000n);
     assert.ok(Number.isInteger(at) && at <= now && at > now - 600_000, `${at}, now ${now}`);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { cpSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { root } from '../../support/bundles.ts';
@@ -86,7 +86,7 @@ describe('the agent’s manifests', () => {
       const [container] = podOf(build(component), name).containers;
       const config = parseNodeAgentConfig([...(container?.args ?? []), '--node-name', 'worker-0']);
       const mounts = container?.volumeMounts.map(({ mountPath }) => mountPath) ?? [];
-      const places = [config.cniConfDir ?? '', config.cniBinDir, dirname(config.gateSocket), dirname(config.gateState)];
+      const places = [config.cniConfDir, config.cniBinDir, config.runDir];
       return { config, writes: places.every((path) => mounts.includes(path)) };
     };
     const vacating = installed('gate', FULL);
@@ -94,12 +94,9 @@ describe('the agent’s manifests', () => {
     assert.equal(installed('gate', DPU_HOST).config.gate, 'off');
     for (const component of ['dpu', 'dpu-observe']) {
       const { config, writes } = installed(component, DPU_HOST);
-      const { mode, gate, gateForm, gateStatus, dpuLease } = config;
+      const { mode, gate, gateStatus, dpuLease } = config;
       const lease = component === 'dpu' ? 'own' : 'observe';
-      assert.deepEqual(
-        [mode, gate, gateForm, gateStatus, dpuLease, writes],
-        ['dpu-host', 'on', 'wrapper', 'on', lease, true],
-      );
+      assert.deepEqual([mode, gate, gateStatus, dpuLease, writes], ['dpu-host', 'on', 'on', lease, true]);
       assert.equal(installed(component, FULL).config.gate, 'off');
     }
   });

@@ -21,10 +21,8 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
       const config = {
         ovsRundir: join(directory, 'run'),
         ovsEnabler: join(directory, 'enable'),
-        ovsGrowthDelay: 5,
-        ovsCheckInterval: 12,
-        ovsIsolated: 'use',
         ovsMasksAtEnd: 'leave',
+        ovsIsolated: 'use',
         kubeletDir: directory,
         stateDir: directory,
         cgroupRoot: directory,

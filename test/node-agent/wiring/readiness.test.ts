@@ -34,7 +34,7 @@ describe('an agent in this process without an API server', () => {
       return [`--${name}`, join(directory, name)];
     });
     // Never the default paths, which belong to this machine.
-    const gate = ['--gate-socket', join(directory, 'gate.sock'), '--gate-state', join(directory, 'gate.state')];
+    const gate = ['--run-dir', directory];
     const common = ['--node-name', 'n1', '--kubeconfig', kubeconfig, '--probe-port', '0', '--probe-host', '127.0.0.1'];
     const logged = recordingLogger();
     const agent = await createAgent(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createGateFixture, type GateFixture } from '../../native/gate.ts';
+import { createGateFixture, type GateFixture, PASS } from '../../native/gate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs, pathOf } from '../../support/parts.ts';
 import { type Program, startProgram } from '../processes.ts';
@@ -64,8 +64,8 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
       ?.at(-1) ?? '';
   const lease = async () => (await scene.installed.plane.client.get(LEASE)) as Lease;
   const code = async () => {
-    const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
-    const environment = { PLUMBLINE_GATE_SOCKET: scene.socket, PLUMBLINE_GATE_STATE: scene.state };
+    const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
+    const environment = { PLUMBLINE_RUN_DIR: scene.runDir };
     const { stdout, json } = await gate.call({ verb: 'ADD', conf, environment });
     return stdout === '' ? undefined : json()['code'];
   };

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
-import { createGateFixture, type GateFixture } from '../../native/gate.ts';
+import { createGateFixture, type GateFixture, PASS } from '../../native/gate.ts';
 import { type RealOvs, startRealOvs } from '../../node-agent/real-ovs.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs } from '../../support/parts.ts';
@@ -44,9 +44,9 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
     rmSync(directory, { recursive: true, force: true });
   });
 
-  const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate' };
+  const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
   const ask = (verb: string) => {
-    const environment = { PLUMBLINE_GATE_SOCKET: scene.socket, PLUMBLINE_GATE_STATE: scene.state };
+    const environment = { PLUMBLINE_RUN_DIR: scene.runDir };
     return gate.call({ verb, conf, environment });
   };
   const code = async (verb = 'ADD') => {

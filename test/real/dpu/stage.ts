@@ -15,9 +15,8 @@ const SYSTEM = 'plumbline-system';
 /** A real control plane with the extender for its scheduler, and one node whose network runs on a DPU. */
 export interface DpuScene {
   readonly installed: InstalledAgents;
-  /** The socket of the gate on the host's agent, and its state file. */
-  readonly socket: string;
-  readonly state: string;
+  /** Directory of the gate's socket and state on the host. */
+  readonly runDir: string;
   startHost(...more: string[]): Promise<DaemonProcess>;
   startDpu(rundir: string): Promise<DaemonProcess>;
   /** Creates a pod for the scheduler. @returns its uid */
@@ -53,7 +52,7 @@ export async function createDpuScene(): Promise<DpuScene> {
   const { plane } = installed;
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-dpu-'));
   mkdirSync(join(directory, 'kubelet'));
-  const [socket, state] = [join(directory, 'gate.sock'), join(directory, 'gate.state')];
+  const cni = ['cni-conf-dir', 'cni-bin-dir'].flatMap((name) => [`--${name}`, join(directory, name)]);
   const daemons: DaemonProcess[] = [];
   const start = async (name: string, daemon: string, args: readonly string[]) => {
     const serial = `${name}-${daemons.length}`;
@@ -69,8 +68,7 @@ export async function createDpuScene(): Promise<DpuScene> {
   await startScheduler();
   return {
     installed,
-    socket,
-    state,
+    runDir: directory,
     async startHost(...more) {
       // The kubeconfig of the client of this account.
       await installed.agent(NODE);
@@ -82,7 +80,7 @@ export async function createDpuScene(): Promise<DpuScene> {
           '--kubelet-dir',
           join(directory, 'kubelet'),
         ],
-        ...['--gate', 'on', '--gate-status', 'on', '--gate-socket', socket, '--gate-state', state],
+        ...['--gate', 'on', '--gate-status', 'on', '--run-dir', directory, ...cni],
         ...timing,
         ...more,
       ]);

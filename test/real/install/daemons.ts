@@ -151,9 +151,16 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
         ...['--sysfs-root', node?.sysfs ?? '', '--kubelet-dir', node?.kubelet.directory ?? ''],
         ...['--kubelet-endpoint', node?.endpoint ?? '', '--network-map', of('networks.yaml')],
         ...['--ovs-rundir', of('ovs'), '--ovs-enabler', of('ovs/enabler'), '--state-dir', of('state')],
-        ...['--gate-socket', of('gate.sock'), '--gate-state', of('gate.state')],
-        ...['--gate-shim', images.path('node-agent', 'usr/local/bin/plumbline-gate')],
-        ...['--cni-conf-dir', of('net.d'), '--cni-bin-dir', of('bin'), ...LOCAL, ...LEASE],
+        ...[
+          '--run-dir',
+          join(directory, name),
+          '--cni-conf-dir',
+          of('net.d'),
+          '--cni-bin-dir',
+          of('bin'),
+          ...LOCAL,
+          ...LEASE,
+        ],
       ]);
     },
     async startDpu() {

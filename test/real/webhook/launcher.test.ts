@@ -35,7 +35,7 @@ describe('the webhook behind a real API server: launchers', function () {
         off: { args: ['--full-pcpus-only', 'false'] },
         always: { args: ['--alignment', 'always'] },
         auto: { args: ['--alignment', 'auto'] },
-        stalled: { args: ['--lookup-timeout', '1'], server },
+        stalled: { server },
       },
     });
     scene = sceneOf(installed);

@@ -22,7 +22,6 @@ describe('the settings of the extender', () => {
   for (const [flag, least] of [
     ['--port', 0],
     ['--probe-port', 0],
-    ['--api-port', 1],
   ] as const) {
     it(`${flag} is a whole number from ${least} to 65535`, () => {
       for (const port of [least, 65_535]) assert.doesNotThrow(() => parseSchedulerPluginConfig([flag, `${port}`]));
