@@ -1,7 +1,5 @@
 import { apiAccess } from '../kube/api-access.ts';
 import { createKubeClient } from '../kube/client.ts';
-import { createEventRecorder } from '../kube/events.ts';
-import { WEBHOOK } from '../model/names.ts';
 import type { ConfiguredContext } from '../model/networks/context-file.ts';
 import type { ReportFault } from '../model/report/check.ts';
 import { parseNames } from '../runtime/client-names.ts';
@@ -22,7 +20,6 @@ import { createSchedulerLease } from './cluster/scheduler-lease.ts';
 import { createVmiLookup } from './cluster/vmi-lookup.ts';
 import type { WebhookConfig } from './config.ts';
 import { createWebhookMetrics, type WebhookMetrics } from './metrics.ts';
-import { createAnnouncements } from './pods/announcements.ts';
 import { createPodMutation } from './pods/mutate-pod.ts';
 import { createPodRouting } from './pods/route-pod.ts';
 import { createPodValidation } from './pods/validate-pod.ts';
@@ -43,14 +40,11 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   const onQuarantined = quarantineLog(metrics, log);
   const view = createClusterView(context, { client, log, now, onQuarantined });
   const scheduler = createSchedulerLease(config.schedulerName, { client, log, now });
-  const events = createEventRecorder({ client, component: WEBHOOK, log, now });
-  const callersAreKnown = config.clientCaFile !== undefined;
-  const announcements = createAnnouncements({ client, events, callersAreKnown, log });
   const options = {
     lookUpVmi: createVmiLookup({ client, timeout: config.lookupTimeout, now, find: view.findVmi }),
     fetchNad: createNadFetch(client, config.lookupTimeout / 2, log),
     view,
-    announcements,
+    log,
     gate: config.fullPcpusOnly,
     policy: config.alignment,
     oversized: config.oversized,
@@ -62,7 +56,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
   const requirement = createRequirement({ client, notReady, onChange, log });
   const reviews = {
     mutatePods: createPodMutation(options),
-    routePods: createPodRouting(options),
+    routePods: createPodRouting(options.route),
     validatePods: createPodValidation(options),
     mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),
@@ -88,11 +82,7 @@ export function createWebhook(config: WebhookConfig, context: ConfiguredContext,
     notReady,
     registry,
     run: async (signal) => void (await Promise.all([view.run(signal), scheduler.run(signal), requirement.run(signal)])),
-    async close() {
-      announcements.stop();
-      await events.flush();
-      await client.close();
-    },
+    close: () => client.close(),
     log,
   });
 }

@@ -4,6 +4,7 @@ import type { SchedulerFacts } from './facts.ts';
 
 /** The API server's default for a pod without a scheduler. */
 const DEFAULT_SCHEDULER = 'default-scheduler';
+const NOT_READY = 'scheduler-not-ready';
 
 /** The scheduler of a pod, and the findings about it for its owner. */
 export interface Scheduling {
@@ -24,6 +25,11 @@ export function schedulingOf(own: string | undefined, { schedulerName, away }: S
     set: own === schedulerName ? undefined : schedulerName,
     findings: away === undefined ? [] : [notReady(schedulerName, away)],
   };
+}
+
+/** The findings that stay true while the pod exists: a scheduler that does not work at present will work again. */
+export function lastingFindings({ findings }: Scheduling): readonly Finding[] {
+  return findings.filter(({ code }) => code !== NOT_READY);
 }
 
 /** The scheduler of the pod after admission; undefined: the cluster's default. */
@@ -47,5 +53,5 @@ const otherText = (own: string, schedulerName: string) =>
 
 function notReady(schedulerName: string, away: string): Finding {
   const message = `The pod waits for ${schedulerName}: ${away}. See kubectl -n plumbline-system get pods`;
-  return { severity: 'warning', code: 'scheduler-not-ready', reason: 'SchedulerNotReady', message };
+  return { severity: 'warning', code: NOT_READY, reason: 'SchedulerNotReady', message };
 }

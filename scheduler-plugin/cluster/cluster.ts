@@ -26,7 +26,7 @@ import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import { domainsText } from './node-domains.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from './pod-view.ts';
+import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {
@@ -67,6 +67,8 @@ export interface ClusterOptions {
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
   /** Receives every SWEEP seconds the number of nodes whose agent has not renewed its Lease in time. */
   readonly agentsSilent: (count: number) => void;
+  /** Receives each state of each pod. Optional. */
+  readonly podSeen?: (pod: ObservedPod) => void;
   /** Receives the pinning states that a node's agent reports. */
   readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
   readonly log: Logger;
@@ -119,7 +121,7 @@ export function createCluster(options: ClusterOptions): Cluster {
     ...shared,
     path: '/api/v1/pods',
     schema: observedPod,
-    project: (pod) => podViewOf(pod, reader),
+    project: podProjection(options),
     onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
   });
   const dpus = createReflector({
@@ -200,6 +202,13 @@ export function createCluster(options: ClusterOptions): Cluster {
         }
       }
     },
+  };
+}
+
+function podProjection({ reader, podSeen }: Pick<ClusterOptions, 'reader' | 'podSeen'>) {
+  return (pod: ObservedPod): PodView | undefined => {
+    podSeen?.(pod);
+    return podViewOf(pod, reader);
   };
 }
 

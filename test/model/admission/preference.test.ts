@@ -47,24 +47,9 @@ describe('a preferred network that the pod requests as a hint', () => {
     );
   });
 
-  it('has its own Event', () => {
-    const decision = decide(preferring());
-    assert.ok(decision.outcome === 'changed');
-    assert.deepEqual(
-      decision.done.map(({ reason }) => reason).filter((reason) => /Network/.test(reason)),
-      ['PrefersItsNetwork'],
-    );
-  });
-
   it('is unchanged in a second pass', () => {
     const again = preferring({ containers: [compute({ [NEAR]: '1' })] });
     assert.equal(resourcesOf(again), NEAR);
-    const decision = decide(again);
-    assert.ok(decision.outcome === 'changed');
-    assert.deepEqual(
-      decision.done.filter(({ reason }) => /Network/.test(reason)),
-      [],
-    );
   });
 
   const settings = { ...launcher().settings, preferredHints: false };
