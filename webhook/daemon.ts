@@ -1,7 +1,5 @@
 import { apiAccess } from '../kube/api-access.ts';
 import { createKubeClient } from '../kube/client.ts';
-import { createEventRecorder } from '../kube/events.ts';
-import { WEBHOOK } from '../model/names.ts';
 import type { ConfiguredContext } from '../model/networks/context-file.ts';
 import type { ReportFault } from '../model/report/check.ts';
 import { parseNames } from '../runtime/client-names.ts';
@@ -23,7 +21,6 @@ import { createSchedulerLease } from './cluster/scheduler-lease.ts';
 import { createVmiLookup } from './cluster/vmi-lookup.ts';
 import type { WebhookConfig } from './config.ts';
 import { createWebhookMetrics, type WebhookMetrics } from './metrics.ts';
-import { createAnnouncements } from './pods/announcements.ts';
 import { createPodMutation } from './pods/mutate-pod.ts';
 import { createPodRouting } from './pods/route-pod.ts';
 import { createPodValidation } from './pods/validate-pod.ts';
@@ -47,14 +44,11 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
   const onQuarantined = quarantineLog(metrics, log);
   const view = createClusterView(context, { client, log, now, onQuarantined });
   const scheduler = createSchedulerLease(config.schedulerName, { client, log, now });
-  const events = createEventRecorder({ client, component: WEBHOOK, log, now });
-  const callersAreKnown = config.clientCaFile !== undefined;
-  const announcements = createAnnouncements({ client, events, callersAreKnown, log });
   const options = {
     lookUpVmi: createVmiLookup({ client, timeout: VMI_TIMEOUT_SECONDS, now, find: view.findVmi }),
     fetchNad: createNadFetch(client, VMI_TIMEOUT_SECONDS / 2, log),
     view,
-    announcements,
+    log,
     gate: config.fullPcpusOnly,
     policy: config.alignment,
     oversized: config.oversized,
@@ -65,7 +59,7 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
   const requirement = createRequirement({ client, notReady, onChange, log });
   const reviews = {
     mutatePods: createPodMutation(options),
-    routePods: createPodRouting(options),
+    routePods: createPodRouting(options.route),
     validatePods: createPodValidation(options),
     mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),
@@ -91,11 +85,7 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
     notReady,
     registry,
     run: async (signal) => void (await Promise.all([view.run(signal), scheduler.run(signal), requirement.run(signal)])),
-    async close() {
-      announcements.stop();
-      await events.flush();
-      await client.close();
-    },
+    close: () => client.close(),
     log,
   });
 }

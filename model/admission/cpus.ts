@@ -3,12 +3,12 @@ import { wholeCpus } from '../launcher/amounts.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { hasExclusiveCpus, type IntegralContainer, integralContainers } from '../launcher/containers.ts';
 import { launcherCpus } from '../launcher/cpus.ts';
-import { type Alignment, decideAlignment, type NoPadding } from '../launcher/decide.ts';
+import { decideAlignment, type NoPadding } from '../launcher/decide.ts';
 import { askedMultiples } from '../launcher/node-kind.ts';
 import { decideOrdinary } from '../launcher/ordinary.ts';
 import { COMPUTE, type VmiShape } from '../launcher/shapes.ts';
 import { PLACED_RESOURCE } from '../names.ts';
-import type { Done, Place } from './decision.ts';
+import type { Place } from './decision.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts } from './facts.ts';
 
 /** The CPU changes of a pod: of a launcher, or of an ordinary pod that asks for whole cores. */
@@ -31,7 +31,6 @@ export interface PodCpus {
   readonly padding: number;
   /** For the decision annotation: why a launcher that asks for whole cores is not padded. */
   readonly unpadded?: string | undefined;
-  readonly done: readonly Done[];
   readonly findings: readonly Finding[];
 }
 
@@ -63,7 +62,6 @@ export function cpusOfLauncher(
     stated: answered ? { [COMPUTE]: cpus } : {},
     padding,
     unpadded: alignment.kind === 'none' && wantsWholeCores(pod.metadata) ? UNPADDED[alignment.why] : undefined,
-    done: paddingDone(alignment),
     findings: alignment.findings,
   };
 }
@@ -91,7 +89,6 @@ export function cpusOfOrdinary({ pod, cluster, settings }: OrdinaryFacts): PodCp
     own: [PLACED_RESOURCE],
     stated: Object.fromEntries(exclusive ? containers.map(({ name, to }) => [name, to]) : []),
     padding: 0,
-    done: [],
     findings,
   };
 }
@@ -119,13 +116,3 @@ export function lastingCpus({ amounts }: Pick<PodCpus, 'amounts'>): number {
 export function isAt(place: Place | undefined, { list, index }: Place): boolean {
   return place?.list === list && place.index === index;
 }
-
-function paddingDone(alignment: Alignment): readonly Done[] {
-  if (alignment.kind !== 'pad') return [];
-  const { from, to, threadsPerCore } = alignment;
-  const message = `Padded the launcher's CPUs from ${from} to ${to}: whole cores of ${threadsPerCore} threads. Quotas and limit ranges of the namespace apply to ${to} CPUs`;
-  return [{ reason: PADDED, message }];
-}
-
-/** Event reason. It also applies to a launcher that a quota then refuses: the quota counts the padding. */
-export const PADDED = 'PaddedToWholeCores';

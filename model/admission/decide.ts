@@ -6,13 +6,12 @@ import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus, type PodCpus } from './cpus.ts';
-import type { AdmissionFinding, Decision, Done, Place, PodChange } from './decision.ts';
-import { doneTo } from './done.ts';
+import type { AdmissionFinding, Decision, Place, PodChange } from './decision.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, PodFacts } from './facts.ts';
 import { networksOf } from './networks.ts';
 import { reachFindings } from './reach.ts';
 import { forbiddenUse, reservedRequest } from './reserved.ts';
-import { schedulingOf } from './scheduling.ts';
+import { lastingFindings, schedulingOf } from './scheduling.ts';
 import { decisionText, NOTHING_TO_DO, placementText } from './texts.ts';
 
 /**
@@ -94,9 +93,23 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const amounts = cpus.amounts.map((one) => one.cpus);
   const nodes = cpus.answered ? smtAffinity({ cpus: amounts, candidates, reported }) : undefined;
   const isLeftAlone = facts.kind === 'ordinary' && !exclusive;
+  const found = [
+    ...cpus.findings,
+    ...networks.findings,
+    ...reachFindings(networks.held, { cpus: lastingCpus(cpus), spansCells }, cluster, settings.oversized),
+    ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave]),
+    ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
+  ];
   const text = isLeftAlone
     ? undefined
-    : decisionText({ ...cpus, cpus: cpus.stated, networks: networks.held, resources, nodes });
+    : decisionText({
+        ...cpus,
+        cpus: cpus.stated,
+        networks: networks.held,
+        resources,
+        nodes,
+        notes: [...found, ...lastingFindings(schedulingOf(pod.spec.schedulerName, facts.scheduler))],
+      });
   return conclude(facts, {
     text,
     changes: {
@@ -110,33 +123,25 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
       },
       nodes,
     },
-    done: vmi === undefined ? [] : doneTo(pod, cpus, resources, nodes),
-    found: [
-      ...cpus.findings,
-      ...networks.findings,
-      ...reachFindings(networks.held, { cpus: lastingCpus(cpus), spansCells }, cluster, settings.oversized),
-      ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave]),
-      ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
-    ],
+    found,
   });
 }
 
 interface Conclusion extends Pick<Extract<Decision, { outcome: 'changed' }>, 'text' | 'changes'> {
-  readonly done?: readonly Done[];
   readonly found: readonly AdmissionFinding[];
 }
 
 /** Builds the decision. If the findings contain errors, it refuses the pod and the first one is the reason. */
-function conclude(facts: LauncherFacts | OrdinaryFacts, { changes, text, done = [], found }: Conclusion): Decision {
+function conclude(facts: LauncherFacts | OrdinaryFacts, { changes, text, found }: Conclusion): Decision {
   const { set: scheduler, findings } = schedulingOf(facts.pod.spec.schedulerName, facts.scheduler);
   const of = (severity: AdmissionFinding['severity']) => found.filter((one) => one.severity === severity);
   const [errors, said] = [of('error'), [...of('warning'), ...of('information'), ...findings]];
   const [error] = errors;
   if (error !== undefined) {
     const { message: reason, status: code = 422 } = error;
-    return { outcome: 'refused', code, reason, text, done, findings: [...errors, ...said] };
+    return { outcome: 'refused', code, reason, text, findings: [...errors, ...said] };
   }
-  return { outcome: 'changed', changes: { ...changes, scheduler }, text, done, findings: said };
+  return { outcome: 'changed', changes: { ...changes, scheduler }, text, findings: said };
 }
 
 /** Marks the launcher as reviewed and removes annotations that only Plumbline may set. */
@@ -160,7 +165,7 @@ function unchanged(pod: PodShape, why?: string): Decision {
 /** A refusal that makes all other checks unnecessary. */
 function turnedAway(status: number, code: string, reason: string): Decision {
   const finding: AdmissionFinding = { severity: 'error', code, message: reason, status };
-  return { outcome: 'refused', code: status, reason, text: undefined, done: [], findings: [finding] };
+  return { outcome: 'refused', code: status, reason, text: undefined, findings: [finding] };
 }
 
 function foreignRequests(pod: PodShape, bearer: Place | undefined, mayHave: readonly string[]): AdmissionFinding[] {

@@ -26,13 +26,6 @@ export interface PodChange {
   readonly scheduler?: string | undefined;
 }
 
-/** A change to a launcher, as an Event on its VMI reports it. Empty on a pass that finds the change already made. */
-export interface Done {
-  /** CamelCase, stable. */
-  readonly reason: string;
-  readonly message: string;
-}
-
 /** A finding about a pod under review. */
 export interface AdmissionFinding extends Finding {
   /** HTTP status if this error refuses the pod. Default 422. */
@@ -48,7 +41,6 @@ export type Decision =
       readonly changes: PodChange;
       /** Text of the decision annotation, which distinguishes the decisions about one VMI. Every launcher has one. */
       readonly text: string | undefined;
-      readonly done: readonly Done[];
       /** Warnings and information, also about the scheduler. No errors. */
       readonly findings: readonly AdmissionFinding[];
     }
@@ -60,7 +52,6 @@ export type Decision =
       readonly reason: string;
       /** The text as if the pod were admitted. */
       readonly text: string | undefined;
-      readonly done: readonly Done[];
       /** All errors, then warnings and information as for an admitted pod. */
       readonly findings: readonly AdmissionFinding[];
     };

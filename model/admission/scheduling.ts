@@ -4,6 +4,7 @@ import type { SchedulerFacts } from './facts.ts';
 
 /** The API server's default for a pod without a scheduler. */
 const DEFAULT_SCHEDULER = 'default-scheduler';
+const NOT_READY = 'scheduler-not-ready';
 
 /** The scheduler of a pod, and the findings about it for its owner. */
 export interface Scheduling {
@@ -26,6 +27,11 @@ export function schedulingOf(own: string | undefined, { schedulerName, away }: S
   };
 }
 
+/** The findings that stay true while the pod exists: a scheduler that does not work at present will work again. */
+export function lastingFindings({ findings }: Scheduling): readonly Finding[] {
+  return findings.filter(({ code }) => code !== NOT_READY);
+}
+
 /** Warnings for the owner of a VM about the scheduler in its template. */
 export function schedulerWarnings(own: string | undefined, schedulerName: string): string[] {
   if (schedulerName === '' || !isOther(own, schedulerName)) return [];
@@ -42,5 +48,5 @@ const otherText = (own: string, schedulerName: string) =>
 
 function notReady(schedulerName: string, away: string): Finding {
   const message = `The pod waits for ${schedulerName}: ${away}. See kubectl -n plumbline-system get pods`;
-  return { severity: 'warning', code: 'scheduler-not-ready', reason: 'SchedulerNotReady', message };
+  return { severity: 'warning', code: NOT_READY, reason: 'SchedulerNotReady', message };
 }

@@ -1,3 +1,5 @@
+import { cut } from '../brief.ts';
+import type { Finding } from '../finding.ts';
 import type { NodeRequirement } from '../launcher/node-selection.ts';
 import type { ResolvedNetwork } from '../networks/resolve.ts';
 import { formatPreferences, type PlacementPreferences } from '../placement/preferences.ts';
@@ -13,6 +15,8 @@ export interface DecisionText {
   readonly networks: readonly ResolvedNetwork[];
   readonly resources: readonly string[];
   readonly nodes: readonly NodeRequirement[] | undefined;
+  /** Warnings and information for the owner of the pod, which the extender announces in Events on the VMI. */
+  readonly notes: readonly Finding[];
 }
 
 /**
@@ -22,13 +26,14 @@ export interface DecisionText {
  * tenant wrote. The admission policy that checks the result searches it for `"<container>":<CPUs>`.
  */
 export function decisionText(text: DecisionText): string {
-  const { cpus, threadsPerCore, padding, unpadded, networks, resources, nodes } = text;
+  const { cpus, threadsPerCore, padding, unpadded, networks, resources, nodes, notes } = text;
   const answers = Object.keys(cpus).length > 0;
   return JSON.stringify({
     ...(answers ? { cpus, padding, threadsPerCore } : { padding: 0 }),
     ...(unpadded === undefined ? {} : { unpadded }),
     ...(resources.length === 0 ? {} : { networks: networks.map(describe), resources }),
     ...(nodes === undefined ? {} : { nodes: nodes.map(inWords) }),
+    ...(notes.length === 0 ? {} : { notes: notes.slice(0, MAX_NOTES).map(noteOf) }),
   });
 }
 
@@ -46,6 +51,19 @@ export function placementText(preferences: PlacementPreferences, required: reado
 /** A node requirement as text: `key In a,b`. */
 export function inWords({ key, operator, values }: NodeRequirement): string {
   return `${key} ${operator} ${(values ?? []).join(',')}`;
+}
+
+/** The messages contain names that tenants choose. */
+const MAX_NOTES = 16;
+const MAX_NOTE_CHARACTERS = 512;
+
+function noteOf({ severity, reason, message }: Finding): Record<string, string> {
+  const isWarning = severity !== 'information';
+  return {
+    type: isWarning ? 'Warning' : 'Normal',
+    reason: reason ?? (isWarning ? 'LauncherNotAsAsked' : 'LauncherDecided'),
+    message: cut(message, MAX_NOTE_CHARACTERS),
+  };
 }
 
 function describe(one: ResolvedNetwork): Record<string, string> {

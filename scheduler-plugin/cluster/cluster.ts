@@ -24,7 +24,7 @@ import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import { areSameDomains, domainsOf, type TopologyDomains } from './node-domains.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from './pod-view.ts';
+import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {
@@ -61,6 +61,8 @@ export interface ClusterOptions {
   readonly dpuLeaseChanged: (node: string, view: LeaseView | undefined) => void;
   /** Receives every SWEEP seconds the number of nodes whose agent has not renewed its Lease in time. */
   readonly agentsSilent: (count: number) => void;
+  /** Receives each state of each pod. Optional. */
+  readonly podSeen?: (pod: ObservedPod) => void;
   /** Receives the pinning states that a node's agent reports. */
   readonly pinningReported: (node: string, pinnings: readonly PinningState[]) => void;
   readonly log: Logger;
@@ -109,7 +111,7 @@ export function createCluster(options: ClusterOptions): Cluster {
     ...shared,
     path: '/api/v1/pods',
     schema: observedPod,
-    project: (pod) => podViewOf(pod, reader),
+    project: podProjection(options),
     onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
   });
   const dpus = createReflector({
@@ -187,6 +189,13 @@ export function createCluster(options: ClusterOptions): Cluster {
         }
       }
     },
+  };
+}
+
+function podProjection({ reader, podSeen }: Pick<ClusterOptions, 'reader' | 'podSeen'>) {
+  return (pod: ObservedPod): PodView | undefined => {
+    podSeen?.(pod);
+    return podViewOf(pod, reader);
   };
 }
 

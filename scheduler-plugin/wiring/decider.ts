@@ -8,6 +8,7 @@ import { createDpuHealth } from '../cluster/dpu-health.ts';
 import { createOwnerRejections } from '../cluster/owner-rejections.ts';
 import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions } from '../controllers/evictions.ts';
+import { createLauncherEvents } from '../controllers/launcher-events.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
 import { createQuarantine } from '../controllers/quarantine.ts';
 import { createRecheck, type Recheck } from '../controllers/recheck.ts';
@@ -94,7 +95,8 @@ export function createDecider(options: DeciderOptions): Decider {
   const masks = createCpuMasks({ client, events, fleet, owners, metrics, active, log, now });
   const { pinningReported } = masks;
   const agentsSilent = (count: number) => metrics.silentAgents.set(count);
-  const fed = { dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, pinningReported };
+  const { seen: podSeen } = createLauncherEvents({ events, active });
+  const fed = { dpuLeaseNamespace, dpuLeaseChanged, agentsSilent, podSeen, pinningReported };
   const cluster = createCluster({ client, state, reader, ...fed, log, now });
   const { nodes } = cluster;
   const writer = createNodeWriter({ client, fleet, nodes, dpuHealth, active, log });

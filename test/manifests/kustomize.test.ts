@@ -102,7 +102,7 @@ describe('the manifests', () => {
       unknown
     >[];
     assert.deepEqual(webhook?.['objectSelector'], { matchLabels: { 'kubevirt.io': 'virt-launcher' } });
-    assert.deepEqual(webhook?.['sideEffects'], 'NoneOnDryRun');
+    assert.deepEqual(webhook?.['sideEffects'], 'None');
     assert.deepEqual(webhook?.['reinvocationPolicy'], 'IfNeeded');
     assert.match(JSON.stringify(webhook?.['namespaceSelector']), /NotIn.*plumbline-system/);
   });

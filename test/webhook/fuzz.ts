@@ -126,7 +126,7 @@ function reviewsFor(lookup: VmiLookup['kind']): Reviews {
   const options = optionsOf({ view, lookUpVmi: async () => LOOKUPS[lookup] });
   return {
     mutatePods: mutationOf(options),
-    routePods: createPodRouting(options),
+    routePods: createPodRouting(options.route),
     validatePods: validationOf(options),
     mutateVmis: createVmiMutation(),
     validateVms: createVmValidation(options),

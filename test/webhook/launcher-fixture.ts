@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import jsonPatch from 'fast-json-patch';
-import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
 import type { AdmissionAnswer } from '../../model/admission/answer.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
+import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
-import { type Announcements, createAnnouncements } from '../../webhook/pods/announcements.ts';
 import { createPodMutation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
 import { createPodValidation } from '../../webhook/pods/validate-pod.ts';
 import {
@@ -120,27 +119,12 @@ export function overlay(name: string): NadFacts {
   return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
 }
 
-export interface RecordedEvents extends EventRecorder {
-  readonly events: EventText[];
-}
-
-export function recordedEvents(): RecordedEvents {
-  const events: EventText[] = [];
-  return { events, record: (_target, event) => void events.push(event), flush: async () => undefined };
-}
-
-/** For known callers, so that Events are sent at once. */
-export function announcementsOf(events: EventRecorder): Announcements {
-  const client = { get: () => Promise.reject(new Error('not asked here')) };
-  return createAnnouncements({ client, events, callersAreKnown: true, log: silent });
-}
-
 export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOptions {
   return {
     lookUpVmi: async () => ({ kind: 'found', vmi: vmiVector() }),
     fetchNad: async () => undefined,
     view: viewOf(),
-    announcements: announcementsOf(recordedEvents()),
+    log: silent,
     // Tests of decisions about a pod compare whole patches.
     route: { schedulerName: '', schedulerAway: () => undefined },
     gate: true,
@@ -158,6 +142,14 @@ export function patched(pod: TestPod, answer: AdmissionAnswer): TestPod {
   const operations = answer.allowed ? (answer.patch ?? []) : assert.fail(answer.message);
   return jsonPatch.applyPatch(structuredClone(pod), structuredClone(operations) as jsonPatch.Operation[], true)
     .newDocument;
+}
+
+/** The pod without the notes of its decision. */
+export function withoutNotes(pod: TestPod): TestPod {
+  const { [DECISION_ANNOTATION]: text, ...annotations } = pod.metadata.annotations;
+  const { notes: _notes, ...decision } = JSON.parse(text ?? '{}') as { notes?: unknown };
+  const decided = text === undefined ? {} : { [DECISION_ANNOTATION]: JSON.stringify(decision) };
+  return { ...pod, metadata: { ...pod.metadata, annotations: { ...annotations, ...decided } } };
 }
 
 export const patchOf = (answer: AdmissionAnswer) =>

@@ -1,26 +1,29 @@
 import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
 import { decide } from '../../model/admission/decide.ts';
 import type { Decision } from '../../model/admission/decision.ts';
-import { eventOf, eventsOf } from '../../model/admission/events.ts';
 import type { PodFacts } from '../../model/admission/facts.ts';
-import { vmiObject } from '../../model/launcher/recognize.ts';
+import { cut } from '../../model/brief.ts';
+import type { Logger } from '../../runtime/log.ts';
 import type { AdmissionRequest, Review } from '../review/admission-review.ts';
-import type { Announcements } from './announcements.ts';
 import { type GatherOptions, gather } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
 
 export interface MutatePodOptions extends GatherOptions {
-  readonly announcements: Pick<Announcements, 'decided' | 'refused'>;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Reviews new pods and returns the patch to apply. A dry run writes no Event. */
+/** Characters of a namespace and name, and of a refusal, in a line of the log. */
+const MAX_NAME_CHARACTERS = 320;
+const MAX_REASON_CHARACTERS = 512;
+
+/** Reviews new pods and returns the patch to apply. The decision annotation in it is the record of the decision. */
 export function createPodMutation(options: MutatePodOptions): Review {
   return async (request) => {
     if (request.kind.kind !== 'Pod' || request.operation !== 'CREATE') return { allowed: true };
     const facts = await gather(request, options);
     const decision = decide(facts);
     const answer = answerTo(request, decision);
-    if (request.dryRun !== true) announce(options.announcements, facts, decision);
+    if (request.dryRun !== true) logDecision(options.log, facts, decision);
     return answer;
   };
 }
@@ -37,10 +40,18 @@ function answerTo({ object }: AdmissionRequest, decision: Decision): AdmissionAn
   }
 }
 
-/** Writes Events on the VMI if the pod is a launcher, but not if the VMI is gone. */
-function announce(announcements: MutatePodOptions['announcements'], facts: PodFacts, decision: Decision): void {
-  if (facts.kind !== 'launcher' || decision.outcome === 'unchanged') return;
-  const target = vmiObject(facts.namespace, facts.vmi);
-  announcements.decided(target, decision.text, eventsOf(decision));
-  for (const one of decision.findings) if (one.severity === 'error') announcements.refused(target, eventOf(one));
+/** Writes one line for each launcher that is padded or refused. Its names come from a review, which anyone may send. */
+function logDecision(log: MutatePodOptions['log'], facts: PodFacts, decision: Decision): void {
+  if (facts.kind !== 'launcher') return;
+  const vmi = cut(`${facts.namespace}/${facts.vmi.name}`, MAX_NAME_CHARACTERS);
+  if (decision.outcome === 'refused') {
+    const { code, reason } = decision;
+    log.warn({ vmi, code, reason: cut(reason, MAX_REASON_CHARACTERS) }, 'launcher refused');
+    return;
+  }
+  if (decision.outcome !== 'changed') return;
+  const compute = decision.changes.containers.find(
+    ({ list, index }) => list === 'containers' && index === facts.compute,
+  );
+  if (compute?.cpus !== undefined) log.info({ vmi, cpus: compute.cpus }, 'launcher padded to whole cores');
 }

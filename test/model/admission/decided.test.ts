@@ -12,6 +12,7 @@ const NOTHING: DecisionText = {
   networks: [],
   resources: [],
   nodes: undefined,
+  notes: [],
 };
 
 describe('the decision annotation, written and read', () => {
@@ -48,6 +49,14 @@ describe('the decision annotation, written and read', () => {
       assert.deepEqual(read(written), decided);
     });
   }
+
+  it('has a bounded number of notes of bounded length', () => {
+    const note = { severity: 'warning', code: 'c', message: 'x'.repeat(10_000) } as const;
+    const text = decisionText({ ...NOTHING, notes: Array(100).fill(note) });
+    assert.ok(text.length < 16 * 600, `${text.length} characters`);
+    const [information] = JSON.parse(decisionText({ ...NOTHING, notes: [{ ...note, severity: 'information' }] })).notes;
+    assert.deepEqual([information.type, information.reason], ['Normal', 'LauncherDecided']);
+  });
 
   it('has the same text if a launcher requests nothing and if nothing has to be done', () => {
     assert.equal(NOTHING_TO_DO, decisionText(NOTHING));

@@ -31,18 +31,11 @@ describe('the complete decision about a pod', () => {
         nodes: undefined,
         scheduler: undefined,
       },
-      done: [
-        {
-          reason: 'PaddedToWholeCores',
-          message:
-            "Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace apply to 10 CPUs",
-        },
-      ],
       findings: [],
     });
   });
 
-  it('gives an ordinary pod on a network no Event, because it has no VMI', () => {
+  it('gives an ordinary pod on a network its devices', () => {
     const annotations = { ...ALIGNED, [NETWORKS_ANNOTATION]: 'east' };
     const facts = ordinary({ annotations, containers: [container('a', '3'), container('b', '2')] });
     const decision = changed({ ...facts, scheduler: OURS });
@@ -50,7 +43,7 @@ describe('the complete decision about a pod', () => {
       { list: 'containers', index: 0, cpus: 4, resources: [PLACED, EAST] },
       { list: 'containers', index: 1, cpus: undefined, resources: [] },
     ]);
-    assert.deepEqual([decision.done, decision.findings, decision.changes.scheduler], [[], [], 'plumbline-scheduler']);
+    assert.deepEqual([decision.findings, decision.changes.scheduler], [[], 'plumbline-scheduler']);
     assert.deepEqual(JSON.parse(decision.text ?? ''), {
       cpus: { a: 4, b: 2 },
       padding: 0,
@@ -138,7 +131,6 @@ describe('a pod that is refused immediately', () => {
         code,
         reason,
         text: undefined,
-        done: [],
         findings: [{ severity: 'error', code: finding, message: reason, status: code }],
       }),
     );

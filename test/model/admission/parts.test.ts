@@ -4,7 +4,6 @@ import { issuesText, refused } from '../../../model/admission/answer.ts';
 import { ASKING, hasAsked } from '../../../model/admission/asking.ts';
 import { cpusOfLauncher, cpusOfOrdinary, isAt, lastingCpus } from '../../../model/admission/cpus.ts';
 import { decidedOf, paddingOf } from '../../../model/admission/decided.ts';
-import { doneTo } from '../../../model/admission/done.ts';
 import type { Settings } from '../../../model/admission/facts.ts';
 import { doubtfulNetworks, networksOf } from '../../../model/admission/networks.ts';
 import { reachFindings } from '../../../model/admission/reach.ts';
@@ -88,33 +87,25 @@ describe('the CPUs of a launcher', () => {
       containers: [{ list: 'containers', index: 1, cpus: 10 }],
       stated: { compute: 10 },
       padding: 1,
-      done: [
-        {
-          reason: 'PaddedToWholeCores',
-          message:
-            "Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace apply to 10 CPUs",
-        },
-      ],
     }));
 
   it('are unchanged if an earlier pass made them whole cores', () => {
     const found = of('10');
     assert.deepEqual(
-      [found.answered, found.containers, found.stated, found.padding, found.done, found.unpadded],
-      [true, [{ list: 'containers', index: 1, cpus: undefined }], { compute: 10 }, 1, [], undefined],
+      [found.answered, found.containers, found.stated, found.padding, found.unpadded],
+      [true, [{ list: 'containers', index: 1, cpus: undefined }], { compute: 10 }, 1, undefined],
     );
   });
 
   it('are unchanged, with a reason if whole cores were requested', () => {
     const found = of('9', { gate: false });
     assert.deepEqual(
-      [found.answered, found.containers, found.stated, found.padding, found.done, found.unpadded],
+      [found.answered, found.containers, found.stated, found.padding, found.unpadded],
       [
         false,
         [{ list: 'containers', index: 1, cpus: undefined }],
         {},
         0,
-        [],
         'the webhook runs with --full-pcpus-only false',
       ],
     );
@@ -159,7 +150,6 @@ describe('the CPUs of an ordinary pod', () => {
       own: [PLACED],
       stated: { a: 2, b: 4 },
       padding: 0,
-      done: [],
       findings: [],
     }));
 
@@ -233,6 +223,7 @@ describe('a decision annotation', () => {
         { key: 'k', operator: 'In', values: ['a', 'b'] },
         { key: 'e', operator: 'Exists' },
       ],
+      notes: [],
     } as const;
     assert.deepEqual(JSON.parse(decisionText(text)), {
       padding: 0,
@@ -247,54 +238,6 @@ describe('a decision annotation', () => {
     assert.equal(placementText(none, []), undefined);
     assert.equal(typeof placementText(none, [EAST]), 'string');
     assert.equal(typeof placementText({ ...none, preferred: [EAST] }, []), 'string');
-  });
-});
-
-describe('the Events for a launcher', () => {
-  const { pod } = launcher();
-  const bearer = { list: 'containers', index: 0 } as const;
-  const cpus = { done: [], bearer };
-  const NODES = [
-    { key: 'a', operator: 'NotIn', values: ['4', '8'] },
-    { key: 'b', operator: 'NotIn', values: ['true'] },
-  ] as const;
-  const HELD = 'The launcher asks for CPUs on the NUMA nodes of its networks: ';
-  const ON_NODES = {
-    reason: 'HeldToItsCores',
-    message: 'The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
-  };
-
-  it('report devices and nodes after its CPUs', () => {
-    const first = { reason: 'First', message: 'm' };
-    assert.deepEqual(doneTo(pod, { done: [first], bearer }, [EAST, 'other/one'], NODES), [
-      first,
-      { reason: 'HeldToItsNetworks', message: `${HELD}${EAST}, other/one` },
-      ON_NODES,
-    ]);
-  });
-
-  it('are none if nothing changed', () => {
-    assert.deepEqual(doneTo(pod, cpus, [], undefined), []);
-    const has = launcher({ containers: [container('compute', '9', '9', { [EAST]: '1' })] }).pod;
-    assert.deepEqual(doneTo(has, cpus, [EAST], undefined), []);
-    // Without the container or its limits, no device counts as present.
-    assert.deepEqual(doneTo(has, { done: [], bearer: undefined }, [EAST], undefined), [
-      { reason: 'HeldToItsNetworks', message: HELD + EAST },
-    ]);
-    const bare = { ...pod, spec: { containers: [{ name: 'compute' }] } };
-    assert.deepEqual(doneTo(bare, cpus, [EAST], undefined), [{ reason: 'HeldToItsNetworks', message: HELD + EAST }]);
-  });
-
-  it('report its nodes once, in the pass that excludes them', () => {
-    const expressions = [
-      { key: 'plumbline.dev/threads-per-core', operator: 'NotIn', values: ['4'] },
-      { key: 'plumbline.dev/full-pcpus-only', operator: 'NotIn', values: ['true'] },
-    ] as const;
-    const nodeSelectorTerms = expressions.map((one) => ({ matchExpressions: [one] }));
-    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
-    const again = { ...pod, spec: { ...pod.spec, affinity } };
-    assert.deepEqual(doneTo(again, cpus, [], NODES), []);
-    assert.deepEqual(doneTo(pod, cpus, [], NODES), [ON_NODES]);
   });
 });
 

@@ -6,7 +6,7 @@ import { until } from '../../support/until.ts';
 import { vector } from '../../support/vectors.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
 import { type CreatedPod, type LauncherOptions, launcherFor, nodeWith, sidecar, type VmiOptions } from './objects.ts';
-import { cpusOf, type Scene, sceneOf } from './stage.ts';
+import { announcedOf, cpusOf, type Scene, sceneOf } from './stage.ts';
 import { stallingServer } from './stalling.ts';
 
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
@@ -228,16 +228,10 @@ describe('the webhook behind a real API server: launchers', function () {
   });
 
   describe('W6, W7: the VMI', () => {
-    it('gets one Event for the changes, and none for a dry run', async () => {
+    it('has the changes in its launcher’s decision', async () => {
       const vmi = await scene.vmi('notified', { annotations: ANNOTATED });
-      const pod = launcherFor(vmi, { cpu: '9', spec: { nodeSelector: { smt: '2' } } });
-      await scene.admit(pod, DRY);
-      await scene.admit(pod);
-      const padded = async () => (await scene.eventsOf(vmi)).filter(({ reason }) => reason === 'PaddedToWholeCores');
-      await until('the Event', async () => (await padded()).length > 0);
-      const [event, ...others] = await padded();
-      assert.match(event?.message ?? '', /from 9 to 10/);
-      assert.deepEqual(others, []);
+      const pod = await scene.admit(launcherFor(vmi, { cpu: '9', spec: { nodeSelector: { smt: '2' } } }));
+      assert.match(announcedOf(pod).join('\n'), /^Normal PaddedToWholeCores: .* from 9 to 10/);
     });
 
     it('leaves the launcher unchanged if it was deleted or created again', async () => {
@@ -279,34 +273,21 @@ describe('the webhook behind a real API server: launchers', function () {
     const vmi = await scene.vmi('integral', { annotations: ANNOTATED });
     const amounts = { cpu: '1', memory: '1Mi' };
     const pod = launcherFor(vmi, { cpu: '9', sidecars: [sidecar('hook-sidecar-0', amounts)] });
-    assert.deepEqual(
-      cpusOf(await scene.admit({ ...pod, spec: { ...pod.spec, nodeSelector: { smt: '2' } } } as never)),
-      ['10', '1'],
-    );
-    const says = /container hook-sidecar-0 asks for 1 exclusive CPUs.*full-pcpus-only nodes reject the pod/;
-    await until('the Event', async () =>
-      (await scene.eventsOf(vmi)).some(({ type, message }) => type === 'Warning' && says.test(message)),
-    );
+    const admitted = await scene.admit({ ...pod, spec: { ...pod.spec, nodeSelector: { smt: '2' } } } as never);
+    assert.deepEqual(cpusOf(admitted), ['10', '1']);
+    const says = /Warning .*container hook-sidecar-0 asks for 1 exclusive CPUs.*full-pcpus-only nodes reject the pod/;
+    assert.match(announcedOf(admitted).join('\n'), says);
   });
 
   describe('W10: limits of a namespace', () => {
     const refused = async (namespace: string, says: RegExp) => {
       const vmi = await scene.vmi('big', { namespace, annotations: ANNOTATED });
       await assert.rejects(scene.admit(launcherFor(vmi, { cpu: '9', spec: { nodeSelector: { smt: '2' } } })), says);
-      // virt-controller's message when the API server refuses a launcher.
-      const path = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/big`;
-      const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message: 'failed to create' };
-      await installed.plane.client.patch(path, 'application/merge-patch+json', { status: { conditions: [failed] } });
-      await until('the Event', async () =>
-        (await scene.eventsOf(vmi)).some(({ message }) =>
-          /from 9 to 10: .* Quotas and limit ranges .* apply to 10 CPUs/.test(message),
-        ),
-      );
     };
     const namespace = async (name: string) =>
       installed.plane.client.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
 
-    it('a quota of the CPUs before padding denies with both numbers, and the Event explains it', async () => {
+    it('a quota of the CPUs before padding denies with both numbers', async () => {
       await namespace('quota');
       const { client } = installed.plane;
       const path = '/api/v1/namespaces/quota/resourcequotas';
@@ -396,19 +377,12 @@ describe('the webhook behind a real API server: launchers', function () {
       assert.deepEqual(cpusOf(pod), ['12']);
       // SMT8 nodes would reject 12 CPUs: kube-scheduler itself excludes them.
       assert.match(JSON.stringify(pod.spec), /threads-per-core","operator":"NotIn","values":\["8"\]/);
-      await until('the Event', async () =>
-        (await scene.eventsOf(vmi)).some(
-          ({ type, reason, message }) =>
-            type === 'Normal' && reason === 'MixedCandidates' && /1 and 2 and 4 threads per core/.test(message),
-        ),
-      );
+      assert.match(announcedOf(pod).join('\n'), /Normal MixedCandidates: .*1 and 2 and 4 threads per core/);
     });
 
     it('the gate being off causes a warning if the annotation has no effect', async () => {
-      const vmi = await scene.vmi('p-annotated', { namespace: 'off', annotations: ANNOTATED });
-      await until('the Event', async () =>
-        (await scene.eventsOf(vmi)).some(({ message }) => /feature gate FullPCPUsOnly is off/.test(message)),
-      );
+      const pod = await scene.launcher('gate-off', { vmi: { namespace: 'off', annotations: ANNOTATED }, cpu: '9' });
+      assert.match(announcedOf(pod).join('\n'), /Warning .*feature gate FullPCPUsOnly is off/);
     });
   });
 });

@@ -5,8 +5,8 @@ import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { type Injection, installInjector } from './injector.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
-import { launcherFor, localnet, nadOf, nodeWith, sidecar } from './objects.ts';
-import { cpusOf, devicesOf, type Scene, sceneOf } from './stage.ts';
+import { type CreatedPod, launcherFor, localnet, nadOf, nodeWith, sidecar } from './objects.ts';
+import { announcedOf, cpusOf, devicesOf, type Scene, sceneOf } from './stage.ts';
 
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
@@ -46,12 +46,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
   after(() => installed?.stop());
 
   describe('W13: networks', () => {
-    const notified = async (name: string, says: RegExp) => {
-      const vmi = await scene.vmi(name);
-      await until('the Event', async () =>
-        (await scene.eventsOf(vmi)).some(({ type, message }) => type === 'Warning' && says.test(message)),
-      );
-    };
+    const assertWarned = (pod: CreatedPod, says: RegExp) => assert.match(announcedOf(pod).join('\n'), says);
 
     it('a new definition is found', async () => {
       for (let i = 0; i < 10; i++) {
@@ -64,21 +59,19 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
     it('a physnet that no node reports is admitted with a warning that names it', async () => {
       const pod = await scene.launcher('nowhere', { cpu: '9', vmi: { networks: { a: 'nowhere', b: 'east' } } });
       assert.deepEqual(devicesOf(pod), ['east']);
-      await notified('nowhere', /no node reports the physnet nowhere of tenant\/nowhere/);
+      assertWarned(pod, /no node reports the physnet nowhere of tenant\/nowhere/);
     });
 
     it('a definition that does not exist is admitted with a warning that names it', async () => {
-      assert.deepEqual(devicesOf(await scene.launcher('absent', { cpu: '9', vmi: { networks: { a: 'none' } } })), []);
-      await notified('absent', /there is no NetworkAttachmentDefinition tenant\/none/);
+      const pod = await scene.launcher('absent', { cpu: '9', vmi: { networks: { a: 'none' } } });
+      assert.deepEqual(devicesOf(pod), []);
+      assertWarned(pod, /there is no NetworkAttachmentDefinition tenant\/none/);
     });
 
     it('required physnets without a common NUMA node cause a warning', async () => {
       const pod = await scene.launcher('apart', { cpu: '9', vmi: { networks: { a: 'east', b: 'west' } } });
       assert.deepEqual(devicesOf(pod), ['east', 'west']);
-      await notified(
-        'apart',
-        /the required networks have no common NUMA node .* a \(physnet east\), b \(physnet west\)/,
-      );
+      assertWarned(pod, /the required networks have no common NUMA node .* a \(physnet east\), b \(physnet west\)/);
     });
 
     it('both annotation forms and duplicates give the same result; an invalid resource name is encoded', async () => {
@@ -206,7 +199,7 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
         ));
     }
 
-    it('cause one Event on the VMI, however often Plumbline is called', () =>
+    it('have each note once in the decision, however often Plumbline is called', () =>
       whileInjecting([['zz-virtiofs', virtiofs]], async () => {
         await until('the injector to be called', async () =>
           cpusOf(await scene.admit(launcherFor(await scene.vmi('warm', vmi), { cpu: '9', labels }), DRY)).includes(
@@ -214,10 +207,9 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
           ),
         );
         const created = await scene.vmi('once', { ...vmi, networks: { a: 'nowhere' } });
-        await scene.admit(launcherFor(created, { cpu: '9', labels }));
-        const reasons = async () => (await scene.eventsOf(created)).map(({ reason }) => reason).sort();
-        await until('the Events', async () => (await reasons()).length >= 3);
-        assert.deepEqual(await reasons(), ['LauncherNotAsAsked', 'PaddedToWholeCores', 'SchedulerNotReady']);
+        const pod = await scene.admit(launcherFor(created, { cpu: '9', labels }));
+        const reasons = announcedOf(pod).map((text) => text.split(':')[0]);
+        assert.deepEqual(reasons, ['Normal PaddedToWholeCores', 'Warning LauncherNotAsAsked']);
       }));
   });
 

@@ -1,12 +1,8 @@
+import { DECISION_ANNOTATION } from '../../../model/names.ts';
+import { launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 import type { InstalledWebhook } from './installed.ts';
 import type { CreatedPod, CreatedVmi, LauncherOptions, VmiOptions } from './objects.ts';
 import { launcherFor, virtualMachineInstance } from './objects.ts';
-
-export interface SeenEvent {
-  readonly type: string;
-  readonly reason: string;
-  readonly message: string;
-}
 
 interface NewPod {
   readonly metadata: { readonly namespace?: string | undefined; readonly [key: string]: unknown };
@@ -20,7 +16,6 @@ export interface Scene {
   admit(pod: NewPod, query?: Record<string, string>): Promise<CreatedPod>;
   /** A VMI and its launcher as admitted. */
   launcher(name: string, options: LauncherOptions & { readonly vmi?: VmiOptions }): Promise<CreatedPod>;
-  eventsOf(vmi: CreatedVmi): Promise<readonly SeenEvent[]>;
 }
 
 export function sceneOf({ plane: { client } }: InstalledWebhook): Scene {
@@ -39,13 +34,13 @@ export function sceneOf({ plane: { client } }: InstalledWebhook): Scene {
     admit,
     launcher: async (name, { vmi: options = {}, ...launcher }) =>
       admit(launcherFor(await vmi(name, options), launcher)),
-    async eventsOf({ metadata: { namespace, uid } }) {
-      const list = (await client.get(`/api/v1/namespaces/${namespace}/events`)) as {
-        items: (SeenEvent & { involvedObject: { uid?: string } })[];
-      };
-      return list.items.filter(({ involvedObject }) => involvedObject.uid === uid);
-    },
   };
+}
+
+/** What the extender announces about a launcher: its decision, as Events. */
+export function announcedOf({ metadata }: CreatedPod): string[] {
+  const events = launcherEventsOf(metadata.annotations?.[DECISION_ANNOTATION] ?? '');
+  return events.map(({ type, reason, message }) => `${type} ${reason}: ${message}`);
 }
 
 /** CPUs of the containers, in their order. */

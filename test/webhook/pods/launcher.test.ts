@@ -4,11 +4,10 @@ import type { AdmissionAnswer } from '../../../model/admission/answer.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
+import { launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
 import type { VmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
-import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
 import {
-  announcementsOf,
   computeCpus,
   kindOf,
   localnet,
@@ -16,12 +15,12 @@ import {
   patched,
   patchOf,
   podVector,
-  recordedEvents,
   requestFor,
   setCpu,
   type TestPod,
   viewOf,
   vmiVector,
+  withoutNotes,
 } from '../launcher-fixture.ts';
 
 describe('review of a launcher pod: CPUs', () => {
@@ -123,7 +122,7 @@ describe('review of a launcher pod: CPUs', () => {
       const pod = podVector();
       changePod?.(pod);
       const lookUpVmi = async (): Promise<VmiLookup> => ({ kind: 'found', vmi: vmiVector(vmi) });
-      const after = patched(pod, await mutationOf({ lookUpVmi, gate })(requestFor(pod)));
+      const after = withoutNotes(patched(pod, await mutationOf({ lookUpVmi, gate })(requestFor(pod))));
       const said = { [DECISION_ANNOTATION]: JSON.stringify({ padding: 0, ...(unpadded && { unpadded }) }) };
       const { annotations } = pod.metadata;
       assert.deepEqual(after, { ...pod, metadata: { ...pod.metadata, annotations: { ...annotations, ...said } } });
@@ -137,7 +136,7 @@ describe('review of a launcher pod: CPUs', () => {
       if (!networks) delete pod.metadata.annotations[NETWORKS_ANNOTATION];
       pod.metadata.annotations[DECISION_ANNOTATION] = '{"cpus":64}';
       pod.metadata.annotations[PLACEMENT_ANNOTATION] = '{"spansCells":true}';
-      const after = patched(pod, await mutationOf()(requestFor(pod)));
+      const after = withoutNotes(patched(pod, await mutationOf()(requestFor(pod))));
       assert.equal(after.metadata.annotations[DECISION_ANNOTATION], '{"padding":0}');
       assert.equal(after.metadata.annotations[PLACEMENT_ANNOTATION], undefined);
     });
@@ -208,27 +207,30 @@ describe('review of a launcher pod: its VMI', () => {
   }
 });
 
-describe('the Events of a VMI about its launcher', () => {
-  const notified = async (view: ClusterView, pod: TestPod, more: Partial<AdmissionRequest> = {}) => {
-    const events = recordedEvents();
-    const answer = await mutationOf({ view, announcements: announcementsOf(events) })(requestFor(pod, more));
-    return { after: patched(pod, answer), events: events.events.map(({ type, reason }) => `${type} ${reason}`) };
+describe('the decision about a launcher', () => {
+  const recorded = async (view: ClusterView, pod: TestPod) => {
+    const after = patched(pod, await mutationOf({ view })(requestFor(pod)));
+    const text = after.metadata.annotations[DECISION_ANNOTATION] ?? '';
+    return { after, text, reasons: launcherEventsOf(text).map(({ type, reason }) => `${type} ${reason}`) };
   };
   const onPhysnet = viewOf([kindOf(2, { physnets: { east: '0' } }), kindOf(4)], {
     candidates: () => [kindOf(2, { physnets: { east: '0' } })],
     findNad: () => localnet('east'),
   });
 
-  it('report each change once, and nothing on a dry run', async () => {
-    const { after, events } = await notified(onPhysnet, podVector());
-    assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal HeldToItsNetworks', 'Normal HeldToItsCores']);
-    assert.deepEqual((await notified(onPhysnet, after)).events, []);
-    assert.deepEqual((await notified(onPhysnet, podVector(), { dryRun: true })).events, []);
+  it('records each change for the extender’s Events, and the same on a second pass', async () => {
+    const { after, text, reasons } = await recorded(onPhysnet, podVector());
+    assert.deepEqual(reasons, ['Normal PaddedToWholeCores', 'Normal HeldToItsNetworks', 'Normal HeldToItsCores']);
+    assert.equal((await recorded(onPhysnet, after)).text, text);
   });
 
-  it('include a warning if a network is unknown, but not if candidates differ', async () => {
+  it('records that a network is unknown and that candidates differ', async () => {
     const view = viewOf([kindOf(2), kindOf(4)], { findNad: () => localnet('west') });
-    const { events } = await notified(view, podVector());
-    assert.deepEqual(events, ['Normal PaddedToWholeCores', 'Normal MixedCandidates', 'Warning LauncherNotAsAsked']);
+    const { reasons } = await recorded(view, podVector());
+    assert.deepEqual([...reasons].sort(), [
+      'Normal MixedCandidates',
+      'Normal PaddedToWholeCores',
+      'Warning LauncherNotAsAsked',
+    ]);
   });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { announcementsOf, mutationOf, podVector, recordedEvents, requestFor } from '../launcher-fixture.ts';
+import { recordingLogger } from '../../support/logger.ts';
+import { mutationOf, patched, podVector, requestFor } from '../launcher-fixture.ts';
 
 describe('the mutation of pods', () => {
   const POD = { group: '', version: 'v1', kind: 'Pod' };
@@ -20,11 +21,23 @@ describe('the mutation of pods', () => {
     assert.ok(answer.allowed && (answer.patch ?? []).length > 0);
   });
 
-  for (const dryRun of [true, false]) {
-    it(`writes ${dryRun ? 'no Event' : 'an Event'} ${dryRun ? 'in a dry run' : 'on the VMI of a padded launcher'}`, async () => {
-      const events = recordedEvents();
-      await mutationOf({ announcements: announcementsOf(events) })(requestFor(podVector(), { dryRun }));
-      assert.equal(events.events.length > 0, !dryRun);
-    });
-  }
+  it('logs one line for each launcher that it pads or refuses, except in a dry run', async () => {
+    const { log, lines } = recordingLogger();
+    const mutate = mutationOf({ log });
+    const refused = podVector();
+    refused.metadata.annotations['k8s.v1.cni.cncf.io/networks'] = '[{"name":';
+    for (const dryRun of [true, false]) {
+      const padded = patched(podVector(), await mutate(requestFor(podVector(), { dryRun })));
+      await mutate(requestFor(padded, { dryRun }));
+      await mutate(requestFor(refused, { dryRun }));
+    }
+    assert.deepEqual(
+      lines.map(({ msg, vmi, cpus, code }) => [msg, vmi, cpus ?? code]),
+      [
+        ['launcher padded to whole cores', 'telco-east/dpdk-fwd-01', 10],
+        ['launcher refused', 'telco-east/dpdk-fwd-01', 400],
+      ],
+    );
+    assert.match(String(lines[1]?.['reason']), /networks/);
+  });
 });

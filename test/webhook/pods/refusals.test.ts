@@ -3,7 +3,6 @@ import type { AlignmentPolicy } from '../../../model/launcher/policy.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, DECISION_ANNOTATION } from '../../../model/names.ts';
 import type { VmiLookup } from '../../../webhook/cluster/vmi-lookup.ts';
 import {
-  announcementsOf,
   computeCpus,
   denialOf,
   kindOf,
@@ -12,7 +11,6 @@ import {
   patched,
   patchOf,
   podVector,
-  recordedEvents,
   requestFor,
   setCpu,
   type TestPod,
@@ -107,16 +105,6 @@ describe('refusal of pods', () => {
       assert.equal(denialOf(await mutationOf({ lookUpVmi })(requestFor(pod))).code, 403);
     });
   }
-
-  it('records an Event on the VMI, except on a dry run', async () => {
-    const pod = podVector();
-    pod.spec.containers.push(sidecar({}) as never);
-    const [events, none] = [recordedEvents(), recordedEvents()];
-    await mutationOf({ announcements: announcementsOf(events) })(requestFor(pod));
-    await mutationOf({ announcements: announcementsOf(none) })(requestFor(pod, { dryRun: true }));
-    assert.ok(events.events.some(({ reason, message }) => reason === 'LauncherRefused' && /mesh/.test(message)));
-    assert.deepEqual(none.events, []);
-  });
 });
 
 describe('the validation of a pod after all other webhooks', () => {

@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict';
+import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
 import type { SchedulerRoute } from '../../../webhook/pods/gather.ts';
 import { createPodRouting } from '../../../webhook/pods/route-pod.ts';
 import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
 import { silent } from '../../support/logger.ts';
-import {
-  announcementsOf,
-  mutationOf,
-  optionsOf,
-  patched,
-  patchOf,
-  podVector,
-  recordedEvents,
-  requestFor,
-  type TestPod,
-} from '../launcher-fixture.ts';
+import { mutationOf, optionsOf, patched, patchOf, podVector, requestFor, type TestPod } from '../launcher-fixture.ts';
 
 const OURS = 'plumbline-scheduler';
 const WORKING: SchedulerRoute = { schedulerName: OURS, schedulerAway: () => undefined };
@@ -28,10 +19,10 @@ function launcher(schedulerName?: string): TestPod {
 }
 
 function routing(route: SchedulerRoute) {
-  const recorded = recordedEvents();
-  const announcements = announcementsOf(recorded);
-  return { route: createPodRouting({ route, announcements }), mutate: mutationOf({ route, announcements }), recorded };
+  return { route: createPodRouting(route), mutate: mutationOf({ route }) };
 }
+
+const decisionOf = (pod: TestPod) => pod.metadata.annotations[DECISION_ANNOTATION] ?? '';
 
 describe('the scheduler of a launcher', () => {
   for (const own of [undefined, '', 'default-scheduler']) {
@@ -42,21 +33,21 @@ describe('the scheduler of a launcher', () => {
         const pod = launcher(own);
         const after = patched(pod, await reviews[way](requestFor(pod)));
         assert.equal(after.spec['schedulerName'], OURS);
-        assert.ok(!reviews.recorded.events.some(({ reason }) => reason.includes('Scheduler')));
+        assert.doesNotMatch(decisionOf(after), /Scheduler/);
         assert.deepEqual(patchOf(await reviews[way](requestFor(after))), [], 'a second pass changes nothing');
       });
     }
   }
 
-  it('stays the user’s choice, and is reported once', async () => {
+  it('stays the user’s choice, with a warning and a note in the decision', async () => {
     for (const way of ['mutate', 'route'] as const) {
       const reviews = routing(WORKING);
       const pod = launcher('volcano');
-      const after = patched(pod, await reviews[way](requestFor(pod)));
+      const answer = await reviews[way](requestFor(pod));
+      const after = patched(pod, answer);
       assert.equal(after.spec['schedulerName'], 'volcano');
-      const said = reviews.recorded.events.filter(({ reason }) => reason === 'OtherScheduler');
-      assert.equal(said.length, 1);
-      assert.match(said[0]?.message ?? '', /"volcano".*remove it for plumbline-scheduler/);
+      assert.match(answer.warnings?.join() ?? '', /"volcano".*remove it for plumbline-scheduler/);
+      assert.equal(decisionOf(after).includes('"reason":"OtherScheduler"'), way === 'mutate');
     }
   });
 
@@ -99,17 +90,15 @@ describe('the scheduler of a launcher', () => {
     assert.equal(await routed(pod({}))(), 0);
   });
 
-  it('is reported on the VM while it is down', async () => {
+  it('is named in a warning while it is down, and not in the decision, which outlives that', async () => {
     for (const way of ['mutate', 'route'] as const) {
       const reviews = routing(AWAY);
       const pod = launcher();
-      const after = patched(pod, await reviews[way](requestFor(pod)));
+      const answer = await reviews[way](requestFor(pod));
+      const after = patched(pod, answer);
       assert.equal(after.spec['schedulerName'], OURS);
-      const [event] = reviews.recorded.events.filter(({ reason }) => reason === 'SchedulerNotReady');
-      assert.match(event?.message ?? '', /waits for plumbline-scheduler: no replica of it leads.*kubectl/);
-      const dry = routing(AWAY);
-      await dry[way](requestFor(launcher(), { dryRun: true }));
-      assert.deepEqual(dry.recorded.events, []);
+      assert.match(answer.warnings?.join() ?? '', /waits for plumbline-scheduler: no replica of it leads.*kubectl/);
+      assert.doesNotMatch(decisionOf(after), /no replica/);
     }
   });
 });

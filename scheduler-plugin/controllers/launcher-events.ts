@@ -1,0 +1,90 @@
+import * as z from 'zod';
+import type { EventRecorder, EventText } from '../../kube/events.ts';
+import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
+import { DECISION_ANNOTATION } from '../../model/names.ts';
+import type { ObservedPod } from '../cluster/pod-view.ts';
+
+/**
+ * Announces the webhook's decision about each new launcher in Events on its VMI. The webhook itself writes none: anyone
+ * who reaches its port can send a review, while a launcher in the watch has passed admission and its policies.
+ */
+export interface LauncherEvents {
+  /** Called for each state of each pod in the watch. */
+  seen(pod: ObservedPod): void;
+}
+
+export interface LauncherEventsOptions {
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly active: () => boolean;
+  /** Milliseconds since 1970. Default: the system's clock. */
+  readonly wallClock?: () => number;
+}
+
+/** Older launchers were announced by the replica that was active then. */
+const MAX_AGE_MILLISECONDS = 60_000;
+/** Launchers whose announcement is remembered; more are not created in MAX_AGE_MILLISECONDS. */
+const MAX_ANNOUNCED = 5000;
+
+/** The parts of the decision annotation that a user of the VM may want to know. */
+const decision = z.object({
+  cpus: z.object({ compute: z.number().optional() }).optional(),
+  padding: z.number().optional(),
+  threadsPerCore: z.number().optional(),
+  resources: z.array(z.string()).default([]),
+  nodes: z.array(z.string()).default([]),
+  notes: z
+    .array(z.object({ type: z.enum(['Normal', 'Warning']), reason: z.string(), message: z.string() }))
+    .default([]),
+});
+
+export function createLauncherEvents(options: LauncherEventsOptions): LauncherEvents {
+  const { events, active, wallClock = Date.now } = options;
+  const announced = new Set<string>();
+  return {
+    seen(pod) {
+      const { uid, namespace = '', annotations, creationTimestamp = '' } = pod.metadata;
+      const text = annotations?.[DECISION_ANNOTATION];
+      if (text === undefined || uid === undefined || !isLauncher(pod.metadata)) return;
+      if (announced.has(uid) || !active()) return;
+      // Not for a launcher without a readable time either.
+      if (!(wallClock() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
+      const launcher = recognizeLauncher(pod);
+      if (launcher.kind !== 'launcher') return;
+      const [oldest] = announced;
+      if (announced.size >= MAX_ANNOUNCED && oldest !== undefined) announced.delete(oldest);
+      announced.add(uid);
+      const vmi = vmiObject(namespace, launcher.vmi);
+      for (const event of launcherEventsOf(text)) events.record(vmi, event);
+    },
+  };
+}
+
+/** The Events that describe a decision annotation; none if it cannot be read. */
+export function launcherEventsOf(text: string): EventText[] {
+  const parsed = decision.safeParse(parseJson(text));
+  if (!parsed.success) return [];
+  const { cpus, padding = 0, threadsPerCore, resources, nodes, notes } = parsed.data;
+  const events: EventText[] = [];
+  if (padding > 0 && cpus?.compute !== undefined) {
+    const from = cpus.compute - padding;
+    const message = `Padded the launcher's CPUs from ${from} to ${cpus.compute}: whole cores of ${threadsPerCore} threads. Quotas and limit ranges of the namespace apply to ${cpus.compute} CPUs`;
+    events.push({ type: 'Normal', reason: 'PaddedToWholeCores', message });
+  }
+  if (resources.length > 0) {
+    const message = `The launcher asks for CPUs on the NUMA nodes of its networks: ${resources.join(', ')}`;
+    events.push({ type: 'Normal', reason: 'HeldToItsNetworks', message });
+  }
+  if (nodes.length > 0) {
+    const message = `The launcher avoids nodes that would reject its CPUs: ${nodes.join(', or ')}`;
+    events.push({ type: 'Normal', reason: 'HeldToItsCores', message });
+  }
+  return [...events, ...notes];
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

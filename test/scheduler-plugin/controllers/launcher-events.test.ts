@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import type { EventTarget, EventText } from '../../../kube/events.ts';
+import { DECISION_ANNOTATION } from '../../../model/names.ts';
+import { type ObservedPod, observedPod } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { createLauncherEvents, launcherEventsOf } from '../../../scheduler-plugin/controllers/launcher-events.ts';
+
+const PADDED = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
+const NOW = Date.parse('2026-11-26T12:00:00Z');
+
+/** A launcher of the VMI `fw`, 10 s old. */
+function launcher(change: { uid?: string; decision?: string; label?: string; created?: string; owner?: string } = {}) {
+  const { uid = 'p1', decision = PADDED, label = 'virt-launcher', owner = 'VirtualMachineInstance' } = change;
+  const reference = { apiVersion: 'kubevirt.io/v1', kind: owner, name: 'fw', uid: 'v1', controller: true };
+  return observedPod.parse({
+    metadata: {
+      name: 'virt-launcher-fw-abcde',
+      namespace: 'east',
+      uid,
+      creationTimestamp: change.created ?? '2026-11-26T11:59:50Z',
+      labels: { 'kubevirt.io': label },
+      annotations: decision === '' ? {} : { [DECISION_ANNOTATION]: decision },
+      ownerReferences: [reference],
+    },
+    spec: { containers: [{ name: 'compute' }] },
+  });
+}
+
+function stage() {
+  const recorded: [EventTarget, EventText][] = [];
+  const replica = { active: true };
+  const { seen } = createLauncherEvents({
+    events: { record: (target, event) => void recorded.push([target, event]) },
+    active: () => replica.active,
+    wallClock: () => NOW,
+  });
+  return { seen, recorded, replica };
+}
+
+describe('the Events about a launcher', () => {
+  it('are on its VMI, once for each launcher', () => {
+    const { seen, recorded } = stage();
+    for (const uid of ['p1', 'p1', 'p2']) seen(launcher({ uid }));
+    const vmi = {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachineInstance',
+      namespace: 'east',
+      name: 'fw',
+      uid: 'v1',
+    };
+    assert.deepEqual(
+      recorded.map(([target, { reason }]) => [target, reason]),
+      [
+        [vmi, 'PaddedToWholeCores'],
+        [vmi, 'PaddedToWholeCores'],
+      ],
+    );
+  });
+
+  it('are written by the active replica alone', () => {
+    const { seen, recorded, replica } = stage();
+    replica.active = false;
+    seen(launcher());
+    assert.equal(recorded.length, 0);
+    replica.active = true;
+    seen(launcher());
+    assert.equal(recorded.length, 1);
+  });
+
+  const silent: [string, ObservedPod][] = [
+    ['a launcher without a decision', launcher({ decision: '' })],
+    ['a decision that is not JSON', launcher({ decision: '{"cpus":' })],
+    ['a decision of another form', launcher({ decision: '{"notes":"x"}' })],
+    ['a decision without changes', launcher({ decision: '{"padding":0}' })],
+    ['a launcher that is older than a minute', launcher({ created: '2026-11-26T11:58:59Z' })],
+    ['a launcher without a readable time', launcher({ created: 'yesterday' })],
+    ['a pod without the label', launcher({ label: 'other' })],
+    ['a pod of another owner', launcher({ owner: 'Job' })],
+  ];
+  for (const [label, pod] of silent) {
+    it(`are none for ${label}`, () => {
+      const { seen, recorded } = stage();
+      seen(pod);
+      assert.deepEqual(recorded, []);
+    });
+  }
+
+  it('describe padding, devices, nodes and notes', () => {
+    const notes = [{ type: 'Warning', reason: 'LauncherNotAsAsked', message: 'no node reports the physnet west' }];
+    const decision = {
+      ...JSON.parse(PADDED),
+      resources: ['physnet.plumbline.dev/east'],
+      nodes: ['a NotIn 4,8', 'b NotIn true'],
+      notes,
+    };
+    assert.deepEqual(
+      launcherEventsOf(JSON.stringify(decision)).map(({ type, reason, message }) => `${type} ${reason}: ${message}`),
+      [
+        "Normal PaddedToWholeCores: Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace apply to 10 CPUs",
+        'Normal HeldToItsNetworks: The launcher asks for CPUs on the NUMA nodes of its networks: physnet.plumbline.dev/east',
+        'Normal HeldToItsCores: The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
+        'Warning LauncherNotAsAsked: no node reports the physnet west',
+      ],
+    );
+  });
+});
