@@ -77,7 +77,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const answer: RequestListener = (request, response) => {
     lastArrival = monotonicSeconds();
     if (draining) response.setHeader('connection', 'close');
-    if (!streams) response.setTimeout(STALLED_ANSWER, () => request.socket.destroy());
     handler(request, response);
   };
 
@@ -116,6 +115,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     async start() {
       const built = await build();
       built.keepAliveTimeout = KEEP_ALIVE;
+      if (!streams) built.timeout = STALLED_ANSWER;
       limit = limitConnections(built, connections);
       built.on('connection', () => {
         lastArrival = monotonicSeconds();

@@ -100,28 +100,28 @@ export class JsonBodies {
   }
 
   /** Resolves when the body is parsed. @throws BodyError */
-  async #arrival(body: Body, request: Request, response: Response): Promise<void> {
-    let late: NodeJS.Timeout | undefined;
-    try {
-      await new Promise<void>((resolve, reject) => {
-        const fail = (error: BodyError): void => {
-          this.#bodies.delete(body);
-          reject(error);
-          // The parser keeps what has arrived until the request ends. The answer is written before.
-          setImmediate(() => request.destroy());
-        };
-        body.giveUp = () => {
-          this.#evicted++;
-          fail(this.#noRoom());
-        };
-        const message = `the body did not arrive within ${this.#deadlineSeconds} s`;
-        late = setTimeout(() => fail(new BodyError(408, message)), this.#deadlineSeconds * 1000).unref();
-        this.#parse(request, response, (error?: unknown) => (error ? reject(bodyError(error)) : resolve()));
-      });
-    } finally {
-      clearTimeout(late);
-      body.giveUp = undefined;
-    }
+  #arrival(body: Body, request: Request, response: Response): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle = (error?: BodyError): void => {
+        clearTimeout(late);
+        body.giveUp = undefined;
+        if (error === undefined) resolve();
+        else reject(error);
+      };
+      const abandon = (error: BodyError): void => {
+        this.#bodies.delete(body);
+        settle(error);
+        // The parser keeps what has arrived until the request ends. The answer is written before.
+        setImmediate(() => request.destroy());
+      };
+      body.giveUp = () => {
+        this.#evicted++;
+        abandon(this.#noRoom());
+      };
+      const expire = () => abandon(new BodyError(408, `the body did not arrive within ${this.#deadlineSeconds} s`));
+      const late = setTimeout(expire, this.#deadlineSeconds * 1000).unref();
+      this.#parse(request, response, (error?: unknown) => settle(error ? bodyError(error) : undefined));
+    });
   }
 
   /** Gives up stalled bodies until these bytes fit. @returns whether they fit */

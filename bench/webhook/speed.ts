@@ -8,7 +8,7 @@ import { CONCURRENCY, startWarmWebhook } from './reviews.ts';
 const ROUNDS = 15;
 const CALLS = 1500;
 const WARM_UP = 6000;
-const BOUND = 1.2;
+const BOUND = 0.8;
 
 /**
  * Reviews per second of processor time of the webhook, with lookups in warm caches, relative to the express reference
