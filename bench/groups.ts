@@ -31,6 +31,10 @@ const schedulerPlugin: readonly BenchGroup[] = [
     names: ['scheduler-plugin.filter-'],
     load: async () => [(await import('./scheduler-plugin/filter.ts')).filterTime],
   },
+  {
+    names: ['scheduler-plugin.realistic-load'],
+    load: async () => [(await import('./scheduler-plugin/load.ts')).realisticLoad],
+  },
 ];
 
 const nodeAgent: readonly BenchGroup[] = [

@@ -15,14 +15,14 @@ const AGAINST: Readonly<Record<string, string>> = {
   'webhook.rss-over-pepr': 'resident memory under load; base: 191 MB, measured for Pepr on another machine',
   'webhook.private-memory-growth-in-100k-reviews': 'private memory after 100,000 reviews; base: after 10,000',
   'webhook.caches-of-10k-networks-and-5k-nodes': 'memory of the caches; base: 40 MB',
-  'scheduler-plugin.filter-5000-names-over-plain':
-    'a filter call; base: a plain express extender with JSON.parse and a Set',
-  'scheduler-plugin.filter-5000-names-over-echo':
-    'a filter call; base: a node:http server that parses the names and returns them',
-  'scheduler-plugin.filter-15000-over-5000': 'a filter call with 15,000 names; base: with 5,000',
-  'scheduler-plugin.filter-p99-over-p50':
-    'slowest hundredth of 20,000 calls while 1,000 nodes a second report; base: their median',
-  'scheduler-plugin.bytes-per-node': 'bytes of memory for each node beyond its name',
+  'scheduler-plugin.filter-500-names-p99-ms':
+    'milliseconds of processor time for the slowest hundredth of filter calls with 500 names, 5,000 nodes',
+  'scheduler-plugin.filter-5000-names-p99-ms': 'the same with 5,000 names',
+  'scheduler-plugin.realistic-load-share-of-a-core':
+    'processor time with the heartbeats of 5,000 nodes and 20 VMs a second; base: one core',
+  'scheduler-plugin.realistic-load-resident-megabytes': 'megabytes of resident memory after that load',
+  'scheduler-plugin.realistic-load-longest-task-ms':
+    'longest task of the event loop under that load, in milliseconds, in windows of five seconds',
   'scheduler-plugin.share-of-a-core-for-500-reports-a-second':
     'processor time for 500 reports a second; base: one core',
   'kube-scheduler.':
@@ -57,8 +57,6 @@ const AGAINST: Readonly<Record<string, string>> = {
   'cli.explain': 'processor time of a command with 1,000 nodes; base: an empty Node.js script',
   'cli.completion': 'processor time of completing a flag of a subcommand; base: an empty Node.js script',
   'cli.version': 'processor time; base: an empty Node.js script',
-  'model.coarse-fit-over-xor': 'the coarse fit of a pod on 5,000 nodes; base: an exclusive-or over the same words',
-  'model.coarse-fit-50000-over-5000': 'the coarse fit on 50,000 nodes; base: on 5,000',
   'webhook.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
   'scheduler-plugin.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
   'node-agent.start-up': 'time from the start of the process until it serves; base: a bare node:http server',
