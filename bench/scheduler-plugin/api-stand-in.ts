@@ -5,7 +5,11 @@ import type { AddressInfo } from 'node:net';
 export interface ApiStandIn {
   readonly url: string;
   /** Sends an event to the watches of a collection. */
-  push(path: string, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: { readonly metadata: object; readonly [field: string]: unknown }): void;
+  push(
+    path: string,
+    type: 'ADDED' | 'MODIFIED' | 'DELETED',
+    object: { readonly metadata: object; readonly [field: string]: unknown },
+  ): void;
   stop(): Promise<void>;
 }
 
