@@ -228,7 +228,6 @@ export const networkAttachmentDefinition = z.object({
 });
 
 export type ObjectMeta = z.infer<typeof objectMeta>;
-export type Container = z.infer<typeof container>;
 export type Pod = z.infer<typeof pod>;
 export type Node = z.infer<typeof node>;
 export type Lease = z.infer<typeof lease>;

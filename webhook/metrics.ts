@@ -2,7 +2,6 @@ import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts'
 
 /** Possible outcomes of a review. */
 export const OUTCOMES = ['patched', 'unchanged', 'denied', 'malformed', 'failed'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
 
 export interface WebhookMetrics {
   readonly reviews: Counter<'review' | 'outcome'>;
