@@ -1,21 +1,35 @@
 import { createServer } from 'node:https';
 import express from 'express';
 import jsonPatch from 'fast-json-patch';
+import * as z from 'zod';
 import { givenCertificate, listenAndTell } from '../support/serving.ts';
 
 /**
  * The base for the webhook's speed: the cost of a typical mutating webhook without lookups. It parses the review with
- * express 5, clones the pod, raises the CPUs of its first container in the clone, and compares the two to create the
- * patch.
+ * express 5, checks with zod what it reads, clones the pod, raises the CPUs of its first container in the clone, and
+ * compares the two to create the patch.
  */
-interface Pod {
-  spec: { containers: { resources: { requests: Record<string, string>; limits: Record<string, string> } }[] };
-}
+const amounts = z.record(z.string(), z.string());
+const container = z.looseObject({ name: z.string(), resources: z.looseObject({ requests: amounts, limits: amounts }) });
+const pod = z.looseObject({
+  metadata: z.looseObject({
+    name: z.string().optional(),
+    namespace: z.string().optional(),
+    labels: z.record(z.string(), z.string()).optional(),
+    annotations: z.record(z.string(), z.string()).optional(),
+  }),
+  spec: z.looseObject({ containers: z.array(container).min(1) }),
+});
+const review = z.looseObject({
+  apiVersion: z.literal('admission.k8s.io/v1'),
+  kind: z.literal('AdmissionReview'),
+  request: z.looseObject({ uid: z.string(), operation: z.string(), object: pod }),
+});
 
 const app = express();
 app.use(express.json({ limit: '7mb' }));
 app.post('/mutate-pods', (request, response) => {
-  const { uid, object } = (request.body as { request: { uid: string; object: Pod } }).request;
+  const { uid, object } = review.parse(request.body).request;
   const target = structuredClone(object);
   const { requests, limits } = target.spec.containers[0]!.resources;
   const cpus = Number(limits['cpu']);

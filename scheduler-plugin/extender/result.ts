@@ -26,7 +26,7 @@ export function filterResult(
       nodes === undefined ? null : { metadata: {}, items: nodes.filter(({ metadata }) => passed.has(metadata.name)) },
     NodeNames: names,
     FailedNodes: {},
-    FailedAndUnresolvableNodes: Object.fromEntries(refusals.byNode),
+    FailedAndUnresolvableNodes: refusals.byNode,
     Error: '',
   };
 }

@@ -8,6 +8,8 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 /** A node that is not refused yet, with the facts that determine its position among the candidates. */
 export interface Candidate {
   readonly node: ClusterNode;
+  /** Pods that its report does not contain yet are on their way to the node. */
+  readonly hasReservations: boolean;
   /** The node lacks a network that the pod prefers. */
   readonly lacksPreferred: boolean;
   /** The node has networks that the pod does not need and that others may need. */
@@ -55,7 +57,9 @@ export class CoarseFilter {
     if (unfit !== undefined) return unfit;
     if (shares) return undefined;
     const left = coarseFit(need, node.free, node.reservedCpus);
-    if (left !== undefined) return { node, lacksPreferred, wastesNetworks, left };
+    if (left !== undefined) {
+      return { node, hasReservations: node.reservations > 0, lacksPreferred, wastesNetworks, left };
+    }
     const anywhere = need.cells && coarseFit({ ...need, cells: undefined }, node.free, node.reservedCpus);
     return anywhere === undefined ? short : NOT_NEAR;
   }
@@ -94,7 +98,7 @@ function shapeFitOf({ empty }: NodeShape, needs: PodNeeds, policy: Unpredictable
 export function compareCandidates(a: Candidate, b: Candidate): number {
   return (
     Number(a.lacksPreferred) - Number(b.lacksPreferred) ||
-    Number(a.node.reservations > 0) - Number(b.node.reservations > 0) ||
+    Number(a.hasReservations) - Number(b.hasReservations) ||
     Number(a.wastesNetworks) - Number(b.wastesNetworks) ||
     a.left - b.left
   );

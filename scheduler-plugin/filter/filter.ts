@@ -58,7 +58,7 @@ export class Filter {
   filter({ needs, names, answersFor, softKeys, backingOff }: FilterCall): FilterOutcome {
     const refusals = new Refusals();
     if (backingOff !== undefined) {
-      for (const name of new Set(names)) refusals.add(name, refuse('owner-backoff', backingOff));
+      for (const name of names) refusals.add(name, refuse('owner-backoff', backingOff));
       return { offered: names.length, answers: [], refusals };
     }
     const { ranked, unranked } = this.#candidates(needs, names, refusals);
@@ -73,12 +73,16 @@ export class Filter {
     const coarse = new CoarseFilter(needs, this.#policy);
     const ranked: Candidate[] = [];
     const unranked: ClusterNode[] = [];
-    // A name that the call has twice must not be in the answer twice.
-    for (const name of new Set(names)) {
+    for (const name of names) {
       const node = this.#fleet.get(name);
-      const check = node === undefined ? UNKNOWN_NODE : this.#coarseCheck(coarse, needs, node);
-      if (check === undefined) unranked.push(node!);
-      else if ('fits' in check) refusals.add(name, check);
+      if (node === undefined) {
+        refusals.add(name, UNKNOWN_NODE);
+        continue;
+      }
+      const check = this.#coarseCheck(coarse, needs, node);
+      if (check === undefined) unranked.push(node);
+      // The node's own string, not the call's: the reply's keys are then the same strings in each call.
+      else if ('fits' in check) refusals.add(node.name, check);
       else ranked.push(check);
     }
     return { ranked, unranked };
@@ -98,18 +102,16 @@ export class Filter {
     const answers: (Answer & { readonly spreads: boolean })[] = [];
     const prefersNetworks = needs.networks.some(({ affinity }) => affinity === 'preferred');
     const comparable = prefersNetworks ? new Set(ranked.filter(hasPreferred).map(({ node }) => node)) : NO_NODES;
-    const candidates = [...ranked.map(({ node }) => node), ...unranked];
+    const candidates = this.#keepingMask(needs, [...ranked.map(({ node }) => node), ...unranked], refusals);
     const spread = createSpread(softKeys, this.#fleet);
-    const keepsMask = this.#someKeepsMask(needs, candidates);
+    const answered = new Set<ClusterNode>();
     /** Nodes that passed, without those where the pod shares CPUs: they cost no prediction, so each is in the answer. */
     let passed = 0;
     for (const node of candidates) {
       const most = comparable.has(node) ? Math.max(limit, COMPARED_NODES) : limit;
       if (passed >= most && spread.complete && !needs.mayShare) break;
-      if (keepsMask && this.#verdicts.fallsBack(needs, node)) {
-        refusals.add(node.name, MASK_ELSEWHERE);
-        continue;
-      }
+      // A name that the call has twice must not be in the answer twice.
+      if (answered.has(node)) continue;
       const shares = sharesCpusOn(node, needs);
       const spreads = spread.wants(node);
       if (passed >= most && !shares && !spreads) continue;
@@ -119,16 +121,22 @@ export class Filter {
         refusals.add(node.name, verdict);
         continue;
       }
+      answered.add(node);
       if (!shares) passed++;
       answers.push({ node: node.name, score: verdict.score, cpus: verdict.cpus, spreads: shares || spreads });
     }
     return prefersNetworks ? highestScores(answers, limit) : answers;
   }
 
-  /** Whether any candidate can keep the mask. Only if none can, nodes may use `all` instead. */
-  #someKeepsMask(needs: PodNeeds, candidates: readonly ClusterNode[]): boolean {
-    if (needs.mask?.fixMismatch !== true) return false;
-    return candidates.some((node) => !this.#verdicts.fallsBack(needs, node));
+  /** The candidates that can keep the mask of the pod. Only if none can, nodes may use `all` instead. */
+  #keepingMask(needs: PodNeeds, candidates: readonly ClusterNode[], refusals: Refusals): readonly ClusterNode[] {
+    if (needs.mask?.fixMismatch !== true) return candidates;
+    const keeping = candidates.filter((node) => !this.#verdicts.fallsBack(needs, node));
+    if (keeping.length === 0) return candidates;
+    for (const node of candidates) {
+      if (this.#verdicts.fallsBack(needs, node)) refusals.add(node.name, MASK_ELSEWHERE);
+    }
+    return keeping;
   }
 
   /**

@@ -21,7 +21,8 @@ export interface RefusalText {
  */
 export class Refusals {
   readonly #texts = new Map<string, RefusalText>();
-  readonly #byNode = new Map<string, string>();
+  /** Without a prototype: V8 adds keys to such an object without a hidden class for each, and `__proto__` is a name. */
+  readonly #byNode: Record<string, string> = Object.create(null) as Record<string, string>;
 
   /** The texts of the answer. */
   get texts(): readonly RefusalText[] {
@@ -29,14 +30,16 @@ export class Refusals {
   }
 
   /** The text of each refused node, by name, in the order of refusal. */
-  get byNode(): ReadonlyMap<string, string> {
+  get byNode(): Readonly<Record<string, string>> {
     return this.#byNode;
   }
 
   add(node: string, { kind, text }: Pick<Refused, 'kind' | 'text'>): void {
+    // A name that the call has twice.
+    if (this.#byNode[node] !== undefined) return;
     const counted = this.#textOf(kind, text);
     counted.nodes++;
-    this.#byNode.set(node, counted.text);
+    this.#byNode[node] = counted.text;
   }
 
   #textOf(kind: RefusalKind, text: string): RefusalText {

@@ -120,16 +120,15 @@ describe('the coarse filter', () => {
 describe('the order of candidates', () => {
   const { state } = extenderOf({ nodes: { n1: statusOf() } });
   const node = state.fleet.get('n1')!;
-  const first: Candidate = { node, lacksPreferred: false, wastesNetworks: false, left: 0 };
-  const inFlight = { ...node, reservations: 1 };
+  const first: Candidate = { node, hasReservations: false, lacksPreferred: false, wastesNetworks: false, left: 0 };
   const ORDER: readonly [what: string, Candidate][] = [
     ['a node that the pod fills', first],
     ['more CPUs left', { ...first, left: 300 }],
     ['networks that the pod does not need', { ...first, wastesNetworks: true }],
     ['these, and more CPUs left', { ...first, wastesNetworks: true, left: 1 }],
-    ['pods in flight', { ...first, node: inFlight }],
+    ['pods in flight', { ...first, hasReservations: true }],
     ['a preferred network that the node lacks', { ...first, lacksPreferred: true }],
-    ['all of these', { node: inFlight, lacksPreferred: true, wastesNetworks: true, left: 1000 }],
+    ['all of these', { node, hasReservations: true, lacksPreferred: true, wastesNetworks: true, left: 1000 }],
   ];
   it('is by preferred networks, pods in flight, other networks, and remaining CPUs', () => {
     const sorted = ORDER.toReversed().sort(([, a], [, b]) => compareCandidates(a, b));
