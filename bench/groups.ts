@@ -2,8 +2,11 @@ import type { BenchGroup } from './support/settings.ts';
 
 const webhook: readonly BenchGroup[] = [
   {
-    names: ['webhook.reviews-over-express'],
-    load: async () => [(await import('./webhook/speed.ts')).reviewsOverExpress],
+    names: ['webhook.reviews-over-express', 'webhook.reviews-over-minimal-express'],
+    load: async () => {
+      const speed = await import('./webhook/speed.ts');
+      return [speed.reviewsOverExpress, speed.reviewsOverMinimalExpress];
+    },
   },
   {
     names: ['webhook.reviews-over-pepr', 'webhook.rss-over-pepr-same-run'],

@@ -50,7 +50,7 @@ export async function memoryOverReviews(): Promise<BenchResult[]> {
 
 const NADS = 10_000;
 const NODE_COUNT = 5000;
-const MOST_CACHED = 40 * MEGABYTE;
+const MOST_CACHED = 80 * MEGABYTE;
 
 /** Private memory with a large cluster in the caches minus that with an empty one, relative to the limit of 40 MB. */
 export async function memoryOfCaches(): Promise<BenchResult> {
