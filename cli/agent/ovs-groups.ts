@@ -1,4 +1,4 @@
-import type { SwitchPicture } from '../../console/server/switch.ts';
+import type { SwitchPicture } from '../../console/data/wire.ts';
 import { isInPlace, type OvsStatus, type OvsThread } from './ovs-status.ts';
 
 const NOTES: Readonly<Record<string, string>> = {

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { createConsole } from '../../console/server/console.ts';
-import type { AskExtender } from '../../console/server/questions.ts';
-import type { AskSwitch } from '../../console/server/switch.ts';
+import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
 import { agentAt, agentOf } from '../agent/ask.ts';
 import { fetchOvsStatus } from '../agent/fetch-ovs.ts';
 import { switchPicture } from '../agent/ovs-groups.ts';

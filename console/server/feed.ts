@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { NO_SHAPE, type Status } from '../data/wire.ts';
 import type { Cluster, Listeners } from './cluster.ts';
 import { type ShownPod, waits } from './pods.ts';
 import { PodsByNode } from './pods-by-node.ts';
 import { RecordLog } from './record-log.ts';
 import {
-  NO_SHAPE,
   nodeEnd,
   nodePicture,
   nodeRecord,
@@ -12,7 +12,6 @@ import {
   podRecord,
   runningEnd,
   runningRecord,
-  type Status,
   shapeRecord,
   statusRecord,
 } from './records.ts';

@@ -1,12 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { KubeError } from '../../kube/errors.ts';
+import type { SwitchPicture } from '../data/wire.ts';
 import { answer, text } from './answers.ts';
 import { explanationOf } from './explanation.ts';
 import type { Histories } from './history.ts';
-import type { AskSwitch } from './switch.ts';
 
 /** Queries the extender with `GET /explain?pod=namespace/name`. `why` says why there is no answer. */
 export type AskExtender = (pod: string) => Promise<{ readonly answer: unknown } | { readonly why: string }>;
+
+/** Queries the agent of a node. `why` says why there is no answer. */
+export type AskSwitch = (node: string) => Promise<{ readonly answer: SwitchPicture } | { readonly why: string }>;
 
 /** The sources for the page's queries about one node or VM. */
 export interface Asked {
