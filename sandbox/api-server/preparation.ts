@@ -47,11 +47,6 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   // A kubelet creates its Node with a status; the status of any other kind is dropped on create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;
   if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as Pod) };
-  if (type.kind === 'CustomResourceDefinition') {
-    object.status = {
-      conditions: [{ type: 'Established', status: 'True', reason: 'InitialNamesAccepted', message: '' }],
-    };
-  }
   if (type.kind === 'Namespace') {
     object.spec = { finalizers: ['kubernetes'] };
     object.status = { phase: 'Active' };
