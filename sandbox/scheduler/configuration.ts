@@ -19,9 +19,8 @@ const extender = z.strictObject({
   preemptVerb: z.string().optional(),
   prioritizeVerb: z.string().optional(),
   weight: z.number().int().optional(),
-  bindVerb: z.string().optional(),
   httpTimeout: duration.default(5_000),
-  nodeCacheCapable: z.boolean().default(false),
+  nodeCacheCapable: z.literal(true, 'the sandbox supports only extenders with a cache of nodes'),
   managedResources: z
     .array(z.strictObject({ name: z.string(), ignoredByScheduler: z.boolean().default(false) }))
     .default([]),

@@ -15,7 +15,6 @@ export class ExtenderError extends PlumblineError {
 const failed = z.record(z.string(), z.string()).nullish();
 
 const filterResult = z.object({
-  Nodes: z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })).nullish() }).nullish(),
   NodeNames: z.array(z.string()).nullish(),
   FailedNodes: failed,
   FailedAndUnresolvableNodes: failed,
@@ -24,8 +23,6 @@ const filterResult = z.object({
 
 /** Go decodes the score into an int64: a fraction invalidates the whole response. */
 const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
-
-const bindingResult = z.object({ Error: z.string().nullish() });
 
 export interface FilterReply {
   /** The nodes that passed, in the extender's order. */
@@ -39,18 +36,13 @@ export interface FilterReply {
  * @throws ExtenderError if it is not an ExtenderFilterResult, has an Error, or contains a node that was not in the
  * request
  */
-export function readFilterReply(
-  extender: string,
-  reply: unknown,
-  offered: ReadonlySet<string>,
-  nodeCacheCapable: boolean,
-): FilterReply {
+export function readFilterReply(extender: string, reply: unknown, offered: ReadonlySet<string>): FilterReply {
   const result = filterResult.safeParse(reply);
   if (!result.success)
     throw new ExtenderError(extender, `filter reply: ${z.prettifyError(result.error)}`, { cause: result.error });
-  const { Error: error, NodeNames, Nodes, FailedNodes, FailedAndUnresolvableNodes } = result.data;
+  const { Error: error, NodeNames, FailedNodes, FailedAndUnresolvableNodes } = result.data;
   if (error) throw new ExtenderError(extender, error);
-  const names = nodeCacheCapable && NodeNames ? NodeNames : (Nodes?.items ?? []).map(({ metadata: { name } }) => name);
+  const names = NodeNames ?? [];
   for (const name of names) {
     if (offered.has(name)) continue;
     throw new ExtenderError(extender, `claims a filtered node "${name}" which is not found in the input node list`);
@@ -71,11 +63,4 @@ export function readPrioritizeReply(extender: string, reply: unknown): ReadonlyM
   if (!result.success)
     throw new ExtenderError(extender, `prioritize reply: ${z.prettifyError(result.error)}`, { cause: result.error });
   return new Map((result.data ?? []).map(({ Host, Score }) => [Host, Score]));
-}
-
-/** Parses the response to a bind call. @throws ExtenderError if it is not an ExtenderBindingResult or has an Error */
-export function readBindReply(extender: string, reply: unknown): void {
-  const result = bindingResult.safeParse(reply);
-  if (!result.success) throw new ExtenderError(extender, 'bind reply is no object', { cause: result.error });
-  if (result.data.Error) throw new ExtenderError(extender, result.data.Error);
 }

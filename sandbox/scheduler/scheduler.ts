@@ -63,8 +63,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   const bind = async (pod: Pod, nodeName: string) => {
     try {
-      const binder = extenders.find((extender) => extender.binds && extender.isInterested(pod));
-      await (binder ? binder.bind(pod, nodeName) : client.bind(pod, nodeName));
+      await client.bind(pod, nodeName);
       const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${nodeName}`;
       await client.record(COMPONENT, pod, { type: 'Normal', reason: 'Scheduled', message });
     } catch (error) {
@@ -145,7 +144,6 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       await loop;
       await Promise.all(bindings);
       await lease?.stop();
-      for (const extender of extenders) extender.close();
     },
   };
 }
