@@ -56,7 +56,6 @@ const configuration = z.object({
 });
 
 export type SchedulerConfiguration = Readonly<z.infer<typeof configuration>>;
-export type LeaderElectionSettings = Readonly<z.infer<typeof leaderElection>>;
 export type ExtenderConfiguration = Readonly<z.infer<typeof extender>>;
 
 class SchedulerConfigurationError extends PlumblineError {

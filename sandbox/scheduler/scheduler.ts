@@ -1,5 +1,8 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
+import { RenewedLease } from '../clients/renewed-lease.ts';
 import type { Node, Pod } from '../objects.ts';
 import { createClusterView } from './cluster-view.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
@@ -7,7 +10,6 @@ import { decide } from './decision.ts';
 import { createExtender } from './extender.ts';
 import { COMPONENT, reportFailure } from './failure-report.ts';
 import { fitErrorMessage } from './fit-error.ts';
-import { createLeaderLease } from './leader-lease.ts';
 import { createSchedulingQueue } from './scheduling-queue.ts';
 import { nodeWakes, podChangedItself, podWakes } from './signals.ts';
 
@@ -49,7 +51,16 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const ends: (() => void)[] = [];
   const { leaderElection } = configuration;
   const lease = leaderElection?.leaderElect
-    ? createLeaderLease({ client, settings: leaderElection, now, onFault })
+    ? new RenewedLease({
+        client,
+        metadata: { name: leaderElection.resourceName, namespace: leaderElection.resourceNamespace },
+        // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
+        holder: `${hostname()}_${randomUUID()}`,
+        durationSeconds: leaderElection.leaseDuration / 1000,
+        intervalSeconds: leaderElection.retryPeriod / 1000,
+        now,
+        onFault,
+      })
     : undefined;
   let timer: NodeJS.Timeout | undefined;
   let loop: Promise<void> | undefined;
@@ -143,7 +154,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       for (const end of ends.splice(0)) end();
       await loop;
       await Promise.all(bindings);
-      await lease?.stop();
+      await lease?.release();
     },
   };
 }
