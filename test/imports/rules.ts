@@ -66,6 +66,7 @@ export const RULES: readonly ImportRule[] = [
   },
   { folder: 'cli/doctor', floors: ['facts', 'checks', '.'] },
   { folder: 'console', may: [], floors: ['data', 'state', 'parts', '. server'] },
+  { folder: 'console/data', may: [] },
   { folder: 'console/server', may: [...DAEMON, 'console/data'] },
 
   { folder: 'packaging', may: '*' },
