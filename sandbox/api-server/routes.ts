@@ -1,6 +1,6 @@
 import { typeAt } from './built-in-types.ts';
 import type { ResourceType } from './resource-types.ts';
-import { VMI_SUBRESOURCES_GROUP } from './vmi-subresources.ts';
+import { VMI_SUBRESOURCES_GROUP } from './subresources.ts';
 
 /** The resource of a path under /api or /apis. */
 export interface Route {

@@ -5,14 +5,12 @@ import { PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
 import { RenewedLease } from '../clients/renewed-lease.ts';
 import type { Pod } from '../objects.ts';
-import { type Containers, NO_CONTAINERS } from './containers.ts';
 import { createDevicePlugins } from './device-plugins.ts';
 import { type Managers, openManagers } from './managers.ts';
-import type { NodeFacts } from './node-object.ts';
-import { publishNode } from './node-publisher.ts';
+import { type NodeFacts, publishNode } from './node-object.ts';
 import { createPodLedger, type PodLedger } from './pod-ledger.ts';
 import { createPodResources } from './pod-resources.ts';
-import { createPodWorker } from './pod-worker.ts';
+import { type Containers, createPodWorker, NO_CONTAINERS } from './pod-worker.ts';
 import { type KubeletSettings, kubeletConfiguration } from './settings.ts';
 
 export interface KubeletOptions {

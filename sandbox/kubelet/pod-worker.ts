@@ -4,9 +4,21 @@ import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient, Occurrence } from '../clients/local-client.ts';
 import type { Pod } from '../objects.ts';
-import type { Containers } from './containers.ts';
 import { isReadinessStale, setReady, setRejected, setRunning, setSucceeded, setWaiting } from './pod-status.ts';
 import { rpcText } from './rpc-text.ts';
+
+/** Runs the containers of a node's pods. */
+export interface Containers {
+  /** Starts the pod's containers. The pod is Running once the promise resolves. */
+  start(pod: Pod): Promise<void>;
+  stop(podUID: string): Promise<void>;
+}
+
+/** Containers that run nothing. */
+export const NO_CONTAINERS: Containers = {
+  start: async () => undefined,
+  stop: async () => undefined,
+};
 
 /** The parts of the kubelet that a pod's lifecycle needs. */
 export interface PodWorkerDeps {

@@ -8,10 +8,8 @@ import { createClusterView } from './cluster-view.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
 import { decide } from './decision.ts';
 import { createExtender } from './extender.ts';
-import { COMPONENT, reportFailure } from './failure-report.ts';
-import { fitErrorMessage } from './fit-error.ts';
-import { createSchedulingQueue } from './scheduling-queue.ts';
-import { nodeWakes, podChangedItself, podWakes } from './signals.ts';
+import { COMPONENT, fitErrorMessage, reportFailure } from './failure-report.ts';
+import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
 export interface SchedulerOptions {
   readonly client: LocalClient;
