@@ -7,15 +7,13 @@ import { statusLines } from './lines.ts';
 import { ovsStatusData } from './output.ts';
 
 export interface StatusFlags extends AgentFlags {
-  readonly threads?: true;
-  readonly json?: true;
   readonly output?: OutputFormat;
 }
 
 /** Prints the threads of Open vSwitch on a node; without a name, on this machine. @throws CliError, KubeError */
-export async function run(node: string | undefined, { threads, json, output, ...flags }: StatusFlags): Promise<void> {
+export async function run(node: string | undefined, { output, ...flags }: StatusFlags): Promise<void> {
   const found = await usingAgent(node, flags, fetchOvsStatus);
-  await print(json ? 'json' : (output ?? (threads ? 'wide' : 'text')), ovsStatusData(found), {
+  await print(output, ovsStatusData(found), {
     text: () => statusLines(found).slice(0, -1),
     wide: () => statusLines(found, true).slice(0, -1),
   });
