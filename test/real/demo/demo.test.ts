@@ -35,7 +35,6 @@ describe('the demo on a real control plane', function () {
       packageRoot: root,
       printer,
       keep: false,
-      replacements: {},
       createCluster: createRealCluster,
     });
     const { reports } = printer;
