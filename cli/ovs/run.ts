@@ -1,6 +1,5 @@
-import { fetchOvsStatus } from '../agent/fetch-ovs.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
-import { isInOrder } from '../agent/ovs-status.ts';
+import { fetchOvsStatus, isInOrder } from '../agent/ovs-status.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { statusLines } from './lines.ts';
