@@ -9,6 +9,7 @@ import { Registry } from '../runtime/metrics.ts';
 import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/metrics.ts';
+import { withGeneratedPart } from './generated-part.ts';
 
 /** A metric as its daemon's registry has it. */
 export interface DescribedMetric {
@@ -21,7 +22,6 @@ export interface DescribedMetric {
 const DIRECTORY = import.meta.dirname;
 const PAGE = join(DIRECTORY, 'reference/metrics.md');
 const RULES = join(DIRECTORY, '../manifests/components/monitoring/rules.yaml');
-const [BEGIN, END] = ['<!-- begin: npm run docs:metrics -->', '<!-- end -->'];
 
 /** A server without callers. */
 const IDLE = {
@@ -65,10 +65,7 @@ export function metricsIn(expr: string): string[] {
 
 /** The page, with its generated part replaced. */
 export function metricsPage(): string {
-  const page = readFileSync(PAGE, 'utf8');
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`${PAGE}: the marks of its generated part are missing`);
-  return `${page.slice(0, begin + BEGIN.length)}\n\n${tables()}\n${page.slice(end)}`;
+  return withGeneratedPart(PAGE, readFileSync(PAGE, 'utf8'), 'docs:metrics', tables());
 }
 
 function tables(): string {

@@ -6,6 +6,7 @@ import { agentSettings } from '../node-agent/wiring/config.ts';
 import type { Flag } from '../runtime/config.ts';
 import { extenderSettings } from '../scheduler-plugin/wiring/config.ts';
 import { webhookSettings } from '../webhook/config.ts';
+import { withGeneratedPart } from './generated-part.ts';
 
 /** A daemon's settings, as far as a table of flags needs them. */
 interface Settings {
@@ -27,7 +28,6 @@ interface Field {
 
 const FOLDER = join(import.meta.dirname, 'reference');
 const DEFINITION = join(import.meta.dirname, '../manifests/base/crd/nodetopologies.yaml');
-const [BEGIN, END] = ['<!-- begin: npm run docs:reference -->', '<!-- end -->'];
 const DAEMONS: readonly Settings[] = [webhookSettings, extenderSettings, agentSettings, consoleSettings];
 
 const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ');
@@ -88,9 +88,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = { 'flags.md': f
  * @throws Error if the page has no marks
  */
 export function pageOf(name: string, page: string): string {
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`${name}: the marks of its generated part are missing`);
-  return `${page.slice(0, begin + BEGIN.length)}\n\n${GENERATED[name]?.() ?? ''}\n${page.slice(end)}`;
+  return withGeneratedPart(name, page, 'docs:reference', GENERATED[name]?.() ?? '');
 }
 
 if (process.argv[1] === import.meta.filename) {

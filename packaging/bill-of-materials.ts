@@ -12,12 +12,9 @@ export interface Lock {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 }
 
-/** The shipped packages: all packages of the lock file except those that are only for development. */
-export function billOfMaterials({ version, packages }: Lock): object {
-  const shipped = Object.entries(packages).filter(
-    ([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional,
-  );
-  return billOf('plumbline', version, shipped);
+/** All packages of the lock file except those that are only for development. */
+export function shippedPackages({ packages }: Lock): [path: string, locked: LockedPackage][] {
+  return Object.entries(packages).filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional);
 }
 
 /**

@@ -1,21 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-
-interface LockFile {
-  readonly packages: Readonly<Record<string, { readonly dev?: boolean; readonly devOptional?: boolean }>>;
-}
+import { type Lock, shippedPackages } from './bill-of-materials.ts';
 
 /**
  * The licenses of every package that may be in a bundle.
  * @param root the repository's root, with node_modules installed
  */
 export async function thirdPartyLicenses(root: string): Promise<string> {
-  const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as LockFile;
-  const shipped = Object.entries(packages).filter(
-    ([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional,
-  );
+  const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
   return licensesOf(
-    shipped.map(([path]) => path),
+    shippedPackages(lock).map(([path]) => path),
     [root],
   );
 }

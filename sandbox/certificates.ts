@@ -5,9 +5,11 @@ import {
   type KeyPairKeyObjectResult,
   randomBytes,
   sign,
+  X509Certificate,
 } from 'node:crypto';
 import { isIP } from 'node:net';
-import { bits, boolean, explicit, implicit, integer, octets, oid, sequence, set, utcTime, utf8 } from './der.ts';
+import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
+import * as x509 from '@peculiar/asn1-x509';
 
 /** A certificate and its private key, both PEM. */
 export interface KeyedCertificate {
@@ -36,63 +38,50 @@ export interface CertificateOptions {
   readonly now?: number;
 }
 
-interface Subject {
-  readonly commonName: string;
-  readonly publicKey: KeyObject;
-  readonly extensions: readonly Buffer[];
-}
-
 const DAY_MS = 86_400_000;
 const SKEW_MS = 300_000;
-const ECDSA_WITH_SHA256 = sequence(oid('1.2.840.10045.4.3.2'));
-const COMMON_NAME = oid('2.5.4.3');
-const KEY_USAGE = '2.5.29.15';
-const SUBJECT_ALT_NAME = '2.5.29.17';
-const BASIC_CONSTRAINTS = '2.5.29.19';
-const SUBJECT_KEY_ID = '2.5.29.14';
-const AUTHORITY_KEY_ID = '2.5.29.35';
-const EXTENDED_KEY_USAGE = '2.5.29.37';
-const SERVER_AUTH = oid('1.3.6.1.5.5.7.3.1');
-const CLIENT_AUTH = oid('1.3.6.1.5.5.7.3.2');
+const VERSION_3 = 2;
+const ECDSA_WITH_SHA256 = new x509.AlgorithmIdentifier({ algorithm: '1.2.840.10045.4.3.2' });
+const COMMON_NAME = '2.5.4.3';
 
 /** Creates a self-signed certificate authority whose key never leaves this process. */
 export function createCertificateAuthority(commonName: string, options: CertificateOptions = {}): CertificateAuthority {
   return authorityOf(commonName, generateKeyPairSync('ec', { namedCurve: 'P-256' }), validityOf(options));
 }
 
-function validityOf({ now = Date.now(), days = 30 }: CertificateOptions): Buffer {
-  return sequence(utcTime(new Date(now - SKEW_MS)), utcTime(new Date(now + days * DAY_MS)));
+function validityOf({ now = Date.now(), days = 30 }: CertificateOptions): x509.Validity {
+  return new x509.Validity({ notBefore: new Date(now - SKEW_MS), notAfter: new Date(now + days * DAY_MS) });
 }
 
-function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity: Buffer): CertificateAuthority {
-  const issuer = distinguishedName(commonName);
-  const keyId = keyIdentifier(ca.publicKey);
-
-  const certify = (subject: Subject, validity: Buffer): string => {
-    const toBeSigned = sequence(
-      explicit(0, integer(Buffer.from([2]))), // version 3
-      integer(serialNumber()),
-      ECDSA_WITH_SHA256,
-      issuer,
+function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity: x509.Validity): CertificateAuthority {
+  const certify = (subject: string, key: KeyObject, extensions: x509.Extension[], validity: x509.Validity): string => {
+    const subjectKeyId = new x509.SubjectKeyIdentifier(keyIdentifier(key));
+    const toBeSigned = new x509.TBSCertificate({
+      version: VERSION_3,
+      serialNumber: serialNumber(),
+      signature: ECDSA_WITH_SHA256,
+      issuer: distinguishedName(commonName),
       validity,
-      distinguishedName(subject.commonName),
-      publicKeyInfo(subject.publicKey),
-      explicit(3, sequence(...subject.extensions, extension(SUBJECT_KEY_ID, octets(keyIdentifier(subject.publicKey))))),
-    );
-    const signature = sign('sha256', toBeSigned, ca.privateKey);
-    return pem('CERTIFICATE', sequence(toBeSigned, ECDSA_WITH_SHA256, bits(signature)));
+      subject: distinguishedName(subject),
+      subjectPublicKeyInfo: AsnConvert.parse(publicKeyInfo(key), x509.SubjectPublicKeyInfo),
+      extensions: new x509.Extensions([...extensions, extension(x509.id_ce_subjectKeyIdentifier, subjectKeyId)]),
+    });
+    const certificate = new x509.Certificate({
+      tbsCertificate: toBeSigned,
+      signatureAlgorithm: ECDSA_WITH_SHA256,
+      signatureValue: bytesOf(sign('sha256', Buffer.from(AsnConvert.serialize(toBeSigned)), ca.privateKey)),
+    });
+    return new X509Certificate(Buffer.from(AsnConvert.serialize(certificate))).toString();
   };
 
   return {
     cert: certify(
-      {
-        commonName,
-        publicKey: ca.publicKey,
-        extensions: [
-          extension(BASIC_CONSTRAINTS, sequence(boolean(true)), true),
-          extension(KEY_USAGE, bits(Buffer.from([0b0000_0110]), 1), true), // keyCertSign, cRLSign
-        ],
-      },
+      commonName,
+      ca.publicKey,
+      [
+        extension(x509.id_ce_basicConstraints, new x509.BasicConstraints({ cA: true }), true),
+        extension(x509.id_ce_keyUsage, keyUsage(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign), true),
+      ],
       ownValidity,
     ),
     renew: (options = {}) => authorityOf(commonName, ca, validityOf(options)),
@@ -100,46 +89,39 @@ function authorityOf(commonName: string, ca: KeyPairKeyObjectResult, ownValidity
       const [first] = names;
       if (first === undefined) throw new RangeError('a certificate needs at least one DNS name or IP address');
       const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-      const cert = certify(
-        {
-          commonName: first,
-          publicKey,
-          extensions: [
-            extension(BASIC_CONSTRAINTS, sequence(), true),
-            extension(KEY_USAGE, bits(Buffer.from([0b1000_0000]), 7), true), // digitalSignature
-            extension(EXTENDED_KEY_USAGE, sequence(SERVER_AUTH, CLIENT_AUTH)),
-            extension(SUBJECT_ALT_NAME, sequence(...names.map(generalName))),
-            extension(AUTHORITY_KEY_ID, sequence(implicit(0, keyId))),
-          ],
-        },
-        options === undefined ? ownValidity : validityOf(options),
-      );
-      return { cert, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
+      const keyIdentifierOfCa = new x509.KeyIdentifier(keyIdentifier(ca.publicKey));
+      const extensions = [
+        extension(x509.id_ce_basicConstraints, new x509.BasicConstraints(), true),
+        extension(x509.id_ce_keyUsage, keyUsage(x509.KeyUsageFlags.digitalSignature), true),
+        extension(x509.id_ce_extKeyUsage, new x509.ExtendedKeyUsage([x509.id_kp_serverAuth, x509.id_kp_clientAuth])),
+        extension(x509.id_ce_subjectAltName, new x509.SubjectAlternativeName(names.map(generalName))),
+        extension(
+          x509.id_ce_authorityKeyIdentifier,
+          new x509.AuthorityKeyIdentifier({ keyIdentifier: keyIdentifierOfCa }),
+        ),
+      ];
+      const validity = options === undefined ? ownValidity : validityOf(options);
+      const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+      return { cert: certify(first, publicKey, extensions, validity), key };
     },
   };
 }
 
-function extension(id: string, value: Buffer, critical = false): Buffer {
-  return sequence(oid(id), ...(critical ? [boolean(true)] : []), octets(value));
+function extension(extnID: string, value: unknown, critical = false): x509.Extension {
+  return new x509.Extension({ extnID, critical, extnValue: new OctetString(AsnConvert.serialize(value)) });
 }
 
-function distinguishedName(commonName: string): Buffer {
-  return sequence(set(sequence(COMMON_NAME, utf8(commonName))));
+const keyUsage = (flags: number) => new x509.KeyUsage(flags);
+
+function distinguishedName(commonName: string): x509.Name {
+  const value = new x509.AttributeValue({ utf8String: commonName });
+  return new x509.Name([
+    new x509.RelativeDistinguishedName([new x509.AttributeTypeAndValue({ type: COMMON_NAME, value })]),
+  ]);
 }
 
-function generalName(name: string): Buffer {
-  return isIP(name) === 0 ? implicit(2, Buffer.from(name, 'ascii')) : implicit(7, addressBytes(name));
-}
-
-/** Four or sixteen bytes in network order. */
-function addressBytes(address: string): Buffer {
-  if (isIP(address) === 4) return Buffer.from(address.split('.').map(Number));
-  const [head = '', tail = ''] = address.split('::');
-  const words = (text: string) => (text === '' ? [] : text.split(':').map((word) => Number.parseInt(word, 16)));
-  const before = words(head);
-  const after = words(tail);
-  const all = [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after];
-  return Buffer.from(all.flatMap((word) => [word >>> 8, word & 0xff]));
+function generalName(name: string): x509.GeneralName {
+  return new x509.GeneralName(isIP(name) === 0 ? { dNSName: name } : { iPAddress: name });
 }
 
 function publicKeyInfo(key: KeyObject): Buffer {
@@ -147,18 +129,16 @@ function publicKeyInfo(key: KeyObject): Buffer {
 }
 
 /** A digest that identifies a key, similar to RFC 7093 method 1; verifiers only compare it. */
-function keyIdentifier(key: KeyObject): Buffer {
-  return createHash('sha256').update(publicKeyInfo(key)).digest().subarray(0, 20);
+function keyIdentifier(key: KeyObject): ArrayBuffer {
+  return bytesOf(createHash('sha256').update(publicKeyInfo(key)).digest().subarray(0, 20));
 }
 
 /** Positive and never zero, as RFC 5280 requires. */
-function serialNumber(): Buffer {
+function serialNumber(): ArrayBuffer {
   const serial = randomBytes(16);
   serial[0] = (serial[0]! & 0x7f) | 0x40;
-  return serial;
+  return bytesOf(serial);
 }
 
-function pem(label: string, bytes: Buffer): string {
-  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? [];
-  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
-}
+/** A copy: a buffer of Node.js may be a part of a larger one. */
+const bytesOf = (buffer: Buffer): ArrayBuffer => new Uint8Array(buffer).buffer;

@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import type { SwitchPicture } from '../../console/data/wire.ts';
+import { type AskAgent, readPage } from './ask.ts';
 
 /** The agent's response at /ovs. Unknown fields of a newer agent are ignored. */
 export const ovsStatus = z.object({
@@ -42,3 +44,49 @@ export function isInPlace({ allowed, wanted }: OvsThread): boolean {
 }
 
 export type OvsThread = OvsStatus['processes'][number]['threads'][number];
+
+/** @throws CliError if the agent cannot be reached, or does not manage Open vSwitch */
+export function fetchOvsStatus(ask: AskAgent): Promise<OvsStatus> {
+  return readPage(
+    ask,
+    '/ovs',
+    ovsStatus,
+    'this agent does not manage Open vSwitch (its --mode is not full, or it is too old)',
+  );
+}
+
+const NOTES: Readonly<Record<string, string>> = {
+  pmd: 'poll mode driver, left alone',
+  clipped: 'its cpuset limits it to fewer CPUs',
+};
+
+/** Threads of the same kind (a name without its number), allowed CPUs and note, in order. */
+export function alike(threads: readonly OvsThread[]): OvsThread[][] {
+  const groups = new Map<string, OvsThread[]>();
+  for (const thread of threads) {
+    const key = JSON.stringify([kindOf(thread), thread.allowed, thread.wanted, thread.note]);
+    groups.set(key, [...(groups.get(key) ?? []), thread]);
+  }
+  return [...groups.values()];
+}
+
+export const kindOf = ({ name, note }: OvsThread): string => (note === 'pmd' ? name : name.replace(/\d+$/, ''));
+
+/** Why a thread is not managed or not on its CPUs; '' if the agent gives no reason. */
+export const noteOf = ({ note }: OvsThread): string =>
+  note === null ? '' : (NOTES[note] ?? `refused by the kernel: ${note}`);
+
+/** The status in the format of the web console. */
+export function switchPicture({ enabled, wanted, problems, processes }: OvsStatus): SwitchPicture {
+  const threads = processes.flatMap(({ name, role, pid, threads: all }) =>
+    alike(all).flatMap((group) => {
+      const [first] = group;
+      if (first === undefined) return [];
+      const note = isInPlace(first) ? noteOf(first) : noteOf(first) || 'not moved yet';
+      const process = role === 'daemon' ? name : `${name} ${role}`;
+      const { allowed, wanted: own } = first;
+      return [{ process, pid, kind: kindOf(first), threads: group.length, allowed, wanted: own, note }];
+    }),
+  );
+  return { enabled, wanted, problems, threads };
+}

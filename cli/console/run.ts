@@ -1,10 +1,8 @@
 import { join } from 'node:path';
 import { createConsole } from '../../console/server/console.ts';
-import type { AskExtender } from '../../console/server/questions.ts';
-import type { AskSwitch } from '../../console/server/switch.ts';
+import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
 import { agentAt, agentOf } from '../agent/ask.ts';
-import { fetchOvsStatus } from '../agent/fetch-ovs.ts';
-import { switchPicture } from '../agent/ovs-groups.ts';
+import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
 import { askInCluster } from '../extender/ask.ts';
 import { askAddress, explainUrl } from '../extender/ask-address.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';

@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander';
 import { MaskFormError } from '../../model/cpu-mask/convert.ts';
-import { formatMask, pinsNothing } from '../../model/cpu-mask/mask.ts';
+import { type CpuMask, formatMask, pinsNothing } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { readCpus, readMask, readVcpus } from '../support/cpu-arguments.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
-import { readCpus, readMask, readVcpus } from './arguments.ts';
 import { convertMask, FORMS, type Form } from './convert.ts';
 import { explainMask, explanationLines } from './explain.ts';
 
@@ -41,10 +41,9 @@ export function cpuMaskCommand(): Command {
 
 function parseCommand(): Command {
   const command = new Command('parse')
-    .argument('<mask>', 'the mask')
+    .argument('<mask>', 'the mask', readMask)
     .description('Check a mask and print its canonical form.');
-  return withOutput(command, ['json', 'yaml']).action(async (text: string, { output }: Flags) => {
-    const mask = readMask(text);
+  return withOutput(command, ['json', 'yaml']).action(async (mask: CpuMask, { output }: Flags) => {
     const data = { mask: formatMask(mask), entries: mask.entries.map(String), pinsNothing: pinsNothing(mask) };
     await print(output, data, { text: () => [data.mask] });
   });
@@ -52,15 +51,15 @@ function parseCommand(): Command {
 
 function explainCommand(): Command {
   const command = new Command('explain')
-    .argument('<mask>', 'the mask')
+    .argument('<mask>', 'the mask', readMask)
     .description('Show the CPUs on which each vCPU may run, and which of them a host has.')
     .option('--vcpus <number>', 'vCPUs of the VM, to check that the mask matches them', readVcpus)
     .option('--online <cpus>', 'online CPUs of a host, such as 0-3,8; default: check no host', readCpus)
     .option('--reserved <cpus>', 'reserved CPUs of the host, where no VM may run', readCpus)
     .option('--fix-cpu-mismatch', 'check as with the annotation plumbline.dev/fix-cpu-mismatch: "true"');
-  return withOutput(command, ['json', 'yaml']).action(async (text: string, flags: Flags) => {
+  return withOutput(command, ['json', 'yaml']).action(async (mask: CpuMask, flags: Flags) => {
     const { vcpus, online, reserved = CpuSet.EMPTY, fixCpuMismatch = false, output } = flags;
-    const explanation = explainMask({ mask: readMask(text), vcpus, online, reserved, fixMismatch: fixCpuMismatch });
+    const explanation = explainMask({ mask, vcpus, online, reserved, fixMismatch: fixCpuMismatch });
     await print(output, explanation, { text: () => explanationLines(explanation) });
     process.exitCode = explanation.problems.length === 0 ? EXIT.ok : EXIT.findings;
   });
@@ -68,7 +67,7 @@ function explainCommand(): Command {
 
 function convertCommand(): Command {
   const command = new Command('convert')
-    .argument('<mask>', 'the mask')
+    .argument('<mask>', 'the mask', readMask)
     .description(
       'Convert a mask to another form: canonical; list, a line of CPUs for each vCPU; taskset, the same in hexadecimal; ' +
         'xen, a line for the domain configuration; lxc, the cpuset of a container. Prints nothing if the mask pins nothing.',
@@ -76,9 +75,9 @@ function convertCommand(): Command {
     .addOption(new Option('--to <form>', 'the form').choices(FORMS).makeOptionMandatory())
     .option('--vcpus <number>', 'vCPUs of the VM; default: as many as the mask has entries', readVcpus)
     .option('--online <cpus>', 'the CPUs that "all" stands for, such as 0-63', readCpus);
-  return withOutput(command, ['json', 'yaml']).action(async (text: string, flags: Flags) => {
+  return withOutput(command, ['json', 'yaml']).action(async (mask: CpuMask, flags: Flags) => {
     const { to: form = 'canonical', vcpus, online, output } = flags;
-    const lines = orFinding(() => convertMask({ mask: readMask(text), form, vcpus, online }));
+    const lines = orFinding(() => convertMask({ mask, form, vcpus, online }));
     await print(output, { form, lines }, { text: () => lines });
   });
 }

@@ -1,14 +1,12 @@
 import { resolve } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { bundleDirectory } from '../support/program-files.ts';
-import { DAEMONS, type DaemonName } from './daemons.ts';
 
 interface DemoFlags {
   readonly json?: true;
   readonly keep?: true;
   readonly console?: true;
   readonly kubeconfig?: string;
-  readonly daemon: Partial<Record<DaemonName, string>>;
 }
 
 /** `plumbline demo` */
@@ -22,8 +20,7 @@ export function demoCommand(): Command {
     .option('--keep', 'keep everything running afterwards and print how to reach it; Ctrl-C stops it')
     .option('--console', 'like --keep, with more VMs to see in the web console; prints its address')
     .option('--kubeconfig <file>', 'with --keep or --console: write the kubeconfig to this file when everything is up')
-    .option('--daemon <name=program>', 'run another JavaScript program instead of a daemon', daemonReplacement, {})
-    .action(async ({ json, keep, console: page, kubeconfig, daemon }: DemoFlags) => {
+    .action(async ({ json, keep, console: page, kubeconfig }: DemoFlags) => {
       const { runDemo } = await import('./demo.ts');
       const { createPrinter } = await import('./printer.ts');
       const dist = bundleDirectory();
@@ -35,17 +32,7 @@ export function demoCommand(): Command {
         keep: keep === true || page === true,
         console: page === true,
         kubeconfig: kubeconfig && resolve(kubeconfig),
-        replacements: daemon,
       });
       process.exitCode = held ? 0 : 1;
     });
-}
-
-function daemonReplacement(text: string, before: DemoFlags['daemon']): DemoFlags['daemon'] {
-  const [name = '', program = ''] = text.split('=', 2);
-  const known = DAEMONS.find((daemon) => daemon === name);
-  if (known === undefined || program === '') {
-    throw new InvalidArgumentError(`expected <name>=<program> with one of ${DAEMONS.join(', ')}`);
-  }
-  return { ...before, [known]: resolve(program) };
 }

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from './until.ts';
 
-export const DAEMONS = ['webhook', 'scheduler-plugin', 'node-agent'] as const;
-export type DaemonName = (typeof DAEMONS)[number];
+export type DaemonName = 'webhook' | 'scheduler-plugin' | 'node-agent';
 
 /** One line of a daemon's log. */
 type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };

@@ -7,7 +7,6 @@ import { readComponents } from '../../sandbox/api-server/openapi.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
 import { createSceneForConsole, startConsole } from './console-scene.ts';
 import { type DemoContext, OVS_NODE } from './context.ts';
-import type { DaemonName } from './daemons.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { DEMO_NAMESPACE } from './objects.ts';
 import { openVswitch } from './open-vswitch.ts';
@@ -27,8 +26,6 @@ export interface DemoOptions {
   readonly console?: boolean;
   /** A file for the administrator's kubeconfig. */
   readonly kubeconfig?: string | undefined;
-  /** Programs to run instead of daemons. */
-  readonly replacements: Partial<Record<DaemonName, string>>;
   /** Default: the embedded cluster. */
   readonly createCluster?: (options: ClusterOptions) => DemoCluster;
 }

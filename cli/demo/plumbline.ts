@@ -20,7 +20,6 @@ export interface InstallOptions {
   readonly directory: string;
   /** Directory of the bundled daemons. */
   readonly dist: string;
-  readonly replacements: Partial<Record<DaemonName, string>>;
 }
 
 /** Plumbline as installed in the cluster: every daemon is a separate process, connected by the shipped manifests. */
@@ -48,10 +47,10 @@ interface Dpu {
 }
 
 export async function install(options: InstallOptions): Promise<Installed> {
-  const { cluster, nodes, dist, directory, replacements } = options;
+  const { cluster, nodes, dist, directory } = options;
   await cluster.prepare();
   const start = (name: string, daemon: DaemonName, args: readonly string[]) =>
-    startDaemon({ name, program: replacements[daemon] ?? join(dist, `${daemon}.cjs`), args, directory });
+    startDaemon({ name, program: join(dist, `${daemon}.cjs`), args, directory });
   const serveWebhook = async () => {
     const { cert, key } = cluster.authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`, 'localhost', '127.0.0.1']);
     await cluster.keepCertificate?.(WEBHOOK, { cert, key });

@@ -32,7 +32,6 @@ export function doctorCommand(): Command {
     .addArgument(new Argument('[areas...]', 'what to check; default: all except preflight').choices(AREAS))
     .option('--dpu-lease-namespace <name>', 'namespace of the Leases of DPUs', DPU_LEASE_NAMESPACE)
     .option('--watch <seconds>', 'how long to watch the Leases of DPUs', wholeSeconds, WATCH)
-    .option('--json', 'the same as -o json')
     .addHelpText('after', EXAMPLES)
     .action(async (areas: readonly Area[], flags: DoctorFlags) => (await import('./run.ts')).run(areas, flags));
   return withOutput(withCluster(command), ['json', 'yaml', 'wide', 'name']);

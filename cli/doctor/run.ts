@@ -27,7 +27,6 @@ import { lookAtDpus } from './look.ts';
 export interface DoctorFlags extends ClusterFlags {
   readonly dpuLeaseNamespace: string;
   readonly watch: number;
-  readonly json?: true;
   readonly output?: OutputFormat;
 }
 
@@ -61,7 +60,7 @@ async function check(cluster: ClusterAccess, areas: readonly Area[], flags: Doct
   const dpus = wanted('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
   if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = byCause(reports.flatMap((report) => report.findings));
-  await print(flags.json ? 'json' : flags.output, doctorData(reports, findings, dpus), {
+  await print(flags.output, doctorData(reports, findings, dpus), {
     text: () => doctorLines(reports, findings, terminalOf(process.stdout)),
     wide: () => doctorLines(reports, findings, terminalOf(process.stdout), true),
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],

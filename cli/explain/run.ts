@@ -1,6 +1,5 @@
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { expectShortRun } from '../support/short-run.ts';
 import { terminalOf } from '../support/terminal.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
 import { explain } from './explain.ts';
@@ -17,7 +16,6 @@ export interface ExplainFlags extends ClusterFlags, ExtenderChoice {
 export function run(kind: string, name: string | undefined, flags: ExplainFlags): Promise<void> {
   const reference = parseReference(kind, name, flags.namespace);
   return usingCluster(flags, async (cluster) => {
-    expectShortRun();
     const subject = await readSubject(cluster.client, reference, cluster.namespace);
     const explanation = await explain(cluster, subject, flags, Date.now());
     const terminal = terminalOf(process.stdout);

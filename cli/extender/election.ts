@@ -1,6 +1,8 @@
 import type { KubeClient } from '../../kube/client.ts';
+import { KubeError } from '../../kube/errors.ts';
 import { type Lease, lease } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER } from '../../model/names.ts';
+import type { SchedulerFacts } from '../../model/vm-state/facts.ts';
 import { readOne } from '../support/lists.ts';
 
 /** Seconds without a renewal. Holders renew every 1 or 2 s; the rest is a margin for different clocks. */
@@ -52,4 +54,19 @@ export function leaderless(name: string, election: Election | undefined): string
   const { age } = election;
   if (age === undefined || age <= OVERDUE) return undefined;
   return `the Lease ${name} was last renewed ${Math.round(age)} s ago`;
+}
+
+/**
+ * Plumbline's own scheduler, by its Lease. Empty if the user may not read the Lease.
+ * @param now milliseconds since 1970
+ * @throws KubeError
+ */
+export async function readScheduler(client: Pick<KubeClient, 'get'>, now: number): Promise<SchedulerFacts> {
+  try {
+    const away = leaderless(SCHEDULER, await readElection(client, SCHEDULER_LEASE, now));
+    return { leads: away === undefined, away };
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return {};
+    throw error;
+  }
 }

@@ -1,6 +1,6 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
+import { readCpus } from '../support/cpu-arguments.ts';
 import { withOutput } from '../support/output.ts';
-import { cpuList, nodeSelector } from './options.ts';
 import type { NovaConfFlags } from './run.ts';
 
 const EXAMPLES = `
@@ -26,11 +26,19 @@ export function importCommand(): Command {
       'the nodes that the map is for; may be repeated; default: all',
       nodeSelector,
     )
-    .option('--cpus <list>', 'the CPUs of such a host, such as 0-63, to compute the CPUs to reserve', cpuList)
+    .option('--cpus <list>', 'the CPUs of such a host, such as 0-63, to compute the CPUs to reserve', readCpus)
     .option('--map-only', 'print only the entry, to add to an existing map, instead of a ConfigMap')
     .addHelpText('after', EXAMPLES)
     .action(async (paths: string[], flags: NovaConfFlags) => (await import('./run.ts')).run(paths, flags));
   return new Command('import')
     .description('Convert the host configuration of another system.')
     .addCommand(withOutput(novaConf, ['json', 'yaml']));
+}
+
+/** Collects --node-selector, which may be repeated. */
+function nodeSelector(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const [, label, value] = /^([A-Za-z0-9][A-Za-z0-9._/-]*)=([A-Za-z0-9._-]*)$/.exec(text) ?? [];
+  if (label === undefined || value === undefined)
+    throw new InvalidArgumentError('expected label=value, such as rack=a');
+  return { ...before, [label]: value };
 }

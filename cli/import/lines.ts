@@ -1,12 +1,12 @@
 import { stringify } from 'yaml';
-import { CpuSet } from '../../model/cpu-set.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import type { NetworkMapEntry } from '../../model/networks/network-map.ts';
 import { type NovaHost, reservedCpusFor } from '../../model/nova-conf/nova-conf.ts';
 
 export interface ImportChoice {
   readonly nodeSelector?: Readonly<Record<string, string>>;
   /** The host's CPUs. */
-  readonly cpus?: string;
+  readonly cpus?: CpuSet;
   readonly mapOnly?: true;
   readonly namespace: string;
 }
@@ -38,16 +38,15 @@ function yamlLines(data: unknown): string[] {
 }
 
 /** The kubelet settings for such a host, as comments. */
-function cpuAdvice({ cpus }: NovaHost, online: string | undefined): string[] {
+function cpuAdvice({ cpus }: NovaHost, online: CpuSet | undefined): string[] {
   const { dedicated, shared } = cpus;
   if (dedicated === undefined) return [];
-  const all = online === undefined ? undefined : CpuSet.parse(online);
-  const reserved = all && reservedCpusFor(cpus, all);
+  const reserved = online && reservedCpusFor(cpus, online);
   const reserve =
     reserved === undefined
       ? [`# all CPUs of the host except ${dedicated} (give --cpus for the list)`]
       : [`reservedSystemCPUs: "${reserved}"`].map((line) => `# ${line}`);
-  const foreign = all && dedicated.minus(all);
+  const foreign = online && dedicated.minus(online);
   return [
     `# Nova gave pinned guests CPUs ${dedicated}. To give VMs the same, reserve the others in the kubelet's configuration:`,
     ...reserve,

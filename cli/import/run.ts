@@ -1,3 +1,4 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { type NovaHost, readNovaConf } from '../../model/nova-conf/nova-conf.ts';
@@ -9,7 +10,7 @@ import { importedLines, mapEntry } from './lines.ts';
 
 export interface NovaConfFlags {
   readonly nodeSelector?: Readonly<Record<string, string>>;
-  readonly cpus?: string;
+  readonly cpus?: CpuSet;
   readonly mapOnly?: true;
   readonly output?: OutputFormat;
 }

@@ -19,8 +19,6 @@ export function ovsCommand(): Command {
       'Show every thread of Open vSwitch: the CPUs it may run on, the CPUs it should run on, and why. The node’s ' +
         'agent answers: directly on the node itself, else through a port-forward.',
     )
-    .option('--threads', 'the same as -o wide')
-    .option('--json', 'the same as -o json')
     .addHelpText('after', EXAMPLES)
     .action(async (node: string | undefined, flags: StatusFlags) => (await import('./run.ts')).run(node, flags));
   withOutput(withAgent(status), ['json', 'yaml', 'wide']);

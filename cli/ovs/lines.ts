@@ -1,5 +1,4 @@
-import { alike, kindOf, noteOf } from '../agent/ovs-groups.ts';
-import { isInPlace, type OvsStatus, type OvsThread } from '../agent/ovs-status.ts';
+import { alike, isInPlace, kindOf, noteOf, type OvsStatus, type OvsThread } from '../agent/ovs-status.ts';
 
 /**
  * The status for people: the wanted CPUs and the reason, then each process with its threads.

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { Command, InvalidArgumentError } from 'commander';
-import { briefMask, type CpuMask, parseMask } from '../../model/cpu-mask/mask.ts';
+import { Command } from 'commander';
+import { briefMask, type CpuMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { ParseError } from '../../model/errors.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { connectQmp, QmpError } from '../../native/qmp.ts';
+import { readMask, readVcpus } from '../support/cpu-arguments.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { tableLines } from '../support/table.ts';
@@ -44,12 +44,12 @@ export function qemuCommand(): Command {
     .requiredOption(
       '--mask <mask>',
       'CPUs of each vCPU: 1:3 or 1-2:all; a single entry applies to all threads of the VM: 0-3; all unpins them',
-      maskArgument,
+      readMask,
     )
     .option(
       '--vcpus <number>',
       'number of vCPUs that the VM must have; default: as many as the mask has entries',
-      countArgument,
+      readVcpus,
     )
     .option('--fix-cpu-mismatch', 'if the host lacks CPUs of the mask, unpin the VM instead of refusing')
     .option('--no-cont', 'do not start the guest afterwards')
@@ -93,18 +93,4 @@ function otherLines({ threads, left }: OtherThreads): string[] {
     `${threads} other threads of QEMU (emulator, IO) are on the same CPUs`,
     ...(first === undefined ? [] : [`the kernel does not move ${left.length} more, such as thread ${first}`]),
   ];
-}
-
-function maskArgument(text: string): CpuMask {
-  try {
-    return parseMask(text);
-  } catch (error) {
-    if (error instanceof ParseError) throw new InvalidArgumentError(error.message);
-    throw error;
-  }
-}
-
-function countArgument(text: string): number {
-  if (!/^[1-9][0-9]{0,3}$/.test(text)) throw new InvalidArgumentError('expected a whole number from 1 to 9999');
-  return Number(text);
 }

@@ -57,6 +57,6 @@ export function drawCpuMap(options: CpuMapOptions): string[] {
   return [...lines, [...legend, `${FREE} free`].join('   ')];
 }
 
-function chunk<T>(list: readonly T[], size: number): T[][] {
+export function chunk<T>(list: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
 }

@@ -4,8 +4,7 @@ import { type Command, Option } from 'commander';
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
 
 /**
- * Adds `-o, --output` with the formats that the command supports in addition to text, and `--json` if `legacyJson` is
- * set. The command then calls `print(flags.output, data, { text: …, wide: …, name: … })`.
+ * Adds `-o, --output` with the formats that the command supports in addition to text. The command then calls `print(flags.output, data, { text: …, wide: …, name: … })`.
  */
 export function withOutput(command: Command, formats: readonly Exclude<OutputFormat, 'text'>[]): Command {
   const option = new Option('-o, --output <format>', `output format instead of text: ${formats.join(', ')}`).choices(

@@ -1,5 +1,5 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import { type CpuOwner, drawCpuMap } from '../support/cpu-map.ts';
+import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
 import { cut, type Style, type Terminal } from '../support/terminal.ts';
 import type { NodeView } from './node-view.ts';
 import type { TopView } from './read.ts';
@@ -82,7 +82,7 @@ function compactLines(node: NodeView, { paint, width }: Terminal, wide: boolean)
     const widest = Math.max(1, ...cores.map((core) => core.length));
     const fitting = Math.max(1, Math.min(cores.length, Math.floor((width - indent) / (widest + 1))));
     const label = cut(labels[i] ?? '', indent - 1).padEnd(indent);
-    return chunked(cores, fitting).map((row, at) => {
+    return chunk(cores, fitting).map((row, at) => {
       const drawn = row.map((core) =>
         core
           .map((cpu) => {
@@ -156,8 +156,4 @@ export function nodeLines(node: NodeView, { color, width, paint }: Terminal): st
     ...drawCpuMap({ host, owners, cellLabels, color, width }),
     ...problemLines(node, paint, width),
   ];
-}
-
-function chunked<T>(list: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
 }

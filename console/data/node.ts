@@ -1,7 +1,7 @@
 import { parseCpus } from './cpu-list.ts';
 import { marksOf } from './marks.ts';
 import type { Shape } from './shape.ts';
-import { type DpuSince, type DpuState, Flag, type InFlightEntry, type OwnerEntry } from './wire.ts';
+import { type DpuSince, type DpuState, type InFlightEntry, NodeFlag, type OwnerEntry } from './wire.ts';
 
 /** The owner of a thread. Values from `Paint.owner`: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
@@ -100,12 +100,12 @@ function freeCoresOf({ cores }: Shape, paint: Uint8Array): number {
 function problemsOf({ flags, shape }: NodeParts): Problem[] {
   const has = (flag: number) => (flags & flag) !== 0;
   return [
-    ...(has(Flag.dpuHost) && has(Flag.dpuDead) ? (['dpu-dead'] as const) : []),
-    ...(has(Flag.stale) ? (['silent'] as const) : []),
-    ...(has(Flag.quarantined) ? (['quarantined'] as const) : []),
-    ...(shape === undefined && !has(Flag.quarantined) ? (['no-report'] as const) : []),
-    ...(has(Flag.draCpu) ? (['dra-cpu'] as const) : []),
-    ...(has(Flag.node) ? [] : (['no-node'] as const)),
+    ...(has(NodeFlag.dpuHost) && has(NodeFlag.dpuDead) ? (['dpu-dead'] as const) : []),
+    ...(has(NodeFlag.stale) ? (['silent'] as const) : []),
+    ...(has(NodeFlag.quarantined) ? (['quarantined'] as const) : []),
+    ...(shape === undefined && !has(NodeFlag.quarantined) ? (['no-report'] as const) : []),
+    ...(has(NodeFlag.draCpu) ? (['dra-cpu'] as const) : []),
+    ...(has(NodeFlag.node) ? [] : (['no-node'] as const)),
   ];
 }
 

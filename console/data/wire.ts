@@ -1,9 +1,13 @@
 /**
- * The wire format of the console's server, which console/server/records.ts writes. Names of tuple members are only for
- * the reader: the wire format has positions.
+ * The wire format between the console's server and the page: records as JSON arrays that start with their kind. Names of
+ * tuple members are only for the reader: the wire format has positions. Equal nodes share a record of their hardware, so
+ * that the record of a node is little more than its name and the CPUs of its pods.
+ *
+ * The version changes with every change that an older page would misinterpret.
  */
 export const WIRE_VERSION = 2;
 
+/** Hardware, kubelet and networks; always before the first node that refers to it. */
 export interface ShapeContent {
   /** NUMA nodes with their CPUs as CPU lists. */
   readonly cells: readonly (readonly [id: number, cpus: string])[];
@@ -22,12 +26,16 @@ export interface ShapeContent {
   readonly kubelet?: string;
 }
 
+/** The shape of a node without a report. */
+export const NO_SHAPE = -1;
+
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
+/** A pod in flight; the CPUs are '' if not predicted. */
 export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: string];
 type InFlightKind = 'nominated' | 'bound';
 /** The last transition of the DPU's condition, RFC 3339, and its message. */
 export type DpuSince = readonly [time: string, message: string];
-/** A running pod that is not as promised, or that has a CPU mask. */
+/** A running pod with details that the nodes' records do not contain: not as promised, paused, or with a CPU mask. */
 export type RunningEntry = readonly [
   pod: string,
   node: string,
@@ -63,16 +71,17 @@ export interface PodContent {
 /** Facts about the whole cluster. */
 export interface Status {
   /** Name of the leader's pod; null: no leader; absent: unknown. */
-  readonly leader?: string | null;
+  readonly leader?: string | null | undefined;
   /** Kinds without a complete list. */
-  readonly missing?: string;
+  readonly missing?: string | undefined;
   /** Why the data may be outdated. */
-  readonly problem?: string;
+  readonly problem?: string | undefined;
   readonly version: string;
-  /** Kinds that the console has no permission to read. */
+  /** Optional kinds that the console has no permission to read. */
   readonly without: readonly string[];
 }
 
+/** A record of a thing, and the shorter one of its end. */
 export type WireRecord =
   | readonly ['s', shape: number, content: ShapeContent]
   | readonly [
@@ -99,54 +108,76 @@ export interface Hello {
   readonly resumed: boolean;
 }
 
+/** Why a pod waits, for each node. */
 export interface Explanation {
   readonly pod: string;
+  /** RFC 3339. */
   readonly time: string;
-  /** Nodes on which the extender holds a reservation for the pod. */
+  /** Nodes on which the extender holds a reservation for the pod, until the scheduler binds it to one of them. */
   readonly reserved: readonly string[];
-  readonly lastCall?: { readonly time: string; readonly offered: number; readonly passed: number };
-  readonly groups: readonly {
-    readonly fits: boolean;
-    readonly kind: string;
-    readonly text: string;
-    readonly nodes: number;
-    readonly missing?: number;
-  }[];
-  readonly nodes: readonly (readonly [node: string, group: number, detail: string])[];
+  /** The scheduler's last filter call for the pod: number of nodes in the request and in the response. */
+  readonly lastCall?: { readonly time: string; readonly offered: number; readonly passed: number } | undefined;
+  /** Groups of equal verdicts: first nodes that fit, then near misses, then nodes that were never meant for the pod. */
+  readonly groups: readonly VerdictGroup[];
+  /** The text is about this node only. */
+  readonly nodes: readonly (readonly [node: string, group: number, text: string])[];
 }
 
-/** The CPUs of Open vSwitch's threads on a node, from its agent. */
+export interface VerdictGroup {
+  readonly fits: boolean;
+  /** The reason as a stable word. */
+  readonly kind: string;
+  readonly text: string;
+  readonly nodes: number;
+  /** The smallest shortage among these nodes, in CPUs or whole cores as in the node's own text. */
+  readonly missing?: number | undefined;
+}
+
+/** The CPUs of Open vSwitch's threads on a node, which its agent reads from the kernel for each query. */
 export interface SwitchPicture {
+  /** Whether the agent moves threads. */
   readonly enabled: boolean;
   readonly wanted: string | null;
   readonly problems: readonly string[];
+  /** Each entry stands for equal threads of one process. */
   readonly threads: readonly {
+    /** `ovs-vswitchd`, with its role if it has one. */
     readonly process: string;
     readonly pid: number;
+    /** `handler`, `pmd-c01/id:8`, … */
     readonly kind: string;
     readonly threads: number;
+    /** CPU list of the CPUs on which the kernel lets them run. */
     readonly allowed: string;
+    /** Wanted CPUs; null for threads that are not managed, and while no affinity is set. */
     readonly wanted: string | null;
+    /** Why the threads are elsewhere, or are not managed. */
     readonly note: string;
   }[];
 }
 
 /** Data that the API server has kept about a node or VM. */
 export interface History {
+  /** The newest first. */
   readonly entries: readonly HistoryEntry[];
+  /** Missing data, as text. */
   readonly notes: readonly string[];
 }
 
 export interface HistoryEntry {
+  /** RFC 3339; the last occurrence of a repeated Event. */
   readonly time: string;
-  readonly count?: number;
-  readonly since?: string;
+  /** Number of occurrences of an Event, and the first one, if there was more than one. */
+  readonly count?: number | undefined;
+  readonly since?: string | undefined;
+  /** Origin: an Event, a condition of an object, or a phase of a VM. */
   readonly from: 'event' | 'condition' | 'phase';
   readonly isWarning: boolean;
   readonly reason: string;
   readonly text: string;
-  readonly about?: string;
+  /** `Pod virt-launcher-router-x2x4z`, if the entry is not about the node or VM itself. */
+  readonly about?: string | undefined;
 }
 
-/** Flags of a node. */
-export const Flag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;
+/** Flags of a node, as bits. */
+export const NodeFlag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;

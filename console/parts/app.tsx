@@ -6,7 +6,6 @@ import { Header } from './header.tsx';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeList } from './node-list.tsx';
 import { PodDetail } from './pod-detail.tsx';
-import { Shortcuts } from './shortcuts.tsx';
 import { Summary } from './summary.tsx';
 import { VmDetail } from './vm-detail.tsx';
 import { VmList } from './vm-list.tsx';
@@ -42,7 +41,6 @@ export function App() {
         {list === 'waiting' && chosen !== undefined && <PodDetail key={chosen} name={chosen} />}
       </main>
       <Announcer />
-      <Shortcuts />
     </>
   );
 }

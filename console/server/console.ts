@@ -8,9 +8,8 @@ import { type Cluster, createCluster } from './cluster.ts';
 import { createFeed } from './feed.ts';
 import { createHistories } from './history.ts';
 import type { OptionalKind } from './kinds.ts';
-import type { AskExtender } from './questions.ts';
+import type { AskExtender, AskSwitch } from './questions.ts';
 import { createRoutes } from './routes.ts';
-import type { AskSwitch } from './switch.ts';
 
 export interface ConsoleOptions {
   /** Only used for reads. Each kind in KINDS keeps a watch open. */

@@ -11,8 +11,7 @@ import { VERSION } from '../../runtime/version.ts';
 import type { ConsoleConfig } from './config.ts';
 import { createConsole } from './console.ts';
 import { KINDS } from './kinds.ts';
-import type { AskExtender } from './questions.ts';
-import type { AskSwitch } from './switch.ts';
+import type { AskExtender, AskSwitch } from './questions.ts';
 
 /** Connections to the API server: one for each watch and some for lists. */
 const CONNECTIONS = Object.keys(KINDS).length + 3;

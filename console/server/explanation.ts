@@ -1,29 +1,5 @@
 import * as z from 'zod';
-
-/** Why a pod waits, for each node, in the form of the page. */
-export interface PodExplanation {
-  readonly pod: string;
-  /** RFC 3339. */
-  readonly time: string;
-  /** Nodes on which the extender holds a reservation for the pod, until the scheduler binds it to one of them. */
-  readonly reserved: readonly string[];
-  /** The scheduler's last filter call for the pod: number of nodes in the request and in the response. */
-  readonly lastCall: { readonly time: string; readonly offered: number; readonly passed: number } | undefined;
-  /** Groups of equal verdicts: first nodes that fit, then near misses, then nodes that were never meant for the pod. */
-  readonly groups: readonly VerdictGroup[];
-  /** `[node, number of its group, text about this node only]` */
-  readonly nodes: readonly (readonly [string, number, string])[];
-}
-
-interface VerdictGroup {
-  readonly fits: boolean;
-  /** The reason as a stable word. */
-  readonly kind: string;
-  readonly text: string;
-  readonly nodes: number;
-  /** The smallest shortage among these nodes, in CPUs or whole cores as in the node's own text. */
-  readonly missing: number | undefined;
-}
+import type { Explanation, VerdictGroup } from '../data/wire.ts';
 
 const verdict = z.union([
   z.object({
@@ -56,7 +32,7 @@ const answer = z.object({
  * @param now milliseconds since 1970
  * @returns undefined if the document is not a response of an extender
  */
-export function explanationOf(pod: string, document: unknown, now: number): PodExplanation | undefined {
+export function explanationOf(pod: string, document: unknown, now: number): Explanation | undefined {
   const found = answer.safeParse(document);
   if (!found.success) return undefined;
   const { reservation, decisions } = found.data;

@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { NO_SHAPE, type Status } from '../data/wire.ts';
 import type { Cluster, Listeners } from './cluster.ts';
 import { type ShownPod, waits } from './pods.ts';
-import { PodsByNode } from './pods-by-node.ts';
 import { RecordLog } from './record-log.ts';
 import {
-  NO_SHAPE,
   nodeEnd,
   nodePicture,
   nodeRecord,
@@ -12,7 +11,6 @@ import {
   podRecord,
   runningEnd,
   runningRecord,
-  type Status,
   shapeRecord,
   statusRecord,
 } from './records.ts';
@@ -191,4 +189,24 @@ const byAge = (a: ShownPod, b: ShownPod): number =>
 function refusalOf({ node, uid, namespace, name }: ShownPod, { reports }: Pick<Cluster, 'reports'>) {
   const refusal = reports.get(node ?? '')?.refusals.find((one) => one.podName === name && one.namespace === namespace);
   return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;
+}
+
+/** Pods by the node that they are on or in flight to; nodes without pods have no entry. */
+export class PodsByNode {
+  readonly #nodes = new Map<string, Map<string, ShownPod>>();
+
+  put(node: string, pod: ShownPod): void {
+    const there = this.#nodes.get(node) ?? new Map<string, ShownPod>();
+    this.#nodes.set(node, there.set(pod.uid, pod));
+  }
+
+  delete(node: string, uid: string): void {
+    const there = this.#nodes.get(node);
+    there?.delete(uid);
+    if (there?.size === 0) this.#nodes.delete(node);
+  }
+
+  on(node: string): Iterable<ShownPod> {
+    return this.#nodes.get(node)?.values() ?? [];
+  }
 }

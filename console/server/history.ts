@@ -3,29 +3,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound, KubeError } from '../../kube/errors.ts';
 import { type ListPage, pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-
-/** An event in the history of a node or VM. */
-interface HistoryEntry {
-  /** RFC 3339; the last occurrence of a repeated Event. */
-  readonly time: string;
-  /** Number of occurrences of an Event, and the first one, if there was more than one. */
-  readonly count?: number | undefined;
-  readonly since?: string | undefined;
-  /** Origin: an Event, a condition of an object, or a phase of a VM. */
-  readonly from: 'event' | 'condition' | 'phase';
-  readonly isWarning: boolean;
-  readonly reason: string;
-  readonly text: string;
-  /** `Pod virt-launcher-router-x2x4z`, if the entry is not about the node or VM itself. */
-  readonly about?: string | undefined;
-}
-
-interface History {
-  /** The newest first. */
-  readonly entries: readonly HistoryEntry[];
-  /** Missing data, as text. */
-  readonly notes: readonly string[];
-}
+import type { History, HistoryEntry } from '../data/wire.ts';
 
 /** Data that the API server has kept about nodes and VMs: conditions, and Events, by default for an hour. */
 export interface Histories {

@@ -1,11 +1,9 @@
 import { PlumblineError } from '../../model/errors.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, withAssignments } from '../../model/placement/needs.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
+import type { InFlightEntry } from '../data/wire.ts';
 import { labelOf, type ShownPod } from './pods.ts';
 import type { Report } from './reports.ts';
-
-/** `[pod, progress, predicted CPUs]`; the CPUs are '' if not predicted. */
-export type InFlight = readonly [pod: string, kind: 'nominated' | 'bound', cpus: string];
 
 /** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */
 const MOST_PREDICTED = 16;
@@ -15,11 +13,11 @@ const MOST_PREDICTED = 16;
  * that the scheduler has not bound.
  * @param coming pods with this node, oldest first
  */
-export function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlight[] {
+export function inFlightOn(report: Report | undefined, coming: readonly ShownPod[]): InFlightEntry[] {
   if (coming.length === 0) return [];
   const host = hostOf(report);
   const assumed: PlacementNeeds[] = [];
-  return coming.flatMap((pod): InFlight[] => {
+  return coming.flatMap((pod): InFlightEntry[] => {
     const { needs, kubeletUid, node, cpus } = pod;
     if (cpus === 0) return [];
     if (host && (host.shown.has(kubeletUid) || sharesOn(needs, host))) return [];

@@ -1,12 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import { KubeError } from '../../kube/errors.ts';
-import { answer, text } from './answers.ts';
+import type { SwitchPicture } from '../data/wire.ts';
 import { explanationOf } from './explanation.ts';
 import type { Histories } from './history.ts';
-import type { AskSwitch } from './switch.ts';
 
 /** Queries the extender with `GET /explain?pod=namespace/name`. `why` says why there is no answer. */
 export type AskExtender = (pod: string) => Promise<{ readonly answer: unknown } | { readonly why: string }>;
+
+/** Queries the agent of a node. `why` says why there is no answer. */
+export type AskSwitch = (node: string) => Promise<{ readonly answer: SwitchPicture } | { readonly why: string }>;
 
 /** The sources for the page's queries about one node or VM. */
 export interface Asked {
@@ -101,4 +103,14 @@ async function historyOf(histories: Histories, subject: Subject, name: string): 
     if (error instanceof KubeError) return { why: `Cannot query the API server: ${error.message}` };
     throw error;
   }
+}
+
+export function text(response: ServerResponse, status: number, message: string): void {
+  if (status === 405) response.setHeader('allow', 'GET');
+  answer(response, status, 'text/plain; charset=utf-8', `${message}\n`);
+}
+
+export function answer(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
+  response.end(body);
 }

@@ -2,32 +2,18 @@ import { maskRequestKey } from '../../model/launcher/mask-request.ts';
 import { checkReport } from '../../model/report/check.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
 import { allocationRefused } from '../../model/vm-state/starting.ts';
+import {
+  type DpuSince,
+  type DpuState,
+  type InFlightEntry,
+  NodeFlag,
+  type OwnerEntry,
+  type Status,
+} from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
-import { type InFlight, inFlightOn } from './in-flight.ts';
+import { inFlightOn } from './in-flight.ts';
 import { labelOf, type ShownPod, type ShownState } from './pods.ts';
 import { stateWhereItRuns } from './running.ts';
-
-/**
- * The page's records, as JSON arrays that start with their kind. Equal nodes share a record of their hardware, so that
- * the record of a node is little more than its name and the CPUs of its pods:
- * - `["s", shape, {…}]`: hardware, kubelet and networks; always before the first node that refers to it
- * - `["n", id, name, shape, flags, dpu, owners, inFlight, dpuSince]`, and `["n", id]` if the node was removed. owners:
- *   `[pod, container, CPUs, padding]`; inFlight: `[pod, kind, CPUs]` of pods in flight; dpuSince: `[time, message]` of
- *   its DPU's condition, absent without a DPU
- * - `["r", uid, [pod, node, CPUs, verdict, reason, text]]`: a running pod with details that the nodes' records do not
- *   contain: it is not as promised, its guest is paused, or it has a CPU mask. `["r", uid]` if that no longer applies
- * - `["p", uid, {…}]`: a waiting pod, and `["p", uid]` if it no longer waits
- * - `["c", {…}]`: facts about the whole cluster
- *
- * The version changes with every change that an older page would misinterpret.
- */
-export const WIRE_VERSION = 2;
-
-/** The shape of a node without a report. */
-export const NO_SHAPE = -1;
-
-/** Flags of a node, as bits. */
-export const NodeFlag = { node: 1, dpuHost: 2, dpuDead: 4, draCpu: 8, stale: 16, quarantined: 32 } as const;
 
 /** The parts of the cluster that a node's record depends on. */
 export type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'paused'>;
@@ -35,13 +21,12 @@ export type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' 
 /** The content of one node's record. */
 export interface NodePicture {
   readonly flags: number;
-  readonly dpu: '' | 'alive' | 'dead' | 'unknown';
+  readonly dpu: DpuState;
   /** Content of its shape; undefined without a report or if the report is in quarantine. */
   readonly shape: string | undefined;
-  readonly owners: readonly (readonly [pod: string, container: string, cpus: string, padding: number])[];
-  readonly inFlight: readonly InFlight[];
-  /** Last transition of its DPU's condition, RFC 3339, and the message. */
-  readonly dpuSince: readonly [time: string, message: string] | undefined;
+  readonly owners: readonly OwnerEntry[];
+  readonly inFlight: readonly InFlightEntry[];
+  readonly dpuSince: DpuSince | undefined;
 }
 
 /**
@@ -140,12 +125,6 @@ export function runningEnd(uid: string): string {
 
 export function podEnd(uid: string): string {
   return JSON.stringify(['p', uid]);
-}
-
-export interface Status extends Pick<Cluster, 'leader' | 'missing' | 'problem'> {
-  readonly version: string;
-  /** Optional kinds without read permission. */
-  readonly without: readonly string[];
 }
 
 export function statusRecord(status: Status): string {

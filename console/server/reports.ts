@@ -45,36 +45,33 @@ export interface Reports {
 
 const CONTRADICTS_ITSELF: Report = { shape: undefined, assignments: [], refusals: [], pinning: [] };
 
+/** Number of shapes beyond one for each node. */
+const SPARE_SHAPES = 100;
+
 /** @param changed called with the node after its report has changed */
 export function createReports(changed: (node: string) => void): Reports {
   const byNode = new Map<string, Report>();
-  const shapes = new Map<string, { readonly shape: Shape; users: number }>();
-  const keys = new Map<string, string>();
+  let shapes = new Map<string, Shape>();
 
-  const release = (node: string): void => {
-    const key = keys.get(node);
-    keys.delete(node);
-    const known = key === undefined ? undefined : shapes.get(key);
-    if (key !== undefined && known !== undefined && --known.users === 0) shapes.delete(key);
-  };
-
-  const shapeOf = (node: string, status: NodeTopologyStatus): Shape => {
+  const shapeOf = (status: NodeTopologyStatus): Shape => {
     const { assignments: _, conditions: __, pinning: ___, refusals: ____, ...lasting } = status;
     const key = JSON.stringify(lasting);
-    const empty = shapes.get(key)?.shape.empty ?? preparedHost({ ...lasting, assignments: [] });
-    const known = shapes.get(key) ?? { shape: { content: shapeContent(lasting), empty }, users: 0 };
-    shapes.set(key, known);
-    known.users++;
-    keys.set(node, key);
-    return known.shape;
+    const shape = shapes.get(key) ?? {
+      content: shapeContent(lasting),
+      empty: preparedHost({ ...lasting, assignments: [] }),
+    };
+    // Shapes of earlier configurations are dropped together, so that they do not add up.
+    if (shapes.size > byNode.size + SPARE_SHAPES) shapes = new Map();
+    shapes.set(key, shape);
+    return shape;
   };
 
-  const read = (node: string, raw: unknown): Report => {
+  const read = (raw: unknown): Report => {
     try {
       const status = nodeTopologyStatus.parse(raw);
       assignedCpus(status.assignments);
       return {
-        shape: shapeOf(node, status),
+        shape: shapeOf(status),
         assignments: status.assignments.map(({ podUID, namespace, podName, container, cpus }) => ({
           podUID,
           pod: namespace === undefined || podName === undefined ? undefined : `${namespace}/${podName}`,
@@ -93,17 +90,8 @@ export function createReports(changed: (node: string) => void): Reports {
   return {
     byNode,
     take(node, status) {
-      const before = keys.get(node);
-      keys.delete(node);
       if (status == null) byNode.delete(node);
-      else byNode.set(node, read(node, status));
-      const after = keys.get(node);
-      // Released last, so that a shape that the node keeps is not prepared again.
-      if (before !== undefined) {
-        keys.set(node, before);
-        release(node);
-      }
-      if (after !== undefined) keys.set(node, after);
+      else byNode.set(node, read(status));
       changed(node);
     },
   };

@@ -3,9 +3,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { join } from 'node:path';
 import { isOwnHost } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { answer, text } from './answers.ts';
 import type { Feed } from './feed.ts';
-import { type Asked, createQuestions } from './questions.ts';
+import { type Asked, answer, createQuestions, text } from './questions.ts';
 import { streamEvents } from './stream.ts';
 
 export interface RouteOptions extends Asked {

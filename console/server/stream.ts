@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { constants, createGzip } from 'node:zlib';
+import { WIRE_VERSION } from '../data/wire.ts';
 import type { Feed } from './feed.ts';
-import { WIRE_VERSION } from './records.ts';
 
 export interface StreamOptions {
   readonly feed: Feed;

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { JsonObject, KubeObject } from '../objects.ts';
-import { draftOf, sameJson } from '../objects.ts';
+import { draftOf, type JsonObject, type KubeObject, sameJson } from '../objects.ts';
 import { denial, readVerdict, reviewed, type Verdict } from './admission-review.ts';
 import { MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS } from './built-in-types.ts';
 import { type Call, optionsObject } from './calls.ts';

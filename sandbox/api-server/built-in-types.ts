@@ -1,7 +1,7 @@
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { at, type KubeObject, type Node, type Pod, type VirtualMachineInstance } from '../objects.ts';
 import * as columns from './columns.ts';
-import type { ResourceType } from './resource-types.ts';
+import { collectionOf, type ResourceType } from './resource-types.ts';
 
 const text = (...path: string[]) => {
   return (object: KubeObject) => {
@@ -143,15 +143,6 @@ export const VALIDATING_WEBHOOKS = define({
   plural: 'validatingwebhookconfigurations',
   namespaced: false,
 });
-export const CUSTOM_RESOURCE_DEFINITIONS = define({
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  shortNames: ['crd', 'crds'],
-  namespaced: false,
-  hasStatus: true,
-});
 export const VIRTUAL_MACHINES = define({
   group: 'kubevirt.io',
   version: 'v1',
@@ -208,9 +199,17 @@ export const BUILT_IN_TYPES: readonly ResourceType[] = [
   ENDPOINT_SLICES,
   MUTATING_WEBHOOKS,
   VALIDATING_WEBHOOKS,
-  CUSTOM_RESOURCE_DEFINITIONS,
   VIRTUAL_MACHINES,
   VIRTUAL_MACHINE_INSTANCES,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODE_TOPOLOGIES,
 ];
+
+const BY_COLLECTION = new Map(BUILT_IN_TYPES.map((type) => [collectionOf(type), type]));
+
+export const typeOfCollection = (collection: string): ResourceType | undefined => BY_COLLECTION.get(collection);
+
+export function typeAt(group: string, version: string, plural: string): ResourceType | undefined {
+  const type = typeOfCollection(collectionOf({ group, plural }));
+  return type?.version === version ? type : undefined;
+}

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../objects.ts';
-import type { ResourceCatalogue, ResourceType } from './resource-types.ts';
+import { BUILT_IN_TYPES } from './built-in-types.ts';
+import type { ResourceType } from './resource-types.ts';
 
 const VERBS = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 
@@ -14,7 +15,7 @@ const SUBRESOURCES: Readonly<
 };
 
 /** The discovery document at `path`, or undefined if discovery has no such path. */
-export function discover(catalogue: ResourceCatalogue, path: string, serverAddress: string): JsonObject | undefined {
+export function discover(path: string, serverAddress: string): JsonObject | undefined {
   const trimmed = path.replace(/\/+$/, '');
   if (trimmed === '/version') return VERSION;
   if (trimmed === '/api') {
@@ -25,16 +26,16 @@ export function discover(catalogue: ResourceCatalogue, path: string, serverAddre
     };
   }
   if (trimmed === '/apis') {
-    return { kind: 'APIGroupList', apiVersion: 'v1', groups: groupsOf(catalogue).map(describeGroup) };
+    return { kind: 'APIGroupList', apiVersion: 'v1', groups: groupsOf().map(describeGroup) };
   }
   const [, root, ...parts] = trimmed.split('/');
-  if (root === 'api' && parts.length === 1 && parts[0] === 'v1') return resourceList(catalogue, '', 'v1');
+  if (root === 'api' && parts.length === 1 && parts[0] === 'v1') return resourceList('', 'v1');
   if (root !== 'apis') return undefined;
   const [group = '', version] = parts;
-  const served = groupsOf(catalogue).find(({ name }) => name === group);
+  const served = groupsOf().find(({ name }) => name === group);
   if (!served || parts.length > 2) return undefined;
   if (version === undefined) return { kind: 'APIGroup', apiVersion: 'v1', ...describeGroup(served) };
-  return served.versions.includes(version) ? resourceList(catalogue, group, version) : undefined;
+  return served.versions.includes(version) ? resourceList(group, version) : undefined;
 }
 
 const VERSION: JsonObject = {
@@ -54,9 +55,9 @@ interface Group {
   readonly versions: readonly string[];
 }
 
-function groupsOf(catalogue: ResourceCatalogue): Group[] {
+function groupsOf(): Group[] {
   const groups = new Map<string, Set<string>>();
-  for (const { group, version } of catalogue.all()) {
+  for (const { group, version } of BUILT_IN_TYPES) {
     if (group !== '') groups.set(group, (groups.get(group) ?? new Set()).add(version));
   }
   return [...groups].map(([name, versions]) => ({ name, versions: [...versions] }));
@@ -67,8 +68,8 @@ function describeGroup({ name, versions }: Group): JsonObject {
   return { name, versions: described, preferredVersion: described[0] };
 }
 
-function resourceList(catalogue: ResourceCatalogue, group: string, version: string): JsonObject {
-  const types = catalogue.all().filter((type) => type.group === group && type.version === version);
+function resourceList(group: string, version: string): JsonObject {
+  const types = BUILT_IN_TYPES.filter((type) => type.group === group && type.version === version);
   return {
     kind: 'APIResourceList',
     apiVersion: 'v1',

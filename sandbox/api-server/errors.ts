@@ -1,5 +1,5 @@
 import { PlumblineError } from '../../model/errors.ts';
-import type { JsonObject } from '../objects.ts';
+import type { Json, JsonObject } from '../objects.ts';
 
 /** One entry in the details of a Status: the field and its error. */
 export interface Cause {
@@ -7,6 +7,22 @@ export interface Cause {
   readonly field?: string;
   readonly message: string;
 }
+
+export const invalidValue = (field: string, value: Json | undefined, why: string): Cause => ({
+  reason: 'FieldValueInvalid',
+  field,
+  message: `Invalid value: ${JSON.stringify(value)}: ${why}`,
+});
+export const requiredValue = (field: string, why = ''): Cause => ({
+  reason: 'FieldValueRequired',
+  field,
+  message: `Required value${why === '' ? '' : `: ${why}`}`,
+});
+export const forbiddenChange = (field: string, why: string): Cause => ({
+  reason: 'FieldValueForbidden',
+  field,
+  message: `Forbidden: ${why}`,
+});
 
 interface Details {
   readonly name?: string;

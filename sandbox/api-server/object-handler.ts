@@ -3,11 +3,10 @@ import { NAMESPACES } from './built-in-types.ts';
 import type { Call } from './calls.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
 import { contentType, readBody } from './http.ts';
-import { bindPod, evictPod } from './pod-subresources.ts';
 import type { Target } from './registry.ts';
 import { type Exchange, type HandlerDeps, readDeleteOptions } from './request-options.ts';
 import type { Store } from './store.ts';
-import { assertAcceptsAnything, unpauseInstance } from './vmi-subresources.ts';
+import { assertAcceptsAnything, bindPod, evictPod, unpauseInstance } from './subresources.ts';
 
 export interface Answer {
   readonly status: number;

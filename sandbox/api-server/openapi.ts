@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isObject, type JsonObject, type KubeObject } from '../objects.ts';
-import { pathsOf } from './openapi-paths.ts';
-import { apiVersionOf, type ResourceCatalogue, type ResourceType } from './resource-types.ts';
+import { BUILT_IN_TYPES } from './built-in-types.ts';
+import { apiVersionOf, type ResourceType } from './resource-types.ts';
 import { referenceOf, referenceTo, unknownFields } from './unknown-fields.ts';
 
 /** Schemas with the names that they have in the documents of a real API server. */
@@ -29,10 +29,10 @@ export async function readComponents(path: string): Promise<Components> {
 
 /**
  * Creates the OpenAPI documents.
- * @param published schemas of built-in types and of the types of KubeVirt and Plumbline; a type without one accepts any
- * fields, unless its CustomResourceDefinition has a schema
+ * @param published schemas of Kubernetes' types and of those of KubeVirt and Plumbline; a type without one accepts any
+ * fields
  */
-export function createOpenApi(catalogue: ResourceCatalogue, published: Components): OpenApi {
+export function createOpenApi(published: Components): OpenApi {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {
     const own = schema['x-kubernetes-group-version-kind'];
@@ -43,7 +43,7 @@ export function createOpenApi(catalogue: ResourceCatalogue, published: Component
 
   const componentOf = ({ group, version, kind }: ResourceType) =>
     kinds.get(`${group}/${version}/${kind}`) ?? [...group.split('.').reverse(), version, kind].join('.');
-  const schemaOf = (type: ResourceType): JsonObject => published[componentOf(type)] ?? ownSchema(type);
+  const schemaOf = (type: ResourceType): JsonObject => published[componentOf(type)] ?? openSchema(type);
 
   /** The schemas of types, with all schemas that they refer to. */
   const withReferences = (types: readonly ResourceType[]): JsonObject => {
@@ -58,7 +58,7 @@ export function createOpenApi(catalogue: ResourceCatalogue, published: Component
   };
 
   const documentOf = (apiVersion: string): JsonObject | undefined => {
-    const types = catalogue.all().filter((type) => apiVersionOf(type) === apiVersion);
+    const types = BUILT_IN_TYPES.filter((type) => apiVersionOf(type) === apiVersion);
     if (types.length === 0) return undefined;
     return {
       openapi: '3.0.0',
@@ -69,7 +69,7 @@ export function createOpenApi(catalogue: ResourceCatalogue, published: Component
   };
 
   const index = (): JsonObject => {
-    const paths = new Set(catalogue.all().map((type) => `${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`));
+    const paths = new Set(BUILT_IN_TYPES.map((type) => `${type.group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`));
     const entries = [...paths].map((path) => {
       const hash = createHash('sha256')
         .update(JSON.stringify(documentOf(apiVersionAt(path))))
@@ -91,18 +91,12 @@ export function createOpenApi(catalogue: ResourceCatalogue, published: Component
 /** The apiVersion in `api/v1` or `apis/kubevirt.io/v1`. */
 const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
 
-/** The schema of a type that comes from a CustomResourceDefinition in the cluster or that has no published schema. */
-function ownSchema({ schema, group, version, kind }: ResourceType): JsonObject {
-  const properties = isObject(schema?.properties) ? schema.properties : {};
+/** The schema of a type that has no published one. */
+function openSchema({ group, version, kind }: ResourceType): JsonObject {
   return {
     type: 'object',
-    ...(schema ?? { 'x-kubernetes-preserve-unknown-fields': true }),
-    properties: {
-      ...properties,
-      apiVersion: { type: 'string' },
-      kind: { type: 'string' },
-      metadata: referenceTo(META),
-    },
+    'x-kubernetes-preserve-unknown-fields': true,
+    properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, metadata: referenceTo(META) },
     'x-kubernetes-group-version-kind': [{ group, version, kind }],
   };
 }
@@ -115,3 +109,54 @@ function referencesIn(schema: JsonObject): string[] {
   });
   return own === undefined ? inside : [own, ...inside];
 }
+
+/** kubectl leaves the validation of fields to the server only if it finds these. */
+const WRITE_PARAMETERS = ['dryRun', 'fieldManager', 'fieldValidation'].map((name) => ({
+  name,
+  in: 'query',
+  schema: { type: 'string', uniqueItems: true },
+}));
+
+const PATCH_FORMATS = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml'];
+/** Custom resources do not support it. */
+const STRATEGIC = 'application/strategic-merge-patch+json';
+
+const ANY: JsonObject = { type: 'object' };
+
+/** The paths of a type's collection and objects, limited to the parts that clients use. */
+export function pathsOf(type: ResourceType, component: string): JsonObject {
+  const { group, namespaced, plural } = type;
+  const root = `/${group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
+  const collection = `${root}${namespaced ? '/namespaces/{namespace}' : ''}/${plural}`;
+  const operation = operations(type, component);
+  return {
+    ...(namespaced && { [`${root}/${plural}`]: { get: operation('list') } }),
+    [collection]: { get: operation('list'), post: operation('post'), delete: operation('deletecollection') },
+    [`${collection}/{name}`]: {
+      get: operation('get'),
+      put: operation('put'),
+      patch: operation('patch'),
+      delete: operation('delete'),
+    },
+  };
+}
+
+function operations({ group, version, kind, custom }: ResourceType, component: string) {
+  const object = referenceTo(component);
+  const patches = custom ? PATCH_FORMATS : [...PATCH_FORMATS, STRATEGIC];
+  const bodies: Readonly<Record<string, JsonObject>> = {
+    post: content(['application/json', 'application/yaml'], object),
+    put: content(['application/json', 'application/yaml'], object),
+    patch: content(patches, ANY),
+  };
+  return (action: string): JsonObject => ({
+    ...(bodies[action] && { parameters: WRITE_PARAMETERS, requestBody: bodies[action] }),
+    responses: { '200': { description: 'OK', ...content(['application/json'], object) } },
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': { group, version, kind },
+  });
+}
+
+const content = (formats: readonly string[], schema: JsonObject): JsonObject => ({
+  content: Object.fromEntries(formats.map((format) => [format, { schema }])),
+});

@@ -1,7 +1,6 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import { isObject, type Json, type KubeObject } from '../objects.ts';
 import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
-import { applyMergePatch } from './merge-patch.ts';
 import type { ResourceType } from './resource-types.ts';
 import { strategicMerge } from './strategic-merge.ts';
 
@@ -69,4 +68,18 @@ export function applyJsonPatch(current: KubeObject, patch: Json): KubeObject {
 function objectPatch(patch: Json) {
   if (!isObject(patch)) throw badRequest('error decoding patch: it must be an object');
   return patch;
+}
+
+/**
+ * Applies a JSON merge patch (RFC 7386): objects merge, null removes, everything else replaces. Does not change the
+ * target.
+ */
+export function applyMergePatch(target: Json | undefined, patch: Json): Json {
+  if (!isObject(patch)) return patch;
+  const merged = isObject(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === undefined || value === null) delete merged[key];
+    else merged[key] = applyMergePatch(merged[key], value);
+  }
+  return merged;
 }

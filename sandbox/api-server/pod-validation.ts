@@ -1,15 +1,13 @@
 import { parseQuantity } from '../../model/quantity.ts';
 import { at, type Container, type Json, type KubeObject, type Pod, sameJson } from '../objects.ts';
-import type { Cause } from './errors.ts';
+import { type Cause, forbiddenChange, invalidValue, requiredValue } from './errors.ts';
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-const cause = (reason: string, field: string, message: string): Cause => ({ reason, field, message });
-
 /** Validation errors of a pod: containers, their names, and resources that a node cannot account for. */
 export function podCauses(object: KubeObject): Cause[] {
   const containers = at(object, 'spec', 'containers');
   if (!Array.isArray(containers) || containers.length === 0) {
-    return [cause('FieldValueRequired', 'spec.containers', 'Required value')];
+    return [requiredValue('spec.containers')];
   }
   const { spec } = object as Pod;
   const causes: Cause[] = [];
@@ -17,21 +15,15 @@ export function podCauses(object: KubeObject): Cause[] {
   for (const list of ['initContainers', 'containers'] as const) {
     for (const [index, container] of (spec[list] ?? []).entries()) {
       const field = `spec.${list}[${index}]`;
-      if (!NAME.test(container.name ?? '')) {
-        causes.push(
-          cause(
-            'FieldValueInvalid',
-            `${field}.name`,
-            `Invalid value: ${JSON.stringify(container.name)}: a lowercase RFC 1123 label is needed`,
-          ),
-        );
+      const { name } = container;
+      if (!NAME.test(name ?? '')) {
+        causes.push(invalidValue(`${field}.name`, name, 'a lowercase RFC 1123 label is needed'));
       }
-      if (names.has(container.name)) {
-        causes.push(
-          cause('FieldValueDuplicate', `${field}.name`, `Duplicate value: ${JSON.stringify(container.name)}`),
-        );
+      if (names.has(name)) {
+        const message = `Duplicate value: ${JSON.stringify(name)}`;
+        causes.push({ reason: 'FieldValueDuplicate', field: `${field}.name`, message });
       }
-      names.add(container.name);
+      names.add(name);
       causes.push(...resourceCauses(`${field}.resources`, container));
     }
   }
@@ -49,22 +41,13 @@ function resourceCauses(field: string, { resources }: Container): Cause[] {
       const path = `${field}.${which}[${name}]`;
       try {
         const { nano } = parseQuantity(String(text));
-        if (nano < 0n)
-          causes.push(
-            cause(
-              'FieldValueInvalid',
-              path,
-              `Invalid value: ${JSON.stringify(text)}: must be greater than or equal to 0`,
-            ),
-          );
+        if (nano < 0n) causes.push(invalidValue(path, text, 'must be greater than or equal to 0'));
         if (isExtended(name) && nano % 1_000_000_000n !== 0n) {
-          causes.push(cause('FieldValueInvalid', path, `Invalid value: ${JSON.stringify(text)}: must be an integer`));
+          causes.push(invalidValue(path, text, 'must be an integer'));
         }
         read.set(name, nano);
       } catch (error) {
-        causes.push(
-          cause('FieldValueInvalid', path, `Invalid value: ${JSON.stringify(text)}: ${(error as Error).message}`),
-        );
+        causes.push(invalidValue(path, text, (error as Error).message));
       }
     }
     return read;
@@ -73,32 +56,16 @@ function resourceCauses(field: string, { resources }: Container): Cause[] {
   for (const [name, request] of amounts('requests')) {
     const limit = limits.get(name);
     const path = `${field}.requests`;
-    const shown = JSON.stringify(resources?.requests?.[name]);
+    const value = resources?.requests?.[name];
+    const limitText = `${name} limit of ${resources?.limits?.[name]}`;
     if (limit === undefined) {
-      if (isExtended(name))
-        causes.push(
-          cause(
-            'FieldValueRequired',
-            `${field}.limits`,
-            'Required value: Limit must be set for non overcommitable resources',
-          ),
-        );
+      if (isExtended(name)) {
+        causes.push(requiredValue(`${field}.limits`, 'Limit must be set for non overcommitable resources'));
+      }
     } else if (isExtended(name) && request !== limit) {
-      causes.push(
-        cause(
-          'FieldValueInvalid',
-          path,
-          `Invalid value: ${shown}: must be equal to ${name} limit of ${resources?.limits?.[name]}`,
-        ),
-      );
+      causes.push(invalidValue(path, value, `must be equal to ${limitText}`));
     } else if (request > limit) {
-      causes.push(
-        cause(
-          'FieldValueInvalid',
-          path,
-          `Invalid value: ${shown}: must be less than or equal to ${name} limit of ${resources?.limits?.[name]}`,
-        ),
-      );
+      causes.push(invalidValue(path, value, `must be less than or equal to ${limitText}`));
     }
   }
   return causes;
@@ -123,10 +90,9 @@ export function podUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
   const kept = before.every((toleration) => after.some((other) => sameJson(toleration, other)));
   if (kept && sameJson(fixed(old), fixed(object))) return [];
   return [
-    cause(
-      'FieldValueForbidden',
+    forbiddenChange(
       'spec',
-      'Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds`',
+      'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds`',
     ),
   ];
 }

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { parseQuantity } from '../../model/quantity.ts';
 import {
   type Container,
   draftOf,
@@ -11,7 +12,6 @@ import {
   sameJson,
 } from '../objects.ts';
 import { badRequest, conflict, MODIFIED } from './errors.ts';
-import { qosClass } from './qos.ts';
 import type { ResourceType } from './resource-types.ts';
 
 /** Time with a precision of one second, as in metav1.Time. */
@@ -47,11 +47,6 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   // A kubelet creates its Node with a status; the status of any other kind is dropped on create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;
   if (type.kind === 'Pod') object.status = { phase: 'Pending', qosClass: qosClass(object as Pod) };
-  if (type.kind === 'CustomResourceDefinition') {
-    object.status = {
-      conditions: [{ type: 'Established', status: 'True', reason: 'InitialNamesAccepted', message: '' }],
-    };
-  }
   if (type.kind === 'Namespace') {
     object.spec = { finalizers: ['kubernetes'] };
     object.status = { phase: 'Active' };
@@ -155,4 +150,33 @@ function statusUpdate(type: ResourceType, current: KubeObject, wanted: KubeObjec
 
 function contents({ metadata: _metadata, status: _status, ...rest }: KubeObject) {
   return rest;
+}
+
+/**
+ * The pod's QoS class. Guaranteed: every container, including init containers, has limits of cpu and memory and equal
+ * requests. Source: pkg/apis/core/v1/helper/qos/qos.go.
+ */
+export function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+  const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
+  let asksForAnything = false;
+  let guaranteed = true;
+  for (const { resources } of containers) {
+    for (const name of ['cpu', 'memory']) {
+      const request = amount(resources?.requests?.[name]);
+      const limit = amount(resources?.limits?.[name]);
+      if (request > 0n || limit > 0n) asksForAnything = true;
+      if (limit === 0n || request !== limit) guaranteed = false;
+    }
+  }
+  if (!asksForAnything) return 'BestEffort';
+  return guaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+/** Malformed quantities count as zero here: validation refuses them afterwards. */
+function amount(text: string | undefined): bigint {
+  try {
+    return text === undefined ? 0n : parseQuantity(text).nano;
+  } catch {
+    return 0n;
+  }
 }

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isObject } from '../objects.ts';
 import { type DeleteOptions, FIELD_VALIDATIONS, type FieldValidation, type User } from './calls.ts';
+import type { IncludeObject } from './columns.ts';
 import { badRequest } from './errors.ts';
 import { readBody } from './http.ts';
 import type { Registry } from './registry.ts';
 import type { Route } from './routes.ts';
 import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
-import type { IncludeObject } from './table.ts';
 
 export interface HandlerDeps {
   readonly store: Store;

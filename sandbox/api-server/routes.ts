@@ -1,5 +1,6 @@
-import type { ResourceCatalogue, ResourceType } from './resource-types.ts';
-import { VMI_SUBRESOURCES_GROUP } from './vmi-subresources.ts';
+import { typeAt } from './built-in-types.ts';
+import type { ResourceType } from './resource-types.ts';
+import { VMI_SUBRESOURCES_GROUP } from './subresources.ts';
 
 /** The resource of a path under /api or /apis. */
 export interface Route {
@@ -15,7 +16,7 @@ export interface Route {
 const OF_NAMESPACES = new Set(['status', 'finalize']);
 
 /** Finds the resource of a path, or undefined if there is none. */
-export function findRoute(catalogue: ResourceCatalogue, path: string): Route | undefined {
+export function findRoute(path: string): Route | undefined {
   const parts = path
     .split('/')
     .filter((part) => part !== '')
@@ -34,7 +35,7 @@ export function findRoute(catalogue: ResourceCatalogue, path: string): Route | u
   const [plural, name, subresource = ''] = rest;
   if (plural === undefined || rest.length > 3) return undefined;
   if (ofKubeVirt !== (group === 'kubevirt.io' && subresource === 'unpause')) return undefined;
-  const type = catalogue.find(group, version, plural);
+  const type = typeAt(group, version, plural);
   if (!type || (namespace !== undefined && !type.namespaced)) return undefined;
   if (type.namespaced && namespace === undefined && name !== undefined) return undefined;
   return { type, namespace, name, subresource };

@@ -4,9 +4,8 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createCertificateAuthority } from '../certificates.ts';
 import { type Admission, createAdmission } from './admission.ts';
-import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES } from './built-in-types.ts';
+import { NAMESPACES } from './built-in-types.ts';
 import type { User } from './calls.ts';
-import { registerCustomResources } from './custom-resources.ts';
 import { discover } from './discovery.ts';
 import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
 import { collectGarbage } from './garbage-collection.ts';
@@ -15,7 +14,6 @@ import { sendJson } from './http.ts';
 import { type Components, createOpenApi } from './openapi.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import type { HandlerDeps } from './request-options.ts';
-import { createResourceCatalogue, type ResourceCatalogue } from './resource-types.ts';
 import { findRoute } from './routes.ts';
 import { createStore, type Store } from './store.ts';
 import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
@@ -46,7 +44,6 @@ export interface ApiServer {
   readonly ca: string;
   readonly store: Store;
   readonly registry: Registry;
-  readonly catalogue: ResourceCatalogue;
   /** Adds a bearer token. */
   addToken(token: string, user: User): void;
   start(): Promise<void>;
@@ -65,10 +62,9 @@ const BEARER = /^Bearer (.+)$/i;
 export function createApiServer(options: ApiServerOptions = {}): ApiServer {
   const { now = Date.now, onFault = () => {} } = options;
   const store = createStore(options.history === undefined ? {} : { history: options.history });
-  const catalogue = createResourceCatalogue();
   const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
   const admission: Admission = createAdmission(store, webhooks);
-  const openApi = createOpenApi(catalogue, options.components ?? {});
+  const openApi = createOpenApi(options.components ?? {});
   const registry = createRegistry({ store, admission, openApi, now });
   const tokens = new Map(Object.entries(options.tokens ?? {}));
   const authority = createCertificateAuthority('plumbline-sandbox-ca');
@@ -86,10 +82,10 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
     if (!user) throw unauthorized();
     const discovered =
       request.method === 'GET'
-        ? (discover(catalogue, pathname, url.slice('https://'.length)) ?? openApi.document(pathname))
+        ? (discover(pathname, url.slice('https://'.length)) ?? openApi.document(pathname))
         : undefined;
     if (discovered) return sendJson(response, 200, discovered);
-    const route = findRoute(catalogue, pathname);
+    const route = findRoute(pathname);
     if (!route) throw noSuchPath();
     const deps: HandlerDeps = {
       store,
@@ -114,8 +110,7 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
   const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer);
   let server = createListener();
   for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name, now()));
-  registerCustomResources(store, catalogue, CUSTOM_RESOURCE_DEFINITIONS);
-  collectGarbage({ store, registry, catalogue, onFault });
+  collectGarbage({ store, registry, onFault });
 
   return {
     get url() {
@@ -124,7 +119,6 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
     ca: authority.cert,
     store,
     registry,
-    catalogue,
     addToken: (token, user) => void tokens.set(token, user),
     async start() {
       stopping = new AbortController();

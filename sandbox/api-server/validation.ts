@@ -1,5 +1,5 @@
 import { at, isObject, type Json, type JsonObject, type KubeObject, sameJson } from '../objects.ts';
-import { badRequest, type Cause, invalid } from './errors.ts';
+import { badRequest, type Cause, forbiddenChange, invalid, invalidValue, requiredValue } from './errors.ts';
 import { podCauses, podUpdateCauses } from './pod-validation.ts';
 import type { ResourceType } from './resource-types.ts';
 import { webhookConfigurationCauses } from './webhook-configuration.ts';
@@ -28,17 +28,6 @@ const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   Event: [['eventTime'], ['series', 'lastObservedTime']],
 };
-
-const invalidValue = (field: string, value: Json | undefined, why: string): Cause => ({
-  reason: 'FieldValueInvalid',
-  field,
-  message: `Invalid value: ${JSON.stringify(value)}: ${why}`,
-});
-const required = (field: string, why = ''): Cause => ({
-  reason: 'FieldValueRequired',
-  field,
-  message: `Required value${why === '' ? '' : `: ${why}`}`,
-});
 
 /**
  * Refuses objects that cannot be decoded as their type: wrong apiVersion or kind, labels that are not strings, times
@@ -94,7 +83,7 @@ export function validate(type: ResourceType, object: KubeObject, old?: KubeObjec
 }
 
 function nameCauses(type: ResourceType, { metadata }: KubeObject): Cause[] {
-  if (!metadata.name) return [required('metadata.name', 'name or generateName is required')];
+  if (!metadata.name) return [requiredValue('metadata.name', 'name or generateName is required')];
   const { test, longest, said } = RULES[type.names];
   const causes: Cause[] = [];
   if (metadata.name.length > longest) {
@@ -116,20 +105,16 @@ function kindCauses(type: ResourceType, object: KubeObject, old: KubeObject | un
     case 'ValidatingWebhookConfiguration':
       return webhookConfigurationCauses(object);
     case 'Node':
-      return old &&
-        at(old, 'spec', 'podCIDR') !== undefined &&
-        !sameJson(at(old, 'spec', 'podCIDR'), at(object, 'spec', 'podCIDR'))
-        ? [
-            {
-              reason: 'FieldValueForbidden',
-              field: 'spec',
-              message: 'Forbidden: node updates may only change labels, taints, or capacity',
-            },
-          ]
-        : [];
+      return old ? nodeUpdateCauses(old, object) : [];
     default:
       return [];
   }
+}
+
+function nodeUpdateCauses(old: KubeObject, object: KubeObject): Cause[] {
+  const before = at(old, 'spec', 'podCIDR');
+  if (before === undefined || sameJson(before, at(object, 'spec', 'podCIDR'))) return [];
+  return [forbiddenChange('spec', 'node updates may only change labels, taints, or capacity')];
 }
 
 function leaseCauses(object: KubeObject): Cause[] {
@@ -158,7 +143,7 @@ function eventCauses(object: KubeObject): Cause[] {
   }
   if (object.eventTime !== undefined && object.eventTime !== null) {
     for (const field of ['reportingComponent', 'reportingInstance', 'action', 'reason']) {
-      if (!object[field]) causes.push(required(field));
+      if (!object[field]) causes.push(requiredValue(field));
     }
   }
   return causes;

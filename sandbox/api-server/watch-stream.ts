@@ -1,8 +1,8 @@
 import type { KubeObject } from '../objects.ts';
+import { tableOf, wantsTable } from './columns.ts';
 import { badRequest } from './errors.ts';
 import { type Exchange, type HandlerDeps, includeOf } from './request-options.ts';
 import type { Predicate } from './selectors.ts';
-import { tableOf, wantsTable } from './table.ts';
 import { startWatch, type WatchEvent } from './watch.ts';
 
 /** Seconds of a watch without a timeout of the client. */

@@ -3,16 +3,14 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
+import { RenewedLease } from '../clients/renewed-lease.ts';
 import type { Pod } from '../objects.ts';
-import { type Containers, NO_CONTAINERS } from './containers.ts';
 import { createDevicePlugins } from './device-plugins.ts';
 import { type Managers, openManagers } from './managers.ts';
-import { createNodeLease } from './node-lease.ts';
-import type { NodeFacts } from './node-object.ts';
-import { publishNode } from './node-publisher.ts';
+import { type NodeFacts, publishNode } from './node-object.ts';
 import { createPodLedger, type PodLedger } from './pod-ledger.ts';
 import { createPodResources } from './pod-resources.ts';
-import { createPodWorker } from './pod-worker.ts';
+import { type Containers, createPodWorker, NO_CONTAINERS } from './pod-worker.ts';
 import { type KubeletSettings, kubeletConfiguration } from './settings.ts';
 
 export interface KubeletOptions {
@@ -43,6 +41,10 @@ export interface Kubelet {
   /** Stops as a killed kubelet does: pods, Node and files stay, and the sockets close. */
   stop(): Promise<void>;
 }
+
+/** The kubelet's defaults. */
+const LEASE_DURATION_SECONDS = 40;
+const LEASE_INTERVAL_SECONDS = 10;
 
 const DEFAULT_RESOURCES = {
   memory: '64Gi',
@@ -99,7 +101,16 @@ export function createKubelet(options: KubeletOptions): Kubelet {
     devicesOf: (uid, container) => managers.state.devices.get(uid)?.get(container) ?? new Map(),
   });
 
-  const lease = createNodeLease(client, name, now, onFault);
+  // Without it the node lifecycle controller considers the node lost.
+  const lease = new RenewedLease({
+    client,
+    metadata: { name, namespace: 'kube-node-lease' },
+    holder: name,
+    durationSeconds: LEASE_DURATION_SECONDS,
+    intervalSeconds: LEASE_INTERVAL_SECONDS,
+    now,
+    onFault,
+  });
 
   const publish = () => {
     const devices = new Map([...managers.state.pools].map(([resource, pool]) => [resource, pool.devices]));
@@ -142,7 +153,7 @@ export function createKubelet(options: KubeletOptions): Kubelet {
     },
     async stop() {
       end();
-      lease.stop();
+      await lease.stop();
       ledger?.abandon();
       await plugins.stop();
       await line;

@@ -9,7 +9,7 @@ import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/state-check.ts';
 import type { Pod } from '../objects.ts';
 import { CHECKPOINT_FILE, readDeviceCheckpoint, writeDeviceCheckpoint } from './device-checkpoint.ts';
-import { rpcText } from './rpc-text.ts';
+import { rpcText } from './pod-worker.ts';
 import { type KubeletSettings, rulesOf } from './settings.ts';
 import { createStateFile, readStateFile, type StateFile, StateFileError } from './state-file.ts';
 

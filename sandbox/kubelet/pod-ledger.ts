@@ -1,10 +1,9 @@
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { Pod } from '../objects.ts';
-import type { Containers } from './containers.ts';
 import type { Managers } from './managers.ts';
 import { shortage } from './node-fit.ts';
-import type { PodWorker } from './pod-worker.ts';
+import type { Containers, PodWorker } from './pod-worker.ts';
 
 /** The admitted and refused pods of one node. Calls that change it must not overlap. */
 export interface PodLedger {

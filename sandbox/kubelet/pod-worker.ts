@@ -1,12 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { status } from '@grpc/grpc-js';
+import { KubeletApiError } from '../../kube/kubelet-api/errors.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient, Occurrence } from '../clients/local-client.ts';
 import type { Pod } from '../objects.ts';
-import type { Containers } from './containers.ts';
 import { isReadinessStale, setReady, setRejected, setRunning, setSucceeded, setWaiting } from './pod-status.ts';
-import { rpcText } from './rpc-text.ts';
+
+/** Runs the containers of a node's pods. */
+export interface Containers {
+  /** Starts the pod's containers. The pod is Running once the promise resolves. */
+  start(pod: Pod): Promise<void>;
+  stop(podUID: string): Promise<void>;
+}
+
+/** Containers that run nothing. */
+export const NO_CONTAINERS: Containers = {
+  start: async () => undefined,
+  stop: async () => undefined,
+};
 
 /** The parts of the kubelet that a pod's lifecycle needs. */
 export interface PodWorkerDeps {
@@ -108,4 +121,21 @@ export function createPodWorker(deps: PodWorkerDeps): PodWorker {
       }
     },
   };
+}
+
+/** The name of a gRPC status code in Go: FailedPrecondition, and Canceled with one l. */
+function goName(code: number): string {
+  const words = (status[code] ?? 'UNKNOWN').toLowerCase().split('_');
+  return words
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+    .replace('Cancelled', 'Canceled');
+}
+
+/** A failed call in Go's format: `rpc error: code = FailedPrecondition desc = …`. */
+export function rpcText(error: unknown): string {
+  const cause: { code?: unknown; details?: unknown } =
+    error instanceof KubeletApiError ? Object(error.cause) : { code: 2, details: (error as Error).message };
+  const code = typeof cause.code === 'number' ? cause.code : 2;
+  return `rpc error: code = ${goName(code)} desc = ${String(cause.details ?? '')}`;
 }

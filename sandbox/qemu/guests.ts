@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
-import type { Containers } from '../kubelet/containers.ts';
 import { containerIdOf } from '../kubelet/pod-status.ts';
+import type { Containers } from '../kubelet/pod-worker.ts';
 import type { Pod } from '../objects.ts';
 import { vcpusOf } from '../virt-controller/launcher-containers.ts';
 

@@ -19,9 +19,8 @@ const extender = z.strictObject({
   preemptVerb: z.string().optional(),
   prioritizeVerb: z.string().optional(),
   weight: z.number().int().optional(),
-  bindVerb: z.string().optional(),
   httpTimeout: duration.default(5_000),
-  nodeCacheCapable: z.boolean().default(false),
+  nodeCacheCapable: z.literal(true, 'the sandbox supports only extenders with a cache of nodes'),
   managedResources: z
     .array(z.strictObject({ name: z.string(), ignoredByScheduler: z.boolean().default(false) }))
     .default([]),
@@ -57,7 +56,6 @@ const configuration = z.object({
 });
 
 export type SchedulerConfiguration = Readonly<z.infer<typeof configuration>>;
-export type LeaderElectionSettings = Readonly<z.infer<typeof leaderElection>>;
 export type ExtenderConfiguration = Readonly<z.infer<typeof extender>>;
 
 class SchedulerConfigurationError extends PlumblineError {

@@ -1,112 +1,133 @@
-import { Agent, request } from 'node:http';
+import * as z from 'zod';
+import { PlumblineError } from '../../model/errors.ts';
 import type { Json, Node, Pod } from '../objects.ts';
 import { asksForAny } from '../pod-requests.ts';
 import type { ExtenderConfiguration } from './configuration.ts';
-import {
-  ExtenderError,
-  type FilterReply,
-  readBindReply,
-  readFilterReply,
-  readPrioritizeReply,
-} from './extender-wire.ts';
+
+/**
+ * The scheduler extender's wire format. The Go types have no JSON tags, so keys are the Go names; embedded objects
+ * (Pod, NodeList) have their usual lower-case keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
+ */
+
+export class ExtenderError extends PlumblineError {
+  constructor(extender: string, message: string, options?: ErrorOptions) {
+    super('extender', `extender ${extender}: ${message}`, options);
+  }
+}
+
+const failed = z.record(z.string(), z.string()).nullish();
+
+const filterResult = z.object({
+  NodeNames: z.array(z.string()).nullish(),
+  FailedNodes: failed,
+  FailedAndUnresolvableNodes: failed,
+  Error: z.string().nullish(),
+});
+
+/** Go decodes the score into an int64: a fraction invalidates the whole response. */
+const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
+
+export interface FilterReply {
+  /** The nodes that passed, in the extender's order. */
+  readonly names: readonly string[];
+  readonly failed: ReadonlyMap<string, string>;
+  readonly unresolvable: ReadonlyMap<string, string>;
+}
+
+/**
+ * Parses the response to a filter call.
+ * @throws ExtenderError if it is not an ExtenderFilterResult, has an Error, or contains a node that was not in the
+ * request
+ */
+export function readFilterReply(extender: string, reply: unknown, offered: ReadonlySet<string>): FilterReply {
+  const result = filterResult.safeParse(reply);
+  if (!result.success)
+    throw new ExtenderError(extender, `filter reply: ${z.prettifyError(result.error)}`, { cause: result.error });
+  const { Error: error, NodeNames, FailedNodes, FailedAndUnresolvableNodes } = result.data;
+  if (error) throw new ExtenderError(extender, error);
+  const names = NodeNames ?? [];
+  for (const name of names) {
+    if (offered.has(name)) continue;
+    throw new ExtenderError(extender, `claims a filtered node "${name}" which is not found in the input node list`);
+  }
+  return {
+    names,
+    failed: new Map(Object.entries(FailedNodes ?? {})),
+    unresolvable: new Map(Object.entries(FailedAndUnresolvableNodes ?? {})),
+  };
+}
+
+/**
+ * Parses the response to a prioritize call: scores by node name.
+ * @throws ExtenderError if it is not an array of hosts with integer scores
+ */
+export function readPrioritizeReply(extender: string, reply: unknown): ReadonlyMap<string, number> {
+  const result = priorities.safeParse(reply);
+  if (!result.success)
+    throw new ExtenderError(extender, `prioritize reply: ${z.prettifyError(result.error)}`, { cause: result.error });
+  return new Map((result.data ?? []).map(({ Host, Score }) => [Host, Score]));
+}
 
 export interface Extender {
   readonly name: string;
   readonly ignorable: boolean;
   readonly filters: boolean;
-  readonly binds: boolean;
   /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
   isInterested(pod: Pod): boolean;
   /** The nodes that pass, and why others do not. @throws ExtenderError */
   filter(pod: Pod, nodes: readonly Node[]): Promise<FilterReply>;
   /** Scores, multiplied by weight x 10 and not clamped. Empty without a prioritizeVerb. @throws ExtenderError */
   prioritize(pod: Pod, nodes: readonly Node[]): Promise<ReadonlyMap<string, number>>;
-  /** @throws ExtenderError */
-  bind(pod: Pod, nodeName: string): Promise<void>;
-  close(): void;
 }
 
 /** kube-scheduler's MaxNodeScore / MaxExtenderPriority. */
 const SCORE_SCALE = 10;
-const IDLE_SOCKET_MS = 90_000;
 
-/** Creates a client of one extender, equivalent to kube-scheduler's HTTPExtender without TLS. */
+/** Creates a client of one extender with a cache of nodes, equivalent to kube-scheduler's HTTPExtender without TLS. */
 export function createExtender(config: ExtenderConfiguration): Extender {
   const name = config.urlPrefix;
   const managed = new Set(config.managedResources.map((resource) => resource.name));
-  const post = createPoster(config);
   const offer = (pod: Pod, nodes: readonly Node[]): Json => ({
     Pod: pod,
-    Nodes: config.nodeCacheCapable ? null : { metadata: {}, items: [...nodes] },
-    NodeNames: config.nodeCacheCapable ? nodes.map(({ metadata }) => metadata.name) : null,
+    Nodes: null,
+    NodeNames: nodes.map(({ metadata }) => metadata.name),
   });
   return {
     name,
     ignorable: config.ignorable,
     filters: Boolean(config.filterVerb),
-    binds: Boolean(config.bindVerb),
     isInterested: (pod) => managed.size === 0 || asksForAny(pod, managed),
     async filter(pod, nodes) {
-      const reply = await post.send(config.filterVerb ?? '', offer(pod, nodes));
-      const offered = new Set(nodes.map(({ metadata }) => metadata.name));
-      return readFilterReply(name, reply, offered, config.nodeCacheCapable);
+      const reply = await post(config, config.filterVerb ?? '', offer(pod, nodes));
+      return readFilterReply(name, reply, new Set(nodes.map(({ metadata }) => metadata.name)));
     },
     async prioritize(pod, nodes) {
       if (!config.prioritizeVerb) return new Map();
-      const scores = readPrioritizeReply(name, await post.send(config.prioritizeVerb, offer(pod, nodes)));
+      const scores = readPrioritizeReply(name, await post(config, config.prioritizeVerb, offer(pod, nodes)));
       return new Map([...scores].map(([host, score]) => [host, score * (config.weight ?? 1) * SCORE_SCALE]));
     },
-    async bind(pod, nodeName) {
-      const { name: podName, namespace = '', uid = '' } = pod.metadata;
-      const args = { PodName: podName, PodNamespace: namespace, PodUID: uid, Node: nodeName };
-      readBindReply(name, await post.send(config.bindVerb ?? '', args));
-    },
-    close: post.close,
   };
 }
 
-function createPoster(config: ExtenderConfiguration) {
-  const agent = new Agent({ keepAlive: true, timeout: IDLE_SOCKET_MS });
-  const send = (verb: string, body: Json) =>
-    new Promise<unknown>((resolve, reject) => {
-      const bytes = Buffer.from(JSON.stringify(body));
-      const url = new URL(`${config.urlPrefix.replace(/\/+$/, '')}/${verb}`);
-      const fail = (message: string, cause?: unknown) =>
-        reject(new ExtenderError(config.urlPrefix, message, cause === undefined ? undefined : { cause }));
-      const outgoing = request(
-        url,
-        {
-          agent,
-          method: 'POST',
-          headers: { host: url.host, 'content-type': 'application/json', 'content-length': bytes.length },
-          signal: AbortSignal.timeout(config.httpTimeout),
-        },
-        (response) => {
-          const chunks: Buffer[] = [];
-          response.on('data', (chunk: Buffer) => chunks.push(chunk));
-          response.on('error', (error) => fail(error.message, error));
-          response.on('end', () => {
-            if (response.statusCode !== 200) {
-              fail(`failed ${verb} with extender at URL ${url.href}, code ${response.statusCode}`);
-              return;
-            }
-            try {
-              resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')));
-            } catch (error) {
-              fail(`${verb}: the reply is no JSON`, error);
-            }
-          });
-        },
-      );
-      outgoing.on('error', (error) =>
-        fail(
-          error.name === 'AbortError'
-            ? `${verb}: no answer within ${config.httpTimeout} ms`
-            : `${verb}: ${error.message}`,
-          error,
-        ),
-      );
-      outgoing.end(bytes);
-    });
-  return { send, close: () => agent.destroy() };
+async function post({ urlPrefix, httpTimeout }: ExtenderConfiguration, verb: string, body: Json): Promise<unknown> {
+  const url = `${urlPrefix.replace(/\/+$/, '')}/${verb}`;
+  const fail = (message: string, cause?: unknown) => new ExtenderError(urlPrefix, message, { cause });
+  let text: string;
+  try {
+    const headers = { 'content-type': 'application/json' };
+    const signal = AbortSignal.timeout(httpTimeout);
+    const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal });
+    if (response.status !== 200) throw fail(`failed ${verb} with extender at URL ${url}, code ${response.status}`);
+    text = await response.text();
+  } catch (error) {
+    if (error instanceof ExtenderError) throw error;
+    const { name, message, cause } = error as Error;
+    if (name === 'TimeoutError') throw fail(`${verb}: no answer within ${httpTimeout} ms`, error);
+    throw fail(`${verb}: ${cause instanceof Error ? cause.message : message}`, error);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw fail(`${verb}: the reply is no JSON`, error);
+  }
 }

@@ -1,15 +1,15 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { NODES, PODS } from '../api-server/built-in-types.ts';
 import type { LocalChange, LocalClient } from '../clients/local-client.ts';
+import { RenewedLease } from '../clients/renewed-lease.ts';
 import type { Node, Pod } from '../objects.ts';
 import { createClusterView } from './cluster-view.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
 import { decide } from './decision.ts';
 import { createExtender } from './extender.ts';
-import { COMPONENT, reportFailure } from './failure-report.ts';
-import { fitErrorMessage } from './fit-error.ts';
-import { createLeaderLease } from './leader-lease.ts';
-import { createSchedulingQueue } from './scheduling-queue.ts';
-import { nodeWakes, podChangedItself, podWakes } from './signals.ts';
+import { COMPONENT, fitErrorMessage, reportFailure } from './failure-report.ts';
+import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
 export interface SchedulerOptions {
   readonly client: LocalClient;
@@ -49,7 +49,16 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const ends: (() => void)[] = [];
   const { leaderElection } = configuration;
   const lease = leaderElection?.leaderElect
-    ? createLeaderLease({ client, settings: leaderElection, now, onFault })
+    ? new RenewedLease({
+        client,
+        metadata: { name: leaderElection.resourceName, namespace: leaderElection.resourceNamespace },
+        // In the format of kube-scheduler's identity: cmd/kube-scheduler/app/options.
+        holder: `${hostname()}_${randomUUID()}`,
+        durationSeconds: leaderElection.leaseDuration / 1000,
+        intervalSeconds: leaderElection.retryPeriod / 1000,
+        now,
+        onFault,
+      })
     : undefined;
   let timer: NodeJS.Timeout | undefined;
   let loop: Promise<void> | undefined;
@@ -63,8 +72,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   const bind = async (pod: Pod, nodeName: string) => {
     try {
-      const binder = extenders.find((extender) => extender.binds && extender.isInterested(pod));
-      await (binder ? binder.bind(pod, nodeName) : client.bind(pod, nodeName));
+      await client.bind(pod, nodeName);
       const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${nodeName}`;
       await client.record(COMPONENT, pod, { type: 'Normal', reason: 'Scheduled', message });
     } catch (error) {
@@ -144,8 +152,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       for (const end of ends.splice(0)) end();
       await loop;
       await Promise.all(bindings);
-      await lease?.stop();
-      for (const extender of extenders) extender.close();
+      await lease?.release();
     },
   };
 }

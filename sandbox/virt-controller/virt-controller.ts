@@ -5,8 +5,7 @@ import type { LocalClient } from '../clients/local-client.ts';
 import { type KubeObject, type Pod, setCondition, type VirtualMachineInstance } from '../objects.ts';
 import { createHolds } from './holds.ts';
 import { launcherPod } from './launcher-pod.ts';
-import { instanceStatusOf, isFinal, phaseOf } from './lifecycle.ts';
-import { createMachineSync } from './machine-sync.ts';
+import { createMachineSync, instanceStatusOf, isFinal, phaseOf } from './lifecycle.ts';
 import { createTurns } from './turns.ts';
 
 export interface VirtControllerOptions {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { type AskAgent, agentOf, type OpenPort } from '../../cli/agent/ask.ts';
-import { fetchOvsStatus } from '../../cli/agent/fetch-ovs.ts';
+import { fetchOvsStatus } from '../../cli/agent/ovs-status.ts';
 import { usingCluster } from '../../cli/support/cluster.ts';
 import { EXIT } from '../../cli/support/exit-status.ts';
 import { fetchVmStatus } from '../../cli/vm/status.ts';

@@ -93,8 +93,8 @@ describe('plumbline cpu-mask', function () {
     assert.deepEqual(JSON.parse(stdout), { mask: '1:all', entries: ['1', 'all'], pinsNothing: false });
   });
   const wrong: [string[], number, RegExp][] = [
-    [['parse', '1::2'], 2, /^plumbline: CPU mask "1::2": entry 2 \(for vCPU 1\) is empty; .*\n$/],
-    [['parse', '0-999999999'], 2, /^plumbline: CPU list "0-999999999": CPU ids end at 65535\n$/],
+    [['parse', '1::2'], 2, /^plumbline: .*CPU mask "1::2": entry 2 \(for vCPU 1\) is empty; .*\n$/],
+    [['parse', '0-999999999'], 2, /^plumbline: .*CPU list "0-999999999": CPU ids end at 65535/],
     [['explain', '0', '--vcpus', '0'], 2, /expected 1 to 4096 vCPUs/],
     [['explain', '0', '--online', 'x'], 2, /CPU list "x"/],
     [['convert', '0', '--to', 'vmware'], 2, /Allowed choices are canonical, list, taskset, xen, lxc/],

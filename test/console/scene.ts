@@ -1,4 +1,4 @@
-import type { SwitchPicture } from '../../console/server/switch.ts';
+import type { SwitchPicture } from '../../console/data/wire.ts';
 import { inventNode, launcher } from './cluster.ts';
 import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
 import { waitingPod } from './fixture.ts';

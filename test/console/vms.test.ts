@@ -100,25 +100,6 @@ describe('running VMs and their history in Chromium', function () {
     assert.match(await page.locator('.history').innerText(), /OVSThreadsMoved/);
   });
 
-  it('have single keys for the lists and the search, unless turned off', async () => {
-    const { page } = await openPage(browser, under.url);
-    await page.keyboard.press('2');
-    await page.getByRole('grid', { name: 'Running VMs' }).waitFor();
-    await page.keyboard.press('/');
-    await page.keyboard.type('3');
-    assert.equal(await page.getByRole('searchbox').inputValue(), '3', 'a key that is typed is text');
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('?');
-    const dialog = page.getByRole('dialog', { name: 'Keyboard' });
-    await dialog.waitFor();
-    assert.deepEqual(await accessibilityFaults(page), []);
-    await dialog.getByRole('checkbox').uncheck();
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('1');
-    assert.equal(await page.getByRole('grid', { name: 'Running VMs' }).count(), 1);
-  });
-
   it('advise what to do if a list is empty', async () => {
     const { page } = await openPage(browser, `${under.url}/#/vms?q=nothing-is-called-so`);
     await page.getByText('No VM matches. Clear the search').waitFor();

@@ -92,7 +92,7 @@ describe('floors', () => {
     const inFloor = (floor: string) => join(folder, floor.split(' ')[0] ?? '.', 'thing.ts');
     it(`${folder}/: ${floors?.join(' < ')}`, () => {
       assert.deepEqual(faultsOf(inFloor(highest), inFloor(lowest)), []);
-      assert.equal(faultsOf(inFloor(lowest), inFloor(highest)).length, 1);
+      assert.ok(faultsOf(inFloor(lowest), inFloor(highest)).length >= 1);
     });
   }
 });

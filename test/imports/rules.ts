@@ -55,7 +55,7 @@ export const RULES: readonly ImportRule[] = [
   },
   {
     folder: 'cli',
-    may: ['model', 'runtime', 'kube', 'native', 'hardware', 'sandbox', 'console/server'],
+    may: ['model', 'runtime', 'kube', 'native', 'hardware', 'sandbox', 'console/server', 'console/data'],
     floors: [
       'support',
       'extender',
@@ -66,7 +66,8 @@ export const RULES: readonly ImportRule[] = [
   },
   { folder: 'cli/doctor', floors: ['facts', 'checks', '.'] },
   { folder: 'console', may: [], floors: ['data', 'state', 'parts', '. server'] },
-  { folder: 'console/server', may: DAEMON },
+  { folder: 'console/data', may: [] },
+  { folder: 'console/server', may: [...DAEMON, 'console/data'] },
 
   { folder: 'packaging', may: '*' },
   { folder: 'manifests', may: '*' },

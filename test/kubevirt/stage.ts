@@ -81,7 +81,7 @@ export async function startKubeVirtStage(options: StageOptions = {}): Promise<Ku
     const namespace = { apiVersion: 'v1', kind: 'Namespace' };
     await cluster.plane.create(...['ovn-kubernetes', VMS].map((name) => ({ ...namespace, metadata: { name } })));
     const noSwitch = { rundir: join(directory, 'no-ovs'), enabler: join(directory, 'no-ovs', 'enabler') };
-    const settings = { cluster, nodes, ovs: noSwitch, ovsNode: '', directory, dist, replacements: {} };
+    const settings = { cluster, nodes, ovs: noSwitch, ovsNode: '', directory, dist };
     const plumbline = await install(settings);
     undo.push(() => plumbline.stop());
     await plumbline.ready();

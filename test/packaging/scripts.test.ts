@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
-import { billOfMaterials } from '../../packaging/bill-of-materials.ts';
+import { billOf, shippedPackages } from '../../packaging/bill-of-materials.ts';
 import { root } from '../support/bundles.ts';
 
 const run = (script: string, ...args: readonly string[]) =>
@@ -46,7 +46,7 @@ describe('the packaging scripts', function () {
 
   it('SBOM: a component has its digest, licence and address; a duplicate is listed once', () => {
     const one = { version: '1.0.0', license: 'MIT', integrity: 'sha512-AAEC' };
-    const { components } = billOfMaterials({
+    const shipped = shippedPackages({
       version: '0.1.0',
       packages: {
         '': {},
@@ -55,7 +55,8 @@ describe('the packaging scripts', function () {
         'node_modules/c/node_modules/d': { version: '2.0.0', optional: true },
         'node_modules/e': { version: '3.0.0', dev: true },
       },
-    }) as { components: unknown };
+    });
+    const { components } = billOf('plumbline', '0.1.0', shipped) as { components: unknown };
     assert.deepEqual(components, [
       {
         'bom-ref': '@a/b@1.0.0',

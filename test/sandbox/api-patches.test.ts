@@ -120,20 +120,6 @@ describe('strategic merge patch', () => {
       { env: [{ name: 'b' }] },
     ],
     ['replaces a map on demand', { m: { a: 1 } }, { m: { b: 2, $patch: 'replace' } }, { m: { b: 2 } }],
-    ['keeps only named keys', { s: { a: 1, b: 2 } }, { s: { a: 3, $retainKeys: ['a'] } }, { s: { a: 3 } }],
-    ['joins finalizers', { finalizers: ['a'] }, { finalizers: ['b', 'a'] }, { finalizers: ['a', 'b'] }],
-    [
-      'removes from primitive lists',
-      { finalizers: ['a', 'b'] },
-      { '$deleteFromPrimitiveList/finalizers': ['a'] },
-      { finalizers: ['b'] },
-    ],
-    [
-      'orders',
-      { env: [{ name: 'a' }, { name: 'b' }] },
-      { '$setElementOrder/env': [{ name: 'b' }, { name: 'a' }] },
-      { env: [{ name: 'b' }, { name: 'a' }] },
-    ],
   ];
   for (const [what, target, patch, merged] of cases) {
     it(what, () => {

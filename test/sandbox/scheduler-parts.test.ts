@@ -3,11 +3,10 @@ import { readFileSync } from 'node:fs';
 import type { JsonObject, Node, Pod } from '../../sandbox/objects.ts';
 import { asksForAny, podRequests } from '../../sandbox/pod-requests.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
-import { readBindReply, readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender-wire.ts';
-import { fitErrorMessage } from '../../sandbox/scheduler/fit-error.ts';
+import { readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender.ts';
+import { fitErrorMessage } from '../../sandbox/scheduler/failure-report.ts';
 import { filterNode } from '../../sandbox/scheduler/node-filters.ts';
-import { createSchedulingQueue } from '../../sandbox/scheduler/scheduling-queue.ts';
-import { nodeWakes, podWakes } from '../../sandbox/scheduler/signals.ts';
+import { createSchedulingQueue, nodeWakes, podWakes } from '../../sandbox/scheduler/scheduling-queue.ts';
 
 const node = (extra: { metadata?: object; spec?: object; status?: object } = {}): Node =>
   ({
@@ -119,7 +118,7 @@ describe('scheduler: built-in filters', () => {
 
 describe('scheduler: the protocol of extenders', () => {
   const offered = new Set(['a', 'b']);
-  const read = (reply: unknown, capable = true) => readFilterReply('e', reply, offered, capable);
+  const read = (reply: unknown) => readFilterReply('e', reply, offered);
 
   it('names are kept, with two maps of reasons', () => {
     const { names, failed, unresolvable } = read({
@@ -129,11 +128,8 @@ describe('scheduler: the protocol of extenders', () => {
     });
     assert.deepEqual([names, [...failed], [...unresolvable]], [['b'], [['a', 'x']], []]);
   });
-  it('a complete node list is read if the extender has no cache', () => {
-    assert.deepEqual(read({ Nodes: { items: [{ metadata: { name: 'a' } }] } }, false).names, ['a']);
-  });
-  it('no node is kept without names and nodes', () => {
-    assert.deepEqual(read({ NodeNames: null, Nodes: null }).names, []);
+  it('no node is kept without names', () => {
+    assert.deepEqual(read({ NodeNames: null }).names, []);
   });
   const wrong: [string, unknown, RegExp][] = [
     ['an Error', { Error: 'not synced' }, /not synced/],
@@ -160,10 +156,6 @@ describe('scheduler: the protocol of extenders', () => {
     it(`rejects the whole reply for ${what}`, () =>
       assert.throws(() => readPrioritizeReply('e', reply), /prioritize reply/));
   }
-  it('a bind reply is empty or has an Error', () => {
-    readBindReply('e', {});
-    assert.throws(() => readBindReply('e', { Error: 'gone' }), /gone/);
-  });
 });
 
 describe('scheduler: configuration', () => {
@@ -175,7 +167,7 @@ describe('scheduler: configuration', () => {
     assert.equal(extender.nodeCacheCapable, true);
     assert.equal(extender.httpTimeout, 5000);
   });
-  const extender = { urlPrefix: 'http://127.0.0.1:1/x' };
+  const extender = { urlPrefix: 'http://127.0.0.1:1/x', nodeCacheCapable: true };
   const wrong: [string, JsonObject, RegExp][] = [
     ['another version', { ...base, apiVersion: 'kubescheduler.config.k8s.io/v1beta3' }, /apiVersion/],
     ['an unknown field', { ...base, extenders: [{ ...extender, nodeCacheable: true }] }, /nodeCacheable/],

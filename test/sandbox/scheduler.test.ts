@@ -156,14 +156,6 @@ describe('scheduler and an extender', () => {
     assert.equal(at.heard[0]?.args.Nodes, null);
     assert.match(at.heard[0]?.length ?? '', /^\d+$/);
   });
-  it('gets complete nodes if it has no cache', async () => {
-    at.say((path, { Nodes }) => (path === '/filter' ? { Nodes } : []));
-    at.start({ nodeCacheCapable: false });
-    await at.pod('vm', '1', true);
-    await until('it is placed', () => at.nodeOf('vm'));
-    assert.equal(at.heard[0]?.args.NodeNames, null);
-    assert.deepEqual(at.heard[0]?.args.Nodes?.items[0]?.status?.allocatable?.cpu, '4');
-  });
   it('has its scores multiplied by weight x 10', async () => {
     at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : [{ Host: 'n3', Score: 1 }]));
     at.start({});
@@ -227,18 +219,6 @@ describe('scheduler and an extender', () => {
     at.start({});
     await at.pod('vm', '1', true);
     await until('it is placed', () => at.nodeOf('vm'));
-  });
-  it('binds pods if it has a bind verb', async () => {
-    at.say((path, args) => {
-      if (path === '/filter') return { NodeNames: ['n2'] };
-      const { PodName, Node } = args as unknown as { PodName: string; Node: string };
-      const pod = at.client.get(PODS, 'default', PodName)!;
-      return at.client.bind(pod, Node).then(() => ({}));
-    });
-    at.start({ bindVerb: 'bind' });
-    await at.pod('vm', '1', true);
-    await until('it is placed', () => at.nodeOf('vm'));
-    assert.deepEqual(Object.keys(at.heard.at(-1)!.args).sort(), ['Node', 'PodName', 'PodNamespace', 'PodUID']);
   });
 });
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
+import { typeAt } from '../../sandbox/api-server/built-in-types.ts';
 import { streamWatch } from '../../sandbox/api-server/watch-stream.ts';
 import { startApiServer } from './support.ts';
 
@@ -28,7 +29,7 @@ describe('sandbox API server: a watch that has ended', () => {
     try {
       const response = new SlowResponse();
       const stopping = new AbortController();
-      const type = server.catalogue.find('', 'v1', 'configmaps');
+      const type = typeAt('', 'v1', 'configmaps');
       assert.ok(type);
       streamWatch(
         {

@@ -5,8 +5,7 @@ import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
 import type { Facts } from '../facts/facts.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { fix, inSystem } from './fix.ts';
+import { type AreaReport, count, fix, inSystem, some } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const LABEL = 'app.kubernetes.io/name=plumbline-node-agent';

@@ -2,7 +2,7 @@ import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK } from '../../../model/names.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { KubeVirt, WebhookConfiguration } from '../facts/objects.ts';
-import { APPLY } from './fix.ts';
+import { APPLY } from './finding.ts';
 import type { Notebook } from './notebook.ts';
 
 const GATE = 'AlignCPUs';

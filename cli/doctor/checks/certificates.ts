@@ -2,8 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import type { Facts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
-import type { AreaReport } from './finding.ts';
-import { fix, inSystem } from './fix.ts';
+import { type AreaReport, fix, inSystem } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const DAY = 86_400;

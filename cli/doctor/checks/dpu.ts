@@ -1,6 +1,5 @@
 import type { DpuDiagnosis } from '../../../model/lease/diagnose.ts';
-import type { AreaReport } from './finding.ts';
-import { count } from './finding.ts';
+import { type AreaReport, count } from './finding.ts';
 import { createNotebook } from './notebook.ts';
 
 /**

@@ -1,7 +1,5 @@
-import type { Facts } from '../facts/facts.ts';
-import { wayOf } from '../facts/way.ts';
-import type { AreaReport } from './finding.ts';
-import { APPLY } from './fix.ts';
+import { type Facts, wayOf } from '../facts/facts.ts';
+import { APPLY, type AreaReport } from './finding.ts';
 import { checkLoopback } from './loopback.ts';
 import { createNotebook } from './notebook.ts';
 import { checkRouting } from './routing.ts';

@@ -1,6 +1,6 @@
+import { NAMESPACE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import type { Reason } from '../../../model/vm-state/reasons.ts';
-import type { Remedy } from '../../../model/vm-state/remedy.ts';
-import type { Fix } from './fix.ts';
+import { type Command, kubectl, type Remedy } from '../../../model/vm-state/remedy.ts';
 
 /** The areas, selected by name. `preflight` is for use before an installation, and runs only on request. */
 export const AREAS = [
@@ -85,3 +85,20 @@ export function some(names: readonly string[], most = 3): string {
 export function count(number: number, one: string, many = `${one}s`): string {
   return `${number} ${number === 1 ? one : many}`;
 }
+
+/** The next step for a finding: text, and commands that show or apply it. */
+export type Fix = Pick<Remedy, 'text' | 'commands'>;
+
+export const fix = (text: string, ...commands: readonly Command[]): Fix => ({ text, commands });
+
+/** `kubectl` in plumbline-system. */
+export const inSystem = (...args: readonly string[]): Command => kubectl('-n', NAMESPACE, ...args);
+
+/** Disables all of Plumbline's webhooks until the manifests are applied again. */
+export const BREAK_GLASS = fix(
+  'if VMs must start before it is fixed, without Plumbline, switch its webhooks off',
+  inSystem('delete', 'rolebinding', WEBHOOK_REQUIRED),
+);
+
+/** Installs, or restores changed objects. */
+export const APPLY = fix('apply the manifests', kubectl('apply', '--server-side', '-k', 'manifests/base'));

@@ -1,7 +1,6 @@
 import { WEBHOOK } from '../../../model/names.ts';
 import type { Facts } from '../facts/facts.ts';
-import { type AreaReport, count } from './finding.ts';
-import { APPLY, fix, inSystem } from './fix.ts';
+import { APPLY, type AreaReport, count, fix, inSystem } from './finding.ts';
 import { createNotebook } from './notebook.ts';
 import { checkVersions } from './versions.ts';
 

@@ -1,6 +1,5 @@
 import type { Facts } from '../facts/facts.ts';
-import { some } from './finding.ts';
-import { fix } from './fix.ts';
+import { fix, some } from './finding.ts';
 import type { Notebook } from './notebook.ts';
 
 const UNCHECKED = 'pods are placed without a check of DPUs, networks and CPUs';

@@ -1,6 +1,5 @@
 import type { Read } from '../facts/facts.ts';
-import type { Area, AreaReport, Finding, FindingDetails } from './finding.ts';
-import { type Fix, fix } from './fix.ts';
+import { type Area, type AreaReport, type Finding, type FindingDetails, type Fix, fix } from './finding.ts';
 
 type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
 

@@ -9,8 +9,7 @@ import type { VmState } from '../../../model/vm-state/state.ts';
 import type { ExplainedPod, Occurrence } from '../../explain/objects.ts';
 import type { Facts } from '../facts/facts.ts';
 import { launcherStates } from '../facts/launcher-states.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { fix } from './fix.ts';
+import { type AreaReport, count, fix, some } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 /** Launchers without the resources that they asked for, grouped by state; and nodes that accept none. */

@@ -1,10 +1,8 @@
 import { SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK } from '../../../model/names.ts';
 import { plumbline } from '../../../model/vm-state/remedy.ts';
 import type { ExplainedPod } from '../../explain/objects.ts';
-import type { Facts } from '../facts/facts.ts';
-import type { Way } from '../facts/way.ts';
-import { count, some } from './finding.ts';
-import { APPLY, fix } from './fix.ts';
+import type { Facts, Way } from '../facts/facts.ts';
+import { APPLY, count, fix, some } from './finding.ts';
 import type { Notebook } from './notebook.ts';
 
 const CONFIGURATION = WEBHOOK;

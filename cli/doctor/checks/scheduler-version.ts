@@ -1,7 +1,7 @@
 import type { Facts } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
-import { tagOf } from './image-version.ts';
 import type { Notebook } from './notebook.ts';
+import { tagOf } from './versions.ts';
 
 /**
  * kube-scheduler must not be newer than the API server, and may be one minor version older.

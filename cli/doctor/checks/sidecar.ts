@@ -1,8 +1,7 @@
 import { NAMESPACE, SCHEDULER } from '../../../model/names.ts';
 import { leaderless } from '../../extender/election.ts';
 import type { Facts } from '../facts/facts.ts';
-import { count } from './finding.ts';
-import { fix, inSystem } from './fix.ts';
+import { count, fix, inSystem } from './finding.ts';
 import type { Notebook } from './notebook.ts';
 import { checkSchedulerVersion } from './scheduler-version.ts';
 

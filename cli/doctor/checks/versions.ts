@@ -1,9 +1,7 @@
 import { NAMESPACE } from '../../../model/names.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { SystemPod } from '../facts/objects.ts';
-import { count } from './finding.ts';
-import { type Fix, fix, inSystem } from './fix.ts';
-import { tagOf } from './image-version.ts';
+import { count, type Fix, fix, inSystem } from './finding.ts';
 import type { Notebook } from './notebook.ts';
 
 /** The part of each container in plumbline-system, by its name in the manifests. */
@@ -117,4 +115,9 @@ function minorsApart(all: readonly Running[]): number {
 function parsed(version: string): { readonly major: number; readonly minor: number } | undefined {
   const [, major, minor] = /^(\d{1,4})\.(\d{1,4})\.\d{1,4}(?:[-+].*)?$/.exec(version) ?? [];
   return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
+}
+
+/** The tag of `registry:5000/kube-scheduler:v1.36.2@sha256:…`; empty if the image has no tag. */
+export function tagOf(image: string): string {
+  return /:([^:/@]+)(?:@.*)?$/.exec(image)?.[1] ?? '';
 }

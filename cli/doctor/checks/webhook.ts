@@ -3,8 +3,7 @@ import { kubectl } from '../../../model/vm-state/remedy.ts';
 import type { Facts } from '../facts/facts.ts';
 import type { WebhookConfiguration } from '../facts/objects.ts';
 import { checkAlignCpus } from './align-cpus.ts';
-import { type AreaReport, count, some } from './finding.ts';
-import { APPLY, BREAK_GLASS, fix, inSystem } from './fix.ts';
+import { APPLY, type AreaReport, BREAK_GLASS, count, fix, inSystem, some } from './finding.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const OURS = WEBHOOK;

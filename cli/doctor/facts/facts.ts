@@ -2,7 +2,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { type NodeTopology, nodeTopology } from '../../../kube/node-topology.ts';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../../kube/resources.ts';
-import { NAMESPACE, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
+import { NAMESPACE, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import {
@@ -167,4 +167,24 @@ async function extenderSays(cluster: ClusterAccess): Promise<Facts['extender']> 
   if ('missing' in asked) return asked;
   const found = extenderState.safeParse(asked.answer);
   return found.success ? { value: found.data } : { missing: 'silent', why: 'its answer is not that of an extender' };
+}
+
+/**
+ * How the extender runs: `sidecar` in the pod of Plumbline's kube-scheduler, `loopback` next to the cluster's own
+ * kube-scheduler, `none` not at all. `unknown`: the objects that show it cannot be read.
+ */
+export type Way = 'sidecar' | 'loopback' | 'none' | 'unknown';
+
+/** A Lease stays after its holder is deleted, so a Deployment counts more than a Lease. */
+export function wayOf({
+  deployments,
+  schedulerElection,
+  extenderPods,
+}: Pick<Facts, 'deployments' | 'schedulerElection' | 'extenderPods'>): Way {
+  const names = deployments.value?.map(({ metadata }) => metadata.name);
+  if (names?.includes(SCHEDULER)) return 'sidecar';
+  const isNextToScheduler = (extenderPods.value?.length ?? 0) > 0;
+  if (isNextToScheduler) return 'loopback';
+  if (names !== undefined) return 'none';
+  return schedulerElection.value === undefined ? 'unknown' : 'sidecar';
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { runDemo } from '../../../cli/demo/demo.ts';
 import type { Printer, StepReport } from '../../../cli/demo/printer.ts';
-import { fitErrorMessage } from '../../../sandbox/scheduler/fit-error.ts';
+import { fitErrorMessage } from '../../../sandbox/scheduler/failure-report.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { createRealCluster } from './real-cluster.ts';
@@ -35,7 +35,6 @@ describe('the demo on a real control plane', function () {
       packageRoot: root,
       printer,
       keep: false,
-      replacements: {},
       createCluster: createRealCluster,
     });
     const { reports } = printer;

@@ -200,7 +200,7 @@ describe('the DPU’s Lease on a real API server', function () {
         void admin.patch(PATH, MERGE, renewal(), { query }).catch(() => undefined);
       }, 130);
       try {
-        const { code, stdout } = await doctor('--watch', '8', '--json');
+        const { code, stdout } = await doctor('--watch', '8', '-o', 'json');
         const { dpus } = JSON.parse(stdout) as { dpus: { writers: string[]; problems: string[] }[] };
         const [found] = dpus;
         assert.deepEqual(found?.writers, ['ovnkube', 'plumbline-test']);

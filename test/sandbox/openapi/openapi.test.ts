@@ -65,18 +65,6 @@ describe('unknown fields', () => {
     const topology = { metadata: { name: 'n' }, status: { cels: [] } };
     assert.equal((await suite.call('POST', topologies, topology)).status, 400);
   });
-
-  it('are checked against the schema of a definition in the cluster', async () => {
-    const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-    const properties = { spec: { type: 'object', properties: { size: { type: 'integer' } } } };
-    const version = { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { properties } } };
-    const names = { kind: 'Lamp', plural: 'lamps', singular: 'lamp' };
-    const spec = { group: 'example.org', scope: 'Cluster', names, versions: [version] };
-    await suite.call('POST', definitions, { metadata: { name: 'lamps.example.org' }, spec });
-    const lamps = '/apis/example.org/v1/lamps?fieldValidation=Strict';
-    assert.equal((await suite.call('POST', lamps, { metadata: { name: 'a' }, spec: { size: 1 } })).status, 201);
-    assert.equal((await suite.call('POST', lamps, { metadata: { name: 'b' }, spec: { hue: 1 } })).status, 400);
-  });
 });
 
 describe('plain kubectl with the sandbox', () => {

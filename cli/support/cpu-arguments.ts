@@ -2,19 +2,18 @@ import { InvalidArgumentError } from 'commander';
 import { type CpuMask, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
-import { usageError } from '../support/exit-status.ts';
 
 /** Largest number of vCPUs of a QEMU machine. */
 const MOST_VCPUS = 4096;
 
-/** Parses a mask on the command line. @throws CliError (usage) naming the wrong entry */
+/** Parsers of arguments and flags. @throws InvalidArgumentError with the wrong entry */
+
 export function readMask(text: string): CpuMask {
-  try {
-    return parseMask(text);
-  } catch (error) {
-    if (error instanceof ParseError) throw usageError(error.message, { cause: error });
-    throw error;
-  }
+  return parsed(() => parseMask(text));
+}
+
+export function readCpus(text: string): CpuSet {
+  return parsed(() => CpuSet.parse(text));
 }
 
 export function readVcpus(text: string): number {
@@ -23,10 +22,11 @@ export function readVcpus(text: string): number {
   return vcpus;
 }
 
-export function readCpus(text: string): CpuSet {
+function parsed<T>(parse: () => T): T {
   try {
-    return CpuSet.parse(text);
+    return parse();
   } catch (error) {
-    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+    if (error instanceof ParseError) throw new InvalidArgumentError(error.message);
+    throw error;
   }
 }

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import {
   type Condition,
   draftOf,
@@ -9,7 +10,7 @@ import {
 } from '../objects.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import type { Call, DeleteOptions } from './calls.ts';
-import { ApiError, badRequest, conflict } from './errors.ts';
+import { ApiError, badRequest, conflict, notAcceptable } from './errors.ts';
 import { interceptEviction } from './eviction-interceptor.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
@@ -65,4 +66,34 @@ export async function evictPod(registry: Registry, target: Target, body: Json, c
   };
   interceptEviction(registry.get(target) as Pod, findVmi);
   await registry.delete(target, options, call);
+}
+
+/** The group in which KubeVirt's own API server serves actions on VMIs. */
+export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
+
+/**
+ * PUT virtualmachineinstances/unpause: the responses of KubeVirt, and the status that virt-handler writes when the
+ * guest runs again.
+ * Source: KubeVirt, pkg/virt-api/rest/lifecycle.go and pkg/virt-handler/vm.go.
+ * @throws ApiError 404, 409 while the VMI is not running or not paused
+ */
+export async function unpauseInstance(registry: Registry, target: Target, call: Call): Promise<void> {
+  await registry.change(target, call, (current) => {
+    const vmi = draftOf(current) as VirtualMachineInstance;
+    const { name } = vmi.metadata;
+    if (vmi.status?.phase !== 'Running') throw conflict(target.type, name, 'VMI is not running');
+    const { conditions = [] } = vmi.status;
+    if (!conditions.some(({ type }) => type === 'Paused')) throw conflict(target.type, name, 'VMI is not paused');
+    vmi.status.conditions = conditions.filter(({ type }) => type !== 'Paused');
+    return vmi;
+  });
+}
+
+/**
+ * KubeVirt's route declares no produced type, so go-restful only accepts clients that accept any type.
+ * @throws ApiError 406
+ */
+export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingMessage): void {
+  const types = accept.split(',').map((type) => type.split(';')[0]?.trim());
+  if (!types.includes('*/*')) throw notAcceptable();
 }
