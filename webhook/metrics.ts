@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts';
 
 /** Possible outcomes of a review. */
-export const OUTCOMES = ['patched', 'unchanged', 'denied', 'malformed', 'failed'] as const;
+const OUTCOMES = ['patched', 'unchanged', 'denied', 'malformed', 'failed'] as const;
 
 export interface WebhookMetrics {
   readonly reviews: Counter<'review' | 'outcome'>;
