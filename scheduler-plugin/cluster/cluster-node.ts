@@ -2,7 +2,6 @@ import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import type { FreeCpus } from '../../model/placement/coarse.ts';
 import { type PlacementNeeds, sharesOn } from '../../model/placement/needs.ts';
-import type { TopologyDomains } from './node-domains.ts';
 import type { NodeShape } from './node-shapes.ts';
 
 /** The stored part of a report's assignment. */
@@ -27,7 +26,8 @@ export interface ClusterNode {
   readonly stale: boolean;
   /** Its report contradicts its Node, or cannot be parsed. */
   readonly quarantined: boolean;
-  readonly domains: TopologyDomains;
+  /** Those of its Node object. */
+  readonly labels: ReadonlyMap<string, string>;
   /** From its report: hardware, kubelet and networks. Undefined if it has not reported. */
   readonly shape: NodeShape | undefined;
   /** From its report: the CPUs that containers own there. */

@@ -8,7 +8,6 @@ import type { Logger } from '../../runtime/log.ts';
 import { reportsPod, sharesCpusOn } from './cluster-node.ts';
 import { Fleet } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
-import { NO_DOMAINS, type TopologyDomains } from './node-domains.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import { PodOwners } from './pod-owners.ts';
 import type { PodView } from './pod-view.ts';
@@ -35,7 +34,8 @@ export interface StateListeners {
 
 export interface NodeView extends NodeFacts {
   readonly dpuHost: boolean;
-  readonly domains?: TopologyDomains;
+  /** Default: none. */
+  readonly labels?: ReadonlyMap<string, string>;
 }
 
 /** The state of the cluster in this process, from watches and filter calls. No I/O. */
@@ -111,7 +111,7 @@ export class ClusterState {
   nodeChanged(node: string, view: NodeView | undefined): void {
     this.fleet.set(node, 'dpuHost', view?.dpuHost ?? false);
     this.fleet.set(node, 'exists', view !== undefined);
-    this.fleet.setDomains(node, view?.domains ?? NO_DOMAINS);
+    this.fleet.setLabels(node, view?.labels ?? new Map());
     if (view === undefined) this.#facts.delete(node);
     else this.#facts.set(node, { cpus: view.cpus, arch: view.arch });
     if (this.fleet.get(node)?.shape !== undefined) this.#setFault(node, this.#check(node));

@@ -22,7 +22,6 @@ import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
-import { areSameDomains, domainsOf, type TopologyDomains } from './node-domains.ts';
 import type { NeedsReader } from './pod-needs.ts';
 import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
 
@@ -31,7 +30,7 @@ export interface WrittenFacts extends NodeFacts {
   readonly dpuHost: boolean;
   readonly threadsPerCore: string | undefined;
   readonly fullPcpus: string | undefined;
-  readonly domains: TopologyDomains;
+  readonly labels: ReadonlyMap<string, string>;
   /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
   readonly uid: string | undefined;
@@ -98,12 +97,13 @@ export function createCluster(options: ClusterOptions): Cluster {
       dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
       threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
       fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
-      domains: domainsOf(metadata.labels),
+      labels: new Map(Object.entries(metadata.labels ?? {})),
       dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
       ...factsOfNode({ metadata, status }),
     }),
     onChange: ({ key, before, after }) => {
       if (!before || !after || !sameView(before, after)) state.nodeChanged(key, after);
+      else state.fleet.setLabels(key, after.labels);
       if (!after && !agentLeases.items.has(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${key}`)) agents.forget(key);
     },
   });
@@ -199,14 +199,9 @@ function podProjection({ reader, podSeen }: Pick<ClusterOptions, 'reader' | 'pod
   };
 }
 
+/** Whether the facts that a decision about other objects depends on are equal. Labels are only looked up. */
 function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
-  return (
-    a.uid === b.uid &&
-    a.dpuHost === b.dpuHost &&
-    a.cpus === b.cpus &&
-    a.arch === b.arch &&
-    areSameDomains(a.domains, b.domains)
-  );
+  return a.uid === b.uid && a.dpuHost === b.dpuHost && a.cpus === b.cpus && a.arch === b.arch;
 }
 
 /** A report as received. It is parsed when it is used, since parsing is most of its cost. */

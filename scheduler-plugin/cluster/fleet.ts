@@ -5,7 +5,6 @@ import { assignedCpus } from '../../model/kubelet/report.ts';
 import { freeCpusOf } from '../../model/placement/coarse.ts';
 import { type PlacementHost, withAssignments } from '../../model/placement/needs.ts';
 import type { ClusterNode, NodeFlag } from './cluster-node.ts';
-import { NO_DOMAINS, type TopologyDomains } from './node-domains.ts';
 import { createNodeShapes, type NodeShape } from './node-shapes.ts';
 
 /** Maximum characters of a load to store as it is; a longer one is stored as a digest: loads are keys of caches. */
@@ -22,7 +21,7 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   draCpu: false,
   stale: false,
   quarantined: false,
-  domains: NO_DOMAINS,
+  labels: new Map(),
   shape: undefined,
   assignments: [],
   load: '',
@@ -56,9 +55,9 @@ export class Fleet {
     this.#dropIfUnknown(node);
   }
 
-  setDomains(name: string, domains: TopologyDomains): void {
+  setLabels(name: string, labels: ReadonlyMap<string, string>): void {
     const node = this.#nodes.get(name);
-    if (node !== undefined) node.domains = domains;
+    if (node !== undefined) node.labels = labels;
   }
 
   /** Sets the number of reservations on a node, and the CPUs that they will take. */

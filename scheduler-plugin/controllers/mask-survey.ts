@@ -6,7 +6,6 @@ import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import { ownedCpusOf, trustedShape } from '../cluster/cluster-node.ts';
 import type { Fleet } from '../cluster/fleet.ts';
-import type { NodeLabels } from '../cluster/node-labels.ts';
 
 /** Number of VMs with masks, and of those whose mask no node can satisfy. */
 export interface MaskCounts {
@@ -20,13 +19,11 @@ export const NO_MASKS: MaskCounts = Object.freeze({ vms: 0, withoutNode: 0 });
 export interface MaskSurvey {
   /** Counts periodically while this replica is the active one. */
   run(signal: AbortSignal): Promise<void>;
-  /** Undefined while the node labels that a VM selects are unknown. */
-  count(): Promise<MaskCounts | undefined>;
+  count(): Promise<MaskCounts>;
 }
 
 export interface MaskSurveyOptions {
   readonly fleet: Fleet;
-  readonly labels: Pick<NodeLabels, 'need' | 'of' | 'settled'>;
   readonly masked: () => Iterable<MaskedVm>;
   readonly active: () => boolean;
   readonly onCounted: (counts: MaskCounts) => void;
@@ -37,7 +34,7 @@ const INTERVAL = 5;
 const PAUSE = 20;
 const NODES_AT_ONCE = 64;
 
-export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: MaskSurveyOptions): MaskSurvey {
+export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurveyOptions): MaskSurvey {
   const slices = createSlices();
 
   /** The nodes that report. Nodes with equal CPUs share the derived data. */
@@ -46,12 +43,12 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
     const found: SurveyedNode[] = [];
     for (const node of [...fleet.nodes()]) {
       await slices.run(() => {
-        const { name, exists, load } = node;
+        const { name, exists, load, labels } = node;
         const shape = trustedShape(node);
         if (shape === undefined || !exists) return;
         const host = hosts.get(load) ?? maskHostOf({ ...shape.empty, owned: ownedCpusOf(node) });
         hosts.set(load, host);
-        found.push({ name, host, label: (key: string) => labels.of(name, key) });
+        found.push({ name, host, label: (key: string) => labels.get(key) });
       });
     }
     return found;
@@ -66,11 +63,9 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
     return false;
   };
 
-  const count = async (): Promise<MaskCounts | undefined> => {
+  const count = async (): Promise<MaskCounts> => {
     const vms = [...masked()];
     if (vms.length === 0) return NO_MASKS;
-    if (vms.some(selects)) labels.need();
-    if (!labels.settled) return undefined;
     const nodes = await reportingNodes();
     const hosted = new Map<string, boolean>();
     let withoutNode = 0;
@@ -88,16 +83,11 @@ export function createMaskSurvey({ fleet, labels, masked, active, onCounted }: M
     async run(signal) {
       while (!signal.aborted) {
         const begun = performance.now();
-        const counts = active() ? await count() : NO_MASKS;
-        if (counts !== undefined) onCounted(counts);
+        onCounted(active() ? await count() : NO_MASKS);
         // Tenants choose the number of masks. However many there are, counting takes a small share of the time.
         const took = (performance.now() - begun) / 1000;
         await sleep(Math.max(INTERVAL, took * PAUSE), signal).catch(() => undefined);
       }
     },
   };
-}
-
-function selects({ selection: { nodeSelector, affinity } }: MaskedVm): boolean {
-  return Object.keys(nodeSelector ?? {}).length > 0 || affinity?.nodeAffinity != null;
 }

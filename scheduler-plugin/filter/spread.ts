@@ -3,7 +3,9 @@ import type { Fleet } from '../cluster/fleet.ts';
 
 /** Maximum domains of one key in an answer. */
 const MAX_DOMAINS = 16;
-/** Nodes in an answer for a key with unknown domains, such as kubernetes.io/hostname; each is its own domain. */
+/** The label whose value differs on each node. */
+const HOSTNAME = 'kubernetes.io/hostname';
+/** Nodes in an answer for HOSTNAME, and for a key that no node has: each node is its own domain. */
 const MAX_NODES = 4;
 /** Maximum predictions in a domain to find a node that fits. */
 const MAX_TRIES = 8;
@@ -27,9 +29,10 @@ export interface Spread {
  */
 export function createSpread(keys: readonly string[], fleet: Pick<Fleet, 'nodes'>): Spread {
   const spreads = keys.map((key) => {
+    if (key === HOSTNAME) return spreadOverNodes();
     const domains = new Set<string>();
     for (const node of fleet.nodes()) {
-      const domain = node.domains.get(key);
+      const domain = node.labels.get(key);
       if (domain !== undefined) domains.add(domain);
     }
     return domains.size === 0 ? spreadOverNodes() : spreadOverDomains(key, domains.size);
@@ -69,11 +72,11 @@ function spreadOverDomains(key: string, count: number): Spread {
   const isComplete = () => settled >= count || answered >= MAX_DOMAINS;
   return {
     wants(node) {
-      const domain = node.domains.get(key);
+      const domain = node.labels.get(key);
       return domain !== undefined && !isComplete() && (remaining.get(domain) ?? MAX_TRIES) > 0;
     },
     tried(node, fits) {
-      const domain = node.domains.get(key);
+      const domain = node.labels.get(key);
       if (domain === undefined) return;
       const left = remaining.get(domain) ?? MAX_TRIES;
       if (left === 0) return;

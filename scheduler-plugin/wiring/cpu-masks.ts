@@ -4,7 +4,6 @@ import type { PinningState } from '../../kube/node-topology.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import { createMaskedVms } from '../cluster/masked-vms.ts';
-import { createNodeLabels } from '../cluster/node-labels.ts';
 import type { PodOwners } from '../cluster/pod-owners.ts';
 import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { createPausedStarts } from '../controllers/paused-starts.ts';
@@ -53,10 +52,8 @@ export function createCpuMasks(options: CpuMasksOptions): CpuMasks {
     log,
     now,
   });
-  const labels = createNodeLabels({ client, log, now });
   const survey = createMaskSurvey({
     fleet,
-    labels,
     masked: vms.all,
     active,
     onCounted: (counts) => {
@@ -74,7 +71,7 @@ export function createCpuMasks(options: CpuMasksOptions): CpuMasks {
     },
     lookAtAll: starts.lookAtAll,
     async run(signal) {
-      await Promise.all([vms.run(signal), labels.run(signal), survey.run(signal)]);
+      await Promise.all([vms.run(signal), survey.run(signal)]);
     },
     stop: starts.stop,
   };

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
 import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { domainsOf } from '../../../scheduler-plugin/cluster/node-domains.ts';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { recordingLogger } from '../../support/logger.ts';
@@ -245,14 +244,14 @@ describe('node notifications to the controllers', () => {
     const { state } = extenderOf({ nodes: { n1: statusOf() } });
     const ZONE = 'topology.kubernetes.io/zone';
     const flags = () => {
-      const { exists, dpuHost, domains } = state.fleet.get('n1')!;
-      return [exists, dpuHost, domains.get(ZONE)];
+      const { exists, dpuHost, labels } = state.fleet.get('n1')!;
+      return [exists, dpuHost, labels.get(ZONE)];
     };
-    state.nodeChanged('n1', { dpuHost: true, domains: domainsOf({ [ZONE]: 'a' }) });
+    state.nodeChanged('n1', { dpuHost: true, labels: new Map([[ZONE, 'a']]) });
     assert.deepEqual(flags(), [true, true, 'a']);
     state.nodeChanged('n1', { dpuHost: false });
     assert.deepEqual(flags(), [true, false, undefined]);
-    state.nodeChanged('n1', { dpuHost: true, domains: domainsOf({ [ZONE]: 'a' }) });
+    state.nodeChanged('n1', { dpuHost: true, labels: new Map([[ZONE, 'a']]) });
     state.nodeChanged('n1', undefined);
     assert.deepEqual(flags(), [false, false, undefined]);
   });

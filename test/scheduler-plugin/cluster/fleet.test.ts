@@ -43,7 +43,7 @@ describe('the fleet', () => {
     fleet.set('n1', 'stale', false);
     fleet.setReservations('n1', 0, 0);
     fleet.removeReport('n1');
-    fleet.setDomains('n1', new Map([['zone', 'a']]));
+    fleet.setLabels('n1', new Map([['zone', 'a']]));
     assert.deepEqual(known(), [false, 0]);
     const steps: readonly [() => void, () => void][] = [
       ...FLAGS.map((flag) => [() => fleet.set('n1', flag, true), () => fleet.set('n1', flag, false)] as const),

@@ -20,26 +20,23 @@ function vm(
 }
 
 /** A node with 16 CPUs, one with four, and one that does not report. */
-function surveyOf(vms: readonly MaskedVm[], { settled = true, stale = false } = {}) {
+function surveyOf(vms: readonly MaskedVm[], { stale = false } = {}) {
   const { state } = extenderOf({
     nodes: { large: statusOf(), small: four, silent: undefined },
     flags: stale ? { large: 'stale' } : {},
   });
-  const seen = { needed: false, counted: [] as MaskCounts[], active: true, lookups: 0 };
+  const seen = { counted: [] as MaskCounts[], active: true, lookups: 0 };
+  for (const [name, labels] of Object.entries(LABELS)) {
+    const counting = new Map(Object.entries(labels));
+    const get = counting.get.bind(counting);
+    counting.get = (key) => {
+      seen.lookups++;
+      return get(key);
+    };
+    state.nodeChanged(name, { dpuHost: false, labels: counting });
+  }
   const survey = createMaskSurvey({
     fleet: state.fleet,
-    labels: {
-      need: () => {
-        seen.needed = true;
-      },
-      of: (node, key) => {
-        seen.lookups++;
-        return LABELS[node]?.[key];
-      },
-      get settled() {
-        return settled || !seen.needed;
-      },
-    },
     masked: () => vms,
     active: () => seen.active,
     onCounted: (counts) => void seen.counted.push(counts),
@@ -78,28 +75,11 @@ describe('the count of masks that fit no node', () => {
     assert.equal((await surveyOf([vm('9')], { stale: true }).survey.count())?.withoutNode, 1);
   });
 
-  it('requests the node labels only if a VM selects nodes, and is undefined until they arrive', async () => {
-    const plain = surveyOf([vm('9')], { settled: false });
-    assert.equal((await plain.survey.count())?.withoutNode, 0);
-    assert.equal(plain.seen.needed, false);
-    const selecting = surveyOf([vm('9'), vm('9', { selection: bySize('l') })], { settled: false });
-    assert.equal(await selecting.survey.count(), undefined);
-    assert.equal(selecting.seen.needed, true);
-  });
-
-  it('is known without the labels once no VM has a mask', async () => {
-    const vms = [vm('9', { selection: bySize('l') })];
-    const { survey } = surveyOf(vms, { settled: false });
-    assert.equal(await survey.count(), undefined);
-    vms.length = 0;
-    assert.deepEqual(await survey.count(), { vms: 0, withoutNode: 0 });
-  });
-
-  it('needs the labels for a VM with node affinity, too', async () => {
-    const affinity = { nodeAffinity: {} };
-    const { survey, seen } = surveyOf([vm('9', { selection: { affinity } })], { settled: false });
-    assert.equal(await survey.count(), undefined);
-    assert.equal(seen.needed, true);
+  it('follows the labels of the nodes', async () => {
+    const { survey, state } = surveyOf([vm('9', { selection: bySize('xl') })]);
+    assert.equal((await survey.count()).withoutNode, 1);
+    state.nodeChanged('large', { dpuHost: false, labels: new Map([['size', 'xl']]) });
+    assert.equal((await survey.count()).withoutNode, 0);
   });
 
   it('compares VMs with the same mask and the same selection once with the nodes', async () => {
@@ -120,7 +100,6 @@ describe('the count of masks that fit no node', () => {
       const { state } = extenderOf({ nodes });
       const survey = createMaskSurvey({
         fleet: state.fleet,
-        labels: { need: () => undefined, of: () => undefined, settled: true },
         masked: () => [vm('9:10'), vm('40')],
         active: () => true,
         onCounted: () => undefined,

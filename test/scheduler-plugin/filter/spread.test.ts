@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
-import { domainsOf } from '../../../scheduler-plugin/cluster/node-domains.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const ZONE = 'topology.kubernetes.io/zone';
@@ -34,7 +33,7 @@ function cluster(zones: readonly string[], nodes: number, status = (_: string) =
   const names = zones.flatMap((zone) => Array.from({ length: nodes }, (_, i) => `${zone}${i}`));
   const under = extenderOf({ nodes: Object.fromEntries(names.map((name) => [name, status(name)])) });
   for (const name of names) {
-    under.state.nodeChanged(name, { dpuHost: false, domains: domainsOf({ [ZONE]: name[0]! }) });
+    under.state.nodeChanged(name, { dpuHost: false, labels: new Map([[ZONE, name[0]!]]) });
   }
   const ask = (uid: string, spec: object, cpu = '4') => {
     const pod = withUid(podOf(cpu), uid);
@@ -87,7 +86,7 @@ describe('soft constraints while other pods are in flight', () => {
   it('a moved node counts in its new zone, and a deleted node does not count', () => {
     const { ask, state } = cluster(['a', 'b'], 1);
     assert.equal(ask('p', ANTI).length, 2);
-    state.nodeChanged('b0', { dpuHost: false, domains: domainsOf({ [ZONE]: 'a' }) });
+    state.nodeChanged('b0', { dpuHost: false, labels: new Map([[ZONE, 'a']]) });
     assert.equal(ask('p', ANTI).length, 1);
     state.nodeChanged('b0', undefined);
     state.reportChanged('b0', undefined);
