@@ -34,13 +34,33 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     'Admission webhook: pads virt-launcher pods to whole cores, requests the devices of their networks, checks VMs.',
   schema,
   flags: {
-    host: { flag: '--host <address>', help: 'address to serve admission on', env: 'PLUMBLINE_HOST' },
-    port: { flag: '--port <number>', help: 'port to serve admission on (HTTPS)', env: 'PLUMBLINE_PORT' },
-    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
-    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
-    certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; reloaded when it is renewed' },
-    keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
-    clientCaFile: { flag: '--client-ca-file <path>', help: 'CA of the clients that may call, PEM; default: any' },
+    host: {
+      flag: '--host <address>',
+      help: 'address to serve admission on, where the pod has several',
+      env: 'PLUMBLINE_HOST',
+    },
+    port: {
+      flag: '--port <number>',
+      help: 'port to serve admission on (HTTPS), where another program has the port',
+      env: 'PLUMBLINE_PORT',
+    },
+    probeHost: {
+      flag: '--probe-host <address>',
+      help: 'address of /healthz, /readyz and /metrics, where only one may serve them',
+    },
+    probePort: {
+      flag: '--probe-port <number>',
+      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
+    },
+    certFile: {
+      flag: '--cert-file <path>',
+      help: 'serving certificate, PEM, where it is mounted elsewhere; reloaded when it is renewed',
+    },
+    keyFile: { flag: '--key-file <path>', help: 'its private key, PEM, where it is mounted elsewhere' },
+    clientCaFile: {
+      flag: '--client-ca-file <path>',
+      help: 'CA of the clients that may call, PEM, where only the API server may; default: any',
+    },
     clientNames: {
       flag: '--client-names <names>',
       help: 'with --client-ca-file: allowed common or alternative names of callers, separated by commas; "" allows any (default: kube-apiserver)',
@@ -48,12 +68,12 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     ...API_SERVER_FLAGS,
     alignment: {
       flag: '--alignment <policy>',
-      help: 'launchers that get whole cores: annotated, always, or auto (all, by the core size of their nodes)',
+      help: 'launchers that get whole cores: annotated; always; auto, where nodes differ: all, by the core size of their nodes',
       env: 'PLUMBLINE_ALIGNMENT',
     },
     schedulerName: {
       flag: '--scheduler-name <name>',
-      help: 'scheduler for launchers and opted-in pods that name none; "": they keep theirs (default: plumbline-scheduler)',
+      help: 'scheduler for launchers and opted-in pods that name none; "": they keep theirs, where the default scheduler calls the extender (default: plumbline-scheduler)',
       env: 'PLUMBLINE_SCHEDULER_NAME',
     },
     oversized: {
@@ -62,14 +82,18 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     },
     networkContext: {
       flag: '--network-context <path>',
-      help: 'YAML with bridgeMappings and interfacePhysnets: which bridges and host interfaces are on which physnets',
+      help: 'YAML with bridgeMappings and interfacePhysnets, for bridges and host interfaces whose physnets network definitions do not name',
     },
     fullPcpusOnly: {
       flag: '--full-pcpus-only <boolean>',
-      help: 'feature gate FullPCPUsOnly: whether the VM annotation of that name has an effect',
+      help: 'feature gate FullPCPUsOnly; false: the VM annotation of that name has no effect, where tenants may not waste CPUs',
       env: 'PLUMBLINE_FULL_PCPUS_ONLY',
     },
-    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+    logLevel: {
+      flag: '--log-level <level>',
+      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
+      env: 'PLUMBLINE_LOG_LEVEL',
+    },
   },
 };
 
