@@ -81,10 +81,8 @@ export interface OvsProcesses {
   isAsLeft(): boolean;
   /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
   restore(): OvsPassResult;
-  /** Restores every thread's original mask as far as it is within `free`; the masks stay saved. */
-  restoreWithin(free: CpuSet): OvsPassResult;
   /** Ends the work without moving threads; their original masks stay saved. */
-  leave(): OvsPassResult;
+  leave(): void;
   /**
    * Returns when no thread may run on the CPUs. `otherwise`: the CPUs for threads that may run on no others.
    * @throws VacateError after 2 s
@@ -182,17 +180,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
       return { ...totals(results), problems };
     },
 
-    restoreWithin(free) {
-      refresh();
-      const results = processAffinities.map((processAffinity) => processAffinity.restoreWithin(free));
-      counts.forget();
-      return { ...totals(results), problems: [] };
-    },
-
-    leave() {
-      counts.forget();
-      return { moved: 0, displaced: 0, problems: [] };
-    },
+    leave: () => counts.forget(),
 
     async vacate(cpus, otherwise, signal) {
       const started = performance.now();

@@ -32,7 +32,6 @@ const schema = z.object({
   ovsRundir: directory('/var/run/openvswitch'),
   ovsEnabler: directory('/etc/openvswitch/enable_dynamic_cpu_affinity'),
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
-  ovsMasksAtEnd: z.enum(['restore', 'leave']).default('leave'),
   stateDir: directory('/var/lib/plumbline'),
   vmPinning: z.enum(['on', 'off']).default('on'),
   cgroupRoot: directory('/sys/fs/cgroup'),
@@ -96,10 +95,6 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     ovsIsolated: {
       flag: '--ovs-isolated <policy>',
       help: 'CPUs without an owner that the kernel isolates (isolcpus): use them for OVS, or leave them to other programs',
-    },
-    ovsMasksAtEnd: {
-      flag: '--ovs-masks-at-end <policy>',
-      help: 'OVS’s threads when the agent stops: leave them; restore their original CPUs except those with an owner, where agents are removed while pods run',
     },
     stateDir: {
       flag: '--state-dir <path>',
