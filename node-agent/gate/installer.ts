@@ -2,7 +2,6 @@ import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { GATE_FILES, GATE_PLUGIN, MOST_CONF } from '../../model/cni/conflist.ts';
 import { type ConfFile, choosePrimary, planConflist } from '../../model/cni/primary.ts';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
@@ -95,11 +94,11 @@ export function createInstaller(deps: InstallerDeps) {
       placeShim();
       watchDirectory({ path: confDir, signal, onChange: guarded });
       guarded();
-      const endLooks = everyAligned(SAFETY, guarded);
+      const timer = setInterval(guarded, SAFETY * 1000);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
-        endLooks();
+        clearInterval(timer);
         clearTimeout(putOff);
       }
       const removed = ownFiles(confDir).filter((path) => removeFile(path));

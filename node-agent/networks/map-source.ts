@@ -1,6 +1,5 @@
 import { basename, dirname } from 'node:path';
 import type { NetworkMap } from '../../model/networks/network-map.ts';
-import { untilAligned } from '../../runtime/aligned.ts';
 import { sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { hasNodeSelectors, readNetworkMap } from './map-file.ts';
@@ -53,7 +52,7 @@ export function createMapSource({ file, readLabels }: MapSourceDeps): MapSource 
       }
       labels = await readLabels(signal).catch(() => labels);
       onLabels();
-      await sleep(untilAligned(labels === undefined ? LABELS_AGAIN : LABELS) / 1000, signal).catch(() => undefined);
+      await sleep(labels === undefined ? LABELS_AGAIN : LABELS, signal).catch(() => undefined);
     }
   };
 

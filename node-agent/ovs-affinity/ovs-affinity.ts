@@ -1,5 +1,4 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
@@ -178,11 +177,11 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       if (isEnabled(enablerFile) === false) disable();
       watchEnabler(enablerFile, guard(look), signal);
       const unsubscribe = followChanges(deps, guard(pass), signal);
-      const endChecks = everyAligned(deps.checkInterval, guard(tick));
+      const timer = setInterval(guard(tick), deps.checkInterval * 1000);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
-        endChecks();
+        clearInterval(timer);
         unsubscribe();
         end();
       }
