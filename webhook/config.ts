@@ -1,8 +1,10 @@
+import { readFile } from 'node:fs/promises';
+import { parse } from 'yaml';
 import * as z from 'zod';
 import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/policy.ts';
 import { SCHEDULER, WEBHOOK } from '../model/names.ts';
-import { API_SERVER_FLAGS } from '../runtime/api-server-flags.ts';
-import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
+import { type ConfiguredContext, parseConfiguredContext } from '../model/networks/context-file.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, ConfigError, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
 /** An object's name, because the scheduler's Lease has it too. Empty: none. */
@@ -100,4 +102,17 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
 /** Reads the webhook's settings from flags and environment. @throws ConfigError, HelpPrinted */
 export function parseWebhookConfig(argv: readonly string[]): WebhookConfig {
   return parseConfig(webhookSettings, argv);
+}
+
+/**
+ * Reads the file in --network-context; without the flag the context is empty.
+ * @throws ConfigError naming the file, if it cannot be read or is malformed
+ */
+export async function readNetworkContext(path: string | undefined): Promise<ConfiguredContext> {
+  if (path === undefined) return parseConfiguredContext(undefined);
+  try {
+    return parseConfiguredContext(parse(await readFile(path, 'utf8')));
+  } catch (error) {
+    throw new ConfigError(`--network-context ${path}: ${(error as Error).message}`);
+  }
 }

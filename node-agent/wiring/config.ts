@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { checkLeaseTiming, LeaseTimingError } from '../../model/lease/timing.ts';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
-import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
-import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
 import { gateFlags, gateSettings } from '../gate/settings.ts';
