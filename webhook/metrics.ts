@@ -1,8 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts';
 
-/** Possible outcomes of a review. */
-export const OUTCOMES = ['patched', 'unchanged', 'denied', 'malformed', 'failed'] as const;
-
 export interface WebhookMetrics {
   readonly reviews: Counter<'review' | 'outcome'>;
   readonly seconds: Histogram<'review'>;
