@@ -1,10 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { registerDatapathMetrics } from '../node-agent/open-vswitch/datapath-metrics.ts';
 import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
-import { createLogger } from '../runtime/log.ts';
 import { Registry } from '../runtime/metrics.ts';
 import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
@@ -37,7 +35,6 @@ export function describedMetrics(): Readonly<Record<string, readonly DescribedMe
   createExtenderMetrics(registries['scheduler-plugin']);
   registerServerMetrics(registries['scheduler-plugin'], 'plumbline_extender', IDLE);
   createAgentMetrics(registries['node-agent']);
-  registerDatapathMetrics(registries['node-agent'], { rundir: '/none', log: createLogger('docs', 'silent') });
   return Object.fromEntries(
     Object.entries(registries).map(([daemon, registry]) => [
       daemon,

@@ -8,8 +8,7 @@ import { SyscallError } from './syscall-error.ts';
  */
 export interface Affinity {
   /**
-   * The CPUs that a thread may run on, as far as they are active, without trailing empty words. Do not change the
-   * array: threads on the same CPUs share it.
+   * The CPUs that a thread may run on, as far as they are active, without trailing empty words.
    * @throws SyscallError ESRCH if the thread has ended
    */
   get(tid: number): Uint32Array;
@@ -35,8 +34,6 @@ const WORDS_PER_LONG = 2;
 const FIRST_WORDS = 32;
 const MOST_WORDS = 32_768;
 const LARGEST_PID = 2 ** 22;
-/** Maximum cached sets of CPUs: the present ones of threads, their targets, a few exceptions. */
-const LATEST = 4;
 
 type SchedCall = (pid: number, bytes: number, mask: Uint32Array) => number;
 
@@ -52,25 +49,11 @@ export function createAffinity(): Affinity {
   const getaffinity: SchedCall = libc.func('int sched_getaffinity(int pid, size_t bytes, void *mask)');
   const setaffinity: SchedCall = libc.func('int sched_setaffinity(int pid, size_t bytes, void *mask)');
   let buffer = new Uint32Array(FIRST_WORDS);
-  const latest: Uint32Array[] = [];
-
-  /**
-   * Shares one array among threads on the same CPUs. There are few different sets, so this saves thousands of arrays.
-   */
-  const shared = (): Uint32Array => {
-    const length = usedLength(buffer);
-    const known = latest.find((words) => words.length === length && startsWith(buffer, words));
-    if (known !== undefined) return known;
-    const words = buffer.slice(0, length);
-    latest.unshift(words);
-    latest.length = Math.min(latest.length, LATEST);
-    return words;
-  };
 
   const get = (tid: number): Uint32Array => {
     assertTid(tid);
     // The library's wrapper clears the bytes that the kernel does not fill, so the buffer can be reused as it is.
-    if (getaffinity(tid, buffer.length * BYTES_PER_WORD, buffer) >= 0) return shared();
+    if (getaffinity(tid, buffer.length * BYTES_PER_WORD, buffer) >= 0) return buffer.slice(0, usedLength(buffer));
     const errno = koffi.errno();
     if (errno !== EINVAL || buffer.length >= MOST_WORDS) throw new SyscallError('sched_getaffinity', tid, errno);
     buffer = new Uint32Array(buffer.length * 2);
@@ -107,11 +90,6 @@ function usedLength(words: Uint32Array): number {
   let length = words.length;
   while (length > 1 && words[length - 1] === 0) length--;
   return length;
-}
-
-function startsWith(words: Uint32Array, first: Uint32Array): boolean {
-  for (let i = 0; i < first.length; i++) if (words[i] !== first[i]) return false;
-  return true;
 }
 
 function padded(words: Uint32Array): Uint32Array {

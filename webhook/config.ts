@@ -1,8 +1,10 @@
+import { readFile } from 'node:fs/promises';
+import { parse } from 'yaml';
 import * as z from 'zod';
 import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/policy.ts';
 import { SCHEDULER, WEBHOOK } from '../model/names.ts';
-import { API_SERVER_FLAGS } from '../runtime/api-server-flags.ts';
-import { type ConfigDefinition, parseConfig } from '../runtime/config.ts';
+import { type ConfiguredContext, parseConfiguredContext } from '../model/networks/context-file.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, ConfigError, parseConfig } from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
 /** An object's name, because the scheduler's Lease has it too. Empty: none. */
@@ -34,13 +36,33 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     'Admission webhook: pads virt-launcher pods to whole cores, requests the devices of their networks, checks VMs.',
   schema,
   flags: {
-    host: { flag: '--host <address>', help: 'address to serve admission on', env: 'PLUMBLINE_HOST' },
-    port: { flag: '--port <number>', help: 'port to serve admission on (HTTPS)', env: 'PLUMBLINE_PORT' },
-    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
-    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
-    certFile: { flag: '--cert-file <path>', help: 'serving certificate, PEM; reloaded when it is renewed' },
-    keyFile: { flag: '--key-file <path>', help: 'its private key, PEM' },
-    clientCaFile: { flag: '--client-ca-file <path>', help: 'CA of the clients that may call, PEM; default: any' },
+    host: {
+      flag: '--host <address>',
+      help: 'address to serve admission on, where the pod has several',
+      env: 'PLUMBLINE_HOST',
+    },
+    port: {
+      flag: '--port <number>',
+      help: 'port to serve admission on (HTTPS), where another program has the port',
+      env: 'PLUMBLINE_PORT',
+    },
+    probeHost: {
+      flag: '--probe-host <address>',
+      help: 'address of /healthz, /readyz and /metrics, where only one may serve them',
+    },
+    probePort: {
+      flag: '--probe-port <number>',
+      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
+    },
+    certFile: {
+      flag: '--cert-file <path>',
+      help: 'serving certificate, PEM, where it is mounted elsewhere; reloaded when it is renewed',
+    },
+    keyFile: { flag: '--key-file <path>', help: 'its private key, PEM, where it is mounted elsewhere' },
+    clientCaFile: {
+      flag: '--client-ca-file <path>',
+      help: 'CA of the clients that may call, PEM, where only the API server may; default: any',
+    },
     clientNames: {
       flag: '--client-names <names>',
       help: 'with --client-ca-file: allowed common or alternative names of callers, separated by commas; "" allows any (default: kube-apiserver)',
@@ -48,12 +70,12 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     ...API_SERVER_FLAGS,
     alignment: {
       flag: '--alignment <policy>',
-      help: 'launchers that get whole cores: annotated, always, or auto (all, by the core size of their nodes)',
+      help: 'launchers that get whole cores: annotated; always; auto, where nodes differ: all, by the core size of their nodes',
       env: 'PLUMBLINE_ALIGNMENT',
     },
     schedulerName: {
       flag: '--scheduler-name <name>',
-      help: 'scheduler for launchers and opted-in pods that name none; "": they keep theirs (default: plumbline-scheduler)',
+      help: 'scheduler for launchers and opted-in pods that name none; "": they keep theirs, where the default scheduler calls the extender (default: plumbline-scheduler)',
       env: 'PLUMBLINE_SCHEDULER_NAME',
     },
     oversized: {
@@ -62,18 +84,35 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     },
     networkContext: {
       flag: '--network-context <path>',
-      help: 'YAML with bridgeMappings and interfacePhysnets: which bridges and host interfaces are on which physnets',
+      help: 'YAML with bridgeMappings and interfacePhysnets, for bridges and host interfaces whose physnets network definitions do not name',
     },
     fullPcpusOnly: {
       flag: '--full-pcpus-only <boolean>',
-      help: 'feature gate FullPCPUsOnly: whether the VM annotation of that name has an effect',
+      help: 'feature gate FullPCPUsOnly; false: the VM annotation of that name has no effect, where tenants may not waste CPUs',
       env: 'PLUMBLINE_FULL_PCPUS_ONLY',
     },
-    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+    logLevel: {
+      flag: '--log-level <level>',
+      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
+      env: 'PLUMBLINE_LOG_LEVEL',
+    },
   },
 };
 
 /** Reads the webhook's settings from flags and environment. @throws ConfigError, HelpPrinted */
 export function parseWebhookConfig(argv: readonly string[]): WebhookConfig {
   return parseConfig(webhookSettings, argv);
+}
+
+/**
+ * Reads the file in --network-context; without the flag the context is empty.
+ * @throws ConfigError naming the file, if it cannot be read or is malformed
+ */
+export async function readNetworkContext(path: string | undefined): Promise<ConfiguredContext> {
+  if (path === undefined) return parseConfiguredContext(undefined);
+  try {
+    return parseConfiguredContext(parse(await readFile(path, 'utf8')));
+  } catch (error) {
+    throw new ConfigError(`--network-context ${path}: ${(error as Error).message}`);
+  }
 }

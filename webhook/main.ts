@@ -1,9 +1,8 @@
 import { WEBHOOK } from '../model/names.ts';
 import { runDaemon, runMain } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
-import { parseWebhookConfig } from './config.ts';
+import { parseWebhookConfig, readNetworkContext } from './config.ts';
 import { createWebhook } from './daemon.ts';
-import { readNetworkContext } from './network-context.ts';
 
 void runMain(WEBHOOK, async () => {
   const config = parseWebhookConfig(process.argv.slice(2));

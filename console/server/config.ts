@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
-import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 

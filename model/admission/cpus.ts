@@ -1,5 +1,4 @@
 import type { Finding } from '../finding.ts';
-import { wholeCpus } from '../launcher/amounts.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { hasExclusiveCpus, type IntegralContainer, integralContainers } from '../launcher/containers.ts';
 import { launcherCpus } from '../launcher/cpus.ts';
@@ -8,6 +7,7 @@ import { askedMultiples } from '../launcher/node-kind.ts';
 import { decideOrdinary } from '../launcher/ordinary.ts';
 import { COMPUTE, type VmiShape } from '../launcher/shapes.ts';
 import { PLACED_RESOURCE } from '../names.ts';
+import { integralCpus } from '../quantity.ts';
 import type { Place } from './decision.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts } from './facts.ts';
 
@@ -47,7 +47,7 @@ export function cpusOfLauncher(
   const cpus =
     alignment.kind === 'pad'
       ? alignment.to
-      : (wholeCpus(pod.spec.containers[compute]?.resources?.limits?.['cpu'] ?? '0') ?? 0);
+      : (integralCpus(pod.spec.containers[compute]?.resources?.limits?.['cpu'] ?? '0') ?? 0);
   const padding = cpus - launcherCpus(vmi).total;
   const answered = alignment.kind === 'pad' || alignment.why === 'aligned';
   const bearer: Place = { list: 'containers', index: compute };

@@ -1,8 +1,9 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
+import type { Sorting } from './accumulator.ts';
+import { takeDistributed } from './distributed.ts';
 import type { CpuOptions } from './options.ts';
-import { TakeError } from './packed.ts';
+import { TakeError, takePacked } from './packed.ts';
 import { misalignedText, noPhysicalCpusText, Rejection, unexpected } from './rejection.ts';
-import { takeByTopology } from './take.ts';
 import { type CpuTopology, withSiblings } from './topology.ts';
 
 /** The static CPU manager of one node; does not change while the kubelet runs. */
@@ -91,4 +92,18 @@ function cpusUnder({ topology, options }: StaticPolicy, mask: number): CpuSet {
  */
 export function releaseCpus(pool: CpuSet, released: CpuSet, siblings: Iterable<CpuSet>): CpuSet {
   return pool.union(released.minus(unionOf(siblings)));
+}
+
+/**
+ * Takes CPUs as the static policy does with the given options.
+ * @throws TakeError with the kubelet's message
+ * Source: pkg/kubelet/cm/cpumanager/policy_static.go, takeByTopology.
+ */
+export function takeByTopology(topology: CpuTopology, options: CpuOptions, available: CpuSet, count: number): CpuSet {
+  const sorting: Sorting = options.distributeAcrossCores ? 'spread' : 'packed';
+  if (!options.distributeAcrossNuma) {
+    return takePacked(topology, available, count, sorting, options.preferAlignByUncore);
+  }
+  const groupSize = options.fullPcpusOnly ? topology.cpusPerCore : 1;
+  return takeDistributed(topology, available, count, groupSize, sorting);
 }

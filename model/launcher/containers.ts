@@ -1,6 +1,5 @@
 import { MAX_CPUS } from '../cpu-ranges.ts';
-import { parseQuantity } from '../quantity.ts';
-import { isZeroAmount, wholeCpus } from './amounts.ts';
+import { integralCpus, isZeroAmount, parseQuantity } from '../quantity.ts';
 import type { ContainerShape, PodShape } from './shapes.ts';
 
 /** A container that gets CPUs of the shared pool exclusively from the static CPU manager if its pod is Guaranteed. */
@@ -32,7 +31,7 @@ export function integralContainers(pod: PodShape): readonly IntegralContainer[] 
   for (const list of LISTS) {
     for (const [index, container] of (pod.spec[list] ?? []).entries()) {
       const cpu = requestOf(container, 'cpu');
-      const cpus = cpu === undefined ? undefined : wholeCpus(cpu);
+      const cpus = cpu === undefined ? undefined : integralCpus(cpu);
       if (cpus === undefined || cpus < 1 || cpus >= MAX_CPUS) continue;
       found.push({ list, index, name: container.name, cpus });
     }

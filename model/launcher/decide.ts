@@ -1,6 +1,6 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
 import { MAX_CPUS } from '../cpu-ranges.ts';
-import { wholeCpus } from './amounts.ts';
+import { integralCpus } from '../quantity.ts';
 import { annotationFindings, type LauncherFinding, wantsWholeCores } from './annotation.ts';
 import { hasPodLevelResources, integralContainers, isEqualRequestAndLimit, requestOf } from './containers.ts';
 import { launcherCpus, launcherNeeds } from './cpus.ts';
@@ -92,7 +92,7 @@ function targetThreadsPerCore(policy: AlignmentPolicy, wanted: boolean, candidat
 /** The whole number of CPUs of equal request and limit, if the static CPU manager would assign them exclusively. */
 function exclusiveCpus(compute: ContainerShape): number | undefined {
   if (!isEqualRequestAndLimit(compute, 'cpu')) return undefined;
-  const cpus = wholeCpus(requestOf(compute, 'cpu') ?? '0');
+  const cpus = integralCpus(requestOf(compute, 'cpu') ?? '0');
   return cpus !== undefined && cpus >= 1 && cpus < MAX_CPUS ? cpus : undefined;
 }
 

@@ -2,7 +2,7 @@ import { alignedCpus } from '../alignment.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { NETWORKS_ANNOTATION, parseAttachments, parseRef, refText } from '../networks/attachments.ts';
 import type { NetworkedVmi } from '../networks/interfaces.ts';
-import { wholeCpus } from './amounts.ts';
+import { integralCpus } from '../quantity.ts';
 import { requestOf } from './containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus } from './cpus.ts';
 import type { PodShape, VmiShape } from './shapes.ts';
@@ -26,7 +26,7 @@ export function fitsLauncher(pod: PodShape, compute: number, namespace: string, 
   }
   if (vmi.spec.domain.cpu?.dedicatedCpuPlacement === true) {
     const container = pod.spec.containers[compute];
-    const cpus = container && wholeCpus(requestOf(container, 'cpu') ?? '0');
+    const cpus = container && integralCpus(requestOf(container, 'cpu') ?? '0');
     const { total } = launcherCpus(vmi);
     if (!THREADS_PER_CORE.some((threads) => alignedCpus(total, threads) === cpus)) return false;
   }

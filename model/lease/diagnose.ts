@@ -4,7 +4,6 @@ import { isReleased } from './released.ts';
 import { parseMicroTime } from './renew-time.ts';
 import { type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
 import { LEAST_LEASE_SECONDS, leaseSeconds, MOST_LEASE_SECONDS } from './timing.ts';
-import { renewalWriters, type WriterSample } from './writers.ts';
 
 /** One reading of a DPU's lease. */
 export interface LeaseLook extends WriterSample {
@@ -119,4 +118,37 @@ function skew(last: LeaseLook | undefined): string[] {
   const ahead = Math.round(Number(renewed / 1000n) / 1000 - last.at / 1000);
   if (ahead < NOTABLE_SKEW) return [];
   return [`its clock is at least ${ahead} s ahead of this one; this is harmless, because no component compares clocks`];
+}
+
+/** The writers of an object's fields, as recorded by the API server. */
+interface ManagedFields {
+  readonly manager?: string | undefined;
+  readonly fieldsV1?: unknown;
+}
+
+/** One reading of a lease. */
+interface WriterSample {
+  readonly renewTime: string | undefined;
+  readonly managedFields: readonly ManagedFields[];
+}
+
+/** The manager that last wrote renewTime; undefined if the API server has not recorded it. */
+export function renewalWriter({ managedFields }: WriterSample): string | undefined {
+  return managedFields.find(({ fieldsV1 }) => hasPath(fieldsV1, ['f:spec', 'f:renewTime']))?.manager;
+}
+
+/**
+ * All managers that renewed a lease in a series of readings. Two mean that two agents, or an agent and OVN-Kubernetes,
+ * maintain the same lease: renewals by one may then hide that the DPU is dead.
+ */
+export function renewalWriters(samples: readonly WriterSample[]): string[] {
+  const writers = samples.map(renewalWriter).filter((writer) => writer !== undefined);
+  return [...new Set(writers)].sort();
+}
+
+function hasPath(value: unknown, path: readonly string[]): boolean {
+  if (path.length === 0) return true;
+  if (typeof value !== 'object' || value === null) return false;
+  const [first = '', ...rest] = path;
+  return first in value && hasPath((value as Record<string, unknown>)[first], rest);
 }

@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
+import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
-import { verdictOn } from './answer-verdict.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
-import { followPodResources } from './pod-resources-source.ts';
-import { type AssignmentsView, type Inputs, nextView, UNKNOWN_VIEW } from './view.ts';
+import { type AnswerVerdict, followPodResources } from './pod-resources-source.ts';
+import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';
 
 /** `at`: when this process learned of the change, in monotonic milliseconds. */
 type ViewListener = (view: AssignmentsView, at: number) => void;
@@ -100,4 +99,15 @@ export function createAssignments(deps: AssignmentsDeps): Assignments {
       }
     },
   };
+}
+
+/**
+ * When to query the kubelet again. Its answers come from the same state as its checkpoint: once the two agree, neither
+ * changes without the other, and an idle kubelet gets no queries.
+ */
+export function verdictOn(answer: PodResourcesAnswer | undefined, view: AssignmentsView): AnswerVerdict {
+  if (view.problems.length > 0) return answer?.allocatable.isEmpty === false ? 'later' : 'soon';
+  const held = unionOf(view.assignments.map(({ cpus }) => cpus));
+  const agree = answer?.listed.every(({ cpus }) => cpus.isSubsetOf(held)) === true;
+  return agree && view.assignments.every(({ name }) => name !== undefined) ? 'done' : 'later';
 }

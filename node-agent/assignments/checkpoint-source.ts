@@ -1,6 +1,5 @@
 import { type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
@@ -78,5 +77,6 @@ export function followCheckpoint({ directory, log, onReading }: CheckpointSource
     },
   });
   if (last.value === undefined && last.problem === undefined) read();
-  signal.addEventListener('abort', everyAligned(SAFETY, look), { once: true });
+  const timer = setInterval(look, SAFETY * 1000);
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
 }

@@ -1,7 +1,6 @@
 import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
@@ -106,12 +105,12 @@ export function createPluginThread(deps: PluginThreadDeps) {
       });
 
       const unsubscribe = deps.subscribe(advertise);
-      const endLooks = everyAligned(LOOK, advertise);
+      const timer = setInterval(advertise, LOOK * 1000);
       advertise();
       try {
         await Promise.race([ended, untilAborted(signal)]);
       } finally {
-        endLooks();
+        clearInterval(timer);
         unsubscribe();
         post({ kind: 'stop' });
         await Promise.race([ended.catch(() => undefined), sleep(STOP_DEADLINE)]);

@@ -1,6 +1,5 @@
 import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename } from 'node:path';
-import { untilAligned } from '../../runtime/aligned.ts';
 
 /** Seconds between checks that the watched directory is still the one at its path. */
 const CHECK = 10;
@@ -71,7 +70,7 @@ export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions
       close();
       open(now);
     }
-    timer = setTimeout(check, untilAligned(watcher === undefined ? absentCheck(absentSince) : CHECK));
+    timer = setTimeout(check, 1000 * (watcher === undefined ? absentCheck(absentSince) : CHECK));
   };
 
   signal.addEventListener(

@@ -1,13 +1,12 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { GATE_FILES, GATE_PLUGIN, MOST_CONF } from '../../model/cni/conflist.ts';
 import { type ConfFile, choosePrimary, planConflist } from '../../model/cni/primary.ts';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { readBoundedBytes } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { contentOf, placeFile, removeFile } from './place-file.ts';
 
 /** Seconds between checks in case an event was lost. */
 const SAFETY = 5;
@@ -95,11 +94,11 @@ export function createInstaller(deps: InstallerDeps) {
       placeShim();
       watchDirectory({ path: confDir, signal, onChange: guarded });
       guarded();
-      const endLooks = everyAligned(SAFETY, guarded);
+      const timer = setInterval(guarded, SAFETY * 1000);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
-        endLooks();
+        clearInterval(timer);
         clearTimeout(putOff);
       }
       const removed = ownFiles(confDir).filter((path) => removeFile(path));
@@ -139,4 +138,43 @@ function readConfFiles(directory: string): ConfFile[] {
 export function gateProgram(agentProgram: string): string {
   const directory = dirname(agentProgram);
   return join(agentProgram.endsWith('.ts') ? join(directory, '../dist') : directory, GATE_PLUGIN);
+}
+
+/** The content of a file; undefined if it cannot be read, is not a regular file or has more than `most` bytes. */
+export function contentOf(path: string, most: number): Buffer | undefined {
+  try {
+    return readBoundedBytes(path, most);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Writes a file in one step, unless the existing one is identical: a runtime may be reading or executing it.
+ *
+ * @returns whether anything was written
+ * @throws a system error
+ */
+export function placeFile(path: string, content: Buffer, mode: number): boolean {
+  if (contentOf(path, content.length)?.equals(content)) return false;
+  const directory = dirname(path);
+  mkdirSync(directory, { recursive: true, mode: 0o755 });
+  // The name has no extension that a runtime looks for.
+  const temporary = join(directory, `.plumbline-${process.pid}.tmp`);
+  try {
+    writeFileSync(temporary, content, { mode });
+    chmodSync(temporary, mode);
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  return true;
+}
+
+/** Removes a file. @returns whether it existed @throws a system error */
+export function removeFile(path: string): boolean {
+  if (!existsSync(path)) return false;
+  rmSync(path, { force: true });
+  return true;
 }

@@ -1,16 +1,13 @@
 import { opendir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { readBoundedAsync } from '../files/bounded-file.ts';
 import { MOST_YAML } from '../files/bounded-yaml.ts';
-import { createParsedFiles, type ReadParsed } from '../files/parsed-file.ts';
 import { isKubeconfig, type KubeletConfig, KubeletConfigError, kubeletConfigOf, parseYaml } from './kubelet-config.ts';
 
 /** Maximum bytes of a file, equal to the limit of YAML in characters. */
 const MOST_CONFIG = MOST_YAML;
 /** Maximum files and directories below the kubelet's --config-dir. */
 const MOST_ENTRIES = 256;
-
-/** Creates a reader of configuration files for repeated searches: it parses a file again only after a change. */
-export const createConfigFiles = (): ReadParsed => createParsedFiles(parseYaml, MOST_CONFIG);
 
 /** The result for one candidate file. */
 export type KubeletConfigFinding =
@@ -22,29 +19,31 @@ export type KubeletConfigFinding =
  * Checks the candidates in order up to the first KubeletConfiguration; returns the result for each.
  *
  * @param dropIns the kubelet's --config-dir, whose files override the file
- * @param read keeps files that do not change; default: reads each of them
  */
 export async function findKubeletConfig(
   candidates: readonly string[],
   dropIns?: string,
-  read: ReadParsed = createConfigFiles(),
 ): Promise<readonly KubeletConfigFinding[]> {
   const findings: KubeletConfigFinding[] = [];
   for (const file of candidates) {
-    const finding = await examine(file, dropIns, read);
+    const finding = await examine(file, dropIns);
     findings.push(finding);
     if (finding.kind === 'found') break;
   }
   return findings;
 }
 
-async function examine(file: string, dropIns: string | undefined, read: ReadParsed): Promise<KubeletConfigFinding> {
+async function readYaml(file: string): Promise<unknown> {
+  return parseYaml(file, await readBoundedAsync(file, MOST_CONFIG));
+}
+
+async function examine(file: string, dropIns: string | undefined): Promise<KubeletConfigFinding> {
   try {
-    const document = await read(file);
+    const document = await readYaml(file);
     if (isKubeconfig(document)) return { kind: 'kubeconfig', file };
     const base = kubeletConfigOf(file, document);
     if (dropIns === undefined) return { kind: 'found', config: base };
-    const { merged, files } = await withDropIns(document, dropIns, read);
+    const { merged, files } = await withDropIns(document, dropIns);
     const source = [file, ...files].join(' + ');
     return { kind: 'found', config: files.length === 0 ? base : kubeletConfigOf(source, merged) };
   } catch (error) {
@@ -58,15 +57,11 @@ async function examine(file: string, dropIns: string | undefined, read: ReadPars
  * Merges the `*.conf` files of the directory in the order of their names, each as a JSON merge patch (RFC 7386).
  * Source: https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/.
  */
-async function withDropIns(
-  document: unknown,
-  directory: string,
-  read: ReadParsed,
-): Promise<{ merged: unknown; files: string[] }> {
+async function withDropIns(document: unknown, directory: string): Promise<{ merged: unknown; files: string[] }> {
   const files = (await dropInNames(directory)).sort(byWalk).map((name) => join(directory, name));
   let merged = document;
   for (const file of files) {
-    const patch = await read(file);
+    const patch = await readYaml(file);
     // A drop-in that is not a KubeletConfiguration stops the kubelet; here it makes the whole configuration unusable.
     if (!isObject(patch) || patch['kind'] !== 'KubeletConfiguration') {
       throw new KubeletConfigError(file, 'a drop-in must have the kind KubeletConfiguration');

@@ -1,7 +1,7 @@
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import type { KubeletConfig } from './kubelet-config.ts';
-import { createConfigFiles, findKubeletConfig, type KubeletConfigFinding } from './kubelet-config-files.ts';
+import { findKubeletConfig, type KubeletConfigFinding } from './kubelet-config-files.ts';
 
 export interface KubeletConfigReading {
   readonly config: KubeletConfig | undefined;
@@ -24,10 +24,9 @@ export interface KubeletConfigSources {
 const REFUSED_FOR = { first: 5, most: 60 };
 
 /**
- * Reads the kubelet's configuration: from the running kubelet where that is allowed, otherwise from its files, which it
- * parses again after a change. A kubelet does not change its configuration while it runs, so after an answer there is
- * no further query: every report and every container's start waits for this. It logs the result when it differs from
- * the last one.
+ * Reads the kubelet's configuration: from the running kubelet where that is allowed, otherwise from its files. A
+ * kubelet does not change its configuration while it runs, so after an answer there is no further query: every report
+ * and every container's start waits for this. It logs the result when it differs from the last one.
  */
 export function createKubeletConfigReader(
   { configz, generation = () => '', candidates, dropIns }: KubeletConfigSources,
@@ -41,7 +40,6 @@ export function createKubeletConfigReader(
   let askAgainAt = 0;
   let refusal = '';
   const refused = new Backoff(REFUSED_FOR);
-  const read = createConfigFiles();
 
   const ask = async (question: NonNullable<typeof configz>, kubelet: string): Promise<void> => {
     let answer: KubeletConfig | undefined;
@@ -90,7 +88,7 @@ export function createKubeletConfigReader(
       say([], reported);
       return { config: reported, problems: [] };
     }
-    const findings = await findKubeletConfig(candidates, dropIns, read);
+    const findings = await findKubeletConfig(candidates, dropIns);
     const found = findings.find((finding) => finding.kind === 'found')?.config;
     const problems = findings.map(describe).filter((text) => text !== undefined);
     say(problems, found);

@@ -1,5 +1,4 @@
 import { hasCarrier } from '../../hardware/nic-cells.ts';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { FoundNetworks } from './locate.ts';
 
 /** Seconds between reads of the carriers that the switch does not report. */
@@ -15,7 +14,7 @@ export interface CarrierWatch {
 /** @param onChange called when a carrier differs from the latest search, or the search has to be repeated */
 export function createCarrierWatch(sysfsRoot: string, onChange: () => void): CarrierWatch {
   let latest: FoundNetworks | undefined;
-  let stop: (() => void) | undefined;
+  let timer: NodeJS.Timeout | undefined;
 
   const look = () => {
     if (latest === undefined) return;
@@ -24,8 +23,8 @@ export function createCarrierWatch(sysfsRoot: string, onChange: () => void): Car
   };
 
   const end = () => {
-    stop?.();
-    stop = undefined;
+    clearInterval(timer);
+    timer = undefined;
   };
 
   return {
@@ -33,7 +32,7 @@ export function createCarrierWatch(sysfsRoot: string, onChange: () => void): Car
     follow(found) {
       latest = found;
       const isNeeded = found !== undefined && (found.lacksAddress || found.carriers.size > 0);
-      if (isNeeded) stop ??= everyAligned(PERIOD, look);
+      if (isNeeded) timer ??= setInterval(look, PERIOD * 1000);
       else end();
     },
   };

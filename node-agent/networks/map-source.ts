@@ -1,9 +1,11 @@
 import { basename, dirname } from 'node:path';
-import type { NetworkMap } from '../../model/networks/network-map.ts';
-import { untilAligned } from '../../runtime/aligned.ts';
+import { cut } from '../../model/brief.ts';
+import { physnetResource } from '../../model/names.ts';
+import { type NetworkMap, NetworkMapError, parseNetworkMap } from '../../model/networks/network-map.ts';
 import { sleep } from '../../runtime/time.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import { hasNodeSelectors, readNetworkMap } from './map-file.ts';
 
 /** Seconds between reads of the node's labels, where the map needs them, and until the first successful one. */
 const LABELS = 60;
@@ -53,7 +55,7 @@ export function createMapSource({ file, readLabels }: MapSourceDeps): MapSource 
       }
       labels = await readLabels(signal).catch(() => labels);
       onLabels();
-      await sleep(untilAligned(labels === undefined ? LABELS_AGAIN : LABELS) / 1000, signal).catch(() => undefined);
+      await sleep(labels === undefined ? LABELS_AGAIN : LABELS, signal).catch(() => undefined);
     }
   };
 
@@ -78,4 +80,56 @@ export function createMapSource({ file, readLabels }: MapSourceDeps): MapSource 
       void followLabels(onLabels, signal);
     },
   };
+}
+
+/** Bytes; a ConfigMap has at most a MiB, and a map a line for each network. */
+const MOST_MAP = 256 * 1024;
+/** Maximum length of an error, which may quote the file, in characters. */
+const LONGEST_WHY = 300;
+
+/**
+ * Reads the operator's network map.
+ *
+ * @throws NetworkMapError naming the file and the fault
+ */
+export function readNetworkMap(file: string): NetworkMap {
+  let text: string;
+  try {
+    text = readBounded(file, MOST_MAP);
+  } catch (cause) {
+    throw new NetworkMapError(`cannot read ${file}: ${(cause as Error).message}`, { cause });
+  }
+  return parseNetworkMapText(file, text);
+}
+
+/** @throws NetworkMapError naming the file and the fault */
+export function parseNetworkMapText(file: string, text: string): NetworkMap {
+  const map = named(file, () => parseNetworkMap(parseYaml(text)));
+  for (const physnet of map.flatMap(({ physnets = {} }) => Object.keys(physnets))) {
+    named(file, () => physnetResource(physnet));
+  }
+  return map;
+}
+
+/** Whether the map has different entries for different nodes. */
+export function hasNodeSelectors(map: NetworkMap): boolean {
+  return map.some(({ nodeSelector = {} }) => Object.keys(nodeSelector).length > 0);
+}
+
+function parseYaml(text: string): unknown {
+  try {
+    return parseBoundedYaml(text);
+  } catch (cause) {
+    throw new NetworkMapError(`not YAML: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+}
+
+function named<Value>(file: string, read: () => Value): Value {
+  try {
+    return read();
+  } catch (cause) {
+    throw new NetworkMapError(`${file}: ${cut((cause as Error).message, LONGEST_WHY)}`, { cause });
+  }
 }

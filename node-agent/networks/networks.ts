@@ -2,7 +2,6 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';
@@ -136,12 +135,12 @@ export function createNetworks(deps: NetworksDeps): Networks {
         });
         void followOvsdb({ socketPath: join(ovsRundir, OVSDB_SOCKET), onTables, onProblem }, signal);
       }
-      const endLooks = everyAligned(LOOK, looks.now);
+      const timer = setInterval(looks.now, LOOK * 1000);
       looks.now();
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
-        endLooks();
+        clearInterval(timer);
         carriers.end();
         looks.cancel();
       }

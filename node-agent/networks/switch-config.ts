@@ -2,8 +2,7 @@ import { cut, few } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { quote } from '../../model/errors.ts';
 import { parseBridgeMappings } from '../../model/networks/context.ts';
-import { type Row, rowsOf, type Tables } from '../open-vswitch/ovsdb/replica.ts';
-import { mapOf, setOf, textOf } from '../open-vswitch/ovsdb/values.ts';
+import { mapOf, type Row, rowsOf, setOf, type Tables, textOf } from '../open-vswitch/ovsdb/replica.ts';
 
 /** An interface of a bridge that may be hardware: the kernel's (`system`) or a port of DPDK. */
 export interface SwitchInterface {

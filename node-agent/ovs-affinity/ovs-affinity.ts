@@ -1,5 +1,4 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { everyAligned } from '../../runtime/aligned.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
@@ -10,14 +9,12 @@ import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './
 import { foreignWriter, pollsOwned } from './problems.ts';
 import { createReporting, type ReportingDeps } from './reporting.ts';
 import { type OvsStatus, statusOf } from './status.ts';
-import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
+import { createTargets, type TargetsDeps } from './targets.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
   readonly enablerFile: string;
   /** Seconds between periodic checks. If nothing changed, a check changes nothing and makes few system calls. */
   readonly checkInterval: number;
-  /** Whether the agent restores the masks when it stops. Disabling the feature always restores them. */
-  readonly masksAtEnd: 'restore' | 'leave';
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
   /** Calls the listener when `pmdMask` may have changed. @returns a function that ends the subscription */
   readonly onPmdMask: (listener: () => void) => () => void;
@@ -66,16 +63,10 @@ function restoreAll(ovsProcesses: OvsProcesses, { enablerFile, log }: OvsAffinit
     log.warn({ problems: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
 }
 
-/** Keeps the threads off owned CPUs when the agent stops: containers own CPUs whether the agent runs or not. */
-function leaveAtEnd(
-  ovsProcesses: OvsProcesses,
-  targets: Targets,
-  { assignments, masksAtEnd, log }: OvsAffinityDeps,
-): void {
-  const { free } = assignments.view();
-  const restores = masksAtEnd === 'restore' && free !== undefined && targets.heldBack.length === 0;
-  const { moved } = restores ? ovsProcesses.restoreWithin(free.minus(targets.vacated)) : ovsProcesses.leave();
-  log.info({ restored: moved }, 'agent stopping; OVS threads stay off owned CPUs');
+/** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */
+function leaveMasks(ovsProcesses: OvsProcesses, { log }: OvsAffinityDeps): void {
+  ovsProcesses.leave();
+  log.info('agent stopping; OVS threads stay off owned CPUs');
 }
 
 /**
@@ -162,7 +153,7 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
     if (!enabled) return;
     enabled = false;
     metrics.ovsEnabled.set(0);
-    leaveAtEnd(ovsProcesses, targets, deps);
+    leaveMasks(ovsProcesses, deps);
     reset();
   };
 
@@ -186,11 +177,11 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       if (isEnabled(enablerFile) === false) disable();
       watchEnabler(enablerFile, guard(look), signal);
       const unsubscribe = followChanges(deps, guard(pass), signal);
-      const endChecks = everyAligned(deps.checkInterval, guard(tick));
+      const timer = setInterval(guard(tick), deps.checkInterval * 1000);
       try {
         await Promise.race([untilAborted(signal), guard.failed]);
       } finally {
-        endChecks();
+        clearInterval(timer);
         unsubscribe();
         end();
       }

@@ -1,10 +1,9 @@
 import { few } from '../../model/brief.ts';
-import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import type { Affinity } from '../../native/affinity.ts';
-import { SyscallError } from '../../native/syscall-error.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createDaemonFinder, type MissingDaemon, type OvsProcess } from '../open-vswitch/daemons.ts';
+import { allowedOf } from '../processes/threads.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { MasksFile } from './masks-file.ts';
 import { notManaged, nowhereToGo, type Problem, refusals } from './problems.ts';
@@ -81,10 +80,8 @@ export interface OvsProcesses {
   isAsLeft(): boolean;
   /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
   restore(): OvsPassResult;
-  /** Restores every thread's original mask as far as it is within `free`; the masks stay saved. */
-  restoreWithin(free: CpuSet): OvsPassResult;
   /** Ends the work without moving threads; their original masks stay saved. */
-  leave(): OvsPassResult;
+  leave(): void;
   /**
    * Returns when no thread may run on the CPUs. `otherwise`: the CPUs for threads that may run on no others.
    * @throws VacateError after 2 s
@@ -104,7 +101,8 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
   const savedMasks = createSavedMasks({
     file: deps.masksFile,
     startOf: (pid) => deps.threads.start(pid, pid),
-    unconfined: () => unconfined(deps.affinity) ?? machine,
+    // The CPUs of the machine's first process, which services without their own setting inherit.
+    unconfined: () => allowedOf(deps.affinity, 1) ?? machine,
   });
   const counts = createThreadMetrics(metrics);
   const processAffinityDeps: ProcessAffinityDeps = { ...deps, machine: () => machine };
@@ -182,17 +180,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
       return { ...totals(results), problems };
     },
 
-    restoreWithin(free) {
-      refresh();
-      const results = processAffinities.map((processAffinity) => processAffinity.restoreWithin(free));
-      counts.forget();
-      return { ...totals(results), problems: [] };
-    },
-
-    leave() {
-      counts.forget();
-      return { moved: 0, displaced: 0, problems: [] };
-    },
+    leave: () => counts.forget(),
 
     async vacate(cpus, otherwise, signal) {
       const started = performance.now();
@@ -222,16 +210,6 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
 
 function isSame(a: OvsProcess, b: OvsProcess): boolean {
   return a.pid === b.pid && a.start === b.start && a.role === b.role;
-}
-
-/** The CPUs of the machine's first process, which services without their own setting inherit. */
-function unconfined(affinity: Affinity): CpuSet | undefined {
-  try {
-    return CpuSet.fromWords(affinity.get(1));
-  } catch (error) {
-    if (error instanceof SyscallError) return undefined;
-    throw error;
-  }
 }
 
 function totals(results: readonly PassResult[]): Pick<OvsPassResult, 'moved' | 'displaced'> {

@@ -81,10 +81,6 @@ export interface ProcessAffinity {
   remember(known?: OriginalMasks): void;
   /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
   restore(): PassResult;
-  /**
-   * Restores each thread's original mask as far as it is within `free`; a thread without such CPUs stays where it is.
-   */
-  restoreWithin(free: CpuSet): PassResult;
   describe(): ThreadState[];
 }
 
@@ -176,16 +172,6 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
       const result = pass((_mask, tid) => originalMaskOf(before, tid, (one) => threads.start(pid, one)));
       originalMasks = undefined;
       return result;
-    },
-    restoreWithin(free) {
-      if (originalMasks === undefined) return NOTHING_DONE;
-      const before = originalMasks;
-      return pass((mask, tid) => {
-        const rest = originalMaskOf(before, tid, (one) => threads.start(pid, one))
-          .intersect(deps.machine())
-          .intersect(free);
-        return rest.isEmpty ? mask : rest;
-      });
     },
     describe() {
       const now = threads.list(pid);

@@ -37,8 +37,6 @@ export interface Targets {
   readonly heldBack: readonly string[];
   /** Whether the containers' cgroups can be read now, to confirm that free CPUs are free. */
   readonly readsContainers: boolean;
-  /** CPUs kept clear for starting containers. */
-  readonly vacated: CpuSet;
   reset(): void;
 }
 
@@ -119,9 +117,6 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
       return quiet.isEmpty ? rest : quiet;
     },
 
-    get vacated() {
-      return unionOf(vacated.map(({ cpus }) => cpus));
-    },
     isDue: () => confirmation.isDue() || vacated.some(({ until }) => until <= deps.now()),
     get wanted() {
       return wanted;

@@ -1,7 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
-import { createSets } from '../processes/cpu-sets.ts';
+import { allowedOf } from '../processes/threads.ts';
 
 /**
  * The kernel's answer to a target that it did not apply as requested, so that the agent does not repeat the request.
@@ -23,24 +23,9 @@ export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 export function createThreadMover(affinity: Affinity) {
   const settled = new Map<number, Settled>();
   const seen = new Map<number, CpuSet>();
-  const setOf = createSets();
   let displaced = 0;
-  let asWords: { readonly target: CpuSet; readonly words: Uint32Array } | undefined;
 
-  /** The current mask; undefined if the thread has ended. */
-  const current = (tid: number): CpuSet | undefined => {
-    try {
-      return setOf(affinity.get(tid));
-    } catch (error) {
-      if (error instanceof SyscallError) return undefined;
-      throw error;
-    }
-  };
-
-  const wordsOf = (target: CpuSet): Uint32Array => {
-    if (asWords?.target !== target) asWords = { target, words: target.toWords(WORDS_PER_LONG) };
-    return asWords.words;
-  };
+  const current = (tid: number) => allowedOf(affinity, tid);
 
   const see = (tid: number): CpuSet | undefined => {
     const mask = current(tid);
@@ -53,7 +38,7 @@ export function createThreadMover(affinity: Affinity) {
     const before = settled.get(tid);
     if (before?.target.equals(target) && before.effective.equals(mask)) return mask;
     try {
-      affinity.set(tid, wordsOf(target));
+      affinity.set(tid, target.toWords(WORDS_PER_LONG));
     } catch (error) {
       if (!(error instanceof SyscallError)) throw error;
       if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });

@@ -1,4 +1,7 @@
 import { opendirSync, readdirSync, statSync } from 'node:fs';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Affinity } from '../../native/affinity.ts';
+import { SyscallError } from '../../native/syscall-error.ts';
 import { isThreadOf } from '../../native/thread-group.ts';
 import { startOf, threadNameOf } from './proc.ts';
 
@@ -63,5 +66,15 @@ function firstEntries(path: string, most: number): string[] {
     return names;
   } finally {
     directory.closeSync();
+  }
+}
+
+/** The CPUs that a thread may use; undefined if it has ended. */
+export function allowedOf(affinity: Affinity, tid: number): CpuSet | undefined {
+  try {
+    return CpuSet.fromWords(affinity.get(tid));
+  } catch (error) {
+    if (error instanceof SyscallError) return undefined;
+    throw error;
   }
 }

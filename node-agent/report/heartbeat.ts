@@ -2,7 +2,6 @@ import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { NAMESPACE } from '../../model/names.ts';
-import { untilAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createLease, type LeaseName, patchLease } from '../kube-objects/lease.ts';
@@ -58,7 +57,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
           problems.met(err, `renewing lease ${name} failed; retrying`);
           metrics.heartbeats.inc({ outcome: 'failed' });
         }
-        await sleep(untilAligned(INTERVAL) / 1000, signal).catch(() => undefined);
+        await sleep(INTERVAL, signal).catch(() => undefined);
       }
     },
   };

@@ -1,6 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
-import { untilAligned } from '../../runtime/aligned.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
@@ -154,7 +153,7 @@ function createBell(signal: AbortSignal) {
         wake = resolve;
       });
       await underSignals([signal], undefined, (waiting) =>
-        Promise.race([woken, sleep(untilAligned(seconds) / 1000, waiting).catch(() => undefined)]),
+        Promise.race([woken, sleep(seconds, waiting).catch(() => undefined)]),
       );
       return rung;
     },

@@ -1,6 +1,5 @@
 import { collectDefaultMetrics } from 'prom-client';
 import { Counter, Gauge, Histogram, Registry } from '../../runtime/metrics.ts';
-import { createBoundedLabel } from './bounded-label.ts';
 
 /** Seconds: from about a millisecond, for moving a few threads, to the two seconds that a vacate may take. */
 const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
@@ -121,5 +120,20 @@ export function createAgentMetrics(registry: Registry) {
       'resource',
       'outcome',
     ]),
+  };
+}
+
+/** Maximum values of one label; later ones become `other`. A series lives as long as the process. */
+const MOST_VALUES = 512;
+const LONGEST = 128;
+
+/** Bounds the values of a metric's label that others choose, such as the names of physnets. */
+export function createBoundedLabel(most = MOST_VALUES): (value: string) => string {
+  const known = new Set<string>();
+  return (value) => {
+    if (known.has(value)) return value;
+    if (known.size >= most || value.length > LONGEST) return 'other';
+    known.add(value);
+    return value;
   };
 }

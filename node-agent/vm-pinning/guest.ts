@@ -1,10 +1,9 @@
-import { CpuSet } from '../../model/cpu-set.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import { type QemuThreadRole, qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
 import type { Affinity } from '../../native/affinity.ts';
 import { SyscallError } from '../../native/syscall-error.ts';
-import { createSets } from '../processes/cpu-sets.ts';
 import { commOf, identityOf, startOf } from '../processes/proc.ts';
-import type { Threads } from '../processes/threads.ts';
+import { allowedOf, type Threads } from '../processes/threads.ts';
 
 /** A thread of QEMU and the CPUs that it may use. */
 export interface GuestThread {
@@ -52,8 +51,6 @@ interface Known {
   /** When it was found, and when its name was last read, in milliseconds. */
   readonly first: number;
   readonly read: number;
-  /** Its state at the last check. */
-  seen: GuestThread | undefined;
 }
 
 /** One QEMU process. Another process is another guest, even if it has the same id. */
@@ -95,7 +92,6 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
   const start = processes.start(pid);
   if (start === undefined) return undefined;
   const known = new Map<number, Known>();
-  const setOf = createSets();
   let isReady = false;
 
   const meet = (tid: number, at: number) => {
@@ -105,18 +101,16 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
     if (before !== undefined && isSettled) return before;
     const name = threads.name(pid, tid);
     if (name === undefined) return undefined;
-    const thread = { name, role: qemuThreadRole(name), first: before?.first ?? at, read: at, seen: undefined };
+    const thread = { name, role: qemuThreadRole(name), first: before?.first ?? at, read: at };
     known.set(tid, thread);
     return thread;
   };
 
-  /** Reuses the object of a thread whose CPUs did not change, so that checking an idle guest allocates little. */
   const lookAt = (tid: number, at: number): GuestThread | undefined => {
     const thread = meet(tid, at);
-    const allowed = thread && allowedOf(affinity, tid, setOf);
+    const allowed = thread && allowedOf(affinity, tid);
     if (thread === undefined || allowed === undefined) return undefined;
-    if (thread.seen?.allowed !== allowed) thread.seen = { tid, name: thread.name, role: thread.role, allowed };
-    return thread.seen;
+    return { tid, name: thread.name, role: thread.role, allowed };
   };
 
   const isAlive = () => {
@@ -155,14 +149,4 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
       return found;
     },
   };
-}
-
-/** The CPUs that a thread may use; undefined if it has ended. */
-export function allowedOf(affinity: Affinity, tid: number, setOf = CpuSet.fromWords): CpuSet | undefined {
-  try {
-    return setOf(affinity.get(tid));
-  } catch (error) {
-    if (error instanceof SyscallError) return undefined;
-    throw error;
-  }
 }

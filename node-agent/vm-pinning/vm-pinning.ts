@@ -4,7 +4,7 @@ import { COMPUTE } from '../../model/launcher/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { createPaced } from '../lifecycle/paced.ts';
-import { allowedOf } from './guest.ts';
+import { allowedOf } from '../processes/threads.ts';
 import { createLauncherChecks } from './launcher-checks.ts';
 import type { LauncherPinningParts, LauncherView, NodeCpus } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';

@@ -11,7 +11,6 @@ import { pluginProgram } from '../device-plugin/plugin-thread.ts';
 import { gateProgram } from '../gate/installer.ts';
 import { type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
 import { createFailures } from '../lifecycle/failures.ts';
-import { registerDatapathMetrics } from '../open-vswitch/datapath-metrics.ts';
 import { createAgentMetrics, createAgentRegistry } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
 import { type AgentDuties, createDuties } from './duties.ts';
@@ -76,7 +75,6 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
     },
     log,
   });
-  if (config.mode === 'full') registerDatapathMetrics(registry, { rundir: config.ovsRundir, log });
 
   return {
     async start() {

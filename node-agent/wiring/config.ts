@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { checkLeaseTiming, LeaseTimingError } from '../../model/lease/timing.ts';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
-import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
-import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
 import { gateFlags, gateSettings } from '../gate/settings.ts';
@@ -32,7 +31,6 @@ const schema = z.object({
   ovsRundir: directory('/var/run/openvswitch'),
   ovsEnabler: directory('/etc/openvswitch/enable_dynamic_cpu_affinity'),
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
-  ovsMasksAtEnd: z.enum(['restore', 'leave']).default('leave'),
   stateDir: directory('/var/lib/plumbline'),
   vmPinning: z.enum(['on', 'off']).default('on'),
   cgroupRoot: directory('/sys/fs/cgroup'),
@@ -96,10 +94,6 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     ovsIsolated: {
       flag: '--ovs-isolated <policy>',
       help: 'CPUs without an owner that the kernel isolates (isolcpus): use them for OVS, or leave them to other programs',
-    },
-    ovsMasksAtEnd: {
-      flag: '--ovs-masks-at-end <policy>',
-      help: 'OVS’s threads when the agent stops: leave them; restore their original CPUs except those with an owner, where agents are removed while pods run',
     },
     stateDir: {
       flag: '--state-dir <path>',

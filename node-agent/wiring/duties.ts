@@ -4,24 +4,25 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Assignments, createAssignments } from '../assignments/assignments.ts';
+import { kubeletGeneration, PLUGIN_DIRECTORY } from '../device-plugin/kubelet-watch.ts';
 import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
 import { createRefusedStarts } from '../device-plugin/refused-starts.ts';
 import { createHostFacts } from '../host/host-facts.ts';
-import { createKubeletConfigReader } from '../host/kubelet-config-reader.ts';
+import { createKubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';
+import { readConfigz } from '../host/kubelet-configz.ts';
 import { readNode } from '../kube-objects/node.ts';
 import type { Duty } from '../lifecycle/duty.ts';
 import { createLastMapFile } from '../networks/map-in-use.ts';
 import { createNetworks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createHeartbeat } from '../report/heartbeat.ts';
+import { createReport } from '../report/report.ts';
 import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
 import { createGateDuties } from './gate.ts';
-import { kubeletConfigSources } from './kubelet-config-sources.ts';
 import { createOvsDuty } from './ovs-affinity.ts';
-import type { AgentParts } from './parts.ts';
-import { createReportDuty } from './report.ts';
+import type { AgentParts, HostParts } from './parts.ts';
 import { createVmPinningDuty } from './vm-pinning.ts';
 
 /** The duties of a mode, and those that the readiness probe checks. */
@@ -117,3 +118,63 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
 }
 
 const invalidMap = (message: string): EventText => ({ type: 'Warning', reason: 'InvalidNetworkMap', message });
+
+/** The sources of the kubelet's configuration, from the agent's settings. */
+export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {
+  const { kubeletConfig, kubeletConfigDir, kubeletDir, kubeletEndpoint: endpoint } = config;
+  const candidates =
+    kubeletConfig === undefined ? [join(kubeletDir, 'config.yaml'), '/etc/kubernetes/kubelet.conf'] : [kubeletConfig];
+  const configz = async () => {
+    const bearer = token();
+    if (bearer === undefined) throw new Error('no bearer token for the kubelet’s configz endpoint');
+    return readConfigz({ endpoint, kubeletDir, token: bearer });
+  };
+  return {
+    candidates,
+    dropIns: kubeletConfigDir,
+    configz: endpoint === '' ? undefined : configz,
+    generation: () => kubeletGeneration(join(kubeletDir, PLUGIN_DIRECTORY)),
+  };
+}
+
+/** Creates the report of a node with a kubelet, from the other duties and their changes. */
+export function createReportDuty(
+  { client, config: { nodeName }, failures, log, metrics }: AgentParts,
+  { facts, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
+) {
+  return createReport({
+    client,
+    nodeName,
+    subscribe(listener) {
+      const ends = [assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])].map(
+        (source) => source.subscribe(listener),
+      );
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    inputs: async () => {
+      const { description: host, memory, isolated } = await facts.read();
+      const { config, problems } = await kubeletConfig();
+      const view = networks.view();
+      return {
+        host,
+        memory,
+        isolated,
+        kubeletConfig: config,
+        kubeletConfigProblems: problems,
+        view: assignments.view(),
+        // A report without networks would look like a node without any.
+        networks: networks.known || failures.current.has('networks') ? view : undefined,
+        pmdCpus: ovs === undefined ? view.pmdCpus : view.pmdCpus.union(ovs.pmdCpus()),
+        pinsVms: vms !== undefined,
+        pinning: vms?.pinning() ?? [],
+        refusals: refusals.current(),
+        ovsProblems: ovs?.problems() ?? [],
+        failedDuties: [...failures.current].sort(),
+      };
+    },
+    log,
+    metrics,
+  });
+}

@@ -40,7 +40,6 @@ export function createOvsDuty(
     enablerFile: config.ovsEnabler,
     growthDelay: GROWTH_DELAY_SECONDS,
     checkInterval: CHECK_INTERVAL_SECONDS,
-    masksAtEnd: config.ovsMasksAtEnd,
     containers: createCgroupTree(config.cgroupRoot).containers,
     isolated: () => (config.ovsIsolated === 'leave' ? facts.known()?.isolated : undefined) ?? CpuSet.EMPTY,
     pmdMask: () => networks.view().pmdCpus,

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { DPU_EXEMPT_NAMESPACES, DPU_LEASE_NAMESPACE, NAMESPACE, SERVICE } from '../../model/names.ts';
 import { DEFAULT_RESERVATION } from '../../model/reservations/duration.ts';
-import { API_SERVER_FLAGS } from '../../runtime/api-server-flags.ts';
-import { type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/;

@@ -152,9 +152,6 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     daemon: 'ovs-vswitchd',
   }),
   PlumblineOpenVswitchContended: byNode('plumbline_ovs_affinity_contended', steady(1), steady(0)),
-  PlumblineOpenVswitchDrops: byNode('plumbline_ovs_datapath_lost_total', rising(60), steady(60), {
-    datapath: 'system@ovs',
-  }),
   PlumblineMaskNotKept: byNode('plumbline_vm_pinning', steady(1), steady(0), { state: 'refused' }),
   PlumblineMaskWithoutNode: {
     fires: { plumbline_extender_masked_vms_without_node: steady(1) },

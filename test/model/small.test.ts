@@ -11,9 +11,9 @@ import { describeSysfs } from '../../model/host-siblings.ts';
 import { AgentHealth } from '../../model/lease/agent-health.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
 import { describeLease } from '../../model/lease/describe.ts';
+import { renewalWriter, renewalWriters } from '../../model/lease/diagnose.ts';
 import { formatMicroTime, nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
 import { leaseForm, repairLease } from '../../model/lease/repair.ts';
-import { renewalWriter, renewalWriters } from '../../model/lease/writers.ts';
 import { physnetOfResource, physnetResource } from '../../model/names.ts';
 import { checkReport, faultOfError, outliers } from '../../model/report/check.ts';
 

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import express, { type ErrorRequestHandler } from 'express';
 import { BodyError } from '../../runtime/body-error.ts';
-import { hasAllowedName, parseNames } from '../../runtime/client-names.ts';
+import { hasAllowedName, parseNames } from '../../runtime/client-admission.ts';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { JsonBodies, type JsonBodiesOptions } from '../../runtime/json-bodies.ts';
 import { assertBoundedJson, JsonTooLarge } from '../../runtime/json-bounds.ts';

@@ -2,8 +2,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { readCpuOptions } from '../../model/kubelet/options.ts';
 import type { Pod, PodContainer } from '../../model/kubelet/pod-shape.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
-import { createStaticPolicy, type StaticPolicy } from '../../model/kubelet/static-policy.ts';
-import { takeByTopology } from '../../model/kubelet/take.ts';
+import { createStaticPolicy, type StaticPolicy, takeByTopology } from '../../model/kubelet/static-policy.ts';
 import { type CpuTopology, createTopology } from '../../model/kubelet/topology.ts';
 
 /** The kubelet vectors' own words, and what they stand for in the model. */

@@ -4,7 +4,7 @@ import jsonPatch from 'fast-json-patch';
 import { PATHS, type Reviews } from '../../webhook/app.ts';
 import { createRequirementReview } from '../../webhook/cluster/requirement.ts';
 import type { VmiLookup } from '../../webhook/cluster/vmi-lookup.ts';
-import { createPodRouting } from '../../webhook/pods/route-pod.ts';
+import { createPodRouting } from '../../webhook/pods/mutate-pod.ts';
 import { type AdmissionRequest, ReviewError } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseConfiguredContext } from '../../model/networks/context-file.ts';
 import { ConfigError } from '../../runtime/config.ts';
-import { readNetworkContext } from '../../webhook/network-context.ts';
+import { readNetworkContext } from '../../webhook/config.ts';
 import { tempDirectories } from '../support/files.ts';
 
 describe('the file in --network-context', () => {

@@ -6,7 +6,7 @@ import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
-import { type SelectingSpec, selectionKey, selectsNode } from '../../model/launcher/node-selection.ts';
+import { type SelectingSpec, selectsNode } from '../../model/launcher/node-selection.ts';
 import { filteringTaints, type Taint, toleratesAll } from '../../model/launcher/taints.ts';
 import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
@@ -42,10 +42,6 @@ export interface NodeCacheOptions extends CacheOptions {
   readonly onQuarantined: (faults: ReadonlyMap<string, ReportFault>) => void;
 }
 
-/** Number of cached selections between two changes of the nodes, and characters of one: pods determine them. */
-const REMEMBERED = 500;
-const LONGEST_KEY = 4096;
-
 /** A report as received. It is parsed later, because parsing is most of its cost. */
 const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown() });
 const observedNode = z.object({
@@ -66,30 +62,22 @@ interface NodeView {
   readonly facts: NodeFacts;
   /** Plumbline's network resources that its kubelet advertises, ascending; undefined: unknown. */
   readonly networks: string | undefined;
-  /** Taints that kube-scheduler filters by, as JSON; '' for none. */
-  readonly taints: string;
+  /** Taints that kube-scheduler filters by. */
+  readonly taints: readonly Taint[];
 }
 
 /**
- * Keeps one view and one kind for each node. Nodes of the same model share their kind. Results that depend on all nodes
- * are computed once between two changes; heartbeats change neither views nor kinds.
+ * Keeps one view and one kind for each node. Nodes of the same model share their kind. What depends on all nodes is
+ * computed once between two changes; heartbeats change neither views nor kinds.
  *
  * A report affects other nodes as well. One that contradicts its Node or is an outlier therefore does not count, and a
  * network only counts if the Node's own kubelet advertises its device.
  */
 export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions): NodeCache {
   const reader = createKindReader();
-  const chosen = new Map<string, readonly NodeKind[]>();
-  const complete = new Map<string, boolean>();
   let counted: CountedReports | undefined;
-  let all: readonly NodeKind[] | undefined;
-  let networks: ReportedNetworks | undefined;
   const forget = () => {
-    chosen.clear();
-    complete.clear();
     counted = undefined;
-    all = undefined;
-    networks = undefined;
   };
 
   const nodes = createReflector({
@@ -101,10 +89,10 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       labels: new Map(Object.entries(metadata.labels ?? {})),
       facts: factsOfNode({ metadata, status }),
       networks: status?.capacity && networkResources(status.capacity),
-      taints: taintsText(spec ?? {}),
+      taints: filteringTaints(spec ?? {}),
     }),
     onChange: ({ before, after }) => {
-      if (before === undefined || after === undefined || !sameView(before, after)) forget();
+      if (!isDeepStrictEqual(before, after)) forget();
     },
     log,
     now,
@@ -152,43 +140,21 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
     get synced() {
       return nodes.synced && reports.synced;
     },
-    candidates(spec) {
-      return remembered(chosen, spec, () => [...candidateKinds(current().kinds, nodes.items, spec)]);
-    },
+    candidates: (spec) => [...candidateKinds(current().kinds, nodes.items, spec)],
     allReport(spec) {
       const { maskHosts: heard } = current();
-      return remembered(complete, spec, () =>
-        [...nodes.items].every(
-          ([name, { labels }]) => heard.has(name) || labels.get(SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
-        ),
+      return [...nodes.items].every(
+        ([name, { labels }]) => heard.has(name) || labels.get(SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
       );
     },
-    kinds: () => (all ??= [...new Set(current().kinds.values())]),
-    reportedNetworks: () => (networks ??= networksOf(current().kinds.values())),
+    kinds: () => current().distinct,
+    reportedNetworks: () => current().networks,
     maskHosts(spec) {
       const hosts = new Set<MaskHost>();
       for (const [name, host] of current().maskHosts) if (!hosts.has(host) && selects(spec, name)) hosts.add(host);
       return [...hosts];
     },
   };
-}
-
-/** Cached keys of specs under review, because several queries use the same one. */
-const keys = new WeakMap<SelectingSpec, string>();
-
-/** The result for a selection, computed once between two changes of the nodes. */
-function remembered<T>(known: Map<string, T>, spec: SelectingSpec, workOut: () => T): T {
-  const key = keys.get(spec) ?? selectionKey(spec);
-  keys.set(spec, key);
-  const found = known.get(key) ?? workOut();
-  if (known.size >= REMEMBERED) known.clear();
-  if (key.length <= LONGEST_KEY) known.set(key, found);
-  return found;
-}
-
-function sameView(a: NodeView, b: NodeView): boolean {
-  const sameFacts = a.facts.cpus === b.facts.cpus && a.facts.arch === b.facts.arch && a.networks === b.networks;
-  return sameFacts && a.taints === b.taints && isDeepStrictEqual(a.labels, b.labels);
 }
 
 /**
@@ -201,25 +167,14 @@ function candidateKinds(
   spec: SelectingSpec,
 ): ReadonlySet<NodeKind> {
   const [open, selected] = [new Set<NodeKind>(), new Set<NodeKind>()];
-  const tolerated = new Map([['', true]]);
-  const isTolerated = (taints: string): boolean => {
-    const known = tolerated.get(taints) ?? toleratesAll(spec.tolerations, JSON.parse(taints) as Taint[]);
-    tolerated.set(taints, known);
-    return known;
-  };
   for (const [name, kind] of kinds) {
     const view = nodes.get(name);
     if (view === undefined || open.has(kind)) continue;
     if (!selectsNode(spec, { name, label: (wanted) => view.labels.get(wanted) })) continue;
     selected.add(kind);
-    if (isTolerated(view.taints)) open.add(kind);
+    if (toleratesAll(spec.tolerations, view.taints)) open.add(kind);
   }
   return open.size > 0 ? open : selected;
-}
-
-function taintsText(spec: Parameters<typeof filteringTaints>[0]): string {
-  const taints = filteringTaints(spec);
-  return taints.length === 0 ? '' : JSON.stringify(taints);
 }
 
 /** The resources as one text. */
@@ -230,6 +185,8 @@ function networkResources(capacity: Readonly<Record<string, string>>): string {
 /** Results from each report that counts, and the faults of the others. */
 interface CountedReports {
   readonly kinds: ReadonlyMap<string, NodeKind>;
+  readonly distinct: readonly NodeKind[];
+  readonly networks: ReportedNetworks;
   readonly maskHosts: ReadonlyMap<string, MaskHost>;
   readonly faults: ReadonlyMap<string, ReportFault>;
 }
@@ -260,15 +217,16 @@ function countReports(
     kinds.delete(name);
     maskHosts.delete(name);
   }
-  return { kinds, maskHosts, faults };
+  const distinct = [...new Set(kinds.values())];
+  return { kinds, distinct, networks: networksOf(distinct), maskHosts, faults };
 }
 
-function networksOf(kinds: Iterable<NodeKind | undefined>): ReportedNetworks {
+function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
   const physnets = new Set<string>();
   let tunnel = false;
-  for (const kind of new Set(kinds)) {
-    for (const name of kind?.networks.physnets.keys() ?? []) physnets.add(name);
-    tunnel ||= kind?.networks.tunnel !== undefined;
+  for (const { networks } of kinds) {
+    for (const name of networks.physnets.keys()) physnets.add(name);
+    tunnel ||= networks.tunnel !== undefined;
   }
   return { physnets, tunnel };
 }

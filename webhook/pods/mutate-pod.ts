@@ -2,10 +2,11 @@ import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
 import { decide } from '../../model/admission/decide.ts';
 import type { Decision } from '../../model/admission/decision.ts';
 import type { PodFacts } from '../../model/admission/facts.ts';
+import { schedulingOf } from '../../model/admission/scheduling.ts';
 import { cut } from '../../model/brief.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AdmissionRequest, Review } from '../review/admission-review.ts';
-import { type GatherOptions, gather } from './gather.ts';
+import { type GatherOptions, gather, readPod, type SchedulerRoute, schedulerFacts } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
 
 export interface MutatePodOptions extends GatherOptions {
@@ -54,4 +55,20 @@ function logDecision(log: MutatePodOptions['log'], facts: PodFacts, decision: De
     ({ list, index }) => list === 'containers' && index === facts.compute,
   );
   if (compute?.cpus !== undefined) log.info({ vmi, cpus: compute.cpus }, 'launcher padded to whole cores');
+}
+
+/**
+ * Reviews launchers without any other decision: they get Plumbline's scheduler and are never refused. The API server
+ * admits them unchanged while this webhook is down (failurePolicy Ignore).
+ */
+export function createPodRouting(route: SchedulerRoute): Review {
+  return async (request) => {
+    if (request.kind.kind !== 'Pod' || request.operation !== 'CREATE') return { allowed: true };
+    const read = readPod(request);
+    if (read.kind !== 'launcher') return { allowed: true };
+    const { set: scheduler, findings } = schedulingOf(read.pod.spec.schedulerName, schedulerFacts(route));
+    const change = { containers: [], annotations: {}, nodes: undefined, scheduler };
+    const patch = patchFor(request.object as RawPod, change);
+    return { allowed: true, patch, warnings: findings.map(({ message }) => message) };
+  };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
-import { takeByTopology } from '../../../model/kubelet/take.ts';
+import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { hostOf } from './arbitraries.ts';
 import { simpleHost } from './fixture.ts';

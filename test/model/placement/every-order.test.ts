@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { fitsInEveryOrder } from '../../../model/placement/every-order.ts';
+import { fitsInEveryOrder } from '../../../model/placement/place.ts';
 
 interface Item {
   readonly size: number;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { verdictOn } from '../../../node-agent/assignments/answer-verdict.ts';
+import { verdictOn } from '../../../node-agent/assignments/assignments.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 
 const set = (text: string) => CpuSet.parse(text);

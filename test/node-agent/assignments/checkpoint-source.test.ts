@@ -29,7 +29,7 @@ describe('the kubelet’s checkpoint without events', () => {
     readings = [];
     logged = recordingLogger();
     stop = new AbortController();
-    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     mock.method(performance, 'now', () => now);
   });
   afterEach(() => {

@@ -3,8 +3,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
-import { readTokenClaims } from '../../../node-agent/dpu-lease/token-claims.ts';
-import { createTokenRenewal, TOKEN_LIFETIME } from '../../../node-agent/dpu-lease/token-renewal.ts';
+import { createTokenRenewal, readTokenClaims, TOKEN_LIFETIME } from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 const DAY = 86_400;

@@ -163,7 +163,7 @@ describe('the gate’s installer', () => {
     let now = 5000;
     const clock = mock.method(performance, 'now', () => now);
     write('10-ovn.conf', OVN);
-    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     const pass = (milliseconds: number) => {
       now += milliseconds;
       mock.timers.tick(milliseconds);
@@ -187,7 +187,7 @@ describe('the gate’s installer', () => {
   it('writes its file at most once a second', () => {
     let now = 5000;
     const clock = mock.method(performance, 'now', () => now);
-    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
     try {
       write('10-ovn.conf', OVN);
       run({ pace: undefined } as object);

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { contentOf, placeFile, removeFile } from '../../../node-agent/gate/place-file.ts';
+import { contentOf, placeFile, removeFile } from '../../../node-agent/gate/installer.ts';
 import { tempDirectories } from '../support.ts';
 
 describe('files of the gate', () => {

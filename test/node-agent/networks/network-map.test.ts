@@ -5,7 +5,7 @@ import type { NodeNetworks } from '../../../model/networks/common-cell.ts';
 import { NetworkMapError, networkMapFor } from '../../../model/networks/network-map.ts';
 import { advertisedResources, devicesOf, socketName } from '../../../node-agent/device-plugin/resources.ts';
 import { NO_NETWORKS } from '../../../node-agent/networks/combine.ts';
-import { hasNodeSelectors, parseNetworkMapText } from '../../../node-agent/networks/map-file.ts';
+import { hasNodeSelectors, parseNetworkMapText } from '../../../node-agent/networks/map-source.ts';
 
 /** The map that a host with NUMA nodes 0 and 1 reads. */
 const parse = (text: string, labels = {}): NodeNetworks =>

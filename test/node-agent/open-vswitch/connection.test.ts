@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/open-vswitch/datapath-metrics.ts';
 import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/connection.ts';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import { Registry } from '../../../runtime/metrics.ts';
-import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+import { eventually, tempDirectories } from '../support.ts';
 
 interface Message {
   readonly id?: unknown;
@@ -171,90 +169,5 @@ describe('a connection to OVSDB', () => {
   it('ends with a reason after an invalid message', async () => {
     answers = ['{"id":{},"result":1}'];
     await refused(connect().call('ask', []), 'the server sent something other than a JSON-RPC message');
-  });
-});
-
-describe('the counters of a running ovs-vswitchd', () => {
-  const temp = tempDirectories();
-  let rundir: string;
-  let served: Awaited<ReturnType<typeof serve>>;
-  let text: string;
-  let now: number;
-
-  beforeEach(async () => {
-    rundir = temp();
-    mkdirSync(rundir, { recursive: true });
-    writeFileSync(join(rundir, 'ovs-vswitchd.pid'), '4711\n');
-    text = 'a@b:\n  lookups: hit:1 missed:2 lost:3\n  flows: 4\n  TX packets:1 dropped:5\n';
-    now = 1000;
-    mock.method(performance, 'now', () => now);
-    served = await serve(join(rundir, 'ovs-vswitchd.4711.ctl'), (send, { id }) =>
-      send(JSON.stringify({ id, result: text, error: null })),
-    );
-  });
-  afterEach(() => {
-    mock.reset();
-    served.close();
-  });
-
-  it('are requested with the one read-only command', async () => {
-    const [found] = await askDatapaths(rundir);
-    assert.deepEqual(found, { datapath: 'a@b', upcalls: 2, lost: 3, flows: 4, dropped: { rx: 0, tx: 5 } });
-    assert.deepEqual(served.received, [{ id: 1, method: 'dpctl/show', params: ['-s'] }]);
-  });
-
-  const values = async (registry: Registry) =>
-    (await registry.metrics())
-      .split('\n')
-      .filter((line) => line.startsWith('plumbline_ovs_datapath_'))
-      .map((line) => line.slice('plumbline_ovs_datapath_'.length));
-
-  it('are metrics; a counter that the datapath does not report is absent', async () => {
-    text = `${text}c@d:\n  lookups: hit:1 missed:?\n  RX packets:1 dropped:9\n`;
-    const registry = new Registry();
-    registerDatapathMetrics(registry, { rundir, log: recordingLogger().log });
-    assert.deepEqual(await values(registry), [
-      'upcalls_total{datapath="a@b"} 2',
-      'lost_total{datapath="a@b"} 3',
-      'port_drops_total{datapath="a@b",direction="rx"} 0',
-      'port_drops_total{datapath="a@b",direction="tx"} 5',
-      'port_drops_total{datapath="c@d",direction="rx"} 9',
-      'port_drops_total{datapath="c@d",direction="tx"} 0',
-      'failures_total 0',
-      'flows{datapath="a@b"} 4',
-    ]);
-  });
-
-  it('are requested once in five seconds of scrapes, and do not add up', async () => {
-    const registry = new Registry();
-    registerDatapathMetrics(registry, { rundir, log: recordingLogger().log });
-    const upcalls = async () => (await values(registry)).find((line) => line.startsWith('upcalls_total'));
-    assert.equal(await upcalls(), 'upcalls_total{datapath="a@b"} 2');
-    text = 'a@b:\n  lookups: hit:1 missed:7 lost:3\n';
-    now += 5000;
-    assert.equal(await upcalls(), 'upcalls_total{datapath="a@b"} 2');
-    assert.equal(served.received.length, 1);
-    now += 1;
-    assert.equal(await upcalls(), 'upcalls_total{datapath="a@b"} 7');
-    assert.equal(served.received.length, 2);
-  });
-
-  it('log a failure once, and its end', async () => {
-    const { log, lines } = recordingLogger();
-    const registry = new Registry();
-    registerDatapathMetrics(registry, { rundir, log });
-    rmSync(join(rundir, 'ovs-vswitchd.pid'));
-    await registry.metrics();
-    assert.deepEqual(
-      lines.map(({ msg }) => msg),
-      ['reading the counters of Open vSwitch failed'],
-    );
-    writeFileSync(join(rundir, 'ovs-vswitchd.pid'), '4711\n');
-    now += 5001;
-    assert.ok((await values(registry)).includes('failures_total 1'));
-    assert.deepEqual(
-      lines.map(({ msg }) => msg),
-      ['reading the counters of Open vSwitch failed', 'recovered'],
-    );
   });
 });

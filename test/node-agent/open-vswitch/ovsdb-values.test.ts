@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import { createReplica, ReplicaError, rowsOf } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
-import { mapOf, setOf, textOf } from '../../../node-agent/open-vswitch/ovsdb/values.ts';
+import {
+  createReplica,
+  mapOf,
+  ReplicaError,
+  rowsOf,
+  setOf,
+  textOf,
+} from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 
 describe('values of OVSDB, including unknown forms', () => {
   const sets: [unknown, readonly unknown[]][] = [

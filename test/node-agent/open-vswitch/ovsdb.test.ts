@@ -7,8 +7,14 @@ import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { connectOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/connection.ts';
 import { COLUMNS, followOvsdb } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
 import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import { createReplica, ReplicaError, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
-import { mapOf, setOf, textOf } from '../../../node-agent/open-vswitch/ovsdb/values.ts';
+import {
+  createReplica,
+  mapOf,
+  ReplicaError,
+  setOf,
+  type Tables,
+  textOf,
+} from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 import { vector } from '../../support/vectors.ts';
 import { eventually, tempDirectories } from '../support.ts';
 

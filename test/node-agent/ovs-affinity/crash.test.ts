@@ -11,7 +11,7 @@ import { procThreads } from '../../../node-agent/processes/threads.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories } from '../support.ts';
-import { all, cpus, first, ovsParts, rest, settableView } from './stage.ts';
+import { cpus, first, ovsParts, rest, settableView } from './stage.ts';
 
 const PROGRAM = join(import.meta.dirname, 'program.ts');
 
@@ -26,8 +26,8 @@ describe('an agent that is killed', () => {
   let program: ChildProcess;
   let own: string[];
 
-  const start = (...atEnd: string[]) => {
-    program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '0.2', ...atEnd], { stdio: 'ignore' });
+  const start = () => {
+    program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, '0.2'], { stdio: 'ignore' });
   };
   const end = async (signal: NodeJS.Signals) => {
     program.kill(signal);
@@ -96,34 +96,6 @@ describe('an agent that is killed', () => {
     assert.equal(createMasksFile(masksFile, bootId()).load().length, 1);
     writeFileSync(masksFile, text.replace(bootId(), 'another'));
     assert.deepEqual(createMasksFile(masksFile, bootId()).load(), []);
-  });
-
-  it('with restore at the end, restores the masks without owned CPUs, and completely once the feature is turned off', async () => {
-    await end('SIGKILL');
-    start('restore');
-    await onlyFirst();
-    // After the first complete pass, which moves a thread that is free to go.
-    kubelet.pods = {};
-    kubelet.writeCheckpoint(all());
-    await eventually(() => masks().every((list) => list === all()), 'grown');
-    kubelet.pods = { 'ns/pod': { compute: rest() } };
-    kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });
-    await onlyFirst();
-    await end('SIGTERM');
-    assert.deepEqual([...new Set(masks())], [first()]);
-    rmSync(enabler);
-    start();
-    await asBefore();
-  });
-
-  it('with restore at the end, restores the complete masks if no CPU is owned', async () => {
-    await end('SIGKILL');
-    start('restore');
-    kubelet.pods = {};
-    kubelet.writeCheckpoint(all());
-    await eventually(() => masks().every((list) => list === all()), 'grown');
-    await end('SIGTERM');
-    assert.deepEqual(masks(), own);
   });
 
   it('reports a masks file that cannot be written, and moves the threads anyway', async () => {

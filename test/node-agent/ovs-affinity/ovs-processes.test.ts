@@ -242,16 +242,10 @@ describe('the processes of Open vSwitch', () => {
   it('have no gauge once they are restored or left', async () => {
     await daemon('ovs-vswitchd');
     await daemon('ovsdb-server');
-    const endings: [() => { moved: number; displaced: number }, number][] = [
-      [() => ovs.restore(), 2],
-      [() => ovs.restoreWithin(cpus('1-2')), 2],
-      [() => ovs.leave(), 0],
-    ];
-    for (const [finish, moved] of endings) {
+    for (const finish of [() => ovs.restore(), () => ovs.leave()]) {
       apply({ only: cpus('2-3') });
       assert.deepEqual(Object.keys(await valuesOf('ovsThreads')), ['ovs-vswitchd', 'ovsdb-server']);
-      const result = finish();
-      assert.deepEqual([result.moved, result.displaced], [moved, 0]);
+      finish();
       assert.deepEqual(await valuesOf('ovsThreads'), {});
     }
   });

@@ -15,7 +15,7 @@ function stage() {
 describe('restored threads of a process', () => {
   it('are none if no masks were saved', () => {
     const { kernel, keeper } = stage();
-    assert.deepEqual([keeper.restore(), keeper.restoreWithin(set('0-3')), kernel.sets], [NOTHING, NOTHING, 0]);
+    assert.deepEqual([keeper.restore(), kernel.sets], [NOTHING, 0]);
     assert.equal(keeper.originalMasks, undefined);
   });
 
@@ -42,24 +42,6 @@ describe('restored threads of a process', () => {
     kernel.born.set(101, 77);
     keeper.restore();
     assert.equal(kernel.shown()[101], '0-15');
-  });
-
-  it('may be restored within free CPUs, with the masks kept; a thread without a free CPU stays', () => {
-    const { kernel, keeper } = stage();
-    keeper.remember();
-    keeper.apply({ only: set('1') });
-    assert.equal(keeper.restoreWithin(set('0-3')).moved, 2);
-    assert.deepEqual(kernel.shown(), { 100: '0-3', 101: '1', 102: '0-3' });
-    assert.equal(keeper.originalMasks?.main.toString(), '0-15');
-  });
-
-  it('may be restored within online CPUs', () => {
-    const { kernel, keeper } = stage();
-    keeper.remember();
-    keeper.apply({ only: set('1') });
-    kernel.online = '0-7';
-    keeper.restoreWithin(set('6-12'));
-    assert.equal(kernel.shown()[100], '6-7');
   });
 
   it('get masks that were known before rather than their current ones', () => {

@@ -9,10 +9,10 @@ import { machine, ovsParts, recordingEvents } from './stage.ts';
 /**
  * The two duties that keep Open vSwitch off owned CPUs, in their own process that can be killed, traced and measured.
  * It follows the kubelet's directory <directory>/kubelet; run directory, enabler file and saved masks are below
- * <directory>. Usage: program.ts <directory> [<seconds between checks>] [leave|restore]. Logs to standard output;
+ * <directory>. Usage: program.ts <directory> [<seconds between checks>]. Logs to standard output;
  * SIGTERM stops it cleanly.
  */
-const [directory = '', checkInterval = '12', atEnd = 'leave'] = process.argv.slice(2);
+const [directory = '', checkInterval = '12'] = process.argv.slice(2);
 const stop = new AbortController();
 process.on('SIGTERM', () => stop.abort());
 const log = createLogger('node-agent', 'info');
@@ -40,7 +40,6 @@ const ovs = createOvsAffinity(
     events,
     log,
     checkInterval: Number(checkInterval),
-    masksAtEnd: atEnd === 'restore' ? 'restore' : 'leave',
     affinity: timed,
   }),
 );

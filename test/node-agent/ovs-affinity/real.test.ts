@@ -2,11 +2,8 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { askDatapaths, registerDatapathMetrics } from '../../../node-agent/open-vswitch/datapath-metrics.ts';
 import { createOvsAffinity, type OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { procThreads } from '../../../node-agent/processes/threads.ts';
-import { createLogger } from '../../../runtime/log.ts';
-import { Registry } from '../../../runtime/metrics.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
 import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
@@ -174,20 +171,6 @@ describe('a real Open vSwitch under --monitor', function () {
     view.free(all());
     await ovs.vacate(cpus(rest()));
     assert.equal(masks(), first());
-  });
-
-  it('exports its counters as metrics', async () => {
-    const [datapath] = await askDatapaths(real.rundir);
-    assert.equal(datapath?.datapath, 'netdev@ovs-netdev');
-    assert.ok(Number.isInteger(datapath.upcalls) && Number.isInteger(datapath.lost));
-    const registry = new Registry();
-    registerDatapathMetrics(registry, { rundir: real.rundir, log: createLogger('test', 'silent') });
-    const text = await registry.metrics();
-    for (const name of ['upcalls_total', 'lost_total', 'flows']) {
-      assert.match(text, new RegExp(`plumbline_ovs_datapath_${name}\\{datapath="netdev@ovs-netdev"\\} \\d+`));
-    }
-    assert.match(text, /plumbline_ovs_datapath_port_drops_total\{datapath="netdev@ovs-netdev",direction="rx"\} \d+/);
-    assert.match(text, /plumbline_ovs_datapath_failures_total 0/);
   });
 });
 

@@ -73,7 +73,6 @@ export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = 
     masksFile: createMasksFile(join(directory, 'state/masks.json'), bootId()),
     growthDelay: 0,
     checkInterval: 5,
-    masksAtEnd: 'leave',
     containers: () => ({ guaranteed: [], others: [] }),
     isolated: () => CpuSet.EMPTY,
     pmdMask: () => CpuSet.EMPTY,

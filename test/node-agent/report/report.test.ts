@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { NodeTopology } from '../../../kube/node-topology.ts';
-import { nodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { type NodeTopology, nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { createMergePatch, type Json } from '../../../node-agent/report/merge-patch.ts';
 import { createReport } from '../../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
+import { createMergePatch, type Json } from '../../../node-agent/report/topology-store.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 import { inputs, known, networks } from './inputs-fixture.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { createBoundedLabel } from '../../../node-agent/telemetry/bounded-label.ts';
-import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
+import { createAgentMetrics, createBoundedLabel } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 
 describe('metric labels with foreign values', () => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { SyscallError } from '../../../native/syscall-error.ts';
-import { allowedOf, findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
+import { allowedOf } from '../../../node-agent/processes/threads.ts';
+import { findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
 import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
 import { createFakeAffinity } from './affinity-stand-in.ts';
 
@@ -101,18 +102,6 @@ describe('the QEMU process of a launcher', () => {
     processes.get(1)?.threads.delete(10);
     guest?.look();
     assert.equal(guest?.isReady(), false);
-  });
-
-  it('returns the same object for an unchanged thread, and another one after a move', () => {
-    const { parts, add, affinity } = machine();
-    add(1, 'qemu', { 1: 'qemu', 10: 'CPU 0/KVM' });
-    const guest = findGuest([1], parts);
-    const [, before] = guest?.look() ?? [];
-    assert.equal(guest?.look()[1], before);
-    affinity.masks.set(10, set('2'));
-    const [, after] = guest?.look() ?? [];
-    assert.notEqual(after, before);
-    assert.equal(String(after?.allowed), '2');
   });
 
   it('reads the name of vCPU and IO threads once, and of others for one second', () => {

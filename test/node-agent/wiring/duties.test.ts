@@ -6,9 +6,8 @@ import type { EventTarget, EventText } from '../../../kube/events.ts';
 import { createFailures } from '../../../node-agent/lifecycle/failures.ts';
 import { type NodeAgentConfig, parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createDpuLeaseDuties } from '../../../node-agent/wiring/dpu-lease.ts';
-import { createDuties } from '../../../node-agent/wiring/duties.ts';
+import { createDuties, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
 import { createGateDuties, stateOf } from '../../../node-agent/wiring/gate.ts';
-import { kubeletConfigSources } from '../../../node-agent/wiring/kubelet-config-sources.ts';
 import type { AgentParts } from '../../../node-agent/wiring/parts.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics, writeTree } from '../support.ts';
 

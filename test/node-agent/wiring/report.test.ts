@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { createReportDuty } from '../../../node-agent/wiring/duties.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
-import { createReportDuty } from '../../../node-agent/wiring/report.ts';
 import { createFakeApi } from '../api-stand-in.ts';
 import { inputs, known, networks } from '../report/inputs-fixture.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';

@@ -270,12 +270,9 @@ describe('the cache of nodes', () => {
 
   it('computes the facts about nodes once: heartbeats do not change them', async () => {
     const { lists, cache } = await stage();
-    const spec = zoned('a');
-    const [chosen, all, networks] = [cache.candidates(spec), cache.kinds(), cache.reportedNetworks()];
+    const [all, networks] = [cache.kinds(), cache.reportedNetworks()];
     await lists.send(NODES, 'MODIFIED', nodeOf('a'));
     await lists.send(REPORTS, 'MODIFIED', reportOf('a', { assignments: [] }));
-    assert.equal(cache.candidates(spec), chosen);
-    assert.equal(cache.candidates(zoned('a')), chosen, 'another pod with the same selector');
     assert.equal(cache.kinds(), all);
     assert.equal(cache.reportedNetworks(), networks);
   });
@@ -290,26 +287,12 @@ describe('the cache of nodes', () => {
   for (const [what, changed] of changes) {
     it(`computes the facts about nodes again when a node changes ${what}`, async () => {
       const { lists, cache } = await stage();
-      const [chosen, all, networks] = [cache.candidates({}), cache.kinds(), cache.reportedNetworks()];
+      const [all, networks] = [cache.kinds(), cache.reportedNetworks()];
       await lists.send(NODES, 'MODIFIED', changed);
-      assert.notEqual(cache.candidates({}), chosen);
       assert.notEqual(cache.kinds(), all);
       assert.notEqual(cache.reportedNetworks(), networks);
     });
   }
-
-  it('forgets selections beyond 500, and does not keep very long ones', async () => {
-    const { cache } = await stage();
-    const first = cache.candidates(zoned('0'));
-    for (let i = 1; i < 499; i++) cache.candidates(zoned(`${i}`));
-    assert.equal(cache.candidates(zoned('0')), first);
-    for (const zone of ['499', '500']) cache.candidates(zoned(zone));
-    const again = cache.candidates(zoned('0'));
-    assert.notEqual(again, first);
-    assert.deepEqual(again, first);
-    const long = zoned('x'.repeat(5000));
-    assert.notEqual(cache.candidates(long), cache.candidates(long));
-  });
 
   it('shows whether all KubeVirt nodes that a spec may use have reported', async () => {
     const schedulable = { 'kubevirt.io/schedulable': 'true' };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
 import type { SchedulerRoute } from '../../../webhook/pods/gather.ts';
-import { createPodRouting } from '../../../webhook/pods/route-pod.ts';
+import { createPodRouting } from '../../../webhook/pods/mutate-pod.ts';
 import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
 import { silent } from '../../support/logger.ts';
 import { mutationOf, optionsOf, patched, patchOf, podVector, requestFor, type TestPod } from '../launcher-fixture.ts';
