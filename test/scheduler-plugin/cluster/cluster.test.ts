@@ -99,9 +99,19 @@ describe('the watches of the extender', () => {
     await eventually(() => !fits('n1'), 'the report to be forgotten');
   });
 
+  it('have the labels of a node as they are now, whose change does not wake pods', async () => {
+    await addNode('n1', { [ZONE]: 'a' });
+    await run();
+    await flush('before');
+    seen.length = 0;
+    await api.client.patch(`${NODES}/n1`, MERGE, { metadata: { labels: { [ZONE]: 'b' } } });
+    await flush('after');
+    assert.deepEqual(seen, ['after']);
+    assert.equal(under.state.fleet.get('n1')?.labels.get(ZONE), 'b');
+  });
+
   const CHANGES: readonly [string, object, boolean][] = [
     ['becomes a DPU host', { metadata: { labels: { [DPU_HOST_LABEL]: '' } } }, true],
-    ['moves to another zone', { metadata: { labels: { [ZONE]: 'b' } } }, true],
     ['has more CPUs', { status: { capacity: { cpu: '32' } } }, true],
     ['has another architecture', { metadata: { labels: { 'kubernetes.io/arch': 'arm64' } } }, true],
     ['has a heartbeat', { status: { conditions: [{ type: 'Ready', status: 'True' }] } }, false],
