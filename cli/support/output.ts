@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import { CpuSet } from '../../model/cpu-set.ts';
 
 /** Output formats of a command. */
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
@@ -45,4 +46,9 @@ function writeLines(lines: readonly string[]): void {
 
 function write(text: string): void {
   process.stdout.write(text);
+}
+
+/** CPUs of a list, as in /sys, by number. @throws ParseError */
+export function numbersOf(list: string): number[] {
+  return CpuSet.parse(list).toArray();
 }

@@ -1,4 +1,3 @@
-import type * as z from 'zod';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
@@ -7,7 +6,6 @@ import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
 import type { ReportedHost } from '../support/hosts.ts';
-import type { topOutput } from './output.ts';
 
 /** An owner of CPUs of a node. */
 interface Owner {
@@ -122,8 +120,8 @@ function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
   }
 }
 
-/** The view as data. */
-export function viewData(view: NodeView): z.infer<typeof topOutput>['nodes'][number] {
+/** The view in the output of `plumbline top -o json`: docs/schemas/top.json. */
+export function viewData(view: NodeView) {
   const { name, host, cells, reserved, polled, owners, free, freeCores, kubelet, remarks } = view;
   return {
     node: name,

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { demandOf } from '../../cli/simulate/demand.ts';
 import { inventNodes } from '../../cli/simulate/invent.ts';
-import { simulateOutput } from '../../cli/simulate/output.ts';
+import type { simulateData } from '../../cli/simulate/output.ts';
 import { parseShape } from '../../cli/simulate/shape.ts';
 import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../cli/support/hosts.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
 
 const INVENTION = { physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' };
@@ -182,7 +183,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
         kubeconfig: cluster.kubeconfig,
         input: VMS,
       });
-      const { fits, nodes, vms, notes } = simulateOutput.parse(JSON.parse(stdout));
+      const { fits, nodes, vms, notes } = parseOutput<ReturnType<typeof simulateData>>('simulate', JSON.parse(stdout));
       assert.equal(status, 1);
       assert.equal(fits, false);
       assert.equal(nodes, 1);

@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { topologyOutput } from '../../cli/topology/output.ts';
+import type { topologyData } from '../../cli/topology/output.ts';
 import { needs } from '../support/parts.ts';
+import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
 
 /** A sysfs of two NUMA nodes of two cores of two threads, with a NIC on the second one and a bond over it. */
@@ -82,7 +83,10 @@ describe('plumbline topology', function () {
 
   it('prints bytes and CPU numbers as data', async () => {
     const { stdout } = await plumbline(['topology', '--sysfs-root', root, '-o', 'json']);
-    const { numaNodes, cores, caches, isolated, nics } = topologyOutput.parse(JSON.parse(stdout));
+    const { numaNodes, cores, caches, isolated, nics } = parseOutput<ReturnType<typeof topologyData>>(
+      'topology',
+      JSON.parse(stdout),
+    );
     assert.deepEqual(numaNodes, [
       {
         id: 0,
@@ -135,7 +139,7 @@ describe('plumbline topology', function () {
     it('describes it', async () => {
       const { stdout, status } = await plumbline(['topology', '-o', 'json']);
       assert.equal(status, 0);
-      assert.ok(topologyOutput.parse(JSON.parse(stdout)).numaNodes.length >= 1);
+      assert.ok(parseOutput<ReturnType<typeof topologyData>>('topology', JSON.parse(stdout)).numaNodes.length >= 1);
     });
   });
 });
