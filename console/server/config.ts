@@ -30,12 +30,22 @@ export const consoleSettings: ConfigDefinition<typeof schema> = {
   flags: {
     address: {
       flag: '--address <host:port>',
-      help: 'loopback address of the page, which has no login (default: 127.0.0.1:8083)',
+      help: 'loopback address of the page, which has no login, where another program has the port (default: 127.0.0.1:8083)',
     },
-    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
-    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
+    probeHost: {
+      flag: '--probe-host <address>',
+      help: 'address of /healthz, /readyz and /metrics, where only one may serve them',
+    },
+    probePort: {
+      flag: '--probe-port <number>',
+      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
+    },
     ...API_SERVER_FLAGS,
-    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+    logLevel: {
+      flag: '--log-level <level>',
+      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
+      env: 'PLUMBLINE_LOG_LEVEL',
+    },
   },
 };
 

@@ -43,7 +43,7 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
   flags: {
     schedulerLease: {
       flag: '--scheduler-lease <namespace/name>',
-      help: 'Lease of the kube-schedulers’ leader election: the extender is active while it names this pod or host',
+      help: 'Lease of the kube-schedulers’ leader election, where it has another name: the extender is active while it names this pod or host',
     },
     host: {
       flag: '--host <address>',
@@ -52,23 +52,29 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
     },
     port: {
       flag: '--port <number>',
-      help: 'port to serve the extender on (HTTP)',
+      help: 'port to serve the extender on (HTTP), where another program has the port',
       env: 'PLUMBLINE_PORT',
     },
-    probeHost: { flag: '--probe-host <address>', help: 'address of /healthz, /readyz and /metrics' },
-    probePort: { flag: '--probe-port <number>', help: 'port of /healthz, /readyz and /metrics (HTTP)' },
+    probeHost: {
+      flag: '--probe-host <address>',
+      help: 'address of /healthz, /readyz and /metrics, where only one may serve them',
+    },
+    probePort: {
+      flag: '--probe-port <number>',
+      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
+    },
     ...API_SERVER_FLAGS,
     unpredictable: {
       flag: '--unpredictable <policy>',
-      help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, or count-check with the lowest score. A VM with a CPU mask needs a node that reports',
+      help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, where a rejected VM is worse than a VM that waits, or count-check with the lowest score. A VM with a CPU mask needs a node that reports',
     },
     dpuUnknown: {
       flag: '--dpu-unknown <policy>',
-      help: 'state of a DPU while the API server does not answer: ready or not-ready',
+      help: 'state of a DPU while the API server does not answer: ready, or not-ready where a pod without a network is worse than a pod that waits',
     },
     dpuLease: {
       flag: '--dpu-lease <policy>',
-      help: 'same value as the agents’; observe: OVN-Kubernetes writes the leases, and a single renewal does not count',
+      help: 'same value as the agents’; observe where OVN-Kubernetes writes the leases: a single renewal does not count then',
     },
     dpuExempt: {
       flag: '--dpu-exempt <namespaces>',
@@ -76,27 +82,34 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
     },
     dpuScope: {
       flag: '--dpu-scope <scope>',
-      help: 'pods that need the DPU of their node: all (on the pod network), or attached (those that request a device)',
+      help: 'pods that need the DPU of their node: all (on the pod network), or attached where the pod network does not use the DPU: those that request a device',
     },
     answers: {
       flag: '--answers <number>',
-      help: 'maximum number of nodes in an answer for a pod with dedicated CPUs; fewer while others are in flight',
+      help: 'maximum number of nodes in an answer for a pod with dedicated CPUs, fewer while others are in flight; more leave kube-scheduler’s scores more choice',
     },
     reservationTimeout: {
       flag: '--reservation-timeout <seconds>',
-      help: 'maximum time of a reservation for a pod that is not bound; 60 for a pod without volumes (default: 660)',
+      help: 'maximum time of a reservation for a pod that is not bound; 60 for a pod without volumes (default: 660); longer where kube-scheduler’s bindTimeoutSeconds is',
     },
     eviction: {
       flag: '--eviction <policy>',
-      help: 'pods that cannot start on the node they are bound to: evict, or hold (an Event only)',
+      help: 'pods that cannot start on the node they are bound to: evict, or hold (an Event only), where another controller removes them',
     },
     podName: {
       flag: '--pod-name <name>',
-      help: 'host name of its kube-scheduler in the Lease; default: the own host name',
+      help: 'host name of its kube-scheduler in the Lease, where it differs from the own host name',
       env: 'PLUMBLINE_POD_NAME',
     },
-    dpuLeaseNamespace: { flag: '--dpu-lease-namespace <name>', help: 'namespace of the leases that DPUs renew' },
-    logLevel: { flag: '--log-level <level>', help: LOG_LEVELS.join(', '), env: 'PLUMBLINE_LOG_LEVEL' },
+    dpuLeaseNamespace: {
+      flag: '--dpu-lease-namespace <name>',
+      help: 'namespace of the leases that DPUs renew, where OVN-Kubernetes has another',
+    },
+    logLevel: {
+      flag: '--log-level <level>',
+      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
+      env: 'PLUMBLINE_LOG_LEVEL',
+    },
   },
 };
 
