@@ -8,7 +8,7 @@ describe('bench/table', () => {
   it('gives the reason of each bound that was not met', () => {
     const text = reasonsFor([
       row('kube-scheduler.default-profile-every-pod-over-echo-extender', '**>= 0.9**'),
-      row('model.coarse-fit-over-xor', '<= 10'),
+      row('native.gate-added-over-delegate', '<= 10'),
       row('new.measurement', '**<= 1**'),
     ]);
     match(
@@ -16,28 +16,27 @@ describe('bench/table', () => {
       /^\n## Bounds that were not met\n\n- `kube-scheduler\.default-profile-every-pod[^`]*`: as for launchers/,
     );
     match(text, /- `new\.measurement`: the reason is not known yet\.\n$/);
-    equal(text.includes('coarse-fit'), false);
+    equal(text.includes('gate-added'), false);
   });
 
   it('states the goals that are not reached, for figures that should be low and that should be high', () => {
     const figure = (name: string, ratio: string) => row(name, '<= 1').replace('0.82', ratio);
     const text = goalsFor([
       figure('node-agent.resident-megabytes', '70.01'),
-      figure('webhook.reviews-over-express', '1.99'),
-      figure('webhook.reviews-over-pepr', '4.00'),
+      figure('webhook.reviews-over-pepr', '3.99'),
       figure('cli.explain-1000-nodes-over-bare-node', '4.00'),
-      figure('model.coarse-fit-over-xor', '99.00'),
+      figure('native.gate-added-over-delegate', '99.00'),
     ]);
     match(
       text,
       /^\n## Goals that are not reached\n\n- `node-agent\.resident-megabytes`: 70\.01, goal `<= 70`\. The reason: /,
     );
-    match(text, /\n- `webhook\.reviews-over-express`: 1\.99, goal `>= 2`\./);
+    match(text, /\n- `webhook\.reviews-over-pepr`: 3\.99, goal `>= 4`\./);
     equal(text.trim().split('\n').length, 4);
     equal(goalsFor([figure('webhook.reviews-over-pepr', '4.00')]), '');
   });
 
   it('has no such section if every bound was met', () => {
-    equal(reasonsFor([row('model.coarse-fit-over-xor', '<= 10')]), '');
+    equal(reasonsFor([row('native.gate-added-over-delegate', '<= 10')]), '');
   });
 });
