@@ -75,9 +75,18 @@ describe('the carriers that the switch does not report', () => {
   });
 
   it('do not wake the agent where the switch reports the link of every uplink, or without networks', () => {
-    const started = mock.method(globalThis, 'setInterval');
-    const ended = mock.method(globalThis, 'clearInterval');
-    const timers = () => started.mock.callCount() - ended.mock.calls.filter(({ arguments: [id] }) => id).length;
+    const { setInterval: start, clearInterval: end } = globalThis;
+    const running = new Set<unknown>();
+    const timers = () => running.size;
+    globalThis.setInterval = ((work: () => void, period: number) => {
+      const timer = start(work, period);
+      running.add(timer);
+      return timer;
+    }) as typeof setInterval;
+    globalThis.clearInterval = (timer) => {
+      running.delete(timer);
+      end(timer);
+    };
     for (const found of [search(uplink(true)), search(uplink(false)), search({}), undefined]) {
       carriers.follow(found);
       assert.equal(timers(), 0);
@@ -86,8 +95,7 @@ describe('the carriers that the switch does not report', () => {
     assert.equal(timers(), 1, 'an uplink whose link the switch does not report');
     carriers.follow(search(uplink(true)));
     assert.equal(timers(), 0, 'no longer');
-    started.mock.restore();
-    ended.mock.restore();
+    Object.assign(globalThis, { setInterval: start, clearInterval: end });
   });
 
   it('cause a search every two seconds while no interface has the address of a tunnel endpoint', () => {

@@ -27,7 +27,6 @@ describe('settings of the node agent', () => {
       ovsRundir: '/var/run/openvswitch',
       ovsEnabler: '/etc/openvswitch/enable_dynamic_cpu_affinity',
       ovsIsolated: 'use',
-      ovsMasksAtEnd: 'leave',
       stateDir: '/var/lib/plumbline',
       vmPinning: 'on',
       cgroupRoot: '/sys/fs/cgroup',

@@ -21,7 +21,6 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
       const config = {
         ovsRundir: join(directory, 'run'),
         ovsEnabler: join(directory, 'enable'),
-        ovsMasksAtEnd: 'leave',
         ovsIsolated: 'use',
         kubeletDir: directory,
         stateDir: directory,
