@@ -87,7 +87,7 @@ describe('a DPU that is missing, starts, dies and starts again, with real daemon
     console.log(`      the gate answered after ${add.millis.toFixed(0)} ms`);
     // Later than this the shim answers without the agent.
     assert.deepEqual([add.json()['code'], add.millis < 2500], [11, true], `${add.millis} ms`);
-    const why = /^DPU Not Ready: its lease ovn-dpu-worker-dpu has no observed renewal; 4 s are/;
+    const why = /^DPU Not Ready: .*\bovn-dpu-worker-dpu\b/;
     // The agent began to look a moment after the extender did.
     await eventually(async () => why.test(String((await ask('ADD')).json()['msg'])), 'it says why', PERIOD + SLACK);
     assert.equal(await code('STATUS'), 50);

@@ -155,7 +155,7 @@ export async function createDpuScene(): Promise<DpuScene> {
     const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
     const kubeconfig = await plane.kubeconfig('scheduler', token);
     const extender = await start('extender', 'scheduler-plugin', [
-      ...['--mode', 'sidecar', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
+      ...['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
       ...['--kubeconfig', kubeconfig],
     ]);
     const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
