@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import type * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
+import { LOG_LEVELS } from './log.ts';
 import { VERSION } from './version.ts';
 
 /** How one setting appears on the command line. */
@@ -96,5 +97,26 @@ export const API_SERVER_FLAGS = {
   kubeconfig: {
     flag: '--kubeconfig <path>',
     help: 'kubeconfig with a token or a certificate, to run outside a pod; default: the pod’s service account',
+  },
+} as const;
+
+/** The flags for probes and metrics, the same for all daemons. */
+export const PROBE_FLAGS = {
+  probeHost: {
+    flag: '--probe-host <address>',
+    help: 'address of /healthz, /readyz and /metrics, where only one may serve them',
+  },
+  probePort: {
+    flag: '--probe-port <number>',
+    help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
+  },
+} as const;
+
+/** The flag for the log, the same for all daemons. */
+export const LOG_FLAGS = {
+  logLevel: {
+    flag: '--log-level <level>',
+    help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
+    env: 'PLUMBLINE_LOG_LEVEL',
   },
 } as const;

@@ -4,7 +4,14 @@ import * as z from 'zod';
 import { ALIGNMENT_POLICIES, OVERSIZED_POLICIES } from '../model/launcher/policy.ts';
 import { SCHEDULER, WEBHOOK } from '../model/names.ts';
 import { type ConfiguredContext, parseConfiguredContext } from '../model/networks/context-file.ts';
-import { API_SERVER_FLAGS, type ConfigDefinition, ConfigError, parseConfig } from '../runtime/config.ts';
+import {
+  API_SERVER_FLAGS,
+  type ConfigDefinition,
+  ConfigError,
+  LOG_FLAGS,
+  PROBE_FLAGS,
+  parseConfig,
+} from '../runtime/config.ts';
 import { LOG_LEVELS } from '../runtime/log.ts';
 
 /** An object's name, because the scheduler's Lease has it too. Empty: none. */
@@ -46,14 +53,7 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
       help: 'port to serve admission on (HTTPS), where another program has the port',
       env: 'PLUMBLINE_PORT',
     },
-    probeHost: {
-      flag: '--probe-host <address>',
-      help: 'address of /healthz, /readyz and /metrics, where only one may serve them',
-    },
-    probePort: {
-      flag: '--probe-port <number>',
-      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
-    },
+    ...PROBE_FLAGS,
     certFile: {
       flag: '--cert-file <path>',
       help: 'serving certificate, PEM, where it is mounted elsewhere; reloaded when it is renewed',
@@ -91,11 +91,7 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
       help: 'feature gate FullPCPUsOnly; false: the VM annotation of that name has no effect, where tenants may not waste CPUs',
       env: 'PLUMBLINE_FULL_PCPUS_ONLY',
     },
-    logLevel: {
-      flag: '--log-level <level>',
-      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
-      env: 'PLUMBLINE_LOG_LEVEL',
-    },
+    ...LOG_FLAGS,
   },
 };
 

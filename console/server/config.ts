@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { API_SERVER_FLAGS, type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
 import { isLoopback, parseListenAddress } from '../../runtime/listen-address.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 
@@ -32,20 +32,9 @@ export const consoleSettings: ConfigDefinition<typeof schema> = {
       flag: '--address <host:port>',
       help: 'loopback address of the page, which has no login, where another program has the port (default: 127.0.0.1:8083)',
     },
-    probeHost: {
-      flag: '--probe-host <address>',
-      help: 'address of /healthz, /readyz and /metrics, where only one may serve them',
-    },
-    probePort: {
-      flag: '--probe-port <number>',
-      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
-    },
+    ...PROBE_FLAGS,
     ...API_SERVER_FLAGS,
-    logLevel: {
-      flag: '--log-level <level>',
-      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
-      env: 'PLUMBLINE_LOG_LEVEL',
-    },
+    ...LOG_FLAGS,
   },
 };
 

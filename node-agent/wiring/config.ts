@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { checkLeaseTiming, LeaseTimingError } from '../../model/lease/timing.ts';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
-import { API_SERVER_FLAGS, type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
 import { gateFlags, gateSettings } from '../gate/settings.ts';
@@ -132,15 +132,8 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
       flag: '--probe-host <address>',
       help: 'address of /healthz, /readyz and /metrics; 0.0.0.0 lets Prometheus scrape them',
     },
-    probePort: {
-      flag: '--probe-port <number>',
-      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
-    },
-    logLevel: {
-      flag: '--log-level <level>',
-      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
-      env: 'PLUMBLINE_LOG_LEVEL',
-    },
+    probePort: PROBE_FLAGS.probePort,
+    ...LOG_FLAGS,
   },
   check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration }) => {
     try {

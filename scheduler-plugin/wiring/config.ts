@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { DPU_EXEMPT_NAMESPACES, DPU_LEASE_NAMESPACE, NAMESPACE, SERVICE } from '../../model/names.ts';
 import { DEFAULT_RESERVATION } from '../../model/reservations/duration.ts';
-import { API_SERVER_FLAGS, type ConfigDefinition, parseConfig } from '../../runtime/config.ts';
+import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/;
@@ -55,14 +55,7 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
       help: 'port to serve the extender on (HTTP), where another program has the port',
       env: 'PLUMBLINE_PORT',
     },
-    probeHost: {
-      flag: '--probe-host <address>',
-      help: 'address of /healthz, /readyz and /metrics, where only one may serve them',
-    },
-    probePort: {
-      flag: '--probe-port <number>',
-      help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
-    },
+    ...PROBE_FLAGS,
     ...API_SERVER_FLAGS,
     unpredictable: {
       flag: '--unpredictable <policy>',
@@ -105,11 +98,7 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
       flag: '--dpu-lease-namespace <name>',
       help: 'namespace of the leases that DPUs renew, where OVN-Kubernetes has another',
     },
-    logLevel: {
-      flag: '--log-level <level>',
-      help: `${LOG_LEVELS.join(', ')}; debug to report a fault`,
-      env: 'PLUMBLINE_LOG_LEVEL',
-    },
+    ...LOG_FLAGS,
   },
 };
 
