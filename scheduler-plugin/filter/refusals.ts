@@ -1,7 +1,11 @@
+import { cut } from '../../model/brief.ts';
 import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
 
 /** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */
 export const MAX_TEXTS = 8;
+
+/** A text is in the answer once for each node, and may contain the name of a tenant's object. */
+const MAX_TEXT_CHARACTERS = 160;
 
 const FALLBACK: Partial<Readonly<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
 const OTHER = 'refused for another reason; see /explain';
@@ -37,7 +41,7 @@ export class Refusals {
   add(node: string, { kind, text }: Pick<Refused, 'kind' | 'text'>): void {
     // A name that the call has twice.
     if (this.#byNode[node] !== undefined) return;
-    const counted = this.#textOf(kind, text);
+    const counted = this.#textOf(kind, cut(text, MAX_TEXT_CHARACTERS));
     counted.nodes++;
     this.#byNode[node] = counted.text;
   }
