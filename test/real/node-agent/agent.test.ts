@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
-import { KubeError } from '../../../kube/errors.ts';
 import { MAX_PINNING_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { formatMask } from '../../../model/cpu-mask/mask.ts';
 import { readNode } from '../../../node-agent/kube-objects/node.ts';
@@ -8,6 +7,7 @@ import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
 import { testMetrics } from '../../node-agent/support.ts';
+import { isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { needs } from '../../support/parts.ts';
@@ -56,7 +56,7 @@ describe('an agent and a real API server', function () {
     agent = await installed.agent(OWN);
     // A policy holds from a moment after it is made.
     await eventually(
-      () => refused(() => agent.create(LEASES, lease(`plumbline-agent-${OTHER}`), DRY), /may not write the Lease/),
+      () => isDenied(() => agent.create(LEASES, lease(`plumbline-agent-${OTHER}`), DRY), /may not write the Lease/),
       'the policy holds',
       30,
     );
@@ -74,15 +74,6 @@ describe('an agent and a real API server', function () {
     kind: 'NodeTopology',
     metadata: { name },
   });
-  const refused = async (act: () => Promise<unknown>, message: RegExp): Promise<boolean> => {
-    try {
-      await act();
-      return false;
-    } catch (error) {
-      if (error instanceof KubeError && error.status === 403 && message.test(error.message)) return true;
-      throw error;
-    }
-  };
 
   it('applies the whole report and removes outdated fields', async () => {
     const store = createTopologyStore(agent, OWN);
@@ -215,7 +206,7 @@ describe('an agent and a real API server', function () {
   it('writes Events in its own name only', async () => {
     await agent.create('/api/v1/namespaces/default/events', event(OWN));
     assert.ok(
-      await refused(
+      await isDenied(
         () => agent.create('/api/v1/namespaces/default/events', event(OTHER)),
         /only with its own node as source/,
       ),
@@ -233,13 +224,13 @@ describe('an agent and a real API server', function () {
           query: { fieldManager: 'plumbline-node-agent', force: true },
         },
       );
-    assert.ok(await refused(() => apply(OTHER), /agent of node worker-1 may not write the NodeTopology of worker-2/));
-    assert.ok(await refused(() => agent.create(TOPOLOGIES, topology('worker-3')), /may not write the NodeTopology/));
-    assert.ok(await refused(() => agent.create(LEASES, lease(`plumbline-agent-${OTHER}`)), /may not write the Lease/));
+    assert.ok(await isDenied(() => apply(OTHER), /agent of node worker-1 may not write the NodeTopology of worker-2/));
+    assert.ok(await isDenied(() => agent.create(TOPOLOGIES, topology('worker-3')), /may not write the NodeTopology/));
+    assert.ok(await isDenied(() => agent.create(LEASES, lease(`plumbline-agent-${OTHER}`)), /may not write the Lease/));
     const owner = { apiVersion: 'v1', kind: 'Node', name: OTHER, uid: 'u' };
     const stolen = { metadata: { ownerReferences: [owner] } };
     const patch = () => agent.patch(`${LEASES}/plumbline-agent-${OWN}`, 'application/merge-patch+json', stolen);
-    assert.ok(await refused(patch, /that Node as their only owner/));
+    assert.ok(await isDenied(patch, /that Node as their only owner/));
   });
 
   it('has exactly the listed permissions', async () => {
@@ -279,12 +270,12 @@ describe('an agent and a real API server', function () {
       () => agent.get(`${node}/proxy/configz`),
       () => agent.delete(`${TOPOLOGIES}/${OWN}`),
     ]) {
-      assert.ok(await refused(act, /cannot/));
+      assert.ok(await isDenied(act, /cannot/));
     }
   });
 
   it('may not write anything with a token that names no node', async () => {
     const unbound = await installed.unbound();
-    assert.ok(await refused(() => unbound.create(TOPOLOGIES, topology('worker-3')), /names no node/));
+    assert.ok(await isDenied(() => unbound.create(TOPOLOGIES, topology('worker-3')), /names no node/));
   });
 });
