@@ -2,7 +2,7 @@ import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
 import type { Stage } from '../../model/vm-state/reasons.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
 import { cut, type Line, paint, type Style, wrap } from '../support/terminal.ts';
-import type { Explanation } from './explanation.ts';
+import type { ExplainedEvent, Explanation } from './explanation.ts';
 
 /** Limits for one screen; the rest is a count. */
 const GROUPS = 8;
@@ -55,7 +55,10 @@ export function explanationLines(explanation: Explanation, width: number, wide =
     lines.push('', [paint('bold', 'kube-scheduler says')], ...para('  ', scheduler));
   }
   if (events.length > 0 && state !== 'running') {
-    const rows = events.flatMap(({ reason, message, ago }) => para('  ', `${age(ago)} ago  ${reason}: ${message}`));
+    const author = ({ component, verified }: ExplainedEvent) => (verified ? component : `${component}, not verified`);
+    const rows = events.flatMap((event) =>
+      para('  ', `${age(event.ago)} ago  ${event.reason} (${author(event)}): ${event.message}`),
+    );
     lines.push('', [paint('bold', 'Events')], ...rows);
   }
   if (notes.length > 0)

@@ -214,9 +214,20 @@ const injector = configuration('sidecar-injector', { name: 'x', clientConfig: {}
 const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 
 const cannotEvict = (uid: string, message: string) =>
-  occurrence.parse({ involvedObject: { kind: 'Pod', uid }, reason: 'CannotEvict', message, metadata: {} });
+  occurrence.parse({
+    involvedObject: { kind: 'Pod', uid },
+    source: { component: 'plumbline-scheduler-plugin' },
+    reason: 'CannotEvict',
+    message,
+    metadata: {},
+  });
 const rejection = (reason: string, name: string) =>
-  occurrence.parse({ involvedObject: { kind: 'Pod', namespace: 'vms', name }, reason, metadata: {} });
+  occurrence.parse({
+    involvedObject: { kind: 'Pod', namespace: 'vms', name },
+    source: { component: 'kubelet' },
+    reason,
+    metadata: {},
+  });
 const pending = (name: string, schedulerName?: string) => {
   const made = launcher(name);
   return { ...made, spec: { ...made.spec, nodeName: undefined, schedulerName } };
