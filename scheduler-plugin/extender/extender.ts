@@ -120,15 +120,17 @@ export function createExtender(options: ExtenderOptions): Extender {
 
   const record = (pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void => {
     const { uid } = needs.request;
-    decisions.add(`${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`, uid, outcome);
+    const { namespace = '', name = '' } = pod.metadata;
+    decisions.add(`${namespace}/${name}`, uid, outcome);
     for (const { kind, nodes } of outcome.refusals.texts) metrics.refusals.inc({ reason: kind }, nodes);
     if (outcome.answers.length > 0) {
       recheck.settled(uid);
       return;
     }
-    recheck.waits(uid, needs);
+    recheck.waits({ uid, namespace }, needs);
     const missed = backingOff(pod) === undefined ? filter.missed(needs, names) : undefined;
-    if (missed !== undefined) recheck.neverOffered(uid, needs, missed, roundsOver(fleet.size, outcome.offered));
+    if (missed !== undefined)
+      recheck.neverOffered({ uid, namespace }, needs, missed, roundsOver(fleet.size, outcome.offered));
   };
 
   return {

@@ -50,6 +50,9 @@ export const withUid = (pod: Pod, uid: string, more: object = {}): Pod => ({
   metadata: { ...pod.metadata, name: uid, uid, ...more },
 });
 
+/** A pod as the recheck identifies it. */
+export const podId = (uid: string, namespace = 'default') => ({ uid, namespace });
+
 export interface ExtenderFixture {
   /** Undefined: the node is there and does not report. */
   readonly nodes?: Readonly<Record<string, NodeTopologyStatus | undefined>>;
@@ -134,9 +137,9 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     state,
     dpuHealth: { verdict: (node) => dpus[node] ?? { ready: true, state: 'unknown', age: undefined } },
     recheck: {
-      waits: (uid) => void notified.push(`waits ${uid}`),
+      waits: ({ uid }) => void notified.push(`waits ${uid}`),
       settled: () => undefined,
-      neverOffered: (uid, _, node) => void notified.push(`neverOffered ${uid} ${node}`),
+      neverOffered: ({ uid }, _, node) => void notified.push(`neverOffered ${uid} ${node}`),
     },
     reader,
     decisions,

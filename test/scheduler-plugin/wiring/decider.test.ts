@@ -213,7 +213,7 @@ describe('the parts of the extender together', () => {
     await start();
     await eventually(() => !fits('n1'), 'the report');
     const before = Number((await count(metrics.rechecks))[0]);
-    decider.recheck.waits('a', decider.extender.needsOf(podOf('4')));
+    decider.recheck.waits({ uid: 'a', namespace: 'default' }, decider.extender.needsOf(podOf('4')));
     assert.equal(decider.recheck.waiting, 1);
     await api.client.patch(`${REPORTS}/n1/status`, MERGE, { status: { assignments: [] } });
     // The clock stands still: collected changes are written when the timer fires.
@@ -223,10 +223,10 @@ describe('the parts of the extender together', () => {
     );
     assert.deepEqual(await count(metrics.rechecks), [`${before + 1}`]);
     await addPod('a-pod', { nodeName: 'n1' });
-    decider.recheck.waits('b', decider.extender.needsOf(podOf('4')));
+    decider.recheck.waits({ uid: 'b', namespace: 'default' }, decider.extender.needsOf(podOf('4')));
     assert.equal(decider.recheck.waiting, 2);
     const made = (await api.client.get(`${PODS}/a-pod`)) as { metadata: { uid: string } };
-    decider.recheck.waits(made.metadata.uid, decider.extender.needsOf(podOf('4')));
+    decider.recheck.waits({ uid: made.metadata.uid, namespace: 'default' }, decider.extender.needsOf(podOf('4')));
     await api.client.delete(`${PODS}/a-pod`);
     await eventually(() => decider.recheck.waiting === 2, 'the deleted pod to wait no more');
   });
@@ -313,7 +313,7 @@ describe('the parts of the extender together', () => {
     decider.stop();
     const timers = mock.method(globalThis, 'setTimeout');
     try {
-      decider.recheck.waits('a', decider.extender.needsOf(podOf('4')));
+      decider.recheck.waits({ uid: 'a', namespace: 'default' }, decider.extender.needsOf(podOf('4')));
       decider.recheck.improved('n1');
       assert.equal(timers.mock.callCount(), 0);
     } finally {
