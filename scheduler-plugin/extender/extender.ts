@@ -4,6 +4,7 @@ import { LOWEST, type NodeVerdict, refuse, type UnpredictablePolicy } from '../.
 import { answerLimit } from '../../model/reservations/answer-limit.ts';
 import { reservationSeconds } from '../../model/reservations/duration.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
+import type { Reservations } from '../../model/reservations/reservations.ts';
 import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
@@ -12,7 +13,7 @@ import { ownerOf } from '../cluster/pod-view.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { Decisions } from '../filter/decisions.ts';
 import { dpuRefusal } from '../filter/dpu-text.ts';
-import { Filter, type FilterOutcome } from '../filter/filter.ts';
+import { type Answer, Filter, type FilterOutcome } from '../filter/filter.ts';
 import { NodeVerdicts } from '../filter/node-verdicts.ts';
 import { createPredictions } from '../filter/prediction-cache.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
@@ -146,26 +147,32 @@ export function createExtender(options: ExtenderOptions): Extender {
       assertActive();
       const needs = reader.read(pod);
       const { uid } = needs.request;
+      const { namespace = '', resourceVersion: version = '' } = pod.metadata;
       reservations.expire(now());
-      if (needs.exclusive && reservations.unbound >= MAX_RESERVATIONS)
-        throw new NotNow('too many pods are in flight; try again');
+      if (needs.exclusive) assertRoomFor(reservations, namespace);
       reservations.withdraw(uid);
       const others = waiting + reservations.unbound;
-      const outcome = filter.filter({
+      const waits = waitsToBind(pod);
+      // Until the pod is bound, nothing may tell which of several nodes the scheduler has chosen.
+      const takesOne = waits && !reservations.nominatesChoice;
+      const predicted = filter.filter({
         needs,
         names,
-        softKeys: softTopologyKeys(pod),
+        softKeys: takesOne ? [] : softTopologyKeys(pod),
         backingOff: backingOff(pod),
         answersFor: (candidates) => answerLimit(options.answers, candidates, others),
       });
+      const isReserved = ({ node: name }: Answer): boolean => {
+        const node = fleet.get(name);
+        return needs.exclusive && node !== undefined && !sharesCpusOn(node, needs);
+      };
+      const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
       if (needs.exclusive) {
         const places = new Map<string, Place>();
-        for (const answer of outcome.answers) {
-          const node = fleet.get(answer.node);
-          if (node !== undefined && !sharesCpusOn(node, needs)) places.set(answer.node, answer);
-        }
-        const expires = now() + reservationSeconds(waitsToBind(pod), options.reservationTimeout);
-        reservations.reserve({ uid, pod: needs, places, version: pod.metadata.resourceVersion ?? '', expires });
+        for (const answer of outcome.answers) if (isReserved(answer)) places.set(answer.node, answer);
+        const expires = now() + reservationSeconds(waits, options.reservationTimeout);
+        const hadNomination = pod.status?.nominatedNodeName !== undefined;
+        reservations.reserve({ uid, namespace, pod: needs, places, version, expires, hadNomination });
       }
       record(pod, needs, names, outcome);
       return outcome;
@@ -202,8 +209,22 @@ export function createExtender(options: ExtenderOptions): Extender {
   };
 }
 
-/** Maximum reservations at a time: more than a scheduler has pods in flight. */
+/** Maximum reservations of unbound pods at a time, of all namespaces and of one: more than a scheduler has in flight. */
 const MAX_RESERVATIONS = 10_000;
+const MAX_RESERVATIONS_OF_NAMESPACE = 1000;
+
+/** @throws NotNow */
+function assertRoomFor(reservations: Reservations<PodNeeds>, namespace: string): void {
+  if (reservations.unbound >= MAX_RESERVATIONS) throw new NotNow('too many pods are in flight; try again');
+  if (reservations.unboundIn(namespace) >= MAX_RESERVATIONS_OF_NAMESPACE)
+    throw new NotNow('too many pods of this namespace are in flight; try again');
+}
+
+/** Of the answers that will be reserved, only the one with the highest score. */
+function withBestOf(outcome: FilterOutcome, isReserved: (answer: Answer) => boolean): FilterOutcome {
+  const [best] = outcome.answers.filter(isReserved).sort((a, b) => b.score - a.score);
+  return { ...outcome, answers: outcome.answers.filter((answer) => answer === best || !isReserved(answer)) };
+}
 
 /** Attempts until a scheduler that offers this many nodes at a time has offered each node. */
 function roundsOver(nodes: number, offered: number): number {

@@ -26,6 +26,7 @@ function ledgerOf(shown: readonly string[] = []) {
   });
   const promise = (nodes: readonly string[], version = '10', now = 0) =>
     reservations.reserve({
+      namespace: 'default',
       uid: 'a',
       pod: 'needs',
       places: new Map(nodes.map((node) => [node, PLACE])),
@@ -153,7 +154,14 @@ const CASES: readonly {
     name: 'the timeout of a short promise ends it, even after a longer one',
     acts: [
       ({ reservations }) =>
-        reservations.reserve({ uid: 'b', pod: 'needs', places: new Map([['n2', PLACE]]), version: '10', expires: 700 }),
+        reservations.reserve({
+          namespace: 'default',
+          uid: 'b',
+          pod: 'needs',
+          places: new Map([['n2', PLACE]]),
+          version: '10',
+          expires: 700,
+        }),
       ({ promise }) => promise(['n1']),
       ({ reservations }) => reservations.expire(60),
       ({ reservations, held }) => {
@@ -234,7 +242,14 @@ const CASES: readonly {
     acts: [
       ({ promise }) => promise(['n1', 'n2']),
       ({ reservations }) =>
-        reservations.reserve({ uid: 'b', pod: 'needs', places: new Map([['n3', PLACE]]), version: '10', expires: 90 }),
+        reservations.reserve({
+          namespace: 'default',
+          uid: 'b',
+          pod: 'needs',
+          places: new Map([['n3', PLACE]]),
+          version: '10',
+          expires: 90,
+        }),
       ({ reservations, reports }) => {
         reports.add('n2 a');
         reservations.reported('n2', ['a']);
@@ -299,7 +314,14 @@ describe('model/reservations: state machine', () => {
       [
         'a promise',
         () =>
-          reservations.reserve({ uid: 'a', pod: 'p', places: places('n1', 'n2', 'n3'), version: '10', expires: 60 }),
+          reservations.reserve({
+            namespace: 'default',
+            uid: 'a',
+            pod: 'p',
+            places: places('n1', 'n2', 'n3'),
+            version: '10',
+            expires: 60,
+          }),
         'n1,n2,n3',
         '',
       ],
@@ -337,6 +359,7 @@ describe('model/reservations: state machine', () => {
     const { reservations } = ledgerOf();
     const promise = (uid: string, nodes: readonly string[]) =>
       reservations.reserve({
+        namespace: 'default',
         uid,
         pod: uid,
         places: new Map(nodes.map((node) => [node, PLACE])),

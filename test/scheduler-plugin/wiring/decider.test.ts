@@ -235,7 +235,14 @@ describe('the parts of the extender together', () => {
     await start();
     const needs = decider.extender.needsOf(podOf('4'));
     const places = new Map([['n1', { cpus: undefined, score: 0 }]]);
-    decider.state.reservations.reserve({ uid: 'a', pod: needs, places, version: '1', expires: clock.now + 60 });
+    decider.state.reservations.reserve({
+      namespace: 'default',
+      uid: 'a',
+      pod: needs,
+      places,
+      version: '1',
+      expires: clock.now + 60,
+    });
     clock.now += 60;
     decider.state.reservations.expire(clock.now);
     assert.deepEqual(await count(metrics.reservationEnds), ['expired 1']);
