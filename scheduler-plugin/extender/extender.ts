@@ -1,6 +1,6 @@
 import type { Pod } from '../../kube/resources.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { LOWEST, type NodeVerdict, refuse, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { answerLimit } from '../../model/reservations/answer-limit.ts';
 import { reservationSeconds } from '../../model/reservations/duration.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
@@ -8,8 +8,8 @@ import type { Reservations } from '../../model/reservations/reservations.ts';
 import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
+import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
-import { ownerOf } from '../cluster/pod-view.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { Decisions } from '../filter/decisions.ts';
 import { dpuRefusal } from '../filter/dpu-text.ts';
@@ -49,6 +49,7 @@ export interface NodeExplanation {
 
 export interface ExtenderOptions {
   readonly state: ClusterState;
+  readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
   readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
   readonly recheck: Pick<Recheck, 'waits' | 'settled' | 'neverOffered'>;
   readonly reader: NeedsReader;
@@ -91,8 +92,8 @@ export interface HostPriority {
 
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
 export function createExtender(options: ExtenderOptions): Extender {
-  const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
-  const { fleet, reservations, hostRefusals, ownerBackoff, owners } = state;
+  const { state, exclusions, dpuHealth, recheck, reader, decisions, unpredictable, metrics, now } = options;
+  const { fleet, reservations } = state;
 
   const assumedNeeds = ({ name }: ClusterNode, needs: PodNeeds): PodNeeds[] =>
     reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
@@ -102,22 +103,13 @@ export function createExtender(options: ExtenderOptions): Extender {
       judge: createPredictions(fleet, unpredictable, assumedNeeds, (node) => state.lostPlaces.goneFrom(node)),
       assumedNeeds,
       dpuRefusal: ({ name }) => dpuRefusal(dpuHealth.verdict(name)),
-      refusedOnHost: ({ name }, needs) => hostRefusals.has(name, needs.key),
+      exclusion: (node, needs) => exclusions.refusalOf(node, needs),
     },
     unpredictable,
   );
   const filter = new Filter(fleet, verdicts, unpredictable);
 
-  const { assertSynced, assertActive } = gateOf(notSynced, mayAnswer);
-
-  /** Why an owner's pods are held back. It omits the seconds, since the scheduler counts nodes by text. */
-  const backingOff = (pod: Pod): string | undefined => {
-    const controller = ownerOf(pod);
-    if (controller === undefined) return undefined;
-    const { key, owner } = owners.makerOf(pod.metadata.namespace ?? '', controller);
-    if (ownerBackoff.secondsLeft(key, now()) === 0) return undefined;
-    return `delayed: kubelets refused the last pods of ${owner.kind} ${owner.name}`;
-  };
+  const { assertSynced, assertActive } = gateOf(options.notSynced, options.mayAnswer);
 
   const record = (pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void => {
     const { uid } = needs.request;
@@ -129,7 +121,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       return;
     }
     recheck.waits({ uid, namespace }, needs);
-    const missed = backingOff(pod) === undefined ? filter.missed(needs, names) : undefined;
+    const missed = filter.missed(needs, names);
     if (missed !== undefined)
       recheck.neverOffered({ uid, namespace }, needs, missed, roundsOver(fleet.size, outcome.offered));
   };
@@ -159,13 +151,9 @@ export function createExtender(options: ExtenderOptions): Extender {
         needs,
         names,
         softKeys: takesOne ? [] : softTopologyKeys(pod),
-        backingOff: backingOff(pod),
         answersFor: (candidates) => answerLimit(options.answers, candidates, others),
       });
-      const isReserved = ({ node: name }: Answer): boolean => {
-        const node = fleet.get(name);
-        return needs.exclusive && node !== undefined && !sharesCpusOn(node, needs);
-      };
+      const isReserved = ({ node }: Answer) => takesCpusOn(fleet.get(node), needs);
       const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
       if (needs.exclusive) {
         const places = new Map<string, Place>();
@@ -194,11 +182,10 @@ export function createExtender(options: ExtenderOptions): Extender {
     explain(pod, nodes) {
       assertSynced();
       const needs = reader.read(pod);
-      const delayed = backingOff(pod);
       const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
       return names.map((node) => ({
         node,
-        verdict: delayed === undefined ? verdicts.verdict(needs, fleet.get(node)) : refuse('owner-backoff', delayed),
+        verdict: verdicts.verdict(needs, fleet.get(node)),
         assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
           uid,
           kind,
@@ -212,6 +199,11 @@ export function createExtender(options: ExtenderOptions): Extender {
 /** Maximum reservations of unbound pods at a time, of all namespaces and of one: more than a scheduler has in flight. */
 const MAX_RESERVATIONS = 10_000;
 const MAX_RESERVATIONS_OF_NAMESPACE = 1000;
+
+/** Whether the pod gets CPUs of its own on the node, which have to be reserved. */
+function takesCpusOn(node: ClusterNode | undefined, needs: PodNeeds): boolean {
+  return needs.exclusive && node !== undefined && !sharesCpusOn(node, needs);
+}
 
 /** @throws NotNow */
 function assertRoomFor(reservations: Reservations<PodNeeds>, namespace: string): void {

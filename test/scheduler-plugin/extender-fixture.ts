@@ -4,8 +4,9 @@ import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
+import { NodeExclusions } from '../../scheduler-plugin/cluster/node-exclusions.ts';
 import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender/extender.ts';
 import { filterResult } from '../../scheduler-plugin/extender/result.ts';
@@ -95,7 +96,6 @@ const LISTENERS = [
   'settled',
   'waiting',
   'starting',
-  'rejected',
   'reservationEnded',
   'nodeFacts',
   'quarantined',
@@ -114,7 +114,13 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
         notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
     ]),
   ) as unknown as StateListeners;
-  const state = new ClusterState(listeners, silent);
+  const rejected = (pod: PodView) => {
+    notified.push(`rejected ${pod.uid}`);
+    exclusions.add(pod);
+  };
+  const state = new ClusterState({ ...listeners, rejected }, silent);
+  const onEnd = (node: string) => void notified.push(`ended ${node}`);
+  const exclusions = new NodeExclusions({ fleet: state.fleet, onEnd, log: silent, now: () => clock.now });
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
   for (const name of names) {
     state.nodeChanged(name, { dpuHost: name in dpus });
@@ -135,6 +141,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const decisions = createDecisions(() => 0);
   const extender = createExtender({
     state,
+    exclusions,
     dpuHealth: { verdict: (node) => dpus[node] ?? { ready: true, state: 'unknown', age: undefined } },
     recheck: {
       waits: ({ uid }) => void notified.push(`waits ${uid}`),
