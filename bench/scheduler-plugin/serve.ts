@@ -34,6 +34,7 @@ for (let index = 0; index < count; index++) {
 
 const extender = createExtender({
   state,
+  exclusions: { refusalOf: nothing },
   dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
   recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
   reader: createNeedsReader('all'),

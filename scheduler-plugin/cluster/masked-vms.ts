@@ -6,7 +6,6 @@ import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { ownerOf, type PodOwner } from './pod-view.ts';
 
 /** A VMI that has a CPU mask, or whose start is paused. */
 export interface MaskedInstance extends StartingVmi {
@@ -32,15 +31,13 @@ export interface MaskedVms {
 export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
-  /** Called for every VMI that has not started, with or without a mask. */
-  readonly onOwner: (vmiUid: string, owner: PodOwner | undefined) => void;
   readonly log: Logger;
   readonly now: () => number;
 }
 
 const API = '/apis/kubevirt.io/v1';
 
-export function createMaskedVms({ client, onInstance, onOwner, log, now }: MaskedVmsOptions): MaskedVms {
+export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptions): MaskedVms {
   const shared = { client, optional: true, log, now };
   const machines = createReflector({
     ...shared,
@@ -53,11 +50,7 @@ export function createMaskedVms({ client, onInstance, onOwner, log, now }: Maske
     ...shared,
     path: `${API}/virtualmachineinstances`,
     schema: startedInstance,
-    project(instance) {
-      const { metadata, status } = instance;
-      if (isStarting(status?.phase)) onOwner(metadata.uid ?? '', ownerOf(instance));
-      return instanceOf(instance);
-    },
+    project: instanceOf,
     onChange: ({ key, after }) => onInstance(key, after),
   });
   return {
@@ -69,11 +62,6 @@ export function createMaskedVms({ client, onInstance, onOwner, log, now }: Maske
       for (const one of instances.items.values()) if (one?.masked && !one.ofMachine) yield one.masked;
     },
   };
-}
-
-/** VMI phases before the guest runs (KubeVirt's api/core/v1/types.go). */
-function isStarting(phase = ''): boolean {
-  return ['', 'Pending', 'Scheduling', 'Scheduled'].includes(phase);
 }
 
 function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>): MaskedInstance | undefined {

@@ -30,8 +30,6 @@ export interface FilterCall {
   readonly answersFor: (candidates: number) => number;
   /** Topology keys for which the answer contains a node in each domain, however small it is otherwise. */
   readonly softKeys: readonly string[];
-  /** Set if no node may take the pod for now. */
-  readonly backingOff: string | undefined;
 }
 
 const MASK_ELSEWHERE = refuse('mask-elsewhere', 'another node has the CPUs of the CPU mask');
@@ -55,12 +53,8 @@ export class Filter {
     this.#policy = policy;
   }
 
-  filter({ needs, names, answersFor, softKeys, backingOff }: FilterCall): FilterOutcome {
+  filter({ needs, names, answersFor, softKeys }: FilterCall): FilterOutcome {
     const refusals = new Refusals();
-    if (backingOff !== undefined) {
-      for (const name of names) refusals.add(name, refuse('owner-backoff', backingOff));
-      return { offered: names.length, answers: [], refusals };
-    }
     const { ranked, unranked } = this.#candidates(needs, names, refusals);
     ranked.sort(compareCandidates);
     const limit = needs.exclusive ? answersFor(ranked.length + unranked.length) : Number.POSITIVE_INFINITY;

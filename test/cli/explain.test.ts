@@ -475,13 +475,13 @@ describe('plumbline explain', function () {
 
     it('uses the extender’s answer', async () => {
       await cluster.pod('asked', { cpus: 4, status: UNSCHEDULABLE });
-      const node = { node: 'free', fits: false, kind: 'owner-backoff', text: 'held back', reason: 'held back: x' };
+      const node = { node: 'free', fits: false, kind: 'refused-by-kubelet', text: 'refused', reason: 'refused: x' };
       const extender = await serve(200, JSON.stringify({ active: true, nodes: [node] }));
       try {
         const { source, nodes } = await explained('pod', 'asked', '--extender', extender.url);
         assert.equal(source, 'extender');
         assert.deepEqual(extender.asked, ['/explain?pod=default%2Fasked']);
-        assert.equal(nodes.find(({ kind }) => kind === 'owner-backoff')?.detail, 'held back: x');
+        assert.equal(nodes.find(({ kind }) => kind === 'refused-by-kubelet')?.detail, 'refused: x');
         assert.equal(
           nodes.find(({ kind }) => kind === 'unknown-node')?.text,
           'the extender does not know this node yet',
