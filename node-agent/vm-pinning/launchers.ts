@@ -7,6 +7,7 @@ import { type MaskRequest, maskRequestOf } from '../../model/launcher/mask-reque
 import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
 import { COMPUTE } from '../../model/launcher/shapes.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 
 /** A virt-launcher pod of this node, with the fields that pinning needs. */
@@ -66,6 +67,9 @@ function maskOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'maskRequest' 
   }
 }
 
+/** Two hundred launchers of one namespace with the longest masks need half of it. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
 export interface LauncherWatchDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
@@ -86,6 +90,7 @@ export function watchLaunchers({
     query: { labelSelector: 'kubevirt.io=virt-launcher', fieldSelector: `spec.nodeName=${nodeName}` },
     schema: launcherPod,
     project: launcherOf,
+    budget: new TenantBudget(MAX_BYTES),
     onChange,
     log,
     now: monotonicSeconds,

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { type AdmissionAnswer, issuesText, type PatchOperation } from '../../model/admission/answer.ts';
-import { cut } from '../../model/brief.ts';
+import type { AdmissionAnswer, PatchOperation } from '../../model/admission/answer.ts';
+import { cut, issuesText } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
 
 /**
