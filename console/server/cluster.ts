@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
@@ -74,7 +75,7 @@ const MAX_INSTANCE_BYTES = 8 * 1024 * 1024;
 const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 const resourceSlice = z.object({
   metadata: objectMeta,
-  spec: z.object({ driver: z.string(), nodeName: z.string().nullish() }),
+  spec: z.object({ driver: name, nodeName: name.nullish() }),
 });
 
 /** Creates the watches for the page. They send no request before `run`. */

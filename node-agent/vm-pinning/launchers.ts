@@ -1,7 +1,8 @@
 import * as z from 'zod';
+import { list, text, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { createReflector, type Reflector } from '../../kube/reflector.ts';
-import { container, objectMeta } from '../../kube/resources.ts';
+import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
 import { ParseError } from '../../model/errors.ts';
 import { type MaskRequest, maskRequestOf } from '../../model/launcher/mask-request.ts';
 import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
@@ -28,9 +29,9 @@ export interface Launcher {
 
 const launcherPod = z.object({
   metadata: objectMeta,
-  spec: z.object({ containers: z.array(container) }),
+  spec: podSchema.shape.spec.pick({ containers: true }),
   status: z
-    .object({ containerStatuses: z.array(z.object({ name: z.string(), containerID: z.string().nullish() })).nullish() })
+    .object({ containerStatuses: list(z.object({ name: word, containerID: text(256).nullish() }), 512).nullish() })
     .nullish(),
 });
 
