@@ -33,7 +33,7 @@ export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
   /** Called for every VMI that has not started, with or without a mask. */
-  readonly onOwner: (vmiUid: string, owner: PodOwner | undefined) => void;
+  readonly onOwner: (namespace: string, vmiUid: string, owner: PodOwner | undefined) => void;
   readonly log: Logger;
   readonly now: () => number;
 }
@@ -55,7 +55,8 @@ export function createMaskedVms({ client, onInstance, onOwner, log, now }: Maske
     schema: startedInstance,
     project(instance) {
       const { metadata, status } = instance;
-      if (isStarting(status?.phase)) onOwner(metadata.uid ?? '', ownerOf(instance));
+      const { namespace = '', uid = '' } = metadata;
+      if (isStarting(status?.phase)) onOwner(namespace, uid, ownerOf(instance));
       return instanceOf(instance);
     },
     onChange: ({ key, after }) => onInstance(key, after),

@@ -7,10 +7,8 @@ export interface PodMaker {
   readonly owner: PodOwner;
 }
 
-/**
- * Maximum VMIs whose owner is remembered: far more than are starting, since those that have started are not learned.
- */
-const REMEMBERED = 5000;
+/** Maximum VMIs: far more than are starting, since those that have started are not learned. */
+const MAX_VMIS = 5000;
 const VMI = 'VirtualMachineInstance';
 
 /**
@@ -22,20 +20,33 @@ const VMI = 'VirtualMachineInstance';
  * is learned from the watch of VMIs while the VMI starts, and kept after its deletion.
  */
 export class PodOwners {
-  /** Controllers by their VMI's uid, the oldest first. */
-  readonly #makers = new Map<string, PodOwner>();
+  /** Controllers by their VMI's uid, the oldest first, of each namespace. */
+  readonly #makers = new Map<string, Map<string, PodOwner>>();
+  #size = 0;
 
   get size(): number {
-    return this.#makers.size;
+    return this.#size;
   }
 
-  /** Records the controller of a VMI that has not started. */
-  learn(vmiUid: string, owner: PodOwner | undefined): void {
+  /** Records the controller of a VMI that has not started. The namespace with the most VMIs makes room. */
+  learn(namespace: string, vmiUid: string, owner: PodOwner | undefined): void {
     if (owner === undefined) return;
-    this.#makers.delete(vmiUid);
-    const [oldest] = this.#makers.keys();
-    if (this.#makers.size >= REMEMBERED && oldest !== undefined) this.#makers.delete(oldest);
-    this.#makers.set(vmiUid, owner);
+    this.#forget(namespace, vmiUid);
+    if (this.#size >= MAX_VMIS) {
+      const [largest = ''] = [...this.#makers].reduce((a, b) => (b[1].size > a[1].size ? b : a));
+      const [oldest = ''] = this.#makers.get(largest)?.keys() ?? [];
+      this.#forget(largest, oldest);
+    }
+    const makers = this.#makers.get(namespace) ?? new Map<string, PodOwner>();
+    this.#makers.set(namespace, makers.set(vmiUid, owner));
+    this.#size++;
+  }
+
+  #forget(namespace: string, vmiUid: string): void {
+    const makers = this.#makers.get(namespace);
+    if (makers?.delete(vmiUid) !== true) return;
+    this.#size--;
+    if (makers.size === 0) this.#makers.delete(namespace);
   }
 
   /** @param controller the pod's controller */
@@ -43,7 +54,7 @@ export class PodOwners {
     const { apiVersion, kind, name, uid } = controller;
     const isVmi = kind === VMI && apiVersion.startsWith('kubevirt.io/');
     if (!isVmi) return { key: `${namespace}/${uid}`, owner: controller };
-    const owner = this.#makers.get(uid) ?? controller;
+    const owner = this.#makers.get(namespace)?.get(uid) ?? controller;
     // Use the name even while the VMI is unknown, so that a delayed watch does not lead to a second key.
     return { key: `${namespace}/${owner.name === name ? `${VMI}/${name}` : owner.uid}`, owner };
   }

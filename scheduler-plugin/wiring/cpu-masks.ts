@@ -48,7 +48,7 @@ export function createCpuMasks(options: CpuMasksOptions): CpuMasks {
   const vms = createMaskedVms({
     client,
     onInstance: starts.changed,
-    onOwner: (uid, owner) => owners.learn(uid, owner),
+    onOwner: (namespace, uid, owner) => owners.learn(namespace, uid, owner),
     log,
     now,
   });

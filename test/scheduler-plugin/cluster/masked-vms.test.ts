@@ -35,7 +35,7 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     masked = createMaskedVms({
       client: api.client,
       onInstance: (key, one) => void instances.set(key.split('/').at(-1) ?? '', one),
-      onOwner: (uid, one) => void owners.set(uid, one),
+      onOwner: (_, uid, one) => void owners.set(uid, one),
       log: silent,
       now: () => performance.now() / 1000,
     });

@@ -164,7 +164,7 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
     let started = 0;
     for (let i = 0; i < 97; i++) {
       // Each VMI has a new name and uid, and is deleted when its successor starts.
-      owners.learn(`vmi-${i}`, set);
+      owners.learn('default', `vmi-${i}`, set);
       if (start(launcher(`web${i}`, `vmi-${i}`))) started++;
       clock.now += 40 / 97;
     }
@@ -179,7 +179,7 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
       const { owners, events, start } = setUp();
       let started = 0;
       for (let i = 0; i < 20; i++) {
-        if (known) owners.learn(`vmi-${i}`, machine);
+        if (known) owners.learn('default', `vmi-${i}`, machine);
         if (start(launcher('vm-a', `vmi-${i}`))) started++;
       }
       assert.equal(started, 3);
@@ -190,11 +190,11 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
   it('do not affect VMs with that name in another namespace, VMs with similar names, or other replica sets', () => {
     const { owners, start } = setUp();
     for (let i = 0; i < 5; i++) {
-      owners.learn(`vmi-${i}`, set);
+      owners.learn('default', `vmi-${i}`, set);
       start(launcher(`web${i}`, `vmi-${i}`));
       start(launcher('vm-a', `of-vm-${i}`));
     }
-    owners.learn('other', { ...set, name: 'we', uid: 'other-uid' });
+    owners.learn('default', 'other', { ...set, name: 'we', uid: 'other-uid' });
     const free = [
       launcher('vm-a', 'x', 'elsewhere'),
       launcher('vm-a2', 'y'),
@@ -206,7 +206,7 @@ describe('VMs whose launchers kubelets refuse in a burst', () => {
 
   it('are remembered up to a limit, the newest first', () => {
     const { owners } = setUp();
-    for (let i = 0; i < 50_000; i++) owners.learn(`vmi-${i}`, set);
+    for (let i = 0; i < 50_000; i++) owners.learn('default', `vmi-${i}`, set);
     assert.equal(owners.size, 5000);
     const controller = { apiVersion: 'kubevirt.io/v1', kind: KIND, name: 'web1', uid: 'vmi-49999' };
     assert.equal(owners.makerOf('default', controller).owner.name, 'web');

@@ -8,8 +8,8 @@ const set = { apiVersion: KUBEVIRT, kind: 'VirtualMachineInstanceReplicaSet', na
 
 describe('the owner that recreates a pod', () => {
   const owners = new PodOwners();
-  owners.learn('of-vm', machine);
-  owners.learn('of-set', set);
+  owners.learn('ns', 'of-vm', machine);
+  owners.learn('ns', 'of-set', set);
   const foreign = { ...vmi('vm', 'of-vm'), apiVersion: 'example.com/v1' };
   const rs = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r-uid' };
   const CASES: readonly [string, Parameters<PodOwners['makerOf']>[1], ReturnType<PodOwners['makerOf']>][] = [
@@ -26,18 +26,25 @@ describe('the owner that recreates a pod', () => {
 
   it('is not learned for a VMI without a controller', () => {
     const before = owners.size;
-    owners.learn('alone', undefined);
+    owners.learn('ns', 'alone', undefined);
     assert.equal(owners.size, before);
   });
 
   it('is kept for 5,000 VMIs; the least recently learned is forgotten first', () => {
     const many = new PodOwners();
-    for (let i = 0; i < 5000; i++) many.learn(`vmi-${i}`, set);
+    for (let i = 0; i < 5000; i++) many.learn('ns', `vmi-${i}`, set);
     const isKnown = (i: number) => many.makerOf('ns', vmi('x', `vmi-${i}`)).owner === set;
     assert.deepEqual([many.size, isKnown(0)], [5000, true]);
-    many.learn('vmi-0', set);
+    many.learn('ns', 'vmi-0', set);
     assert.equal(many.size, 5000);
-    many.learn('vmi-5000', set);
+    many.learn('ns', 'vmi-5000', set);
     assert.deepEqual([many.size, isKnown(0), isKnown(1), isKnown(2), isKnown(5000)], [5000, true, false, true, true]);
+  });
+
+  it('is forgotten first for the namespace with the most VMIs: a tenant cannot push out another', () => {
+    const many = new PodOwners();
+    many.learn('victim', 'vmi', set);
+    for (let i = 0; i < 20_000; i++) many.learn('greedy', `vmi-${i}`, set);
+    assert.deepEqual([many.size, many.makerOf('victim', vmi('x', 'vmi')).owner], [5000, set]);
   });
 });
