@@ -59,7 +59,7 @@ export function podRequestOf(pod: Pod, uid = pod.metadata?.uid ?? ''): PodReques
 }
 
 /** Largest number of containers in a stored request. Real pods have a few; a tenant may create one with thousands. */
-export const MAX_CONTAINERS = 128;
+export const MAX_CONTAINERS = 64;
 
 /**
  * The same request with a limited number of containers, for storage. Without exclusive CPUs it has none, because

@@ -1,6 +1,7 @@
 import type { Pod } from '../../kube/resources.ts';
 import { isExempt } from '../../model/cni/decide.ts';
-import { type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
+import { ParseError } from '../../model/errors.ts';
+import { MAX_CONTAINERS, type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import { DPU_EXEMPT_NAMESPACES, PLACED_RESOURCE } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
@@ -23,12 +24,16 @@ export interface PodNeeds extends PlacementNeeds {
 
 /** Reads needs. Pods share equal parts: ten thousand launchers have only a few shapes. */
 export interface NeedsReader {
-  /** @throws ParseError if an amount is not a quantity */
+  /** @throws ParseError if an amount is not a quantity, or there are too many */
   read(pod: Pod): PodNeeds;
 }
 
-/** Maximum remembered shapes; beyond that, all are forgotten and computed again. */
-const REMEMBERED = 512;
+/** Maximum shapes; beyond that, all are forgotten and computed again. */
+const MAX_SHAPES = 512;
+/** Resources in the requests and limits of all containers, their different names, and characters of a name. */
+const MAX_RESOURCES = 256;
+const MAX_RESOURCE_NAMES = 64;
+const MAX_NAME_CHARACTERS = 317;
 
 /** @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate */
 export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES): NeedsReader {
@@ -39,7 +44,7 @@ export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAM
       const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}${fresh.interfaces}`;
       let common = shared.get(id);
       if (common === undefined) {
-        if (shared.size >= REMEMBERED) shared.clear();
+        if (shared.size >= MAX_SHAPES) shared.clear();
         common = fresh;
         shared.set(id, common);
       }
@@ -48,7 +53,26 @@ export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAM
   };
 }
 
+/** A prediction compares these with each other on each node. @throws ParseError */
+function assertBounded({ spec }: Pod): void {
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])];
+  assertAtMost(MAX_CONTAINERS, 'containers', containers.length);
+  const names = containers.flatMap(({ resources }) => [
+    ...Object.keys(resources?.requests ?? {}),
+    ...Object.keys(resources?.limits ?? {}),
+  ]);
+  assertAtMost(MAX_RESOURCES, 'resources in requests and limits', names.length);
+  assertAtMost(MAX_RESOURCE_NAMES, 'different resources', new Set(names).size);
+  const texts = [...names, ...containers.map(({ name }) => name)];
+  assertAtMost(MAX_NAME_CHARACTERS, 'characters in a name', Math.max(...texts.map(({ length }) => length)));
+}
+
+function assertAtMost(limit: number, what: string, count: number): void {
+  if (count > limit) throw new ParseError(`number of ${what}`, `${count}`, `a pod may have at most ${limit}`);
+}
+
 function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): PodNeeds {
+  assertBounded(pod);
   const whole = placementNeedsOf(pod);
   const needs = { ...whole, request: reducedRequest(whole.request) };
   return {
