@@ -30,13 +30,18 @@ export interface Extender {
    * the scheduler scores a node without a score as 0. @throws NotNow, ParseError
    */
   prioritize(args: ExtenderArgs): readonly HostPriority[];
-  /** The verdict on each of the given nodes, or on all, without a reservation. @throws NotNow, ParseError */
-  explain(pod: Pod, nodes?: readonly string[]): readonly NodeExplanation[];
+  /**
+   * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is iterated.
+   * @throws NotNow, ParseError
+   */
+  explain(pod: Pod, nodes?: readonly string[]): Iterable<NodeExplanation>;
   needsOf(pod: Pod): PodNeeds;
   /** Whether a node would accept a pod with these needs now. */
   wouldFit(needs: PodNeeds, node: string): boolean;
   /** @throws NotNow */
   assertActive(): void;
+  /** Monotonic seconds. */
+  readonly now: () => number;
 }
 
 export interface NodeExplanation {
@@ -81,6 +86,15 @@ function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
   };
 }
 
+/** Why an owner's pods are held back. It omits the seconds, since the scheduler counts nodes by text. */
+function backoffText({ owners, ownerBackoff }: ClusterState, pod: Pod, now: number): string | undefined {
+  const controller = ownerOf(pod);
+  if (controller === undefined) return undefined;
+  const { key, owner } = owners.makerOf(pod.metadata.namespace ?? '', controller);
+  if (ownerBackoff.secondsLeft(key, now) === 0) return undefined;
+  return `delayed: kubelets refused the last pods of ${owner.kind} ${owner.name}`;
+}
+
 /** A score of a node in the answer to a prioritize call. */
 export interface HostPriority {
   readonly Host: string;
@@ -91,7 +105,7 @@ export interface HostPriority {
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
 export function createExtender(options: ExtenderOptions): Extender {
   const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
-  const { fleet, reservations, hostRefusals, ownerBackoff, owners } = state;
+  const { fleet, reservations, hostRefusals } = state;
 
   const assumedNeeds = ({ name }: ClusterNode, needs: PodNeeds): PodNeeds[] =>
     reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
@@ -102,6 +116,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       assumedNeeds,
       dpuRefusal: ({ name }) => dpuRefusal(dpuHealth.verdict(name)),
       refusedOnHost: ({ name }, needs) => hostRefusals.has(name, needs.key),
+      now,
     },
     unpredictable,
   );
@@ -109,14 +124,7 @@ export function createExtender(options: ExtenderOptions): Extender {
 
   const { assertSynced, assertActive } = gateOf(notSynced, mayAnswer);
 
-  /** Why an owner's pods are held back. It omits the seconds, since the scheduler counts nodes by text. */
-  const backingOff = (pod: Pod): string | undefined => {
-    const controller = ownerOf(pod);
-    if (controller === undefined) return undefined;
-    const { key, owner } = owners.makerOf(pod.metadata.namespace ?? '', controller);
-    if (ownerBackoff.secondsLeft(key, now()) === 0) return undefined;
-    return `delayed: kubelets refused the last pods of ${owner.kind} ${owner.name}`;
-  };
+  const backingOff = (pod: Pod) => backoffText(state, pod, now());
 
   const record = (pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void => {
     const { uid } = needs.request;
@@ -127,12 +135,14 @@ export function createExtender(options: ExtenderOptions): Extender {
       return;
     }
     recheck.waits(uid, needs);
-    const missed = backingOff(pod) === undefined ? filter.missed(needs, names) : undefined;
+    if (backingOff(pod) !== undefined) return;
+    const missed = verdicts.withinTime(0, () => filter.missed(needs, names)).result;
     if (missed !== undefined) recheck.neverOffered(uid, needs, missed, roundsOver(fleet.size, outcome.offered));
   };
 
   return {
     state,
+    now,
     assertActive,
     needsOf: (pod) => reader.read(pod),
     wouldFit: (needs, name) => {
@@ -149,13 +159,17 @@ export function createExtender(options: ExtenderOptions): Extender {
         throw new NotNow('too many pods are in flight; try again');
       reservations.withdraw(uid);
       const others = waiting + reservations.unbound;
-      const outcome = filter.filter({
+      const call = {
         needs,
         names,
         softKeys: softTopologyKeys(pod),
         backingOff: backingOff(pod),
-        answersFor: (candidates) => answerLimit(options.answers, candidates, others),
-      });
+        answersFor: (candidates: number) => answerLimit(options.answers, candidates, others),
+      };
+      const { result: outcome, notChecked } = verdicts.withinTime(names.length, () => filter.filter(call));
+      // What is cached now is not predicted again, so the next attempt reaches further nodes.
+      if (outcome.answers.length === 0 && notChecked > 0)
+        throw new NotNow(`${notChecked} nodes were not checked in time; try again`);
       if (needs.exclusive) {
         const places = new Map<string, Place>();
         for (const answer of outcome.answers) {
@@ -174,12 +188,14 @@ export function createExtender(options: ExtenderOptions): Extender {
       const needs = reader.read(pod);
       if (!needs.exclusive) return [];
       const reservation = reservations.of(needs.request.uid);
-      return names.map((name) => {
+      const scoreOn = (name: string): number => {
         const place = reservation?.places.get(name);
-        if (place !== undefined) return { Host: name, Score: place.score };
+        if (place !== undefined) return place.score;
         const verdict = verdicts.verdict(needs, fleet.get(name));
-        return { Host: name, Score: verdict.fits ? verdict.score : LOWEST };
-      });
+        return verdict.fits ? verdict.score : LOWEST;
+      };
+      const score = () => names.map((name) => ({ Host: name, Score: scoreOn(name) }));
+      return verdicts.withinTime(names.length, score).result;
     },
 
     explain(pod, nodes) {
@@ -187,7 +203,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       const needs = reader.read(pod);
       const delayed = backingOff(pod);
       const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
-      return names.map((node) => ({
+      const explanationOf = (node: string): NodeExplanation => ({
         node,
         verdict: delayed === undefined ? verdicts.verdict(needs, fleet.get(node)) : refuse('owner-backoff', delayed),
         assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
@@ -195,7 +211,10 @@ export function createExtender(options: ExtenderOptions): Extender {
           kind,
           cpus: places.get(node)?.cpus,
         })),
-      }));
+      });
+      return (function* () {
+        for (const name of names) yield explanationOf(name);
+      })();
     },
   };
 }
