@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
-import { Registry } from '../runtime/metrics.ts';
+import { Registry, unreadableObjects } from '../runtime/metrics.ts';
 import { registerServerMetrics } from '../runtime/server-metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/metrics.ts';
@@ -35,6 +35,7 @@ export function describedMetrics(): Readonly<Record<string, readonly DescribedMe
   createExtenderMetrics(registries['scheduler-plugin']);
   registerServerMetrics(registries['scheduler-plugin'], 'plumbline_extender', IDLE);
   createAgentMetrics(registries['node-agent']);
+  for (const registry of Object.values(registries)) registry.registerMetric(unreadableObjects);
   return Object.fromEntries(
     Object.entries(registries).map(([daemon, registry]) => [
       daemon,

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { quote } from '../model/errors.ts';
 import { faultOfError } from '../model/report/check.ts';
+import { list, map, name, text, uid, word } from './bounds.ts';
 import { type ObjectMeta, objectMeta } from './resources.ts';
 
 /**
@@ -23,7 +24,10 @@ export const NODE_TOPOLOGY_API = {
  */
 export const REPORT_FORMAT = 1;
 
-const cpuList = z.string();
+/** The maxima of the definition in manifests/base/crd. */
+const cpuList = text(4096);
+const cellList = text(256);
+const options = map(word, word, 32).optional();
 const bytes = z.number().int().nonnegative();
 const cpuGroup = z.object({ id: z.number().int().nonnegative(), cpus: cpuList });
 
@@ -33,9 +37,9 @@ export const MAX_PINNING = 1024;
 export const MAX_PINNING_MESSAGE = 1024;
 
 export const pinningState = z.object({
-  podUID: z.string(),
-  namespace: z.string(),
-  podName: z.string(),
+  podUID: uid,
+  namespace: word,
+  podName: name,
   /**
    * pinned: every vCPU thread runs on its CPUs, as read back from the kernel. refused: the threads were never pinned,
    * and the VM must not resume. unpinned: the threads were pinned and can no longer be.
@@ -43,8 +47,8 @@ export const pinningState = z.object({
   state: z.enum(['pinned', 'unpinned', 'refused']),
   /** Number of vCPU threads found. */
   vcpus: z.number().int().nonnegative(),
-  reason: z.string().optional(),
-  message: z.string().optional(),
+  reason: word.optional(),
+  message: text(MAX_PINNING_MESSAGE).optional(),
 });
 
 /** Largest number of refused containers in a report, and characters of each message, as in the CRD. */
@@ -54,11 +58,11 @@ export const MAX_REFUSAL_MESSAGE = 512;
 /** A container that the agent did not let start, because its CPUs differ from its reservation. */
 export const refusedStart = z.object({
   /** Undefined if the agent could not read the pod. */
-  podUID: z.string().optional(),
-  namespace: z.string(),
-  podName: z.string(),
-  container: z.string(),
-  message: z.string(),
+  podUID: uid.optional(),
+  namespace: word,
+  podName: name,
+  container: word,
+  message: text(MAX_REFUSAL_MESSAGE),
 });
 
 export const nodeTopologyStatus = z.object({
@@ -69,54 +73,46 @@ export const nodeTopologyStatus = z.object({
         `has format ${quote(String(input))}, and this version of Plumbline reads format ${REPORT_FORMAT}`,
     })
     .optional(),
-  kubeletVersion: z.string().optional(),
+  kubeletVersion: word.optional(),
   /** NUMA nodes and their online CPUs. */
-  cells: z.array(cpuGroup),
+  cells: list(cpuGroup, 32),
   /** CPU lists of SMT siblings, one for each physical core: `0,8`. */
-  cores: z.array(cpuList),
-  sockets: z.array(cpuGroup).optional(),
-  uncores: z.array(cpuGroup).optional(),
+  cores: list(word, 2048),
+  sockets: list(cpuGroup, 64).optional(),
+  uncores: list(cpuGroup, 1024).optional(),
   /** CPUs that the kubelet never assigns exclusively (reservedSystemCPUs, or its derived value). */
   reserved: cpuList,
-  cpuManager: z.object({ policy: z.string(), options: z.record(z.string(), z.string()).optional() }),
-  topologyManager: z
-    .object({ policy: z.string(), scope: z.string().optional(), options: z.record(z.string(), z.string()).optional() })
-    .optional(),
+  cpuManager: z.object({ policy: word, options }),
+  topologyManager: z.object({ policy: word, scope: word.optional(), options }).optional(),
   memoryManager: z
     .object({
-      policy: z.string(),
+      policy: word,
       /**
        * Bytes of each NUMA node, including nodes without CPUs: in total, in huge pages, and reserved for the system.
        */
-      cells: z
-        .array(
-          z.object({
-            id: z.number().int().nonnegative(),
-            memory: bytes,
-            hugePages: z.record(z.string(), bytes).optional(),
-            reserved: z.record(z.string(), bytes).optional(),
-          }),
-        )
-        .optional(),
+      cells: list(
+        z.object({
+          id: z.number().int().nonnegative(),
+          memory: bytes,
+          hugePages: map(word, bytes, 32).optional(),
+          reserved: map(word, bytes, 32).optional(),
+        }),
+        32,
+      ).optional(),
     })
     .optional(),
   /** For each NUMA node, its distances to the nodes that have CPUs, ascending by id. */
-  distances: z.record(z.string(), z.array(z.number().int().nonnegative())).optional(),
+  distances: map(word, list(z.number().int().nonnegative(), 32), 32).optional(),
   /** CPUs that the kernel's scheduler does not balance (isolcpus). */
   isolated: cpuList.optional(),
   /** Exclusive CPUs of each container. podName and namespace are set if PodResources named the pod. */
-  assignments: z.array(
-    z.object({
-      podUID: z.string(),
-      namespace: z.string().optional(),
-      podName: z.string().optional(),
-      container: z.string(),
-      cpus: cpuList,
-    }),
+  assignments: list(
+    z.object({ podUID: uid, namespace: word.optional(), podName: name.optional(), container: word, cpus: cpuList }),
+    2048,
   ),
   /** NUMA nodes of each physnet's uplinks, as a list such as `0-1`; '' if unknown. */
-  physnets: z.array(z.object({ name: z.string(), cells: z.string() })).optional(),
-  tunnel: z.object({ cells: z.string() }).optional(),
+  physnets: list(z.object({ name, cells: cellList }), 256).optional(),
+  tunnel: z.object({ cells: cellList }).optional(),
   /** CPUs of OVS's poll mode driver threads. */
   pmdCPUs: cpuList.optional(),
   /**
@@ -124,19 +120,18 @@ export const nodeTopologyStatus = z.object({
    */
   pinsVMs: z.boolean().optional(),
   /** VMs with a CPU mask, by launcher pod, and whether their vCPU threads run on the CPUs of the mask. */
-  pinning: z.array(pinningState).optional(),
-  refusals: z.array(refusedStart).optional(),
-  conditions: z
-    .array(
-      z.object({
-        type: z.string(),
-        status: z.enum(['True', 'False', 'Unknown']),
-        reason: z.string(),
-        message: z.string(),
-        lastTransitionTime: z.string(),
-      }),
-    )
-    .optional(),
+  pinning: list(pinningState, MAX_PINNING).optional(),
+  refusals: list(refusedStart, MAX_REFUSALS).optional(),
+  conditions: list(
+    z.object({
+      type: text(316),
+      status: z.enum(['True', 'False', 'Unknown']),
+      reason: text(1024),
+      message: text(4096),
+      lastTransitionTime: word,
+    }),
+    32,
+  ).optional(),
 });
 
 /** An object whose status is not parsed yet. */

@@ -1,6 +1,9 @@
 import * as z from 'zod';
+import { issuesText } from '../model/brief.ts';
 import type { Logger } from '../runtime/log.ts';
+import { unreadableObjects } from '../runtime/metrics.ts';
 import { createSlices } from '../runtime/slices.ts';
+import type { TenantBudget } from '../runtime/tenant-budget.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
 import type { KubeClient } from './client.ts';
 import { isExpired, isNotFound, KubeError } from './errors.ts';
@@ -17,7 +20,7 @@ import { createWatchPace } from './watch-pace.ts';
  * Invariants: the copy never shows an older state of an object after a newer one of the same watch. A failed list or
  * watch leaves the last copy in place (`lastHeard` gives its age). A new list removes deleted objects and calls the
  * listener. An object that does not match the schema, or on which `project` or the listener fails, is logged and counts
- * as absent: one bad object never hides the others.
+ * as absent: one bad object never hides the others. The same applies to one that exceeds the budget of its namespace.
  *
  * Limits: a large page is requested again with fewer objects, so memory does not grow with the size of objects. Objects
  * are processed in slices, so that their number never delays other work.
@@ -57,6 +60,11 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
    * 30 s. Default false.
    */
   readonly optional?: boolean;
+  /**
+   * Limits what `project` returned for the objects of each namespace. Required for objects that tenants can create and
+   * for which `project` returns texts.
+   */
+  readonly budget?: TenantBudget;
   /** Objects in a page of a list. Default 500. Fewer create less garbage if objects are large. */
   readonly page?: number;
   readonly log: Logger;
@@ -67,8 +75,8 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
 const PAGE = 500;
 /** Largest watch event in bytes. */
 const EVENT_BYTES = 16 * 1024 * 1024;
-/** Characters of the schema errors in a log line. */
-const LONGEST_ISSUES = 300;
+/** Seconds between lists for objects that did not fit the budget. */
+const RELIST_SECONDS = 60;
 /** Seconds between attempts to list an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
 /** Seconds until a watch is reopened, plus up to half as much at random to spread the daemons. */
@@ -100,7 +108,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T>,
 ): Reflector<T> {
   const { client, path, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
-  const decode = createDecoder(options);
+  const decoder = new Decoder(options);
   const items = new Map<string, T>();
   const backoff = new Backoff();
   const pace = createWatchPace({ path, log, now });
@@ -123,7 +131,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   /** @param object undefined if it was deleted */
   const take = (key: string, object: unknown): void => {
     try {
-      put(key, object === undefined ? undefined : decode(key, object));
+      put(key, decoder.decode(key, object));
     } catch (err) {
       log.error({ err, path, object: key }, 'object ignored: processing failed');
       items.delete(key);
@@ -145,8 +153,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     return version;
   };
 
-  /** Follows one watch until it ends. Returns the version to continue from. */
-  const follow = async (from: string, signal: AbortSignal): Promise<string> => {
+  /** Follows one watch until it ends. Returns the version to continue from; undefined: list again. */
+  const follow = async (from: string, signal: AbortSignal): Promise<string | undefined> => {
     const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
     const stream = await client.watch(path, {
       query: { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds },
@@ -160,6 +168,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
         throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
       pace.heard();
       version = object.metadata?.resourceVersion ?? version;
+      if (decoder.mustListAgain()) return undefined;
       if (type === 'BOOKMARK') continue;
       const key = objectKey(object.metadata ?? {});
       await slices.run(() => take(key, type === 'DELETED' ? undefined : object));
@@ -224,14 +233,67 @@ function metadataOf(object: unknown): Pick<ObjectMeta, 'name' | 'namespace'> {
     .metadata;
 }
 
-/** Returns a function that reads one object. It logs an object that does not match the schema, and returns undefined. */
-function createDecoder<S extends z.ZodType<{ metadata: object }>, T>(options: ReflectorOptions<S, T>) {
-  const { path, schema, project, log } = options;
-  return (key: string, object: unknown): T | undefined => {
-    const result = schema.safeParse(object);
-    if (result.success) return project(result.data);
-    const issues = z.prettifyError(result.error).slice(0, LONGEST_ISSUES);
-    log.warn({ path, object: key, issues }, 'object ignored: unexpected shape');
-    return undefined;
-  };
+/**
+ * Reads the objects of a collection. An object that does not match the schema or exceeds the budget is unreadable: it is
+ * logged once, counts in a metric, and is absent until it becomes readable.
+ */
+class Decoder<S extends z.ZodType<{ metadata: object }>, T> {
+  readonly #options: ReflectorOptions<S, T>;
+  readonly #kind: string;
+  readonly #unreadable = new Set<string>();
+  /** The keys of unreadable objects that exceed the budget. */
+  readonly #overBudget = new Set<string>();
+  #hasRoom = false;
+  #listedAt = 0;
+
+  constructor(options: ReflectorOptions<S, T>) {
+    this.#options = options;
+    this.#kind = options.path.slice(options.path.lastIndexOf('/') + 1);
+  }
+
+  /** @param object undefined if it was deleted */
+  decode(key: string, object: unknown): T | undefined {
+    const { schema, project } = this.#options;
+    const result = object === undefined ? undefined : schema.safeParse(object);
+    const item = result?.success === true ? project(result.data) : undefined;
+    const fits = this.#fitsBudget(key, item);
+    if (result?.success === false) this.#markUnreadable(key, issuesText(result.error));
+    else if (!fits) this.#markUnreadable(key, 'its namespace uses up the memory for objects of this kind');
+    else this.#markReadable(key);
+    return fits ? item : undefined;
+  }
+
+  /** Whether an object may fit the budget now that did not fit when it was received. */
+  mustListAgain(): boolean {
+    const now = this.#options.now();
+    if (!this.#hasRoom || this.#overBudget.size === 0 || now < this.#listedAt + RELIST_SECONDS) return false;
+    this.#hasRoom = false;
+    this.#listedAt = now;
+    return true;
+  }
+
+  #fitsBudget(key: string, item: T | undefined): boolean {
+    const { budget } = this.#options;
+    const slash = key.indexOf('/');
+    if (budget === undefined || slash < 0) return true;
+    const namespace = key.slice(0, slash);
+    if (item === undefined && budget.delete(namespace, key) > 0) this.#hasRoom = true;
+    const fits = item === undefined || budget.put(namespace, key, item);
+    if (fits) this.#overBudget.delete(key);
+    else this.#overBudget.add(key);
+    return fits;
+  }
+
+  #markUnreadable(key: string, issues: string): void {
+    if (!this.#unreadable.has(key)) {
+      const { path, log } = this.#options;
+      log.warn({ path, object: key, issues }, 'object ignored: it cannot be read');
+    }
+    this.#unreadable.add(key);
+    unreadableObjects.set({ kind: this.#kind }, this.#unreadable.size);
+  }
+
+  #markReadable(key: string): void {
+    if (this.#unreadable.delete(key)) unreadableObjects.set({ kind: this.#kind }, this.#unreadable.size);
+  }
 }

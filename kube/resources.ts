@@ -1,4 +1,36 @@
 import * as z from 'zod';
+import { DPU_DETAILS_ANNOTATION, DPU_STATUS_ANNOTATION } from '../model/cni/connection-status.ts';
+import { EVEN_PARITY_ANNOTATION } from '../model/launcher/cpus.ts';
+import { PROVISIONING_ANNOTATION } from '../model/launcher/recognize.ts';
+import {
+  ALIGN_ANNOTATION,
+  CPU_MASK_ANNOTATION,
+  CPU_MASK_START_ANNOTATION,
+  DECISION_ANNOTATION,
+  FIX_CPU_MISMATCH_ANNOTATION,
+  FULL_PCPUS_ANNOTATION,
+  NAD_PHYSNET_ANNOTATION,
+  NUMA_AFFINITY_ANNOTATION,
+  PAUSED_START_ANNOTATION,
+  PLACEMENT_ANNOTATION,
+} from '../model/names.ts';
+import { DEFAULT_NETWORK_ANNOTATION, NETWORKS_ANNOTATION } from '../model/networks/attachments.ts';
+import { RESOURCE_NAME_ANNOTATION } from '../model/networks/nad.ts';
+import {
+  list,
+  listOrNone,
+  MAX_ANNOTATION_CHARACTERS,
+  MAX_NAME_CHARACTERS,
+  map,
+  message,
+  name,
+  presence,
+  qualifiedName,
+  reason,
+  text,
+  uid,
+  word,
+} from './bounds.ts';
 
 /**
  * Schemas of the parts of Kubernetes objects that Plumbline reads, applied where objects enter the process. Unknown
@@ -10,148 +42,187 @@ export function nullToUndefined<T>(value: T | null | undefined): T | undefined {
   return value ?? undefined;
 }
 
-/** Labels, annotations, selectors. */
-const textMap = z.record(z.string(), z.string()).nullish().transform(nullToUndefined).optional();
+const MAX_CONTAINERS = 512;
+const MAX_NETWORKS = 256;
+const MAX_CONDITIONS = 256;
+const MAX_TOLERATIONS = 512;
+const MAX_OWNERS = 64;
+/** Resources of a container or node; labels; terms of an affinity, and requirements and values in all of them. */
+const MAX_RESOURCES = 512;
+const MAX_LABELS = 1024;
+const MAX_TERMS = 64;
+const MAX_REQUIREMENTS = 256;
+const MAX_VALUES = 4096;
+/** A NetworkAttachmentDefinition's configuration: see model/networks/cni-config. */
+const MAX_CONFIG_CHARACTERS = 256 * 1024;
+
+/** Labels, selectors. */
+const textMap = map(qualifiedName, word, MAX_LABELS).nullish().transform(nullToUndefined).optional();
 /** JSON allows a bare number where Kubernetes documents a quantity; the API server converts it to a string. */
-const quantity = z.union([z.string(), z.number()], 'expected a quantity, such as "2"').transform(String);
-const resourceList = z.record(z.string(), quantity).nullish().transform(nullToUndefined).optional();
+const quantity = z.union([word, z.number()], 'expected a quantity, such as "2"').transform(String);
+const resourceList = map(qualifiedName, quantity, MAX_RESOURCES).nullish().transform(nullToUndefined).optional();
+const resources = z.object({ requests: resourceList, limits: resourceList }).nullish().transform(nullToUndefined);
+
+const annotation = text(MAX_ANNOTATION_CHARACTERS).optional();
+/** Only `plumbline doctor` reads it, so it never makes an object unreadable. */
+const connection = text(4 * MAX_ANNOTATION_CHARACTERS)
+  .optional()
+  .catch(undefined);
+
+/** The annotations that Plumbline reads. Others are dropped. */
+const annotations = z
+  .object({
+    [ALIGN_ANNOTATION]: annotation,
+    [CPU_MASK_ANNOTATION]: annotation,
+    [CPU_MASK_START_ANNOTATION]: annotation,
+    [DECISION_ANNOTATION]: annotation,
+    [DEFAULT_NETWORK_ANNOTATION]: annotation,
+    [DPU_DETAILS_ANNOTATION]: connection,
+    [DPU_STATUS_ANNOTATION]: connection,
+    [EVEN_PARITY_ANNOTATION]: presence.optional(),
+    [FIX_CPU_MISMATCH_ANNOTATION]: annotation,
+    [FULL_PCPUS_ANNOTATION]: annotation,
+    [NAD_PHYSNET_ANNOTATION]: annotation,
+    [NETWORKS_ANNOTATION]: annotation,
+    [NUMA_AFFINITY_ANNOTATION]: annotation,
+    [PAUSED_START_ANNOTATION]: annotation,
+    [PLACEMENT_ANNOTATION]: annotation,
+    [PROVISIONING_ANNOTATION]: annotation,
+    [RESOURCE_NAME_ANNOTATION]: annotation,
+    // On the mirror of a static pod (pkg/kubelet/types/pod_update.go).
+    'kubernetes.io/config.hash': annotation,
+    'kubernetes.io/config.mirror': presence.optional(),
+  })
+  .transform((read) => read as Readonly<Record<string, string>>)
+  .nullish()
+  .transform(nullToUndefined)
+  .optional();
 
 export const objectMeta = z.object({
-  name: z.string().optional(),
-  generateName: z.string().optional(),
-  namespace: z.string().optional(),
-  uid: z.string().optional(),
-  resourceVersion: z.string().optional(),
-  deletionTimestamp: z.string().optional(),
+  name: name.optional(),
+  generateName: name.optional(),
+  namespace: name.optional(),
+  uid: uid.optional(),
+  resourceVersion: word.optional(),
+  deletionTimestamp: word.optional(),
   labels: textMap,
-  annotations: textMap,
-  ownerReferences: z
-    .array(
-      z.object({
-        apiVersion: z.string(),
-        kind: z.string(),
-        name: z.string(),
-        uid: z.string(),
-        controller: z.boolean().optional(),
-        blockOwnerDeletion: z.boolean().optional(),
-      }),
-    )
+  annotations,
+  ownerReferences: list(
+    z.object({
+      apiVersion: qualifiedName,
+      kind: word,
+      name,
+      uid,
+      controller: z.boolean().optional(),
+      blockOwnerDeletion: z.boolean().optional(),
+    }),
+    MAX_OWNERS,
+  )
     .nullish()
     .transform(nullToUndefined),
 });
 
 export const container = z.object({
-  name: z.string(),
-  restartPolicy: z.string().optional(),
-  resources: z
-    .object({
-      requests: resourceList,
-      limits: resourceList,
-    })
-    .nullish()
-    .transform(nullToUndefined),
+  name: word,
+  restartPolicy: word.optional(),
+  resources,
 });
 
 const nodeRequirement = z.object({
-  key: z.string(),
-  operator: z.string(),
-  values: z.array(z.string()).nullish().transform(nullToUndefined),
+  key: qualifiedName,
+  operator: word,
+  values: list(name, MAX_VALUES).nullish().transform(nullToUndefined),
 });
+const requirements = list(nodeRequirement, MAX_REQUIREMENTS).nullish().transform(nullToUndefined);
 
-/** Preferred node affinity. Terms with an unknown shape are ignored. */
-const preferredNodes = z
-  .array(z.object({ preference: z.object({ matchExpressions: z.array(nodeRequirement).nullish() }) }))
-  .nullish()
-  .transform(nullToUndefined)
-  .catch(undefined);
+type Requirements = z.output<typeof requirements>;
 
 /** Node affinity of a pod. */
 export const affinity = z.object({
   nodeAffinity: z
     .object({
-      preferredDuringSchedulingIgnoredDuringExecution: preferredNodes,
+      // Terms with an unknown shape are ignored.
+      preferredDuringSchedulingIgnoredDuringExecution: listOrNone(
+        z.object({ preference: z.object({ matchExpressions: requirements }) }),
+        MAX_TERMS,
+      ).transform(nullToUndefined),
       requiredDuringSchedulingIgnoredDuringExecution: z
         .object({
-          nodeSelectorTerms: z
-            .array(
-              z.object({
-                matchExpressions: z.array(nodeRequirement).nullish().transform(nullToUndefined),
-                matchFields: z.array(nodeRequirement).nullish().transform(nullToUndefined),
-              }),
-            )
+          nodeSelectorTerms: list(z.object({ matchExpressions: requirements, matchFields: requirements }), MAX_TERMS)
             .nullish()
             .transform(nullToUndefined),
         })
         .nullish()
         .transform(nullToUndefined),
     })
+    .superRefine((affinities, context) => {
+      const terms: readonly { matchExpressions: Requirements; matchFields?: Requirements }[] = [
+        ...(affinities.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? []),
+        ...(affinities.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ preference }) => preference),
+      ];
+      const all = terms
+        .flatMap(({ matchExpressions, matchFields }) => [matchExpressions ?? [], matchFields ?? []])
+        .flat();
+      const values = all.flatMap((requirement) => requirement.values ?? []);
+      if (all.length > MAX_REQUIREMENTS) context.addIssue(`more than ${MAX_REQUIREMENTS} requirements`);
+      if (values.length > MAX_VALUES) context.addIssue(`more than ${MAX_VALUES} values`);
+    })
     .nullish()
     .transform(nullToUndefined),
 });
 
 export const toleration = z.object({
-  key: z.string().nullish(),
-  operator: z.string().nullish(),
-  value: z.string().nullish(),
-  effect: z.string().nullish(),
+  key: qualifiedName.nullish(),
+  operator: word.nullish(),
+  value: word.nullish(),
+  effect: word.nullish(),
 });
 
 /** Tolerations of a pod. Those with an unknown shape are ignored. */
-export const tolerations = z.array(toleration).nullish().catch(undefined);
+export const tolerations = listOrNone(toleration, MAX_TOLERATIONS);
+
+/** A condition of an object's status. */
+export const condition = z.object({
+  type: qualifiedName,
+  status: word,
+  reason: reason.optional(),
+  message: message.optional(),
+  lastTransitionTime: word.nullish(),
+});
+const conditions = list(condition, MAX_CONDITIONS).nullish().transform(nullToUndefined);
+
+export const podStatus = z.object({
+  phase: word.optional(),
+  qosClass: word.optional(),
+  reason: reason.optional(),
+  message: message.optional(),
+  nominatedNodeName: name.optional(),
+  conditions,
+});
 
 export const pod = z.object({
   metadata: objectMeta,
   spec: z.object({
-    nodeName: z.string().optional(),
-    schedulerName: z.string().optional(),
+    nodeName: name.optional(),
+    schedulerName: name.optional(),
     hostNetwork: z.boolean().optional(),
-    containers: z.array(container).min(1, 'a pod needs at least one container'),
-    initContainers: z.array(container).nullish().transform(nullToUndefined),
-    resources: z
-      .object({
-        requests: resourceList,
-        limits: resourceList,
-      })
-      .nullish()
-      .transform(nullToUndefined),
+    containers: list(container, MAX_CONTAINERS).refine(
+      ({ length }) => length > 0,
+      'a pod needs at least one container',
+    ),
+    initContainers: list(container, MAX_CONTAINERS).nullish().transform(nullToUndefined),
+    resources,
     nodeSelector: textMap,
     affinity: affinity.nullish().transform(nullToUndefined),
   }),
-  status: z
-    .object({
-      phase: z.string().optional(),
-      qosClass: z.string().optional(),
-      reason: z.string().optional(),
-      message: z.string().optional(),
-      nominatedNodeName: z.string().optional(),
-      conditions: z
-        .array(z.object({ type: z.string(), status: z.string(), reason: z.string().optional() }))
-        .nullish()
-        .transform(nullToUndefined),
-    })
-    .nullish()
-    .transform(nullToUndefined),
+  status: podStatus.nullish().transform(nullToUndefined),
 });
 
 export const node = z.object({
   metadata: objectMeta,
   spec: z.object({ unschedulable: z.boolean().optional() }).nullish().transform(nullToUndefined),
   status: z
-    .object({
-      capacity: resourceList,
-      allocatable: resourceList,
-      conditions: z
-        .array(
-          z.object({
-            type: z.string(),
-            status: z.string(),
-            message: z.string().optional(),
-            lastTransitionTime: z.string().nullish(),
-          }),
-        )
-        .nullish()
-        .transform(nullToUndefined),
-    })
+    .object({ capacity: resourceList, allocatable: resourceList, conditions })
     .nullish()
     .transform(nullToUndefined),
 });
@@ -160,10 +231,13 @@ export const lease = z.object({
   metadata: objectMeta,
   spec: z
     .object({
-      holderIdentity: z.string().nullish().transform(nullToUndefined),
+      // The name of a host, and a UUID.
+      holderIdentity: text(2 * MAX_NAME_CHARACTERS)
+        .nullish()
+        .transform(nullToUndefined),
       leaseDurationSeconds: z.number().int().nullish().transform(nullToUndefined),
-      acquireTime: z.string().nullish().transform(nullToUndefined),
-      renewTime: z.string().nullish().transform(nullToUndefined),
+      acquireTime: word.nullish().transform(nullToUndefined),
+      renewTime: word.nullish().transform(nullToUndefined),
       leaseTransitions: z.number().int().nullish().transform(nullToUndefined),
     })
     .nullish()
@@ -193,30 +267,24 @@ export const virtualMachineInstance = z.object({
         })
         .nullish()
         .transform(nullToUndefined),
-      ioThreadsPolicy: z.string().optional(),
+      ioThreadsPolicy: word.optional(),
       ioThreads: z
         .object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() })
         .nullish()
         .transform(nullToUndefined),
-      resources: z
-        .object({
-          requests: resourceList,
-          limits: resourceList,
-        })
-        .nullish()
-        .transform(nullToUndefined),
+      resources,
     }),
-    networks: z
-      .array(
-        z.object({
-          name: z.string(),
-          pod: z.unknown().optional(),
-          multus: z
-            .object({ networkName: z.string(), default: z.boolean().optional() })
-            .nullish()
-            .transform(nullToUndefined),
-        }),
-      )
+    networks: list(
+      z.object({
+        name,
+        pod: z.object({}).nullish(),
+        multus: z
+          .object({ networkName: qualifiedName, default: z.boolean().optional() })
+          .nullish()
+          .transform(nullToUndefined),
+      }),
+      MAX_NETWORKS,
+    )
       .nullish()
       .transform(nullToUndefined),
   }),
@@ -224,7 +292,10 @@ export const virtualMachineInstance = z.object({
 
 export const networkAttachmentDefinition = z.object({
   metadata: objectMeta,
-  spec: z.object({ config: z.string().optional() }).nullish().transform(nullToUndefined),
+  spec: z
+    .object({ config: text(MAX_CONFIG_CHARACTERS).optional() })
+    .nullish()
+    .transform(nullToUndefined),
 });
 
 export type ObjectMeta = z.infer<typeof objectMeta>;

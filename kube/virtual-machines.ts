@@ -1,18 +1,19 @@
 import * as z from 'zod';
-import { objectMeta, tolerations, virtualMachineInstance } from './resources.ts';
+import { list, map, name, uid, word } from './bounds.ts';
+import { condition, objectMeta, tolerations, virtualMachineInstance } from './resources.ts';
 
 /** Schemas of VMIs when they are created, and of the templates of the kinds that create them. */
 
 /** A VMI's spec with the fields that decide how the VMI starts. */
 export const startingSpec = virtualMachineInstance.shape.spec.extend({
-  startStrategy: z.string().nullish(),
-  schedulerName: z.string().nullish(),
+  startStrategy: word.nullish(),
+  schedulerName: name.nullish(),
   livenessProbe: z.object({}).nullish(),
   tolerations,
 });
 export const startingInstance = z.object({ metadata: objectMeta, spec: startingSpec });
 
-const instancetype = z.object({ name: z.string().optional() }).nullish();
+const instancetype = z.object({ name: name.optional() }).nullish();
 const template = z.object({
   metadata: objectMeta.nullish().transform((meta) => meta ?? undefined),
   spec: startingSpec,
@@ -35,13 +36,9 @@ export const virtualMachinePool = z.object({
   spec: z.object({ virtualMachineTemplate: z.object({ spec: z.object({ template, instancetype }) }) }),
 });
 
-/** A condition of a VMI, without its message, whose length KubeVirt does not bound. */
-export const instanceCondition = z.object({
-  type: z.string(),
-  status: z.string(),
-  reason: z.string().nullish(),
-  lastTransitionTime: z.string().nullish(),
-});
+/** The conditions of a VMI, without their messages. */
+const instanceCondition = condition.omit({ message: true }).extend({ reason: condition.shape.reason.nullish() });
+export const instanceConditions = list(instanceCondition, 256).nullish();
 
 /** A VMI with the progress of its start. */
 export const startedInstance = z.object({
@@ -49,11 +46,11 @@ export const startedInstance = z.object({
   spec: startingSpec,
   status: z
     .object({
-      phase: z.string().optional(),
-      nodeName: z.string().optional(),
+      phase: word.optional(),
+      nodeName: name.optional(),
       /** Node of each launcher, by the launcher's uid; two entries during a migration. */
-      activePods: z.record(z.string(), z.string()).nullish(),
-      conditions: z.array(instanceCondition).nullish(),
+      activePods: map(uid, name, 64).nullish(),
+      conditions: instanceConditions,
     })
     .nullish(),
 });

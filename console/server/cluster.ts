@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
@@ -9,9 +10,10 @@ import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/name
 import type { NodeFacts } from '../../model/report/check.ts';
 import { createFairIntake } from '../../runtime/fair-intake.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
 import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
-import { createLeader, LEADER_LEASE } from './leader.ts';
+import { createLeader, LEADER_LEASE, type LeaseSpec } from './leader.ts';
 import { type PausedInstance, pausedInstance, watchedInstance } from './paused.ts';
 import { type ShownPod, shownPod, watchedPod } from './pods.ts';
 import { createReports, type Report } from './reports.ts';
@@ -66,11 +68,14 @@ const DRA_CPU_DRIVER = 'dra.cpu';
 /** Seconds between two checks for expired Leases of agents. */
 const SWEEP = 1;
 const LONGEST_PROBLEM = 200;
+/** Memory for the pods that the page shows, and for the VMIs with a paused guest. */
+const MAX_POD_BYTES = 96 * 1024 * 1024;
+const MAX_INSTANCE_BYTES = 8 * 1024 * 1024;
 
 const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 const resourceSlice = z.object({
   metadata: objectMeta,
-  spec: z.object({ driver: z.string(), nodeName: z.string().nullish() }),
+  spec: z.object({ driver: name, nodeName: name.nullish() }),
 });
 
 /** Creates the watches for the page. They send no request before `run`. */
@@ -111,19 +116,19 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     ...shared('pods'),
     schema: watchedPod,
     project: shownPod,
+    budget: new TenantBudget(MAX_POD_BYTES),
     onChange: ({ before, after }) => listeners.pod(before, after),
   });
   const leases = createReflector({
     ...shared('leases'),
     schema: leaseSchema,
-    project: (lease) => lease,
+    project: ({ spec }): LeaseSpec => spec ?? {},
     onChange({ key, after }) {
       const name = key.slice(NAMESPACE.length + 1);
       if (name === LEADER_LEASE) leader.changed(after, now());
       if (!name.startsWith(AGENT_LEASE_PREFIX)) return;
       const node = name.slice(AGENT_LEASE_PREFIX.length);
-      const { renewTime, leaseDurationSeconds: duration } = after?.spec ?? {};
-      if (after) agents.changed({ node, renewTime, duration }, now());
+      if (after) agents.changed({ node, renewTime: after.renewTime, duration: after.leaseDurationSeconds }, now());
       else if (!nodes.items.has(node)) agents.forget(node);
     },
   });
@@ -131,6 +136,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     ...shared('virtualmachineinstances'),
     schema: watchedInstance,
     project: pausedInstance,
+    budget: new TenantBudget(MAX_INSTANCE_BYTES),
     onChange: ({ before, after }) => noteNodes(listeners, before, after),
     optional: true,
   });
@@ -140,8 +146,7 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
     project: ({ spec }) => (spec.driver === DRA_CPU_DRIVER ? (spec.nodeName ?? undefined) : undefined),
     onChange({ before, after }) {
       const named = new Set(resourceslices.items.values());
-      for (const node of [before, after]) {
-        if (node === undefined) continue;
+      for (const node of [before, after].filter((name) => name !== undefined)) {
         if (named.has(node)) draCpu.add(node);
         else draCpu.delete(node);
         listeners.node(node);

@@ -5,9 +5,12 @@ import { SCHEDULER } from '../../model/names.ts';
 /** The Lease of Plumbline's kube-schedulers. */
 export const LEADER_LEASE = SCHEDULER;
 
+/** The stored part of a Lease. */
+export type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
+
 /** The pod with the leading kube-scheduler, from the Lease. */
 export interface Leader {
-  changed(lease: Lease | undefined, now: number): void;
+  changed(lease: LeaseSpec | undefined, now: number): void;
   /**
    * @param heard when the watch of Leases last received anything
    * @returns the name of the pod; null: no leader; undefined: the cluster has no such Lease
@@ -25,8 +28,7 @@ export function createLeader(): Leader {
         health.forget(LEADER_LEASE);
         return;
       }
-      const { holderIdentity, renewTime, leaseDurationSeconds: duration } = lease.spec ?? {};
-      const holder = holderIdentity ?? '';
+      const { holderIdentity: holder = '', renewTime, leaseDurationSeconds: duration } = lease;
       pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
       health.changed({ node: LEADER_LEASE, renewTime, duration }, now);
     },

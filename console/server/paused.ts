@@ -1,6 +1,7 @@
 import * as z from 'zod';
+import { name } from '../../kube/bounds.ts';
 import { objectMeta } from '../../kube/resources.ts';
-import { instanceCondition } from '../../kube/virtual-machines.ts';
+import { instanceConditions } from '../../kube/virtual-machines.ts';
 import type { InstanceFacts } from '../../model/vm-state/facts.ts';
 import { pauseOf } from '../../model/vm-state/pause.ts';
 
@@ -12,7 +13,7 @@ export interface PausedInstance {
 
 export const watchedInstance = z.object({
   metadata: objectMeta,
-  status: z.object({ nodeName: z.string().nullish(), conditions: z.array(instanceCondition).nullish() }).nullish(),
+  status: z.object({ nodeName: name.nullish(), conditions: instanceConditions }).nullish(),
 });
 
 /** Undefined for a VMI whose guest is not paused: nearly all, which are not stored. */

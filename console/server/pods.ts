@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
+import { list, name, word } from '../../kube/bounds.ts';
+import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decided.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
@@ -12,19 +13,9 @@ import { type VmState, vmState } from '../../model/vm-state/state.ts';
 
 /** A pod with its progress. Container statuses are not read: tenants may write their messages. */
 export const watchedPod = podSchema.extend({
-  metadata: objectMeta.extend({ creationTimestamp: z.string().optional() }),
-  spec: podSchema.shape.spec.extend({ schedulingGates: z.array(z.object({ name: z.string() })).nullish() }),
-  status: z
-    .object({
-      phase: z.string().optional(),
-      qosClass: z.string().optional(),
-      reason: z.string().optional(),
-      message: z.string().optional(),
-      nominatedNodeName: z.string().optional(),
-      startTime: z.string().nullish(),
-      conditions: z.array(z.object({ type: z.string(), status: z.string(), message: z.string().optional() })).nullish(),
-    })
-    .nullish(),
+  metadata: objectMeta.extend({ creationTimestamp: word.optional() }),
+  spec: podSchema.shape.spec.extend({ schedulingGates: list(z.object({ name }), 64).nullish() }),
+  status: podStatus.extend({ startTime: word.nullish() }).nullish(),
 });
 export type WatchedPod = z.infer<typeof watchedPod>;
 

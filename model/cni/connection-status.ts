@@ -1,7 +1,7 @@
 import { cut } from '../brief.ts';
 
-const DETAILS = 'k8s.ovn.org/dpu.connection-details';
-const STATUS = 'k8s.ovn.org/dpu.connection-status';
+export const DPU_DETAILS_ANNOTATION = 'k8s.ovn.org/dpu.connection-details';
+export const DPU_STATUS_ANNOTATION = 'k8s.ovn.org/dpu.connection-status';
 
 /** Characters of an annotation, number of networks of a pod, and characters of a name or reason in the result. */
 const LONGEST = 64 * 1024;
@@ -25,8 +25,8 @@ export interface DpuConnection {
  * Source: ovn-kubernetes go-controller/pkg/util/dpu_annotations.go.
  */
 export function dpuConnections(annotations: Readonly<Record<string, string>>): DpuConnection[] {
-  const statuses = byNetwork(annotations[STATUS], ['Status', 'status']);
-  const asked = Object.keys(byNetwork(annotations[DETAILS], ['pfId', 'vfId', 'sandboxId']));
+  const statuses = byNetwork(annotations[DPU_STATUS_ANNOTATION], ['Status', 'status']);
+  const asked = Object.keys(byNetwork(annotations[DPU_DETAILS_ANNOTATION], ['pfId', 'vfId', 'sandboxId']));
   return asked.slice(0, MOST_NETWORKS).map((name) => {
     const { Status, status = Status, Reason, reason = Reason } = statuses[name] ?? {};
     const network = cut(name, LONGEST_TEXT);

@@ -3,7 +3,7 @@ import { COMPUTE, type PodShape } from './shapes.ts';
 const LAUNCHER_LABEL = 'kubevirt.io';
 const LAUNCHER = 'virt-launcher';
 const MIGRATION_LABEL = 'kubevirt.io/migrationJobUID';
-const PROVISIONING_ANNOTATION = 'kubevirt.io/ephemeral-provisioning';
+export const PROVISIONING_ANNOTATION = 'kubevirt.io/ephemeral-provisioning';
 
 /** The VMI of a launcher. The caller compares its uid with the uid of the object with that name. */
 export interface VmiReference {

@@ -14,7 +14,7 @@ export interface NadShape {
 
 /** Characters of an annotation's value, the same as of a qualified name. */
 const LONGEST_VALUE = 253 + 1 + 63;
-const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
+export const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
 
 /** Facts about a definition that its classification needs: small, so that ten thousand definitions fit in memory. */
 export interface NadFacts {

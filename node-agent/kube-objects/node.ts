@@ -1,12 +1,13 @@
 import * as z from 'zod';
+import { uid, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { objectMeta } from '../../kube/resources.ts';
 
 const node = z.object({
-  metadata: objectMeta.extend({ uid: z.string() }),
+  metadata: objectMeta.extend({ uid }),
   status: z
     .object({
-      nodeInfo: z.object({ kubeletVersion: z.string() }).nullish(),
+      nodeInfo: z.object({ kubeletVersion: word }).nullish(),
       capacity: z.object({ pods: z.coerce.number().int().optional() }).nullish(),
     })
     .nullish(),

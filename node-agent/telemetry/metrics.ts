@@ -1,5 +1,5 @@
 import { collectDefaultMetrics } from 'prom-client';
-import { Counter, Gauge, Histogram, Registry } from '../../runtime/metrics.ts';
+import { Counter, Gauge, Histogram, Registry, unreadableObjects } from '../../runtime/metrics.ts';
 
 /** Seconds: from about a millisecond, for moving a few threads, to the two seconds that a vacate may take. */
 const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
@@ -14,6 +14,7 @@ const LAG_PRECISION = 5000;
 export function createAgentRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_PRECISION });
+  registry.registerMetric(unreadableObjects);
   return registry;
 }
 

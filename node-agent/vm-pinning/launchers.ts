@@ -1,12 +1,14 @@
 import * as z from 'zod';
+import { list, text, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { createReflector, type Reflector } from '../../kube/reflector.ts';
-import { container, objectMeta } from '../../kube/resources.ts';
+import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
 import { ParseError } from '../../model/errors.ts';
 import { type MaskRequest, maskRequestOf } from '../../model/launcher/mask-request.ts';
 import { recognizeLauncher, type VmiReference } from '../../model/launcher/recognize.ts';
 import { COMPUTE } from '../../model/launcher/shapes.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 
 /** A virt-launcher pod of this node, with the fields that pinning needs. */
@@ -27,9 +29,9 @@ export interface Launcher {
 
 const launcherPod = z.object({
   metadata: objectMeta,
-  spec: z.object({ containers: z.array(container) }),
+  spec: podSchema.shape.spec.pick({ containers: true }),
   status: z
-    .object({ containerStatuses: z.array(z.object({ name: z.string(), containerID: z.string().nullish() })).nullish() })
+    .object({ containerStatuses: list(z.object({ name: word, containerID: text(256).nullish() }), 512).nullish() })
     .nullish(),
 });
 
@@ -66,6 +68,9 @@ function maskOf(meta: z.infer<typeof objectMeta>): Pick<Launcher, 'maskRequest' 
   }
 }
 
+/** Two hundred launchers of one namespace with the longest masks need half of it. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
 export interface LauncherWatchDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
@@ -86,6 +91,7 @@ export function watchLaunchers({
     query: { labelSelector: 'kubevirt.io=virt-launcher', fieldSelector: `spec.nodeName=${nodeName}` },
     schema: launcherPod,
     project: launcherOf,
+    budget: new TenantBudget(MAX_BYTES),
     onChange,
     log,
     now: monotonicSeconds,

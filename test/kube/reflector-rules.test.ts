@@ -5,6 +5,8 @@ import * as z from 'zod';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { type Change, createReflector, objectKey, type ReflectorOptions } from '../../kube/reflector.ts';
+import { unreadableObjects } from '../../runtime/metrics.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { recordingLogger } from '../support/logger.ts';
 
 const PATH = '/apis/example.org/v1/things';
@@ -121,6 +123,8 @@ describe('the rules of a reflector', () => {
     watches.at(-1)?.send(type, object);
     await settle();
   };
+  const unreadable = async () =>
+    (await unreadableObjects.get()).values.find(({ labels }) => labels.kind === 'things')?.value;
   const warnings = () => lines.filter(({ level }) => Number(level) >= 40);
 
   it('lists pages of 500 objects and watches, both with the selectors', async () => {
@@ -152,24 +156,55 @@ describe('the rules of a reflector', () => {
     assert.deepEqual(warnings(), [], 'a deleted object needs no shape');
   });
 
-  it('counts an object of an unexpected shape as deleted, and logs at most 300 characters about it', async () => {
+  it('counts an object of an unexpected shape as deleted, in a metric, and logs one line without its texts', async () => {
     listed = [thing('a')];
     const wide = z.object({
       metadata: z.object({ name: z.string() }),
       color: z.string(),
-      ...Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`option${i}`, z.boolean().optional()])),
+      labels: z.record(z.string(), z.boolean()).optional(),
     });
     const { reflector } = await start({ schema: wide });
-    const bad = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`option${i}`, 'x']));
-    await send('MODIFIED', { ...thing('a', 'blue', '2'), ...bad });
+    const labels = { '\u001b]0;\ud800': 'x', ['k'.repeat(1e6)]: 'x', plain: 'x' };
+    await send('MODIFIED', { ...thing('a', 'blue', '2'), labels });
+    await send('MODIFIED', { ...thing('a', 'blue', '3'), labels });
     assert.equal(reflector.items.size, 0);
     assert.deepEqual(changes.at(-1), { key: 'a', before: 'red', after: undefined });
-    const [{ msg, object, issues } = {}] = warnings();
-    assert.deepEqual([msg, object], ['object ignored: unexpected shape', 'a']);
-    assert.equal(String(issues).length, 300);
-    assert.match(String(issues), /^✖ Invalid input/);
-    await send('MODIFIED', thing('a', 'green', '3'));
+    const expected = 'Invalid input: expected boolean, received string';
+    assert.deepEqual(
+      warnings().map(({ msg, object, issues }) => [msg, object, issues]),
+      [
+        [
+          'object ignored: it cannot be read',
+          'a',
+          `labels.*: ${expected}; labels.*: ${expected}; labels.plain: ${expected}`,
+        ],
+      ],
+    );
+    assert.equal(await unreadable(), 1);
+    await send('MODIFIED', thing('a', 'green', '4'));
     assert.equal(reflector.items.get('a'), 'green');
+    assert.equal(await unreadable(), 0);
+  });
+
+  it('ignores what exceeds the budget of its namespace, and lists again once others have gone', async () => {
+    const inNamespace = (namespace: string, name: string, color: string) => ({
+      metadata: { namespace, name, resourceVersion: '2' },
+      color,
+    });
+    const [big, small] = ['x'.repeat(1000), 'red'];
+    listed = [...['a', 'b', 'c'].map((name) => inNamespace('greedy', name, big)), inNamespace('other', 'a', small)];
+    const { reflector } = await start({ budget: new TenantBudget(6000) });
+    const keys = () => [...reflector.items.keys()];
+    assert.deepEqual(keys(), ['greedy/a', 'other/a']);
+    assert.deepEqual([warnings().length, await unreadable()], [2, 2]);
+    second += 60;
+    await send('BOOKMARK', thing(''));
+    assert.equal(lists.length, 1, 'nothing has gone');
+    listed = listed.slice(1);
+    await send('DELETED', inNamespace('greedy', 'a', big));
+    await send('BOOKMARK', thing(''));
+    assert.deepEqual([keys(), lists.length], [['other/a', 'greedy/b'], 2]);
+    assert.equal(await unreadable(), 1);
   });
 
   it('gives the projection the parsed object', async () => {
@@ -195,7 +230,7 @@ describe('the rules of a reflector', () => {
     await send('ADDED', { color: 'red' });
     await send('ADDED', thing('a'));
     assert.deepEqual([...reflector.items], [['a', 'red']]);
-    assert.deepEqual([warnings().map(({ msg }) => msg), watches.length], [['object ignored: unexpected shape'], 1]);
+    assert.deepEqual([warnings().map(({ msg }) => msg), watches.length], [['object ignored: it cannot be read'], 1]);
   });
 
   it('drops an object on which the listener fails, and logs the error', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, node, objectMeta, pod } from '../../kube/resources.ts';
 import { virtualMachine } from '../../kube/virtual-machines.ts';
-import { issuesText } from '../../model/admission/answer.ts';
+import { issuesText } from '../../model/brief.ts';
 
 const containers = [{ name: 'compute' }];
 
@@ -21,6 +21,77 @@ describe('schemas of API objects', () => {
   it('keep a present value', () => {
     const status = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] };
     assert.deepEqual(pod.parse({ metadata: {}, spec: { containers }, status }).status, status);
+  });
+
+  it('keep only annotations that are read, and of some only that they are there', () => {
+    const annotations = {
+      'plumbline.dev/align': 'whole-cores',
+      'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': 'x'.repeat(250_000),
+      'kubectl.kubernetes.io/last-applied-configuration': 'x'.repeat(250_000),
+      'k8s.ovn.org/dpu.connection-status': 'x'.repeat(250_000),
+    };
+    assert.deepEqual(objectMeta.parse({ annotations }).annotations, {
+      'plumbline.dev/align': 'whole-cores',
+      'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity': '',
+      'k8s.ovn.org/dpu.connection-status': undefined,
+    });
+  });
+
+  const many = (count: number) => Array.from({ length: count }, (_, i) => `k${i}`);
+  const requirement = (values: readonly string[]) => ({ key: 'k', operator: 'In', values });
+  const required = (...terms: object[]) => ({
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } },
+  });
+  const owner = (name: string) => ({ apiVersion: 'v1', kind: 'Node', name, uid: 'u' });
+  for (const [label, { metadata = {}, ...spec }, expected] of [
+    [
+      'a name of an owner',
+      { metadata: { ownerReferences: [owner('x'.repeat(254))] } },
+      'metadata.ownerReferences.0.name: longer than 253 characters',
+    ],
+    [
+      'half a surrogate pair',
+      { metadata: { ownerReferences: [owner('\ud800')] } },
+      'metadata.ownerReferences.0.name: contains half a surrogate pair',
+    ],
+    ['owners', { metadata: { ownerReferences: many(65).map(owner) } }, 'metadata.ownerReferences: more than 64 items'],
+    [
+      'labels',
+      { metadata: { labels: Object.fromEntries(many(1025).map((key) => [key, ''])) } },
+      'metadata.labels: more than 1024 entries',
+    ],
+    [
+      'an annotation',
+      { metadata: { annotations: { 'plumbline.dev/cpu-mask': 'x'.repeat(16_385) } } },
+      'metadata.annotations.plumbline.dev/cpu-mask: longer than 16384 characters',
+    ],
+    ['containers', { containers: many(513).map((name) => ({ name })) }, 'spec.containers: more than 512 items'],
+    [
+      'terms',
+      { affinity: required(...many(65).map(() => ({}))) },
+      'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: more than 64 items',
+    ],
+    [
+      'requirements of all terms',
+      { affinity: required(...many(2).map(() => ({ matchExpressions: many(129).map(() => requirement([])) }))) },
+      'spec.affinity.nodeAffinity: more than 256 requirements',
+    ],
+    [
+      'values of all terms',
+      { affinity: required({ matchExpressions: many(2).map(() => requirement(many(2049))) }) },
+      'spec.affinity.nodeAffinity: more than 4096 values',
+    ],
+  ] as [string, Record<string, object>, string][]) {
+    it(`name the field and the limit for too long or too many: ${label}`, () => {
+      const { error } = pod.safeParse({ metadata, spec: { containers, ...spec } });
+      assert.equal(error && issuesText(error), expected);
+    });
+  }
+
+  it('cut a message of another component', () => {
+    const status = { message: 'm'.repeat(1_000_000), reason: 'r'.repeat(1_000_000) };
+    const read = pod.parse({ metadata: {}, spec: { containers }, status }).status;
+    assert.deepEqual([read?.message?.length, read?.reason?.length], [1024, 253]);
   });
 
   it('keep every label, whatever its key', () => {
@@ -43,7 +114,7 @@ describe('schemas of API objects', () => {
     [
       'annotations that are a text',
       { annotations: 'a=b' },
-      'annotations: Invalid input: expected record, received string',
+      'annotations: Invalid input: expected object, received string',
     ],
   ] as const) {
     it(`name ${label}`, () => assert.equal(issuesText(objectMeta.safeParse(metadata).error!), expected));

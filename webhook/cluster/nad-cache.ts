@@ -3,6 +3,7 @@ import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** Network attachment definitions, reduced to the fields that classify them. */
@@ -16,6 +17,8 @@ export interface NadCache {
 
 export const NAD_PATH = '/apis/k8s.cni.cncf.io/v1';
 
+const MAX_BYTES = 16 * 1024 * 1024;
+
 export function createNadCache({ client, log, now }: CacheOptions): NadCache {
   const primaries = new Map<string, Set<string>>();
   const definitions = createReflector({
@@ -24,6 +27,7 @@ export function createNadCache({ client, log, now }: CacheOptions): NadCache {
     schema: networkAttachmentDefinition,
     page: LIST_PAGE,
     project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } })),
+    budget: new TenantBudget(MAX_BYTES),
     onChange: ({ key, after }) => {
       const [namespace = '', name = ''] = key.split('/');
       if (after !== undefined && isPrimaryNetwork(after)) {

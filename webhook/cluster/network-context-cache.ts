@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { name, qualifiedName } from '../../kube/bounds.ts';
 import { createReflector } from '../../kube/reflector.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
@@ -14,11 +15,11 @@ export interface NetworkContextCache {
 
 const subnet = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
-  spec: z.object({ provider: z.string().default(''), vlan: z.string().optional() }),
+  spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
 });
 const vlan = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
-  spec: z.object({ provider: z.string().default('') }),
+  spec: z.object({ provider: qualifiedName.default('') }),
 });
 
 /** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
+import { list, qualifiedName, word } from '../../kube/bounds.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { createReflector } from '../../kube/reflector.ts';
@@ -49,10 +50,9 @@ const observedNode = z.object({
   spec: z
     .object({
       unschedulable: z.boolean().optional(),
-      taints: z.array(z.object({ key: z.string(), value: z.string().nullish(), effect: z.string() })).nullish(),
+      taints: list(z.object({ key: qualifiedName, value: word.nullish(), effect: word }), 512).nullish(),
     })
-    .nullish()
-    .catch(undefined),
+    .nullish(),
   status: nodeSchema.shape.status,
 });
 

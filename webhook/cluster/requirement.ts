@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { list, name, text, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound, KubeError } from '../../kube/errors.ts';
 import { refused } from '../../model/admission/answer.ts';
@@ -31,13 +32,13 @@ const CONFIGURATIONS: readonly string[] = [
 ];
 const ACCOUNT = { kind: 'ServiceAccount', name: WEBHOOK, namespace: NAMESPACE } as const;
 
+const MAX_BUNDLE_CHARACTERS = 1024 * 1024;
+
 const binding = z.object({
-  subjects: z
-    .array(z.looseObject({ kind: z.string(), name: z.string(), namespace: z.string().optional() }))
-    .default([]),
+  subjects: list(z.looseObject({ kind: word, name, namespace: word.optional() }), 256).default([]),
 });
 const configuration = z.object({
-  webhooks: z.array(z.object({ name: z.string(), clientConfig: z.object({ caBundle: z.string().optional() }) })),
+  webhooks: list(z.object({ name, clientConfig: z.object({ caBundle: text(MAX_BUNDLE_CHARACTERS).optional() }) }), 256),
 });
 
 /** Seconds between two checks: before the subject is present, and afterwards, because an installer may remove it. */

@@ -1,6 +1,7 @@
 import { createReflector } from '../../kube/reflector.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** VMIs from the watch. */
@@ -12,6 +13,9 @@ export interface VmiCache {
 
 export const VMI_PATH = '/apis/kubevirt.io/v1';
 
+/** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
+const MAX_BYTES = 48 * 1024 * 1024;
+
 export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
   const instances = createReflector({
     client,
@@ -19,6 +23,7 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
     schema: virtualMachineInstance,
     page: LIST_PAGE,
     project: reduced,
+    budget: new TenantBudget(MAX_BYTES),
     optional: true,
     log,
     now,

@@ -1,7 +1,7 @@
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { isNotFound, KubeError } from '../../kube/errors.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
-import { issuesText } from '../../model/admission/answer.ts';
+import { issuesText } from '../../model/brief.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { sleep } from '../../runtime/time.ts';

@@ -1,8 +1,8 @@
 import type * as z from 'zod';
 import { pod as podSchema, tolerations } from '../../kube/resources.ts';
-import { issuesText } from '../../model/admission/answer.ts';
 import { hasAsked } from '../../model/admission/asking.ts';
 import type { LauncherFacts, OwnerFacts, PodFacts, SchedulerFacts, Settings } from '../../model/admission/facts.ts';
+import { issuesText } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { hasExclusiveCpus } from '../../model/launcher/containers.ts';
 import { fitsLauncher } from '../../model/launcher/fits.ts';

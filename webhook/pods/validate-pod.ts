@@ -1,8 +1,9 @@
 import { pod as podSchema } from '../../kube/resources.ts';
-import { type AdmissionAnswer, issuesText, refused } from '../../model/admission/answer.ts';
+import { type AdmissionAnswer, refused } from '../../model/admission/answer.ts';
 import { decide } from '../../model/admission/decide.ts';
 import type { Settings } from '../../model/admission/facts.ts';
 import { resizeRefusal } from '../../model/admission/resize.ts';
+import { issuesText } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { AdmissionRequest, Review } from '../review/admission-review.ts';
 import { type GatherOptions, gather } from './gather.ts';

@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { type AdmissionAnswer, issuesText, type PatchOperation } from '../../model/admission/answer.ts';
-import { cut } from '../../model/brief.ts';
+import { cutText, MAX_NAME_CHARACTERS, name, word } from '../../kube/bounds.ts';
+import type { AdmissionAnswer, PatchOperation } from '../../model/admission/answer.ts';
+import { cut, issuesText } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
 
 /**
@@ -8,14 +9,15 @@ import { PlumblineError } from '../../model/errors.ts';
  * Source: k8s.io/api/admission/v1/types.go.
  */
 const request = z.object({
-  uid: z.string().min(1),
-  kind: z.object({ group: z.string(), version: z.string(), kind: z.string() }),
+  uid: name.min(1),
+  kind: z.object({ group: name, version: word, kind: word }),
   operation: z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT']),
-  subResource: z.string().optional(),
-  namespace: z.string().optional(),
-  name: z.string().optional(),
+  subResource: word.optional(),
+  namespace: word.optional(),
+  name: name.optional(),
   dryRun: z.boolean().optional(),
-  userInfo: z.object({ username: z.string().optional() }).optional(),
+  // The API server does not limit it.
+  userInfo: z.object({ username: cutText(MAX_NAME_CHARACTERS).optional() }).optional(),
   object: z.unknown(),
   oldObject: z.unknown().optional(),
 });

@@ -16,6 +16,7 @@ import {
   type TestPod,
   validationOf,
   viewOf,
+  vmiVector,
 } from '../launcher-fixture.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
@@ -32,6 +33,24 @@ describe('refusal of pods', () => {
         ),
       code: 422,
       says: /container mesh .*its cpu request 1m differs from its limit 2m/,
+    },
+    {
+      name: 'an owner with a name of a megabyte',
+      change: (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: 'x'.repeat(1e6) }),
+      code: 400,
+      says: /metadata\.ownerReferences\.0\.name: longer than 253 characters$/,
+    },
+    {
+      name: 'half a surrogate pair in the name of an owner',
+      change: (pod) => Object.assign(pod.metadata.ownerReferences[0]!, { name: '\ud800' }),
+      code: 400,
+      says: /metadata\.ownerReferences\.0\.name: contains half a surrogate pair$/,
+    },
+    {
+      name: 'labels with control characters as keys',
+      change: (pod) => Object.assign(pod.metadata.labels, { '\u001b]0;\u0007': 7 }),
+      code: 400,
+      says: /metadata\.labels\.\*: Invalid input: expected string, received number$/,
     },
     {
       name: 'a sidecar without resources',
@@ -163,6 +182,17 @@ describe('the validation of a pod after all other webhooks', () => {
     const request = requestFor(after, { operation: 'UPDATE', subResource: 'resize', oldObject: before });
     assert.equal((await validationOf()(request)).allowed, true);
     assert.equal((await validationOf({ policy: 'always' })(request)).allowed, false);
+  });
+});
+
+describe('annotations that Plumbline does not read', () => {
+  it('may be 40,000 and have any text', async () => {
+    const pod = podVector();
+    const vmi = vmiVector();
+    const more = Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`key-${i}\ud800`, '\ud800']));
+    Object.assign(pod.metadata.annotations, more);
+    const lookUpVmi = async () => ({ kind: 'found', vmi }) as const;
+    assert.equal((await mutationOf({ lookUpVmi })(requestFor(pod))).allowed, true);
   });
 });
 
