@@ -1,7 +1,7 @@
+import type * as z from 'zod';
 import type { Pod } from '../../kube/resources.ts';
 import { isExempt } from '../../model/cni/decide.ts';
-import { ParseError } from '../../model/errors.ts';
-import { MAX_CONTAINERS, type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
+import { type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import { DPU_EXEMPT_NAMESPACES, PLACED_RESOURCE } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
@@ -24,16 +24,16 @@ export interface PodNeeds extends PlacementNeeds {
 
 /** Reads needs. Pods share equal parts: ten thousand launchers have only a few shapes. */
 export interface NeedsReader {
-  /** @throws ParseError if an amount is not a quantity, or there are too many */
+  /** @throws ParseError if an amount is not a quantity */
   read(pod: Pod): PodNeeds;
 }
 
 /** Maximum shapes; beyond that, all are forgotten and computed again. */
 const MAX_SHAPES = 512;
-/** Resources in the requests and limits of all containers, their different names, and characters of a name. */
+/** Containers of a pod, resources in the requests and limits of all of them, and their different names. */
+export const MAX_CONTAINERS = 64;
 const MAX_RESOURCES = 256;
 const MAX_RESOURCE_NAMES = 64;
-const MAX_NAME_CHARACTERS = 317;
 
 /** @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate */
 export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES): NeedsReader {
@@ -53,26 +53,22 @@ export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAM
   };
 }
 
-/** A prediction compares these with each other on each node. @throws ParseError */
-function assertBounded({ spec }: Pod): void {
+/** Refuses a pod whose amounts are too many: a prediction compares them with each other on each node. */
+export function limitAmounts({ spec }: Pick<Pod, 'spec'>, context: z.RefinementCtx): void {
   const containers = [...spec.containers, ...(spec.initContainers ?? [])];
-  assertAtMost(MAX_CONTAINERS, 'containers', containers.length);
   const names = containers.flatMap(({ resources }) => [
     ...Object.keys(resources?.requests ?? {}),
     ...Object.keys(resources?.limits ?? {}),
   ]);
-  assertAtMost(MAX_RESOURCES, 'resources in requests and limits', names.length);
-  assertAtMost(MAX_RESOURCE_NAMES, 'different resources', new Set(names).size);
-  const texts = [...names, ...containers.map(({ name }) => name)];
-  assertAtMost(MAX_NAME_CHARACTERS, 'characters in a name', Math.max(...texts.map(({ length }) => length)));
-}
-
-function assertAtMost(limit: number, what: string, count: number): void {
-  if (count > limit) throw new ParseError(`number of ${what}`, `${count}`, `a pod may have at most ${limit}`);
+  const refuseAbove = (limit: number, count: number, what: string) => {
+    if (count > limit) context.addIssue({ code: 'custom', path: ['spec'], message: `more than ${limit} ${what}` });
+  };
+  refuseAbove(MAX_CONTAINERS, containers.length, 'containers');
+  refuseAbove(MAX_RESOURCES, names.length, 'resources in requests and limits');
+  refuseAbove(MAX_RESOURCE_NAMES, new Set(names).size, 'different resources');
 }
 
 function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): PodNeeds {
-  assertBounded(pod);
   const whole = placementNeedsOf(pod);
   const needs = { ...whole, request: reducedRequest(whole.request) };
   return {

@@ -1,6 +1,9 @@
 import * as z from 'zod';
+import { list, listOrNone, MAX_NAME_CHARACTERS, map, name, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import { affinity, nullToUndefined, pod } from '../../kube/resources.ts';
+import { issuesText } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { limitAmounts } from '../cluster/pod-needs.ts';
 
 /**
  * kube-scheduler's extender protocol. Its types have no JSON tags, so keys are the Go field names; the embedded objects
@@ -14,41 +17,52 @@ export class ArgsError extends PlumblineError {
   }
 }
 
+/** Nodes in a call. */
+const MAX_NODES = 20_000;
+/** Volumes, terms and constraints of a pod. */
+const MAX_ITEMS = 1024;
+
 /** Absent, or in an unknown form, which is ignored. */
 const present = z.unknown().optional();
 const volume = z.object({ persistentVolumeClaim: present, ephemeral: present });
-/** Preferred affinity or anti-affinity to pods. */
+/** Preferred affinity or anti-affinity to pods. Terms with an unknown shape are ignored. */
 const podTerms = z
   .object({
-    preferredDuringSchedulingIgnoredDuringExecution: z
-      .array(z.object({ podAffinityTerm: z.object({ topologyKey: z.string() }) }))
-      .nullish(),
+    preferredDuringSchedulingIgnoredDuringExecution: listOrNone(
+      z.object({ podAffinityTerm: z.object({ topologyKey: qualifiedName }) }),
+      MAX_ITEMS,
+    ),
   })
   .nullish()
   .catch(undefined);
-const spreadConstraint = z.object({ topologyKey: z.string(), whenUnsatisfiable: z.string() });
+const spreadConstraint = z.object({ topologyKey: qualifiedName, whenUnsatisfiable: word });
 
 /** A pod, with the fields that determine how long and for which nodes kube-scheduler may want it. */
-export const schedulingPod = pod.extend({
-  spec: pod.shape.spec.extend({
-    volumes: z.array(volume).nullish().catch(undefined),
-    affinity: affinity
-      .extend({ podAffinity: podTerms, podAntiAffinity: podTerms })
-      .nullish()
-      .transform(nullToUndefined),
-    topologySpreadConstraints: z.array(spreadConstraint).nullish().catch(undefined),
-    resourceClaims: z.array(z.unknown()).nullish().catch(undefined),
-  }),
-});
+export const schedulingPod = pod
+  .extend({
+    spec: pod.shape.spec.extend({
+      volumes: listOrNone(volume, MAX_ITEMS),
+      affinity: affinity
+        .extend({ podAffinity: podTerms, podAntiAffinity: podTerms })
+        .nullish()
+        .transform(nullToUndefined),
+      topologySpreadConstraints: listOrNone(spreadConstraint, MAX_ITEMS),
+      resourceClaims: z.array(z.unknown()).nullish().catch(undefined),
+    }),
+  })
+  .superRefine(limitAmounts);
 export type SchedulingPod = z.infer<typeof schedulingPod>;
 
-const node = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
+/** Checked for its length only: a call has thousands. */
+const nodeName = z.string().max(MAX_NAME_CHARACTERS);
+export const nodeNames = list(nodeName, MAX_NODES);
+const node = z.looseObject({ metadata: z.looseObject({ name: nodeName }) });
 export type NodeObject = z.infer<typeof node>;
 
 const extenderArgs = z.object({
   Pod: schedulingPod,
-  NodeNames: z.array(z.string()).nullish(),
-  Nodes: z.object({ items: z.array(node).nullish() }).nullish(),
+  NodeNames: nodeNames.nullish(),
+  Nodes: z.object({ items: list(node, MAX_NODES).nullish() }).nullish(),
 });
 
 /** A filter or prioritize call. */
@@ -82,22 +96,20 @@ export function parseExtenderArgs(body: unknown): ExtenderArgs {
 
 const numPdbViolations = z.number().int().nullish();
 const extenderPreemptionArgs = z.object({
-  Pod: pod,
-  NodeNameToVictims: z
-    .record(
-      z.string(),
-      z.object({
-        Pods: z.array(z.object({ metadata: z.object({ uid: z.string() }) })).nullish(),
-        NumPDBViolations: numPdbViolations,
-      }),
-    )
-    .nullish(),
-  NodeNameToMetaVictims: z
-    .record(
-      z.string(),
-      z.object({ Pods: z.array(z.object({ UID: z.string() })).nullish(), NumPDBViolations: numPdbViolations }),
-    )
-    .nullish(),
+  Pod: pod.superRefine(limitAmounts),
+  NodeNameToVictims: map(
+    name,
+    z.object({
+      Pods: list(z.object({ metadata: z.object({ uid }) }), MAX_ITEMS).nullish(),
+      NumPDBViolations: numPdbViolations,
+    }),
+    MAX_NODES,
+  ).nullish(),
+  NodeNameToMetaVictims: map(
+    name,
+    z.object({ Pods: list(z.object({ UID: uid }), MAX_ITEMS).nullish(), NumPDBViolations: numPdbViolations }),
+    MAX_NODES,
+  ).nullish(),
 });
 export type ExtenderPreemptionArgs = z.infer<typeof extenderPreemptionArgs>;
 
@@ -105,10 +117,6 @@ export type ExtenderPreemptionArgs = z.infer<typeof extenderPreemptionArgs>;
 export function parseExtenderPreemptionArgs(body: unknown): ExtenderPreemptionArgs {
   return parseBody(extenderPreemptionArgs, body, 'ExtenderPreemptionArgs');
 }
-
-/** Maximum characters of a validation error, which contains the caller's keys. */
-const MAX_ISSUE_CHARACTERS = 300;
-const MAX_ISSUES = 3;
 
 /**
  * @param body the decoded JSON; undefined if there was none
@@ -119,12 +127,7 @@ export function parseBody<S extends z.ZodType>(schema: S, body: unknown, expecte
   if (body === undefined) throw new ArgsError(`the body is empty: expected ${expected}`);
   const result = schema.safeParse(body);
   if (result.success) return result.data;
-  const issues = result.error.issues
-    .slice(0, MAX_ISSUES)
-    .map(({ path, message }) => `${path.join('.') || 'the whole'}: ${message}`)
-    .join('; ')
-    .slice(0, MAX_ISSUE_CHARACTERS);
-  throw new ArgsError(`the body is not ${expected}: ${issues}`);
+  throw new ArgsError(`the body is not ${expected}: ${issuesText(result.error)}`);
 }
 
 /** Whether kube-scheduler may wait before it binds the pod, until its volumes and dynamic resources are ready. */

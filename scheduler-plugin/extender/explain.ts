@@ -4,8 +4,9 @@ import { isNotFound } from '../../kube/errors.ts';
 import { type Pod, pod as podSchema } from '../../kube/resources.ts';
 import { cut } from '../../model/brief.ts';
 import { createSlices } from '../../runtime/slices.ts';
+import { limitAmounts } from '../cluster/pod-needs.ts';
 import type { Decisions } from '../filter/decisions.ts';
-import { ArgsError, parseBody } from './args.ts';
+import { ArgsError, nodeNames, parseBody } from './args.ts';
 import type { Extender, NodeExplanation } from './extender.ts';
 
 export interface Explainer {
@@ -26,7 +27,8 @@ export interface ExplainerOptions {
 }
 
 /** A pod as a body: the object alone, or in the form of a filter call. */
-const posted = z.union([z.object({ Pod: podSchema, NodeNames: z.array(z.string()).nullish() }), podSchema]);
+const explainedPod = podSchema.superRefine(limitAmounts);
+const posted = z.union([z.object({ Pod: explainedPod, NodeNames: nodeNames.nullish() }), explainedPod]);
 
 /**
  * Explains in full, for each node, what would happen to a pod there. `GET /explain?pod=namespace/name` reads the pod
@@ -93,7 +95,7 @@ export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Pr
     throw new ArgsError(`pod=${name}: expected namespace/name`);
   }
   try {
-    return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));
+    return explainedPod.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));
   } catch (error) {
     if (isNotFound(error)) throw new ArgsError(`pod ${namespace}/${pod} does not exist`);
     throw error;
