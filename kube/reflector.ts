@@ -105,7 +105,7 @@ export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string 
 
 /** Creates a reflector of a collection. It keeps only what `project` returns for each object. */
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
-  options: ReflectorOptions<S, T>,
+  options: ReflectorOptions<S, T> & (T extends z.output<S> ? 'project must not return the whole object' : unknown),
 ): Reflector<T> {
   const { client, path, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
   const decoder = new Decoder(options);

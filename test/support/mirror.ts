@@ -70,10 +70,10 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
     path: `${root}/${type.plural}`,
     schema: anyObject,
     // Items in lists of built-in types have no apiVersion and kind.
-    project: (object) => ({ apiVersion: apiVersionOf(type), kind: type.kind, ...object }) as KubeObject,
+    project: (object) => ({ whole: { apiVersion: apiVersionOf(type), kind: type.kind, ...object } as KubeObject }),
     onChange: ({ key, before, after }) => {
-      if (after) accept(after);
-      else remove(key, before?.metadata.uid);
+      if (after) accept(after.whole);
+      else remove(key, before?.whole.metadata.uid);
     },
     log,
     now: () => performance.now() / 1000,

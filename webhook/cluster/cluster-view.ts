@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { createReflector } from '../../kube/reflector.ts';
-import { objectMeta, type VirtualMachineInstance } from '../../kube/resources.ts';
+import { objectMeta } from '../../kube/resources.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import type { NetworkRef } from '../../model/networks/attachments.ts';
@@ -15,14 +15,14 @@ import { createNadCache } from './nad-cache.ts';
 import { createNetworkContextCache } from './network-context-cache.ts';
 import { createNodeCache } from './node-cache.ts';
 import type { CacheOptions } from './options.ts';
-import { createVmiCache } from './vmi-cache.ts';
+import { createVmiCache, type VmiView } from './vmi-cache.ts';
 
 /** The watched copy of the cluster that the webhook decides by. */
 export interface ClusterView {
   run(signal: AbortSignal): Promise<void>;
   /** Whether every list has arrived; a kind that is not installed counts as empty. */
   readonly synced: boolean;
-  findVmi(namespace: string, name: string): VirtualMachineInstance | undefined;
+  findVmi(namespace: string, name: string): VmiView | undefined;
   findNad(ref: NetworkRef): NadFacts | undefined;
   /** The primary user-defined network of a namespace, which replaces the pod network there. */
   primaryNetwork(namespace: string): PrimaryNetwork;

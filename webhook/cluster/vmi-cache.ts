@@ -1,14 +1,19 @@
 import { createReflector } from '../../kube/reflector.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
+import type { VmiShape } from '../../model/launcher/shapes.ts';
+import type { NetworkedVmi } from '../../model/networks/interfaces.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
+
+/** The fields of a VMI that affect the decision about its launcher. */
+export type VmiView = VmiShape & NetworkedVmi;
 
 /** VMIs from the watch. */
 export interface VmiCache {
   run(signal: AbortSignal): Promise<void>;
   readonly synced: boolean;
-  find(namespace: string, name: string): VirtualMachineInstance | undefined;
+  find(namespace: string, name: string): VmiView | undefined;
 }
 
 export const VMI_PATH = '/apis/kubevirt.io/v1';
@@ -22,7 +27,7 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
     path: `${VMI_PATH}/virtualmachineinstances`,
     schema: virtualMachineInstance,
     page: LIST_PAGE,
-    project: reduced,
+    project: vmiView,
     budget: new TenantBudget(MAX_BYTES),
     optional: true,
     log,
@@ -37,19 +42,22 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
   };
 }
 
-/**
- * The fields that affect the decision about a launcher; other metadata is the largest part. The launcher itself has the
- * node selectors.
- */
-function reduced({ metadata, spec }: VirtualMachineInstance): VirtualMachineInstance {
-  const kept = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
+/** The launcher itself has the node selectors. */
+function vmiView({ metadata, spec }: VirtualMachineInstance): VmiView {
+  const { limits, requests } = spec.domain.resources ?? {};
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
   return {
     metadata: {
       uid: metadata.uid,
-      labels: undefined,
-      annotations: kept.length === 0 ? undefined : Object.fromEntries(kept),
-      ownerReferences: undefined,
+      annotations: annotations.length === 0 ? undefined : Object.fromEntries(annotations),
     },
-    spec: { domain: spec.domain, networks: spec.networks, nodeSelector: undefined, affinity: undefined },
+    spec: {
+      domain: { ...spec.domain, resources: { limits: cpuOf(limits), requests: cpuOf(requests) } },
+      networks: spec.networks,
+    },
   };
+}
+
+function cpuOf(amounts: Readonly<Record<string, string>> | undefined) {
+  return amounts?.['cpu'] === undefined ? undefined : { cpu: amounts['cpu'] };
 }

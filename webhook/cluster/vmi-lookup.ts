@@ -1,15 +1,15 @@
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { isNotFound, KubeError } from '../../kube/errors.ts';
-import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
+import { virtualMachineInstance } from '../../kube/resources.ts';
 import { issuesText } from '../../model/brief.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { sleep } from '../../runtime/time.ts';
-import { VMI_PATH } from './vmi-cache.ts';
+import { VMI_PATH, type VmiView } from './vmi-cache.ts';
 
 /** The result of the lookup of a launcher's VMI. Each has one documented outcome: see decide. */
 export type VmiLookup =
-  | { readonly kind: 'found'; readonly vmi: VirtualMachineInstance }
+  | { readonly kind: 'found'; readonly vmi: VmiView }
   /** No VMI with that name exists. The owner is gone, so the pod will be garbage-collected. */
   | { readonly kind: 'absent' }
   /** The VMI with that name has another uid: it was created again, and the pod belongs to its predecessor. */
@@ -23,7 +23,7 @@ export type VmiLookup =
 export type LookUpVmi = (
   namespace: string,
   reference: VmiReference,
-  fits: (vmi: VirtualMachineInstance) => boolean,
+  fits: (vmi: VmiView) => boolean,
 ) => Promise<VmiLookup>;
 
 export interface VmiLookupOptions {
@@ -33,7 +33,7 @@ export interface VmiLookupOptions {
   /** Monotonic seconds. */
   readonly now: () => number;
   /** Finds a VMI in the watched copy. */
-  readonly find: (namespace: string, name: string) => VirtualMachineInstance | undefined;
+  readonly find: (namespace: string, name: string) => VmiView | undefined;
 }
 
 /** Seconds between two checks of the watched copy during a request, and before a request is retried. */
