@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { COMMANDS } from './commands.ts';
 import { EXIT, type ExitStatus } from './support/exit-status.ts';
+import { printLines, printMessage } from './support/output.ts';
 
 const AFTER = `
 Exit status: 0 done, 1 done and something is wrong, 2 wrong flags or input, 3 the cluster cannot be queried,
@@ -24,12 +25,25 @@ export async function createProgram(name: string, isMeant: (command: string) => 
   }
   for (const command of withSubcommands(program)) {
     command
-      .exitOverride()
+      .exitOverride((error) => {
+        throw Object.assign(error, { command });
+      })
       .showSuggestionAfterError()
-      .configureOutput({ outputError: () => undefined, writeErr: () => undefined });
+      .configureOutput({
+        outputError: () => undefined,
+        writeErr: () => undefined,
+        writeOut: (text) => printLines(text.replace(/\n$/, '').split('\n')),
+      });
   }
   return program;
 }
+
+/** Ends the program; of the command whose arguments are wrong. */
+type CommandLineError = CommanderError & { readonly command: Command };
+
+/** With the names of the commands around it. */
+const nameOf = (command: Command): string =>
+  command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 
 function withSubcommands(command: Command): Command[] {
   return [command, ...command.commands.flatMap(withSubcommands)];
@@ -52,21 +66,19 @@ export async function runProgram(name: string, args: readonly string[]): Promise
     await program.parseAsync([...args], { from: 'user' });
     return undefined;
   } catch (error) {
-    if (error instanceof CommanderError) return usageEnding(program, error, meant);
+    if (error instanceof CommanderError) return usageEnding(error as CommandLineError);
     // Loaded only here: most commands end without an error.
     const { endingOf } = await import('./support/errors.ts');
     const { line, status } = endingOf(error);
-    process.stderr.write(`plumbline: ${line}\n`);
+    printMessage(`plumbline: ${line}`);
     return status;
   }
 }
 
 /** Help and version end with 0; every other message of commander is a usage error. */
-function usageEnding(program: Command, { exitCode, message }: CommanderError, meant: string): ExitStatus {
+function usageEnding({ command, exitCode, message }: CommandLineError): ExitStatus {
   if (exitCode === 0) return EXIT.ok;
-  const known = program.commands.some((command) => command.name() === meant);
   const what = message.replace(/^error: /, '').replaceAll(/\s*\n\s*/g, ' ');
-  const help = [program.name(), ...(known ? [meant] : []), '--help'].join(' ');
-  process.stderr.write(`plumbline: ${what === '(outputHelp)' ? 'a command is missing' : what}; see ${help}\n`);
+  printMessage(`plumbline: ${what === '(outputHelp)' ? 'a command is missing' : what}; see ${nameOf(command)} --help`);
   return EXIT.usage;
 }

@@ -97,7 +97,8 @@ export function createEventRecorder({ client, component, host, log, now }: Event
       await client.create(`/api/v1/namespaces/${namespace}/events`, {
         apiVersion: 'v1',
         kind: 'Event',
-        metadata: { name, namespace },
+        // The policy plumbline-node-agent-events selects Events by it.
+        metadata: { name, namespace, labels: { 'plumbline.dev/component': component } },
         involvedObject: { ...target },
         type: event.type,
         reason: event.reason,

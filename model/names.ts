@@ -6,6 +6,9 @@ export const SCHEDULER = 'plumbline-scheduler';
 /** The extender's name, also of its static pod and its account next to the cluster's own kube-scheduler. */
 export const SERVICE = 'plumbline-scheduler-plugin';
 
+/** The node agent: its account, and the source of its Events. */
+export const AGENT = 'plumbline-node-agent';
+
 /** On a VM template or VMI: pad the launcher to whole cores. The only effective value is FULL_PCPUS_ONLY. */
 export const FULL_PCPUS_ANNOTATION = 'kubevirt.io/CPUManagerPolicyBetaOptions';
 export const FULL_PCPUS_ONLY = 'full-pcpus-only';

@@ -1,5 +1,6 @@
 import { ConfigError, HelpPrinted } from './config.ts';
-import { describeError, type Logger } from './log.ts';
+import { boundedLine, describeError, type Logger } from './log.ts';
+import { printable } from './printable.ts';
 
 export interface Daemon {
   /** Starts everything and resolves when the daemon runs. */
@@ -58,8 +59,9 @@ export async function runMain(name: string, main: () => Promise<void>): Promise<
     await main();
   } catch (error) {
     if (error instanceof HelpPrinted) process.exit(0);
-    process.stderr.write(`${name}: ${error instanceof Error ? error.message : String(error)}\n`);
-    if (!(error instanceof ConfigError)) process.stderr.write(`${JSON.stringify(describeError(error))}\n`);
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`${printable(`${name}: ${message}`)}\n`);
+    if (!(error instanceof ConfigError)) process.stderr.write(boundedLine(`${JSON.stringify(describeError(error))}\n`));
     process.exit(error instanceof ConfigError ? 2 : 1);
   }
 }

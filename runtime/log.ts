@@ -1,4 +1,5 @@
 import { destination, type Logger, pino } from 'pino';
+import { cutText, printableJson } from './printable.ts';
 
 export type { Logger } from 'pino';
 
@@ -20,21 +21,33 @@ export function createLogger(component: string, level: LogLevel = 'info'): Logge
       formatters: { level: (label) => ({ level: label }) },
       serializers: { err: describeError },
     },
-    destination({ dest: 2, sync: true }),
+    { write: (line) => standardError.write(boundedLine(line)) },
+  );
+}
+
+/** Characters of a text in a log line, and of a line: other programs and users write some of them. */
+const MAX_VALUE_CHARACTERS = 1024;
+const MAX_LINE_CHARACTERS = 16 * 1024;
+
+const standardError = destination({ dest: 2, sync: true });
+
+/** A line of JSON without unprintable characters, with its texts cut; if it is still too long, only its message. */
+export function boundedLine(line: string): string {
+  if (line.length <= MAX_VALUE_CHARACTERS) return printableJson(line);
+  const entry = JSON.parse(line, (_, value) =>
+    typeof value === 'string' ? cutText(value, MAX_VALUE_CHARACTERS) : value,
+  );
+  const text = JSON.stringify(entry);
+  const { level, component, time, msg } = entry;
+  return printableJson(
+    `${text.length <= MAX_LINE_CHARACTERS ? text : JSON.stringify({ level, component, time, msg })}\n`,
   );
 }
 
 /** An error as it appears in a log line: message, code and the messages of its causes, without stacks. */
 export function describeError(error: unknown): Record<string, unknown> {
-  if (!(error instanceof Error)) return { message: cut(String(error)) };
+  if (!(error instanceof Error)) return { message: String(error) };
   const code = 'code' in error ? { code: error.code } : {};
   const cause = error.cause === undefined ? {} : { cause: describeError(error.cause) };
-  return { name: error.name, message: cut(error.message), ...code, ...cause };
-}
-
-/** Characters of a message in a log line: other programs and users write some of them. */
-const LONGEST = 1024;
-
-function cut(text: string): string {
-  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`;
+  return { name: error.name, message: error.message, ...code, ...cause };
 }

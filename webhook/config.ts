@@ -30,6 +30,7 @@ const schema = z.object({
   alignment: z.enum(ALIGNMENT_POLICIES).default('annotated'),
   schedulerName: z.string().regex(SCHEDULER_NAME, 'expected the name of a scheduler, or nothing').default(SCHEDULER),
   oversized: z.enum(OVERSIZED_POLICIES).default('refuse'),
+  globalNetworkNamespaces: z.string().default('default'),
   networkContext: z.string().optional(),
   fullPcpusOnly: z.stringbool('expected true or false').default(true),
   logLevel: z.enum(LOG_LEVELS).default('info'),
@@ -81,6 +82,10 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
     oversized: {
       flag: '--oversized <policy>',
       help: 'policy for a VM larger than the NUMA nodes of its networks on every node: refuse, or warn (where larger nodes may be added)',
+    },
+    globalNetworkNamespaces: {
+      flag: '--global-network-namespaces <names>',
+      help: 'namespaces whose network definitions pods of every namespace may use, as globalNamespaces of multus; "*": all, where multus has no namespaceIsolation',
     },
     networkContext: {
       flag: '--network-context <path>',

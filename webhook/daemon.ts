@@ -51,6 +51,7 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
     gate: config.fullPcpusOnly,
     policy: config.alignment,
     oversized: config.oversized,
+    globalNetworkNamespaces: parseNames(config.globalNetworkNamespaces),
     route: { schedulerName: config.schedulerName, schedulerAway: scheduler.away },
   };
   const notReady = () => (view.synced ? undefined : 'the caches are not synced yet');

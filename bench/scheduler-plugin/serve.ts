@@ -7,6 +7,7 @@ import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { createExtender } from '../../scheduler-plugin/extender/extender.ts';
 import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
+import { setHeapGrowth } from '../../scheduler-plugin/heap-growth.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { NO_LISTENERS } from '../../test/scheduler-plugin/cluster/no-listeners.ts';
@@ -18,6 +19,7 @@ import { nodeName, nodeStatus } from './nodes.ts';
  */
 const [count = 0, updates = 0] = process.argv.slice(2).map(Number);
 
+setHeapGrowth();
 const log = createLogger('bench', 'warn');
 const nothing = () => undefined;
 // As decoded by the reflector: every report has separate strings.
@@ -32,6 +34,7 @@ for (let index = 0; index < count; index++) {
 
 const extender = createExtender({
   state,
+  exclusions: { refusalOf: nothing },
   dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
   recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
   reader: createNeedsReader('all'),

@@ -1,4 +1,5 @@
 import { Argument, Command } from 'commander';
+import { printLines } from '../support/output.ts';
 import { SCRIPTS, type Shell } from './scripts.ts';
 
 const EXAMPLES = `
@@ -16,6 +17,6 @@ export function completionCommand(): Command {
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', EXAMPLES)
     .action((shell: Shell) => {
-      process.stdout.write(SCRIPTS[shell]);
+      printLines(SCRIPTS[shell].trimEnd().split('\n'));
     });
 }

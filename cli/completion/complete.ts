@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs';
 import type { Command } from 'commander';
+import { printable } from '../../runtime/printable.ts';
 import { candidatesFor, type Names } from './candidates.ts';
 
 /**
@@ -24,7 +25,7 @@ export async function complete(
       return [];
     }
   };
-  const found = await candidatesFor(program, words, names);
+  const found = (await candidatesFor(program, words, names)).filter(({ word }) => printable(word) === word);
   const lines = found.map(({ word, about }) => (about === '' ? word : `${word}\t${about.replaceAll(/\s+/g, ' ')}`));
   print([...lines, ...(forKubectl ? [':4'] : [])].map((line) => `${line}\n`).join(''));
 }

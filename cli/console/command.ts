@@ -26,14 +26,13 @@ export function consoleCommand(): Command {
       '--agent <node=url>',
       'ask the agent of a node at this address; default: through the API server; may be repeated',
       agentAddress,
-      {},
     )
     .addHelpText('after', EXAMPLES)
     .action(async (flags: ConsoleFlags) => (await import('./run.ts')).run(flags));
   return withCluster(command);
 }
 
-function agentAddress(text: string, before: ConsoleFlags['agent']): ConsoleFlags['agent'] {
+function agentAddress(text: string, before: ConsoleFlags['agent'] = {}): ConsoleFlags['agent'] {
   const [node = '', url = ''] = text.split(/=(.*)/s);
   if (node === '' || !URL.canParse(url))
     throw new InvalidArgumentError('expected NODE=URL, such as worker-1=http://127.0.0.1:8082');

@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { printMessage } from '../support/output.ts';
 
 interface Line {
   readonly msg?: string;
@@ -7,13 +8,13 @@ interface Line {
 }
 
 /** Warnings of the page's server as lines for a terminal. */
-export function createTerminalLog(out: Pick<NodeJS.WriteStream, 'write'>) {
+export function createTerminalLog() {
   return pino(
     { level: 'warn', base: null, timestamp: false },
     {
       write(text: string) {
         const { msg, path, err } = JSON.parse(text) as Line;
-        out.write(`plumbline: ${[path, msg, err?.message].filter(Boolean).join(': ')}\n`);
+        printMessage(`plumbline: ${[path, msg, err?.message].filter(Boolean).join(': ')}`);
       },
     },
   );

@@ -7,6 +7,7 @@ import { askInCluster } from '../extender/ask.ts';
 import { askAddress, explainUrl } from '../extender/ask-address.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { usageError } from '../support/exit-status.ts';
+import { printLines } from '../support/output.ts';
 import { bundleDirectory } from '../support/program-files.ts';
 import { HOST } from './host.ts';
 import { createTerminalLog } from './log.ts';
@@ -15,7 +16,7 @@ import { unreadableKinds } from './permissions.ts';
 export interface ConsoleFlags extends ClusterFlags {
   readonly port: number;
   readonly extender?: string;
-  readonly agent: Readonly<Record<string, string>>;
+  readonly agent?: Readonly<Record<string, string>>;
 }
 
 /** Seconds that browsers get to receive pending data when the command ends. */
@@ -40,12 +41,12 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, assets: string
       ask,
       askSwitch: switchAskerOf(cluster, flags),
       without: await unreadableKinds(client),
-      log: createTerminalLog(process.stderr),
+      log: createTerminalLog(),
     });
     await page.server.start().catch((error: NodeJS.ErrnoException) => {
       throw usageError(`--port ${flags.port}: ${error.message}; choose another port, or omit --port for a free one`);
     });
-    process.stdout.write(`console: http://${HOST}:${page.server.port}/\n`);
+    printLines([`console: http://${HOST}:${page.server.port}/`]);
     await page.run(stopping.signal);
     page.closeStreams();
     await page.server.stop(DRAIN);
@@ -70,7 +71,7 @@ function askerOf(cluster: ClusterAccess, { extender: url }: ConsoleFlags): AskEx
 /** The agent's probe port on its node. */
 const AGENT_PORT = 8082;
 
-function switchAskerOf(cluster: ClusterAccess, { agent }: ConsoleFlags): AskSwitch {
+function switchAskerOf(cluster: ClusterAccess, { agent = {} }: ConsoleFlags): AskSwitch {
   return async (node) => {
     try {
       const url = agent[node];

@@ -24,7 +24,7 @@ export function demoCommand(): Command {
       const { runDemo } = await import('./demo.ts');
       const { createPrinter } = await import('./printer.ts');
       const dist = bundleDirectory();
-      const printer = createPrinter({ json: json === true, color: process.stdout.hasColors?.() ?? false });
+      const printer = createPrinter(json === true);
       const held = await runDemo({
         dist,
         packageRoot: resolve(dist, '..'),

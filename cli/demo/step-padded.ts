@@ -3,6 +3,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES } from '../../sandbox/api-server/built-in-types.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
+import type { Line } from '../support/terminal.ts';
 import type { DemoCluster } from './cluster.ts';
 import type { DemoContext } from './context.ts';
 import { DEMO_NODES } from './nodes.ts';
@@ -37,7 +38,7 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
   const { host } = cluster.node(node);
   const cells = host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id);
   printer.lines([`scheduler: node ${node}; kubelet: CPUs ${cpus} on NUMA node ${cells.join(',')}`, '']);
-  printer.lines(drawNode(cluster, node, cpus, printer.color));
+  printer.lines(drawNode(cluster, node, cpus));
   expect(node === 'numa1', `expected node numa1, which alone has physnet1, saw ${node}`);
   expect(cells.join() === '1', `expected NUMA node 1, where physnet1 is, saw ${cells.join()}`);
   expect(
@@ -57,7 +58,7 @@ export function reportedCpus(cluster: DemoCluster, node: string, uid: string): C
   return found && CpuSet.parse(found.cpus);
 }
 
-function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet, color: boolean): string[] {
+function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet): Line[] {
   const { host } = cluster.node(name);
   const reserved = host.cores[0] ?? CpuSet.EMPTY;
   const physnets = Object.entries(DEMO_NODES.find((node) => node.name === name)?.physnets ?? {});
@@ -65,7 +66,6 @@ function drawNode(cluster: DemoCluster, name: string, cpus: CpuSet, color: boole
   return drawCpuMap({
     host,
     cellLabels,
-    color,
     owners: [
       { mark: 'R', label: 'reserved for the system', cpus: reserved, style: 'dim' },
       { mark: 'V', label: FORWARDER, cpus, style: 'green' },

@@ -1,6 +1,6 @@
 import { remedyText } from '../../model/vm-state/remedy.ts';
-import { type Terminal, wrap } from '../support/terminal.ts';
-import type { AreaReport, Finding } from './checks/finding.ts';
+import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
+import { type AreaReport, count, type Finding } from './checks/finding.ts';
 
 const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', style: 'yellow' } } as const;
 
@@ -12,18 +12,18 @@ const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', styl
 export function doctorLines(
   reports: readonly AreaReport[],
   findings: readonly Finding[],
-  { paint, width }: Terminal,
+  width: number,
   wide = false,
-): string[] {
+): Line[] {
   const columns = Math.max(40, Math.min(width, 120));
-  const lines = findings.flatMap((finding) => {
+  const lines = findings.flatMap((finding): Line[] => {
     const { mark, style } = MARKS[finding.severity];
     const [first = '', ...more] = wrap(`${finding.area}: ${finding.what}`, columns - 2, '');
     return [
-      `${paint(style, mark)} ${first}`,
+      [paint(style, mark), ` ${first}`],
       ...more.map((line) => `  ${line}`),
       ...wrap(`impact: ${finding.impact}`, columns, '    '),
-      ...(wide && finding.objects?.length ? [`    objects: ${finding.objects.join(' ')}`] : []),
+      ...(wide && finding.objects?.length ? [['    objects: ', ...joinParts(finding.objects, ' ')]] : []),
       ...(finding.consequences ?? []).flatMap((one) => wrap(`also: ${one}`, columns, '    ')),
       ...wrap(`fix: ${remedyText(finding.fix)}`, columns, '    '),
       ...(finding.meanwhile === undefined ? [] : wrap(`meanwhile: ${remedyText(finding.meanwhile)}`, columns, '    ')),
@@ -33,18 +33,19 @@ export function doctorLines(
   for (const { area, findings: own, seen, unseen } of reports) {
     const ok = own.length === 0 && unseen.length === 0;
     if ((wide || own.length === 0) && seen.length > 0) {
-      const mark = own.length > 0 ? '·' : paint('green', ok ? '✔' : '·');
-      lines.push(...wrap(`${area}: ${seen.join('; ')}`, columns, `${mark} `, '  '));
+      const mark = paint(own.length > 0 ? undefined : 'green', ok ? '✔' : '·');
+      const [first = '', ...more] = wrap(`${area}: ${seen.join('; ')}`, columns, '  ');
+      lines.push([mark, first.slice(1)], ...more);
     }
     if (unseen.length > 0) {
       const text = `${area}: not checked: ${[...new Set(unseen)].join(', ')}`;
-      lines.push(...wrap(text, columns, '? ', '  ').map((line) => paint('dim', line)));
+      lines.push(...wrap(text, columns, '? ').map((line) => [paint('dim', line)]));
     }
   }
   const errors = findings.filter(({ severity }) => severity === 'error').length;
   const summary =
     findings.length === 0
       ? 'no problems found'
-      : `${errors} ${errors === 1 ? 'error' : 'errors'}, ${findings.length - errors} ${findings.length - errors === 1 ? 'warning' : 'warnings'}`;
+      : `${count(errors, 'error')}, ${count(findings.length - errors, 'warning')}`;
   return [...lines, '', summary];
 }

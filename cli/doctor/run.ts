@@ -6,7 +6,6 @@ import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { createProgress } from '../support/progress.ts';
-import { terminalOf } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
 import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
@@ -61,8 +60,8 @@ async function check(cluster: ClusterAccess, areas: readonly Area[], flags: Doct
   if (wanted('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = byCause(reports.flatMap((report) => report.findings));
   await print(flags.output, doctorData(reports, findings, dpus), {
-    text: () => doctorLines(reports, findings, terminalOf(process.stdout)),
-    wide: () => doctorLines(reports, findings, terminalOf(process.stdout), true),
+    text: ({ width }) => doctorLines(reports, findings, width),
+    wide: ({ width }) => doctorLines(reports, findings, width, true),
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;

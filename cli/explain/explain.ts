@@ -14,11 +14,11 @@ import { hostsOf } from '../support/hosts.ts';
 import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
 import { type Asks, asksOf } from './asks.ts';
-import type { Explanation, Placement } from './explanation.ts';
+import type { ExplainedEvent, Explanation, Placement } from './explanation.ts';
 import { type ExplainedPod, explainedNode, timeOf } from './objects.ts';
 import { searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
-import { eventFacts, instanceFacts, kindOf, machineFacts, nodeFacts, rejectionFacts } from './vm-facts.ts';
+import { eventFacts, instanceFacts, isVerified, kindOf, machineFacts, nodeFacts, rejectionFacts } from './vm-facts.ts';
 
 /** Limits for Events: older ones and repetitions say nothing about the current state. */
 const EVENTS = 4;
@@ -85,7 +85,7 @@ export function factsOf(subject: Subject, now: number): VmFacts {
     name: vmi?.metadata.name ?? name,
     kind: isPod ? 'pod' : kindOf(vmi, vm),
     machine: vm && machineFacts(vm, now),
-    instance: vmi && instanceFacts(vmi, events),
+    instance: vmi && instanceFacts(vmi),
     rejection: rejectionFacts(rejections, now),
     annotations: vmi?.metadata.annotations ?? vm?.spec.template?.metadata?.annotations,
     pod,
@@ -120,15 +120,16 @@ function unlessForbidden(error: unknown): undefined {
 
 function recentEvents({ events }: Subject, now: number): Explanation['events'] {
   const seen = new Set<string>();
-  const shown: { reason: string; message: string; ago: number }[] = [];
+  const shown: ExplainedEvent[] = [];
   for (const event of events) {
-    const { type, reason, message } = event;
+    const { type, reason, message, source, reportingComponent } = event;
     const ago = Math.max(0, Math.round((now - timeOf(event)) / 1000));
     // The message of kube-scheduler is printed above.
     const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
     if (isKnown || ago > RECENT || (type !== 'Warning' && shown.length > 1)) continue;
     seen.add(`${reason} ${message}`);
-    shown.push({ reason: reason ?? '', message: message ?? '', ago });
+    const component = source?.component || reportingComponent || 'unknown';
+    shown.push({ reason: reason ?? '', message: message ?? '', ago, component, verified: isVerified(event) });
     if (shown.length === EVENTS) break;
   }
   return shown;

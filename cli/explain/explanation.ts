@@ -26,6 +26,17 @@ export interface Explanation extends VmState {
   readonly nodes: readonly NodeGroup[];
   /** Limits of this answer. */
   readonly notes: readonly string[];
-  /** Events of the last minutes, newest first; `ago` in seconds. */
-  readonly events: readonly { readonly reason: string; readonly message: string; readonly ago: number }[];
+  /** Events of the last minutes, newest first. */
+  readonly events: readonly ExplainedEvent[];
+}
+
+export interface ExplainedEvent {
+  readonly reason: string;
+  readonly message: string;
+  /** Seconds. */
+  readonly ago: number;
+  /** The component that it names as its author. */
+  readonly component: string;
+  /** Whether a policy protects that name. Otherwise any user who may create Events in the namespace can have written it. */
+  readonly verified: boolean;
 }

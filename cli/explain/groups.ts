@@ -10,7 +10,7 @@ import type { NodeOpinion } from './opinion.ts';
 const ORDER: readonly NodeGroup['kind'][] = [
   'fits',
   'in-flight',
-  'owner-backoff',
+  'refused-by-kubelet',
   'refused-on-host',
   'short-of',
   'too-few-whole-cores',

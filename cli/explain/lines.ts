@@ -1,8 +1,8 @@
 import type { NodeGroup } from '../../model/vm-state/node-groups.ts';
 import type { Stage } from '../../model/vm-state/reasons.ts';
 import { remedyText } from '../../model/vm-state/remedy.ts';
-import { cut, type Style, type Terminal, wrap } from '../support/terminal.ts';
-import type { Explanation } from './explanation.ts';
+import { cut, type Line, paint, type Style, wrap } from '../support/terminal.ts';
+import type { ExplainedEvent, Explanation } from './explanation.ts';
 
 /** Limits for one screen; the rest is a count. */
 const GROUPS = 8;
@@ -26,7 +26,7 @@ const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: St
  * The answer for one screen, most helpful first: the reason, remedies, then the nodes by reason.
  * @param wide the names of all nodes, and the numbers of each reason's first node
  */
-export function explanationLines(explanation: Explanation, { paint, width }: Terminal, wide = false): string[] {
+export function explanationLines(explanation: Explanation, width: number, wide = false): Line[] {
   const { kind, namespace, name, state, verdict, text: why, pod, asks, causes, scheduler, notes, events } = explanation;
   const help = explanation.remedies.map(remedyText);
   const columns = Math.min(width, 120);
@@ -39,25 +39,30 @@ export function explanationLines(explanation: Explanation, { paint, width }: Ter
         : style;
   const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
   const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
-  const lines = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
-  lines[0] = (lines[0] ?? '').replace(` ${text}:`, ` ${paint(seen, text)}:`);
+  const [head = '', ...continued] = wrap(`${what} ${text}: ${why}`, Math.max(40, columns), '', '  ');
+  const begin = `${what} ${text}`;
+  const isWhole = head.startsWith(begin);
+  const lines: Line[] = [isWhole ? [`${what} `, paint(seen, text), head.slice(begin.length)] : head, ...continued];
   if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
   if (asks !== undefined && state !== 'succeeded') lines.push(...para('  ', `it requests ${asks.text.join('; ')}`));
   if (state !== 'succeeded') lines.push(...webhookTexts(explanation).flatMap((one) => para('  ', one)));
   for (const cause of causes) lines.push(...para('  ', cause.text));
   if (help.length > 0) {
-    lines.push('', paint('bold', 'What would help'), ...help.flatMap((one) => para('  - ', one)));
+    lines.push('', [paint('bold', 'What would help')], ...help.flatMap((one) => para('  - ', one)));
   }
-  lines.push(...groupLines(explanation, columns, paint, wide));
+  lines.push(...groupLines(explanation, columns, wide));
   if (scheduler !== undefined) {
-    lines.push('', paint('bold', 'kube-scheduler says'), ...para('  ', scheduler));
+    lines.push('', [paint('bold', 'kube-scheduler says')], ...para('  ', scheduler));
   }
   if (events.length > 0 && state !== 'running') {
-    const rows = events.flatMap(({ reason, message, ago }) => para('  ', `${age(ago)} ago  ${reason}: ${message}`));
-    lines.push('', paint('bold', 'Events'), ...rows);
+    const author = ({ component, verified }: ExplainedEvent) => (verified ? component : `${component}, not verified`);
+    const rows = events.flatMap((event) =>
+      para('  ', `${age(event.ago)} ago  ${event.reason} (${author(event)}): ${event.message}`),
+    );
+    lines.push('', [paint('bold', 'Events')], ...rows);
   }
   if (notes.length > 0)
-    lines.push('', ...notes.flatMap((note) => para('', `(${note})`).map((line) => paint('dim', line))));
+    lines.push('', ...notes.flatMap((note) => para('', `(${note})`).map((line) => [paint('dim', line)])));
   return lines;
 }
 
@@ -68,31 +73,29 @@ function webhookTexts({ asks, reason, causes }: Explanation): string[] {
   return asks?.webhook === undefined || asks.webhook.decision === 'padded' || isSaid ? [] : [asks.webhook.text];
 }
 
-function groupLines({ nodes }: Explanation, columns: number, paint: Terminal['paint'], wide: boolean): string[] {
+function groupLines({ nodes }: Explanation, columns: number, wide: boolean): Line[] {
   if (nodes.length === 0) return [];
   const total = nodes.reduce((sum, { count }) => sum + count, 0);
   const shown = wide ? nodes : nodes.slice(0, GROUPS);
   const digits = String(Math.max(...shown.map(({ count }) => count))).length;
   const indent = ' '.repeat(digits + 4);
-  const lines = shown.flatMap((group) => {
+  const width = Math.max(40, columns);
+  const lines = shown.flatMap((group): Line[] => {
     const { count, text, detail, kind } = group;
-    const names = wide ? group.nodes.join(' ') : namesOf(group);
-    const head = `  ${String(count).padStart(digits)}  ${paint(kind === 'fits' ? 'green' : undefined, text)}`;
-    const single = detail === text ? names : `${group.nodes[0]}: ${detail}`;
-    const rest = detail === text || count === 1 ? [] : [cutNames(indent + names, columns, wide)];
-    return [head, ...wrap(single, Math.max(40, columns), indent), ...rest];
+    const head = [`  ${String(count).padStart(digits)}  `, paint(kind === 'fits' ? 'green' : undefined, text)];
+    const names = wide ? wrap(group.nodes, width, indent) : [cut(indent + namesOf(group), columns)];
+    if (detail === text) return [head, ...names];
+    return [head, ...wrap(`${group.nodes[0]}: ${detail}`, width, indent), ...(count === 1 ? [] : names)];
   });
   const left = nodes.slice(shown.length);
   const more = left.reduce((sum, { count }) => sum + count, 0);
   return [
     '',
-    paint('bold', `Nodes by reason (${total})`),
+    [paint('bold', `Nodes by reason (${total})`)],
     ...lines,
     ...(left.length === 0 ? [] : [`  ${more} more for ${left.length} other reasons; -o wide shows all`]),
   ];
 }
-
-const cutNames = (text: string, columns: number, wide: boolean) => (wide ? text : cut(text, columns));
 
 function namesOf({ nodes }: NodeGroup): string {
   const more = nodes.length > NAMES ? ` and ${nodes.length - NAMES} more` : '';

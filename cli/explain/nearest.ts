@@ -5,7 +5,7 @@ import { cellsOfNetwork, type PlacementHost } from '../../model/placement/needs.
 import { drawCpuMap } from '../support/cpu-map.ts';
 import { hostsOf } from '../support/hosts.ts';
 import { NODE_TOPOLOGIES_PATH, readOne } from '../support/lists.ts';
-import { type Terminal, wrap } from '../support/terminal.ts';
+import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 import type { Asks } from './asks.ts';
 import type { Explanation } from './explanation.ts';
 
@@ -37,9 +37,9 @@ export async function readNearest(
 }
 
 /** The node's CPUs by NUMA node: their owners, the usable ones, and free ones that do not help. */
-export function nearestLines({ node, host: placement, asks }: Nearest, terminal: Terminal): string[] {
+export function nearestLines({ node, host: placement, asks }: Nearest, columns: number): Line[] {
   const { host, reserved, owned, polled, networks } = placement;
-  const width = Math.min(terminal.width, 120);
+  const width = Math.min(columns, 120);
   const free = host.online.minus(reserved).minus(owned).minus(polled);
   const split = asks.wholeCores
     ? CpuSet.of([...free].filter((cpu) => !host.cores.some((core) => core.has(cpu) && core.isSubsetOf(free))))
@@ -57,12 +57,11 @@ export function nearestLines({ node, host: placement, asks }: Nearest, terminal:
   );
   return [
     '',
-    terminal.paint('bold', `The closest node: ${node}`),
+    [paint('bold', `The closest node: ${node}`)],
     ...wrap(sum, Math.max(40, width), '  '),
     ...drawCpuMap({
       host,
       cellLabels,
-      color: terminal.color,
       width,
       owners: [
         { mark: 'R', label: 'reserved', cpus: reserved, style: 'dim' },
@@ -71,7 +70,7 @@ export function nearestLines({ node, host: placement, asks }: Nearest, terminal:
         { mark: '+', label: 'could serve', cpus: usable, style: 'green' },
         { mark: '-', label: 'free, but only half a core', cpus: split, style: 'yellow' },
       ],
-    }).map((line) => `  ${line}`),
+    }).map((line) => joinParts(['  ', line])),
   ];
 }
 

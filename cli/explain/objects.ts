@@ -132,8 +132,9 @@ export const occurrence = z.object({
     name: z.string().nullish(),
     uid: z.string().nullish(),
   }),
-  /** For an Event of a kubelet: its node. */
-  source: z.object({ host: z.string().nullish() }).nullish(),
+  /** `host`: for an Event of a kubelet, its node. */
+  source: z.object({ component: z.string().nullish(), host: z.string().nullish() }).nullish(),
+  reportingComponent: z.string().nullish(),
   type: z.string().nullish(),
   reason: z.string().nullish(),
   message: z.string().nullish(),

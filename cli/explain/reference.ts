@@ -24,6 +24,9 @@ const KINDS: Readonly<Record<string, 'vm' | 'pod'>> = {
   po: 'pod',
 };
 
+/** Other kinds that users of kubectl type before a slash: not meant as namespaces. */
+const OTHER_KINDS = /^(deploy(ment)?|statefulset|sts|daemonset|ds|replicaset|rs|job|cronjob|cj|node|no|service|svc)s?$/;
+
 /** The kinds that completion offers. */
 export const KIND_WORDS: readonly string[] = ['vm', 'vmi', 'pod'];
 
@@ -57,7 +60,11 @@ function splitKind(first: string, second: string | undefined): { kind: Reference
   }
   if (kindOf(first) !== undefined) throw usageError(`missing required argument 'name': expected ${FORMS}`);
   const slash = first.indexOf('/');
-  const kind = slash < 0 ? undefined : kindOf(first.slice(0, slash));
+  const before = first.slice(0, Math.max(0, slash)).toLowerCase();
+  if (OTHER_KINDS.test(before)) {
+    throw usageError(`${first}: cannot explain a ${before}, only a VM or a pod; give a namespace of that name with -n`);
+  }
+  const kind = kindOf(before);
   return kind === undefined ? { kind, rest: first } : { kind, rest: first.slice(slash + 1) };
 }
 

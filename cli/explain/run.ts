@@ -1,6 +1,5 @@
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { terminalOf } from '../support/terminal.ts';
 import type { ExtenderChoice } from './ask-extender.ts';
 import { explain } from './explain.ts';
 import { explanationLines } from './lines.ts';
@@ -18,13 +17,12 @@ export function run(kind: string, name: string | undefined, flags: ExplainFlags)
   return usingCluster(flags, async (cluster) => {
     const subject = await readSubject(cluster.client, reference, cluster.namespace);
     const explanation = await explain(cluster, subject, flags, Date.now());
-    const terminal = terminalOf(process.stdout);
     const isForPeople = flags.output === undefined || flags.output === 'wide';
     const nearest = isForPeople ? await readNearest(cluster.client, explanation) : undefined;
-    const drawn = nearest === undefined ? [] : nearestLines(nearest, terminal);
+    const nearestTo = (width: number) => (nearest === undefined ? [] : nearestLines(nearest, width));
     await print(flags.output, explanation, {
-      text: () => [...explanationLines(explanation, terminal), ...drawn],
-      wide: () => [...explanationLines(explanation, { ...terminal, width: Number.POSITIVE_INFINITY }, true), ...drawn],
+      text: ({ width }) => [...explanationLines(explanation, width), ...nearestTo(width)],
+      wide: ({ width }) => [...explanationLines(explanation, Number.POSITIVE_INFINITY, true), ...nearestTo(width)],
       name: () => (explanation.pod === undefined ? [] : [`pod/${explanation.pod}`]),
     });
   });

@@ -1,4 +1,4 @@
-import { DPU_READY_CONDITION } from '../../model/names.ts';
+import { AGENT, DPU_READY_CONDITION, SERVICE } from '../../model/names.ts';
 import type {
   InstanceFacts,
   MachineFacts,
@@ -7,6 +7,7 @@ import type {
   VmFacts,
 } from '../../model/vm-state/facts.ts';
 import { pauseOf } from '../../model/vm-state/pause.ts';
+import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import {
   type ExplainedNode,
@@ -18,6 +19,9 @@ import {
 } from './objects.ts';
 
 /** The facts that determine the state of a VM (model/vm-state), from objects of the API server. */
+
+/** The reason of a kubelet's Event if a CNI plugin failed. */
+const SANDBOX_FAILURE = 'FailedCreatePodSandBox';
 
 /** Seconds after which a rejection is outdated: more than KubeVirt's longest delay between two starts. */
 const LONGEST_PAUSE = 600;
@@ -64,22 +68,21 @@ interface InstanceCondition {
   readonly lastTransitionTime?: string | null | undefined;
 }
 
-export function instanceFacts({ metadata, status }: Instance, events: readonly Occurrence[]): InstanceFacts {
+export function instanceFacts({ metadata, status }: Instance): InstanceFacts {
   const conditions = status?.conditions ?? [];
   const synchronized = conditions.find(({ type }) => type === 'Synchronized');
-  const failed = events.find(({ reason }) => reason === 'FailedCreate');
-  const refusal = (synchronized?.status === 'False' ? synchronized.message : undefined) ?? failed?.message ?? '';
+  const refusal = synchronized?.status === 'False' ? synchronized.message : undefined;
   return {
     phase: status?.phase ?? 'Pending',
     reason: status?.reason ?? undefined,
-    refusal: refusal === '' ? undefined : refusal,
+    refusal: refusal || undefined,
     pause: pauseOf({ metadata, status }),
   };
 }
 
 /** @param now milliseconds since 1970 */
 export function rejectionFacts(rejections: readonly Occurrence[], now: number): RejectionFacts | undefined {
-  const [last] = rejections;
+  const last = rejections.find(isVerified);
   if (last === undefined || now - timeOf(last) > LONGEST_PAUSE * 1000) return undefined;
   return { node: last.source?.host ?? undefined, reason: last.reason ?? '', message: last.message ?? '' };
 }
@@ -106,17 +109,25 @@ export function nodeFacts(
   };
 }
 
-/** Facts from Events, newest first. */
+/** The facts from Events that only their author can write. @param events newest first */
 export function eventFacts(events: readonly Occurrence[], uid: string | undefined): VmFacts['events'] {
-  const latest = (wanted: string) => events.find(({ reason }) => reason === wanted);
+  const latest = (component: string, wanted: string) =>
+    events.find(({ source, reason }) => source?.component === component && reason === wanted);
   const own = (wanted: string) => {
-    const event = latest(wanted);
+    const event = latest(SERVICE, wanted);
     return event?.involvedObject.uid === uid ? (event?.message ?? undefined) : undefined;
   };
   return {
-    sandbox: latest('FailedCreatePodSandBox')?.message ?? undefined,
-    evicted: latest('EvictedBeforeStart')?.message ?? undefined,
+    sandbox: latest('kubelet', SANDBOX_FAILURE)?.message ?? undefined,
+    evicted: latest(SERVICE, 'EvictedBeforeStart')?.message ?? undefined,
     cannotEvict: own('CannotEvict'),
     cannotStart: own('CannotStartHere'),
   };
+}
+
+/** Whether only its author can write such an Event (policy plumbline-events); others may be written by any user. */
+export function isVerified({ source, reason }: Occurrence): boolean {
+  const { component } = source ?? {};
+  if (component === 'kubelet') return [...REJECTIONS, SANDBOX_FAILURE].includes(reason ?? '');
+  return component === SERVICE || component === AGENT;
 }

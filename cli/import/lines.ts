@@ -1,7 +1,7 @@
-import { stringify } from 'yaml';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { NetworkMapEntry } from '../../model/networks/network-map.ts';
 import { type NovaHost, reservedCpusFor } from '../../model/nova-conf/nova-conf.ts';
+import { yamlText } from '../support/yaml.ts';
 
 export interface ImportChoice {
   readonly nodeSelector?: Readonly<Record<string, string>>;
@@ -34,7 +34,7 @@ export function importedLines(host: NovaHost, choice: ImportChoice): string[] {
 }
 
 function yamlLines(data: unknown): string[] {
-  return stringify(data, { lineWidth: 0, collectionStyle: 'any' }).trimEnd().split('\n');
+  return yamlText(data, { collectionStyle: 'any' }).trimEnd().split('\n');
 }
 
 /** The kubelet settings for such a host, as comments. */

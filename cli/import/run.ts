@@ -4,7 +4,7 @@ import { NAMESPACE } from '../../model/names.ts';
 import { type NovaHost, readNovaConf } from '../../model/nova-conf/nova-conf.ts';
 import { type ConfigFile, parseOsloConfig } from '../../model/nova-conf/oslo-config.ts';
 import { usageError } from '../support/exit-status.ts';
-import { type OutputFormat, print } from '../support/output.ts';
+import { type OutputFormat, print, printMessage } from '../support/output.ts';
 import { readConfigFiles } from './config-files.ts';
 import { importedLines, mapEntry } from './lines.ts';
 
@@ -18,7 +18,7 @@ export interface NovaConfFlags {
 /** Prints the network map of these configuration files, and the CPUs to reserve. @throws CliError */
 export async function run(paths: readonly string[], flags: NovaConfFlags): Promise<void> {
   const found = novaHostOf(await readConfigFiles(paths));
-  for (const warning of found.warnings) process.stderr.write(`warning: ${warning}\n`);
+  for (const warning of found.warnings) printMessage(`warning: ${warning}`);
   const { dedicated, shared } = found.cpus;
   const data = {
     networkMap: [mapEntry(found, flags.nodeSelector)],

@@ -1,4 +1,5 @@
 import { alike, isInPlace, kindOf, noteOf, type OvsStatus, type OvsThread } from '../agent/ovs-status.ts';
+import { countText } from '../support/terminal.ts';
 
 /**
  * The status for people: the wanted CPUs and the reason, then each process with its threads.
@@ -13,7 +14,10 @@ export function statusLines(status: OvsStatus, each = false): string[] {
   for (const { name, problem } of sources) lines.push(`  source ${name}: ${problem ?? 'used'}`);
   for (const problem of problems) lines.push(`! ${problem}`);
   for (const { name, role, pid, threads } of processes) {
-    lines.push('', `${name}${role === 'daemon' ? '' : ` ${role}`} (pid ${pid}), ${threads.length} threads`);
+    lines.push(
+      '',
+      `${name}${role === 'daemon' ? '' : ` ${role}`} (pid ${pid}), ${countText(threads.length, 'thread')}`,
+    );
     for (const group of each ? threads.map((thread) => [thread]) : alike(threads)) lines.push(threadLine(group));
   }
   if (processes.length === 0) lines.push('', 'no Open vSwitch daemon found');

@@ -8,6 +8,7 @@ import { readMask, readVcpus } from '../support/cpu-arguments.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 import { tableLines } from '../support/table.ts';
+import { countText } from '../support/terminal.ts';
 import type { OtherThreads } from './other-threads.ts';
 import { type Pinned, type PinRequest, pinQemu } from './pin.ts';
 
@@ -90,7 +91,7 @@ function outcomeLines(mask: CpuMask, { vcpus, others, fellBack, resumed, status 
 function otherLines({ threads, left }: OtherThreads): string[] {
   const [first] = left;
   return [
-    `${threads} other threads of QEMU (emulator, IO) are on the same CPUs`,
+    `${countText(threads, 'other thread')} of QEMU (emulator, IO) ${threads === 1 ? 'is' : 'are'} on the same CPUs`,
     ...(first === undefined ? [] : [`the kernel does not move ${left.length} more, such as thread ${first}`]),
   ];
 }

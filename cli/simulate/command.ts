@@ -17,7 +17,7 @@ Examples:
 
 Exit status: 0 if all requested VMs fit, 1 if some do not.`;
 
-const gather = (value: string, before: readonly string[]) => [...before, value];
+const gather = (value: string, before: readonly string[] = []) => [...before, value];
 
 /** `plumbline simulate` */
 export function simulateCommand(): Command {
@@ -29,24 +29,22 @@ export function simulateCommand(): Command {
     .description(
       'Place VMs on this cluster, or on hypothetical nodes, as the extender and kubelets would: how many fit, and what is wasted.',
     )
-    .option('--vm <shape>', 'VMs of this shape, such as 4c2t@physnet0:10; may be repeated', gather, [])
-    .option('-f, --filename <file>', 'VMs of this YAML file; - for standard input; may be repeated', gather, [])
+    .option('--vm <shape>', 'VMs of this shape, such as 4c2t@physnet0:10; may be repeated', gather)
+    .option('-f, --filename <file>', 'VMs of this YAML file; - for standard input; may be repeated', gather)
     .option('--nodes <number>', 'number of hypothetical nodes to use instead of the cluster', wholeNumber)
     .option(
       '--topology <SxCxT>',
       `topology of each hypothetical node: NUMA nodes x cores of each x threads; default: ${TOPOLOGY}`,
     )
-    .option(
-      '--physnet <name=cells>',
-      'a physnet of the hypothetical nodes and its NUMA nodes; may be repeated',
-      gather,
-      [],
-    )
+    .option('--physnet <name=cells>', 'a physnet of the hypothetical nodes and its NUMA nodes; may be repeated', gather)
     .option('--reserved <cpus>', 'reserved CPUs of the hypothetical nodes; default: the first core')
     .addOption(policy.default('best-effort'))
     .option('--kubelet <version>', 'kubelet version of the hypothetical nodes', 'v1.36.2')
     .addHelpText('after', EXAMPLES)
-    .action(async (flags: SimulateFlags) => (await import('./run.ts')).run(flags));
+    .action(async ({ vm = [], filename = [], physnet = [], ...flags }: SimulateFlags) => {
+      const { run } = await import('./run.ts');
+      return run({ vm, filename, physnet, ...flags });
+    });
   return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide']);
 }
 

@@ -1,15 +1,9 @@
 import { tableLines } from '../support/table.ts';
-import { type Terminal, wrap } from '../support/terminal.ts';
+import { countText, joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 import type { DemandOutcome, Simulation } from './simulate.ts';
 
 /** The result for people: what fits, what prevents more, and what is wasted. */
-export function simulationLines(
-  result: Simulation,
-  notes: readonly string[],
-  terminal: Terminal,
-  wide = false,
-): string[] {
-  const { paint, width } = terminal;
+export function simulationLines(result: Simulation, notes: readonly string[], width: number, wide = false): Line[] {
   const { vms, cpus, nodes, splitCores, placements } = result;
   const columns = Math.max(40, Math.min(width, 120));
   const rows = vms.map(({ name, cpus: each, padding, asked, placed }) => {
@@ -20,32 +14,31 @@ export function simulationLines(
   const usable = cpus.total - cpus.reserved - cpus.before;
   const share = (part: number) =>
     `${part} CPUs (${usable === 0 ? 0 : ((100 * part) / usable).toFixed(1)} % of those that VMs can have)`;
-  const count = (number: number, one: string) => `${number} ${one}${number === 1 ? '' : 's'}`;
   const before = cpus.before === 0 ? '' : `, ${cpus.before} already owned`;
   return [
-    `${count(nodes, 'node')}, ${cpus.total} CPUs: ${cpus.reserved} reserved${before}`,
+    `${countText(nodes, 'node')}, ${cpus.total} CPUs: ${cpus.reserved} reserved${before}`,
     '',
-    paint('bold', head),
-    ...body.map((line, i) => paint(vms[i] && isShort(vms[i]) ? 'red' : undefined, line)),
+    [paint('bold', head)],
+    ...body.map((line, i) => [paint(vms[i] && isShort(vms[i]) ? 'red' : undefined, line)]),
     ...vms.filter((vm) => Object.keys(vm.refusals).length > 0).flatMap((vm) => refusalLines(vm, columns)),
     '',
-    paint('bold', 'CPUs'),
+    [paint('bold', 'CPUs')],
     `  used       ${share(cpus.given)}`,
     `  padding    ${share(cpus.padding)} complete whole cores`,
     `  free       ${share(cpus.free)}`,
     `  stranded   ${share(cpus.stranded)}: free on nodes where none of these VMs fits`,
-    ...(splitCores > 0 ? [`  ${count(splitCores, 'core')} used in part`] : []),
+    ...(splitCores > 0 ? [`  ${countText(splitCores, 'core')} used in part`] : []),
     ...(wide
       ? [
           '',
-          paint('bold', 'Nodes'),
+          [paint('bold', 'Nodes')],
           ...Object.entries(placements)
             .sort()
-            .map(([node, names]) => `  ${node}: ${grouped(names)}`),
+            .map(([node, names]) => [`  ${node}: `, ...joinParts(grouped(names), ', ')]),
         ]
       : []),
     ...(notes.length > 0
-      ? ['', ...notes.flatMap((note) => wrap(`(${note})`, columns)).map((line) => paint('dim', line))]
+      ? ['', ...notes.flatMap((note) => wrap(`(${note})`, columns)).map((line) => [paint('dim', line)])]
       : []),
   ];
 }
@@ -55,13 +48,13 @@ export const isShort = ({ asked, placed }: DemandOutcome) => asked !== undefined
 function refusalLines({ name, refusals, asked, placed }: DemandOutcome, columns: number): string[] {
   const reasons = Object.entries(refusals)
     .sort(([, a], [, b]) => b - a)
-    .map(([text, nodes]) => `${nodes} ${nodes === 1 ? 'node' : 'nodes'}: ${text}`);
+    .map(([text, nodes]) => `${countText(nodes, 'node')}: ${text}`);
   const left = asked === undefined ? 'one more' : `${asked - placed} more`;
   return ['', ...wrap(`no room for ${left} ${name}: ${reasons.join('; ')}`, columns, '  ')];
 }
 
-function grouped(names: readonly string[]): string {
+function grouped(names: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts].map(([name, number]) => (number === 1 ? name : `${number} ${name}`)).join(', ');
+  return [...counts].map(([name, number]) => (number === 1 ? name : `${number} ${name}`));
 }

@@ -7,7 +7,7 @@ import { hostsOf, type ReportedHost } from '../support/hosts.ts';
 import { assertReported, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { createProgress } from '../support/progress.ts';
-import { terminalOf } from '../support/terminal.ts';
+import { countText } from '../support/terminal.ts';
 import { type Demand, demandOf } from './demand.ts';
 import { networksOf, readVmFile, type VmFile } from './file.ts';
 import { type Invention, inventNodes } from './invent.ts';
@@ -54,7 +54,7 @@ export async function run(flags: SimulateFlags): Promise<void> {
   const progress = createProgress();
   const asked = demands.reduce((sum, { count }) => sum + (count ?? 0), 0);
   const result = simulate(open, demands, (placed) =>
-    progress.update(asked === 0 ? 0 : placed / asked, `${placed} VMs placed`),
+    progress.update(asked === 0 ? 0 : placed / asked, `${countText(placed, 'VM')} placed`),
   );
   progress.end();
   const said = [
@@ -66,8 +66,8 @@ export async function run(flags: SimulateFlags): Promise<void> {
   ];
   const fits = !result.vms.some(isShort);
   await print(flags.output, simulateData(result, fits, said), {
-    text: () => simulationLines(result, said, terminalOf(process.stdout)),
-    wide: () => simulationLines(result, said, terminalOf(process.stdout), true),
+    text: ({ width }) => simulationLines(result, said, width),
+    wide: ({ width }) => simulationLines(result, said, width, true),
   });
   process.exitCode = fits ? EXIT.ok : EXIT.findings;
 }

@@ -79,5 +79,9 @@ const CONNECTIONS = 8;
 
 function withTimeout(client: KubeClient, { requestTimeout: timeout }: ClusterFlags): KubeClient {
   if (timeout === undefined) return client;
-  return { ...client, get: (path, options) => client.get(path, { timeout, ...options }) };
+  return {
+    ...client,
+    get: (path, options) => client.get(path, { ...options, timeout }),
+    create: (path, body, options) => client.create(path, body, { ...options, timeout }),
+  };
 }

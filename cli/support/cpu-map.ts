@@ -1,6 +1,6 @@
-import { styleText } from 'node:util';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
+import { joinParts, type Line, paint, type Style } from './terminal.ts';
 
 /** CPUs with a common letter. */
 export interface CpuOwner {
@@ -8,7 +8,7 @@ export interface CpuOwner {
   readonly mark: string;
   readonly label: string;
   readonly cpus: CpuSet;
-  readonly style?: Parameters<typeof styleText>[0];
+  readonly style?: Style;
 }
 
 export interface CpuMapOptions {
@@ -16,7 +16,6 @@ export interface CpuMapOptions {
   readonly owners: readonly CpuOwner[];
   /** The label of a NUMA node: its networks. */
   readonly cellLabels?: ReadonlyMap<number, string>;
-  readonly color: boolean;
   /** Columns of the terminal; default: as many as the map needs. */
   readonly width?: number;
 }
@@ -29,32 +28,34 @@ const CORES_A_LINE = 12;
  * Draws a host: a block for each NUMA node with its cores side by side, and for each core its threads by number and
  * below, if any CPU has an owner, by owner. Readable without colour.
  */
-export function drawCpuMap(options: CpuMapOptions): string[] {
-  const { host, owners, cellLabels = new Map(), color, width = Number.POSITIVE_INFINITY } = options;
+export function drawCpuMap(options: CpuMapOptions): Line[] {
+  const { host, owners, cellLabels = new Map(), width = Number.POSITIVE_INFINITY } = options;
   const ownerOf = (cpu: number) => owners.find(({ cpus }) => cpus.has(cpu));
-  const paint = (owner: CpuOwner | undefined, text: string) =>
-    color && owner?.style !== undefined ? styleText(owner.style, text, { validateStream: false }) : text;
   const digits = String(host.cpus.at(-1)?.id ?? 0).length;
   const coreWidth = Math.max(...host.cores.map((core) => core.size)) * (digits + 1) + 3;
   const coresALine = Math.max(1, Math.min(CORES_A_LINE, Math.floor(width / coreWidth)));
 
-  const lines = host.cells.flatMap(({ id, cpus }) => {
+  const lines = host.cells.flatMap(({ id, cpus }): Line[] => {
     const cores = host.cores.filter((core) => core.intersects(cpus));
     const label = cellLabels.get(id);
-    const rows = chunk(cores, coresALine).flatMap((row) => {
-      const cells = (draw: (cpu: number) => string) =>
-        row.map((core) => core.toArray().map(draw).join(' ')).join('  │ ');
-      const numbers = `  ${cells((cpu) => String(cpu).padStart(digits))}`;
+    const rows = chunk(cores, coresALine).flatMap((row): Line[] => {
+      const cells = (draw: (cpu: number) => Line) =>
+        joinParts(
+          row.map((core) => joinParts(core.toArray().map(draw), ' ')),
+          '  │ ',
+        );
+      const numbers = ['  ', ...cells((cpu) => String(cpu).padStart(digits))];
       if (owners.length === 0) return [numbers];
-      return [numbers, `  ${cells((cpu) => paint(ownerOf(cpu), (ownerOf(cpu)?.mark ?? FREE).padStart(digits)))}`];
+      const mark = (owner: CpuOwner | undefined) => [paint(owner?.style, (owner?.mark ?? FREE).padStart(digits))];
+      return [numbers, ['  ', ...cells((cpu) => mark(ownerOf(cpu)))]];
     });
     return [`NUMA node ${id}${label === undefined ? '' : `  (${label})`}`, ...rows];
   });
   if (owners.length === 0) return lines;
   const legend = owners
     .filter(({ cpus }) => !cpus.isEmpty)
-    .map((owner) => `${paint(owner, owner.mark)} ${owner.label}`);
-  return [...lines, [...legend, `${FREE} free`].join('   ')];
+    .map(({ mark, label, style }) => [paint(style, mark), ` ${label}`]);
+  return [...lines, joinParts([...legend, `${FREE} free`], '   ')];
 }
 
 export function chunk<T>(list: readonly T[], size: number): T[][] {

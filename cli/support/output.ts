@@ -1,5 +1,7 @@
 import { type Command, Option } from 'commander';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { printableJson } from '../../runtime/printable.ts';
+import { type Line, lineText, type Terminal, terminalOf } from './terminal.ts';
 
 /** Output formats of a command. */
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
@@ -15,33 +17,39 @@ export function withOutput(command: Command, formats: readonly Exclude<OutputFor
 }
 
 export interface Texts {
-  readonly text: () => readonly string[];
-  readonly wide?: () => readonly string[];
+  readonly text: (terminal: Terminal) => readonly Line[];
+  readonly wide?: (terminal: Terminal) => readonly Line[];
   /** One name per line, in kubectl's notation: `node/worker-1`. */
   readonly name?: () => readonly string[];
 }
 
 /** Writes the result of a command to standard output. `data` is for scripts; its fields are stable. */
 export async function print(format: OutputFormat | undefined, data: unknown, texts: Texts): Promise<void> {
+  const terminal = terminalOf(process.stdout);
   switch (format ?? 'text') {
     case 'json':
-      return write(`${JSON.stringify(data, null, 2)}\n`);
+      return write(printableJson(`${JSON.stringify(data, null, 2)}\n`));
     case 'yaml': {
-      const { stringify } = await import('./yaml.ts');
-      // Converted through JSON, so that both formats treat undefined and sets the same.
-      return write(stringify(JSON.parse(JSON.stringify(data)), { lineWidth: 0, aliasDuplicateObjects: false }));
+      const { yamlText } = await import('./yaml.ts');
+      return write(yamlText(data));
     }
     case 'name':
-      return writeLines((texts.name ?? texts.text)());
+      return printLines(texts.name?.() ?? texts.text(terminal));
     case 'wide':
-      return writeLines((texts.wide ?? texts.text)());
+      return printLines((texts.wide ?? texts.text)(terminal));
     case 'text':
-      return writeLines(texts.text());
+      return printLines(texts.text(terminal));
   }
 }
 
-function writeLines(lines: readonly string[]): void {
-  write(lines.length === 0 ? '' : `${lines.join('\n')}\n`);
+export function printLines(lines: readonly Line[]): void {
+  const { color } = terminalOf(process.stdout);
+  write(lines.map((line) => `${lineText(line, color)}\n`).join(''));
+}
+
+/** Prints a line about the command itself, to standard error. */
+export function printMessage(text: string): void {
+  process.stderr.write(`${lineText(text)}\n`);
 }
 
 function write(text: string): void {

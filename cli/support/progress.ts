@@ -1,4 +1,4 @@
-import { type Sink, terminalOf } from './terminal.ts';
+import { lineText, type Sink, terminalOf } from './terminal.ts';
 
 /** Shows progress on standard error: a bar on a terminal, a plain line at intervals elsewhere. */
 export interface Progress {
@@ -16,33 +16,23 @@ const PLAIN_PACE = 10_000;
 const BAR = 30;
 
 export function createProgress(out: Out = process.stderr, now: () => number = () => performance.now()): Progress {
-  if (out.isTTY !== true) return plainProgress(out, now);
+  const isBar = out.isTTY === true;
   const { width } = terminalOf(out);
-  let last = Number.NEGATIVE_INFINITY;
+  let last = isBar ? Number.NEGATIVE_INFINITY : now();
   let drawn = false;
   return {
     update(done, text) {
-      if (now() - last < PACE) return;
+      if (now() - last < (isBar ? PACE : PLAIN_PACE)) return;
       last = now();
       drawn = true;
-      const full = Math.round(Math.min(1, Math.max(0, done)) * BAR);
-      const bar = `${'█'.repeat(full)}${'░'.repeat(BAR - full)} ${text}`;
-      out.write(`\r\x1b[K${bar.slice(0, Math.max(0, width - 1))}`);
+      const share = Math.min(1, Math.max(0, done));
+      const full = Math.round(share * BAR);
+      const bar = `${'█'.repeat(full)}${'░'.repeat(BAR - full)} ${lineText(text)}`;
+      const plain = `${String(Math.floor(share * 100)).padStart(3)} %  ${lineText(text)}\n`;
+      out.write(isBar ? `\r\x1b[K${bar.slice(0, Math.max(0, width - 1))}` : plain);
     },
     end() {
-      if (drawn) out.write('\r\x1b[K');
+      if (drawn && isBar) out.write('\r\x1b[K');
     },
-  };
-}
-
-function plainProgress(out: Out, now: () => number): Progress {
-  let last = now();
-  return {
-    update(done, text) {
-      if (now() - last < PLAIN_PACE) return;
-      last = now();
-      out.write(`${String(Math.floor(Math.min(1, Math.max(0, done)) * 100)).padStart(3)} %  ${text}\n`);
-    },
-    end() {},
   };
 }

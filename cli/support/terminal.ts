@@ -1,14 +1,26 @@
 import { styleText } from 'node:util';
+import { cutText, MAX_TEXT_CHARACTERS, printable } from '../../runtime/printable.ts';
 
 export type Style = Parameters<typeof styleText>[0];
-export type Paint = (style: Style | undefined, text: string) => string;
+
+/** A text with a colour, if the terminal has colours. */
+interface StyledText {
+  readonly style: Style;
+  readonly text: string;
+}
+
+/**
+ * A line of output, as one text or in parts. Every text counts as written by someone else: it is printed with visible
+ * escapes and cut to MAX_TEXT_CHARACTERS. A list of values has a part for each.
+ */
+export type Line = string | readonly LinePart[];
+export type LinePart = string | StyledText;
 
 /** The capabilities of the terminal behind a stream. */
 export interface Terminal {
   readonly color: boolean;
   /** Columns; unlimited without a terminal. */
   readonly width: number;
-  readonly paint: Paint;
 }
 
 /** The destination of output. */
@@ -21,33 +33,62 @@ export type Sink = Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>;
 export function terminalOf(stream: Sink, env: NodeJS.ProcessEnv = process.env): Terminal {
   const forbidden = (env.NO_COLOR ?? '') !== '' || env.TERM === 'dumb';
   const forced = (env.FORCE_COLOR ?? '') !== '' && env.FORCE_COLOR !== '0';
-  const color = !forbidden && (forced || stream.isTTY === true);
   const columns = Number(env.COLUMNS) || stream.columns;
   const width =
     columns !== undefined && columns > 0 && (stream.isTTY || env.COLUMNS) ? columns : Number.POSITIVE_INFINITY;
-  return { color, width, paint: (style, text) => (color && style !== undefined ? paint(style, text) : text) };
+  return { color: !forbidden && (forced || stream.isTTY === true), width };
 }
 
-/** The stream was already checked for a terminal, so styleText need not check again. */
-function paint(style: Style, text: string): string {
-  return styleText(style, text, { validateStream: false });
+export function paint(style: Style | undefined, text: string): LinePart {
+  return style === undefined ? text : { style, text };
 }
 
-/** The text cut to a number of characters. It must not contain colour codes. */
+/** Lines next to each other. */
+export function joinParts(lines: readonly Line[], separator = ''): LinePart[] {
+  return lines.flatMap((line, i) => [
+    ...(i > 0 && separator !== '' ? [separator] : []),
+    ...(typeof line === 'string' ? [line] : line),
+  ]);
+}
+
+/** A line as it is printed. Everything that a command prints goes through this function or is JSON or YAML. */
+export function lineText(line: Line, color = false): string {
+  return joinParts([line])
+    .map((part) => {
+      if (typeof part === 'string') return printable(part);
+      const text = printable(part.text);
+      // The stream was already checked for a terminal.
+      return color ? styleText(part.style, text, { validateStream: false }) : text;
+    })
+    .join('');
+}
+
+export function countText(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/** The text cut to a number of characters. */
 export function cut(text: string, width: number): string {
   if (text.length <= width) return text;
   return width < 1 ? '' : `${text.slice(0, Math.max(0, width - 1))}…`;
 }
 
 /**
- * The text in lines with at most `width` characters, broken between words.
+ * Lines with at most `width` characters, broken between words.
+ * @param text cut to MAX_TEXT_CHARACTERS; or the words, all of which appear
  * @param first prefix of the first line
  * @param rest prefix of the other lines
  */
-export function wrap(text: string, width: number, first = '', rest = ' '.repeat(first.length)): string[] {
+export function wrap(
+  text: string | readonly string[],
+  width: number,
+  first = '',
+  rest = ' '.repeat(first.length),
+): string[] {
+  const words = typeof text === 'string' ? cutText(text, MAX_TEXT_CHARACTERS).split(' ') : text;
   const lines: string[] = [];
   let [line, empty] = [first, true];
-  for (const word of text.split(' ')) {
+  for (const word of words) {
     if (!empty && line.length + 1 + word.length > width) {
       lines.push(line);
       [line, empty] = [rest, true];

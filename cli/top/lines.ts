@@ -1,6 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
-import { cut, type Style, type Terminal } from '../support/terminal.ts';
+import { cut, joinParts, type Line, type LinePart, paint, type Style, type Terminal } from '../support/terminal.ts';
 import type { NodeView } from './node-view.ts';
 import type { TopView } from './read.ts';
 
@@ -42,7 +42,7 @@ function ownersOf({ reserved, polled, owners }: NodeView): CpuOwner[] {
  * Every node as a few lines: one for each NUMA node, with its cores side by side and the threads of a core next to each
  * other.
  */
-export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = false): string[] {
+export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = false): Line[] {
   const blocks = nodes.flatMap((node) => [...compactLines(node, terminal, wide), '']);
   const totals = nodes.reduce(
     ({ cpus, free, cores }, node) => ({
@@ -62,10 +62,10 @@ export function topLines({ nodes, notes }: TopView, terminal: Terminal, wide = f
   ].join('   ');
   const total = `${nodes.length} nodes, ${totals.cpus} CPUs: ${totals.free} free, ${totals.cores} whole cores of them`;
   const footer = [legend, ...(nodes.length > 1 ? [total] : []), ...notes.map((note) => `(${note})`)];
-  return [...blocks, ...footer.map((line) => terminal.paint('dim', cut(line, terminal.width)))];
+  return [...blocks, ...footer.map((line) => [paint('dim', cut(line, terminal.width))])];
 }
 
-function compactLines(node: NodeView, { paint, width }: Terminal, wide: boolean): string[] {
+function compactLines(node: NodeView, { width }: Terminal, wide: boolean): Line[] {
   const { name, host, cells, free, freeCores, kubelet, remarks } = node;
   const owners = ownersOf(node);
   const remark = remarks.length === 0 ? '' : `  (${remarks.map(({ text }) => text).join(', ')})`;
@@ -84,33 +84,31 @@ function compactLines(node: NodeView, { paint, width }: Terminal, wide: boolean)
     const label = cut(labels[i] ?? '', indent - 1).padEnd(indent);
     return chunk(cores, fitting).map((row, at) => {
       const drawn = row.map((core) =>
-        core
-          .map((cpu) => {
-            const owner = ownerOf.get(cpu);
-            return owner ? paint(owner.style, owner.mark) : FREE;
-          })
-          .join(''),
+        core.map((cpu) => {
+          const owner = ownerOf.get(cpu);
+          return owner ? paint(owner.style, owner.mark) : FREE;
+        }),
       );
-      return (at === 0 ? label : ' '.repeat(indent)) + drawn.join(' ');
+      return [at === 0 ? label : ' '.repeat(indent), ...joinParts(drawn, ' ')];
     });
   });
   const names = owners
     .filter(({ mark, label }) => label !== '' && mark !== RESERVED.mark && mark !== POLLED.mark)
     .map((owner) => ({ shown: `${owner.mark} ${owner.label}`, style: owner.style }));
   return [
-    head.startsWith(name) ? paint('bold', name) + head.slice(name.length) : head,
+    head.startsWith(name) ? [paint('bold', name), head.slice(name.length)] : head,
     ...rows,
-    ...legendRows(names, width, paint),
-    ...problemLines(node, paint, width),
+    ...legendRows(names, width),
+    ...problemLines(node, width),
   ];
 }
 
 /** VMs without the resources that they asked for, each with its fault. */
-function problemLines({ owners }: NodeView, paint: Terminal['paint'], width: number): string[] {
+function problemLines({ owners }: NodeView, width: number): Line[] {
   return owners.flatMap(({ name, state }) => {
     if (state?.verdict !== 'degraded' && state?.verdict !== 'broken') return [];
     const mark = paint(state.verdict === 'broken' ? 'red' : 'yellow', '!');
-    return [`  ${mark} ${cut(`${name}: ${state.text}`, Math.max(20, width - 4))}`];
+    return [['  ', mark, ` ${cut(`${name}: ${state.text}`, Math.max(20, width - 4))}`]];
   });
 }
 
@@ -118,18 +116,19 @@ function problemLines({ owners }: NodeView, paint: Terminal['paint'], width: num
 function legendRows(
   names: readonly { readonly shown: string; readonly style: Style | undefined }[],
   width: number,
-  paint: Terminal['paint'],
-): string[] {
+): Line[] {
   const most = Math.min(width, 120);
-  const rows: string[] = [];
-  let [row, used] = ['  ', 2];
+  const rows: Line[] = [];
+  let row: LinePart[] = ['  '];
+  let used = 2;
   for (const { shown, style } of names) {
     const text = cut(shown, Math.max(10, most - 4));
     if (used > 2 && used + text.length + 3 > most) {
       rows.push(row);
-      [row, used] = ['  ', 2];
+      row = ['  '];
+      used = 2;
     }
-    row += (used > 2 ? '   ' : '') + paint(style, text[0] ?? '') + text.slice(1);
+    row.push(used > 2 ? '   ' : '', paint(style, text[0] ?? ''), text.slice(1));
     used += text.length + (used > 2 ? 3 : 0);
   }
   return used > 2 ? [...rows, row] : rows;
@@ -142,7 +141,7 @@ function ownerIndex(owners: readonly CpuOwner[]): Map<number, CpuOwner> {
 }
 
 /** One node with every CPU by number. */
-export function nodeLines(node: NodeView, { color, width, paint }: Terminal): string[] {
+export function nodeLines(node: NodeView, { width }: Terminal): Line[] {
   const { name, host, cells, kubelet, free, freeCores, remarks } = node;
   const cellLabels = new Map(
     cells.filter(({ networks }) => networks.length > 0).map(({ id, networks }) => [id, networks.join(', ')]),
@@ -150,10 +149,10 @@ export function nodeLines(node: NodeView, { color, width, paint }: Terminal): st
   const owners = ownersOf(node).map((owner) => (owner.label === '' ? { ...owner, label: 'completes a core' } : owner));
   const head = [name, kubelet, ...remarks.map(({ text }) => text)].join('  ');
   return [
-    paint('bold', cut(head, width)),
+    [paint('bold', cut(head, width))],
     cut(`${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`, width),
     '',
-    ...drawCpuMap({ host, owners, cellLabels, color, width }),
-    ...problemLines(node, paint, width),
+    ...drawCpuMap({ host, owners, cellLabels, width }),
+    ...problemLines(node, width),
   ];
 }

@@ -50,7 +50,7 @@ export async function readTop(client: KubeClient, wanted: readonly string[], now
     const { namespace = '' } = metadata;
     const at = spec.nodeName ?? '';
     const node = nodeFacts(pod, known.get(at), reported.get(at), agents?.silent.has(at) === true);
-    const own = { namespace, name: owner.name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi, []) };
+    const own = { namespace, name: owner.name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
     const state: VmState = vmState({ ...own, pod, node });
     launched.set(metadata.uid ?? '', { name: `${namespace}/${owner.name}`, vmi, state });
   }

@@ -1,12 +1,12 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { terminalOf } from '../support/terminal.ts';
+import type { Line, Terminal } from '../support/terminal.ts';
 import { nodeLines, topLines } from './lines.ts';
 import { viewData } from './node-view.ts';
 import { PACE } from './pace.ts';
 import { readTop, type TopView } from './read.ts';
-import { watch } from './watch.ts';
+import { isWatchable, watch } from './watch.ts';
 
 export interface TopFlags extends ClusterFlags {
   readonly output?: OutputFormat;
@@ -21,7 +21,7 @@ export function run(nodes: readonly string[], flags: TopFlags): Promise<void> {
 }
 
 async function draw(client: KubeClient, nodes: readonly string[], flags: TopFlags): Promise<void> {
-  const isLive = process.stdout.isTTY && process.stdin.isTTY && flags.output === undefined;
+  const isLive = isWatchable() && flags.output === undefined;
   if (flags.once || (flags.watch === undefined && !isLive)) {
     return show(await readTop(client, nodes, Date.now()), nodes, flags.output);
   }
@@ -31,13 +31,12 @@ async function draw(client: KubeClient, nodes: readonly string[], flags: TopFlag
   }
   const read = async () => {
     const view = await readTop(client, nodes, Date.now());
-    return () => linesOf(view, nodes, flags.output === 'wide');
+    return (terminal: Terminal) => linesOf(view, nodes, terminal, flags.output === 'wide');
   };
-  await untilInterrupted((signal) => watch(read, { seconds: pace, out: process.stdout, signal, keys: process.stdin }));
+  await untilInterrupted((signal) => watch(read, { seconds: pace, signal }));
 }
 
-function linesOf(view: TopView, nodes: readonly string[], wide: boolean): string[] {
-  const terminal = terminalOf(process.stdout);
+function linesOf(view: TopView, nodes: readonly string[], terminal: Terminal, wide = false): Line[] {
   if (nodes.length === 0) return topLines(view, terminal, wide);
   return [...view.nodes.flatMap((node, i) => [...(i > 0 ? [''] : []), ...nodeLines(node, terminal)]), ...view.notes];
 }
@@ -45,8 +44,8 @@ function linesOf(view: TopView, nodes: readonly string[], wide: boolean): string
 function show(view: TopView, nodes: readonly string[], output: OutputFormat | undefined): Promise<void> {
   const data = { nodes: view.nodes.map(viewData), notes: view.notes };
   return print(output, data, {
-    text: () => linesOf(view, nodes, false),
-    wide: () => linesOf(view, nodes, true),
+    text: (terminal) => linesOf(view, nodes, terminal),
+    wide: (terminal) => linesOf(view, nodes, terminal, true),
     name: () => view.nodes.map(({ name }) => `node/${name}`),
   });
 }

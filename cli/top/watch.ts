@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { KubeError } from '../../kube/errors.ts';
 import { endingOf } from '../support/errors.ts';
-import type { Sink } from '../support/terminal.ts';
+import { countText, type Line, lineText, type Sink, type Terminal, terminalOf } from '../support/terminal.ts';
 
 type Out = Sink &
   Pick<NodeJS.WriteStream, 'write' | 'rows'> & {
@@ -24,15 +24,19 @@ export interface Keys {
 export interface WatchOptions {
   /** Seconds between two updates. */
   readonly seconds: number;
-  readonly out: Out;
+  /** Default: standard output. */
+  readonly out?: Out;
   /** Ends the watch: Ctrl-C or a signal. */
   readonly signal: AbortSignal;
-  /** Source of keys; absent without a terminal. */
+  /** Source of keys; default: standard input. */
   readonly keys?: Keys | undefined;
 }
 
 /** Returns the lines of a view for the current width of the terminal. */
-export type Picture = () => readonly string[];
+export type Picture = (terminal: Terminal) => readonly Line[];
+
+/** Whether a user sees the output and can press keys. */
+export const isWatchable = () => process.stdout.isTTY && process.stdin.isTTY;
 
 /**
  * Reads and draws at an interval until the signal: in place on a terminal, whose content is restored at the end;
@@ -41,7 +45,7 @@ export type Picture = () => readonly string[];
  */
 export async function watch(
   read: () => Promise<Picture>,
-  { seconds, out, signal: given, keys }: WatchOptions,
+  { seconds, out = process.stdout, signal: given, keys = process.stdin }: WatchOptions,
 ): Promise<void> {
   const inPlace = out.isTTY === true;
   const left = new AbortController();
@@ -51,7 +55,8 @@ export async function watch(
   let top = 0;
   const draw = () => {
     if (shown === undefined) return;
-    const lines = shown();
+    const terminal = terminalOf(out);
+    const lines = shown(terminal).map((line) => lineText(line, terminal.color));
     if (!inPlace) return void out.write(`${lines.join('\n')}\n`);
     const rows = out.rows ?? 24;
     top = Math.max(0, Math.min(top, lines.length - rows + 1));
@@ -141,7 +146,7 @@ function pictureText(lines: readonly string[], rows: number, top: number): strin
       ? lines
       : [
           ...lines.slice(top, top + rows - 1),
-          `… ${top > 0 ? `${top} lines above, ` : ''}${Math.max(0, rest)} more lines`,
+          `… ${top > 0 ? `${countText(top, 'line')} above, ` : ''}${countText(Math.max(0, rest), 'more line')}`,
         ];
   return `\x1b[H${shown.map((line) => `${line}\x1b[K`).join('\n')}\x1b[J`;
 }

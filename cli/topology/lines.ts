@@ -2,18 +2,18 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { unevenCore } from '../../model/host-cores.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
 import { tableLines } from '../support/table.ts';
-import type { Terminal } from '../support/terminal.ts';
+import { countText, joinParts, type Line, paint } from '../support/terminal.ts';
 import type { Machine } from './read.ts';
 
 /** The machine as a diagram: NUMA nodes with their NICs, cores, threads. */
-export function machineLines(machine: Machine, { color, width, paint }: Terminal, wide = false): string[] {
+export function machineLines(machine: Machine, width: number, wide = false): Line[] {
   const { host, memory, isolated, caches, nics } = machine;
   const sockets = new Set(host.cpus.map(({ socket }) => socket)).size;
   const parts = [
-    count(host.online.size, 'CPU'),
-    count(host.cores.length, 'core'),
-    count(host.cells.length, 'NUMA node'),
-    count(sockets, 'socket'),
+    countText(host.online.size, 'CPU'),
+    countText(host.cores.length, 'core'),
+    countText(host.cells.length, 'NUMA node'),
+    countText(sockets, 'socket'),
   ];
   const labels = new Map(
     host.cells.map(({ id }) => {
@@ -30,19 +30,19 @@ export function machineLines(machine: Machine, { color, width, paint }: Terminal
     : [{ mark: 'i', label: 'isolated (isolcpus)', cpus: isolated, style: 'yellow' as const }];
   const uneven = unevenCore(host);
   return [
-    paint('bold', parts.join(', ')),
+    [paint('bold', parts.join(', '))],
     ...(uneven
       ? [`! core ${uneven} has a different number of threads: the kubelet cannot assign whole cores here`]
       : []),
     '',
-    ...drawCpuMap({ host, owners, cellLabels, color, width }),
+    ...drawCpuMap({ host, owners, cellLabels, width }),
     ...cacheLines(caches, host.online, wide),
     ...nicLines(machine),
     ...(wide ? distanceLines(machine) : []),
   ];
 }
 
-function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): string[] {
+function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): Line[] {
   if (caches.length === 0) return [];
   const levels = new Map<string, Machine['caches'][number][]>();
   for (const cache of caches) {
@@ -55,9 +55,10 @@ function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): s
     const each = first?.size === undefined ? '' : ` of ${size(first.size)}`;
     const shared = first?.cpus.equals(online)
       ? 'shared by all CPUs'
-      : `each shared by ${count(first?.cpus.size ?? 0, 'CPU')}`;
-    const where = wide ? `: ${list.map(({ cpus }) => cpus).join(' | ')}` : '';
-    return `  ${name.padEnd(4)} ${list.length}${each}, ${shared}${where}`;
+      : `each shared by ${countText(first?.cpus.size ?? 0, 'CPU')}`;
+    const text = `  ${name.padEnd(4)} ${list.length}${each}, ${shared}`;
+    const sets = list.map(({ cpus }) => cpus.toString());
+    return wide ? [`${text}: `, ...joinParts(sets, ' | ')] : text;
   });
   return ['', 'Caches', ...lines];
 }
@@ -79,10 +80,6 @@ function distanceLines({ memory }: Machine): string[] {
   const rows = Object.entries(memory.distances ?? {});
   if (rows.length < 2) return [];
   return ['', 'Distances', ...rows.map(([id, row]) => `  ${id}: ${row.join(' ')}`)];
-}
-
-function count(number: number, one: string): string {
-  return `${number} ${one}${number === 1 ? '' : 's'}`;
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { PlumblineError } from '../../model/errors.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { terminalOf } from '../support/terminal.ts';
 import { machineLines } from './lines.ts';
 import { topologyData } from './output.ts';
 import { readMachine } from './read.ts';
@@ -22,9 +21,8 @@ export async function run({ sysfsRoot, output }: TopologyFlags): Promise<void> {
     if (!(error instanceof PlumblineError)) throw error;
     throw new CliError(EXIT.findings, `cannot describe this machine: ${error.message}`, { cause: error });
   });
-  const terminal = terminalOf(process.stdout);
   await print(output, topologyData(machine), {
-    text: () => machineLines(machine, terminal),
-    wide: () => machineLines(machine, terminal, true),
+    text: ({ width }) => machineLines(machine, width),
+    wide: ({ width }) => machineLines(machine, width, true),
   });
 }

@@ -1,25 +1,27 @@
-import { cut, type Terminal, wrap } from '../support/terminal.ts';
+import { countText, cut, type Line, paint, wrap } from '../support/terminal.ts';
 import type { Verification, VmFinding } from './survey.ts';
 
 /** Names of nodes in one line; the others are counted. */
 const SHOWN = 5;
 
 /** The findings for people: a line for each VM, and below it the nodes that cannot host it and why. */
-export function verificationLines(found: Verification, { width, paint }: Terminal, everyNode = false): string[] {
+export function verificationLines(found: Verification, width: number, everyNode = false): Line[] {
   const { vms, withoutNode, nodes, reporting } = found;
   if (vms.length === 0) return ['no VM has a CPU mask: nothing to check'];
   const most = everyNode ? Number.POSITIVE_INFINITY : SHOWN;
-  const lines = vms.flatMap((vm) => {
+  const lines = vms.flatMap((vm): Line[] => {
     const bad = vm.nodes.length === 0;
     const what = `${vm.namespace}/${vm.name}  ${vm.mask}: ${hostsText(vm, most)}`;
     const mark = bad ? paint('red', '! ') : paint('green', 'ok');
-    return [`${mark}  ${cut(what, width - 4)}`, ...details(vm, most).flatMap((text) => indented(text, width))];
+    const columns = Math.min(width, 120);
+    const [first, ...more] = everyNode ? wrap(what.split(' '), columns - 4, '', '    ') : [cut(what, width - 4)];
+    return [[mark, `  ${first}`], ...more, ...details(vm, most).flatMap((text) => indented(text, columns))];
   });
   const silent = nodes - reporting;
   return [
     ...lines,
     '',
-    `${vms.length} VMs with a CPU mask on ${nodes} nodes${silent > 0 ? ` (${silent} do not report)` : ''}: ${withoutNode === 0 ? 'each has a node' : `${withoutNode} have none`}`,
+    `${countText(vms.length, 'VM')} with a CPU mask on ${countText(nodes, 'node')}${silent > 0 ? ` (${silent} do not report)` : ''}: ${withoutNode === 0 ? 'each has a node' : `${withoutNode} have none`}`,
   ];
 }
 
@@ -51,4 +53,4 @@ function named(nodes: readonly string[], most: number): string {
 }
 
 const indented = (text: string, width: number): string[] =>
-  wrap(text, Math.max(20, width - 6), '  ').map((line) => `      ${line}`);
+  wrap(text.split(' '), Math.max(20, width - 6), '  ').map((line) => `      ${line}`);

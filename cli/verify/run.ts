@@ -1,7 +1,6 @@
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
-import { terminalOf } from '../support/terminal.ts';
 import { readVerifyFacts } from './facts.ts';
 import { verificationLines } from './lines.ts';
 import { verifyMasks } from './survey.ts';
@@ -14,10 +13,9 @@ export interface VerifyFlags extends ClusterFlags {
 export function run(flags: VerifyFlags): Promise<void> {
   return usingCluster(flags, async ({ client }) => {
     const found = verifyMasks(await readVerifyFacts(client, flags.namespace, Date.now()));
-    const terminal = terminalOf(process.stdout);
     await print(flags.output, found, {
-      text: () => verificationLines(found, terminal),
-      wide: () => verificationLines(found, { ...terminal, width: Number.POSITIVE_INFINITY }, true),
+      text: ({ width }) => verificationLines(found, width),
+      wide: ({ width }) => verificationLines(found, width, true),
       name: () =>
         found.vms.flatMap(({ kind, name, nodes }) => (nodes.length === 0 ? [`${kind.toLowerCase()}/${name}`] : [])),
     });

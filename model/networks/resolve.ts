@@ -142,7 +142,7 @@ function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
   if (one.kind === 'unknown') {
     const why =
       one.warning === 'not-found'
-        ? `there is no NetworkAttachmentDefinition ${one.network}`
+        ? `there is no NetworkAttachmentDefinition ${one.network} that its namespace may use`
         : `no Kube-OVN subnet belongs to ${one.network}`;
     return [networkWarning('unknown-network', `interface ${one.name}: ${why}; no NUMA affinity`, one.name)];
   }

@@ -22,7 +22,7 @@ export type RefusalKind =
   | 'mask-elsewhere'
   | 'dra-cpu'
   | 'refused-on-host'
-  | 'owner-backoff'
+  | 'refused-by-kubelet'
   | 'other';
 
 export type NodeVerdict =

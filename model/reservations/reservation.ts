@@ -18,6 +18,8 @@ export interface Reservation<P> {
   /** Ascending: a pod that is filtered again gets another reservation. */
   readonly id: number;
   readonly uid: string;
+  /** Undefined for a reservation that was observed and not created by a filter call. */
+  readonly namespace?: string | undefined;
   readonly kind: 'tentative' | 'nominated' | 'bound';
   readonly pod: P;
   /** By node name. Undefined for a reservation that was observed and not created by a filter call. */
@@ -26,6 +28,8 @@ export interface Reservation<P> {
   readonly version: string;
   /** Seconds of the monotonic clock; undefined: it does not expire. */
   readonly expires: number | undefined;
+  /** Whether the pod had a nominated node before the filter call, as after a preemption. */
+  readonly hadNomination?: boolean | undefined;
 }
 
 /** Why a reservation ended. Each one ends exactly once. */

@@ -11,9 +11,8 @@ export interface ReservationsOptions<P> {
 }
 
 /** The result of a filter call. */
-export interface NewReservation<P> {
-  readonly uid: string;
-  readonly pod: P;
+export interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'pod' | 'hadNomination'> {
+  readonly namespace: string;
   /** Empty: every node refused the pod. */
   readonly places: ReadonlyMap<string, Place>;
   /** The pod's resourceVersion in the scheduler's request. */
@@ -51,6 +50,9 @@ export class Reservations<P> {
   readonly #nodeOf = new Map<string, string>();
   /** Bound pods that were in a report of their node. */
   readonly #settled = new Set<string>();
+  /** Number of reservations in `#tentative`, by namespace. */
+  readonly #unboundIn = new Map<string, number>();
+  #nominatesChoice = false;
   #lastId = 0;
 
   constructor(options: ReservationsOptions<P>) {
@@ -60,6 +62,19 @@ export class Reservations<P> {
   /** Number of reservations of pods that may still be bound to any of several nodes, or to none. */
   get unbound(): number {
     return this.#tentative.size;
+  }
+
+  /** The same for the pods of one namespace. */
+  unboundIn(namespace: string): number {
+    return this.#unboundIn.get(namespace) ?? 0;
+  }
+
+  /**
+   * Whether the scheduler has nominated a node that a filter call had reserved: it then nominates its choice for every
+   * pod that waits before its binding, which ends the reservation of the other nodes.
+   */
+  get nominatesChoice(): boolean {
+    return this.#nominatesChoice;
   }
 
   get size(): number {
@@ -161,6 +176,7 @@ export class Reservations<P> {
     if (before && !isLater(version, before.version)) return;
     if (before?.kind === 'nominated' && before.places.has(node)) return;
     if (before?.places.has(node)) {
+      if (before.kind === 'tentative' && !before.hadNomination) this.#nominatesChoice = true;
       this.#narrow(before, node, 'nominated');
       return;
     }
@@ -227,7 +243,10 @@ export class Reservations<P> {
 
   #add(reservation: Reservation<P>): void {
     this.#reservations.set(reservation.uid, reservation);
-    if (reservation.kind === 'tentative') this.#tentative.set(reservation.uid, reservation);
+    if (reservation.kind === 'tentative') {
+      this.#tentative.set(reservation.uid, reservation);
+      this.#countUnbound(reservation, 1);
+    }
     for (const node of reservation.places.keys()) {
       const there = this.#assumed.get(node);
       this.#assumed.set(node, there === undefined ? [reservation] : [...there, reservation]);
@@ -237,7 +256,13 @@ export class Reservations<P> {
 
   #remove(reservation: Reservation<P>): void {
     this.#reservations.delete(reservation.uid);
-    this.#tentative.delete(reservation.uid);
+    if (this.#tentative.delete(reservation.uid)) this.#countUnbound(reservation, -1);
     for (const node of reservation.places.keys()) this.#release(reservation, node);
+  }
+
+  #countUnbound({ namespace = '' }: Reservation<P>, change: 1 | -1): void {
+    const count = this.unboundIn(namespace) + change;
+    if (count === 0) this.#unboundIn.delete(namespace);
+    else this.#unboundIn.set(namespace, count);
   }
 }

@@ -20,16 +20,16 @@ const PREFER = `make all but one of its networks "preferred" (${NUMA_AFFINITY_AN
  */
 const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'in-flight': () => remedy('wait', 'wait: pods in flight start on these nodes, or their reservations end'),
-  'owner-backoff': (_, __, { namespace }) =>
+  'refused-by-kubelet': (node, { text }, { namespace }) =>
     remedy(
       'read-events',
-      'find out why kubelets refused its last pods; the scheduler retries it automatically',
+      `find out why the kubelet on ${node} refused its last pod (${text.split(': ').at(-1)}); the scheduler retries it after the next change of the node, or after some minutes`,
       kubectl('-n', namespace, 'get', 'events'),
     ),
   'refused-on-host': (node, _, { namespace }) =>
     remedy(
       'read-events',
-      `see why the agent on ${node} refused its last pod; the scheduler retries it after the next report`,
+      `see why the agent on ${node} refused its last pod; the scheduler retries it after the next change of the node, or after some minutes`,
       kubectl('-n', namespace, 'get', 'events'),
     ),
   'short-of': (node, { detail }) => remedy('free-resources', `free ${detail.split(':')[0]} on ${node}`, describe(node)),

@@ -1,6 +1,7 @@
 import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { createEventRecorder } from '../../kube/events.ts';
+import { AGENT } from '../../model/names.ts';
 import { apiServerAddress } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -29,8 +30,7 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
   const { kubeconfig, nodeName } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, CONNECTIONS);
-  const component = 'plumbline-node-agent';
-  const events = createEventRecorder({ client, component, host: nodeName, log, now: monotonicSeconds });
+  const events = createEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
   const registry = createAgentRegistry();
   const metrics = createAgentMetrics(registry);
   const failures = createFailures();

@@ -1,7 +1,6 @@
 import type { NodeTopologyStatus, RefusedStart } from '../../kube/node-topology.ts';
 import { lastingCpus } from '../../model/kubelet/pod-request.ts';
 import { checkReport, faultOfError, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
-import { OwnerBackoff } from '../../model/reservations/owner-backoff.ts';
 import type { Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
 import { Reservations } from '../../model/reservations/reservations.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -9,7 +8,6 @@ import { reportsPod, sharesCpusOn } from './cluster-node.ts';
 import { Fleet } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
-import { PodOwners } from './pod-owners.ts';
 import type { PodView } from './pod-view.ts';
 import { RefusedStartsByNode } from './refused-starts.ts';
 
@@ -23,7 +21,7 @@ export interface StateListeners {
   readonly waiting: (pod: PodView) => void;
   /** A pod is on a node and has not started. Also called when that pod changes. */
   readonly starting: (pod: PodView) => void;
-  /** A kubelet refused a pod at admission. */
+  /** A pod was predicted to fit on its node, and the kubelet rejected it or the agent refused to start it. */
   readonly rejected: (pod: PodView) => void;
   readonly reservationEnded: (reservation: Reservation<PodNeeds>, end: ReservationEnd) => void;
   /** The wanted labels and conditions of a node may have changed. */
@@ -44,8 +42,6 @@ export class ClusterState {
   readonly reservations: Reservations<PodNeeds>;
   readonly hostRefusals = new RefusedStartsByNode();
   readonly lostPlaces: LostPlaces;
-  readonly ownerBackoff = new OwnerBackoff();
-  readonly owners = new PodOwners();
   /** Pods that are on a node and have not started, by node. */
   readonly #starting = new Map<string, Map<string, PodView>>();
   /** Facts about the machines, from the Node objects. */
@@ -83,8 +79,10 @@ export class ClusterState {
       this.#listeners.settled(before.uid);
       return;
     }
+    // Asked before the rejection ends the reservation. The node of a pod that named it itself was not predicted.
+    const wasPredicted = this.reservations.of(after.kubeletUid)?.places.get(after.node ?? '') !== undefined;
     if (after.needs.exclusive) this.reservations.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
-    if (after.rejected !== undefined && before?.rejected === undefined && synced) this.#listeners.rejected(after);
+    if (after.rejected !== undefined && wasPredicted && synced) this.#listeners.rejected(after);
     if (after.terminal || after.node !== undefined || after.deleting) this.#listeners.settled(after.uid);
     else if (after.mayBeRefused) this.#listeners.waiting(after);
     if (after.node !== undefined && after.pending && !after.terminal && !after.deleting)
@@ -178,7 +176,7 @@ export class ClusterState {
     if (fresh.size === 0) return;
     for (const pod of this.startingOn(node)) {
       if (!fresh.has(`${pod.namespace}/${pod.name}`) || this.hostRefusals.of(node, pod) === undefined) continue;
-      this.hostRefusals.add(node, pod.needs.key);
+      this.#listeners.rejected(pod);
       this.#listeners.starting(pod);
     }
   }

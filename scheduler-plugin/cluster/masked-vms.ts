@@ -7,7 +7,6 @@ import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import { ownerOf, type PodOwner } from './pod-view.ts';
 
 /** A VMI that has a CPU mask, or whose start is paused. */
 export interface MaskedInstance extends StartingVmi {
@@ -33,8 +32,6 @@ export interface MaskedVms {
 export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
-  /** Called for every VMI that has not started, with or without a mask. */
-  readonly onOwner: (namespace: string, vmiUid: string, owner: PodOwner | undefined) => void;
   readonly log: Logger;
   readonly now: () => number;
 }
@@ -43,7 +40,7 @@ const API = '/apis/kubevirt.io/v1';
 /** Of VMs, and of VMIs: a mask and selectors of 16 KiB count 64 KiB. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export function createMaskedVms({ client, onInstance, onOwner, log, now }: MaskedVmsOptions): MaskedVms {
+export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptions): MaskedVms {
   const shared = { client, optional: true, log, now };
   const machines = createReflector({
     ...shared,
@@ -58,12 +55,7 @@ export function createMaskedVms({ client, onInstance, onOwner, log, now }: Maske
     path: `${API}/virtualmachineinstances`,
     schema: startedInstance,
     budget: new TenantBudget(MAX_BYTES),
-    project(instance) {
-      const { metadata, status } = instance;
-      const { namespace = '', uid = '' } = metadata;
-      if (isStarting(status?.phase)) onOwner(namespace, uid, ownerOf(instance));
-      return instanceOf(instance);
-    },
+    project: instanceOf,
     onChange: ({ key, after }) => onInstance(key, after),
   });
   return {
@@ -75,11 +67,6 @@ export function createMaskedVms({ client, onInstance, onOwner, log, now }: Maske
       for (const one of instances.items.values()) if (one?.masked && !one.ofMachine) yield one.masked;
     },
   };
-}
-
-/** VMI phases before the guest runs (KubeVirt's api/core/v1/types.go). */
-function isStarting(phase = ''): boolean {
-  return ['', 'Pending', 'Scheduling', 'Scheduled'].includes(phase);
 }
 
 function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>): MaskedInstance | undefined {

@@ -18,13 +18,6 @@ export const observedPod = podSchema
 export type ObservedPod = z.infer<typeof observedPod>;
 type Status = Partial<NonNullable<ObservedPod['status']>>;
 
-export interface PodOwner {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-}
-
 /** The stored part of a relevant pod. */
 export interface PodView {
   readonly uid: string;
@@ -33,8 +26,6 @@ export interface PodView {
   readonly namespace: string;
   readonly name: string;
   readonly version: string;
-  /** Its controller. */
-  readonly owner: PodOwner | undefined;
   readonly node: string | undefined;
   readonly nominated: string | undefined;
   /** Whether no container has run yet. */
@@ -47,7 +38,7 @@ export interface PodView {
   readonly dropped: boolean;
   /** Whether the scheduler found no node for it and asks an extender about it: a replica may have refused it. */
   readonly mayBeRefused: boolean;
-  /** The kubelet's reason for refusing it at admission. */
+  /** The kubelet's reason for rejecting it at admission. */
   readonly rejected: string | undefined;
   /** RFC 3339; for a pod without a node. */
   readonly since: string | undefined;
@@ -57,7 +48,12 @@ export interface PodView {
 }
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
-const ADMISSION = new Set(['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']);
+/**
+ * The kubelet's reasons that depend on the node's resources and not on other fields of the pod, such as ports
+ * (pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm, pkg/kubelet/nodeshutdown).
+ */
+const ADMISSION =
+  /^(?:SMTAlignmentError|TopologyAffinityError|UnexpectedAdmissionError|NodeShutdown|OutOf[\w./-]{1,100})$/;
 
 /**
  * Undefined for a pod that is not relevant, like most pods of a cluster. Relevant pods get CPUs of their own, may have
@@ -68,7 +64,7 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
   const status: Status = pod.status ?? {};
   const phase = status.phase ?? 'Pending';
   const terminal = TERMINAL.has(phase);
-  const rejected = phase === 'Failed' ? filled(status.reason, ADMISSION) : undefined;
+  const rejected = phase === 'Failed' && ADMISSION.test(status.reason ?? '') ? status.reason : undefined;
   if (metadata.uid === undefined || (terminal && rejected === undefined)) return undefined;
   const node = filled(spec.nodeName);
   const pending = phase === 'Pending';
@@ -85,7 +81,6 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
     namespace,
     name,
     version: resourceVersion,
-    owner: ownerOf(pod),
     node,
     nominated: filled(status.nominatedNodeName),
     pending,
@@ -106,9 +101,9 @@ function sharesCpus({ qosClass }: Status): boolean {
   return qosClass !== undefined && qosClass !== 'Guaranteed';
 }
 
-/** The text, unless it is empty or not among `those`. */
-function filled(text: string | undefined, those?: ReadonlySet<string>): string | undefined {
-  return text === undefined || text === '' || those?.has(text) === false ? undefined : text;
+/** The text, unless it is empty. */
+function filled(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
 }
 
 /**
@@ -145,11 +140,6 @@ function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
     ({ resources }) => resources?.requests ?? {},
   );
   return requests.some((amounts) => MANAGED_RESOURCES.some((name) => name in amounts)) || message.includes(DPU_REFUSAL);
-}
-
-export function ownerOf({ metadata }: Pick<ObservedPod, 'metadata'>): PodOwner | undefined {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
-  return owner && { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name, uid: owner.uid };
 }
 
 /** The API server has validated every quantity, so one that cannot be parsed has a form that is unknown here. */

@@ -9,18 +9,15 @@ export interface RefusedPod {
 
 /**
  * Pods that a node's own agent refused to start, from that node's report only: the author of an image can forge a
- * container's status. Until the node's next report, pods with the same needs would fail there, too.
+ * container's status.
  */
 export class RefusedStartsByNode {
   /** The refusals in each node's newest report, by namespace/name. */
   readonly #reported = new Map<string, ReadonlyMap<string, RefusedStart>>();
-  /** Keys of the needs that are new in each node's newest report. */
-  readonly #keys = new Map<string, Set<string>>();
 
   /** Replaces the refusals of the node by those of a new report. @returns the newly refused pods */
   reported(node: string, refusals: readonly RefusedStart[]): ReadonlySet<string> {
     const before = this.#reported.get(node);
-    this.#keys.delete(node);
     if (refusals.length === 0) this.#reported.delete(node);
     else this.#reported.set(node, new Map(refusals.map((one) => [`${one.namespace}/${one.podName}`, one])));
     const fresh = refusals.map((one) => [`${one.namespace}/${one.podName}`, one.podUID] as const);
@@ -31,21 +28,6 @@ export class RefusedStartsByNode {
   of(node: string, { uid, namespace, name }: RefusedPod): string | undefined {
     const refusal = this.#reported.get(node)?.get(`${namespace}/${name}`);
     return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;
-  }
-
-  /** Refuses pods with these needs on the node. */
-  add(node: string, key: string): void {
-    const keys = this.#keys.get(node);
-    if (keys) keys.add(key);
-    else this.#keys.set(node, new Set([key]));
-  }
-
-  get any(): boolean {
-    return this.#keys.size > 0;
-  }
-
-  has(node: string, key: string): boolean {
-    return this.#keys.get(node)?.has(key) ?? false;
   }
 }
 

@@ -3,6 +3,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Reason } from '../../model/vm-state/reasons.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { PodView } from '../cluster/pod-view.ts';
+import { FairQueue } from './fair-queue.ts';
 import { type Removal, type RemovalOutcome, removePod } from './removal.ts';
 import { createRetries } from './retries.ts';
 
@@ -22,7 +23,7 @@ export interface StuckPod {
 /**
  * Evicts pods that were bound to a node and cannot start there, so that their owner creates others, which go elsewhere.
  * Running pods are never evicted. A failed eviction is retried with increasing pauses while the pod cannot start and
- * this replica is the active one.
+ * this replica is the active one. Namespaces take turns.
  */
 export interface Evictions {
   consider(pod: PodView, why: EvictionReason): void;
@@ -48,7 +49,7 @@ const FAILURES_SAID = 3;
 
 export function createEvictions(options: EvictionsOptions): Evictions {
   const { client, events, policy, stuck, active, onAttempt, log } = options;
-  const queue = new Map<string, PodView>();
+  const queue = new FairQueue<PodView>();
   const retries = createRetries();
   const held = new Set<string>();
   /** Whether a turn is scheduled or in progress. */
@@ -88,17 +89,15 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   };
 
   const next = async (): Promise<void> => {
-    const [entry] = queue;
-    if (entry === undefined || !active()) {
+    const pod = queue.take();
+    if (pod === undefined || !active()) {
       running = false;
       queue.clear();
       return;
     }
-    const [uid, pod] = entry;
-    queue.delete(uid);
     const found = stuck(pod);
     if (found) await evict(found);
-    else retries.forget(uid);
+    else retries.forget(pod.uid);
     setTimeout(() => void next(), found ? PACE : undefined).unref();
   };
 
@@ -108,7 +107,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
       return;
     }
     if (busy === pod.uid || retries.isWaiting(pod.uid)) return;
-    queue.set(pod.uid, pod);
+    queue.set(pod.namespace, pod.uid, pod);
     if (running) return;
     running = true;
     setTimeout(() => void next());

@@ -1,5 +1,7 @@
+import { FairQueue } from './fair-queue.ts';
+
 /**
- * Runs work by key, for a limited number of keys at a time. It never runs twice for one key at once, and runs once more
+ * Runs work by key (namespace/name), for a limited number of keys at a time; namespaces take turns. It never runs twice for one key at once, and runs once more
  * for requests that arrived during the last run.
  */
 export interface KeyedWork {
@@ -12,27 +14,26 @@ export interface KeyedWork {
 
 /** @param work does the work for a key; never rejects */
 export function createKeyedWork(work: (key: string) => Promise<void>, atATime: number): KeyedWork {
-  const queue = new Set<string>();
+  const queue = new FairQueue<string>();
   const busy = new Set<string>();
   const timers = new Map<string, NodeJS.Timeout>();
   let stopped = false;
 
-  const one = async (key: string): Promise<void> => {
+  const run = async (key: string): Promise<void> => {
     busy.add(key);
     await work(key);
     busy.delete(key);
     next();
   };
   function next(): void {
-    for (const key of queue) {
-      if (stopped || busy.size >= atATime) return;
-      if (busy.has(key)) continue;
-      queue.delete(key);
-      void one(key);
+    while (!stopped && busy.size < atATime) {
+      const key = queue.take((candidate) => !busy.has(candidate));
+      if (key === undefined) return;
+      void run(key);
     }
   }
   const take = (key: string): void => {
-    queue.add(key);
+    queue.set(key.split('/', 1)[0] ?? '', key, key);
     next();
   };
   return {

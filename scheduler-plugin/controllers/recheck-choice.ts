@@ -1,18 +1,19 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { createWaitingPods, type WaitingPod } from './waiting-pods.ts';
+import { FairQueue } from './fair-queue.ts';
+import { createWaitingPods, type PodId, type WaitingPod } from './waiting-pods.ts';
 
 /** Chooses the next node to touch, and the waiting pods that it serves. It sets no timers. */
 export interface RecheckChoice {
   /** The scheduler asked about the pod, and this replica refused it on every node. */
-  waits(uid: string, needs: PodNeeds): void;
+  waits(pod: PodId, needs: PodNeeds): void;
   /**
    * Another replica may have refused the pod. It causes at most one touch: if an extender refused the pod, the
    * scheduler then asks this replica about it; otherwise the pod does not concern the extender.
    */
-  mayWait(uid: string, needs: PodNeeds): void;
+  mayWait(pod: PodId, needs: PodNeeds): void;
   settled(uid: string): void;
   improved(node: string): void;
-  neverOffered(uid: string, needs: PodNeeds, node: string, rounds: number): void;
+  neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void;
   /** Returns a node to touch now, or the time of the next one. A chosen node returns only after it is added again. */
   next(): Choice;
   /** Records that the chosen node was touched. */
@@ -60,6 +61,13 @@ const PAIRS_AT_ONCE = 20_000;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
 
+/** A node that the scheduler did not offer and that would accept the pod. */
+interface Missed {
+  readonly pod: WaitingPod;
+  readonly node: string;
+  readonly rounds: number;
+}
+
 /** When a node may be touched for a pod. @param free number of touches without a wait */
 function dueAt({ touched }: WaitingPod, node: string, free = 0): number {
   const before = touched.get(node);
@@ -73,7 +81,7 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
   /** When the next touch for a waiting pod is due, by improved node. */
   const deferred = new Map<string, number>();
   /** The node that the scheduler did not offer, by pod. */
-  const missed = new Map<string, { readonly node: string; readonly rounds: number }>();
+  const missed = new FairQueue<Missed>();
 
   /** Remaining predictions and pairs of the current call. */
   let asks = ASKS_AT_ONCE;
@@ -113,18 +121,20 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
 
   const nextMissed = (): Choice => {
     let askAt = NEVER;
-    for (const [uid, { node, rounds }] of missed) {
-      const pod = waiting.get(uid);
-      const due = pod === undefined ? NEVER : dueAt(pod, node, rounds);
-      if (due > now() && due < NEVER) {
-        askAt = Math.min(askAt, due);
-        continue;
-      }
-      missed.delete(uid);
-      if (pod && due <= now() && wouldFit(pod.needs, node)) return { chosen: { node, pods: [pod] }, askAt };
+    const isLater = ({ pod, node, rounds }: Missed): boolean => {
+      const due = dueAt(pod, node, rounds);
+      if (due <= now() || due === NEVER) return false;
+      askAt = Math.min(askAt, due);
+      return true;
+    };
+    for (;;) {
+      const next = missed.take((entry) => !isLater(entry));
+      if (next === undefined) return { askAt };
+      const { pod, node, rounds } = next;
+      if (dueAt(pod, node, rounds) <= now() && wouldFit(pod.needs, node))
+        return { chosen: { node, pods: [pod] }, askAt };
       if (--asks <= 0) return { askAt, unfinished: true };
     }
-    return { askAt };
   };
 
   /** Defers a node, instead of forgetting it, if it was touched recently for every pod that it would serve. */
@@ -149,25 +159,26 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
     deferred.clear();
     missed.clear();
   };
-  const isForgotten = (uid: string): void => {
-    missed.delete(uid);
+  const isForgotten = ({ namespace, uid }: PodId): void => {
+    missed.delete(namespace, uid);
     if (waiting.size === 0) forgetNodes();
   };
   const waiting = createWaitingPods(now, isForgotten);
-  const waits = (uid: string, needs: PodNeeds): void => waiting.add(uid, needs, true);
+  const waits = (pod: PodId, needs: PodNeeds): void => waiting.add(pod, needs, true);
 
   return {
     waits,
-    mayWait(uid, needs) {
-      if (waiting.get(uid) === undefined) waiting.add(uid, needs, false);
+    mayWait(pod, needs) {
+      if (waiting.get(pod.uid) === undefined) waiting.add(pod, needs, false);
     },
     settled: waiting.remove,
     improved(node) {
       if (waiting.size > 0) improved.add(node);
     },
-    neverOffered(uid, needs, node, rounds) {
-      waits(uid, needs);
-      missed.set(uid, { node, rounds });
+    neverOffered({ uid, namespace }, needs, node, rounds) {
+      waits({ uid, namespace }, needs);
+      const pod = waiting.get(uid);
+      if (pod) missed.set(namespace, uid, { pod, node, rounds });
     },
     next() {
       waiting.forgetOld();

@@ -1,5 +1,6 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { createRecheckChoice, type RecheckChoiceOptions } from './recheck-choice.ts';
+import type { PodId } from './waiting-pods.ts';
 
 /**
  * Makes kube-scheduler retry pods that this extender refused. A change of a Lease or of a custom resource wakes no
@@ -9,9 +10,9 @@ import { createRecheckChoice, type RecheckChoiceOptions } from './recheck-choice
  */
 export interface Recheck {
   /** The scheduler asked about the pod, and every offered node was refused. */
-  waits(uid: string, needs: PodNeeds): void;
+  waits(pod: PodId, needs: PodNeeds): void;
   /** After a takeover: the previous replica may have refused the waiting pod. */
-  mayWait(uid: string, needs: PodNeeds): void;
+  mayWait(pod: PodId, needs: PodNeeds): void;
   /** The pod was placed or deleted. */
   settled(uid: string): void;
   /** A node may now accept pods that it refused before. */
@@ -20,7 +21,7 @@ export interface Recheck {
    * A node would accept the pod, but the scheduler stopped searching before it reached the node.
    * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
    */
-  neverOffered(uid: string, needs: PodNeeds, node: string, rounds: number): void;
+  neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void;
   readonly waiting: number;
   stop(): void;
 }
@@ -96,8 +97,8 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
       choice.improved(node);
       schedule();
     },
-    neverOffered(uid, needs, node, rounds) {
-      choice.neverOffered(uid, needs, node, rounds);
+    neverOffered(pod, needs, node, rounds) {
+      choice.neverOffered(pod, needs, node, rounds);
       schedule();
     },
     get waiting() {

@@ -20,7 +20,7 @@ const LATE = 10;
 export function createTakeover({ recheck, pods, active, now }: TakeoverOptions) {
   let begun = Number.NEGATIVE_INFINITY;
   const consider = (pod: PodView | undefined): void => {
-    if (pod?.mayBeRefused && !pod.deleting && !pod.terminal) recheck.mayWait(pod.uid, pod.needs);
+    if (pod?.mayBeRefused && !pod.deleting && !pod.terminal) recheck.mayWait(pod, pod.needs);
   };
   return {
     /** Begins when this replica has become the active one. */

@@ -1,7 +1,12 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
+import { FairQueue } from './fair-queue.ts';
 
-export interface WaitingPod {
+export interface PodId {
   readonly uid: string;
+  readonly namespace: string;
+}
+
+export interface WaitingPod extends PodId {
   readonly needs: PodNeeds;
   /** Whether the scheduler has asked this replica about it. */
   readonly asked: boolean;
@@ -15,13 +20,14 @@ export interface WaitingPod {
 export interface WaitingPods {
   readonly size: number;
   get(uid: string): WaitingPod | undefined;
+  /** One pod of each namespace, then the second of each, and so on. */
   all(): Iterable<WaitingPod>;
-  add(uid: string, needs: PodNeeds, asked: boolean): void;
+  add(pod: PodId, needs: PodNeeds, asked: boolean): void;
   remove(uid: string): void;
   forgetOld(): void;
 }
 
-/** Maximum waiting pods. Beyond that, the least recent are forgotten (the scheduler retries by itself). */
+/** Maximum waiting pods. Beyond that, the namespace with the most loses its least recent (the scheduler retries it). */
 const MOST_WAITING = 5000;
 /**
  * Seconds after which a pod that the scheduler has not asked about is forgotten. kube-scheduler retries each pod within
@@ -34,12 +40,19 @@ export const FORGOTTEN_AFTER = 420;
  * @param now monotonic seconds
  * @param onRemoved called after a pod was removed, for any reason
  */
-export function createWaitingPods(now: () => number, onRemoved: (uid: string) => void): WaitingPods {
+export function createWaitingPods(now: () => number, onRemoved: (pod: PodId) => void): WaitingPods {
   /** The least recent pod is first. */
   const pods = new Map<string, WaitingPod>();
-  const remove = (uid: string): void => {
+  const queue = new FairQueue<WaitingPod>();
+  const drop = ({ uid, namespace }: PodId): void => {
+    queue.delete(namespace, uid);
     pods.delete(uid);
-    onRemoved(uid);
+  };
+  const remove = (uid: string): void => {
+    const pod = pods.get(uid);
+    if (pod === undefined) return;
+    drop(pod);
+    onRemoved(pod);
   };
   const forgetOld = (): void => {
     for (const [uid, { heard }] of pods) {
@@ -52,14 +65,16 @@ export function createWaitingPods(now: () => number, onRemoved: (uid: string) =>
       return pods.size;
     },
     get: (uid) => pods.get(uid),
-    all: () => pods.values(),
-    add(uid, needs, asked) {
+    all: () => queue.values(),
+    add({ uid, namespace }, needs, asked) {
       forgetOld();
       const touched: WaitingPod['touched'] = pods.get(uid)?.touched ?? new Map();
-      pods.delete(uid);
-      const [oldest] = pods.keys();
-      if (pods.size >= MOST_WAITING && oldest !== undefined) remove(oldest);
-      pods.set(uid, { uid, needs, asked, heard: now(), touched });
+      drop({ uid, namespace });
+      const oldest = pods.size >= MOST_WAITING ? queue.oldestOfLargest() : undefined;
+      if (oldest !== undefined) remove(oldest.uid);
+      const pod = { uid, namespace, needs, asked, heard: now(), touched };
+      pods.set(uid, pod);
+      queue.set(namespace, uid, pod);
     },
     remove,
     forgetOld,

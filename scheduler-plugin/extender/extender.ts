@@ -1,18 +1,19 @@
 import type { Pod } from '../../kube/resources.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { LOWEST, type NodeVerdict, refuse, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { answerLimit } from '../../model/reservations/answer-limit.ts';
 import { reservationSeconds } from '../../model/reservations/duration.ts';
 import type { Place } from '../../model/reservations/reservation.ts';
+import type { Reservations } from '../../model/reservations/reservations.ts';
 import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
+import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
-import { ownerOf } from '../cluster/pod-view.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { Decisions } from '../filter/decisions.ts';
 import { dpuRefusal } from '../filter/dpu-text.ts';
-import { Filter, type FilterOutcome } from '../filter/filter.ts';
+import { type Answer, Filter, type FilterOutcome } from '../filter/filter.ts';
 import { NodeVerdicts } from '../filter/node-verdicts.ts';
 import { createPredictions } from '../filter/prediction-cache.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
@@ -53,6 +54,7 @@ export interface NodeExplanation {
 
 export interface ExtenderOptions {
   readonly state: ClusterState;
+  readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
   readonly dpuHealth: Pick<DpuHealth, 'verdict'>;
   readonly recheck: Pick<Recheck, 'waits' | 'settled' | 'neverOffered'>;
   readonly reader: NeedsReader;
@@ -86,15 +88,6 @@ function gateOf(notSynced: () => string | undefined, mayAnswer: () => boolean) {
   };
 }
 
-/** Why an owner's pods are held back. It omits the seconds, since the scheduler counts nodes by text. */
-function backoffText({ owners, ownerBackoff }: ClusterState, pod: Pod, now: number): string | undefined {
-  const controller = ownerOf(pod);
-  if (controller === undefined) return undefined;
-  const { key, owner } = owners.makerOf(pod.metadata.namespace ?? '', controller);
-  if (ownerBackoff.secondsLeft(key, now) === 0) return undefined;
-  return `delayed: kubelets refused the last pods of ${owner.kind} ${owner.name}`;
-}
-
 /** A score of a node in the answer to a prioritize call. */
 export interface HostPriority {
   readonly Host: string;
@@ -104,8 +97,8 @@ export interface HostPriority {
 
 /** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
 export function createExtender(options: ExtenderOptions): Extender {
-  const { state, dpuHealth, recheck, reader, decisions, unpredictable, metrics, notSynced, mayAnswer, now } = options;
-  const { fleet, reservations, hostRefusals } = state;
+  const { state, exclusions, dpuHealth, recheck, reader, decisions, unpredictable, metrics, now } = options;
+  const { fleet, reservations } = state;
 
   const assumedNeeds = ({ name }: ClusterNode, needs: PodNeeds): PodNeeds[] =>
     reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
@@ -115,29 +108,28 @@ export function createExtender(options: ExtenderOptions): Extender {
       judge: createPredictions(fleet, unpredictable, assumedNeeds, (node) => state.lostPlaces.goneFrom(node)),
       assumedNeeds,
       dpuRefusal: ({ name }) => dpuRefusal(dpuHealth.verdict(name)),
-      refusedOnHost: ({ name }, needs) => hostRefusals.has(name, needs.key),
+      exclusion: (node, needs) => exclusions.refusalOf(node, needs),
       now,
     },
     unpredictable,
   );
   const filter = new Filter(fleet, verdicts, unpredictable);
 
-  const { assertSynced, assertActive } = gateOf(notSynced, mayAnswer);
-
-  const backingOff = (pod: Pod) => backoffText(state, pod, now());
+  const { assertSynced, assertActive } = gateOf(options.notSynced, options.mayAnswer);
 
   const record = (pod: Pod, needs: PodNeeds, names: readonly string[], outcome: FilterOutcome): void => {
     const { uid } = needs.request;
-    decisions.add(`${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`, uid, outcome);
+    const { namespace = '', name = '' } = pod.metadata;
+    decisions.add(`${namespace}/${name}`, uid, outcome);
     for (const { kind, nodes } of outcome.refusals.texts) metrics.refusals.inc({ reason: kind }, nodes);
     if (outcome.answers.length > 0) {
       recheck.settled(uid);
       return;
     }
-    recheck.waits(uid, needs);
-    if (backingOff(pod) !== undefined) return;
+    recheck.waits({ uid, namespace }, needs);
     const missed = verdicts.withinTime(0, () => filter.missed(needs, names)).result;
-    if (missed !== undefined) recheck.neverOffered(uid, needs, missed, roundsOver(fleet.size, outcome.offered));
+    if (missed !== undefined)
+      recheck.neverOffered({ uid, namespace }, needs, missed, roundsOver(fleet.size, outcome.offered));
   };
 
   return {
@@ -154,30 +146,32 @@ export function createExtender(options: ExtenderOptions): Extender {
       assertActive();
       const needs = reader.read(pod);
       const { uid } = needs.request;
+      const { namespace = '', resourceVersion: version = '' } = pod.metadata;
       reservations.expire(now());
-      if (needs.exclusive && reservations.unbound >= MAX_RESERVATIONS)
-        throw new NotNow('too many pods are in flight; try again');
+      if (needs.exclusive) assertRoomFor(reservations, namespace);
       reservations.withdraw(uid);
       const others = waiting + reservations.unbound;
+      const waits = waitsToBind(pod);
+      // Until the pod is bound, nothing may tell which of several nodes the scheduler has chosen.
+      const takesOne = waits && !reservations.nominatesChoice;
       const call = {
         needs,
         names,
-        softKeys: softTopologyKeys(pod),
-        backingOff: backingOff(pod),
+        softKeys: takesOne ? [] : softTopologyKeys(pod),
         answersFor: (candidates: number) => answerLimit(options.answers, candidates, others),
       };
-      const { result: outcome, notChecked } = verdicts.withinTime(names.length, () => filter.filter(call));
+      const { result: predicted, notChecked } = verdicts.withinTime(names.length, () => filter.filter(call));
       // What is cached now is not predicted again, so the next attempt reaches further nodes.
-      if (outcome.answers.length === 0 && notChecked > 0)
+      if (predicted.answers.length === 0 && notChecked > 0)
         throw new NotNow(`${notChecked} nodes were not checked in time; try again`);
+      const isReserved = ({ node }: Answer) => takesCpusOn(fleet.get(node), needs);
+      const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
       if (needs.exclusive) {
         const places = new Map<string, Place>();
-        for (const answer of outcome.answers) {
-          const node = fleet.get(answer.node);
-          if (node !== undefined && !sharesCpusOn(node, needs)) places.set(answer.node, answer);
-        }
-        const expires = now() + reservationSeconds(waitsToBind(pod), options.reservationTimeout);
-        reservations.reserve({ uid, pod: needs, places, version: pod.metadata.resourceVersion ?? '', expires });
+        for (const answer of outcome.answers) if (isReserved(answer)) places.set(answer.node, answer);
+        const expires = now() + reservationSeconds(waits, options.reservationTimeout);
+        const hadNomination = pod.status?.nominatedNodeName !== undefined;
+        reservations.reserve({ uid, namespace, pod: needs, places, version, expires, hadNomination });
       }
       record(pod, needs, names, outcome);
       return outcome;
@@ -201,11 +195,10 @@ export function createExtender(options: ExtenderOptions): Extender {
     explain(pod, nodes) {
       assertSynced();
       const needs = reader.read(pod);
-      const delayed = backingOff(pod);
       const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
       const explanationOf = (node: string): NodeExplanation => ({
         node,
-        verdict: delayed === undefined ? verdicts.verdict(needs, fleet.get(node)) : refuse('owner-backoff', delayed),
+        verdict: verdicts.verdict(needs, fleet.get(node)),
         assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
           uid,
           kind,
@@ -219,8 +212,27 @@ export function createExtender(options: ExtenderOptions): Extender {
   };
 }
 
-/** Maximum reservations at a time: more than a scheduler has pods in flight. */
+/** Maximum reservations of unbound pods at a time, of all namespaces and of one: more than a scheduler has in flight. */
 const MAX_RESERVATIONS = 10_000;
+const MAX_RESERVATIONS_OF_NAMESPACE = 1000;
+
+/** Whether the pod gets CPUs of its own on the node, which have to be reserved. */
+function takesCpusOn(node: ClusterNode | undefined, needs: PodNeeds): boolean {
+  return needs.exclusive && node !== undefined && !sharesCpusOn(node, needs);
+}
+
+/** @throws NotNow */
+function assertRoomFor(reservations: Reservations<PodNeeds>, namespace: string): void {
+  if (reservations.unbound >= MAX_RESERVATIONS) throw new NotNow('too many pods are in flight; try again');
+  if (reservations.unboundIn(namespace) >= MAX_RESERVATIONS_OF_NAMESPACE)
+    throw new NotNow('too many pods of this namespace are in flight; try again');
+}
+
+/** Of the answers that will be reserved, only the one with the highest score. */
+function withBestOf(outcome: FilterOutcome, isReserved: (answer: Answer) => boolean): FilterOutcome {
+  const [best] = outcome.answers.filter(isReserved).sort((a, b) => b.score - a.score);
+  return { ...outcome, answers: outcome.answers.filter((answer) => answer === best || !isReserved(answer)) };
+}
 
 /** Attempts until a scheduler that offers this many nodes at a time has offered each node. */
 function roundsOver(nodes: number, offered: number): number {

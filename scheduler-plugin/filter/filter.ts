@@ -30,8 +30,6 @@ export interface FilterCall {
   readonly answersFor: (candidates: number) => number;
   /** Topology keys for which the answer contains a node in each domain, however small it is otherwise. */
   readonly softKeys: readonly string[];
-  /** Set if no node may take the pod for now. */
-  readonly backingOff: string | undefined;
 }
 
 const MASK_ELSEWHERE = refuse('mask-elsewhere', 'another node has the CPUs of the CPU mask');
@@ -55,12 +53,8 @@ export class Filter {
     this.#policy = policy;
   }
 
-  filter({ needs, names, answersFor, softKeys, backingOff }: FilterCall): FilterOutcome {
+  filter({ needs, names, answersFor, softKeys }: FilterCall): FilterOutcome {
     const refusals = new Refusals();
-    if (backingOff !== undefined) {
-      for (const name of names) refusals.add(name, refuse('owner-backoff', backingOff));
-      return { offered: names.length, answers: [], refusals };
-    }
     const { ranked, unranked } = this.#candidates(needs, names, refusals);
     ranked.sort(compareCandidates);
     const limit = needs.exclusive ? answersFor(ranked.length + unranked.length) : Number.POSITIVE_INFINITY;
@@ -102,28 +96,36 @@ export class Filter {
     const answers: (Answer & { readonly spreads: boolean })[] = [];
     const prefersNetworks = needs.networks.some(({ affinity }) => affinity === 'preferred');
     const comparable = prefersNetworks ? new Set(ranked.filter(hasPreferred).map(({ node }) => node)) : NO_NODES;
-    const candidates = this.#keepingMask(needs, [...ranked.map(({ node }) => node), ...unranked], refusals);
     const spread = createSpread(softKeys, this.#fleet);
     const answered = new Set<ClusterNode>();
     /** Nodes that passed, without those where the pod shares CPUs: they cost no prediction, so each is in the answer. */
     let passed = 0;
-    for (const node of candidates) {
-      const most = comparable.has(node) ? Math.max(limit, COMPARED_NODES) : limit;
-      if (passed >= most && spread.complete && !needs.mayShare) break;
+    const hasEnough = (node: ClusterNode): boolean =>
+      passed >= (comparable.has(node) ? Math.max(limit, COMPARED_NODES) : limit);
+    const check = (node: ClusterNode): void => {
       // A name that the call has twice must not be in the answer twice.
-      if (answered.has(node)) continue;
+      if (answered.has(node)) return;
       const shares = sharesCpusOn(node, needs);
       const spreads = spread.wants(node);
-      if (passed >= most && !shares && !spreads) continue;
+      if (hasEnough(node) && !shares && !spreads) return;
       const verdict = this.#verdicts.exact(needs, node);
       spread.tried(node, verdict.fits);
       if (!verdict.fits) {
         refusals.add(node.name, verdict);
-        continue;
+        return;
       }
       answered.add(node);
       if (!shares) passed++;
       answers.push({ node: node.name, score: verdict.score, cpus: verdict.cpus, spreads: shares || spreads });
+    };
+    for (const { node } of ranked) {
+      if (hasEnough(node) && spread.complete) break;
+      check(node);
+    }
+    // Only here are nodes on which the pod shares CPUs, and pods with a CPU mask, which have no exclusive CPUs.
+    for (const node of this.#keepingMask(needs, unranked, refusals)) {
+      if (!needs.mayShare && hasEnough(node) && spread.complete) break;
+      check(node);
     }
     return prefersNetworks ? highestScores(answers, limit) : answers;
   }

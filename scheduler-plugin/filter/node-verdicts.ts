@@ -23,8 +23,8 @@ export interface NodeKnowledge {
   /** The needs of other pods in flight on the node. */
   readonly assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[];
   readonly dpuRefusal: (node: ClusterNode) => Refused;
-  /** Whether the node's own agent has refused a pod with equal needs since the last report. */
-  readonly refusedOnHost: (node: ClusterNode, needs: PodNeeds) => boolean;
+  /** Why the node gets no pods with equal needs for now: it has refused one that was predicted to fit. */
+  readonly exclusion: (node: ClusterNode, needs: PodNeeds) => Refused | undefined;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
@@ -33,7 +33,6 @@ export const UNKNOWN_NODE = refuse('unknown-node', 'node is not known yet');
 const DRA_CPU = refuse('dra-cpu', 'dra.cpu assigns the node’s CPUs, too');
 const QUARANTINED = refuse('quarantined', 'node’s report is quarantined; see its Events');
 const NOT_CHECKED = refuse('other', 'not checked in time; will be tried again');
-const REFUSED_ON_HOST = refuse('refused-on-host', 'the node’s agent has refused such a pod');
 
 /** The shape of a node with a plausible report. */
 export function plausibleShape({ shape, quarantined }: ClusterNode): NodeShape | undefined {
@@ -91,7 +90,7 @@ export class NodeVerdicts {
     if (shape !== undefined && sharesCpusOn(node, needs)) return undefined;
     if (node.draCpu) return DRA_CPU;
     if (this.#policy === 'refuse' && (shape === undefined || node.stale)) return notReported(node);
-    return this.#knowledge.refusedOnHost(node, needs) ? REFUSED_ON_HOST : undefined;
+    return this.#knowledge.exclusion(node, needs);
   }
 
   /** The verdict on a node that is not refused for other reasons. */

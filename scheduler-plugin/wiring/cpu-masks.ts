@@ -4,7 +4,6 @@ import type { PinningState } from '../../kube/node-topology.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import { createMaskedVms } from '../cluster/masked-vms.ts';
-import type { PodOwners } from '../cluster/pod-owners.ts';
 import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { createPausedStarts } from '../controllers/paused-starts.ts';
 import { createStartWriter } from '../controllers/start-writer.ts';
@@ -26,8 +25,6 @@ export interface CpuMasksOptions {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly fleet: Fleet;
-  /** Receives the owners of VMIs from the same watch. */
-  readonly owners: Pick<PodOwners, 'learn'>;
   readonly metrics: ExtenderMetrics;
   readonly active: () => boolean;
   readonly log: Logger;
@@ -36,7 +33,7 @@ export interface CpuMasksOptions {
 }
 
 export function createCpuMasks(options: CpuMasksOptions): CpuMasks {
-  const { client, events, fleet, owners, metrics, active, log, now } = options;
+  const { client, events, fleet, metrics, active, log, now } = options;
   const starts = createPausedStarts({
     writer: createStartWriter(client),
     events,
@@ -48,7 +45,6 @@ export function createCpuMasks(options: CpuMasksOptions): CpuMasks {
   const vms = createMaskedVms({
     client,
     onInstance: starts.changed,
-    onOwner: (namespace, uid, owner) => owners.learn(namespace, uid, owner),
     log,
     now,
   });

@@ -5,7 +5,7 @@ import type { Logger } from '../../runtime/log.ts';
 import { type Cluster, createCluster } from '../cluster/cluster.ts';
 import { ClusterState } from '../cluster/cluster-state.ts';
 import { createDpuHealth } from '../cluster/dpu-health.ts';
-import { createOwnerRejections } from '../cluster/owner-rejections.ts';
+import { NodeExclusions } from '../cluster/node-exclusions.ts';
 import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions } from '../controllers/evictions.ts';
 import { createLauncherEvents } from '../controllers/launcher-events.ts';
@@ -59,7 +59,7 @@ export function createDecider(options: DeciderOptions): Decider {
       settled: (uid) => recheck.settled(uid),
       waiting: (pod) => takeover.waiting(pod),
       starting: (pod) => stuck.consider(pod, evictions),
-      rejected: (pod) => ownerRejections.rejected(pod),
+      rejected: (pod) => exclusions.add(pod),
       reservationEnded: (_, end) => metrics.reservationEnds.inc({ end }),
       nodeFacts(node) {
         dpuHealth.nodeChanged(node);
@@ -90,9 +90,10 @@ export function createDecider(options: DeciderOptions): Decider {
     now,
   });
   const dpuLeaseChanged = dpuHealth.changed;
-  const { fleet, ownerBackoff, faults, owners } = state;
+  const { fleet, faults } = state;
+  const exclusions = new NodeExclusions({ fleet, onEnd: (node) => recheck.improved(node), log, now });
   const quarantine = createQuarantine({ faults, events, active, metrics });
-  const masks = createCpuMasks({ client, events, fleet, owners, metrics, active, log, now });
+  const masks = createCpuMasks({ client, events, fleet, metrics, active, log, now });
   const { pinningReported } = masks;
   const agentsSilent = (count: number) => metrics.silentAgents.set(count);
   const { seen: podSeen } = createLauncherEvents({ events, active });
@@ -112,9 +113,9 @@ export function createDecider(options: DeciderOptions): Decider {
   const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
   const { unpredictable, answers, reservationTimeout } = config;
   const notSynced = () => cluster.missing;
-  const judging = { state, dpuHealth, recheck, reader, decisions, unpredictable, answers, reservationTimeout };
-  const extender = createExtender({ ...judging, metrics, notSynced, mayAnswer, now });
-  const ownerRejections = createOwnerRejections({ ownerBackoff, owners, events, active, onFree: lookAgain, log, now });
+  const judging = { state, exclusions, dpuHealth, recheck, reader, decisions };
+  const limits = { unpredictable, answers, reservationTimeout };
+  const extender = createExtender({ ...judging, ...limits, metrics, notSynced, mayAnswer, now });
   const isDpuHost = (node: string) => nodes.get(node)?.dpuHost === true;
   const stuck = createStuckPods({ state, isDpuHost, dpuHealth });
   const evictions = createEvictions({
@@ -130,9 +131,6 @@ export function createDecider(options: DeciderOptions): Decider {
   function considerAllOn(node: string): void {
     for (const pod of state.startingOn(node)) stuck.consider(pod, evictions);
   }
-  function lookAgain(): void {
-    for (const node of nodes.keys()) recheck.improved(node);
-  }
 
   return {
     state,
@@ -145,8 +143,10 @@ export function createDecider(options: DeciderOptions): Decider {
       masks.lookAtAll();
       quarantine.lookAtAll();
       takeover.begin();
-      lookAgain();
-      for (const node of nodes.keys()) considerAllOn(node);
+      for (const node of nodes.keys()) {
+        recheck.improved(node);
+        considerAllOn(node);
+      }
     },
     stop() {
       for (const part of [recheck, evictions, writer, dpuHealth, masks]) part.stop();

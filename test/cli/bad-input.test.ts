@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
+import { COMMANDS } from '../../cli/commands.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { buildCli, PROGRAM, plumbline, type Ran } from './run.ts';
 
@@ -76,6 +78,11 @@ describe('reports an error in one line, with the next step', function () {
       [['topology', '--sysfs-root', '/nonexistent'], /\/nonexistent is not sysfs/],
       [['completion', 'powershell'], /Allowed choices are bash, zsh, fish/],
       [['ovs'], /a command is missing; see plumbline ovs --help/],
+      [['ovs', 'staus'], /unknown command 'staus' \(Did you mean status\?\); see plumbline ovs --help/],
+      [['ovs', 'status', '--node', 'a'], /unknown option '--node'.*; see plumbline ovs status --help/],
+      [['cpu-mask', 'convert', '1'], /'--to <form>' not specified; see plumbline cpu-mask convert --help/],
+      [['explain', 'deployment/foo'], /deployment\/foo: cannot explain a deployment, only a VM or a pod/],
+      [['explain', 'svc/foo'], /cannot explain a svc/],
     ];
     for (const [args, message] of cases) {
       it(args.join(' '), async () => {
@@ -247,6 +254,33 @@ describe('reports an error in one line, with the next step', function () {
     }
   });
 
+  it('stops waiting for a silent API server after --request-timeout, also for lists and reviews', async () => {
+    const silent = createServer(() => undefined);
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as AddressInfo;
+    const path = kubeconfig('silent', config({ server: `http://127.0.0.1:${port}` }));
+    try {
+      for (const args of [
+        'top',
+        'explain vm a',
+        'doctor',
+        'doctor preflight',
+        'verify',
+        'simulate --vm 4c',
+        'ovs status a',
+      ]) {
+        const began = performance.now();
+        const ran = await plumbline([...args.split(' '), '--kubeconfig', path, '--request-timeout', '1']);
+        assert.equal(ran.status, 3, args);
+        assert.match(ran.stderr, /^plumbline: .*(does not answer in time|no answer in time).*\n$/, args);
+        assert.ok(performance.now() - began < 8000, args);
+      }
+    } finally {
+      silent.closeAllConnections();
+      silent.close();
+    }
+  });
+
   describe('with a cluster', () => {
     let cluster: FixtureCluster;
     before(async () => {
@@ -306,6 +340,24 @@ describe('reports an error in one line, with the next step', function () {
       assert.equal(status, 0);
       assert.match(stdout, /^Usage: kubectl plumbline <command>/);
     });
+
+    it('shows no empty default in a help text', async () => {
+      for (const { name } of COMMANDS) {
+        const { stdout } = await plumbline([name, '--help']);
+        assert.doesNotMatch(stdout, /default:\s+(\{\}|\[\])/, name);
+      }
+    });
+
+    for (const args of ['top --once', 'top --once -o json', '--help', 'version']) {
+      it(`reports in one line that it cannot write: ${args}`, async () => {
+        const script = `"$NODE" "$PROGRAM" ${args} > /dev/full`;
+        const env = { ...process.env, NODE: process.execPath, PROGRAM, KUBECONFIG: cluster.kubeconfig };
+        const ran = await promisify(execFile)('bash', ['-c', script], { env }).catch((error: unknown) => error);
+        const { code, stderr } = ran as { readonly code?: number; readonly stderr: string };
+        const message = 'plumbline: cannot write to standard output: ENOSPC: no space left on device, write\n';
+        assert.deepEqual([code, stderr], [1, message]);
+      });
+    }
 
     it('succeeds if the reader closes the pipe after the first line', () => {
       const script = '"$NODE" "$PROGRAM" explain --help | head -c 1; exit $PIPESTATUS';

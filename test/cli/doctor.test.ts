@@ -23,7 +23,7 @@ import {
 } from '../../cli/doctor/facts/objects.ts';
 import { doctorLines } from '../../cli/doctor/lines.ts';
 import { explainedNode, explainedPod, explainedVm, occurrence } from '../../cli/explain/objects.ts';
-import { terminalOf } from '../../cli/support/terminal.ts';
+import { lineText } from '../../cli/support/terminal.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
@@ -214,9 +214,20 @@ const injector = configuration('sidecar-injector', { name: 'x', clientConfig: {}
 const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 
 const cannotEvict = (uid: string, message: string) =>
-  occurrence.parse({ involvedObject: { kind: 'Pod', uid }, reason: 'CannotEvict', message, metadata: {} });
+  occurrence.parse({
+    involvedObject: { kind: 'Pod', uid },
+    source: { component: 'plumbline-scheduler-plugin' },
+    reason: 'CannotEvict',
+    message,
+    metadata: {},
+  });
 const rejection = (reason: string, name: string) =>
-  occurrence.parse({ involvedObject: { kind: 'Pod', namespace: 'vms', name }, reason, metadata: {} });
+  occurrence.parse({
+    involvedObject: { kind: 'Pod', namespace: 'vms', name },
+    source: { component: 'kubelet' },
+    reason,
+    metadata: {},
+  });
 const pending = (name: string, schedulerName?: string) => {
   const made = launcher(name);
   return { ...made, spec: { ...made.spec, nodeName: undefined, schedulerName } };
@@ -708,10 +719,7 @@ describe('plumbline doctor', () => {
         reports.flatMap(({ unseen }) => unseen),
         [],
       );
-      assert.equal(
-        doctorLines(reports, [], terminalOf({ isTTY: false, columns: 80 } as never, {})).at(-1),
-        'no problems found',
-      );
+      assert.equal(doctorLines(reports, [], 80).at(-1), 'no problems found');
     });
   }
 
@@ -838,11 +846,7 @@ describe('plumbline doctor', () => {
     const away: Facts = { ...GOOD, endpoints: { value: [slice('plumbline-webhook', false)] } };
     for (const facts of [away, { ...away, webhookSecret: { missing: 'absent' } } as Facts]) {
       const reports = ALL.map((check) => check(facts));
-      const lines = doctorLines(
-        reports,
-        byCause(reports.flatMap(({ findings }) => findings)),
-        terminalOf({ isTTY: false, columns: 80 } as never, {}),
-      );
+      const lines = doctorLines(reports, byCause(reports.flatMap(({ findings }) => findings)), 80);
       const text = lines.join(' ').replace(/\s+/g, ' ');
       assert.match(text, /meanwhile: .+: kubectl -n plumbline-system delete rolebinding plumbline-webhook-required/);
     }
@@ -852,8 +856,9 @@ describe('plumbline doctor', () => {
     const names = Array.from({ length: 12 }, (_, i) => `worker-${i + 1}`);
     const facts: Facts = { ...GOOD, nodes: names.map((name) => node(name, { spec: { unschedulable: true } })) };
     const report = checkPods(facts);
-    const terminal = terminalOf({ isTTY: false, columns: 80 } as never, {});
-    const [short, wide] = [false, true].map((all) => doctorLines([report], report.findings, terminal, all));
+    const [short, wide] = [false, true].map((all) =>
+      doctorLines([report], report.findings, 80, all).map((line) => lineText(line)),
+    );
     assert.ok(!short?.join('\n').includes('node/worker-12'));
     assert.ok(wide?.includes(`    objects: ${names.map((name) => `node/${name}`).join(' ')}`));
     assert.ok(

@@ -390,10 +390,43 @@ describe('plumbline explain', function () {
       assert.match(help[0] ?? '', /annotate the VM’s template/);
     });
 
+    it('shows for each Event whose it is, and whether that is verified', async () => {
+      const message = 'plumbline cannot evict it';
+      await vm('quoted', { runStrategy: 'Always' });
+      for (const [name, source] of [
+        ['quoted.1', { component: 'plumbline-scheduler-plugin' }],
+        ['quoted.2', { component: 'plumbline-webhook' }],
+        ['quoted.3', {}],
+      ] as const) {
+        await cluster.sandbox.client.create(EVENTS, {
+          apiVersion: 'v1',
+          kind: 'Event',
+          metadata: { name, namespace: 'default' },
+          involvedObject: { kind: 'VirtualMachine', namespace: 'default', name: 'quoted' },
+          type: 'Warning',
+          reason: `R${name.at(-1)}`,
+          message,
+          source,
+          lastTimestamp: new Date().toISOString(),
+        });
+      }
+      const { stdout } = await plumbline(['explain', 'vm', 'quoted'], { kubeconfig: cluster.kubeconfig });
+      const shown = stdout
+        .split('\n')
+        .filter((line) => line.includes(message))
+        .map((line) => line.replace(/^ *\d+ s ago +/, ''));
+      assert.deepEqual(shown.sort(), [
+        `R1 (plumbline-scheduler-plugin): ${message}`,
+        `R2 (plumbline-webhook, not verified): ${message}`,
+        `R3 (unknown, not verified): ${message}`,
+      ]);
+    });
+
     it('with a rejection: shows how often KubeVirt tried and when it tries again', () => {
       const now = Date.parse('2026-11-01T10:00:00Z');
       const rejection = occurrence.parse({
         involvedObject: { kind: 'Pod', name: 'virt-launcher-again-abcde' },
+        source: { component: 'kubelet' },
         reason: 'TopologyAffinityError',
         message: 'Resources cannot be allocated with Topology locality',
         lastTimestamp: '2026-11-01T09:59:50Z',
@@ -442,13 +475,13 @@ describe('plumbline explain', function () {
 
     it('uses the extender’s answer', async () => {
       await cluster.pod('asked', { cpus: 4, status: UNSCHEDULABLE });
-      const node = { node: 'free', fits: false, kind: 'owner-backoff', text: 'held back', reason: 'held back: x' };
+      const node = { node: 'free', fits: false, kind: 'refused-by-kubelet', text: 'refused', reason: 'refused: x' };
       const extender = await serve(200, JSON.stringify({ active: true, nodes: [node] }));
       try {
         const { source, nodes } = await explained('pod', 'asked', '--extender', extender.url);
         assert.equal(source, 'extender');
         assert.deepEqual(extender.asked, ['/explain?pod=default%2Fasked']);
-        assert.equal(nodes.find(({ kind }) => kind === 'owner-backoff')?.detail, 'held back: x');
+        assert.equal(nodes.find(({ kind }) => kind === 'refused-by-kubelet')?.detail, 'refused: x');
         assert.equal(
           nodes.find(({ kind }) => kind === 'unknown-node')?.text,
           'the extender does not know this node yet',

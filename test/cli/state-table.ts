@@ -43,7 +43,13 @@ interface Parts {
   readonly report?: Partial<NodeTopologyStatus> | null;
   readonly agentAge?: number;
   readonly schedulerAge?: number | null;
-  readonly events?: readonly { readonly name: string; readonly reason: string; readonly message: string }[];
+  readonly events?: readonly {
+    readonly name: string;
+    readonly reason: string;
+    readonly message: string;
+    /** Default: the component that writes Events with this reason. */
+    readonly component?: string;
+  }[];
 }
 
 const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
@@ -54,6 +60,8 @@ const NETWORKS = { 'k8s.v1.cni.cncf.io/networks': '[{"name":"fast","interface":"
 const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
 const DEAD_DPU = [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'last renewal 61 s ago' }];
 const SINCE = SECONDS_AGO(20);
+
+const authorOf = (reason: string) => (reason === 'SMTAlignmentError' ? 'kubelet' : 'plumbline-scheduler-plugin');
 
 /** A cluster of one node with one VM. */
 function cluster(parts: Parts): Objects {
@@ -106,10 +114,10 @@ function cluster(parts: Parts): Objects {
               status: { phase: 'Pending', ...pod.status },
             },
           ],
-    '/api/v1/events': events.map(({ name, reason, message }, i) => ({
+    '/api/v1/events': events.map(({ name, reason, message, component = authorOf(reason) }, i) => ({
       metadata: { name: `event-${i}`, namespace },
       involvedObject: { kind: 'Pod', namespace, name, uid: name === LAUNCHER ? 'pod-uid' : 'gone' },
-      source: { component: 'kubelet', host: NODE },
+      source: { component, host: NODE },
       type: 'Warning',
       reason,
       message,
@@ -315,6 +323,10 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'Evicted' } },
     events: [{ name: LAUNCHER, reason: 'EvictedBeforeStart', message: 'the DPU has died' }],
   }),
+  one('failed, with an Event EvictedBeforeStart that its user wrote', ['failed', 'broken', 'Failed'], ['read-events'], {
+    pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'OutOfcpu' } },
+    events: [{ name: LAUNCHER, reason: 'EvictedBeforeStart', message: 'x', component: 'a-user' }],
+  }),
   one('failed otherwise', ['failed', 'broken', 'Failed'], ['read-events'], {
     pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'OutOfcpu' } },
   }),
@@ -469,6 +481,12 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { spec: ON_NODE },
     events: [{ name: LAUNCHER, reason: 'CannotEvict', message: 'the API server denies it (429)' }],
   }),
+  ...['CannotEvict', 'CannotStartHere', 'FailedCreatePodSandBox'].map((reason) =>
+    one(`an Event ${reason} that its user wrote changes nothing`, ['starting', 'waiting', 'Starting'], [], {
+      pod: { spec: ON_NODE },
+      events: [{ name: LAUNCHER, reason, message: `${placeLostText(NODE)}: the DPU has died`, component: 'a-user' }],
+    }),
+  ),
   one('the DPU died before it started', ['starting', 'broken', 'DPUNotReady'], ['bring-dpu-back'], {
     pod: { spec: ON_NODE },
     node: { conditions: DEAD_DPU, labels: { 'k8s.ovn.org/dpu-host': '' } },

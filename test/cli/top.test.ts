@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { hostsOf } from '../../cli/support/hosts.ts';
-import { terminalOf } from '../../cli/support/terminal.ts';
-import { nodeLines, topLines } from '../../cli/top/lines.ts';
+import { lineText, paint, terminalOf } from '../../cli/support/terminal.ts';
+import * as lines from '../../cli/top/lines.ts';
 import { viewData, viewOf } from '../../cli/top/node-view.ts';
 import { type Keys, watch } from '../../cli/top/watch.ts';
 import { KubeError } from '../../kube/errors.ts';
@@ -18,6 +18,10 @@ const plain = (width = Number.POSITIVE_INFINITY) => ({
   ...terminalOf({ isTTY: false, columns: 80 } as never, {}),
   width,
 });
+
+const topLines = (...args: Parameters<typeof lines.topLines>) => lines.topLines(...args).map((line) => lineText(line));
+const nodeLines = (...args: Parameters<typeof lines.nodeLines>) =>
+  lines.nodeLines(...args).map((line) => lineText(line));
 
 /** 4 cores of 2 threads with an isolated emulator: 9 CPUs, which the webhook has padded to 10. */
 const FIREWALL = {
@@ -113,7 +117,7 @@ describe('plumbline top', () => {
       it(title, () => {
         const terminal = terminalOf({ isTTY, columns: 80 } as never, env);
         assert.equal(terminal.color, color);
-        assert.equal(terminal.paint('red', 'x') !== 'x', color);
+        assert.equal(lineText([paint('red', 'x')], terminal.color) !== 'x', color);
       });
     }
   });
@@ -171,7 +175,7 @@ describe('plumbline top', () => {
       const press = (text: string) => listeners.keys?.(Buffer.from(text));
       await eventually(() => reads === 1 && listeners.keys !== undefined && written.length > 1, 'the first picture');
       press('j');
-      assert.deepEqual(picture(), ['b', 'c', 'd', '… 1 lines above, 2 more lines']);
+      assert.deepEqual(picture(), ['b', 'c', 'd', '… 1 line above, 2 more lines']);
       press('\x1b[B\x1b[B\x1b[B');
       assert.deepEqual(picture(), ['d', 'e', 'f', '… 3 lines above, 0 more lines']);
       press('g');

@@ -152,7 +152,11 @@ describe('an Event recorder', () => {
     assert.deepEqual(written[0]?.event, {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name: `a.${(Date.UTC(2026, 0, 2, 3, 4, 5, 678) * 1000).toString(16)}`, namespace: 'tenants' },
+      metadata: {
+        name: `a.${(Date.UTC(2026, 0, 2, 3, 4, 5, 678) * 1000).toString(16)}`,
+        namespace: 'tenants',
+        labels: { 'plumbline.dev/component': 'test' },
+      },
       involvedObject: vm('a'),
       type: 'Normal',
       reason: 'PaddedToWholeCores',

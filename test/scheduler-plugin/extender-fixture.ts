@@ -4,8 +4,9 @@ import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState, type StateListeners } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
+import { NodeExclusions } from '../../scheduler-plugin/cluster/node-exclusions.ts';
 import { createNeedsReader, type DpuScope } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { createExtender, type Extender } from '../../scheduler-plugin/extender/extender.ts';
 import { filterResult } from '../../scheduler-plugin/extender/result.ts';
@@ -50,6 +51,9 @@ export const withUid = (pod: Pod, uid: string, more: object = {}): Pod => ({
   metadata: { ...pod.metadata, name: uid, uid, ...more },
 });
 
+/** A pod as the recheck identifies it. */
+export const podId = (uid: string, namespace = 'default') => ({ uid, namespace });
+
 export interface ExtenderFixture {
   /** Undefined: the node is there and does not report. */
   readonly nodes?: Readonly<Record<string, NodeTopologyStatus | undefined>>;
@@ -92,7 +96,6 @@ const LISTENERS = [
   'settled',
   'waiting',
   'starting',
-  'rejected',
   'reservationEnded',
   'nodeFacts',
   'quarantined',
@@ -111,7 +114,13 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
         notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
     ]),
   ) as unknown as StateListeners;
-  const state = new ClusterState(listeners, silent);
+  const rejected = (pod: PodView) => {
+    notified.push(`rejected ${pod.uid}`);
+    exclusions.add(pod);
+  };
+  const state = new ClusterState({ ...listeners, rejected }, silent);
+  const onEnd = (node: string) => void notified.push(`ended ${node}`);
+  const exclusions = new NodeExclusions({ fleet: state.fleet, onEnd, log: silent, now: () => clock.now });
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
   for (const name of names) {
     state.nodeChanged(name, { dpuHost: name in dpus });
@@ -132,11 +141,12 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const decisions = createDecisions(() => 0);
   const extender = createExtender({
     state,
+    exclusions,
     dpuHealth: { verdict: (node) => dpus[node] ?? { ready: true, state: 'unknown', age: undefined } },
     recheck: {
-      waits: (uid) => void notified.push(`waits ${uid}`),
+      waits: ({ uid }) => void notified.push(`waits ${uid}`),
       settled: () => undefined,
-      neverOffered: (uid, _, node) => void notified.push(`neverOffered ${uid} ${node}`),
+      neverOffered: ({ uid }, _, node) => void notified.push(`neverOffered ${uid} ${node}`),
     },
     reader,
     decisions,

@@ -45,6 +45,7 @@ describe('the settings of the webhook', () => {
       alignment: 'annotated',
       schedulerName: 'plumbline-scheduler',
       oversized: 'refuse',
+      globalNetworkNamespaces: 'default',
       fullPcpusOnly: true,
       logLevel: 'info',
     });

@@ -130,6 +130,7 @@ export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOpt
     gate: true,
     policy: 'annotated',
     oversized: 'refuse',
+    globalNetworkNamespaces: new Set(['default']),
     ...options,
   };
 }

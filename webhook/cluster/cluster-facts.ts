@@ -36,11 +36,14 @@ export function createNadFetch(client: KubeClient, timeout: number, log: Logger)
 export interface ClusterFactsOptions extends Pick<Settings, 'oversized'> {
   readonly view: ClusterView;
   readonly fetchNad: FetchNad;
+  /** Namespaces whose definitions pods of every namespace may use; `*` for all. */
+  readonly globalNetworkNamespaces: ReadonlySet<string>;
 }
 
 /**
  * Collects the facts about the cluster for the decision about one pod or VM: from the watched copies, and doubtful
- * network definitions from the API server, each once and all in parallel.
+ * network definitions from the API server, each once and all in parallel. A definition that multus does not give the owner
+ * does not exist for it: the decision, which its author sees, must not tell about other namespaces.
  * @param owner `exclusive` is computed here when it is needed
  * @param spec selects the nodes that the owner can run on
  */
@@ -48,7 +51,7 @@ export async function gatherCluster(
   owner: Omit<NetworkOwner, 'exclusive'>,
   isExclusive: () => boolean,
   spec: SelectingSpec,
-  { view, fetchNad, oversized }: ClusterFactsOptions,
+  { view, fetchNad, oversized, globalNetworkNamespaces: shared }: ClusterFactsOptions,
 ): Promise<ClusterFacts> {
   const definitions = new Map<string, NadFacts>();
   const networks: NetworkFacts = {
@@ -57,14 +60,18 @@ export async function gatherCluster(
     context: view.networkContext(),
     definitions,
   };
+  const isUsable = ({ namespace }: NetworkRef) =>
+    namespace === owner.namespace || shared.has(namespace) || shared.has('*');
   const keep = (ref: NetworkRef, found: NadFacts | undefined) => {
     if (found !== undefined) definitions.set(refText(ref), found);
     return found;
   };
   try {
     const whole = { ...owner, exclusive: isExclusive() };
-    const doubtful = doubtfulNetworks(whole, networks, (ref) => keep(ref, view.findNad(ref)));
-    await Promise.all(doubtful.map(async (ref) => keep(ref, await fetchNad(ref))));
+    const doubtful = doubtfulNetworks(whole, networks, (ref) =>
+      isUsable(ref) ? keep(ref, view.findNad(ref)) : undefined,
+    );
+    await Promise.all(doubtful.filter(isUsable).map(async (ref) => keep(ref, await fetchNad(ref))));
   } catch (error) {
     // An annotation or amount is malformed. The decision reports which one and needs no definition.
     if (!(error instanceof PlumblineError)) throw error;

@@ -7,6 +7,7 @@ import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import { kubectl, plumbline } from '../../../model/vm-state/remedy.ts';
 import type { VmState } from '../../../model/vm-state/state.ts';
 import type { ExplainedPod, Occurrence } from '../../explain/objects.ts';
+import { isVerified } from '../../explain/vm-facts.ts';
 import type { Facts } from '../facts/facts.ts';
 import { launcherStates } from '../facts/launcher-states.ts';
 import { type AreaReport, count, fix, some } from './finding.ts';
@@ -19,7 +20,7 @@ export function checkPods(facts: Facts): AreaReport {
   const all = notes.value(launchers, 'launchers') ?? [];
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
   noteStates(notes, launcherStates(facts, live));
-  noteRejected(notes, all, (rejections.value ?? []).filter(isOwned(facts)));
+  noteRejected(notes, all, (rejections.value ?? []).filter(isVerified).filter(isOwned(facts)));
   notes.seen(count(live.length, 'launcher'));
   noteLateMasks(notes, live);
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name ?? '');

@@ -28,7 +28,7 @@ export function launcherStates(facts: Facts, launchers: readonly ExplainedPod[])
       stuck.filter(({ involvedObject }) => involvedObject.uid === uid),
       uid,
     );
-    const own = { namespace, name: owner?.name ?? name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi, []) };
+    const own = { namespace, name: owner?.name ?? name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
     return [pod, vmState({ ...own, pod, node, scheduler, events })];
   });
   return new Map(states);

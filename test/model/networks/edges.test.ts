@@ -474,7 +474,9 @@ describe('resolved networks and their findings', () => {
       ['gone'],
       {},
       true,
-      ['unknown-network: interface net1: there is no NetworkAttachmentDefinition ns/gone; no NUMA affinity'],
+      [
+        'unknown-network: interface net1: there is no NetworkAttachmentDefinition ns/gone that its namespace may use; no NUMA affinity',
+      ],
     ],
     [['vlan'], {}, true, ['unknown-network: interface net1: no Kube-OVN subnet belongs to ns/vlan; no NUMA affinity']],
     [

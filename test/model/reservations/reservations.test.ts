@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { answerLimit } from '../../../model/reservations/answer-limit.ts';
 import { DEFAULT_RESERVATION, reservationSeconds } from '../../../model/reservations/duration.ts';
-import { OwnerBackoff } from '../../../model/reservations/owner-backoff.ts';
 import { isLater, type ObservedPod, type Place, type ReservationEnd } from '../../../model/reservations/reservation.ts';
 import { Reservations } from '../../../model/reservations/reservations.ts';
 
@@ -26,6 +25,7 @@ function ledgerOf(shown: readonly string[] = []) {
   });
   const promise = (nodes: readonly string[], version = '10', now = 0) =>
     reservations.reserve({
+      namespace: 'default',
       uid: 'a',
       pod: 'needs',
       places: new Map(nodes.map((node) => [node, PLACE])),
@@ -153,7 +153,14 @@ const CASES: readonly {
     name: 'the timeout of a short promise ends it, even after a longer one',
     acts: [
       ({ reservations }) =>
-        reservations.reserve({ uid: 'b', pod: 'needs', places: new Map([['n2', PLACE]]), version: '10', expires: 700 }),
+        reservations.reserve({
+          namespace: 'default',
+          uid: 'b',
+          pod: 'needs',
+          places: new Map([['n2', PLACE]]),
+          version: '10',
+          expires: 700,
+        }),
       ({ promise }) => promise(['n1']),
       ({ reservations }) => reservations.expire(60),
       ({ reservations, held }) => {
@@ -234,7 +241,14 @@ const CASES: readonly {
     acts: [
       ({ promise }) => promise(['n1', 'n2']),
       ({ reservations }) =>
-        reservations.reserve({ uid: 'b', pod: 'needs', places: new Map([['n3', PLACE]]), version: '10', expires: 90 }),
+        reservations.reserve({
+          namespace: 'default',
+          uid: 'b',
+          pod: 'needs',
+          places: new Map([['n3', PLACE]]),
+          version: '10',
+          expires: 90,
+        }),
       ({ reservations, reports }) => {
         reports.add('n2 a');
         reservations.reported('n2', ['a']);
@@ -299,7 +313,14 @@ describe('model/reservations: state machine', () => {
       [
         'a promise',
         () =>
-          reservations.reserve({ uid: 'a', pod: 'p', places: places('n1', 'n2', 'n3'), version: '10', expires: 60 }),
+          reservations.reserve({
+            namespace: 'default',
+            uid: 'a',
+            pod: 'p',
+            places: places('n1', 'n2', 'n3'),
+            version: '10',
+            expires: 60,
+          }),
         'n1,n2,n3',
         '',
       ],
@@ -337,6 +358,7 @@ describe('model/reservations: state machine', () => {
     const { reservations } = ledgerOf();
     const promise = (uid: string, nodes: readonly string[]) =>
       reservations.reserve({
+        namespace: 'default',
         uid,
         pod: uid,
         places: new Map(nodes.map((node) => [node, PLACE])),
@@ -417,77 +439,4 @@ describe('model/reservations: answer limit', () => {
       assert.equal(answerLimit(most, candidates, others), answers);
     });
   }
-});
-
-describe('model/reservations: owner back-off', () => {
-  it('counts refusals that are less than a minute old', () => {
-    for (const [third, hold] of [
-      [59, 30],
-      [60, undefined],
-    ] as const) {
-      const breaker = new OwnerBackoff();
-      breaker.failed('vm', 0);
-      breaker.failed('vm', 1);
-      assert.equal(breaker.failed('vm', third), hold);
-    }
-  });
-
-  it('doubles up to ten minutes, and is forgotten ten minutes after its end', () => {
-    const breaker = new OwnerBackoff();
-    const holdAt = (now: number) => [0, 0, 0].map(() => breaker.failed('vm', now)).at(-1);
-    let now = 0;
-    const holds: (number | undefined)[] = [];
-    for (let i = 0; i < 7; i++) {
-      const hold = holdAt(now);
-      holds.push(hold);
-      now += hold ?? 0;
-    }
-    assert.deepEqual(holds, [30, 60, 120, 240, 480, 600, 600]);
-    assert.equal(breaker.failed('vm', now - 1), undefined, 'refusals during the delay do not extend it');
-    assert.equal(breaker.secondsLeft('vm', now - 1), 1);
-    assert.equal(breaker.secondsLeft('vm', now + 5), 0);
-    breaker.sweep(now + 600);
-    assert.equal(holdAt(now + 600), 600, 'still known');
-    breaker.sweep(now + 600 + 600 + 601);
-    assert.equal(holdAt(now + 2000), 30, 'forgotten');
-  });
-
-  it('keeps an owner that has refusals and no delay yet', () => {
-    const breaker = new OwnerBackoff();
-    breaker.failed('vm', 1000);
-    breaker.failed('vm', 1001);
-    breaker.sweep(1002);
-    assert.equal(breaker.failed('vm', 1003), 30);
-  });
-
-  it('drops the owner whose last refusal is oldest, beyond five thousand', () => {
-    const breaker = new OwnerBackoff();
-    for (let i = 0; i < 5000; i++) for (let n = 0; n < 2; n++) breaker.failed(`vm${i}`, 0);
-    breaker.failed('vm0', 100);
-    breaker.failed('another', 101);
-    assert.equal(breaker.failed('vm0', 102), undefined);
-    assert.equal(breaker.failed('vm0', 103), 30, 'vm0 is known since 100');
-    assert.equal(breaker.failed('vm2', 1), 30, 'vm2 is still known');
-    assert.equal(breaker.failed('vm1', 1), undefined, 'vm1 was the oldest');
-  });
-
-  it('starts at the third refusal within a minute, grows each time, and ends by itself', () => {
-    const breaker = new OwnerBackoff();
-    assert.deepEqual(
-      [0, 70, 80, 90].map((now) => breaker.failed('vm', now)),
-      [undefined, undefined, undefined, 30],
-    );
-    assert.equal(breaker.secondsLeft('vm', 100), 20);
-    assert.equal(breaker.secondsLeft('vm', 120), 0);
-    assert.equal(breaker.secondsLeft('other', 100), 0);
-    assert.deepEqual(
-      [121, 122, 123].map((now) => breaker.failed('vm', now)),
-      [undefined, undefined, 60],
-    );
-    breaker.sweep(10_000);
-    assert.deepEqual(
-      [1, 2, 3].map((now) => breaker.failed('vm', 10_000 + now)),
-      [undefined, undefined, 30],
-    );
-  });
 });

@@ -145,7 +145,14 @@ export class World {
       if (verdict.fits && after.fits) places.set(node.name, { cpus: verdict.cpus, score: 0 });
     }
     const expires = this.now + reservationSeconds(pod.slow, DEFAULT_RESERVATION);
-    this.reservations.reserve({ uid: pod.uid, pod: pod.needs, places, version: String(pod.version), expires });
+    this.reservations.reserve({
+      namespace: 'default',
+      uid: pod.uid,
+      pod: pod.needs,
+      places,
+      version: String(pod.version),
+      expires,
+    });
     const chosen = [...places.keys()][pick % Math.max(1, places.size)];
     if (chosen !== undefined && !fails) {
       this.promised++;

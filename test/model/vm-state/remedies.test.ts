@@ -29,12 +29,13 @@ describe('remedies for a pod that needs a node', () => {
   const cases: readonly (readonly [NodeGroup['kind'], string, Partial<NodeGroup>?])[] = [
     ['in-flight', 'wait: wait: pods in flight start on these nodes, or their reservations end'],
     [
-      'owner-backoff',
-      'read-events: find out why kubelets refused its last pods; the scheduler retries it automatically: kubectl -n tenants get events',
+      'refused-by-kubelet',
+      'read-events: find out why the kubelet on n1 refused its last pod (TopologyAffinityError); the scheduler retries it after the next change of the node, or after some minutes: kubectl -n tenants get events',
+      { text: 'its kubelet refused a pod of this shape: TopologyAffinityError' },
     ],
     [
       'refused-on-host',
-      'read-events: see why the agent on n1 refused its last pod; the scheduler retries it after the next report: kubectl -n tenants get events',
+      'read-events: see why the agent on n1 refused its last pod; the scheduler retries it after the next change of the node, or after some minutes: kubectl -n tenants get events',
     ],
     ['short-of', 'free-resources: free memory on n1: kubectl describe node n1'],
     [

@@ -11,7 +11,6 @@ function recorder(): Printer & { readonly reports: readonly StepReport[] } {
   const reports: StepReport[] = [];
   const nothing = () => undefined;
   return {
-    color: false,
     reports,
     title: nothing,
     progress: nothing,

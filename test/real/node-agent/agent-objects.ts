@@ -38,6 +38,7 @@ export function agentObjects(component?: string): KubernetesObject[] {
   return objects.filter(
     ({ kind, metadata }) =>
       KINDS.includes(kind) ||
-      (kind.startsWith('ValidatingAdmissionPolicy') && /^plumbline-(node-agent|dpu|dpu-tokens)$/.test(metadata.name)),
+      (kind.startsWith('ValidatingAdmissionPolicy') &&
+        /^plumbline-(node-agent|node-agent-events|dpu|dpu-tokens)$/.test(metadata.name)),
   );
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
+import { createEventRecorder, nodeTarget } from '../../../kube/events.ts';
 import { MAX_PINNING_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { formatMask } from '../../../model/cpu-mask/mask.ts';
 import { readNode } from '../../../node-agent/kube-objects/node.ts';
@@ -7,7 +8,7 @@ import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
 import { testMetrics } from '../../node-agent/support.ts';
-import { isDenied } from '../../support/denied.ts';
+import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { needs } from '../../support/parts.ts';
@@ -192,25 +193,67 @@ describe('an agent and a real API server', function () {
     await done;
   });
 
-  const event = (host: string) => ({
+  const EVENTS = '/api/v1/namespaces/default/events';
+  const COMPONENT = 'plumbline-node-agent';
+  let count = 0;
+  const event = (more: object = {}) => ({
     apiVersion: 'v1',
     kind: 'Event',
-    metadata: { name: `e-${host}`, namespace: 'default' },
-    involvedObject: { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'default' },
-    source: { component: 'plumbline-node-agent', host },
-    reason: 'NetworkElsewhere',
-    type: 'Warning',
+    metadata: { name: `e-${++count}`, namespace: 'default', labels: { 'plumbline.dev/component': COMPONENT } },
+    involvedObject: { apiVersion: 'v1', kind: 'Node', name: OWN, uid: OWN },
+    source: { component: COMPONENT, host: OWN },
+    reportingComponent: COMPONENT,
+    reason: 'OvsAffinityEnabled',
+    type: 'Normal',
     message: 'x',
+    ...more,
+  });
+  const about = (kind: string, name: string) => ({
+    involvedObject: { apiVersion: 'v1', kind, name, ...(kind !== 'Node' && { namespace: 'default' }) },
   });
 
-  it('writes Events in its own name only', async () => {
-    await agent.create('/api/v1/namespaces/default/events', event(OWN));
-    assert.ok(
-      await isDenied(
-        () => agent.create('/api/v1/namespaces/default/events', event(OTHER)),
-        /only with its own node as source/,
-      ),
+  it('its recorder writes Events about its node', async () => {
+    const { log, lines } = recordingLogger();
+    const recorder = createEventRecorder({ client: agent, component: COMPONENT, host: OWN, log, now: () => 0 });
+    recorder.record(nodeTarget(OWN), { type: 'Normal', reason: 'OvsAffinityEnabled', message: 'x' });
+    await recorder.flush();
+    assert.deepEqual(lines, []);
+  });
+
+  const forged: [string, () => object][] = [
+    ['with another node as the source', () => event({ source: { component: COMPONENT, host: OTHER } })],
+    ['without a source', () => event({ source: undefined })],
+    ['about another node', () => event(about('Node', OTHER))],
+    ['about a DaemonSet', () => event(about('DaemonSet', OWN))],
+    ['in the name of the extender', () => event({ source: { component: 'plumbline-scheduler-plugin', host: OWN } })],
+    ['reported by the extender', () => event({ reportingComponent: 'plumbline-scheduler-plugin' })],
+    ['without its label', () => event({ metadata: { name: 'unlabelled', namespace: 'default' } })],
+  ];
+  for (const [what, object] of forged) {
+    it(`writes no Event ${what}`, async () => {
+      assert.ok(await isDenied(() => agent.create(EVENTS, object()), deniedByPolicy('plumbline-node-agent')));
+    });
+  }
+
+  it('writes Events about pods of its own node and VM instances only', async () => {
+    for (const node of [OWN, OTHER]) {
+      await installed.plane.create({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: `vm-on-${node}`, namespace: 'default' },
+        spec: { nodeName: node, automountServiceAccountToken: false, containers: [{ name: 'compute', image: 'x' }] },
+      });
+    }
+    await eventually(
+      () =>
+        isDenied(
+          () => agent.create(EVENTS, event(about('Pod', `vm-on-${OTHER}`))),
+          deniedByPolicy('plumbline-node-agent-events'),
+        ),
+      'a pod of another node',
     );
+    await agent.create(EVENTS, event(about('Pod', `vm-on-${OWN}`)));
+    await agent.create(EVENTS, event(about('VirtualMachineInstance', 'vm')));
   });
 
   it('may not write another node’s report, Lease or owner reference', async () => {

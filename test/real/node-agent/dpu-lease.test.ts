@@ -157,6 +157,21 @@ describe('the DPU’s Lease on a real API server', function () {
     ],
     ['a DPU that sets its holder', () => dpu.patch(PATH, MERGE, { spec: { holderIdentity: 'x' } }), DPU_POLICY],
     ['a DPU that drops owners', () => dpu.patch(PATH, MERGE, { metadata: { ownerReferences: [] } }), DPU_POLICY],
+    ...(
+      [
+        ['adds a finalizer', { metadata: { finalizers: ['example.org/kept'] } }],
+        ['adds an annotation', { metadata: { annotations: { a: 'x'.repeat(200_000) } } }],
+        ['adds a label', { metadata: { labels: { a: 'b' } } }],
+        ['sets acquireTime', { spec: { acquireTime: '2026-11-01T10:00:00.000000Z' } }],
+        ['sets leaseTransitions', { spec: { leaseTransitions: 1 } }],
+        ['removes the holder', { spec: { holderIdentity: null } }],
+      ] as const
+    ).map(([what, change]): [string, () => Promise<unknown>, RegExp] => [
+      `a DPU that ${what}`,
+      () =>
+        dpu.patch(PATH, MERGE, { ...change, ...('spec' in change && { spec: { ...renewal().spec, ...change.spec } }) }),
+      DPU_POLICY,
+    ]),
     ['a DPU that reads a Node', () => dpu.get(`/api/v1/nodes/${OWN}`), DENIED_BY_RBAC],
   ];
   for (const [what, act, message] of forged) {

@@ -324,6 +324,51 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
       }
     }
 
+    /** Values that the open schemas of VM templates allow. */
+    const SHAPES: [string, unknown][] = [
+      ['null', null],
+      ['a number', 7],
+      ['a list', ['0']],
+      ['a boolean', true],
+      ['an object', { a: '0' }],
+    ];
+    const templates: [apiVersion: string, kind: string, content: (metadata: unknown) => object][] = [
+      ['kubevirt.io/v1', 'VirtualMachine', (metadata) => ({ spec: { template: { metadata } } })],
+      ['kubevirt.io/v1', 'VirtualMachineInstanceReplicaSet', (metadata) => ({ spec: { template: { metadata } } })],
+      [
+        'pool.kubevirt.io/v1beta1',
+        'VirtualMachinePool',
+        (metadata) => ({ spec: { virtualMachineTemplate: { spec: { template: { metadata } } } } }),
+      ],
+      [
+        'instancetype.kubevirt.io/v1beta1',
+        'VirtualMachineInstancetype',
+        (metadata) => ({ spec: (metadata ?? {}) as object }),
+      ],
+      [
+        'snapshot.kubevirt.io/v1beta1',
+        'VirtualMachineSnapshotContent',
+        (metadata) => ({ spec: { source: { virtualMachine: { spec: { template: { metadata } } } } } }),
+      ],
+    ];
+    for (const [apiVersion, kind, content] of templates) {
+      it(`${kind}: annotations of every other type are refused with the reason`, async () => {
+        const path = `/apis/${apiVersion}/namespaces/tenant/${kind.toLowerCase()}s`;
+        const write = (metadata: unknown) =>
+          owner.create(path, { apiVersion, kind, metadata: { name: `o-${++count}` }, ...content(metadata) });
+        for (const [what, value] of SHAPES) {
+          for (const name of [MASK, AFFINITY]) {
+            const message = new RegExp(`annotation ${name} must be a text: write it in quotes`);
+            await refused(write({ annotations: { [name]: value } }), message, `${name}: ${what}`);
+          }
+          if (what === 'null' || what === 'an object') await write({ annotations: value });
+          else await refused(write({ annotations: value }), /must be a map of texts/, `annotations: ${what}`);
+        }
+        await write(null);
+        await write({});
+      });
+    }
+
     it('an object that already has a longer one keeps working, and can be corrected', async () => {
       const path = '/apis/kubevirt.io/v1/namespaces/tenant/virtualmachines/long';
       await guest.patch(path, MERGE, { metadata: { finalizers: null, labels: { a: 'b' } } });

@@ -68,6 +68,24 @@ describe('the webhook behind a real API server: networks and other webhooks', fu
       assertWarned(pod, /there is no NetworkAttachmentDefinition tenant\/none/);
     });
 
+    it('a definition of another namespace is as absent as one that does not exist', async () => {
+      await installed.plane.create(
+        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'other' } },
+        localnet('other', 'secret', 'east'),
+        localnet('default', 'shared', 'east'),
+      );
+      const attached = (network: string) =>
+        scene.launcher('foreign', { cpu: '9', annotations: { [NETWORKS]: network } });
+      const answerFor = async (network: string) => {
+        const pod = await attached(network);
+        assertWarned(pod, new RegExp(`there is no NetworkAttachmentDefinition ${network} that its namespace may use`));
+        const decision = pod.metadata.annotations?.['plumbline.dev/decision'] ?? '';
+        return [devicesOf(pod), decision.replaceAll(network, 'NETWORK')];
+      };
+      assert.deepEqual(devicesOf(await attached('default/shared')), ['east']);
+      assert.deepEqual(await answerFor('other/secret'), await answerFor('other/absent'));
+    });
+
     it('required physnets without a common NUMA node cause a warning', async () => {
       const pod = await scene.launcher('apart', { cpu: '9', vmi: { networks: { a: 'east', b: 'west' } } });
       assert.deepEqual(devicesOf(pod), ['east', 'west']);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
+import { deniedByPolicy } from '../../support/denied.ts';
 import { needs } from '../../support/parts.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 
@@ -59,6 +60,49 @@ describe('Plumbline’s own annotations, protected by the policies alone', funct
       await client.create(PODS, pod(bare, {}, LAUNCHER));
       for (const subresource of ['', '/status'])
         await assert.rejects(annotate(bare, { [name]: '' }, subresource), settled);
+    });
+  }
+
+  it('none of Plumbline’s annotations can be written through a Binding, which the API server copies to the pod', async () => {
+    await client.create(PODS, pod('unbound', {}, LAUNCHER));
+    const binding = (annotations: object) => ({
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name: 'unbound', annotations },
+      target: { kind: 'Node', name: 'worker' },
+    });
+    for (const path of [`${PODS}/unbound/binding`, '/api/v1/namespaces/default/bindings']) {
+      for (const name of [DECISION, PLACEMENT, 'plumbline.dev/cpu-mask', 'plumbline.dev/numa-affinity']) {
+        await assert.rejects(
+          client.create(path, binding({ [name]: '0' }), DRY),
+          deniedByPolicy('plumbline-bindings'),
+          `${path} ${name}`,
+        );
+      }
+    }
+    await client.create(`${PODS}/unbound/binding`, binding({ note: 'mine' }));
+    const { metadata } = (await client.get(`${PODS}/unbound`)) as { metadata: { annotations: object } };
+    assert.deepEqual(metadata.annotations, { note: 'mine' });
+  });
+
+  // Names as long as they may be, or short enough for the limit of the annotation.
+  for (const [count, prefix, message] of [
+    [128, 58, undefined],
+    [129, 58, /a pod with whole cores may have 128 containers, and this one has 129/],
+    [1000, 1, /a pod with whole cores may have 128 containers, and this one has 1000/],
+  ] as const) {
+    it(`a pod with whole cores and ${count} containers is ${message ? 'refused with the limit' : 'admitted'}`, async () => {
+      const amounts = { cpu: '2', memory: '1Mi' };
+      const containers = Array.from({ length: count }, (_, index) => ({
+        name: `${'c'.repeat(prefix)}-${index}`,
+        image: 'none',
+        resources: { requests: amounts, limits: amounts },
+      }));
+      const cpus = Object.fromEntries(containers.map(({ name }) => [name, 2]));
+      const aligned = pod('aligned', { [DECISION]: JSON.stringify({ cpus }) }, LAUNCHER);
+      const create = () => client.create(PODS, { ...aligned, spec: { containers } }, DRY);
+      if (message === undefined) await create();
+      else await assert.rejects(create, message);
     });
   }
 

@@ -42,19 +42,37 @@ describe('pod notifications to the controllers', () => {
       ['settled a'],
     ],
     [
-      'a pod that its kubelet refused',
+      'a pod that its kubelet rejects where it was predicted to fit, seen twice',
+      ({ filter, see }) => {
+        filter(pod);
+        see(on(pod, 'n1'));
+        for (let i = 0; i < 2; i++) see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
+      },
+      ['settled a', 'starting a', 'reservationEnded a terminal', 'rejected a', 'settled a', 'settled a'],
+    ],
+    [
+      'a pod that its kubelet rejects before the watch has shown it there',
+      ({ filter, see }) => {
+        filter(pod);
+        see(on(pod, 'n1'), { phase: 'Failed', reason: 'TopologyAffinityError' });
+      },
+      ['reservationEnded a terminal', 'rejected a', 'settled a'],
+    ],
+    [
+      'a pod that its kubelet rejects where it was not predicted: it names its node itself',
       ({ see }) => {
         see(on(pod, 'n1'));
         see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
-      ['settled a', 'starting a', 'reservationEnded a terminal', 'rejected a', 'settled a'],
+      ['settled a', 'starting a', 'reservationEnded a terminal', 'settled a'],
     ],
     [
-      'a pod that its kubelet refused, seen twice',
-      ({ see }) => {
-        for (let i = 0; i < 2; i++) see(on(pod, 'n1'), { phase: 'Failed', reason: 'TopologyAffinityError' });
+      'a pod that its kubelet rejects on another node than the predicted one',
+      ({ filter, see }) => {
+        filter(pod);
+        see(on(pod, 'n2'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
-      ['rejected a', 'settled a', 'settled a'],
+      ['reservationEnded a terminal', 'settled a'],
     ],
     [
       'a waiting pod that is being deleted',
@@ -85,13 +103,20 @@ describe('pod notifications to the controllers', () => {
     podViewOf(observedPod.parse({ ...one, status }), createNeedsReader('all'))!;
 
   it('the initial list reports no rejections: a pod that was refused earlier does not count', () => {
-    const { state, notified } = extenderOf();
+    const { state, notified, filter } = extenderOf();
     const refused = viewOf(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
-    notified.length = 0;
-    state.podChanged(undefined, refused, false);
-    assert.deepEqual(notified, ['settled a']);
-    state.podChanged(undefined, refused, true);
-    assert.deepEqual(notified, ['settled a', 'rejected a', 'settled a']);
+    for (const [synced, rejected] of [
+      [false, []],
+      [true, ['rejected a']],
+    ] as const) {
+      filter(pod);
+      notified.length = 0;
+      state.podChanged(undefined, refused, synced);
+      assert.deepEqual(
+        notified.filter((line) => line.startsWith('rejected')),
+        rejected,
+      );
+    }
   });
 
   it('a new pod with the same name ends the reservation of the old one', () => {

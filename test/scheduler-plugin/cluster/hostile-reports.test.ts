@@ -85,8 +85,8 @@ describe('refusals by the agent of a node', () => {
   const onNode: Pod = { ...bound, spec: { ...bound.spec, nodeName: 'n1' } };
   const refusal = { podUID: 'vm', namespace: 'default', podName: 'vm', container: 'compute', message: 'split core' };
 
-  it('count only for pods on that node, until its next report', () => {
-    const { state, see, filter, notified } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
+  it('count only for pods on that node', () => {
+    const { state, see, filter, notified, clock } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     see(onNode, { phase: 'Pending' });
     state.reportChanged('n2', statusOf({ refusals: [refusal] }));
     assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), undefined);
@@ -96,6 +96,7 @@ describe('refusals by the agent of a node', () => {
     assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), 'split core');
     const again = withUid(podOf('4'), 'again');
     assert.match(filter(again, ['n1']).FailedAndUnresolvableNodes['n1'] ?? '', /agent has refused/);
+    clock.now += 30;
     state.reportChanged('n1', statusOf({ refusals: [refusal] }));
     assert.deepEqual(filter(again, ['n1']).NodeNames, ['n1'], 'a repeated refusal is not new');
     assert.equal(state.hostRefusals.of('n1', { uid: 'another', namespace: 'default', name: 'vm' }), undefined);
@@ -113,7 +114,7 @@ describe('refusals by the agent of a node', () => {
     assert.ok(spent < 20, `${spent} ms`);
     const { see, state, filter } = extenderOf({ nodes: { n1: statusOf() } });
     see(onNode, status);
-    assert.equal(state.hostRefusals.any, false);
+    assert.equal(state.hostRefusals.of('n1', { uid: 'vm', namespace: 'default', name: 'vm' }), undefined);
     assert.deepEqual(filter(withUid(podOf('4'), 'next'), ['n1']).NodeNames, ['n1']);
   });
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { CPU_MASK_ANNOTATION, PAUSED_START_ANNOTATION } from '../../../model/names.ts';
 import { createMaskedVms, type MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import type { PodOwner } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { silent } from '../../support/logger.ts';
@@ -27,7 +26,6 @@ describe('the watch of the extender for VMs with CPU masks', () => {
   let running: Promise<void>;
   let masked: ReturnType<typeof createMaskedVms>;
   const instances = new Map<string, MaskedInstance | undefined>();
-  const owners = new Map<string, PodOwner | undefined>();
 
   before(async () => {
     api = await startApi();
@@ -35,7 +33,6 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     masked = createMaskedVms({
       client: api.client,
       onInstance: (key, one) => void instances.set(key.split('/').at(-1) ?? '', one),
-      onOwner: (_, uid, one) => void owners.set(uid, one),
       log: silent,
       now: () => performance.now() / 1000,
     });
@@ -114,23 +111,5 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     assert.notEqual(await arrived('leaves'), undefined);
     await api.client.delete(`${API}/virtualmachineinstances/leaves`);
     await eventually(() => instances.get('leaves') === undefined, 'the VMI to be dropped');
-  });
-
-  it('reports owners until the guest runs', async () => {
-    const uids = new Map<string, string>();
-    for (const phase of ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded']) {
-      const object = instance(
-        `phase-${phase.toLowerCase()}`,
-        {},
-        { status: { phase }, metadata: owner('VirtualMachine') },
-      );
-      const made = (await create(object)) as { metadata: { uid: string } };
-      uids.set(phase, made.metadata.uid);
-    }
-    await create(instance('last', MASK, { status: { phase: 'Running' } }));
-    await arrived('last');
-    const heard = [...uids].filter(([, uid]) => owners.has(uid)).map(([phase]) => phase);
-    assert.deepEqual(heard, ['Pending', 'Scheduling', 'Scheduled']);
-    assert.equal(owners.get(uids.get('Pending') ?? '')?.name, 'owner');
   });
 });

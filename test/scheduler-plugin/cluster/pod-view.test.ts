@@ -62,20 +62,17 @@ describe('a pod with exclusive CPUs', () => {
   };
 
   it('is kept with the fields that the extender uses', () => {
-    const controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r-uid', controller: true };
     const found = view(
       { conditions: [SCHEDULED], nominatedNodeName: 'n2' },
       {
         resourceVersion: '7',
         creationTimestamp: '2026-11-01T10:00:00Z',
         labels: { 'kubevirt.io': 'virt-launcher' },
-        ownerReferences: [{ ...controller, kind: 'Node', controller: false }, controller],
       },
     );
     assert.ok(found);
-    const { needs, owner, ...rest } = found;
-    const { controller: _, ...expected } = controller;
-    assert.deepEqual([owner, needs.exclusive], [expected, true]);
+    const { needs, ...rest } = found;
+    assert.equal(needs.exclusive, true);
     assert.deepEqual(rest, {
       uid: 'a',
       kubeletUid: 'a',
@@ -114,7 +111,14 @@ describe('a pod with exclusive CPUs', () => {
     assert.equal(view({})?.dropped, false);
   });
 
-  for (const reason of ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError']) {
+  for (const reason of [
+    'SMTAlignmentError',
+    'TopologyAffinityError',
+    'UnexpectedAdmissionError',
+    'NodeShutdown',
+    'OutOfcpu',
+    'OutOfopenshift.io/sriov_vf',
+  ]) {
     it(`is kept if its kubelet refused it with ${reason}`, () => {
       const found = view({ phase: 'Failed', reason });
       assert.deepEqual([found?.rejected, found?.terminal], [reason, true]);
@@ -124,6 +128,9 @@ describe('a pod with exclusive CPUs', () => {
   it('is not kept if it ended in another way or has no uid', () => {
     for (const status of [
       { phase: 'Failed', reason: 'Evicted' },
+      { phase: 'Failed', reason: 'NodePorts' },
+      { phase: 'Failed', reason: 'OutOf the text of a tenant' },
+      { phase: 'Failed', reason: `OutOf${'x'.repeat(101)}` },
       { phase: 'Failed', reason: '' },
       { phase: 'Failed' },
     ]) {

@@ -37,27 +37,6 @@ describe('pods whose start the agent of a node refused', () => {
     assert.deepEqual([...starts.reported('n2', [refusal('b')])], ['team/b']);
   });
 
-  it('keep pods with the same needs off the node until its next report', () => {
-    const starts = new RefusedStartsByNode();
-    assert.deepEqual([starts.any, starts.has('n1', 'four')], [false, false]);
-    starts.add('n1', 'four');
-    starts.add('n1', 'six');
-    assert.deepEqual(
-      [
-        starts.any,
-        starts.has('n1', 'four'),
-        starts.has('n1', 'six'),
-        starts.has('n1', 'two'),
-        starts.has('n2', 'four'),
-      ],
-      [true, true, true, false, false],
-    );
-    starts.reported('n2', []);
-    assert.equal(starts.any, true);
-    starts.reported('n1', [refusal('a')]);
-    assert.deepEqual([starts.any, starts.has('n1', 'four')], [false, false]);
-  });
-
   it('are the only pods considered for eviction when the report arrives, once each', () => {
     const { state, see, notified } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     for (const [uid, nodeName] of [
@@ -85,9 +64,9 @@ describe('pods whose start the agent of a node refused', () => {
     assert.deepEqual(report(refused('a', 'a')), []);
     assert.deepEqual(report(), []);
     assert.deepEqual(report(refused('b', 'b')), ['starting b']);
-    assert.equal(state.hostRefusals.any, true);
     // The refusals in an impossible report do not count either.
     state.reportChanged('n1', statusOf({ cores: ['0'], refusals: [refused('a', 'a')] }));
-    assert.deepEqual([starting(), state.hostRefusals.any], [[], false]);
+    assert.deepEqual(starting(), []);
+    assert.equal(state.hostRefusals.of('n1', pod('a', 'a', 'default')), undefined);
   });
 });

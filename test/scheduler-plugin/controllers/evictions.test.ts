@@ -13,8 +13,8 @@ import { silent } from '../../support/logger.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const why: EvictionReason = { reason: 'DPUNotReady', text: 'the DPU of node n1 has died' };
-const viewOf = (uid: string, labels: object = {}, version = '1'): PodView => {
-  const pod = withUid(podOf('4'), uid, { labels, resourceVersion: version });
+const viewOf = (uid: string, labels: object = {}, version = '1', namespace = 'default'): PodView => {
+  const pod = withUid(podOf('4'), uid, { labels, resourceVersion: version, namespace });
   return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), createNeedsReader('all'))!;
 };
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
@@ -116,6 +116,20 @@ describe('evictions', () => {
     for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
     await pass(10);
     assert.deepEqual(times(), [0.1, 1.1, 2.1]);
+  });
+
+  it('of 80 pods of one namespace delay the only pod of another by one turn', async () => {
+    const { evictions, calls, pass } = evictionsOf();
+    for (let i = 0; i < 80; i++) evictions.consider(viewOf(`crowd-${i}`, {}, '1', 'crowd'), why);
+    evictions.consider(viewOf('victim', {}, '1', 'victims'), why);
+    await pass(2);
+    assert.deepEqual(
+      calls.map(({ path, at }) => [path.split('/')[4], at]),
+      [
+        ['crowd', 0.1],
+        ['victims', 1.1],
+      ],
+    );
   });
 
   it('skip a pod that has started in the meantime, and all pods while another replica is active', async () => {

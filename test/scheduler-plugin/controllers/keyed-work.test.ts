@@ -34,6 +34,14 @@ describe('work by key', () => {
     assert.deepEqual(begun.length, 4, 'nothing is left');
   });
 
+  it('lets namespaces take turns', async () => {
+    const { work, begun, end } = setUp(1);
+    for (const key of ['crowd/a', 'crowd/b', 'crowd/c', 'victims/v']) work.take(key);
+    await end('crowd/a');
+    await end('crowd/b');
+    assert.deepEqual(begun, ['crowd/a', 'crowd/b', 'victims/v']);
+  });
+
   it('never runs twice for one key at once, even if other work may begin', async () => {
     const { work, begun, end } = setUp(2);
     work.take('a');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { createRecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
 import { createWaitingPods } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
-import { podOf, withUid } from '../extender-fixture.ts';
+import { podId, podOf, withUid } from '../extender-fixture.ts';
 
 const reader = createNeedsReader('all');
 const needsOf = (cpu: string) => reader.read(podOf(cpu));
@@ -40,14 +40,14 @@ describe('the choice of the node to touch next', () => {
     assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 0]);
     choice.improved('n1');
     assert.equal(choice.pending, false);
-    choice.waits('a', four);
+    choice.waits(podId('a'), four);
     assert.deepEqual([next(), choice.waiting, asked], [[undefined, NEVER, false], 1, []]);
   });
 
   it('is a node that improved, once, for all pods that it can take', () => {
     const { choice, next } = choiceOf((_, node) => node !== 'n2');
-    choice.waits('a', four);
-    choice.waits('b', four);
+    choice.waits(podId('a'), four);
+    choice.waits(podId('b'), four);
     for (const node of ['n2', 'n1', 'n3']) choice.improved(node);
     assert.equal(choice.pending, true);
     assert.deepEqual(next(), ['n1 for a+b', NEVER, false]);
@@ -58,12 +58,12 @@ describe('the choice of the node to touch next', () => {
   it('predicts once for pods with equal needs; the use of a DPU is one of these needs', () => {
     const { choice, asked } = choiceOf();
     const host = reader.read({ ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } });
-    choice.waits('a', four);
-    choice.waits('b', reader.read(withUid(podOf('4'), 'b')));
+    choice.waits(podId('a'), four);
+    choice.waits(podId('b'), reader.read(withUid(podOf('4'), 'b')));
     choice.improved('n1');
     choice.next();
     assert.equal(asked.length, 1);
-    choice.waits('c', host);
+    choice.waits(podId('c'), host);
     choice.improved('n1');
     choice.next();
     assert.equal(asked.length, 3);
@@ -71,21 +71,37 @@ describe('the choice of the node to touch next', () => {
 
   it('predicts for at most 200 kinds of pods on one node', () => {
     const { choice, asked } = choiceOf();
-    for (let i = 0; i < 201; i++) choice.waits(`p${i}`, { ...four, key: `${i}` });
+    for (let i = 0; i < 201; i++) choice.waits(podId(`p${i}`), { ...four, key: `${i}` });
     choice.improved('n1');
     assert.equal(choice.next().chosen?.pods.length, 200);
     assert.equal(asked.length, 200);
   });
 
+  it('predicts for the kinds of each namespace in turn', () => {
+    const { choice } = choiceOf();
+    for (let i = 0; i < 300; i++) choice.waits(podId(`p${i}`, 'crowd'), { ...four, key: `${i}` });
+    choice.waits(podId('victim', 'victims'), { ...four, key: 'of the victim' });
+    choice.improved('n1');
+    const uids = choice.next().chosen?.pods.map(({ uid }) => uid) ?? [];
+    assert.deepEqual([uids.length, uids.includes('victim')], [200, true]);
+  });
+
+  it('touches the nodes that were not offered for each namespace in turn', () => {
+    const { choice, touchNext } = choiceOf();
+    for (let i = 0; i < 80; i++) choice.neverOffered(podId(`p${i}`, 'crowd'), four, `far${i}`, 1);
+    choice.neverOffered(podId('victim', 'victims'), four, 'near', 1);
+    assert.deepEqual([touchNext(), touchNext(), touchNext()], ['far0', 'near', 'far1']);
+  });
+
   it('makes 24 predictions in one pass, and the rest in the next', () => {
     const { choice, next, asked } = choiceOf(() => false);
-    choice.waits('a', four);
+    choice.waits(podId('a'), four);
     for (let i = 0; i < 30; i++) choice.improved(`n${i}`);
     assert.deepEqual(next(), [undefined, NEVER, true]);
     assert.equal(asked.length, 24);
     assert.deepEqual(next(), [undefined, NEVER, false]);
     assert.equal(asked.length, 30);
-    for (let i = 0; i < 30; i++) choice.neverOffered(`m${i}`, four, `far${i}`, 1);
+    for (let i = 0; i < 30; i++) choice.neverOffered(podId(`m${i}`), four, `far${i}`, 1);
     asked.length = 0;
     assert.deepEqual(next(), [undefined, NEVER, true]);
     assert.equal(asked.length, 24);
@@ -94,7 +110,7 @@ describe('the choice of the node to touch next', () => {
 
   it('covers at most 20,000 pairs of pods and nodes in one pass', () => {
     const { choice, next, asked } = choiceOf(() => false);
-    for (let i = 0; i < 5000; i++) choice.waits(`p${i}`, four);
+    for (let i = 0; i < 5000; i++) choice.waits(podId(`p${i}`), four);
     for (let i = 0; i < 3; i++) choice.improved(`n${i}`);
     assert.deepEqual(next(), [undefined, NEVER, true]);
     assert.deepEqual(asked, ['n0', 'n1']);
@@ -104,17 +120,17 @@ describe('the choice of the node to touch next', () => {
 
   it('doubles the wait after each touch for the same pod and node, up to 256 s, and then ends the touches', () => {
     const { choice, clock, next, touchNext } = choiceOf();
-    choice.waits('a', four);
+    choice.waits(podId('a'), four);
     choice.improved('n1');
     assert.equal(touchNext(), 'n1');
     for (const wait of [1, 2, 4, 8, 16, 32, 64, 128, 256]) {
-      choice.waits('a', four);
+      choice.waits(podId('a'), four);
       choice.improved('n1');
       assert.deepEqual([next(), choice.pending], [[undefined, wait, false], true]);
       clock.now += wait - 0.1;
       assert.deepEqual(next()[0], undefined);
       clock.now += 0.1;
-      choice.waits('a', four);
+      choice.waits(podId('a'), four);
       assert.equal(touchNext(), 'n1');
     }
     choice.improved('n1');
@@ -123,7 +139,7 @@ describe('the choice of the node to touch next', () => {
 
   it('predicts first for the delayed node that is due first', () => {
     const { choice, clock, next, touchNext } = choiceOf();
-    choice.waits('a', four);
+    choice.waits(podId('a'), four);
     choice.improved('n1');
     touchNext();
     clock.now += 1;
@@ -138,13 +154,13 @@ describe('the choice of the node to touch next', () => {
 
   it('delays a node until the first touch for one of its pods is due', () => {
     const { choice, clock, next, touchNext } = choiceOf();
-    choice.waits('a', four);
+    choice.waits(podId('a'), four);
     choice.improved('n1');
     touchNext();
     clock.now += 1;
     choice.improved('n1');
     touchNext();
-    choice.waits('b', four);
+    choice.waits(podId('b'), four);
     choice.improved('n1');
     assert.deepEqual(next(), ['n1 for b', NEVER, false]);
     choice.improved('n1');
@@ -157,7 +173,7 @@ describe('the choice of the node to touch next', () => {
 
   it('touches a node that was never offered once for each try of a round, then with backoff', () => {
     const { choice, clock, next, touchNext } = choiceOf();
-    const offer = () => choice.neverOffered('a', four, 'far', 3);
+    const offer = () => choice.neverOffered(podId('a'), four, 'far', 3);
     for (let round = 0; round < 3; round++) {
       offer();
       assert.equal(choice.pending, true);
@@ -174,15 +190,15 @@ describe('the choice of the node to touch next', () => {
 
   it('drops a node that was never offered and that can no longer take the pod', () => {
     const { choice, next } = choiceOf(() => false);
-    choice.neverOffered('a', four, 'far', 3);
+    choice.neverOffered(podId('a'), four, 'far', 3);
     assert.deepEqual([next(), choice.pending, choice.waiting], [[undefined, NEVER, false], false, 1]);
   });
 
   it('takes the earlier touch if a node was never offered and has improved', () => {
     const { choice, clock, next, touchNext } = choiceOf();
-    choice.neverOffered('a', four, 'far', 0);
+    choice.neverOffered(podId('a'), four, 'far', 0);
     touchNext();
-    choice.neverOffered('a', four, 'far', 0);
+    choice.neverOffered(podId('a'), four, 'far', 0);
     assert.deepEqual(next(), [undefined, 1, false]);
     choice.improved('far');
     clock.now += 0.5;
@@ -194,18 +210,18 @@ describe('the choice of the node to touch next', () => {
   it('is empty when the nodes are forgotten or no pod waits any more', () => {
     const { choice, next, touchNext } = choiceOf();
     const fill = () => {
-      choice.waits('a', four);
+      choice.waits(podId('a'), four);
       choice.improved('n1');
       touchNext();
       choice.improved('n1');
       next();
       choice.improved('n2');
-      choice.neverOffered('b', four, 'far', 1);
+      choice.neverOffered(podId('b'), four, 'far', 1);
     };
     fill();
     choice.forgetNodes();
     assert.deepEqual([choice.pending, next(), choice.waiting], [false, [undefined, NEVER, false], 2]);
-    choice.neverOffered('b', four, 'far', 1);
+    choice.neverOffered(podId('b'), four, 'far', 1);
     choice.settled('b');
     assert.equal(choice.pending, false, 'the node that was never offered to b');
     choice.improved('n3');
@@ -215,19 +231,19 @@ describe('the choice of the node to touch next', () => {
 
   it('keeps a pod of the previous replica until one touch, or longer if the scheduler asks about it', () => {
     const { choice, touchNext } = choiceOf();
-    choice.mayWait('a', four);
-    choice.waits('b', four);
-    choice.mayWait('b', four);
+    choice.mayWait(podId('a'), four);
+    choice.waits(podId('b'), four);
+    choice.mayWait(podId('b'), four);
     choice.improved('n1');
     touchNext();
     assert.equal(choice.waiting, 1);
-    choice.mayWait('c', four);
+    choice.mayWait(podId('c'), four);
     choice.improved('n2');
     const { chosen } = choice.next();
-    choice.waits('c', four);
+    choice.waits(podId('c'), four);
     choice.touched(chosen!);
     assert.equal(choice.waiting, 2, 'the scheduler asked about it meanwhile');
-    choice.mayWait('d', four);
+    choice.mayWait(podId('d'), four);
     choice.improved('n3');
     const late = choice.next().chosen;
     choice.settled('d');
@@ -242,18 +258,18 @@ describe('waiting pods', () => {
     const removed: string[] = [];
     const pods = createWaitingPods(
       () => clock.now,
-      (uid) => void removed.push(uid),
+      ({ uid }) => void removed.push(uid),
     );
     return { clock, removed, pods };
   };
 
   it('are forgotten 420 s after the scheduler asked about them last', () => {
     const { clock, removed, pods } = setUp();
-    pods.add('a', four, true);
-    pods.add('b', four, true);
+    pods.add(podId('a'), four, true);
+    pods.add(podId('b'), four, true);
     clock.now = 1;
-    pods.add('c', four, true);
-    pods.add('a', four, true);
+    pods.add(podId('c'), four, true);
+    pods.add(podId('a'), four, true);
     clock.now = 419.9;
     pods.forgetOld();
     assert.deepEqual(removed, []);
@@ -261,7 +277,7 @@ describe('waiting pods', () => {
     pods.forgetOld();
     assert.deepEqual([removed, [...pods.all()].map(({ uid }) => uid)], [['b'], ['c', 'a']]);
     clock.now = 421;
-    pods.add('d', four, false);
+    pods.add(podId('d'), four, false);
     assert.deepEqual(
       [removed, pods.size, pods.get('d')?.asked, pods.get('d')?.heard],
       [['b', 'c', 'a'], 1, false, 421],
@@ -270,21 +286,28 @@ describe('waiting pods', () => {
 
   it('keep their touches when they are added again', () => {
     const { pods } = setUp();
-    pods.add('a', four, false);
+    pods.add(podId('a'), four, false);
     pods.get('a')?.touched.set('n1', { times: 2, last: 0 });
-    pods.add('a', needsOf('6'), true);
+    pods.add(podId('a'), needsOf('6'), true);
     assert.deepEqual([pods.size, pods.get('a')?.touched.get('n1')?.times, pods.get('a')?.asked], [1, 2, true]);
     assert.equal(pods.get('a')?.needs.key, needsOf('6').key);
   });
 
   it('are limited to 5,000: the least recently added pod is removed', () => {
     const { pods, removed } = setUp();
-    for (let i = 0; i < 5000; i++) pods.add(`p${i}`, four, true);
-    pods.add('p0', four, true);
+    for (let i = 0; i < 5000; i++) pods.add(podId(`p${i}`), four, true);
+    pods.add(podId('p0'), four, true);
     assert.deepEqual([pods.size, removed], [5000, []]);
-    pods.add('new', four, true);
+    pods.add(podId('new'), four, true);
     assert.deepEqual([pods.size, removed], [5000, ['p1']]);
     pods.remove('new');
     assert.deepEqual([pods.size, removed, pods.get('new')], [4999, ['p1', 'new'], undefined]);
+  });
+
+  it('of a namespace with few are not removed for those of a namespace with many', () => {
+    const { pods, removed } = setUp();
+    pods.add(podId('victim', 'victims'), four, true);
+    for (let i = 0; i < 5010; i++) pods.add(podId(`p${i}`, 'crowd'), four, true);
+    assert.deepEqual([pods.size, removed.length, removed.includes('victim')], [5000, 11, false]);
   });
 });

@@ -4,7 +4,7 @@ import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.t
 import { createRecheck } from '../../../scheduler-plugin/controllers/recheck.ts';
 import { createRecheckChoice } from '../../../scheduler-plugin/controllers/recheck-choice.ts';
 import { FORGOTTEN_AFTER } from '../../../scheduler-plugin/controllers/waiting-pods.ts';
-import { podOf } from '../extender-fixture.ts';
+import { podId, podOf } from '../extender-fixture.ts';
 
 const needs = createNeedsReader('all').read(podOf('4'));
 /** Longer than changes are collected, in seconds. */
@@ -45,7 +45,7 @@ describe('recheck', () => {
 
   it('touches a node that now fits a waiting pod', async () => {
     const { recheck, touched, pass } = recheckOf((node) => node === 'good');
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     recheck.improved('bad');
     recheck.improved('good');
     await pass(SOON);
@@ -55,7 +55,7 @@ describe('recheck', () => {
   it('touches no node if no pod waits, if no node improved, or while another replica is active', async () => {
     const { recheck, touched, state, pass } = recheckOf();
     recheck.improved('n1');
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     await pass(10);
     assert.deepEqual(touched, []);
     state.active = false;
@@ -66,7 +66,7 @@ describe('recheck', () => {
 
   it('does not postpone a touch while more nodes improve', async () => {
     const { recheck, touched, pass } = recheckOf((node) => node === 'n0');
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     for (let i = 0; i < 10; i++) {
       recheck.improved(`n${i}`);
       await pass(STEP);
@@ -76,7 +76,7 @@ describe('recheck', () => {
 
   it('forgets the nodes that improved while another replica was active', async () => {
     const { recheck, touched, state, pass } = recheckOf();
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     state.active = false;
     recheck.improved('n1');
     await pass(SOON);
@@ -106,7 +106,7 @@ describe('recheck', () => {
       mock.timers.tick(seconds * 1000);
       for (let i = 0; i < 3; i++) await Promise.resolve();
     };
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     recheck.improved('n1');
     await pass(SOON);
     recheck.improved('n2');
@@ -120,7 +120,7 @@ describe('recheck', () => {
 
   it('checks many nodes in parts, one millisecond apart', async () => {
     const { recheck, touched } = recheckOf((node) => node === 'n99');
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     for (let i = 0; i < 100; i++) recheck.improved(`n${i}`);
     mock.timers.tick(100);
     assert.deepEqual(touched, []);
@@ -132,7 +132,7 @@ describe('recheck', () => {
   it('retries a failed touch, and touches no node after it is stopped', async () => {
     const { recheck, times, state, pass } = recheckOf();
     state.writes = false;
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     recheck.improved('n1');
     await pass(SOON);
     state.writes = true;
@@ -146,17 +146,17 @@ describe('recheck', () => {
 
   it('forgets pods that found a node, and the nodes that they waited for', async () => {
     const { recheck, touched, pass } = recheckOf();
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     recheck.improved('n1');
     recheck.settled('a');
-    recheck.waits('b', needs);
+    recheck.waits(podId('b'), needs);
     await pass(10);
     assert.deepEqual([touched, recheck.waiting], [[], 1]);
   });
 
   it('writes at most once a second, one node after the other', async () => {
     const { recheck, touched, times, pass } = recheckOf();
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     for (const node of ['n1', 'n2', 'n3']) recheck.improved(node);
     await pass(10);
     assert.deepEqual(
@@ -170,10 +170,10 @@ describe('recheck', () => {
 
   it('touches one node for the same pod less and less often, and delays touches that come too soon', async () => {
     const { recheck, times, pass } = recheckOf();
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     for (let seconds = 0; seconds < 1200; seconds += 0.5) {
       // The scheduler retries within 300 s in any case.
-      if (seconds % 300 === 0) recheck.waits('a', needs);
+      if (seconds % 300 === 0) recheck.waits(podId('a'), needs);
       recheck.improved('n1');
       await pass(0.5);
     }
@@ -186,7 +186,7 @@ describe('recheck', () => {
 
   it('touches once, later, for changes that came too soon after the last touch', async () => {
     const { recheck, times, pass } = recheckOf();
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     for (let change = 0; change < 4; change++) {
       recheck.improved('n1');
       await pass(SOON);
@@ -197,12 +197,12 @@ describe('recheck', () => {
 
   it('does not delay a pod because of another pod that is delayed', async () => {
     const { recheck, times, pass } = recheckOf();
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     for (let change = 0; change < 3; change++) {
       recheck.improved('n1');
       await pass(2);
     }
-    recheck.waits('b', needs);
+    recheck.waits(podId('b'), needs);
     recheck.improved('n1');
     await pass(SOON);
     assert.equal(times.at(-1), 6.1);
@@ -215,7 +215,7 @@ describe('recheck', () => {
     for (let steps = 0; steps < 1400 / STEP; steps++) {
       if (times.length > seen) {
         seen = times.length;
-        recheck.neverOffered('a', needs, 'far', 4);
+        recheck.neverOffered(podId('a'), needs, 'far', 4);
       }
       await pass(STEP);
     }
@@ -230,10 +230,10 @@ describe('recheck and pods that may no longer wait', () => {
 
   it('forgets a pod that the scheduler no longer asks about, and the nodes that it waited for', async () => {
     const { recheck, touched, pass } = recheckOf();
-    recheck.waits('a', needs);
-    recheck.waits('b', needs);
+    recheck.waits(podId('a'), needs);
+    recheck.waits(podId('b'), needs);
     await pass(FORGOTTEN_AFTER - 10);
-    recheck.waits('b', needs);
+    recheck.waits(podId('b'), needs);
     await pass(20);
     assert.equal(recheck.waiting, 1);
     await pass(FORGOTTEN_AFTER);
@@ -245,7 +245,7 @@ describe('recheck and pods that may no longer wait', () => {
 
   it('touches at most one node for a pod that the previous replica may have refused, until the scheduler asks about it', async () => {
     const { recheck, touched, pass } = recheckOf();
-    recheck.mayWait('a', needs);
+    recheck.mayWait(podId('a'), needs);
     for (let i = 0; i < 60; i++) recheck.improved(`n${i}`);
     await pass(100);
     assert.deepEqual([touched, recheck.waiting], [['n0'], 0]);
@@ -253,10 +253,10 @@ describe('recheck and pods that may no longer wait', () => {
 
   it('continues for a pod of the previous replica after the scheduler has asked about it', async () => {
     const { recheck, touched, pass } = recheckOf();
-    recheck.mayWait('a', needs);
+    recheck.mayWait(podId('a'), needs);
     recheck.improved('n1');
     await pass(SOON);
-    recheck.waits('a', needs);
+    recheck.waits(podId('a'), needs);
     recheck.improved('n2');
     await pass(10);
     assert.deepEqual([touched, recheck.waiting], [['n1', 'n2'], 1]);
@@ -280,7 +280,7 @@ describe('recheck after a takeover', () => {
       },
       now: () => 0,
     });
-    for (const { uid, needs: kind } of many(1000)) choice.waits(uid, kind);
+    for (const { uid, needs: kind } of many(1000)) choice.waits(podId(uid), kind);
     for (let i = 0; i < 5000; i++) choice.improved(`n${i}`);
     let turns = 0;
     let most = 0;
@@ -296,7 +296,7 @@ describe('recheck after a takeover', () => {
 
   it('remembers a limited number of waiting pods', () => {
     const choice = createRecheckChoice({ wouldFit: () => false, now: () => 0 });
-    for (let i = 0; i < 50_000; i++) choice.waits(`vm-${i}`, needs);
+    for (let i = 0; i < 50_000; i++) choice.waits(podId(`vm-${i}`), needs);
     assert.equal(choice.waiting, 5000);
   });
 });

@@ -151,7 +151,7 @@ describe('reservations', () => {
     const expires = under.clock.now + 10;
     for (let i = 0; i < 10_000; i++) {
       const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
-      reservations.reserve({ uid: `p${i}`, pod, places, version: '1', expires });
+      reservations.reserve({ namespace: `team-${i % 20}`, uid: `p${i}`, pod, places, version: '1', expires });
     }
     assert.throws(() => under.filter(four('a')), /too many pods are in flight; try again/);
     assert.deepEqual(under.filter(podOf('500m')).NodeNames, ['n1']);
@@ -160,6 +160,67 @@ describe('reservations', () => {
     assert.throws(() => under.filter(four('b')), /too many pods/);
     under.clock.now += 10;
     assert.deepEqual(passed(under, 'b'), ['n1'], 'expired reservations do not count');
+  });
+
+  it('are at most 1,000 for the unbound pods of one namespace; those of others still get nodes', () => {
+    const under = extenderOf();
+    const pod = createNeedsReader('all').read(four('x'));
+    const expires = under.clock.now + 10;
+    for (let i = 0; i < 1000; i++) {
+      const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
+      under.state.reservations.reserve({ namespace: 'crowd', uid: `p${i}`, pod, places, version: '1', expires });
+    }
+    const inCrowd = withUid(four('a'), 'a', { namespace: 'crowd' });
+    assert.throws(() => under.filter(inCrowd), /too many pods of this namespace are in flight/);
+    assert.deepEqual(passed(under, 'victim'), ['n1']);
+    under.clock.now += 10;
+    assert.deepEqual(under.filter(inCrowd).NodeNames, ['n1'], 'expired reservations do not count');
+  });
+
+  describe('of a pod that may wait for a volume', () => {
+    const NODES = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`n${i}`, withFree(4)]));
+    const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
+    const topologySpreadConstraints = [
+      { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' },
+    ];
+    const waiting = (uid: string, more: object = {}) => ({
+      ...four(uid),
+      spec: { ...four(uid).spec, volumes, topologySpreadConstraints, ...more },
+    });
+    const nominate = (under: ExtenderUnderTest, pod: Pod, before?: string) => {
+      const [node] = under.filter({ ...pod, status: { nominatedNodeName: before } } as Pod).NodeNames;
+      const metadata = { ...pod.metadata, resourceVersion: '11' };
+      under.see({ ...pod, metadata }, { phase: 'Pending', nominatedNodeName: node });
+    };
+
+    it('are on one node, so that the pods of others get all the remaining ones', () => {
+      const under = extenderOf({ nodes: NODES });
+      assert.equal(under.filter(waiting('slow')).NodeNames.length, 1);
+      const victims = Array.from({ length: 19 }, (_, i) => passed(under, `victim-${i}`, 19 - i));
+      assert.equal(new Set(victims.flat()).size, 19);
+    });
+
+    it('are on the node with the highest score, not on the fullest', () => {
+      const bare = { physnets: [], tunnel: undefined };
+      const fullest = { tunnel: { cells: '0' }, assignments: [{ podUID: 'b', container: 'compute', cpus: '1,9' }] };
+      const nodes = { fullest: statusOf({ ...bare, ...fullest }), better: statusOf(bare) };
+      assert.deepEqual(passed(extenderOf({ nodes }), 'a'), ['fullest', 'better']);
+      assert.deepEqual(extenderOf({ nodes }).filter(waiting('a')).NodeNames, ['better']);
+    });
+
+    const CHOICES: readonly [label: string, nominated: (under: ExtenderUnderTest) => void, nodes: number][] = [
+      ['no node was ever nominated', () => undefined, 1],
+      ['the scheduler nominates its choice for such pods', (under) => nominate(under, waiting('first')), 16],
+      ['only the node of a preemption was nominated', (under) => nominate(under, waiting('first'), 'n1'), 1],
+      ['a node without a reservation was nominated', ({ see }) => see(four('x'), { nominatedNodeName: 'n1' }), 1],
+    ];
+    for (const [label, nominated, nodes] of CHOICES) {
+      it(`are on ${nodes} of 20 nodes if ${label}`, () => {
+        const under = extenderOf({ nodes: NODES });
+        nominated(under);
+        assert.equal(under.filter(waiting('slow', { topologySpreadConstraints: [] })).NodeNames.length, nodes);
+      });
+    }
   });
 
   it('fit in every order of admission when 20 pods compete for two nodes', () => {

@@ -366,7 +366,7 @@ describe('filter', () => {
     });
   }
 
-  it('refuses a node whose agent has refused a pod with equal needs, until its next report and only for such pods', () => {
+  it('refuses a node whose agent has refused a pod with equal needs, until its report changes and only for such pods', () => {
     const refusals = [
       {
         namespace: 'default',
@@ -384,6 +384,8 @@ describe('filter', () => {
     assert.deepEqual(ask('4'), { n1: 'the node’s agent has refused such a pod' });
     assert.deepEqual(ask('6'), {});
     state.reportChanged('n1', statusOf({ refusals }));
+    assert.deepEqual(Object.keys(ask('4')), ['n1']);
+    state.reportChanged('n1', statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus: '7,15' }] }));
     assert.deepEqual(ask('4'), {});
   });
 

@@ -131,7 +131,7 @@ describe('the extender over HTTP', () => {
     {
       name: 'names that are not strings',
       body: args({ NodeNames: ['n1', 2] }),
-      error: /NodeNames.1: .*expected string/,
+      error: /NodeNames: expected a list of names/,
     },
   ];
   for (const { name, body, error } of malformed) {

@@ -140,16 +140,13 @@ describe('a hostile pod in a call', () => {
 });
 
 describe('an answer for 5,000 nodes', () => {
-  for (const name of ['o'.repeat(253), '\0'.repeat(253), '"\\'.repeat(126), '’'.repeat(253)]) {
-    it(`has at most 1 MiB if the owner of the pod is called ${JSON.stringify(name.slice(0, 4))}…`, () => {
+  for (const text of ['o', '\0', '"', '’']) {
+    it(`has at most 1 MiB if a network of the pod is called ${JSON.stringify(text.repeat(3))}…`, () => {
       const names = nodeNames(5000);
-      const under = extenderOf({ nodes: Object.fromEntries(names.map((node) => [node, statusOf()])) });
-      const pod = podOf('4');
-      const held = { ...pod, metadata: { ...pod.metadata, ownerReferences: [owner(name)] } };
-      for (let i = 0; i < 3; i++) under.state.ownerBackoff.failed('default/owner', under.clock.now);
-      const reply = under.filter(held, names);
+      const { filter } = extenderOf({ nodes: Object.fromEntries(names.map((node) => [node, statusOf()])) });
+      const reply = filter(podOf('4', [`physnet.plumbline.dev/${text.repeat(295)}`]), names);
       assert.equal(Object.keys(reply.FailedAndUnresolvableNodes).length, 5000);
-      assert.match(reply.FailedAndUnresolvableNodes[names[0]!] ?? '', /^delayed: .*…$/s);
+      assert.match(reply.FailedAndUnresolvableNodes[names[0]!] ?? '', /^physnet .*…$/s);
       assert.ok(Buffer.byteLength(JSON.stringify(reply)) <= 1024 * 1024);
     }).timeout(30_000);
   }

@@ -55,7 +55,6 @@ describe('the CPU masks in the extender', () => {
       client: client as unknown as KubeClient,
       events: { record: () => undefined, flush: async () => undefined },
       fleet: state.fleet,
-      owners: state.owners,
       metrics: createExtenderMetrics(registry),
       active: () => active,
       log: silent,

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
+import type { Pod } from '../../../kube/resources.ts';
 import { DPU_HOST_LABEL, PAUSED_START_ANNOTATION, RECHECK_ANNOTATION } from '../../../model/names.ts';
 import { createRegistry } from '../../../runtime/metrics.ts';
+import { parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
 import { createDecisions } from '../../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
@@ -213,7 +215,7 @@ describe('the parts of the extender together', () => {
     await start();
     await eventually(() => !fits('n1'), 'the report');
     const before = Number((await count(metrics.rechecks))[0]);
-    decider.recheck.waits('a', decider.extender.needsOf(podOf('4')));
+    decider.recheck.waits({ uid: 'a', namespace: 'default' }, decider.extender.needsOf(podOf('4')));
     assert.equal(decider.recheck.waiting, 1);
     await api.client.patch(`${REPORTS}/n1/status`, MERGE, { status: { assignments: [] } });
     // The clock stands still: collected changes are written when the timer fires.
@@ -223,10 +225,10 @@ describe('the parts of the extender together', () => {
     );
     assert.deepEqual(await count(metrics.rechecks), [`${before + 1}`]);
     await addPod('a-pod', { nodeName: 'n1' });
-    decider.recheck.waits('b', decider.extender.needsOf(podOf('4')));
+    decider.recheck.waits({ uid: 'b', namespace: 'default' }, decider.extender.needsOf(podOf('4')));
     assert.equal(decider.recheck.waiting, 2);
     const made = (await api.client.get(`${PODS}/a-pod`)) as { metadata: { uid: string } };
-    decider.recheck.waits(made.metadata.uid, decider.extender.needsOf(podOf('4')));
+    decider.recheck.waits({ uid: made.metadata.uid, namespace: 'default' }, decider.extender.needsOf(podOf('4')));
     await api.client.delete(`${PODS}/a-pod`);
     await eventually(() => decider.recheck.waiting === 2, 'the deleted pod to wait no more');
   });
@@ -235,28 +237,36 @@ describe('the parts of the extender together', () => {
     await start();
     const needs = decider.extender.needsOf(podOf('4'));
     const places = new Map([['n1', { cpus: undefined, score: 0 }]]);
-    decider.state.reservations.reserve({ uid: 'a', pod: needs, places, version: '1', expires: clock.now + 60 });
+    decider.state.reservations.reserve({
+      namespace: 'default',
+      uid: 'a',
+      pod: needs,
+      places,
+      version: '1',
+      expires: clock.now + 60,
+    });
     clock.now += 60;
     decider.state.reservations.expire(clock.now);
     assert.deepEqual(await count(metrics.reservationEnds), ['expired 1']);
   });
 
-  it('an owner whose pods are refused in a burst gets an Event', async () => {
+  it('a node whose kubelet rejects a placed pod gets no more such pods', async () => {
     await addNode('n1');
     await start();
-    const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web', uid: 'rs', controller: true }];
-    for (const name of ['a', 'b', 'c']) {
-      const pod = { apiVersion: 'v1', kind: 'Pod', ...podOf('4') };
-      await api.client.create(PODS, {
-        ...pod,
-        metadata: { name, namespace: 'default', ownerReferences },
-        spec: { ...pod.spec, nodeName: 'n1' },
-      });
-      await api.client.patch(`${PODS}/${name}/status`, MERGE, {
-        status: { phase: 'Failed', reason: 'SMTAlignmentError' },
-      });
-    }
-    await eventually(() => events.includes('ReplicaSet web PlacementHeldBack'), 'the Event');
+    await addPod('a');
+    const { metadata, spec } = (await api.client.get(`${PODS}/a`)) as unknown as Pod;
+    await eventually(() => fits('n1'), 'the node');
+    decider.extender.filter(parseExtenderArgs({ Pod: { metadata, spec }, NodeNames: ['n1'] }), 0);
+    const binding = {
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name: 'a' },
+      target: { kind: 'Node', name: 'n1' },
+    };
+    await api.client.create(`${PODS}/a/binding`, binding);
+    await api.client.patch(`${PODS}/a/status`, MERGE, { status: { phase: 'Failed', reason: 'OutOfcpu' } });
+    await eventually(() => !fits('n1'), 'the exclusion');
+    assert.equal(fits('n1', '2'), true);
   });
 
   it('a replica that becomes active does the work that another replica left, and not before', async () => {
@@ -313,7 +323,7 @@ describe('the parts of the extender together', () => {
     decider.stop();
     const timers = mock.method(globalThis, 'setTimeout');
     try {
-      decider.recheck.waits('a', decider.extender.needsOf(podOf('4')));
+      decider.recheck.waits({ uid: 'a', namespace: 'default' }, decider.extender.needsOf(podOf('4')));
       decider.recheck.improved('n1');
       assert.equal(timers.mock.callCount(), 0);
     } finally {

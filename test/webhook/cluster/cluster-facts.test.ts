@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
+import { parseNames } from '../../../runtime/client-admission.ts';
 import { createNadFetch, gatherCluster } from '../../../webhook/cluster/cluster-facts.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { kindOf, localnet, viewOf, vmiVector } from '../launcher-fixture.ts';
@@ -65,6 +66,7 @@ describe('the cluster facts for one VM', () => {
         view: viewOf([kindOf(2)], facts),
         fetchNad: async (ref) => fetched(ref),
         oversized,
+        globalNetworkNamespaces: new Set(['default']),
       },
     );
 
@@ -75,6 +77,42 @@ describe('the cluster facts for one VM', () => {
     assert.deepEqual(read.networks.definitions.get('tenant/east'), localnet('west'));
     assert.equal((await gather({})).networks.definitions.size, 0);
   });
+
+  /** `namespace/name` of each definition that was looked up, in the watched copy and in the API server. */
+  const lookedUp = async (networkName: string, globalNetworkNamespaces: string) => {
+    const vmi = vmiVector(({ spec }) => {
+      spec.networks = [{ name: 'a', multus: { networkName } }] as never;
+    });
+    const lookups: string[] = [];
+    const find = (ref: { namespace: string; name: string }) => {
+      lookups.push(`${ref.namespace}/${ref.name}`);
+      return undefined;
+    };
+    const options = {
+      view: viewOf([kindOf(2)], { findNad: find }),
+      fetchNad: async (ref: { namespace: string; name: string }) => find(ref),
+      oversized: 'refuse',
+      globalNetworkNamespaces: parseNames(globalNetworkNamespaces),
+    } as const;
+    const { networks } = await gatherCluster({ namespace: 'tenant', vmi }, () => true, {}, options);
+    assert.equal(networks.definitions.size, 0);
+    return lookups;
+  };
+  for (const [what, network, namespaces, isRead] of [
+    ['of its own namespace', 'east', 'default', true],
+    ['of its own namespace, by its whole name', 'tenant/east', '', true],
+    ['of a global namespace', 'default/east', 'default', true],
+    ['of another global namespace', 'shared/east', 'default, shared', true],
+    ['of a foreign namespace', 'other/east', 'default', false],
+    ['of the default namespace if it is not global', 'default/east', 'shared', false],
+    ['of a namespace with a similar name', 'default-2/east', 'default', false],
+    ['of a foreign namespace if all are global', 'other/east', '*', true],
+  ] as const) {
+    it(`a definition ${what} is ${isRead ? 'read' : 'not read'} for a VM`, async () => {
+      const name = network.includes('/') ? network : `tenant/${network}`;
+      assert.deepEqual(await lookedUp(network, namespaces), isRead ? [name, name] : []);
+    });
+  }
 
   it('are gathered despite a malformed annotation, but not after a programming error', async () => {
     const { candidates } = await gather({ annotations: { [NUMA_AFFINITY_ANNOTATION]: 'no JSON' } });

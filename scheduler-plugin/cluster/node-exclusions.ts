@@ -1,0 +1,103 @@
+import { type Refused, refuse } from '../../model/placement/verdict.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { ClusterNode } from './cluster-node.ts';
+import type { Fleet } from './fleet.ts';
+import type { PodNeeds } from './pod-needs.ts';
+import type { PodView } from './pod-view.ts';
+
+/** Seconds of the first exclusion; each further one is twice as long, up to the maximum. */
+const FIRST_SECONDS = 30;
+const MAX_SECONDS = 600;
+/** Seconds after the end of an exclusion for which the next one is longer. */
+const MEMORY_SECONDS = 600;
+/** Maximum kinds of pods that one node is excluded for; beyond that, the oldest exclusion is dropped. */
+const MAX_KINDS = 32;
+
+interface Exclusion {
+  readonly refused: Refused;
+  /** The node's load when it refused the pod. */
+  readonly load: string;
+  readonly seconds: number;
+  /** Before this time, a changed report does not end the exclusion. */
+  readonly earliest: number;
+  readonly latest: number;
+}
+
+export interface NodeExclusionsOptions {
+  readonly fleet: Pick<Fleet, 'get'>;
+  /** Called when an exclusion may have ended without a new report. */
+  readonly onEnd: (node: string) => void;
+  readonly log: Logger;
+  /** Monotonic seconds. */
+  readonly now: () => number;
+}
+
+/**
+ * Nodes that refused a pod although it was predicted to fit, and therefore get no more pods with equal needs, from any
+ * owner. The kubelet's or agent's cause may be unknown here, so without an exclusion the node would stay the first
+ * choice for the pod's successor.
+ *
+ * An exclusion ends after a time, or when the node's report changes: other CPUs are free, or its hardware or settings
+ * are different. If the change of a report did not help last time, the next one ends the exclusion only after the time
+ * of the last.
+ */
+export class NodeExclusions {
+  readonly #options: NodeExclusionsOptions;
+  /** By node, and by the key of the needs, oldest first. */
+  readonly #nodes = new Map<string, Map<string, Exclusion>>();
+
+  constructor(options: NodeExclusionsOptions) {
+    this.#options = options;
+  }
+
+  /** Why the node gets no pods with these needs for now, or undefined. */
+  refusalOf(node: ClusterNode, { key }: Pick<PodNeeds, 'key'>): Refused | undefined {
+    const exclusion = this.#nodes.get(node.name)?.get(key);
+    return exclusion !== undefined && this.#holds(exclusion, node) ? exclusion.refused : undefined;
+  }
+
+  /** Excludes the node of a pod that its kubelet rejected at admission, or else its agent refused to start. */
+  add({ namespace, name, node: nodeName = '', needs: { key }, rejected }: PodView): void {
+    const { fleet, onEnd, log, now } = this.#options;
+    const node = fleet.get(nodeName);
+    if (node === undefined) return;
+    this.#sweep();
+    const kinds = this.#nodes.get(nodeName) ?? new Map<string, Exclusion>();
+    const before = kinds.get(key);
+    // The pod was on its way when an earlier one was refused.
+    if (before !== undefined && this.#holds(before, node)) return;
+    const seconds = before === undefined ? FIRST_SECONDS : Math.min(MAX_SECONDS, before.seconds * 2);
+    const minimum = before !== undefined && now() < before.latest ? before.seconds : 0;
+    kinds.delete(key);
+    const [oldest] = kinds.keys();
+    if (kinds.size >= MAX_KINDS && oldest !== undefined) kinds.delete(oldest);
+    const [earliest, latest] = [now() + minimum, now() + seconds];
+    kinds.set(key, { refused: refusedBy(rejected), load: node.load, seconds, earliest, latest });
+    this.#nodes.set(nodeName, kinds);
+    for (const end of [minimum, seconds]) {
+      if (end > 0) setTimeout(() => onEnd(nodeName), (end + 0.1) * 1000).unref();
+    }
+    log.warn({ node: nodeName, pod: `${namespace}/${name}`, reason: rejected, seconds }, 'node excluded for such pods');
+  }
+
+  #holds({ load, earliest, latest }: Exclusion, node: ClusterNode): boolean {
+    const { now } = this.#options;
+    return now() < (node.load === load ? latest : earliest);
+  }
+
+  /** Forgets exclusions that have ended long ago. */
+  #sweep(): void {
+    const now = this.#options.now();
+    for (const [node, kinds] of this.#nodes) {
+      for (const [key, { latest }] of kinds) if (now - latest > MEMORY_SECONDS) kinds.delete(key);
+      if (kinds.size === 0) this.#nodes.delete(node);
+    }
+  }
+}
+
+/** @param reason the kubelet's; undefined if the agent refused the pod */
+function refusedBy(reason: string | undefined): Refused {
+  return reason === undefined
+    ? refuse('refused-on-host', 'the node’s agent has refused such a pod')
+    : refuse('refused-by-kubelet', `its kubelet refused a pod of this shape: ${reason}`);
+}

@@ -1,0 +1,72 @@
+/** Clears the screen, writes the clipboard (OSC 52), hides text, all with and without C1; then line ends and Unicode's. */
+const CONTROLS =
+  '\x1b[2J\x1b]52;c;ZWNobw==\x07\x1b[8m\u009b8m\u009d52;c;eA==\u009c\x7f\x08\t\u2028\u2029\u202e\u2066\u200f';
+/** At the beginning of a line, it would be a line that a command seems to print. */
+const INJECTED = 'INJECTED-LINE';
+export const HOSTILE = `${CONTROLS}\r\n${INJECTED}\r${INJECTED}`;
+/** The same for a format in which a line end is no part of a value. */
+export const HOSTILE_IN_LINE = CONTROLS.replaceAll(/[\u2028\u2029\t]/g, '');
+/** A value that is also long. */
+export const LONG = `${HOSTILE}${'long '.repeat(10_000)}${'x'.repeat(50_000)}`;
+
+/** Colours that the program itself uses on a terminal. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
+const COLOURS = /\u001b\[(?:1|2|22|3[0-79]|9[0-7])m/g;
+
+/** What of a terminal's output is not from the program: characters, or lines. Empty if nothing. */
+export function strangeIn(output: string): string[] {
+  const characters = output.replaceAll(COLOURS, '').match(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu) ?? [];
+  const lines = output.split(/[\r\n\u2028\u2029]/).filter((line) => line.startsWith(INJECTED));
+  return [...new Set(characters)]
+    .filter((one) => one !== '\n')
+    .map((one) => JSON.stringify(one))
+    .concat(lines);
+}
+
+/** A text in a document, as value or as key, and the document with it changed. */
+export interface Changed {
+  /** Such as `/api/v1/pods.0.metadata.name`. */
+  readonly path: string;
+  readonly text: string;
+  readonly document: unknown;
+}
+
+/** The document once for each text in it, with that text changed. */
+export function* withEachText(document: unknown, change: (text: string) => string): Generator<Changed> {
+  if (typeof document === 'string') {
+    yield { path: '', text: document, document: change(document) };
+  } else if (Array.isArray(document)) {
+    for (const [i, item] of document.entries()) {
+      for (const inner of withEachText(item, change)) {
+        yield { ...inner, path: `.${i}${inner.path}`, document: document.with(i, inner.document) };
+      }
+    }
+  } else if (isRecord(document)) {
+    for (const [key, value] of Object.entries(document)) {
+      const { [key]: _, ...rest } = document;
+      yield { path: `.${key}~`, text: key, document: { ...rest, [change(key)]: value } };
+      for (const inner of withEachText(value, change)) {
+        yield { ...inner, path: `.${key}${inner.path}`, document: { ...document, [key]: inner.document } };
+      }
+    }
+  }
+}
+
+/**
+ * The document with every text in it changed, except keys.
+ * @param field only texts in fields of that name
+ */
+export function withEveryText(document: unknown, change: (text: string) => string, field?: string): unknown {
+  const changed = (value: unknown, key: string | undefined): unknown => {
+    if (typeof value === 'string') return field === undefined || field === key ? change(value) : value;
+    if (Array.isArray(value)) return value.map((item) => changed(item, key));
+    if (!isRecord(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, changed(inner, name)]));
+  };
+  return changed(document, undefined);
+}
+
+/** Instances of classes, such as sets of CPUs, have no texts of others. */
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
