@@ -77,11 +77,11 @@ interface Combined {
 function combinedHints(all: number, lists: readonly (readonly Hint[])[]): Iterable<Combined> {
   let states: Iterable<Combined> = [{ mask: all, preferred: true, shared: null }];
   for (const list of lists) {
-    const next = new Map<string, Combined>();
+    const next = new Map<number, Combined>();
     for (const state of states) {
       for (const hint of list) {
         const combined = combine(state, hint);
-        next.set(`${combined.mask} ${combined.preferred} ${combined.shared}`, combined);
+        next.set(keyOf(combined), combined);
       }
     }
     states = next.values();
@@ -94,6 +94,11 @@ function combine(state: Combined, hint: Hint): Combined {
   const preferred = state.preferred && hint.preferred && agrees;
   const mask = hint.mask === null ? state.mask : state.mask & hint.mask;
   return { mask, preferred, shared: preferred ? (state.shared ?? hint.mask) : null };
+}
+
+/** A number is much cheaper than a text. An affinity that all hints share is the mask of the result. */
+function keyOf({ mask, preferred, shared }: Combined): number {
+  return mask * 3 + (preferred ? 1 : 0) + (shared === null ? 0 : 1);
 }
 
 function isBetter(

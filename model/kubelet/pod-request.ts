@@ -58,45 +58,9 @@ export function podRequestOf(pod: Pod, uid = pod.metadata?.uid ?? ''): PodReques
   };
 }
 
-/** Largest number of containers in a stored request. Real pods have a few; a tenant may create one with thousands. */
-export const MAX_CONTAINERS = 128;
-
-/**
- * The same request with a limited number of containers, for storage. Without exclusive CPUs it has none, because
- * nothing is predicted for it. Otherwise the containers beyond the limit become one container of each kind, with the
- * sum of their requests.
- */
+/** The same request for storage: without containers if none gets exclusive CPUs, because nothing is predicted for it. */
 export function reducedRequest(request: PodRequest): PodRequest {
-  const { containers } = request;
-  if (containers.every(({ cpus }) => cpus === 0)) return { ...request, containers: [] };
-  if (containers.length <= MAX_CONTAINERS) return request;
-  const kept = containers.slice(0, MAX_CONTAINERS);
-  const rest = containers.slice(MAX_CONTAINERS);
-  const kinds: readonly ContainerKind[] = ['init', 'sidecar', 'app'];
-  const sums = kinds.flatMap((kind) => {
-    const those = rest.filter((container) => container.kind === kind);
-    return those.length === 0 ? [] : [sumOf(kind, those)];
-  });
-  return { ...request, containers: [...kept, ...sums] };
-}
-
-/** Combines containers. Init containers run one after the other, so the largest counts instead of the sum. */
-function sumOf(kind: ContainerKind, containers: readonly ContainerRequest[]): ContainerRequest {
-  const add = kind === 'init' ? Math.max : (a: number, b: number) => a + b;
-  const amounts = (of: (container: ContainerRequest) => ReadonlyMap<string, number>) => {
-    const sum = new Map<string, number>();
-    for (const container of containers) {
-      for (const [name, amount] of of(container)) sum.set(name, add(sum.get(name) ?? 0, amount));
-    }
-    return sum;
-  };
-  return {
-    name: `${containers.length} more`,
-    kind,
-    cpus: containers.reduce((sum, { cpus }) => add(sum, cpus), 0),
-    devices: amounts(({ devices }) => devices),
-    memory: amounts(({ memory }) => memory),
-  };
+  return request.containers.every(({ cpus }) => cpus === 0) ? { ...request, containers: [] } : request;
 }
 
 /**

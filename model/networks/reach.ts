@@ -1,3 +1,4 @@
+import { few } from '../brief.ts';
 import type { CpuSet } from '../cpu-set.ts';
 
 /** Properties of a node that limit where its kubelet can assign CPUs, whatever runs there. */
@@ -81,8 +82,13 @@ function uncertain({ cpus }: Guest, located: readonly Located[], node: NodeRooms
   return { reason: 'may-not-span', text };
 }
 
+/** Networks in a message, and characters of each. */
+const MAX_PLACES = 4;
+const MAX_PLACE_CHARACTERS = 320;
+
 function places(located: readonly Located[]): string {
-  return located.map(({ text, cells }) => `${text} is on NUMA node ${cells}`).join(', ');
+  const texts = located.map(({ text, cells }) => `${text} is on NUMA node ${cells}`);
+  return few(texts, MAX_PLACES, MAX_PLACE_CHARACTERS).join(', ');
 }
 
 function roomOn({ rooms }: NodeRooms, counts: (cell: number) => boolean): number {

@@ -1,6 +1,6 @@
 import { type MaskedTemplate, maskRefusals } from '../launcher/mask-check.ts';
 import { type MaskRequest, maskRequestOf } from '../launcher/mask-request.ts';
-import { type SelectableNode, type SelectingSpec, selectsNode } from '../launcher/node-selection.ts';
+import { type SelectableNode, type SelectingSpec, selectionKey, selectsNode } from '../launcher/node-selection.ts';
 import { fitMask, type MaskFit, type MaskHost } from './mask-fit.ts';
 
 /** A VM with a mask. */
@@ -13,14 +13,19 @@ export interface MaskedVm {
   readonly selection: SelectingSpec;
 }
 
+/** Characters of the selectors as JSON. They are compared with every node. */
+const MAX_SELECTION_CHARACTERS = 16 * 1024;
+
 /** A VM or VMI with a mask that pins something or that is invalid; undefined for any other. */
 export function maskedVmOf(template: MaskedTemplate & { readonly spec: SelectingSpec }): MaskedVm | undefined {
   const { nodeSelector, affinity } = template.spec;
   const selection = { nodeSelector, affinity };
   const [fault] = maskRefusals(template);
-  if (fault !== undefined) return { maskRequest: undefined, fault, selection };
-  const maskRequest = maskRequestOf(template.metadata);
-  return maskRequest && { maskRequest, fault: undefined, selection };
+  const maskRequest = fault === undefined ? maskRequestOf(template.metadata) : undefined;
+  if (fault === undefined && maskRequest === undefined) return undefined;
+  if (selectionKey(selection).length <= MAX_SELECTION_CHARACTERS) return { maskRequest, fault, selection };
+  const text = `nodeSelector and affinity have more than ${MAX_SELECTION_CHARACTERS} characters`;
+  return { maskRequest: undefined, fault: text, selection: {} };
 }
 
 export interface SurveyedNode extends SelectableNode {

@@ -18,12 +18,13 @@ export interface PlacementPreferences {
 
 export const NO_PREFERENCES: PlacementPreferences = Object.freeze({ preferred: [], spansCells: false, interfaces: {} });
 
-/** Number of networks, and characters of the interface names of one network. */
+/** Number of networks, characters of a resource's name, and of the interface names of one network. */
 const MOST = 64;
+const MAX_RESOURCE_CHARACTERS = 317;
 const LONGEST_NAMES = 200;
 
 const preferences = z.object({
-  preferred: z.array(z.string()).max(MOST).catch([]),
+  preferred: z.array(z.string().max(MAX_RESOURCE_CHARACTERS)).max(MOST).catch([]),
   spansCells: z.boolean().catch(false),
   interfaces: z
     .record(z.string(), z.string().max(LONGEST_NAMES))

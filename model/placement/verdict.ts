@@ -1,3 +1,4 @@
+import { few } from '../brief.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { misalignedText } from '../kubelet/rejection.ts';
 import { countCheck } from './count-check.ts';
@@ -61,6 +62,9 @@ export type UnpredictablePolicy = 'refuse' | 'count-check';
 
 export const LOWEST = 0;
 const HIGHEST = 10;
+/** Verdicts are cached for each node: warnings in one, and characters of each. */
+const MAX_WARNINGS = 8;
+const MAX_WARNING_CHARACTERS = 300;
 
 /**
  * The verdict of a node that cannot run a pod. `text` has few distinct values, `detail` contains the node's own values.
@@ -106,7 +110,7 @@ export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: re
     score: 1 + Math.round(placement.score * (HIGHEST - 1)),
     cpus: exclusiveCpus(placement.containers),
     cells: placement.cells,
-    warnings: placement.warnings,
+    warnings: few(placement.warnings, MAX_WARNINGS, MAX_WARNING_CHARACTERS),
   };
 }
 

@@ -72,7 +72,7 @@ export class ClusterState {
   podChanged(before: PodView | undefined, after: PodView | undefined, synced: boolean): void {
     // Another pod with the same name has replaced this one.
     if (before && after && before.uid !== after.uid) this.podChanged(before, undefined, synced);
-    if (before?.node !== undefined) this.#starting.get(before.node)?.delete(before.uid);
+    if (before?.node !== undefined) this.#isNotStarting(before.node, before.uid);
     if (after === undefined) {
       if (before === undefined) return;
       this.reservations.deleted(before.kubeletUid);
@@ -162,6 +162,12 @@ export class ClusterState {
     const there = this.#starting.get(node) ?? new Map<string, PodView>();
     this.#starting.set(node, there.set(pod.uid, pod));
     this.#listeners.starting(pod);
+  }
+
+  #isNotStarting(node: string, uid: string): void {
+    const there = this.#starting.get(node);
+    // Any tenant can name a node that does not exist.
+    if (there?.delete(uid) && there.size === 0) this.#starting.delete(node);
   }
 
   /** Handles pods that cannot start on their node because its agent refused them. */

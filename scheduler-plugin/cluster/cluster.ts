@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
@@ -22,6 +23,7 @@ import { createSlices } from '../../runtime/slices.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
+import { PodBudget } from './pod-budget.ts';
 import type { NeedsReader } from './pod-needs.ts';
 import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
 
@@ -71,7 +73,7 @@ export interface ClusterOptions {
 
 const resourceSlice = z.object({
   metadata: objectMeta,
-  spec: z.object({ driver: z.string(), nodeName: z.string().nullish() }),
+  spec: z.object({ driver: name, nodeName: name.nullish() }),
 });
 /** https://github.com/kubernetes-sigs/dra-driver-cpu: CPUs assigned by it and by the static CPU manager collide. */
 const DRA_CPU_DRIVER = 'dra.cpu';
@@ -79,6 +81,8 @@ const DRA_CPU_DRIVER = 'dra.cpu';
 const SWEEP = 1;
 /** Pods on a page of a list. */
 const CATCH_UP_PAGE = 500;
+/** 40,000 launchers, of which one namespace can have half. */
+const MAX_POD_BYTES = 64 * 1024 * 1024;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
 export function createCluster(options: ClusterOptions): Cluster {
@@ -112,6 +116,7 @@ export function createCluster(options: ClusterOptions): Cluster {
     path: '/api/v1/pods',
     schema: observedPod,
     project: podProjection(options),
+    budget: new PodBudget(MAX_POD_BYTES),
     onChange: ({ before, after }) => state.podChanged(before, after, pods.synced),
   });
   const dpus = createReflector({

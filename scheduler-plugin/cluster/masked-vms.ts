@@ -6,6 +6,7 @@ import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-survey.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 
 /** A VMI that has a CPU mask, or whose start is paused. */
 export interface MaskedInstance extends StartingVmi {
@@ -36,6 +37,8 @@ export interface MaskedVmsOptions {
 }
 
 const API = '/apis/kubevirt.io/v1';
+/** Of VMs, and of VMIs: a mask and selectors of 16 KiB count 64 KiB. */
+const MAX_BYTES = 16 * 1024 * 1024;
 
 export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptions): MaskedVms {
   const shared = { client, optional: true, log, now };
@@ -43,6 +46,7 @@ export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptio
     ...shared,
     path: `${API}/virtualmachines`,
     schema: virtualMachine,
+    budget: new TenantBudget(MAX_BYTES),
     project: ({ spec: { template, instancetype } }) =>
       maskedVmOf({ metadata: template.metadata ?? {}, spec: template.spec, vcpusUnknown: instancetype != null }),
   });
@@ -50,6 +54,7 @@ export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptio
     ...shared,
     path: `${API}/virtualmachineinstances`,
     schema: startedInstance,
+    budget: new TenantBudget(MAX_BYTES),
     project: instanceOf,
     onChange: ({ key, after }) => onInstance(key, after),
   });

@@ -1,3 +1,4 @@
+import type * as z from 'zod';
 import type { Pod } from '../../kube/resources.ts';
 import { isExempt } from '../../model/cni/decide.ts';
 import { type PodRequest, reducedRequest } from '../../model/kubelet/pod-request.ts';
@@ -27,8 +28,12 @@ export interface NeedsReader {
   read(pod: Pod): PodNeeds;
 }
 
-/** Maximum remembered shapes; beyond that, all are forgotten and computed again. */
-const REMEMBERED = 512;
+/** Maximum shapes; beyond that, all are forgotten and computed again. */
+const MAX_SHAPES = 512;
+/** Containers of a pod, resources in the requests and limits of all of them, and their different names. */
+export const MAX_CONTAINERS = 64;
+const MAX_RESOURCES = 256;
+const MAX_RESOURCE_NAMES = 64;
 
 /** @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate */
 export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES): NeedsReader {
@@ -39,13 +44,28 @@ export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAM
       const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}${fresh.interfaces}`;
       let common = shared.get(id);
       if (common === undefined) {
-        if (shared.size >= REMEMBERED) shared.clear();
+        if (shared.size >= MAX_SHAPES) shared.clear();
         common = fresh;
         shared.set(id, common);
       }
       return { ...common, request: { ...common.request, uid: fresh.request.uid } };
     },
   };
+}
+
+/** Refuses a pod whose amounts are too many: a prediction compares them with each other on each node. */
+export function limitAmounts({ spec }: Pick<Pod, 'spec'>, context: z.RefinementCtx): void {
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])];
+  const names = containers.flatMap(({ resources }) => [
+    ...Object.keys(resources?.requests ?? {}),
+    ...Object.keys(resources?.limits ?? {}),
+  ]);
+  const refuseAbove = (limit: number, count: number, what: string) => {
+    if (count > limit) context.addIssue({ code: 'custom', path: ['spec'], message: `more than ${limit} ${what}` });
+  };
+  refuseAbove(MAX_CONTAINERS, containers.length, 'containers');
+  refuseAbove(MAX_RESOURCES, names.length, 'resources in requests and limits');
+  refuseAbove(MAX_RESOURCE_NAMES, new Set(names).size, 'different resources');
 }
 
 function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): PodNeeds {

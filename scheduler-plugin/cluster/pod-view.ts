@@ -1,35 +1,22 @@
-import * as z from 'zod';
-import { objectMeta, pod as podSchema } from '../../kube/resources.ts';
+import type * as z from 'zod';
+import { word } from '../../kube/bounds.ts';
+import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decided.ts';
 import { ParseError } from '../../model/errors.ts';
 import { isLauncher } from '../../model/launcher/recognize.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
-import type { NeedsReader, PodNeeds } from './pod-needs.ts';
+import { limitAmounts, type NeedsReader, type PodNeeds } from './pod-needs.ts';
 
 /** A pod and its progress. It omits the messages of its containers' statuses, which a tenant may have written. */
-export const observedPod = podSchema.extend({
-  metadata: objectMeta.extend({ creationTimestamp: z.string().optional() }),
-  status: z
-    .object({
-      phase: z.string().optional(),
-      reason: z.string().optional(),
-      nominatedNodeName: z.string().optional(),
-      qosClass: z.string().optional(),
-      conditions: z
-        .array(
-          z.object({
-            type: z.string(),
-            status: z.string(),
-            reason: z.string().optional(),
-            message: z.string().optional(),
-          }),
-        )
-        .nullish(),
-    })
-    .nullish(),
-});
+export const observedPod = podSchema
+  .extend({
+    metadata: objectMeta.extend({ creationTimestamp: word.optional() }),
+    status: podStatus.omit({ message: true }).nullish(),
+  })
+  .superRefine(limitAmounts);
 export type ObservedPod = z.infer<typeof observedPod>;
+type Status = Partial<NonNullable<ObservedPod['status']>>;
 
 /** The stored part of a relevant pod. */
 export interface PodView {
@@ -74,7 +61,7 @@ const ADMISSION =
  */
 export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | undefined {
   const { metadata, spec } = pod;
-  const status = pod.status ?? {};
+  const status: Status = pod.status ?? {};
   const phase = status.phase ?? 'Pending';
   const terminal = TERMINAL.has(phase);
   const rejected = phase === 'Failed' && ADMISSION.test(status.reason ?? '') ? status.reason : undefined;
@@ -110,7 +97,7 @@ export function podViewOf(pod: ObservedPod, reader: NeedsReader): PodView | unde
 }
 
 /** Whether the pod cannot get CPUs of its own, from its class alone: most pods of a cluster, which no one needs to read. */
-function sharesCpus({ qosClass }: NonNullable<ObservedPod['status']>): boolean {
+function sharesCpus({ qosClass }: Status): boolean {
   return qosClass !== undefined && qosClass !== 'Guaranteed';
 }
 
@@ -139,7 +126,7 @@ function staticUid(annotations: Readonly<Record<string, string>> = {}): string |
  */
 const NO_NODE_FITS = '0/';
 
-function unscheduledCondition({ conditions }: NonNullable<ObservedPod['status']>) {
+function unscheduledCondition({ conditions }: Status) {
   return conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
 }
 

@@ -1,6 +1,9 @@
 import * as z from 'zod';
+import { list, listOrNone, MAX_NAME_CHARACTERS, map, name, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import { affinity, nullToUndefined, pod } from '../../kube/resources.ts';
+import { issuesText } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { limitAmounts } from '../cluster/pod-needs.ts';
 
 /**
  * kube-scheduler's extender protocol. Its types have no JSON tags, so keys are the Go field names; the embedded objects
@@ -14,47 +17,58 @@ export class ArgsError extends PlumblineError {
   }
 }
 
+/** Nodes in a call. */
+const MAX_NODES = 20_000;
+/** Volumes, terms and constraints of a pod. */
+const MAX_ITEMS = 1024;
+
 /** Absent, or in an unknown form, which is ignored. */
 const present = z.unknown().optional();
 const volume = z.object({ persistentVolumeClaim: present, ephemeral: present });
-/** Preferred affinity or anti-affinity to pods. */
+/** Preferred affinity or anti-affinity to pods. Terms with an unknown shape are ignored. */
 const podTerms = z
   .object({
-    preferredDuringSchedulingIgnoredDuringExecution: z
-      .array(z.object({ podAffinityTerm: z.object({ topologyKey: z.string() }) }))
-      .nullish(),
+    preferredDuringSchedulingIgnoredDuringExecution: listOrNone(
+      z.object({ podAffinityTerm: z.object({ topologyKey: qualifiedName }) }),
+      MAX_ITEMS,
+    ),
   })
   .nullish()
   .catch(undefined);
-const spreadConstraint = z.object({ topologyKey: z.string(), whenUnsatisfiable: z.string() });
+const spreadConstraint = z.object({ topologyKey: qualifiedName, whenUnsatisfiable: word });
 
 /** A pod, with the fields that determine how long and for which nodes kube-scheduler may want it. */
-export const schedulingPod = pod.extend({
-  spec: pod.shape.spec.extend({
-    volumes: z.array(volume).nullish().catch(undefined),
-    affinity: affinity
-      .extend({ podAffinity: podTerms, podAntiAffinity: podTerms })
-      .nullish()
-      .transform(nullToUndefined),
-    topologySpreadConstraints: z.array(spreadConstraint).nullish().catch(undefined),
-    resourceClaims: z.array(z.unknown()).nullish().catch(undefined),
-  }),
-});
+export const schedulingPod = pod
+  .extend({
+    spec: pod.shape.spec.extend({
+      volumes: listOrNone(volume, MAX_ITEMS),
+      affinity: affinity
+        .extend({ podAffinity: podTerms, podAntiAffinity: podTerms })
+        .nullish()
+        .transform(nullToUndefined),
+      topologySpreadConstraints: listOrNone(spreadConstraint, MAX_ITEMS),
+      resourceClaims: z.array(z.unknown()).nullish().catch(undefined),
+    }),
+  })
+  .superRefine(limitAmounts);
 export type SchedulingPod = z.infer<typeof schedulingPod>;
 
-const node = z.looseObject({ metadata: z.looseObject({ name: z.string() }) });
-export type NodeObject = z.infer<typeof node>;
-
+const nodeName = z.string().max(MAX_NAME_CHARACTERS);
 /** z.array would create an object for each of thousands of names: a sixth of the memory that a call leaves behind. */
-const nodeNames = z.custom<readonly string[]>(
-  (value) => Array.isArray(value) && value.every((name) => typeof name === 'string'),
-  'expected a list of names',
+export const nodeNames = z.custom<readonly string[]>(
+  (value) =>
+    Array.isArray(value) &&
+    value.length <= MAX_NODES &&
+    value.every((name) => typeof name === 'string' && name.length <= MAX_NAME_CHARACTERS),
+  `expected a list of at most ${MAX_NODES} names of at most ${MAX_NAME_CHARACTERS} characters`,
 );
+const node = z.looseObject({ metadata: z.looseObject({ name: nodeName }) });
+export type NodeObject = z.infer<typeof node>;
 
 const extenderArgs = z.object({
   Pod: schedulingPod,
   NodeNames: nodeNames.nullish(),
-  Nodes: z.object({ items: z.array(node).nullish() }).nullish(),
+  Nodes: z.object({ items: list(node, MAX_NODES).nullish() }).nullish(),
 });
 
 /** A filter or prioritize call. */
@@ -88,22 +102,20 @@ export function parseExtenderArgs(body: unknown): ExtenderArgs {
 
 const numPdbViolations = z.number().int().nullish();
 const extenderPreemptionArgs = z.object({
-  Pod: pod,
-  NodeNameToVictims: z
-    .record(
-      z.string(),
-      z.object({
-        Pods: z.array(z.object({ metadata: z.object({ uid: z.string() }) })).nullish(),
-        NumPDBViolations: numPdbViolations,
-      }),
-    )
-    .nullish(),
-  NodeNameToMetaVictims: z
-    .record(
-      z.string(),
-      z.object({ Pods: z.array(z.object({ UID: z.string() })).nullish(), NumPDBViolations: numPdbViolations }),
-    )
-    .nullish(),
+  Pod: pod.superRefine(limitAmounts),
+  NodeNameToVictims: map(
+    name,
+    z.object({
+      Pods: list(z.object({ metadata: z.object({ uid }) }), MAX_ITEMS).nullish(),
+      NumPDBViolations: numPdbViolations,
+    }),
+    MAX_NODES,
+  ).nullish(),
+  NodeNameToMetaVictims: map(
+    name,
+    z.object({ Pods: list(z.object({ UID: uid }), MAX_ITEMS).nullish(), NumPDBViolations: numPdbViolations }),
+    MAX_NODES,
+  ).nullish(),
 });
 export type ExtenderPreemptionArgs = z.infer<typeof extenderPreemptionArgs>;
 
@@ -111,10 +123,6 @@ export type ExtenderPreemptionArgs = z.infer<typeof extenderPreemptionArgs>;
 export function parseExtenderPreemptionArgs(body: unknown): ExtenderPreemptionArgs {
   return parseBody(extenderPreemptionArgs, body, 'ExtenderPreemptionArgs');
 }
-
-/** Maximum characters of a validation error, which contains the caller's keys. */
-const MAX_ISSUE_CHARACTERS = 300;
-const MAX_ISSUES = 3;
 
 /**
  * @param body the decoded JSON; undefined if there was none
@@ -125,12 +133,7 @@ export function parseBody<S extends z.ZodType>(schema: S, body: unknown, expecte
   if (body === undefined) throw new ArgsError(`the body is empty: expected ${expected}`);
   const result = schema.safeParse(body);
   if (result.success) return result.data;
-  const issues = result.error.issues
-    .slice(0, MAX_ISSUES)
-    .map(({ path, message }) => `${path.join('.') || 'the whole'}: ${message}`)
-    .join('; ')
-    .slice(0, MAX_ISSUE_CHARACTERS);
-  throw new ArgsError(`the body is not ${expected}: ${issues}`);
+  throw new ArgsError(`the body is not ${expected}: ${issuesText(result.error)}`);
 }
 
 /** Whether kube-scheduler may wait before it binds the pod, until its volumes and dynamic resources are ready. */

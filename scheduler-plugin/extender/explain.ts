@@ -2,8 +2,11 @@ import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { type Pod, pod as podSchema } from '../../kube/resources.ts';
+import { cut } from '../../model/brief.ts';
+import { createSlices } from '../../runtime/slices.ts';
+import { limitAmounts } from '../cluster/pod-needs.ts';
 import type { Decisions } from '../filter/decisions.ts';
-import { ArgsError, parseBody } from './args.ts';
+import { ArgsError, nodeNames, parseBody } from './args.ts';
 import type { Extender, NodeExplanation } from './extender.ts';
 
 export interface Explainer {
@@ -13,7 +16,7 @@ export interface Explainer {
    */
   ofPod(name: string | null): Promise<object>;
   /** Explains a pod, or a whole filter call, from decoded JSON; the pod need not exist. @throws ArgsError, NotNow */
-  ofBody(body: unknown): object;
+  ofBody(body: unknown): Promise<object>;
 }
 
 export interface ExplainerOptions {
@@ -24,7 +27,8 @@ export interface ExplainerOptions {
 }
 
 /** A pod as a body: the object alone, or in the form of a filter call. */
-const posted = z.union([z.object({ Pod: podSchema, NodeNames: z.array(z.string()).nullish() }), podSchema]);
+const explainedPod = podSchema.superRefine(limitAmounts);
+const posted = z.union([z.object({ Pod: explainedPod, NodeNames: nodeNames.nullish() }), explainedPod]);
 
 /**
  * Explains in full, for each node, what would happen to a pod there. `GET /explain?pod=namespace/name` reads the pod
@@ -32,7 +36,18 @@ const posted = z.union([z.object({ Pod: podSchema, NodeNames: z.array(z.string()
  * creates no reservation. A standby answers, too, from its own observations.
  */
 export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions): Explainer {
-  const explanation = (pod: Pod, nodes?: readonly string[]) => {
+  /** In slices: the scheduler's calls run in between. */
+  const explainedNodes = async (pod: Pod, names?: readonly string[]) => {
+    const slices = createSlices();
+    const explanations = extender.explain(pod, names)[Symbol.iterator]();
+    const nodes: object[] = [];
+    for (;;) {
+      const next = await slices.run(() => explanations.next());
+      if (next.done === true) return nodes;
+      nodes.push(writtenOut(next.value));
+    }
+  };
+  const explanation = async (pod: Pod, names?: readonly string[]) => {
     const uid = pod.metadata.uid ?? '';
     const reservation = extender.state.reservations.of(uid);
     return {
@@ -44,7 +59,7 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
           [...reservation.places].map(([node, place]) => [node, place?.cpus?.toString() ?? '']),
         ),
       },
-      nodes: extender.explain(pod, nodes).map(writtenOut),
+      nodes: await explainedNodes(pod, names),
     };
   };
 
@@ -52,9 +67,12 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
     async ofPod(name) {
       if (name === null) return { active: isActive(), decisions: decisions.list() };
       const pod = await readPod(client, name);
-      return { ...explanation(pod), decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`) };
+      return {
+        ...(await explanation(pod)),
+        decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`),
+      };
     },
-    ofBody(body) {
+    async ofBody(body) {
       const { pod, nodes } = podOfBody(body);
       return explanation(pod, nodes);
     },
@@ -77,17 +95,21 @@ export async function readPod(client: Pick<KubeClient, 'get'>, name: string): Pr
     throw new ArgsError(`pod=${name}: expected namespace/name`);
   }
   try {
-    return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));
+    return explainedPod.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${pod}`));
   } catch (error) {
     if (isNotFound(error)) throw new ArgsError(`pod ${namespace}/${pod} does not exist`);
     throw error;
   }
 }
 
+/** Characters of a reason, which is in the answer once for each node. */
+const MAX_REASON_CHARACTERS = 1024;
+
 function writtenOut({ node, verdict, assumed }: NodeExplanation) {
   const inFlight = assumed.map(({ uid, kind, cpus }) => ({ uid, kind, cpus: cpus?.toString() ?? '' }));
   if (!verdict.fits) {
-    const { kind, text, detail: reason, missing } = verdict;
+    const { kind, text, missing } = verdict;
+    const reason = cut(verdict.detail, MAX_REASON_CHARACTERS);
     return { node, fits: false, kind, text, reason, missing, inFlight };
   }
   const { score, cpus, cells, warnings } = verdict;

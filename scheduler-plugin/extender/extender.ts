@@ -31,13 +31,18 @@ export interface Extender {
    * the scheduler scores a node without a score as 0. @throws NotNow, ParseError
    */
   prioritize(args: ExtenderArgs): readonly HostPriority[];
-  /** The verdict on each of the given nodes, or on all, without a reservation. @throws NotNow, ParseError */
-  explain(pod: Pod, nodes?: readonly string[]): readonly NodeExplanation[];
+  /**
+   * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is iterated.
+   * @throws NotNow, ParseError
+   */
+  explain(pod: Pod, nodes?: readonly string[]): Iterable<NodeExplanation>;
   needsOf(pod: Pod): PodNeeds;
   /** Whether a node would accept a pod with these needs now. */
   wouldFit(needs: PodNeeds, node: string): boolean;
   /** @throws NotNow */
   assertActive(): void;
+  /** Monotonic seconds. */
+  readonly now: () => number;
 }
 
 export interface NodeExplanation {
@@ -104,6 +109,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       assumedNeeds,
       dpuRefusal: ({ name }) => dpuRefusal(dpuHealth.verdict(name)),
       exclusion: (node, needs) => exclusions.refusalOf(node, needs),
+      now,
     },
     unpredictable,
   );
@@ -121,13 +127,14 @@ export function createExtender(options: ExtenderOptions): Extender {
       return;
     }
     recheck.waits({ uid, namespace }, needs);
-    const missed = filter.missed(needs, names);
+    const missed = verdicts.withinTime(0, () => filter.missed(needs, names)).result;
     if (missed !== undefined)
       recheck.neverOffered({ uid, namespace }, needs, missed, roundsOver(fleet.size, outcome.offered));
   };
 
   return {
     state,
+    now,
     assertActive,
     needsOf: (pod) => reader.read(pod),
     wouldFit: (needs, name) => {
@@ -147,12 +154,16 @@ export function createExtender(options: ExtenderOptions): Extender {
       const waits = waitsToBind(pod);
       // Until the pod is bound, nothing may tell which of several nodes the scheduler has chosen.
       const takesOne = waits && !reservations.nominatesChoice;
-      const predicted = filter.filter({
+      const call = {
         needs,
         names,
         softKeys: takesOne ? [] : softTopologyKeys(pod),
-        answersFor: (candidates) => answerLimit(options.answers, candidates, others),
-      });
+        answersFor: (candidates: number) => answerLimit(options.answers, candidates, others),
+      };
+      const { result: predicted, notChecked } = verdicts.withinTime(names.length, () => filter.filter(call));
+      // What is cached now is not predicted again, so the next attempt reaches further nodes.
+      if (predicted.answers.length === 0 && notChecked > 0)
+        throw new NotNow(`${notChecked} nodes were not checked in time; try again`);
       const isReserved = ({ node }: Answer) => takesCpusOn(fleet.get(node), needs);
       const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
       if (needs.exclusive) {
@@ -171,19 +182,21 @@ export function createExtender(options: ExtenderOptions): Extender {
       const needs = reader.read(pod);
       if (!needs.exclusive) return [];
       const reservation = reservations.of(needs.request.uid);
-      return names.map((name) => {
+      const scoreOn = (name: string): number => {
         const place = reservation?.places.get(name);
-        if (place !== undefined) return { Host: name, Score: place.score };
+        if (place !== undefined) return place.score;
         const verdict = verdicts.verdict(needs, fleet.get(name));
-        return { Host: name, Score: verdict.fits ? verdict.score : LOWEST };
-      });
+        return verdict.fits ? verdict.score : LOWEST;
+      };
+      const score = () => names.map((name) => ({ Host: name, Score: scoreOn(name) }));
+      return verdicts.withinTime(names.length, score).result;
     },
 
     explain(pod, nodes) {
       assertSynced();
       const needs = reader.read(pod);
       const names = nodes ?? [...fleet.nodes()].map(({ name }) => name);
-      return names.map((node) => ({
+      const explanationOf = (node: string): NodeExplanation => ({
         node,
         verdict: verdicts.verdict(needs, fleet.get(node)),
         assumed: reservations.assumedOn(node, needs.request.uid).map(({ uid, kind, places }) => ({
@@ -191,7 +204,10 @@ export function createExtender(options: ExtenderOptions): Extender {
           kind,
           cpus: places.get(node)?.cpus,
         })),
-      }));
+      });
+      return (function* () {
+        for (const name of names) yield explanationOf(name);
+      })();
     },
   };
 }

@@ -1,5 +1,6 @@
 import { withoutPods } from '../../model/placement/needs.ts';
 import { judgeHost, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { predictionSeconds } from '../filter/node-verdicts.ts';
 import { type ExtenderPreemptionArgs, parseExtenderPreemptionArgs } from './args.ts';
 import type { Extender } from './extender.ts';
 
@@ -15,7 +16,8 @@ export interface ExtenderPreemptionResult {
  *
  * The scheduler chooses victims by its own counts. If the CPUs that they free would not suffice (on two NUMA nodes, or
  * halves of cores), they would be killed in vain, and again at the next attempt. So a node remains only if it would
- * admit the pod without the victims. A node without a possible prediction remains.
+ * admit the pod without the victims. A node without a possible prediction remains; one that is not reached in time does
+ * not.
  *
  * @param body the decoded JSON
  * @throws ArgsError, NotNow, ParseError
@@ -37,7 +39,9 @@ export function preempt(extender: Extender, policy: UnpredictablePolicy, body: u
     return judgeHost(needs, withoutPods(host, victims), assumed, policy).fits;
   };
 
-  const helpful = [...victimsOf(args)].filter(([node, { uids }]) => wouldHelp(node, new Set(uids)));
+  const offered = victimsOf(args);
+  const until = extender.now() + predictionSeconds(offered.size);
+  const helpful = [...offered].filter(([node, { uids }]) => extender.now() <= until && wouldHelp(node, new Set(uids)));
   return {
     NodeNameToMetaVictims: Object.fromEntries(
       helpful.map(([node, { uids, violations }]) => [

@@ -25,15 +25,23 @@ export interface NodeKnowledge {
   readonly dpuRefusal: (node: ClusterNode) => Refused;
   /** Why the node gets no pods with equal needs for now: it has refused one that was predicted to fit. */
   readonly exclusion: (node: ClusterNode, needs: PodNeeds) => Refused | undefined;
+  /** Monotonic seconds. */
+  readonly now: () => number;
 }
 
 export const UNKNOWN_NODE = refuse('unknown-node', 'node is not known yet');
 const DRA_CPU = refuse('dra-cpu', 'dra.cpu assigns the node’s CPUs, too');
 const QUARANTINED = refuse('quarantined', 'node’s report is quarantined; see its Events');
+const NOT_CHECKED = refuse('other', 'not checked in time; will be tried again');
 
 /** The shape of a node with a plausible report. */
 export function plausibleShape({ shape, quarantined }: ClusterNode): NodeShape | undefined {
   return quarantined ? undefined : shape;
+}
+
+/** Seconds of exact predictions in a call for so many nodes. A tenant's pod may make each of them expensive. */
+export function predictionSeconds(nodes: number): number {
+  return 0.025 + nodes * 0.000_05;
 }
 
 /** Verdicts on single nodes, in two parts: facts that do not depend on the free CPUs, and the exact prediction. */
@@ -42,11 +50,24 @@ export class NodeVerdicts {
   readonly #knowledge: NodeKnowledge;
   readonly #policy: UnpredictablePolicy;
   readonly #maskVerdictOn = createMaskVerdicts();
+  #predictUntil = Number.POSITIVE_INFINITY;
+  #notChecked = 0;
 
   constructor(fleet: Fleet, knowledge: NodeKnowledge, policy: UnpredictablePolicy) {
     this.#fleet = fleet;
     this.#knowledge = knowledge;
     this.#policy = policy;
+  }
+
+  /** Makes a call whose exact predictions end after a time that depends on the number of nodes. */
+  withinTime<T>(nodes: number, call: () => T): { readonly result: T; readonly notChecked: number } {
+    this.#predictUntil = this.#knowledge.now() + predictionSeconds(nodes);
+    this.#notChecked = 0;
+    try {
+      return { result: call(), notChecked: this.#notChecked };
+    } finally {
+      this.#predictUntil = Number.POSITIVE_INFINITY;
+    }
   }
 
   /** The full verdict on one node. */
@@ -76,6 +97,10 @@ export class NodeVerdicts {
   exact(needs: PodNeeds, node: ClusterNode): NodeVerdict {
     if (!needs.exclusive) return this.fallsBack(needs, node) ? MASK_FALLS_BACK : UNCHECKED;
     if (plausibleShape(node) === undefined) return UNCHECKED;
+    if (this.#knowledge.now() > this.#predictUntil) {
+      this.#notChecked++;
+      return NOT_CHECKED;
+    }
     if (!node.stale) return this.#knowledge.judge(needs, node);
     const host = this.#fleet.host(node);
     return host === undefined ? UNCHECKED : judgeByCount(needs, host, this.#knowledge.assumedNeeds(node, needs));

@@ -4,8 +4,11 @@ import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
 /** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */
 export const MAX_TEXTS = 8;
 
-/** A text is in the answer once for each node, and may contain the name of a tenant's object. */
-const MAX_TEXT_CHARACTERS = 160;
+/**
+ * Bytes of a text as JSON. It is in the answer once for each node, and may contain the name of a tenant's object: the
+ * answer for 5,000 nodes with names of 63 characters has at most 1 MiB.
+ */
+const MAX_TEXT_BYTES = 140;
 
 const FALLBACK: Partial<Readonly<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
 const OTHER = 'refused for another reason; see /explain';
@@ -41,7 +44,7 @@ export class Refusals {
   add(node: string, { kind, text }: Pick<Refused, 'kind' | 'text'>): void {
     // A name that the call has twice.
     if (this.#byNode[node] !== undefined) return;
-    const counted = this.#textOf(kind, cut(text, MAX_TEXT_CHARACTERS));
+    const counted = this.#textOf(kind, text);
     counted.nodes++;
     this.#byNode[node] = counted.text;
   }
@@ -51,8 +54,14 @@ export class Refusals {
     if (same !== undefined) return same;
     const fallback = FALLBACK[kind] ?? OTHER;
     if (text !== fallback && this.#texts.size >= MAX_TEXTS - FALLBACKS) return this.#textOf(kind, fallback);
-    const added: RefusalText = { kind, text, nodes: 0 };
+    const added: RefusalText = { kind, text: bounded(text), nodes: 0 };
     this.#texts.set(text, added);
     return added;
   }
+}
+
+function bounded(text: string): string {
+  let short = cut(text, MAX_TEXT_BYTES);
+  while (Buffer.byteLength(JSON.stringify(short)) > MAX_TEXT_BYTES) short = cut(short, short.length - 1);
+  return short;
 }

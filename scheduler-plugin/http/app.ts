@@ -84,7 +84,7 @@ export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
       const { pod } = query;
       sendIndented(response, await explainer.ofPod(typeof pod === 'string' ? pod : null));
     })
-    .post(bodies.handler(async ({ body }, response) => sendIndented(response, explainer.ofBody(body))));
+    .post(bodies.handler(async ({ body }, response) => sendIndented(response, await explainer.ofBody(body))));
   app.use(({ method, path }, response) => {
     const expected = 'expected POST /filter, /prioritize or /preempt, or GET or POST /explain';
     sendText(response, 404, `${method} ${path.slice(0, 80)}: ${expected}`);

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ZodError } from 'zod';
-import { MAX_CONTAINERS } from '../../../model/kubelet/pod-request.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { createNeedsReader, MAX_CONTAINERS } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { podViewOf, observedPod as schema } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { podVector } from '../../webhook/launcher-fixture.ts';
 import { almost, withLong } from '../mutation.ts';
@@ -71,7 +70,7 @@ export const observedPod: Target<string> = {
       if (view === undefined) return 'accepted';
       const sent = (JSON.parse(json) as { metadata: { uid: string } }).metadata;
       assert.equal(view.uid, sent.uid);
-      assert.ok(view.needs.request.containers.length <= MAX_CONTAINERS + 3);
+      assert.ok(view.needs.request.containers.length <= MAX_CONTAINERS);
       assert.ok(view.padding >= 0 && view.padding <= 4096);
       return 'accepted';
     } catch (error) {

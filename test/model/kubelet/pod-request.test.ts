@@ -3,7 +3,6 @@ import {
   type ContainerRequest,
   hasPodLevelResources,
   lastingCpus,
-  MAX_CONTAINERS,
   podCpus,
   podDevices,
   podMemory,
@@ -124,43 +123,10 @@ describe('model/kubelet: amounts of a pod at a time', () => {
 });
 
 describe('model/kubelet: a request that is stored', () => {
-  const many = (count: number, one: ContainerRequest) => Array.from({ length: count }, () => one);
-
   it('has no containers without exclusive CPUs', () => {
     assert.deepEqual(reducedRequest(requestOf(made('app', 0, 1), made('init', 0))).containers, []);
     const mixed = requestOf(made('app', 0, 1), made('app', 2));
     assert.equal(reducedRequest(mixed), mixed);
-  });
-
-  it('is the same up to the limit of containers', () => {
-    const most = requestOf(...many(MAX_CONTAINERS, made('app', 1)));
-    assert.equal(reducedRequest(most), most);
-  });
-
-  it('has the sum of the rest of each kind, and the largest of the init containers', () => {
-    const kept = many(MAX_CONTAINERS, made('app', 1));
-    const rest = [
-      made('init', 3, 1, 5),
-      made('init', 2, 4, 1),
-      made('sidecar', 1, 2),
-      made('app', 5, 1, 1),
-      made('app', 1, 1, 3),
-    ];
-    const reduced = reducedRequest(requestOf(...kept, ...rest));
-    assert.deepEqual(reduced.containers.slice(0, MAX_CONTAINERS), kept);
-    assert.deepEqual(
-      reduced.containers
-        .slice(MAX_CONTAINERS)
-        .map(({ name, kind, cpus, devices, memory }) => [name, kind, cpus, devices.get('x/nic'), memory.get('memory')]),
-      [
-        ['2 more', 'init', 3, 4, 5],
-        ['1 more', 'sidecar', 1, 2, undefined],
-        ['2 more', 'app', 6, 2, 4],
-      ],
-    );
-    assert.equal(lastingCpus(reduced), lastingCpus(requestOf(...kept, ...rest)));
-    const apps = reducedRequest(requestOf(...kept, made('app', 2)));
-    assert.deepEqual(apps.containers.slice(MAX_CONTAINERS), [{ ...made('app', 2), name: '1 more' }]);
   });
 });
 

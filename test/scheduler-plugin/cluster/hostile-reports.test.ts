@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { type NodeTopologyStatus, nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { MAX_CONTAINERS } from '../../../model/kubelet/pod-request.ts';
 import { createFairIntake } from '../../../runtime/fair-intake.ts';
-import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { createNeedsReader, MAX_CONTAINERS } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { createRandom } from '../../lab/random.ts';
 import { leastProcessorTime, processorTime } from '../../support/processor-time.ts';
@@ -120,30 +119,22 @@ describe('refusals by the agent of a node', () => {
   });
 });
 
-describe('pods with thousands of containers', () => {
-  const crowd = (cpu: string): Pod => {
+describe('pods with many containers', () => {
+  const crowd = (cpu: string, length: number): Pod => {
     const amounts = { cpu, memory: '1Mi' };
     const one = (i: number) => ({ name: `c${i}`, resources: { requests: amounts, limits: { ...amounts } } });
     return {
       metadata: { name: 'crowd', namespace: 'default', uid: 'crowd' },
-      spec: { containers: Array.from({ length: 5000 }, (_, i) => one(i)) },
+      spec: { containers: Array.from({ length }, (_, i) => one(i)) },
     } as unknown as Pod;
   };
 
-  it('are stored as sums', () => {
-    const reader = createNeedsReader('all');
-    const { request, exclusive } = reader.read(crowd('2'));
-    assert.ok(exclusive && request.containers.length <= MAX_CONTAINERS + 3);
-    assert.equal(
-      request.containers.reduce((sum, { cpus }) => sum + cpus, 0),
-      10_000,
-    );
-  });
-  it('are stored without containers if they have no exclusive CPUs', () => {
-    const { request, exclusive, key } = createNeedsReader('all').read(crowd('500m'));
-    assert.deepEqual([exclusive, request.containers.length], [false, 0]);
-    assert.ok(key.length < 200);
-  });
+  for (const cpu of ['2', '500m']) {
+    it(`are unreadable, with ${cpu} CPUs each`, () => {
+      assert.match(String(observedPod.safeParse(crowd(cpu, MAX_CONTAINERS + 1)).error), /more than 64 containers/);
+      assert.ok(observedPod.safeParse(crowd(cpu, MAX_CONTAINERS)).success);
+    });
+  }
 });
 
 describe('the intake of reports', () => {

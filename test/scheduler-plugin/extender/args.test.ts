@@ -116,9 +116,7 @@ describe('the issues in an answer', () => {
 
   it('have at most 300 characters, however long the names in the call are', () => {
     const text = messageOf(z.strictObject({}), { ['k'.repeat(1000)]: 1 });
-    assert.deepEqual(
-      [text.length, text.slice(0, 31)],
-      [300 + 'the body is not X: '.length, 'the body is not X: the whole: U'],
-    );
+    assert.match(text, /^the body is not X: the whole: U/);
+    assert.ok(text.length <= 300, `${text.length} characters`);
   });
 });

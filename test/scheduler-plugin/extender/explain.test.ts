@@ -32,7 +32,7 @@ const setUp = (fixture: ExtenderFixture = {}, found: object | Error = podOf('4')
     client,
     explainer,
     ofPod: async (name: string | null) => (await explainer.ofPod(name)) as Explanation,
-    ofBody: (body: unknown) => explainer.ofBody(JSON.parse(JSON.stringify(body))) as Explanation,
+    ofBody: async (body: unknown) => (await explainer.ofBody(JSON.parse(JSON.stringify(body)))) as Explanation,
   };
 };
 
@@ -74,18 +74,22 @@ describe('the explanation of a pod', () => {
     await assert.rejects(setUp({}, failure).ofPod('default/vm'), failure);
   });
 
-  it('accepts a pod without a name, a namespace and a uid, for all nodes', () => {
+  it('accepts a pod without a name, a namespace and a uid, for all nodes', async () => {
     const { ofBody } = setUp({ nodes: { n1: statusOf(), n2: statusOf() } });
     const nameless = { ...podOf('4'), metadata: {} };
     for (const body of [nameless, { Pod: nameless }, { Pod: nameless, NodeNames: null }]) {
-      const { pod, nodes, reservation } = ofBody(body);
+      const { pod, nodes, reservation } = await ofBody(body);
       assert.deepEqual(
         [pod, nodes.map(({ node }) => node), reservation],
         [{ namespace: '', name: '', uid: '' }, ['n1', 'n2'], undefined],
       );
     }
     assert.deepEqual(
-      ofBody({ Pod: nameless, NodeNames: ['n2', 'gone'] }).nodes.map(({ node, fits, text }) => [node, fits, text]),
+      (await ofBody({ Pod: nameless, NodeNames: ['n2', 'gone'] })).nodes.map(({ node, fits, text }) => [
+        node,
+        fits,
+        text,
+      ]),
       [
         ['n2', true, undefined],
         ['gone', false, 'node is not known yet'],
@@ -93,17 +97,17 @@ describe('the explanation of a pod', () => {
     );
   });
 
-  it('refuses a body that is empty or not a Pod', () => {
+  it('refuses a body that is empty or not a Pod', async () => {
     const { explainer } = setUp();
-    assert.throws(() => explainer.ofBody(undefined), new ArgsError('the body is empty: expected a Pod'));
-    assert.throws(() => explainer.ofBody({}), /^ArgsError: the body is not a Pod: /);
+    await assert.rejects(explainer.ofBody(undefined), new ArgsError('the body is empty: expected a Pod'));
+    await assert.rejects(explainer.ofBody({}), /^ArgsError: the body is not a Pod: /);
   });
 
-  it('shows the reserved CPUs, and an empty text where they are not predicted', () => {
+  it('shows the reserved CPUs, and an empty text where they are not predicted', async () => {
     const nodes = { n1: statusOf(), odd: statusOf({ kubeletVersion: 'v1.99.0' }) };
     const { filter, ofBody, see } = setUp({ nodes, policy: 'count-check' });
     filter(podOf('4'));
-    const { reservation, nodes: shown } = ofBody(podOf('4'));
+    const { reservation, nodes: shown } = await ofBody(podOf('4'));
     assert.deepEqual(reservation, { kind: 'tentative', nodes: { n1: '1-2,9-10', odd: '' } });
     assert.deepEqual(
       shown.map(({ node, cpus, inFlight }) => [node, cpus, inFlight]),
@@ -114,18 +118,18 @@ describe('the explanation of a pod', () => {
     );
     const bound = withUid(podOf('2'), 'bound');
     see({ ...bound, spec: { ...bound.spec, nodeName: 'odd' } });
-    const [n1, odd] = ofBody(withUid(podOf('4'), 'next')).nodes;
+    const [n1, odd] = (await ofBody(withUid(podOf('4'), 'next'))).nodes;
     assert.deepEqual(n1?.['inFlight'], [{ uid: 'pod-uid', kind: 'tentative', cpus: '1-2,9-10' }]);
     assert.deepEqual(odd?.['inFlight'], [
       { uid: 'pod-uid', kind: 'tentative', cpus: '' },
       { uid: 'bound', kind: 'bound', cpus: '' },
     ]);
-    assert.deepEqual(ofBody(bound).reservation, { kind: 'bound', nodes: { odd: '' } });
+    assert.deepEqual((await ofBody(bound)).reservation, { kind: 'bound', nodes: { odd: '' } });
   });
 
-  it('is not possible before the caches have synced, and a standby explains, too', () => {
-    assert.throws(() => setUp({ missing: 'not synced yet: pods' }).ofBody(podOf('4')), /not synced yet: pods/);
-    assert.equal(setUp({ active: () => false }).ofBody(podOf('4')).nodes.length, 1);
+  it('is not possible before the caches have synced, and a standby explains, too', async () => {
+    await assert.rejects(setUp({ missing: 'not synced yet: pods' }).ofBody(podOf('4')), /not synced yet: pods/);
+    assert.equal((await setUp({ active: () => false }).ofBody(podOf('4'))).nodes.length, 1);
   });
 });
 

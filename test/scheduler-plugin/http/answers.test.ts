@@ -30,7 +30,7 @@ describe('the answers of the extender', () => {
     const logged = recordingLogger();
     app = createExtenderApp({
       extender: { ...extender, ...more },
-      explainer: { ofPod: async () => ({}), ofBody: () => ({}), ...explainer },
+      explainer: { ofPod: async () => ({}), ofBody: async () => ({}), ...explainer },
       called,
       unpredictable: 'refuse',
       metrics: createExtenderMetrics(registry),
@@ -83,7 +83,10 @@ describe('the answers of the extender', () => {
       const fail = (): never => {
         throw error;
       };
-      const { counted, lines } = use({ filter: fail, prioritize: fail }, { ofPod: async () => fail(), ofBody: fail });
+      const { counted, lines } = use(
+        { filter: fail, prioritize: fail },
+        { ofPod: async () => fail(), ofBody: async () => fail() },
+      );
       const scored = await ask('/prioritize', CALL);
       assert.deepEqual(
         [scored.status, scored.text, scored.headers.connection, scored.headers['content-type']],

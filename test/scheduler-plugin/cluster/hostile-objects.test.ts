@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
+import { createCluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
+import { createMaskedVms } from '../../../scheduler-plugin/cluster/masked-vms.ts';
+import { createNeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { eventually } from '../../support/eventually.ts';
+import { collectGarbage } from '../../support/garbage.ts';
+import { recordingLogger } from '../../support/logger.ts';
+import { podOf } from '../extender-fixture.ts';
+import { NO_LISTENERS } from './no-listeners.ts';
+import { createApi } from './watch-fixture.ts';
+
+const PODS = '/api/v1/pods';
+const VMIS = '/apis/kubevirt.io/v1/virtualmachineinstances';
+const LONG = 1_200_000;
+const MEMORY_BYTES = 16 * 1024 * 1024;
+
+const owned = (name: string, owner: string) => ({
+  name,
+  namespace: 'hostile',
+  uid: `uid-${name}`,
+  resourceVersion: '2',
+  ownerReferences: [{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: owner, uid: 'o', controller: true }],
+});
+const pod = (name: string, owner: string) => ({ ...podOf('2'), metadata: owned(name, owner) });
+const vmi = (name: string, owner: string) => ({
+  metadata: { ...owned(name, owner), annotations: { [CPU_MASK_ANNOTATION]: '1' } },
+  spec: { domain: { cpu: { cores: 1 } } },
+  status: { phase: 'Pending' },
+});
+
+describe('objects with texts of 1.2 MB', () => {
+  const setUp = () => {
+    const api = createApi();
+    const logged = recordingLogger();
+    const state = new ClusterState(NO_LISTENERS, logged.log);
+    const instances = new Map<string, unknown>();
+    const common = { client: api.client, log: logged.log, now: () => performance.now() / 1000 };
+    const cluster = createCluster({
+      ...common,
+      state,
+      reader: createNeedsReader('all'),
+      dpuLeaseNamespace: 'ovn',
+      dpuLeaseChanged: () => undefined,
+      agentsSilent: () => undefined,
+      pinningReported: () => undefined,
+    });
+    const vms = createMaskedVms({
+      ...common,
+      onInstance: (key, instance) => (instance ? instances.set(key, instance) : instances.delete(key)),
+    });
+    const ending = new AbortController();
+    const running = Promise.all([cluster.run(ending.signal), vms.run(ending.signal)]);
+    const end = async () => {
+      ending.abort();
+      await running;
+    };
+    return { api, cluster, instances, logged, end };
+  };
+
+  it('161 waiting pods leave nothing but one line each, and other pods are read', async () => {
+    const { api, cluster, logged, end } = setUp();
+    await eventually(() => api.watched(PODS), 'the watch');
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 161; i++) {
+      api.push(PODS, 'ADDED', pod(`p${i}`, `${i}${'x'.repeat(LONG)}`));
+      if (i % 10 === 0) await eventually(() => api.unread(PODS) === 0, 'the watch');
+    }
+    api.push(PODS, 'ADDED', pod('innocent', 'vm'));
+    await eventually(() => cluster.pods.has('hostile/innocent'), 'the innocent pod');
+    collectGarbage();
+    const bytes = process.memoryUsage().heapUsed - before;
+    assert.deepEqual([...cluster.pods.keys()], ['hostile/innocent']);
+    assert.ok(bytes < MEMORY_BYTES, `${bytes} bytes`);
+    const lines = logged.lines.filter(({ msg }) => String(msg).startsWith('object ignored'));
+    assert.equal(lines.length, 161);
+    assert.ok(lines.every((line) => JSON.stringify(line).length < 600));
+    await end();
+  }).timeout(60_000);
+
+  it('175 VMIs that exist for a moment leave nothing', async () => {
+    const { api, instances, end } = setUp();
+    await eventually(() => api.watched(VMIS), 'the watch');
+    collectGarbage();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 175; i++) {
+      const object = vmi(`v${i}`, `${i}${'x'.repeat(LONG)}`);
+      api.push(VMIS, 'ADDED', object);
+      api.push(VMIS, 'DELETED', object);
+      if (i % 10 === 0) await eventually(() => api.unread(VMIS) === 0, 'the watch');
+    }
+    api.push(VMIS, 'ADDED', vmi('innocent', 'vm'));
+    await eventually(() => instances.has('hostile/innocent'), 'the innocent VMI');
+    collectGarbage();
+    const bytes = process.memoryUsage().heapUsed - before;
+    assert.equal(instances.size, 1);
+    assert.ok(bytes < MEMORY_BYTES, `${bytes} bytes`);
+    await end();
+  }).timeout(60_000);
+});

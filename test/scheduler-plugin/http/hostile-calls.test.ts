@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import type { RequestListener } from 'node:http';
+import { CPU_MASK_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
+import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
+import { silent } from '../../support/logger.ts';
+import { appOf } from '../app-fixture.ts';
+import { type ExtenderUnderTest, extenderOf, podOf, statusOf } from '../extender-fixture.ts';
+
+const MEGABYTE = 'x'.repeat(1_000_000);
+/** Node names of 63 characters. */
+const nodeNames = (count: number) => Array.from({ length: count }, (_, i) => `worker-${i}.`.padEnd(63, 'x'));
+const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+const mapOf = (count: number, prefix: string) => Object.fromEntries(times(count, (i) => [`${prefix}${i}`, '1']));
+
+interface Editable {
+  metadata: Record<string, unknown>;
+  spec: Record<string, unknown> & { containers: { name: string; resources: object }[] };
+  status?: object;
+}
+const withAmounts = (pod: Editable, more: object): void => {
+  const amounts = { cpu: '4', memory: '1Gi', ...more };
+  pod.spec.containers[0]!.resources = { limits: amounts, requests: amounts };
+};
+const expressions = (count: number) => times(count, (i) => ({ key: `key-${i}`, operator: 'Exists' }));
+const owner = (name: string) => ({ apiVersion: 'apps/v1', kind: 'ReplicaSet', name, uid: 'owner', controller: true });
+const preferences = (text: string) => ({
+  preferred: times(64, (i) => `physnet.plumbline.dev/${text}${i}`),
+  interfaces: mapOf(64, 'physnet.plumbline.dev/'),
+});
+
+/** Each makes a pod of at most 1.5 MB, which the API server would accept. */
+const ATTACKS: Readonly<Record<string, (pod: Editable) => void>> = {
+  'a long name': (pod) => Object.assign(pod.metadata, { name: MEGABYTE }),
+  'a long namespace': (pod) => Object.assign(pod.metadata, { namespace: MEGABYTE }),
+  'a long uid': (pod) => Object.assign(pod.metadata, { uid: MEGABYTE }),
+  'a long name of an owner': (pod) => Object.assign(pod.metadata, { ownerReferences: [owner(MEGABYTE)] }),
+  '12,000 owners': (pod) => Object.assign(pod.metadata, { ownerReferences: times(12_000, (i) => owner(`${i}`)) }),
+  '40,000 labels': (pod) => Object.assign(pod.metadata, { labels: mapOf(40_000, 'a') }),
+  '40,000 annotations': (pod) => Object.assign(pod.metadata, { annotations: mapOf(40_000, 'a') }),
+  'a long mask': (pod) => Object.assign(pod.metadata, { annotations: { [CPU_MASK_ANNOTATION]: MEGABYTE } }),
+  'long preferred networks': (pod) =>
+    Object.assign(pod.metadata, {
+      annotations: { [PLACEMENT_ANNOTATION]: JSON.stringify(preferences('y'.repeat(200))) },
+    }),
+  'a long name of a container': (pod) => Object.assign(pod.spec.containers[0]!, { name: MEGABYTE }),
+  '8,000 containers': (pod) => {
+    pod.spec.containers = times(8000, (i) => ({ ...pod.spec.containers[0]!, name: `c${i}` }));
+  },
+  '8,000 init containers': (pod) =>
+    Object.assign(pod.spec, { initContainers: times(8000, (i) => ({ ...pod.spec.containers[0]!, name: `c${i}` })) }),
+  '64 init containers of 2 CPUs': (pod) => {
+    const resources = { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '2', memory: '1Gi' } };
+    Object.assign(pod.spec, { initContainers: times(63, (i) => ({ name: `c${i}`, resources })) });
+  },
+  '20,000 resources': (pod) => withAmounts(pod, mapOf(20_000, 'example.com/r')),
+  '12,000 networks': (pod) => withAmounts(pod, mapOf(12_000, 'physnet.plumbline.dev/p')),
+  '60 networks': (pod) => withAmounts(pod, mapOf(60, `physnet.plumbline.dev/${'p'.repeat(60)}`)),
+  'a long name of a resource': (pod) => withAmounts(pod, { [`physnet.plumbline.dev/${MEGABYTE}`]: '1' }),
+  'a long quantity': (pod) => withAmounts(pod, { cpu: '1'.repeat(1_000_000) }),
+  '30,000 expressions': (pod) => {
+    const terms = { nodeSelectorTerms: [{ matchExpressions: expressions(30_000) }] };
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: terms };
+    Object.assign(pod.spec, { affinity: { nodeAffinity } });
+  },
+  '10,000 preferred terms': (pod) => {
+    const terms = times(10_000, () => ({ weight: 1, preference: { matchExpressions: expressions(1) } }));
+    Object.assign(pod.spec, { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: terms } } });
+  },
+  '20,000 spread constraints': (pod) =>
+    Object.assign(pod.spec, {
+      topologySpreadConstraints: times(20_000, (i) => ({ topologyKey: `k${i}`, whenUnsatisfiable: 'ScheduleAnyway' })),
+    }),
+  '40,000 volumes': (pod) => Object.assign(pod.spec, { volumes: times(40_000, (i) => ({ name: `v${i}` })) }),
+  'a long message': (pod) =>
+    Object.assign(pod, { status: { conditions: [{ type: 'A', status: 'B', message: MEGABYTE }] } }),
+};
+
+describe('a hostile pod in a call', () => {
+  /** Twice the goal, because the runtime compiles and the client runs in the same process. */
+  const MAX_MILLISECONDS = 200;
+  const NAMES = nodeNames(1000);
+  let under: ExtenderUnderTest;
+  let server: HttpServer;
+
+  const serve = async (handler: RequestListener) => {
+    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    await server.start();
+  };
+  const call = async (path: string, body: string) => {
+    const response = await fetch(`http://127.0.0.1:${server.port}/${path}`, { method: 'POST', body });
+    return { status: response.status, text: await response.text() };
+  };
+
+  before(async () => {
+    /** Every node owns other CPUs: no verdict is shared. */
+    const report = (i: number) =>
+      statusOf({
+        cells: times(4, (id) => ({ id, cpus: `${id * 32}-${id * 32 + 31}` })),
+        cores: times(64, (core) => `${2 * core}-${2 * core + 1}`),
+        reserved: '0-1',
+        topologyManager: { policy: 'single-numa-node', scope: 'container' },
+        assignments: times(10, (bit) => ({
+          podUID: `${i}-${bit}`,
+          container: 'c',
+          core: 2 + 2 * bit + ((i >> bit) & 1),
+        })).map(({ core, ...owned }) => ({ ...owned, cpus: `${2 * core}-${2 * core + 1}` })),
+      });
+    under = extenderOf({ nodes: Object.fromEntries(NAMES.map((name, i) => [name, report(i)])) });
+    Object.defineProperty(under.clock, 'now', { get: () => performance.now() / 1000 });
+    const app = appOf(under);
+    await serve((request, response) => app.handler(request, response));
+    // The runtime compiles what every call needs.
+    for (const path of ['filter', 'prioritize', 'explain'])
+      await call(path, JSON.stringify({ Pod: podOf('4'), NodeNames: NAMES }));
+  });
+  after(() => server.stop(0));
+
+  for (const [what, attack] of Object.entries(ATTACKS)) {
+    it(`with ${what}: takes little time, and its texts are not in the answer for each node`, async () => {
+      for (const path of ['filter', 'prioritize', 'explain']) {
+        let least = Number.POSITIVE_INFINITY;
+        for (let attempt = 0; attempt < (path === 'explain' ? 1 : 3) && least > MAX_MILLISECONDS; attempt++) {
+          const pod = structuredClone(podOf('4')) as unknown as Editable;
+          pod.metadata['uid'] = `${what} ${path} ${attempt}`.slice(0, 64);
+          attack(pod);
+          const body = JSON.stringify({ Pod: pod, NodeNames: NAMES });
+          const begun = process.cpuUsage();
+          const { text } = await call(path, body);
+          const { user, system } = process.cpuUsage(begun);
+          under.state.reservations.withdraw(String(pod.metadata['uid']));
+          least = Math.min(least, (user + system) / 1000);
+          const most = path === 'explain' ? 2000 : 220;
+          assert.ok(text.length < most * NAMES.length, `${path}: ${text.length} characters`);
+        }
+        // An explanation is made in slices.
+        if (path !== 'explain') assert.ok(least <= MAX_MILLISECONDS, `${path}: ${least} ms`);
+      }
+    }).timeout(30_000);
+  }
+});
+
+describe('an answer for 5,000 nodes', () => {
+  for (const text of ['o', '\0', '"', '’']) {
+    it(`has at most 1 MiB if a network of the pod is called ${JSON.stringify(text.repeat(3))}…`, () => {
+      const names = nodeNames(5000);
+      const { filter } = extenderOf({ nodes: Object.fromEntries(names.map((node) => [node, statusOf()])) });
+      const reply = filter(podOf('4', [`physnet.plumbline.dev/${text.repeat(295)}`]), names);
+      assert.equal(Object.keys(reply.FailedAndUnresolvableNodes).length, 5000);
+      assert.match(reply.FailedAndUnresolvableNodes[names[0]!] ?? '', /^physnet .*…$/s);
+      assert.ok(Buffer.byteLength(JSON.stringify(reply)) <= 1024 * 1024);
+    }).timeout(30_000);
+  }
+});
+
+describe('predictions in a call', () => {
+  /** Each prediction seems to take 10 ms. */
+  const slow = (under: ExtenderUnderTest) => {
+    let seconds = 1000;
+    Object.defineProperty(under.clock, 'now', { get: () => (seconds += 0.01) });
+    return under;
+  };
+  const names = nodeNames(100);
+  const full = statusOf({ topologyManager: { policy: 'single-numa-node', scope: 'container' } });
+  const reports = (status: typeof full) =>
+    Object.fromEntries(names.map((name, i) => [name, { ...status, physnets: [{ name: `p${i}`, cells: '0' }] }]));
+
+  it('end after a time, with the nodes that passed until then', () => {
+    const { filter } = slow(extenderOf({ nodes: reports(statusOf()), answers: 100 }));
+    const { NodeNames, FailedAndUnresolvableNodes } = filter(podOf('4'), names);
+    assert.ok(NodeNames.length > 0 && NodeNames.length < 20, `${NodeNames.length} nodes`);
+    assert.match(FailedAndUnresolvableNodes[names.at(-1) ?? ''] ?? '', /not checked in time/);
+  });
+
+  it('that end before a node passed are an error, so that the scheduler tries again soon and gets further', () => {
+    const under = slow(extenderOf({ nodes: reports(full) }));
+    // 14 CPUs are free, but no more than 8 on one NUMA node.
+    const attempt = () => under.filter(podOf('10'), names);
+    assert.throws(attempt, /\d+ nodes were not checked in time; try again/);
+    assert.equal(under.state.reservations.size, 0);
+  });
+});
