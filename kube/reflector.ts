@@ -223,17 +223,17 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   };
 }
 
+/** Reflectors by their name in messages. */
+export type Watches = Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>;
+
 /**
  * Why the copies must not be relied on, by their names: not listed yet, or too old. Undefined if all may be.
  * @param now monotonic seconds
  */
-export function cacheProblem(
-  caches: Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>,
-  now: number,
-): string | undefined {
-  const missing = Object.keys(caches).filter((name) => !caches[name]?.synced);
+export function cacheProblem(watches: Watches, now: number): string | undefined {
+  const missing = Object.keys(watches).filter((name) => !watches[name]?.synced);
   if (missing.length > 0) return `not synced yet: ${missing.join(', ')}`;
-  const old = Object.entries(caches).flatMap(([name, { lastHeard = now }]) =>
+  const old = Object.entries(watches).flatMap(([name, { lastHeard = now }]) =>
     now - lastHeard > MAX_AGE_SECONDS ? [`${name} (${Math.round(now - lastHeard)} s)`] : [],
   );
   return old.length === 0 ? undefined : `no event or bookmark from the API server: ${old.join(', ')}`;

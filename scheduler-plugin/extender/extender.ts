@@ -60,6 +60,11 @@ export interface ExtenderOptions {
   readonly mayAnswer: () => boolean;
   /** Monotonic seconds. */
   readonly now: () => number;
+  /**
+   * Until when bindings are known. A reservation expires only by this time: its pod may be bound since, and room that
+   * another pod gets would be promised twice.
+   */
+  readonly podsSeenUntil: () => number;
   /** Maximum nodes in an answer for a pod with exclusive CPUs. */
   readonly answers: number;
   /** Maximum seconds that a node stays reserved for a pod that is not bound. */
@@ -144,7 +149,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       assertActive();
       const needs = reader.read(pod);
       const { uid } = needs.request;
-      reservations.expire(now());
+      reservations.expire(options.podsSeenUntil());
       if (needs.exclusive && reservations.unbound >= MAX_RESERVATIONS)
         throw new NotNow('too many pods are in flight; try again');
       reservations.withdraw(uid);

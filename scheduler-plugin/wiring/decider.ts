@@ -112,8 +112,9 @@ export function createDecider(options: DeciderOptions): Decider {
   const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
   const { unpredictable, answers, reservationTimeout } = config;
   const notSynced = () => cluster.missing;
+  const podsSeenUntil = () => cluster.podsSeenUntil;
   const judging = { state, dpuHealth, recheck, reader, decisions, unpredictable, answers, reservationTimeout };
-  const extender = createExtender({ ...judging, metrics, notSynced, mayAnswer, now });
+  const extender = createExtender({ ...judging, metrics, notSynced, mayAnswer, podsSeenUntil, now });
   const ownerRejections = createOwnerRejections({ ownerBackoff, owners, events, active, onFree: lookAgain, log, now });
   const isDpuHost = (node: string) => nodes.get(node)?.dpuHost === true;
   const stuck = createStuckPods({ state, isDpuHost, dpuHealth });

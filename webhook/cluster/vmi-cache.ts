@@ -1,4 +1,4 @@
-import { createReflector } from '../../kube/reflector.ts';
+import { createReflector, type Watches } from '../../kube/reflector.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
@@ -6,7 +6,7 @@ import { type CacheOptions, LIST_PAGE } from './options.ts';
 /** VMIs from the watch. */
 export interface VmiCache {
   run(signal: AbortSignal): Promise<void>;
-  readonly synced: boolean;
+  readonly watches: Watches;
   find(namespace: string, name: string): VirtualMachineInstance | undefined;
 }
 
@@ -25,9 +25,7 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
   });
   return {
     run: (signal) => instances.run(signal),
-    get synced() {
-      return instances.synced;
-    },
+    watches: { VMIs: instances },
     find: (namespace, name) => instances.items.get(`${namespace}/${name}`),
   };
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { cacheProblem } from '../../../kube/reflector.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
@@ -77,9 +78,9 @@ describe('the cache of network definitions', () => {
   it('is empty and synced if the kind is not installed, but not before this is known', async () => {
     const lists = scriptedLists({}, [NADS]);
     const cache = await started(createNadCache(optionsOf(lists)));
-    assert.equal(cache.synced, false);
+    assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
     await lists.release(NADS);
-    assert.equal(cache.synced, true);
+    assert.equal(cacheProblem(cache.watches, now), undefined);
     assert.equal(cache.find({ namespace: 'tenant', name: 'a' }), undefined);
   });
 });
@@ -117,9 +118,9 @@ describe('the cache of Kube-OVN objects', () => {
       for (const there of [LISTS, {}]) {
         const lists = scriptedLists(there, [held]);
         const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
-        assert.equal(cache.synced, false);
+        assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
         await lists.release(held);
-        assert.equal(cache.synced, true);
+        assert.equal(cacheProblem(cache.watches, now), undefined);
       }
     });
   }
@@ -175,9 +176,9 @@ describe('the cache of VMIs', () => {
   it('is synced if KubeVirt is not installed, but not before this is known', async () => {
     const lists = scriptedLists({}, [VMIS]);
     const cache = await started(createVmiCache(optionsOf(lists)));
-    assert.equal(cache.synced, false);
+    assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
     await lists.release(VMIS);
-    assert.equal(cache.synced, true);
+    assert.equal(cacheProblem(cache.watches, now), undefined);
   });
 });
 
@@ -262,9 +263,9 @@ describe('the cache of nodes', () => {
   for (const held of [NODES, REPORTS]) {
     it(`is synced when both lists are read: ${held} arrives last`, async () => {
       const { lists, cache } = await stage(undefined, undefined, [held]);
-      assert.equal(cache.synced, false);
+      assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
       await lists.release(held);
-      assert.equal(cache.synced, true);
+      assert.equal(cacheProblem(cache.watches, now), undefined);
     });
   }
 
