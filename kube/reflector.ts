@@ -227,14 +227,15 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
 export type Watches = Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>;
 
 /**
- * Why the copies must not be relied on, by their names: not listed yet, or too old. Undefined if all may be.
+ * Why the copies must not be relied on, by their names: not listed yet, or too old. Undefined if all may be. Their age is in
+ * minutes, since the text is part of Events, which are counted by text.
  * @param now monotonic seconds
  */
 export function cacheProblem(watches: Watches, now: number): string | undefined {
   const missing = Object.keys(watches).filter((name) => !watches[name]?.synced);
   if (missing.length > 0) return `not synced yet: ${missing.join(', ')}`;
   const old = Object.entries(watches).flatMap(([name, { lastHeard = now }]) =>
-    now - lastHeard > MAX_AGE_SECONDS ? [`${name} (${Math.round(now - lastHeard)} s)`] : [],
+    now - lastHeard > MAX_AGE_SECONDS ? [`${name} (${Math.floor((now - lastHeard) / 60)} min)`] : [],
   );
   return old.length === 0 ? undefined : `no event or bookmark from the API server: ${old.join(', ')}`;
 }

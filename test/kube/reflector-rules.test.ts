@@ -338,7 +338,7 @@ describe('the rules of a reflector', () => {
     second += 150;
     assert.equal(problem(), undefined);
     second += 1;
-    assert.equal(problem(), 'no event or bookmark from the API server: things (151 s)');
+    assert.equal(problem(), 'no event or bookmark from the API server: things (2 min)');
     await send('BOOKMARK', { metadata: { resourceVersion: '8' } });
     assert.equal(problem(), undefined);
   });
