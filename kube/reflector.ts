@@ -224,14 +224,16 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
 }
 
 /** Reflectors by their name in messages. */
-export type Watches = Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>;
+export type Watches = Readonly<Record<string, Reflector<unknown>>>;
 
 /**
- * Why the copies must not be relied on, by their names: not listed yet, or too old. Undefined if all may be. Their age is in
- * minutes, since the text is part of Events, which are counted by text.
- * @param now monotonic seconds
+ * Why the copies must not be relied on, by their names: not listed yet, or too old. Undefined if all may be. It has no
+ * seconds, since Events are counted by text.
  */
-export function cacheProblem(watches: Watches, now: number): string | undefined {
+export function cacheProblem(
+  watches: Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>,
+  now: number,
+): string | undefined {
   const missing = Object.keys(watches).filter((name) => !watches[name]?.synced);
   if (missing.length > 0) return `not synced yet: ${missing.join(', ')}`;
   const old = Object.entries(watches).flatMap(([name, { lastHeard = now }]) =>

@@ -41,9 +41,8 @@ export interface WatchPace {
 }
 
 /**
- * A connection can freeze without an error, so the server's own end of a watch is not enough. The pauses keep a proxy
- * that closes watches, or an API server whose versions expire, from getting lists and watches without a pause. After
- * any other failure the caller waits.
+ * A connection can freeze without an error, so watches need deadlines here. The pauses keep a proxy that closes watches,
+ * or an API server whose versions expire, from getting requests without a pause. After other failures the caller waits.
  */
 export function createWatchPace({ path, log, now }: WatchPaceOptions): WatchPace {
   const backoff = new Backoff();
@@ -66,11 +65,8 @@ export function createWatchPace({ path, log, now }: WatchPaceOptions): WatchPace
     await sleep(wait, signal).catch(() => undefined);
   };
 
-  const withDeadline = async (
-    watch: (signal: AbortSignal) => Promise<void>,
-    endsAt: number,
-    signal: AbortSignal,
-  ): Promise<void> => {
+  type Work = (signal: AbortSignal) => Promise<void>;
+  const withDeadline = async (watch: Work, endsAt: number, signal: AbortSignal): Promise<void> => {
     const late = new AbortController();
     let timer: NodeJS.Timeout | undefined;
     const check = () => {
@@ -84,8 +80,7 @@ export function createWatchPace({ path, log, now }: WatchPaceOptions): WatchPace
     } catch (error) {
       if (!late.signal.aborted || signal.aborted) throw error;
       isSilent = true;
-      const seconds = Math.round(now() - heardAt);
-      log.warn({ path, seconds }, 'watch without events or past its timeout; opening it again');
+      log.warn({ path, seconds: now() - heardAt }, 'watch without events or past its timeout; opening it again');
     } finally {
       clearTimeout(timer);
     }

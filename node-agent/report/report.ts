@@ -22,10 +22,7 @@ const SETTLE = 0.1;
  * met, since that may change at any moment. A check costs no request if nothing changed.
  */
 const LOOK_AGAIN = 10;
-/**
- * Maximum seconds between reads of the object, and checks of all state: someone may have deleted it, or its definition.
- * At random up to a quarter less.
- */
+/** Seconds, at random up to a quarter less, between reads of the object: it or its definition may have been deleted. */
 const READ_SECONDS = 20;
 /** Maximum seconds between attempts, so that a report returns soon after its definition. */
 const MAX_BACKOFF_SECONDS = 10;

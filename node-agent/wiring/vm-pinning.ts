@@ -17,8 +17,8 @@ const CHECK_INTERVAL_SECONDS = 1;
 
 export interface VmPinningDuty extends VmPinning {
   /**
-   * Why the launchers are not known, although they were: the agent is not ready. Everything else of the agent is read on
-   * the node. Meanwhile a new VM with a mask stays paused, and no CPU is given away.
+   * Why the launchers are not known any more: a new VM with a mask stays paused. The agent reads everything else on the
+   * node, so that Open vSwitch's CPUs and the report do not depend on the API server.
    */
   problem(): string | undefined;
 }

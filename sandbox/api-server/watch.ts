@@ -29,8 +29,7 @@ const BEFORE_END_SECONDS = 2;
 /**
  * Sends every change of a collection as the selectors see it: an object that starts to match is ADDED, one that no
  * longer matches is DELETED. A version that is too old or too new causes one ERROR event, and nothing follows. As in the
- * API server, there is no bookmark until the collection has had a change that is newer than the start of the watch.
- * Returns a function that ends the watch.
+ * API server, there is no bookmark before a change of the collection. Returns a function that ends the watch.
  */
 export function startWatch(
   store: Store,
@@ -90,8 +89,8 @@ export function startWatch(
   }
   const unsubscribe = store.subscribe(forward);
   const bookmarkIfNewer = () => latest > start && bookmark();
-  const { allowBookmarks, bookmarkSeconds, timeoutSeconds } = options;
-  const beforeEnd = Math.max(0, timeoutSeconds - BEFORE_END_SECONDS) * 1000;
+  const { allowBookmarks, bookmarkSeconds } = options;
+  const beforeEnd = Math.max(0, options.timeoutSeconds - BEFORE_END_SECONDS) * 1000;
   const timer = allowBookmarks ? setInterval(bookmarkIfNewer, bookmarkSeconds * 1000) : undefined;
   const last = allowBookmarks ? setTimeout(bookmarkIfNewer, beforeEnd) : undefined;
   return () => {

@@ -60,10 +60,7 @@ export interface ExtenderOptions {
   readonly mayAnswer: () => boolean;
   /** Monotonic seconds. */
   readonly now: () => number;
-  /**
-   * Until when bindings are known. A reservation expires only by this time: its pod may be bound since, and room that
-   * another pod gets would be promised twice.
-   */
+  /** Until when bindings are known: a reservation whose pod may be bound since must not expire. */
   readonly podsSeenUntil: () => number;
   /** Maximum nodes in an answer for a pod with exclusive CPUs. */
   readonly answers: number;

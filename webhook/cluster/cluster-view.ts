@@ -59,12 +59,11 @@ export function createClusterView(configured: ConfiguredContext, options: Cluste
     schema: namespaceSchema,
     project: () => true,
   });
-  const parts = [nads, nodes, vmis, context, labelled];
-  const caches = [nads, nodes, vmis, context].map(({ watches }) => watches);
+  const caches = [nads, nodes, vmis, context].map((cache) => cache.watches);
   const watches = Object.assign({ namespaces: labelled }, ...caches) as Watches;
   return {
     async run(signal) {
-      await Promise.all(parts.map((part) => part.run(signal)));
+      await Promise.all(Object.values(watches).map((watch) => watch.run(signal)));
     },
     get problem() {
       return cacheProblem(watches, options.now());

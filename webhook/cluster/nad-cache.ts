@@ -7,7 +7,6 @@ import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** Network attachment definitions, reduced to the fields that classify them. */
 export interface NadCache {
-  run(signal: AbortSignal): Promise<void>;
   readonly watches: Watches;
   find(ref: NetworkRef): NadFacts | undefined;
   /** The definition with the role primary in a namespace. */
@@ -37,7 +36,6 @@ export function createNadCache({ client, log, now }: CacheOptions): NadCache {
     now,
   });
   return {
-    run: (signal) => definitions.run(signal),
     watches: { 'network definitions': definitions },
     find: (ref) => definitions.items.get(refText(ref)),
     primaryIn(namespace) {

@@ -7,7 +7,6 @@ import type { CacheOptions } from './options.ts';
 
 /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
 export interface NetworkContextCache {
-  run(signal: AbortSignal): Promise<void>;
   readonly watches: Watches;
   current(): NetworkContext;
 }
@@ -46,9 +45,6 @@ export function createNetworkContextCache(
     project: ({ metadata, spec }): KubeOvnVlan => ({ name: metadata.name ?? '', ...spec }),
   });
   return {
-    async run(signal) {
-      await Promise.all([subnets.run(signal), vlans.run(signal)]);
-    },
     watches: { 'Kube-OVN subnets': subnets, 'Kube-OVN VLANs': vlans },
     current: () =>
       (built ??= {

@@ -24,7 +24,6 @@ import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** The nodes, from their labels and their agents' reports. */
 export interface NodeCache {
-  run(signal: AbortSignal): Promise<void>;
   readonly watches: Watches;
   /** The distinct kinds of the reporting nodes that a spec can run on: see candidateKinds. */
   candidates(spec: SelectingSpec): readonly NodeKind[];
@@ -134,9 +133,6 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   };
 
   return {
-    async run(signal) {
-      await Promise.all([nodes.run(signal), reports.run(signal)]);
-    },
     watches: { nodes, 'node reports': reports },
     candidates: (spec) => [...candidateKinds(current().kinds, nodes.items, spec)],
     allReport(spec) {

@@ -5,7 +5,6 @@ import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** VMIs from the watch. */
 export interface VmiCache {
-  run(signal: AbortSignal): Promise<void>;
   readonly watches: Watches;
   find(namespace: string, name: string): VirtualMachineInstance | undefined;
 }
@@ -24,7 +23,6 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
     now,
   });
   return {
-    run: (signal) => instances.run(signal),
     watches: { VMIs: instances },
     find: (namespace, name) => instances.items.get(`${namespace}/${name}`),
   };
