@@ -24,7 +24,7 @@ export type PatchType =
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds for the whole exchange. Default 10. A watch has no limit. */
+  /** Seconds for the whole exchange, or for a watch until its headers arrive. Default 10. */
   readonly timeout?: number;
   /** Largest response in bytes; a larger one is a KubeError `TooLarge`. Default LARGEST_ANSWER. */
   readonly largest?: number;
@@ -75,7 +75,13 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
   // The agent opens the connections: it alone decides whether they use TLS.
   const agent = server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
 
+  /** Closes idle connections: when one has failed or does not answer, the others may be frozen as well. */
+  const closeIdle = () => {
+    for (const socket of Object.values(agent.freeSockets).flatMap((sockets) => sockets ?? [])) socket.destroy();
+  };
+
   const open = async (method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> => {
+    const { timeout = TIMEOUT } = options;
     const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
     const { headers: credentials, ...tls } = await access.requestOptions();
     return new Promise((resolve, reject) => {
@@ -94,11 +100,17 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
         });
         // A watch is silent for minutes. Only the kernel notices that a server has disappeared.
         request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER * 1000));
-        // A response to a request has a status; IncomingMessage also stands for requests, which have none.
-        request.on('response', (response) =>
-          resolve({ response, status: response.statusCode as number, repeatedAfter }),
-        );
+        const late = setTimeout(() => {
+          closeIdle();
+          request.destroy(new Error(`no answer within ${timeout} s`));
+        }, timeout * 1000).unref();
+        request.on('response', (response) => {
+          clearTimeout(late);
+          // A response to a request has a status; IncomingMessage also stands for requests, which have none.
+          resolve({ response, status: response.statusCode as number, repeatedAfter });
+        });
         request.on('error', (error) => {
+          clearTimeout(late);
           // The server may have just closed an idle connection. Every write of Plumbline is safe to repeat.
           const isStale = request.reusedSocket && repeatedAfter === undefined && options.signal?.aborted !== true;
           if (isStale) attempt(error);
@@ -124,6 +136,7 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
       });
     } catch (error) {
       if (options.signal?.aborted || error instanceof KubeError) throw error;
+      closeIdle();
       throw unreachable(method, path, error);
     }
   };
@@ -133,7 +146,10 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
     async watch(path, options) {
       try {
         const { response, status } = await open('GET', path, { ...options, query: { ...options.query, watch: true } });
-        if (status < 400) return response;
+        if (status < 400) {
+          response.once('close', () => !response.complete && closeIdle());
+          return response;
+        }
         throw statusError('WATCH', path, status, await readText(response));
       } catch (error) {
         if (options.signal?.aborted || error instanceof KubeError) throw error;

@@ -3,7 +3,7 @@ import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
-import { createReflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION, NAMESPACE } from '../../model/names.ts';
@@ -36,7 +36,7 @@ export interface Listeners {
 /** The cluster according to the watches. */
 export interface Cluster {
   run(signal: AbortSignal): Promise<void>;
-  /** Kinds without a complete list, as text; undefined if there are none. */
+  /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
   readonly missing: string | undefined;
   /** Why the data may be outdated; undefined if every watch works. */
   readonly problem: string | undefined;
@@ -173,8 +173,8 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
       intake.stop();
     },
     get missing() {
-      const late = all.flatMap(([kind, { synced }]) => (synced || forbidden.has(kind as OptionalKind) ? [] : [kind]));
-      return late.length === 0 ? undefined : `not listed yet: ${late.join(', ')}`;
+      const readable = all.filter(([kind]) => !forbidden.has(kind as OptionalKind));
+      return cacheProblem(Object.fromEntries(readable), now());
     },
     get problem() {
       const [first] = problems.values();

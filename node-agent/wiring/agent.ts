@@ -97,10 +97,10 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
   };
 }
 
-/** Why the agent is not ready: failed duties, or CPUs whose owners are unknown. */
-function notReady(waiting: ReadonlySet<string>, { assignments }: AgentDuties): string | undefined {
+/** Why the agent is not ready: failed duties, CPUs whose owners are unknown, or launchers without news. */
+function notReady(waiting: ReadonlySet<string>, { assignments, vms }: AgentDuties): string | undefined {
   if (waiting.size > 0) return `waiting to restart failed duties: ${[...waiting].join(', ')}`;
   const view = assignments?.view();
-  if (view === undefined || view.free !== undefined) return undefined;
+  if (view === undefined || view.free !== undefined) return vms?.problem();
   return `the CPU assignments are not known yet: ${view.problems.join('; ')}`;
 }

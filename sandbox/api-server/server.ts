@@ -27,7 +27,7 @@ export interface ApiServerOptions {
   readonly port?: number;
   /** Number of changes that a watch may be behind before it gets 410. Default 5,000. */
   readonly history?: number;
-  /** Seconds between watch bookmarks. Default 10, minimum above 0. */
+  /** Seconds between watch bookmarks. Default 60, as in the API server; minimum above 0. */
   readonly bookmarkSeconds?: number;
   /** Schemas for OpenAPI clients and for the check of unknown fields. Default: none, and any field is accepted. */
   readonly components?: Components;
@@ -91,7 +91,7 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
       store,
       registry,
       now,
-      bookmarkSeconds: options.bookmarkSeconds ?? 10,
+      bookmarkSeconds: options.bookmarkSeconds ?? 60,
       stopping: stopping.signal,
     };
     await handleResource(deps, { request, response, query, route, user });

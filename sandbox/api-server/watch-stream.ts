@@ -31,6 +31,7 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
     const metadata = { resourceVersion: row.metadata.resourceVersion ?? '' };
     return { type: what, object: tableOf(type, [row], metadata, includeOf(query), deps.now()) };
   };
+  const seconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS);
   response.writeHead(200, { 'content-type': 'application/json' });
   response.flushHeaders();
   let failed = false;
@@ -44,6 +45,7 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
       allowBookmarks: allowBookmarks && !asTable,
       sendInitialEvents: sendInitialEvents && allowBookmarks,
       bookmarkSeconds: deps.bookmarkSeconds,
+      timeoutSeconds: seconds,
     },
     (event) => {
       if (event.type === 'ERROR') failed = true;
@@ -51,7 +53,6 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
       if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(encode(event))}\n`);
     },
   );
-  const seconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS);
   const end = () => response.end();
   const timer = setTimeout(end, seconds * 1000);
   deps.stopping.addEventListener('abort', end);

@@ -19,12 +19,17 @@ export interface WatchOptions {
   readonly sendInitialEvents?: boolean;
   /** Seconds between bookmarks. */
   readonly bookmarkSeconds: number;
+  /** Seconds after which the caller ends the watch. */
+  readonly timeoutSeconds: number;
 }
+
+/** Seconds from the last bookmark to the end of a watch, as in the API server. */
+const BEFORE_END_SECONDS = 2;
 
 /**
  * Sends every change of a collection as the selectors see it: an object that starts to match is ADDED, one that no
- * longer matches is DELETED. A version that is too old or too new causes one ERROR event, and nothing follows. Returns
- * a function that ends the watch.
+ * longer matches is DELETED. A version that is too old or too new causes one ERROR event, and nothing follows. As in the
+ * API server, there is no bookmark before a change of the collection. Returns a function that ends the watch.
  */
 export function startWatch(
   store: Store,
@@ -39,8 +44,11 @@ export function startWatch(
     (namespace === undefined || object.metadata.namespace === namespace) &&
     options.matches(object);
 
+  const start = version || store.version;
+  let latest = start;
   const forward = (change: Change) => {
     if (change.collection !== collection) return;
+    latest = change.version;
     const event = asSeen(change, isVisible);
     if (event) send(event);
   };
@@ -51,7 +59,7 @@ export function startWatch(
         kind: type.kind,
         apiVersion: apiVersionOf(type),
         metadata: {
-          resourceVersion: String(store.version),
+          resourceVersion: String(latest),
           creationTimestamp: null,
           ...(annotations && { annotations }),
         },
@@ -80,10 +88,15 @@ export function startWatch(
     for (const change of missed) forward(change);
   }
   const unsubscribe = store.subscribe(forward);
-  const timer = options.allowBookmarks ? setInterval(bookmark, options.bookmarkSeconds * 1000) : undefined;
+  const bookmarkIfNewer = () => latest > start && bookmark();
+  const { allowBookmarks, bookmarkSeconds } = options;
+  const beforeEnd = Math.max(0, options.timeoutSeconds - BEFORE_END_SECONDS) * 1000;
+  const timer = allowBookmarks ? setInterval(bookmarkIfNewer, bookmarkSeconds * 1000) : undefined;
+  const last = allowBookmarks ? setTimeout(bookmarkIfNewer, beforeEnd) : undefined;
   return () => {
     unsubscribe();
     clearInterval(timer);
+    clearTimeout(last);
   };
 }
 

@@ -114,6 +114,36 @@ describe('a client of a plain HTTP server, such as kubectl proxy', () => {
     }
   });
 
+  it('gives up a watch without headers after its timeout, and then no connection that was idle is used again', async () => {
+    await Promise.all([client.get('/a'), client.get('/b')]);
+    const idle = new Set(requests.map(({ socket }) => socket.remotePort));
+    assert.equal(idle.size, 2);
+    answer = () => undefined;
+    await assert.rejects(client.watch('/a', { timeout: 0.1 }), isKubeError(0, 'Unreachable'));
+    answer = json(200, { kind: 'Thing' });
+    await Promise.all([client.get('/c'), client.get('/d')]);
+    const used = requests.slice(-2).map(({ socket }) => socket.remotePort);
+    assert.ok(
+      used.every((port) => !idle.has(port)),
+      `${[...idle]} and ${used}`,
+    );
+  });
+
+  it('uses no idle connection after a watch that was ended early', async () => {
+    const stop = new AbortController();
+    answer = (_, response) => void response.writeHead(200).flushHeaders();
+    const watch = await client.watch('/a', { signal: stop.signal });
+    answer = json(200, {});
+    await client.get('/b');
+    stop.abort();
+    await assert.rejects(async () => {
+      for await (const _ of watch);
+    });
+    await client.get('/c');
+    const [, before, after] = requests.map(({ socket }) => socket.remotePort);
+    assert.notEqual(after, before);
+  });
+
   it('refuses an answer above the limit of the caller', async () => {
     await assert.rejects(client.get('/a', { largest: 15 }), isKubeError(0, 'TooLarge'));
     assert.deepEqual(await client.get('/a', { largest: 16 }), { kind: 'Thing' });
