@@ -1,6 +1,7 @@
 import { hasAsked } from '../../model/admission/asking.ts';
 import { type Decided, type DecidedKind, decidedOf, paddingOf } from '../../model/admission/decided.ts';
 import { briefMask } from '../../model/cpu-mask/mask.ts';
+import { podCpus } from '../../model/kubelet/pod-request.ts';
 import { startsRunning } from '../../model/launcher/paused-start.ts';
 import { recognizeLauncher } from '../../model/launcher/recognize.ts';
 import { CPU_MASK_START_ANNOTATION } from '../../model/names.ts';
@@ -14,6 +15,8 @@ export interface Asks {
   readonly text: readonly string[];
   /** Containers with dedicated CPUs. */
   readonly containers: readonly { readonly name: string; readonly cpus: number }[];
+  /** The most that it has at a time: app containers reuse the CPUs of init containers. */
+  readonly cpus: number;
   /** Number of these CPUs that complete whole cores. */
   readonly padding: number;
   readonly wholeCores: boolean;
@@ -42,6 +45,7 @@ export function asksOf(pod: ExplainedPod): Asks {
   return {
     text,
     containers,
+    cpus: podCpus(request),
     padding,
     wholeCores,
     webhook: webhookOf(pod),

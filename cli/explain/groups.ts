@@ -17,6 +17,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'too-few-cpus',
   'network-elsewhere',
   'no-common-node',
+  'tied-by-init',
   'resources',
   'misaligned',
   'cannot-split',

@@ -46,12 +46,11 @@ export function nearestLines({ node, host: placement, asks }: Nearest, columns: 
     : CpuSet.EMPTY;
   const near = nearCpus(placement, asks);
   const usable = free.minus(split).intersect(near);
-  const wanted = asks.containers.reduce((sum, { cpus }) => sum + cpus, 0);
   const required = asks.networks.filter(({ affinity }) => affinity === 'required');
   const where = required.length === 0 ? '' : ` near ${required.map(({ kind, physnet }) => physnet ?? kind).join(', ')}`;
   const sum = asks.wholeCores
-    ? `${coresIn(host.cores, usable)} whole cores are free${where}, ${usable.size} CPUs; it needs ${wanted}`
-    : `${usable.size} CPUs are free${where}; it needs ${wanted}`;
+    ? `${coresIn(host.cores, usable)} whole cores are free${where}, ${usable.size} CPUs; it needs ${asks.cpus}`
+    : `${usable.size} CPUs are free${where}; it needs ${asks.cpus}`;
   const cellLabels = new Map(
     host.cells.map(({ id }) => [id, networksOn(networks, id)] as const).filter(([, text]) => text),
   );

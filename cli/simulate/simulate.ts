@@ -1,5 +1,5 @@
-import { CpuSet } from '../../model/cpu-set.ts';
-import { type PlacementHost, withAssignments } from '../../model/placement/needs.ts';
+import { stateText } from '../../model/kubelet/usage.ts';
+import { type PlacementHost, withPod } from '../../model/placement/needs.ts';
 import { judgeHost, type NodeVerdict } from '../../model/placement/verdict.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import type { Demand } from './demand.ts';
@@ -43,7 +43,6 @@ interface Class {
   readonly host: PlacementHost;
   /** The last node is used first. */
   readonly nodes: string[];
-  readonly assignments: readonly { readonly podUID: string; readonly container: string; readonly cpus: string }[];
   readonly verdicts: Map<Demand, NodeVerdict>;
 }
 
@@ -80,10 +79,10 @@ export function simulate(
 function classesOf(hosts: readonly ReportedHost[]): Map<string, Class> {
   const classes = new Map<string, Class>();
   for (const one of [...hosts].reverse()) {
-    const { name, alike: key, status } = one;
+    const { name, alike: key } = one;
     const known = classes.get(key);
     if (known) known.nodes.push(name);
-    else classes.set(key, { key, host: one.host, nodes: [name], assignments: status.assignments, verdicts: new Map() });
+    else classes.set(key, { key, host: one.host, nodes: [name], verdicts: new Map() });
   }
   return classes;
 }
@@ -105,21 +104,16 @@ function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | un
   return best?.one;
 }
 
-/** Moves one node to the class of nodes with these CPUs in use. */
+/** Moves one node to the class of nodes with these resources in use. */
 function give(classes: Map<string, Class>, from: Class, demand: Demand, uid: string): string {
   const node = from.nodes.pop() ?? '';
   if (from.nodes.length === 0) classes.delete(from.key);
-  const verdict = verdictOn(from, demand);
-  const cpus = verdict.fits ? (verdict.cpus ?? CpuSet.EMPTY) : CpuSet.EMPTY;
   const make = from.key.split(' ')[0] ?? '';
-  const key = `${make} ${from.host.owned.union(cpus)}`;
+  const host = withPod(from.host, { ...demand.needs.request, uid });
+  const key = `${make} ${host.owned} ${host.state ? stateText(host.state) : ''}`;
   const known = classes.get(key);
   if (known) known.nodes.push(node);
-  else {
-    const assignments = [...from.assignments, { podUID: uid, container: 'compute', cpus: cpus.toString() }];
-    const host = withAssignments(from.host, assignments);
-    classes.set(key, { key, host, nodes: [node], assignments, verdicts: new Map() });
-  }
+  else classes.set(key, { key, host, nodes: [node], verdicts: new Map() });
   return node;
 }
 

@@ -1,7 +1,8 @@
 import type { NodeTopology, NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { assignmentsOf } from '../../model/kubelet/report.ts';
-import { type CpuAssignments, cpusOf } from '../../model/kubelet/state.ts';
+import { cpusOf } from '../../model/kubelet/state.ts';
+import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost, withOwners } from '../../model/placement/needs.ts';
 
 /** A node with a report, prepared for placement. */
@@ -12,7 +13,7 @@ export interface ReportedHost {
   readonly host: PlacementHost;
   /** The node without pods: one object for all nodes of the same model. */
   readonly empty: PlacementHost;
-  /** Equal for nodes of the same model with the same assigned CPUs, which have the same verdicts. */
+  /** Equal for nodes of the same model with the same assigned resources, which have the same verdicts. */
   readonly alike: string;
 }
 
@@ -32,12 +33,16 @@ export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
     if (unread !== undefined) unusable.set(name, unread);
     if (status === undefined) continue;
     try {
-      const { assignments, conditions: _, pinning: __, refusals: ___, ...lasting } = status;
-      const key = JSON.stringify(lasting);
-      const make = makes.get(key) ?? { id: makes.size, empty: preparedHost({ ...lasting, assignments: [] }) };
+      const withoutPods = reportWithoutPods(status);
+      const key = JSON.stringify(withoutPods);
+      const make = makes.get(key) ?? { id: makes.size, empty: preparedHost(withoutPods) };
       makes.set(key, make);
-      const owners = assignmentsOf(assignments);
-      hosts.push(reportedHost(name, status, `${make.id} ${cpusOf(owners)}`, make.empty, owners));
+      const owners = assignmentsOf(status.assignments);
+      const usage = usageOf(status);
+      const host = () => (owners.size === 0 && usage === '' ? make.empty : withOwners(make.empty, owners, usage));
+      hosts.push(
+        reportedHost({ name, status, alike: `${make.id}${usage} ${cpusOf(owners)}`, empty: make.empty }, host),
+      );
     } catch (error) {
       if (!(error instanceof PlumblineError || error instanceof RangeError)) throw error;
       unusable.set(name, `the report contradicts itself: ${error.message}`);
@@ -46,21 +51,12 @@ export function hostsOf(topologies: readonly NodeTopology[]): Hosts {
   return { hosts, unusable };
 }
 
-function reportedHost(
-  name: string,
-  status: NodeTopologyStatus,
-  alike: string,
-  empty: PlacementHost,
-  owners: CpuAssignments,
-): ReportedHost {
+function reportedHost(node: Omit<ReportedHost, 'host'>, prepare: () => PlacementHost): ReportedHost {
   let host: PlacementHost | undefined;
   return {
-    name,
-    status,
-    alike,
-    empty,
+    ...node,
     get host() {
-      host ??= owners.size === 0 ? empty : withOwners(empty, owners);
+      host ??= prepare();
       return host;
     },
   };

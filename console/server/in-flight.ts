@@ -32,7 +32,7 @@ export function inFlightOn(report: Report | undefined, coming: readonly ShownPod
 function hostOf(report: Report | undefined): PlacementHost | undefined {
   if (report?.shape === undefined) return undefined;
   try {
-    return withAssignments(report.shape.empty, report.assignments);
+    return withAssignments(report.shape.empty, report.assignments, report.usage);
   } catch (error) {
     if (error instanceof PlumblineError) return undefined;
     throw error;

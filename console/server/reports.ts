@@ -5,6 +5,7 @@ import {
   type RefusedStart,
 } from '../../kube/node-topology.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
+import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 
 /** The stored part of an assignment. */
@@ -32,6 +33,8 @@ export interface Report {
   /** Undefined for a report that contradicts itself. */
   readonly shape: Shape | undefined;
   readonly assignments: readonly Assignment[];
+  /** The devices and memory in use; see `usageOf`. */
+  readonly usage: string;
   readonly refusals: readonly RefusedStart[];
   /** VMs with a CPU mask. */
   readonly pinning: readonly PinningState[];
@@ -43,7 +46,7 @@ export interface Reports {
   take(node: string, status: unknown): void;
 }
 
-const CONTRADICTS_ITSELF: Report = { shape: undefined, assignments: [], refusals: [], pinning: [] };
+const CONTRADICTS_ITSELF: Report = { shape: undefined, assignments: [], usage: '', refusals: [], pinning: [] };
 
 /** Number of shapes beyond one for each node. */
 const SPARE_SHAPES = 100;
@@ -54,12 +57,9 @@ export function createReports(changed: (node: string) => void): Reports {
   let shapes = new Map<string, Shape>();
 
   const shapeOf = (status: NodeTopologyStatus): Shape => {
-    const { assignments: _, conditions: __, pinning: ___, refusals: ____, ...lasting } = status;
-    const key = JSON.stringify(lasting);
-    const shape = shapes.get(key) ?? {
-      content: shapeContent(lasting),
-      empty: preparedHost({ ...lasting, assignments: [] }),
-    };
+    const withoutPods = reportWithoutPods(status);
+    const key = JSON.stringify(withoutPods);
+    const shape = shapes.get(key) ?? { content: shapeContent(withoutPods), empty: preparedHost(withoutPods) };
     // Shapes of earlier configurations are dropped together, so that they do not add up.
     if (shapes.size > byNode.size + SPARE_SHAPES) shapes = new Map();
     shapes.set(key, shape);
@@ -72,6 +72,7 @@ export function createReports(changed: (node: string) => void): Reports {
       assignedCpus(status.assignments);
       return {
         shape: shapeOf(status),
+        usage: usageOf(status),
         assignments: status.assignments.map(({ podUID, namespace, podName, container, cpus }) => ({
           podUID,
           pod: namespace === undefined || podName === undefined ? undefined : `${namespace}/${podName}`,
@@ -97,11 +98,8 @@ export function createReports(changed: (node: string) => void): Reports {
   };
 }
 
-/** The part of a report that does not depend on pods. */
-type Lasting = Omit<NodeTopologyStatus, 'assignments' | 'conditions' | 'pinning' | 'refusals'>;
-
 /** Shapes that only differ in data that the page does not show, such as memory, have the same content. */
-function shapeContent({ cells, cores, reserved, cpuManager, topologyManager, ...more }: Lasting): string {
+function shapeContent({ cells, cores, reserved, cpuManager, topologyManager, ...more }: NodeTopologyStatus): string {
   return JSON.stringify({
     cells: cells.map(({ id, cpus }) => [id, cpus]),
     cores,

@@ -32,6 +32,8 @@ export type Admission =
       readonly containers: readonly ContainerPlacement[];
       /** The selected NUMA nodes of the first app container with exclusive CPUs, or else of the first app container. */
       readonly hint: readonly number[] | null;
+      /** Resources of which the kubelet may allocate devices of other NUMA nodes than in `state`. */
+      readonly arbitrary: ReadonlySet<string>;
     }
   | {
       readonly admitted: false;
@@ -86,7 +88,7 @@ export function admitPod(rules: AdmissionRules, state: KubeletState, pod: PodReq
     const apps = containers.filter((container) => container.kind === 'app');
     const leading = apps.find((container) => !container.cpus.isEmpty) ?? apps[0];
     const after = providers.reduce((next, provider) => provider.commit(next), state);
-    return { admitted: true, state: after, containers, hint: leading?.hint ?? null };
+    return { admitted: true, state: after, containers, hint: leading?.hint ?? null, arbitrary: devices.arbitrary };
   } catch (error) {
     if (!(error instanceof Rejection)) throw error;
     const { reason, message } = error;

@@ -1,4 +1,11 @@
-import { type DeviceAllocations, deviceHints, handOutOrder, type IndexedPool, indexPool } from './devices.ts';
+import {
+  type DeviceAllocations,
+  deviceHints,
+  handOutOrder,
+  type IndexedPool,
+  indexPool,
+  isArbitrary,
+} from './devices.ts';
 import type { ProviderHints, ResourceHints } from './hint.ts';
 import { type ContainerRequest, type PodRequest, podDevices } from './pod-request.ts';
 import type { Provider } from './provider.ts';
@@ -24,6 +31,7 @@ export class DeviceManager implements Provider {
   readonly #assigned: Map<string, Map<string, ReadonlySet<string>>>;
   /** Devices of init containers that later containers of the pod may reuse, by resource. */
   readonly #reusable = new Map<string, Set<string>>();
+  readonly #arbitrary = new Set<string>();
 
   constructor(topology: CpuTopology, behaviour: Behaviour, state: KubeletState, pod: PodRequest) {
     this.#topology = topology;
@@ -66,6 +74,11 @@ export class DeviceManager implements Provider {
 
   assigned(container: string): ReadonlyMap<string, ReadonlySet<string>> {
     return this.#assigned.get(container) ?? new Map();
+  }
+
+  /** Resources of which the kubelet may have allocated devices of other NUMA nodes. */
+  get arbitrary(): ReadonlySet<string> {
+    return this.#arbitrary;
   }
 
   #hintsFor(
@@ -129,7 +142,9 @@ export class DeviceManager implements Provider {
       const counts = `Requested: ${needed}, Available: ${available.size}`;
       throw unexpected(`requested number of devices unavailable for ${name}. ${counts}`);
     }
-    for (const id of handOutOrder(pool, available, mask).slice(0, needed)) devices.add(id);
+    const order = handOutOrder(pool, available, mask);
+    if (isArbitrary(pool, order, needed, mask)) this.#arbitrary.add(name);
+    for (const id of order.slice(0, needed)) devices.add(id);
     this.#remember(container, name, devices);
   }
 

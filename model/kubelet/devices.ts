@@ -137,6 +137,29 @@ function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable
 export function handOutOrder(pool: IndexedPool, available: ReadonlySet<string>, mask: number | null): string[] {
   const free = pool.devices.filter((device) => available.has(device.id));
   if (!pool.aligned || mask === null) return free.map((device) => device.id);
-  const rank = (device: IndexedDevice) => (!device.hasNodes ? 2 : (device.mask & mask) !== 0 ? 0 : 1);
+  const rank = (device: IndexedDevice) => rankOf(device.hasNodes, device.mask, mask);
   return [0, 1, 2].flatMap((wanted) => free.filter((device) => rank(device) === wanted).map((device) => device.id));
+}
+
+/**
+ * Whether the kubelet may allocate devices with other NUMA nodes than those of the prediction: it chooses at random
+ * among the devices that are as near to the hint.
+ */
+export function isArbitrary(pool: IndexedPool, order: readonly string[], count: number, mask: number | null): boolean {
+  if (!pool.aligned || count === 0 || order.length <= count) return false;
+  const devices = new Map(pool.devices.map((device) => [device.id, device]));
+  const nearness = (id: string) => {
+    const { hasNodes = false, mask: nodes = 0 } = devices.get(id) ?? {};
+    if (mask === null) return 0;
+    return rankOf(hasNodes, nodes, mask);
+  };
+  const last = nearness(order[count - 1] ?? '');
+  const alike = order.filter((id) => nearness(id) === last).map((id) => devices.get(id)?.mask);
+  return nearness(order[count] ?? '') === last && new Set(alike).size > 1;
+}
+
+/** 0 for a device near the hint, 1 for one elsewhere, 2 without a known NUMA node. */
+function rankOf(hasNodes: boolean, nodes: number, mask: number): number {
+  if (!hasNodes) return 2;
+  return (nodes & mask) === 0 ? 1 : 0;
 }

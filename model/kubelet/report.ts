@@ -1,10 +1,11 @@
 import { CpuSet } from '../cpu-set.ts';
 import { createHost, type Host, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
-import { PHYSNET_RESOURCE_PREFIX, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
+import { PHYSNET_RESOURCE_PREFIX, PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { DevicePool, DevicePools } from './devices.ts';
 import { createKubelet, type Kubelet, type Unpredictable } from './kubelet.ts';
 import type { CellMemory } from './memory-state.ts';
 import type { KubeletState } from './state.ts';
+import { type ReportedDevices, type ReportedMemoryState, reportedPools, usageOf, withUsage } from './usage.ts';
 
 interface CpuGroup {
   readonly id: number;
@@ -25,9 +26,18 @@ export interface HostReport {
   readonly topologyManager?:
     | { readonly policy: string; readonly scope?: string | undefined; readonly options?: Options | undefined }
     | undefined;
-  readonly memoryManager?: { readonly policy: string; readonly cells?: readonly CellMemory[] | undefined } | undefined;
+  readonly memoryManager?:
+    | {
+        readonly policy: string;
+        readonly cells?: readonly (CellMemory & { readonly state?: ReportedMemoryState | undefined })[] | undefined;
+      }
+    | undefined;
   readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
   readonly assignments: readonly { readonly podUID: string; readonly container: string; readonly cpus: string }[];
+  /** Devices of device plugins other than Plumbline's. Absent: not known. */
+  readonly devices?: readonly ReportedDevices[] | undefined;
+  /** Feature gates that change admission. Absent: not known. */
+  readonly featureGates?: Readonly<Record<string, boolean>> | undefined;
   readonly physnets?: readonly { readonly name: string; readonly cells: string }[] | undefined;
   readonly tunnel?: { readonly cells: string } | undefined;
   /** CPU list of the virtual switch's poll mode driver threads, which use these CPUs all the time. */
@@ -63,16 +73,19 @@ export function kubeletOfReport(report: HostReport, host = hostOfReport(report))
     memoryManager: report.memoryManager,
     reserved: CpuSet.parse(report.reserved),
     distances: report.distances,
+    featureGates: report.featureGates,
   });
 }
 
 /**
- * The CPUs that a reported kubelet has assigned. Memory blocks and devices are not in a report: allocating devices of
- * physnets does not use them up, and the scheduler counts those of other plugins.
+ * The CPUs, devices and memory that a reported kubelet has assigned.
+ * @throws HostError if it has too many devices
  * @throws ParseError if a list is not a CPU list
  */
 export function stateOfReport(kubelet: Kubelet, report: HostReport): KubeletState {
-  return kubelet.initialState(networkPools(report), assignmentsOf(report.assignments));
+  const pools = new Map([...reportedPools(report.devices), ...networkPools(report)]);
+  const state = kubelet.initialState(pools, assignmentsOf(report.assignments));
+  return withUsage(state, kubelet.topology, usageOf(report));
 }
 
 /**
@@ -124,6 +137,14 @@ function networkPools({
   for (const { name, cells } of physnets) add(physnetResource(name), cells);
   if (tunnel) add(TUNNEL_RESOURCE, tunnel.cells);
   return pools;
+}
+
+/** KubeVirt's devices (kvm, tun, vhost-net) have no NUMA node, and there are always enough of them. */
+const KUBEVIRT_DEVICE_PREFIX = 'devices.kubevirt.io/';
+
+/** Whether the devices of a resource are in a report. */
+export function isReportedResource(resource: string): boolean {
+  return !isNetworkResource(resource) && resource !== PLACED_RESOURCE && !resource.startsWith(KUBEVIRT_DEVICE_PREFIX);
 }
 
 /** Whether a resource stands for a network of the node. */

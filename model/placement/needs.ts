@@ -9,10 +9,12 @@ import {
   assignmentsOf,
   type HostReport,
   hostOfReport,
+  isReportedResource,
   kubeletOfReport,
   stateOfReport,
 } from '../kubelet/report.ts';
 import { type CpuAssignments, cpusOf, type KubeletState, ownedCpus } from '../kubelet/state.ts';
+import { withUsage } from '../kubelet/usage.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 
 /** A network interface with an affinity. */
@@ -104,6 +106,16 @@ export interface PlacementHost {
   /** Whether the node's agent sets the CPU masks of VMs. */
   readonly pinsVMs: boolean;
   readonly networks: NetworkCells;
+  /** What the report lacks: pods that ask for it are not predicted. */
+  readonly notReported: NotReported;
+}
+
+export interface NotReported {
+  readonly devices: boolean;
+  /** The state of the static memory manager. */
+  readonly memory: boolean;
+  /** Resources with unhealthy devices on NUMA nodes that the report does not name. */
+  readonly unhealthy: ReadonlySet<string>;
 }
 
 /**
@@ -132,7 +144,35 @@ export function preparedHost(report: HostReport): PlacementHost {
       physnets: new Map((report.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells, MAX_CELL_ID)])),
       tunnel: report.tunnel && CpuSet.parse(report.tunnel.cells, MAX_CELL_ID),
     },
+    notReported: notReportedIn(report),
   });
+}
+
+function notReportedIn({ devices, memoryManager }: HostReport): NotReported {
+  const unhealthy = (devices ?? []).filter(({ unhealthy = 0, groups }) => unhealthy > 0 && groups.length > 1);
+  return {
+    devices: devices === undefined,
+    memory: memoryManager?.cells?.some(({ state }) => state === undefined) ?? false,
+    unhealthy: new Set(unhealthy.map(({ resource }) => resource)),
+  };
+}
+
+/** Why the kubelet's decision about a pod cannot be predicted with what its node reports. */
+export function unpredictableFor(
+  { request }: PlacementNeeds,
+  { kubelet, state, alignment, notReported }: PlacementHost,
+): string | undefined {
+  if ('unpredictable' in kubelet) return kubelet.unpredictable;
+  const { containers } = request;
+  if (state?.memory !== undefined && notReported.memory && containers.some(({ memory }) => memory.size > 0)) {
+    return 'the state of the memory manager is not reported';
+  }
+  if (alignment === 'none') return undefined;
+  const resources = containers.flatMap(({ devices }) => [...devices.keys()]).filter(isReportedResource);
+  const [resource] = resources;
+  if (notReported.devices && resource !== undefined) return `the devices of ${resource} are not reported`;
+  const unhealthy = resources.find((name) => notReported.unhealthy.has(name));
+  return unhealthy && `the NUMA nodes of unhealthy devices of ${unhealthy} are not reported`;
 }
 
 /**
@@ -163,21 +203,37 @@ export type ReportedAssignments = HostReport['assignments'];
 
 /**
  * The same node with different pods on it; much cheaper than preparing it again.
+ * @param usage the devices and memory of these pods, from `usageOf`
  * @throws ParseError if a list is not a CPU list
  */
-export function withAssignments(node: PlacementHost, assignments: ReportedAssignments): PlacementHost {
-  return withOwners(node, assignmentsOf(assignments));
+export function withAssignments(node: PlacementHost, assignments: ReportedAssignments, usage = ''): PlacementHost {
+  return withOwners(node, assignmentsOf(assignments), usage);
 }
 
 /** The same with parsed CPU lists. */
-export function withOwners(node: PlacementHost, owners: CpuAssignments): PlacementHost {
+export function withOwners(node: PlacementHost, owners: CpuAssignments, usage = ''): PlacementHost {
   const { kubelet, state } = node;
+  const predicted = state && !('unpredictable' in kubelet);
   return Object.freeze({
     ...node,
-    state: state && !('unpredictable' in kubelet) ? kubelet.initialState(state.pools, owners) : undefined,
+    state: predicted ? withUsage(kubelet.initialState(state.pools, owners), kubelet.topology, usage) : undefined,
     owned: cpusOf(owners),
     shown: new Set(owners.keys()),
   });
+}
+
+/** The same node after its kubelet has admitted a pod; unchanged if it would not. */
+export function withPod(node: PlacementHost, request: PodRequest): PlacementHost {
+  const { kubelet, state } = node;
+  const admission = 'unpredictable' in kubelet || !state ? undefined : kubelet.admit(state, request);
+  return admission?.admitted ? withState(node, admission.state) : node;
+}
+
+/** The same node with all devices and memory free: a report does not tell which pod has those in use. */
+export function withFreeResources(node: PlacementHost): PlacementHost {
+  const { kubelet, state } = node;
+  if ('unpredictable' in kubelet || !state) return node;
+  return withState(node, kubelet.initialState(state.pools, state.assignments));
 }
 
 /** The same node after the removal of some pods. Uids that are not on it change nothing. */
@@ -185,7 +241,11 @@ export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): Pla
   const { kubelet, state } = node;
   if ('unpredictable' in kubelet || !state) return node;
   const after = [...uids].reduce((left, uid) => kubelet.remove(left, uid), state);
-  return Object.freeze({ ...node, state: after, owned: ownedCpus(after), shown: new Set(after.assignments.keys()) });
+  return withState(node, after);
+}
+
+function withState(node: PlacementHost, state: KubeletState): PlacementHost {
+  return Object.freeze({ ...node, state, owned: ownedCpus(state), shown: new Set(state.assignments.keys()) });
 }
 
 /** The NUMA nodes of a network; undefined if the node does not have the network. */

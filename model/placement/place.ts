@@ -3,7 +3,15 @@ import { isWholeCores } from '../host-cores.ts';
 import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { type KubeletState, ownedCpus } from '../kubelet/state.ts';
-import { keepsWholeCores, needsKey, type PlacementHost, type PlacementNeeds } from './needs.ts';
+import { stateText } from '../kubelet/usage.ts';
+import {
+  alignsOrRefuses,
+  keepsWholeCores,
+  needsKey,
+  type PlacementHost,
+  type PlacementNeeds,
+  unpredictableFor,
+} from './needs.ts';
 import { cellsTouched, networkVerdict } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
 import { refusedByKubelet } from './refused-by-kubelet.ts';
@@ -37,8 +45,9 @@ export type Placement =
  */
 export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[]): Placement {
   const { kubelet, state } = node;
-  if ('unpredictable' in kubelet || !state) {
-    return { outcome: 'unpredictable', reason: 'unpredictable' in kubelet ? kubelet.unpredictable : 'no state' };
+  const reason = unpredictableFor(needs, node);
+  if ('unpredictable' in kubelet || !state || reason !== undefined) {
+    return { outcome: 'unpredictable', reason: reason ?? 'no state' };
   }
   const inFlight = assumed.filter(
     ({ request }) => !state.assignments.has(request.uid) && request.uid !== needs.request.uid,
@@ -112,7 +121,10 @@ function admitAll(kubelet: Kubelet, state: KubeletState, pods: readonly Placemen
   return { state: after, refused };
 }
 
-/** Whether the kubelet admits every pod, on suitable CPUs, in every order. */
+/**
+ * Whether the kubelet admits every pod, on suitable CPUs, in every order. It may not if pods share a resource of which it
+ * chooses devices at random.
+ */
 function anyOrder(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -121,16 +133,21 @@ function anyOrder(
   inFlight: readonly PlacementNeeds[],
 ): boolean {
   if (inFlight.length === 0) return true;
+  const users = (resource: string) =>
+    [...inFlight, needs].filter(({ request }) => request.containers.some(({ devices }) => devices.has(resource)))
+      .length;
   return fitsInEveryOrder({
     items: [...inFlight, needs],
     keyOf: needsKey,
     start: state,
     admit(pod, before) {
       const verdict = judge(pod, node, kubelet, before);
-      return 'reason' in verdict ? undefined : verdict.admission.state;
+      if ('reason' in verdict) return undefined;
+      const { arbitrary } = verdict.admission;
+      const isShared = alignsOrRefuses(node) && [...arbitrary].some((resource) => users(resource) > 1);
+      return isShared ? undefined : verdict.admission.state;
     },
-    // The remaining memory depends on the owners, so states with memory are not compared.
-    textOf: (after) => (after.memory ? undefined : after.defaultSet.toString()),
+    textOf: stateText,
   });
 }
 
@@ -147,8 +164,8 @@ interface EveryOrder<T, S> {
   readonly start: S;
   /** The state after an item, or undefined if it is refused. */
   readonly admit: (item: T, state: S) => S | undefined;
-  /** States with equal texts have the same future; undefined if unknown. */
-  readonly textOf: (state: S) => string | undefined;
+  /** States with equal texts have the same future. */
+  readonly textOf: (state: S) => string;
 }
 
 /**
@@ -170,9 +187,8 @@ export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: E
   let tries = 0;
 
   const search = (left: readonly number[], state: S): boolean => {
-    const text = textOf(state);
-    const situation = text === undefined ? undefined : `${left.join()} ${text}`;
-    if (situation !== undefined && seen.has(situation)) return true;
+    const situation = `${left.join()} ${textOf(state)}`;
+    if (seen.has(situation)) return true;
     for (let kind = 0; kind < kinds.length; kind++) {
       const count = left[kind] ?? 0;
       const next = kinds[kind]?.[count - 1];
@@ -181,7 +197,7 @@ export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: E
       const after = admit(next, state);
       if (after === undefined || !search(left.with(kind, count - 1), after)) return false;
     }
-    if (situation !== undefined) seen.add(situation);
+    seen.add(situation);
     return true;
   };
   return search(

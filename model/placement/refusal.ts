@@ -14,6 +14,8 @@ export type RefusalReason =
   | 'polled-cpus'
   /** The topology manager would refuse: no set of NUMA nodes satisfies all requests of the pod. */
   | 'no-common-node'
+  /** An init container gets CPUs of a NUMA node that is too full for the container that reuses them. */
+  | 'tied-by-init'
   /** The CPUs would not be on the NUMA nodes of a required network. */
   | 'network-elsewhere'
   /** Required networks have no NUMA node in common, and the kubelet assigns no container CPUs near each of them. */
@@ -36,6 +38,7 @@ const TEXTS: Readonly<Record<RefusalReason, string>> = {
   'no-whole-cores': 'node cannot give whole cores',
   'polled-cpus': 'free CPUs are polled by the virtual switch',
   'no-common-node': 'no NUMA node fits all resources',
+  'tied-by-init': 'an init container ties it to a full NUMA node',
   'network-elsewhere': 'no room on the NUMA nodes of a required network',
   'cannot-split': 'the kubelet cannot split it over the NUMA nodes of its networks',
   'may-not-span': 'the kubelet may not span the NUMA nodes of its networks',

@@ -2,7 +2,14 @@ import { few } from '../brief.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { misalignedText } from '../kubelet/rejection.ts';
 import { countCheck } from './count-check.ts';
-import { cellsOfNetwork, keepsWholeCores, type PlacementHost, type PlacementNeeds, sharesOn } from './needs.ts';
+import {
+  cellsOfNetwork,
+  keepsWholeCores,
+  type PlacementHost,
+  type PlacementNeeds,
+  sharesOn,
+  unpredictableFor,
+} from './needs.ts';
 import { unfitForNetworks } from './network-reach.ts';
 import { exclusiveCpus, placeOnFit } from './place.ts';
 import type { Refusal, RefusalReason } from './refusal.ts';
@@ -103,7 +110,11 @@ export function judgeHost(
 export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: readonly PlacementNeeds[]): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
   const placement = placeOnFit(needs, host, assumed);
-  if (placement.outcome === 'unpredictable') return judgeByCount(needs, host, assumed);
+  if (placement.outcome === 'unpredictable') {
+    const verdict = judgeByCount(needs, host, assumed);
+    if (!verdict.fits || 'unpredictable' in host.kubelet) return verdict;
+    return { ...verdict, warnings: [`not predicted: ${placement.reason}`] };
+  }
   if (placement.outcome === 'refused') return refusedFor(placement.refusal);
   return {
     fits: true,
@@ -137,10 +148,9 @@ export function unfitShape(
   const unreachable = unfitForNetworks(needs, host);
   if (unreachable) return refusedFor(unreachable);
   const { kubelet } = host;
-  if ('unpredictable' in kubelet) {
-    if (policy === 'count-check') return undefined;
-    return refuse('unpredictable', `kubelet cannot be predicted: ${kubelet.unpredictable}`);
-  }
+  const unpredictable = policy === 'refuse' ? unpredictableFor(needs, host) : undefined;
+  if (unpredictable !== undefined) return refuse('unpredictable', `kubelet cannot be predicted: ${unpredictable}`);
+  if ('unpredictable' in kubelet) return undefined;
   if (!kubelet.cpu) return refuse('no-exclusive-cpus', 'node gives no exclusive CPUs', 'CPU manager policy none');
   const { fullPcpusOnly } = kubelet.cpu.options;
   const split = keepsWholeCores(needs, host) || fullPcpusOnly ? unfitForWholeCores(host) : undefined;
@@ -155,7 +165,8 @@ export function unfitShape(
 /** The verdict for a predicted refusal by the kubelet. `missing` is in the unit of the resource. */
 function refusedFor({ reason, text, detail, wanted, available }: Refusal): Refused {
   const refused = refuse(reason, text, detail);
-  return wanted === undefined || available === undefined ? refused : { ...refused, missing: wanted - available };
+  const missing = wanted === undefined || available === undefined ? 0 : wanted - available;
+  return missing > 0 ? { ...refused, missing } : refused;
 }
 
 /**

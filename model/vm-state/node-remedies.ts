@@ -47,7 +47,13 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'no-common-node': (node, group) =>
     remedy(
       'free-whole-cores',
-      `free CPUs and memory of one NUMA node ${shortOf(node, group)}: stop or migrate a VM there`,
+      `free CPUs, memory and devices of one NUMA node ${shortOf(node, group)}: stop or migrate a VM there`,
+      top(node),
+    ),
+  'tied-by-init': (node, { detail }) =>
+    remedy(
+      'ask-for-less',
+      `give ${detail.split(':')[0]} a fraction of a CPU, or as many CPUs as the container that reuses them (on ${node})`,
       top(node),
     ),
   'too-large': (node, { missing, text }) => {

@@ -32,7 +32,9 @@ export interface ClusterNode {
   readonly shape: NodeShape | undefined;
   /** From its report: the CPUs that containers own there. */
   readonly assignments: readonly Assignment[];
-  /** The shape and all owned CPUs. Nodes with equal text accept the same pods. '' without a report. */
+  /** From its report: the devices and memory that pods use there; see `usageOf`. */
+  readonly usage: string;
+  /** The shape and all owned CPUs, devices and memory. Nodes with equal text accept the same pods. '' without a report. */
   readonly load: string;
   /** By NUMA node, according to its report. */
   readonly free: readonly FreeCpus[];

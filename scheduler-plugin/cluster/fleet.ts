@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
+import { usageOf } from '../../model/kubelet/usage.ts';
 import { freeCpusOf } from '../../model/placement/coarse.ts';
 import { type PlacementHost, withAssignments } from '../../model/placement/needs.ts';
 import type { ClusterNode, NodeFlag } from './cluster-node.ts';
@@ -24,6 +25,7 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   labels: new Map(),
   shape: undefined,
   assignments: [],
+  usage: '',
   load: '',
   free: [],
   reservations: 0,
@@ -72,9 +74,11 @@ export class Fleet {
   /** @throws HostError, ParseError if the report is inconsistent; the node then counts as one without a report */
   setReport(name: string, status: NodeTopologyStatus): void {
     let owned: CpuSet;
+    let usage: string;
     let shape: NodeShape;
     try {
       owned = unionOf(assignedCpus(status.assignments));
+      usage = usageOf(status);
       shape = this.#shapes.take(status);
     } catch (error) {
       this.removeReport(name);
@@ -84,7 +88,8 @@ export class Fleet {
     if (node.shape !== undefined) this.#shapes.release(node.shape);
     this.#prepared.delete(name);
     node.shape = shape;
-    node.load = loadOf(shape, owned);
+    node.usage = usage;
+    node.load = loadOf(shape, owned, usage);
     node.free = freeCpusOf(shape.empty, owned);
     node.assignments = status.assignments.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
   }
@@ -96,17 +101,18 @@ export class Fleet {
     this.#prepared.delete(name);
     node.shape = undefined;
     node.assignments = [];
+    node.usage = '';
     node.load = '';
     node.free = [];
     this.#dropIfUnknown(node);
   }
 
   /** The node, prepared for an exact prediction; undefined if it has not reported. */
-  host({ name, shape, assignments }: ClusterNode): PlacementHost | undefined {
-    if (shape === undefined || assignments.length === 0) return shape?.empty;
+  host({ name, shape, assignments, usage }: ClusterNode): PlacementHost | undefined {
+    if (shape === undefined || (assignments.length === 0 && usage === '')) return shape?.empty;
     let host = this.#prepared.get(name);
     if (host === undefined) {
-      host = withAssignments(shape.empty, assignments);
+      host = withAssignments(shape.empty, assignments, usage);
       const [oldest] = this.#prepared.keys();
       if (this.#prepared.size >= MAX_PREPARED_HOSTS && oldest !== undefined) this.#prepared.delete(oldest);
       this.#prepared.set(name, host);
@@ -131,7 +137,7 @@ export class Fleet {
   }
 }
 
-function loadOf({ id }: NodeShape, owned: CpuSet): string {
-  const text = `${id} ${owned}`;
+function loadOf({ id }: NodeShape, owned: CpuSet, usage: string): string {
+  const text = `${id} ${owned}${usage}`;
   return text.length <= MAX_LOAD_CHARACTERS ? text : createHash('sha256').update(text).digest('base64');
 }

@@ -1,4 +1,5 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { reportWithoutPods } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 
 /**
@@ -26,11 +27,11 @@ export function createNodeShapes(): NodeShapes {
   let lastId = 0;
   return {
     take(status) {
-      const { assignments: _, conditions: __, pinning: ___, refusals: ____, ...lasting } = status;
-      const key = JSON.stringify(lasting);
+      const withoutPods = reportWithoutPods(status);
+      const key = JSON.stringify(withoutPods);
       let known = shapes.get(key);
       if (known === undefined) {
-        known = { shape: { id: ++lastId, key, empty: preparedHost({ ...lasting, assignments: [] }) }, users: 0 };
+        known = { shape: { id: ++lastId, key, empty: preparedHost(withoutPods) }, users: 0 };
         shapes.set(key, known);
       }
       known.users++;

@@ -1,4 +1,4 @@
-import { withoutPods } from '../../model/placement/needs.ts';
+import { unpredictableFor, withFreeResources, withoutPods } from '../../model/placement/needs.ts';
 import { judgeHost, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { predictionSeconds } from '../filter/node-verdicts.ts';
 import { type ExtenderPreemptionArgs, parseExtenderPreemptionArgs } from './args.ts';
@@ -31,12 +31,12 @@ export function preempt(extender: Extender, policy: UnpredictablePolicy, body: u
   const wouldHelp = (name: string, victims: ReadonlySet<string>): boolean => {
     const node = fleet.get(name);
     const host = node && fleet.host(node);
-    if (host === undefined || 'unpredictable' in host.kubelet || !needs.exclusive) return true;
+    if (host === undefined || !needs.exclusive || unpredictableFor(needs, host) !== undefined) return true;
     const assumed = reservations
       .assumedOn(name, needs.request.uid)
       .filter(({ uid }) => !victims.has(uid))
       .map(({ pod }) => pod);
-    return judgeHost(needs, withoutPods(host, victims), assumed, policy).fits;
+    return judgeHost(needs, withFreeResources(withoutPods(host, victims)), assumed, policy).fits;
   };
 
   const offered = victimsOf(args);

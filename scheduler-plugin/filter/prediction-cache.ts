@@ -9,8 +9,8 @@ const MAX_LOADS = 1024;
 const MAX_KINDS = 16;
 
 /**
- * Caches predictions by their inputs: the pod's needs, the node's shape and the owned CPUs. Nodes of the same shape
- * with the same owned CPUs need only one prediction. A node that is checked for similar pods one after the other needs
+ * Caches predictions by their inputs: the pod's needs, the node's shape and its CPUs, devices and memory in use. Nodes
+ * that are equal in these need only one prediction. A node that is checked for similar pods one after the other needs
  * only one, too. Predictions for a node with pods in flight, or with the pod itself in the report, are not cached.
  */
 export function createPredictions(

@@ -15,6 +15,7 @@ describe('the node closest to fitting a VM', () => {
   const asks = {
     text: [],
     containers: [{ name: 'compute', cpus: 6 }],
+    cpus: 6,
     padding: 1,
     wholeCores: true,
     networks: [{ kind: 'physnet', physnet: 'physnet0', affinity: 'required' }],

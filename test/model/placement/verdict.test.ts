@@ -195,12 +195,13 @@ describe('model/placement: a predicted refusal by the kubelet', () => {
   });
 
   it('is about another resource if enough CPUs are free, or if the kubelet gives none', () => {
+    const state = { blocks: 0, group: '0', free: { memory: 2 ** 20 } };
     const memory = {
       topologyManager: { policy: 'none' },
-      memoryManager: { policy: 'Static', cells: [0, 1].map((id) => ({ id, memory: 2 ** 20 })) },
+      memoryManager: { policy: 'Static', cells: [0, 1].map((id) => ({ id, memory: 2 ** 20, state })) },
     };
     const short = judgeHost(needs('a', 2), node(memory), [], 'refuse');
-    assert.deepEqual(refused(short), ['resources', undefined, 'the kubelet has too little of a resource']);
+    assert.deepEqual(refused(short), ['resources', undefined, 'memory: 2Mi free, 1Gi needed']);
     const shared = placeOnFit(needs('a', 100, [], { mayShare: true }), node({ ...memory, ...none }), []);
     assert.equal(shared.outcome === 'refused' ? shared.refusal.reason : shared.outcome, 'resources');
   });

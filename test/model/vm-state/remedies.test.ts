@@ -60,8 +60,13 @@ describe('remedies for a pod that needs a node', () => {
     ],
     [
       'no-common-node',
-      `free-whole-cores: free CPUs and memory of one NUMA node ${SHORT}: stop or migrate a VM there: plumbline top n1`,
+      `free-whole-cores: free CPUs, memory and devices of one NUMA node ${SHORT}: stop or migrate a VM there: plumbline top n1`,
       { missing: 3 },
+    ],
+    [
+      'tied-by-init',
+      'ask-for-less: give init container warm-up a fraction of a CPU, or as many CPUs as the container that reuses them (on n1): plumbline top n1',
+      { detail: 'init container warm-up: it gets 1 of the CPUs of NUMA node 0' },
     ],
     ['too-large', `ask-for-less: give the VM less than n1 has, or add a larger node: ${WHY}: plumbline top n1`],
     [

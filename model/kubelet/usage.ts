@@ -1,0 +1,157 @@
+import { CpuSet } from '../cpu-set.ts';
+import { HostError, MAX_CELL_ID } from '../host.ts';
+import type { Device, DeviceAllocations, DevicePool, DevicePools } from './devices.ts';
+import { type CellMemory, initialMemory } from './memory-state.ts';
+import type { HostReport } from './report.ts';
+import type { KubeletState } from './state.ts';
+import { type CpuTopology, numaMask } from './topology.ts';
+
+/** The devices of one resource in a report, by their NUMA nodes. */
+export interface ReportedDevices {
+  readonly resource: string;
+  readonly groups: readonly {
+    /** A list such as `0-1`; absent for devices without topology. */
+    readonly cells?: string | undefined;
+    /** Number of healthy devices. */
+    readonly total: number;
+    readonly free: number;
+  }[];
+  /** Whether DRA serves the resource: the kubelet has no hint for it. */
+  readonly dra?: boolean | undefined;
+  /** Number of devices that are not in the groups. */
+  readonly unhealthy?: number | undefined;
+}
+
+/** The state of the memory manager for one NUMA node. */
+export interface ReportedMemoryState {
+  /** Number of blocks that include the NUMA node. */
+  readonly blocks: number;
+  /** The NUMA nodes in the same group, as a list. */
+  readonly group: string;
+  /** Bytes by type. */
+  readonly free: Readonly<Record<string, number>>;
+}
+
+/** More devices of a group make no difference to a pod that asks for at most as many. */
+const MAX_GROUP_DEVICES = 1024;
+/** Devices of all resources of a node, which bounds the memory that a report takes. */
+const MAX_DEVICES = 16_384;
+/** Stands for the pods that have the devices in use: a report does not name them. */
+const REPORTED_PODS = '(reported)';
+
+type UsedDevices = readonly (readonly [resource: string, used: readonly number[]])[];
+type UsedMemory = readonly (ReportedMemoryState & { readonly id: number })[];
+
+/** The report of the same node without pods: equal for nodes of the same model. */
+export function reportWithoutPods<R extends HostReport>(report: R): R {
+  const { devices, memoryManager } = report;
+  const memoryCells = memoryManager?.cells?.map((cell) => ({
+    ...cell,
+    state: cell.state && { blocks: 0, group: `${cell.id}`, free: {} },
+  }));
+  return {
+    ...report,
+    assignments: [],
+    devices: devices?.map((entry) => ({
+      ...entry,
+      groups: entry.groups.map((group) => ({ ...group, free: group.total })),
+    })),
+    memoryManager: memoryManager && { ...memoryManager, cells: memoryCells },
+    conditions: undefined,
+    pinning: undefined,
+    refusals: undefined,
+    summary: undefined,
+  };
+}
+
+/**
+ * The devices and memory that pods use according to a report, as a text that is equal for equal usage; '' for none.
+ * @throws ParseError if a list of NUMA nodes is malformed
+ */
+export function usageOf({ devices = [], memoryManager }: HostReport): string {
+  const used: UsedDevices = devices
+    .map(({ resource, groups }) => [resource, groups.map(usedDevices)] as const)
+    .filter(([, counts]) => counts.some((count) => count > 0));
+  const memory: UsedMemory = (memoryManager?.cells ?? []).flatMap(({ state, ...cell }) => {
+    if (state === undefined || isIdle(state, cell)) return [];
+    return [{ id: cell.id, ...state, group: CpuSet.parse(state.group, MAX_CELL_ID).toString() }];
+  });
+  return used.length === 0 && memory.length === 0 ? '' : JSON.stringify([used, memory]);
+}
+
+/** Whether no block uses the NUMA node, and no earlier block has left its bytes on another one. */
+function isIdle({ blocks, free }: ReportedMemoryState, cell: CellMemory): boolean {
+  const [empty] = initialMemory([cell.id], [cell]).cells;
+  return blocks === 0 && [...(empty?.tables ?? [])].every(([type, { allocatable }]) => free[type] === allocatable);
+}
+
+function usedDevices({ total, free }: ReportedDevices['groups'][number]): number {
+  return Math.max(0, Math.min(total, MAX_GROUP_DEVICES) - Math.min(free, MAX_GROUP_DEVICES));
+}
+
+/** The state with the devices and memory of `usageOf` in use. */
+export function withUsage(state: KubeletState, topology: CpuTopology, usage: string): KubeletState {
+  if (usage === '') return state;
+  const [used, memory] = JSON.parse(usage) as [UsedDevices, UsedMemory];
+  const ids = used.map(([resource, counts]) => {
+    const ofGroups = counts.flatMap((count, group) => Array.from({ length: count }, (_, i) => deviceId(group, i)));
+    return [resource, new Set(ofGroups)] as const;
+  });
+  const devices: DeviceAllocations = new Map([[REPORTED_PODS, new Map([['', new Map(ids)]])]]);
+  if (state.memory === undefined) return { ...state, devices };
+  const cells = state.memory.cells.map((cell, bit) => {
+    const reported = memory.find(({ id }) => id === topology.numaIds[bit]);
+    if (reported === undefined) return cell;
+    const tables = [...cell.tables].map(([type, { allocatable, free }]) => {
+      return [type, { allocatable, free: Math.min(allocatable, reported.free[type] ?? free) }] as const;
+    });
+    const group = numaMask(topology, CpuSet.parse(reported.group, MAX_CELL_ID)) | (1 << bit);
+    return { blocks: reported.blocks, group, tables: new Map(tables) };
+  });
+  return { ...state, devices, memory: { ...state.memory, cells } };
+}
+
+/** The device pools of a report without pods. @throws HostError if they are too many; ParseError */
+export function reportedPools(devices: readonly ReportedDevices[] = []): DevicePools {
+  const pools = new Map<string, DevicePool>();
+  let count = 0;
+  for (const { resource, groups, dra } of devices) {
+    if (dra) continue;
+    const pool = groups.flatMap(({ cells, total }, group): Device[] => {
+      const nodes = cells === undefined ? undefined : CpuSet.parse(cells, MAX_CELL_ID).toArray();
+      const length = Math.min(total, MAX_GROUP_DEVICES);
+      count += length;
+      if (count > MAX_DEVICES) throw new HostError(`the report has more than ${MAX_DEVICES} devices`);
+      return Array.from({ length }, (_, i) => ({ id: deviceId(group, i), healthy: true, nodes }));
+    });
+    pools.set(resource, { devices: pool });
+  }
+  return pools;
+}
+
+function deviceId(group: number, index: number): string {
+  return `${group}.${index}`;
+}
+
+/**
+ * What pods in flight use of a state, as a text: of states that have the same origin, those with equal texts have the
+ * same future.
+ */
+export function stateText({ defaultSet, pools, devices, memory }: KubeletState): string {
+  const ids: string[] = [];
+  for (const [uid, containers] of devices) {
+    if (uid === REPORTED_PODS) continue;
+    for (const resources of containers.values()) {
+      for (const [resource, used] of resources) {
+        if (pools.get(resource)?.endless) continue;
+        for (const id of used) ids.push(`${resource}/${id}`);
+      }
+    }
+  }
+  const inMemory = memory?.cells.map(({ blocks, group, tables }) => [
+    blocks,
+    group,
+    [...tables].map(([, { free }]) => free),
+  ]);
+  return `${defaultSet} ${ids.sort().join()} ${JSON.stringify(inMemory ?? [])}`;
+}
