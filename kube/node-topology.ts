@@ -28,8 +28,24 @@ export const REPORT_FORMAT = 1;
 const cpuList = text(4096);
 const cellList = text(256);
 const options = map(word, word, 32).optional();
-const bytes = z.number().int().nonnegative();
-const cpuGroup = z.object({ id: z.number().int().nonnegative(), cpus: cpuList });
+const count = z.number().int().nonnegative();
+const bytes = count;
+const cpuGroup = z.object({ id: count, cpus: cpuList });
+
+/** Largest numbers of resources in a report, and of groups of one, as in the CRD. */
+export const MAX_DEVICE_RESOURCES = 64;
+export const MAX_DEVICE_GROUPS = 32;
+
+/** The devices of one resource. */
+const deviceResource = z.object({
+  resource: name,
+  /** The healthy devices, by their NUMA nodes: a list such as `0-1`; absent for devices without topology. */
+  groups: list(z.object({ cells: cellList.optional(), total: count, free: count }), MAX_DEVICE_GROUPS),
+  /** Devices that the Node's capacity counts and that are not healthy. Absent means none. */
+  unhealthy: count.optional(),
+  /** Whether DRA serves the resource, so that it gives the kubelet no hint. */
+  dra: z.boolean().optional(),
+});
 
 /** Largest number of VMs with a mask in a report, as in the CRD's schema. */
 export const MAX_PINNING = 1024;
@@ -96,11 +112,22 @@ export const nodeTopologyStatus = z.object({
           memory: bytes,
           hugePages: map(word, bytes, 32).optional(),
           reserved: map(word, bytes, 32).optional(),
+          /**
+           * What the static memory manager has left: the number of blocks that include the NUMA node, the NUMA nodes
+           * of its group (a list), and free bytes by type. Absent where it is not known.
+           */
+          state: z.object({ blocks: count, group: cellList, free: map(word, bytes, 32) }).optional(),
         }),
         32,
       ).optional(),
     })
     .optional(),
+  /** Devices of device plugins, ascending by resource. Absent: not known. */
+  devices: list(deviceResource, MAX_DEVICE_RESOURCES).optional(),
+  /** Feature gates of the kubelet's configuration that change admission. Absent: not known. */
+  featureGates: map(word, z.boolean(), 32).optional(),
+  /** For people: the printer columns of `kubectl get nodetopologies`. */
+  summary: z.object({ cpus: count, free: count, networks: cellList, reported: word }).optional(),
   /** For each NUMA node, its distances to the nodes that have CPUs, ascending by id. */
   distances: map(word, list(z.number().int().nonnegative(), 32), 32).optional(),
   /** CPUs that the kernel's scheduler does not balance (isolcpus). */

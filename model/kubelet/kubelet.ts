@@ -65,7 +65,7 @@ class UnpredictableError extends Error {}
 
 const POLICIES: readonly string[] = ['none', 'best-effort', 'restricted', 'single-numa-node'];
 /** Feature gates with effects that are not predicted. All are alpha and off by default. */
-const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
+export const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
   PodLevelResourceManagers: 'pod-level managers are',
   InPlacePodVerticalScalingExclusiveCPUs: 'resizes of exclusive CPUs are',
   InPlacePodVerticalScalingExclusiveMemory: 'resizes of memory that the static manager gave out are',
