@@ -1,6 +1,6 @@
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import type { KubeletState } from '../kubelet/state.ts';
-import { alignsOrRefuses, type PlacementHost, type PlacementNeeds, withoutPods } from './needs.ts';
+import { alignsOrRefuses, type PlacementHost, type PlacementNeeds, unpredictableFor, withoutPods } from './needs.ts';
 import { judge } from './place.ts';
 
 /**
@@ -49,7 +49,7 @@ function refusedInOrder(
   const most = node.host.cells.length > FEW ? MOST_OF_MANY : MOST;
   let state = start;
   for (const pod of pods.slice(0, most)) {
-    if (start.assignments.has(pod.request.uid)) continue;
+    if (start.assignments.has(pod.request.uid) || unpredictableFor(pod, node) !== undefined) continue;
     const verdict = judge(pod, node, kubelet, state);
     if ('reason' in verdict) refused.add(pod.request.uid);
     else state = verdict.admission.state;

@@ -25,6 +25,12 @@ describe('nodes that qualify for preemption', () => {
     assert.deepEqual(kept(podOf('4'), { n1: victims() }), {});
   });
 
+  it('include those where the victims may have the devices: a report does not name their pods', () => {
+    const devices = [{ resource: 'vendor.example/vf', groups: [{ cells: '0', total: 1, free: 0 }] }];
+    const { kept } = setUp({ nodes: { n1: { ...full, devices } } });
+    assert.deepEqual(kept(podOf('4', ['vendor.example/vf']), { n1: victims('c') }), { n1: victims('c') });
+  });
+
   it('include nodes without a prediction: unknown nodes, nodes without a report, and all nodes for a pod on shared CPUs', () => {
     const odd = statusOf({ kubeletVersion: 'v1.99.0' });
     const { kept } = setUp({ nodes: { n1: full, n2: undefined, n3: odd } });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { ClusterNode } from '../../../scheduler-plugin/cluster/cluster-node.ts';
 import { createNeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { createPredictions } from '../../../scheduler-plugin/filter/prediction-cache.ts';
@@ -42,6 +43,40 @@ describe('shared predictions', () => {
     assert.ok(!ask(needsOf('14'), 'full').fits);
     assert.ok(!ask(needsOf('14'), 'full').fits);
     assert.deepEqual(since(), ['n1', 'full']);
+  });
+
+  it('are computed again for nodes whose devices, memory or state of the kubelet differ', () => {
+    const VF = 'vendor.example/vf';
+    const vfs = (free: number) => ({ devices: [{ resource: VF, groups: [{ cells: '0', total: 4, free }] }] });
+    const memory = (gib: number) => ({
+      memoryManager: {
+        policy: 'Static',
+        cells: [0, 1].map((id) => {
+          const free = { memory: gib * 2 ** 30 };
+          return { id, memory: 4 * 2 ** 30, state: { blocks: gib === 4 ? 0 : 1, group: `${id}`, free } };
+        }),
+      },
+    });
+    const rows: [string, NodeTopologyStatus, boolean][] = [
+      ['free', statusOf({ ...SINGLE, ...vfs(4) }), true],
+      ['in use', statusOf({ ...SINGLE, ...vfs(0) }), false],
+      ['one left', statusOf({ ...SINGLE, ...vfs(1) }), true],
+      ['not reported', statusOf(SINGLE), false],
+      ['free memory', statusOf({ ...SINGLE, ...vfs(4), ...memory(4) }), true],
+      ['memory in use', statusOf({ ...SINGLE, ...vfs(4), ...memory(0.5) }), false],
+      ['a gate', statusOf({ ...SINGLE, ...vfs(4), featureGates: { PodLevelResourceManagers: true } }), false],
+    ];
+    const nodes = Object.fromEntries(rows.map(([name, status]) => [name, status]));
+    const again = statusOf({ ...SINGLE, ...vfs(1), summary: { cpus: 16, free: 14, networks: '', reported: 'later' } });
+    const { ask, since } = predictionsOf({ ...nodes, again });
+    for (const [name, , fits] of rows) assert.equal(ask(needsOf('4', [VF]), name).fits, fits, name);
+    assert.deepEqual(
+      since(),
+      rows.map(([name]) => name),
+    );
+    assert.ok(ask(needsOf('4', [VF]), 'again').fits);
+    assert.deepEqual(since(), [], 'equal but for the summary');
+    assert.ok(ask(needsOf('4'), 'in use').fits, 'needs no device');
   });
 
   it('are an error for a node without a report', () => {
