@@ -333,6 +333,8 @@ describe('a report of any size', () => {
       uncores: at('uncores').maxItems,
       cpuList: at('reserved').maxLength,
       assignments: at('assignments').maxItems,
+      deviceResources: at('devices').maxItems,
+      deviceGroups: at('devices', '[]', 'groups').maxItems,
       physnets: at('physnets').maxItems,
       cellList: at('tunnel', 'cells').maxLength,
       pinning: at('pinning').maxItems,

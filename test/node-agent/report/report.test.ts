@@ -75,6 +75,7 @@ describe('the report', () => {
       reservedMemory: new Map([[0, { memory: 2 ** 30 }]]),
       reserved: undefined,
       maxPods: 110,
+      featureGates: {},
     };
     const status = buildStatus({ ...inputs, kubeletConfig, isolated: CpuSet.parse('2-3') }, undefined, 'now');
     assert.deepEqual(nodeTopologyStatus.parse(status), status);
@@ -95,6 +96,7 @@ describe('the report', () => {
       reservedMemory: new Map(),
       reserved: undefined,
       maxPods: 110,
+      featureGates: {},
     };
     const before = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now');
     const after = buildStatus(inputs, before, 'later');
@@ -153,6 +155,7 @@ describe('the report', () => {
       reservedMemory: new Map(),
       reserved: CpuSet.parse('0-1'),
       maxPods: 110,
+      featureGates: {},
     };
     const condition = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now')?.conditions?.[1];
     assert.match(
@@ -434,6 +437,7 @@ describe('publishing the report', () => {
     reservedMemory: new Map(),
     reserved: undefined,
     maxPods: 110,
+    featureGates: {},
   };
   const looks: [string, Partial<ReportInputs>, number][] = [
     ['all is known', { kubeletConfig }, 18],
