@@ -244,6 +244,20 @@ describe('publishing the report', () => {
     assert.equal(published()?.status?.kubeletVersion, 'v1.36.0');
   });
 
+  it('has devices once the Node has them, and then counts those that are not healthy', async () => {
+    const devices = [{ resource: 'a/vf', groups: [{ total: 4, free: 4 }] }];
+    now = { ...inputs, view: { ...known, devices } };
+    run();
+    await reservedIs('0');
+    assert.equal(published()?.status?.devices, undefined);
+    const nodePath = `/api/v1/nodes/${NODE}`;
+    const node = api.objects.get(nodePath) as { status?: object };
+    const amounts = { capacity: { 'a/vf': '6' }, allocatable: { 'a/vf': '4' } };
+    api.objects.set(nodePath, { ...node, status: { ...node.status, ...amounts } });
+    await eventually(() => published()?.status?.devices !== undefined, 'devices');
+    assert.deepEqual(published()?.status?.devices, [{ ...devices[0], unhealthy: 2 }]);
+  });
+
   it('writes many changes in 200 ms once, and writes nothing without a change', async () => {
     run();
     await reservedIs('0');
