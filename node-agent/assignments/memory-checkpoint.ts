@@ -167,7 +167,7 @@ function endedPods({ entries }: Checkpoint, pods: readonly PodWithMemory[]): (re
     if (match === undefined)
       throw new MemoryCheckpointError(`the kubelet lists other memory: ${keys[0]?.slice(0, 200)}`);
     if (matches.some(([, { size }]) => size !== match[1].size)) {
-      throw new MemoryCheckpointError(`pods that cannot be told apart: ${keys[0]?.slice(0, 200)}`);
+      throw new MemoryCheckpointError(`pods that cannot be distinguished: ${keys[0]?.slice(0, 200)}`);
     }
     remaining.delete(match[0]);
   }

@@ -136,13 +136,13 @@ describe('the state of the memory manager', () => {
       /the kubelet lists other memory/,
     ],
     [
-      'with pods that cannot be told apart',
+      'with pods that cannot be distinguished',
       file([node(0, 5, { memory: 5, 'hugepages-1Gi': 8 })], {
         u: { compute: VM },
         v: { compute: VM, init: [['memory', 1, 0]] },
       }),
       [pod({ compute: VM })],
-      /pods that cannot be told apart/,
+      /pods that cannot be distinguished/,
     ],
   ];
   for (const [what, text, pods, problem] of problems) {
