@@ -13,7 +13,9 @@ import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transpor
 
 /** The only version of the device plugin API. */
 export const DEVICE_PLUGIN_VERSION = 'v1beta1';
-/** The kubelet's registration socket, inside its device-plugins directory. */
+/** The directory of device plugins below the kubelet's root. */
+export const PLUGIN_DIRECTORY = 'device-plugins';
+/** The kubelet's registration socket, in that directory. */
 export const KUBELET_SOCKET = 'kubelet.sock';
 export const HEALTHY = 'Healthy';
 export const UNHEALTHY = 'Unhealthy';

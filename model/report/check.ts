@@ -9,7 +9,7 @@ import type { Host } from '../host.ts';
  */
 export interface ReportFault {
   /** Stable; a metric label. */
-  readonly code: 'contradiction' | 'unknown-format' | 'more-cpus' | 'threads-per-core';
+  readonly code: 'contradiction' | 'unknown-format' | 'more-cpus' | 'more-devices' | 'threads-per-core';
   /** Text for people, with limited length whatever the report contains. */
   readonly message: string;
 }
@@ -18,6 +18,8 @@ export interface ReportFault {
 export interface NodeFacts {
   /** status.capacity.cpu: number of CPUs that the kubelet counts. Undefined: unknown. */
   readonly cpus?: number | undefined;
+  /** status.capacity. Undefined: unknown. */
+  readonly capacity?: Readonly<Record<string, string>> | undefined;
   /** The label kubernetes.io/arch. */
   readonly arch?: string | undefined;
 }
@@ -45,13 +47,20 @@ export function faultOfError(error: unknown): ReportFault {
 export function checkReport(
   { online, threadsPerCore }: Pick<Host, 'online' | 'threadsPerCore'>,
   node: NodeFacts | undefined,
+  devices: readonly ReportedDevices[] = [],
 ): ReportFault | undefined {
-  const { cpus, arch } = node ?? {};
+  const { cpus, arch, capacity } = node ?? {};
   if (cpus !== undefined && online.size > cpus) {
     return {
       code: 'more-cpus',
       message: `the report has ${online.size} CPUs, and the Node's capacity is ${cpus}: restart the kubelet if CPUs were added`,
     };
+  }
+  const excess = capacity && devices.find((reported) => isMoreThan(reported, capacity[reported.resource]));
+  if (excess !== undefined) {
+    const { resource, groups } = excess;
+    const message = `the report has ${total(groups)} devices of ${resource}, and the Node's capacity is ${capacity?.[resource] ?? 'none'}: check the agent`;
+    return { code: 'more-devices', message: message.slice(0, LONGEST_MESSAGE) };
   }
   const most = arch === undefined ? undefined : MOST_THREADS[arch];
   if (most === undefined || threadsPerCore <= most) return undefined;
@@ -59,6 +68,19 @@ export function checkReport(
     code: 'threads-per-core',
     message: `the report has ${threadsPerCore} threads per core, and processors of architecture ${arch} have at most ${most}`,
   };
+}
+
+/** The devices of one resource in a report. */
+export interface ReportedDevices {
+  readonly resource: string;
+  readonly groups: readonly { readonly total: number }[];
+}
+
+const total = (groups: ReportedDevices['groups']) => groups.reduce((sum, group) => sum + group.total, 0);
+
+/** A kubelet that restarts sets the capacity to 0 until the plugin has registered again. */
+function isMoreThan({ groups }: ReportedDevices, capacity: string | undefined): boolean {
+  return capacity !== '0' && total(groups) > Number(capacity ?? 0);
 }
 
 /** Values of a report that are compared among nodes. */

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
-import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
 import { followCheckpoint } from './checkpoint-source.ts';
@@ -72,7 +72,15 @@ export function createAssignments(deps: AssignmentsDeps): Assignments {
           update({ podResources: reading }, performance.now());
           return inputs.alone ? 'poll' : verdictOn(reading.value, view);
         };
-        const source = followPodResources({ client, socketPath, log, signal, onFailure, onReading: onPodResources });
+        const source = followPodResources({
+          client,
+          kubeletDir,
+          socketPath,
+          log,
+          signal,
+          onFailure,
+          onReading: onPodResources,
+        });
         let grace: NodeJS.Timeout | undefined;
         const standAlone = async () => {
           log.warn({ kubeletDir }, 'cpu_manager_state unusable; using the PodResources API alone');
@@ -101,13 +109,7 @@ export function createAssignments(deps: AssignmentsDeps): Assignments {
   };
 }
 
-/**
- * When to query the kubelet again. Its answers come from the same state as its checkpoint: once the two agree, neither
- * changes without the other, and an idle kubelet gets no queries.
- */
+/** When to query the kubelet again. Changes of its files cause queries at once; see `LATER` for the others. */
 export function verdictOn(answer: PodResourcesAnswer | undefined, view: AssignmentsView): AnswerVerdict {
-  if (view.problems.length > 0) return answer?.allocatable.isEmpty === false ? 'later' : 'soon';
-  const held = unionOf(view.assignments.map(({ cpus }) => cpus));
-  const agree = answer?.listed.every(({ cpus }) => cpus.isSubsetOf(held)) === true;
-  return agree && view.assignments.every(({ name }) => name !== undefined) ? 'done' : 'later';
+  return view.problems.length === 0 || answer?.allocatable.isEmpty === false ? 'later' : 'soon';
 }

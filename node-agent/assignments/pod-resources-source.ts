@@ -1,19 +1,37 @@
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
+import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
+import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { MOST_ENTRIES } from './checkpoint.ts';
+import { countDevices } from './devices.ts';
+import {
+  MAX_MEMORY_CHECKPOINT_BYTES,
+  MEMORY_CHECKPOINT_FILE,
+  type MemoryReading,
+  type PodWithMemory,
+  readMemoryState,
+} from './memory-checkpoint.ts';
 import { listedContainers } from './names.ts';
 import type { PodResourcesAnswer, Reading } from './view.ts';
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const LEAST_INTERVAL = 0.05;
-/** Seconds until the next round after a usable answer that is not complete yet. */
-const LATER = 60;
+/**
+ * Seconds until the next round after a usable answer. Most changes come with a change of a file, which causes a round
+ * at once. The others are found here: a pod on shared CPUs that returns its devices, a plugin that died.
+ */
+const LATER = 30;
+/**
+ * Seconds from a change in the directory of device plugins, or of the memory manager's state, to a round: the kubelet
+ * writes there after each allocation and each list of devices, which a plugin may send many times a second.
+ */
+const SETTLE_SECONDS = 0.5;
 /** Seconds until the next round where no other source reports changes. */
 const POLL = 1;
 const DEADLINE = 5;
@@ -22,15 +40,16 @@ const LONGEST_PROBLEM = 300;
 
 /**
  * What the agent does after an answer:
- * - `done`: no further query until the checkpoint changes;
- * - `later`: the answer is usable, but not complete;
+ * - `later`: the answer is usable;
  * - `poll`: no checkpoint reports changes, so query at intervals;
  * - `soon`: the answer is not usable (a kubelet that is still starting).
  */
-export type AnswerVerdict = 'done' | 'later' | 'poll' | 'soon';
+export type AnswerVerdict = 'later' | 'poll' | 'soon';
 
 export interface PodResourcesSourceDeps {
   readonly client: PodResourcesClient;
+  /** The kubelet's root directory. */
+  readonly kubeletDir: string;
   readonly socketPath: string;
   readonly log: Logger;
   /** `asked`: when the round began, in monotonic milliseconds. Returns the next step. */
@@ -47,7 +66,7 @@ export interface PodResourcesSource {
 
 /** Queries the kubelet after possible changes, and with increasing pauses while it does not answer. */
 export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSource {
-  const { client, socketPath, log, signal } = deps;
+  const { client, kubeletDir, socketPath, log, signal } = deps;
   const backoff = new Backoff({ first: 0.2, most: 10 });
   let last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
   let timer: NodeJS.Timeout | undefined;
@@ -67,12 +86,16 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
 
   const round = async (): Promise<void> => {
     dueAt = Number.POSITIVE_INFINITY;
+    if (running) {
+      wanted = true;
+      return;
+    }
     running = true;
     wanted = false;
     asked = performance.now();
     let verdict: AnswerVerdict = 'soon';
     try {
-      const answer = await ask(client, signal);
+      const answer = await ask(client, kubeletDir, signal);
       if (last.problem !== undefined) log.info({ socketPath }, 'kubelet reachable again');
       verdict = publish({ value: answer, problem: undefined });
       if (verdict !== 'soon') backoff.reset();
@@ -82,13 +105,13 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
     running = false;
     earliest = performance.now() + LEAST_INTERVAL * 1000;
     if (verdict === 'soon') schedule(backoff.next());
-    else if (verdict !== 'done') schedule(verdict === 'poll' ? POLL : LATER);
+    else schedule(verdict === 'poll' ? POLL : LATER);
     if (wanted) schedule(0);
   };
 
   const publish = (reading: Reading<PodResourcesAnswer>): AnswerVerdict => {
     last = reading;
-    return signal.aborted ? 'done' : deps.onReading(reading, asked);
+    return signal.aborted ? 'later' : deps.onReading(reading, asked);
   };
 
   const fail = (error: Error) => {
@@ -106,15 +129,40 @@ export function followPodResources(deps: PodResourcesSourceDeps): PodResourcesSo
   };
 
   watchDirectory({ path: dirname(socketPath), signal, onChange: refresh });
+  watchDirectory({ path: join(kubeletDir, PLUGIN_DIRECTORY), signal, onChange: () => schedule(SETTLE_SECONDS) });
+  watchDirectory({
+    path: kubeletDir,
+    signal,
+    onChange: (name) => {
+      if (name === MEMORY_CHECKPOINT_FILE) schedule(SETTLE_SECONDS);
+    },
+  });
   signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
   refresh();
   return { refresh };
 }
 
-/** One round: the allocatable CPUs, then the containers that hold CPUs. */
-async function ask(client: PodResourcesClient, signal: AbortSignal): Promise<PodResourcesAnswer> {
+/** One round: what can be allocated, then what the containers have. */
+async function ask(client: PodResourcesClient, kubeletDir: string, signal: AbortSignal): Promise<PodResourcesAnswer> {
   const limits = { signal, deadlineSeconds: DEADLINE };
-  const { cpuIds } = await client.allocatable(limits);
+  const { cpuIds, devices } = await client.allocatable(limits);
   const pods = await client.list(limits);
-  return { allocatable: CpuSet.of(cpuIds), listed: listedContainers(pods, MOST_ENTRIES) };
+  return {
+    allocatable: CpuSet.of(cpuIds),
+    listed: listedContainers(pods, MOST_ENTRIES),
+    devices: countDevices(
+      devices,
+      pods.flatMap(({ containers }) => containers.flatMap((container) => container.devices)),
+    ),
+    memory: readMemory(kubeletDir, pods),
+  };
+}
+
+function readMemory(kubeletDir: string, pods: readonly PodWithMemory[]): MemoryReading {
+  const file = join(kubeletDir, MEMORY_CHECKPOINT_FILE);
+  try {
+    return readMemoryState(readBounded(file, MAX_MEMORY_CHECKPOINT_BYTES), pods);
+  } catch (error) {
+    return { cells: new Map(), problem: `cannot read ${file}: ${(error as Error).message}` };
+  }
 }

@@ -1,5 +1,7 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
+import type { DeviceResource } from './devices.ts';
+import type { MemoryReading } from './memory-checkpoint.ts';
 import { joinNames, type ListedContainer, type PodName } from './names.ts';
 
 /**
@@ -17,6 +19,8 @@ export interface PodResourcesAnswer {
   /** CPUs that the kubelet may give exclusively; empty under policy none and until the CPU manager has started. */
   readonly allocatable: CpuSet;
   readonly listed: readonly ListedContainer[];
+  readonly devices: readonly DeviceResource[];
+  readonly memory: MemoryReading;
 }
 
 export interface Inputs {
@@ -66,6 +70,9 @@ export interface AssignmentsView {
   /** What keeps the view from being current, one text for each source; empty when it is current. */
   readonly problems: readonly string[];
   readonly names: ReadonlyMap<string, PodName>;
+  /** The devices of each resource, and the state of the memory manager; undefined until the kubelet has answered. */
+  readonly devices: readonly DeviceResource[] | undefined;
+  readonly memory: MemoryReading | undefined;
 }
 
 export const UNKNOWN_VIEW: AssignmentsView = {
@@ -79,6 +86,8 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   sources: { checkpoint: 'not read yet', podResources: 'not queried yet' },
   problems: ['no assignments were read yet'],
   names: new Map(),
+  devices: undefined,
+  memory: undefined,
 };
 
 /** The view after a reading changed. */
@@ -107,6 +116,7 @@ export function nextView(
   return {
     policy,
     reserved,
+    ...devicesAndMemory(previous, state, answer),
     assignments: entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) })),
     owned,
     free: complete ? unowned : previous.free?.intersect(unowned),
@@ -116,6 +126,18 @@ export function nextView(
     problems,
     names,
   };
+}
+
+/** After its start the kubelet lists no pods for a moment, so that all devices and all memory would look free. */
+function devicesAndMemory(
+  previous: AssignmentsView,
+  state: Checkpoint | undefined,
+  answer: PodResourcesAnswer | undefined,
+): Pick<AssignmentsView, 'devices' | 'memory'> {
+  const isStarting = answer?.listed.length === 0 && state?.owned.isEmpty === false;
+  if (isStarting) return { devices: undefined, memory: undefined };
+  const { devices, memory } = answer ?? previous;
+  return { devices, memory };
 }
 
 /** @param givesCpus whether a started kubelet reports allocatable CPUs: not under policy none */

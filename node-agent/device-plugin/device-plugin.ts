@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { KUBELET_SOCKET, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
-import { createKubeletWatch, PLUGIN_DIRECTORY } from './kubelet-watch.ts';
+import { createKubeletWatch } from './kubelet-watch.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, socketName } from './resources.ts';
 

@@ -3,9 +3,6 @@ import { join } from 'node:path';
 import { KUBELET_SOCKET } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 
-/** The directory of device plugins below the kubelet's root. */
-export const PLUGIN_DIRECTORY = 'device-plugins';
-
 /**
  * Identifies one run of the kubelet by the registration socket that it creates in that directory; '' without a socket.
  */

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
+import { UNPREDICTED_GATES } from '../../model/kubelet/kubelet.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 
@@ -33,6 +34,7 @@ const kubeletConfiguration = z.object({
   topologyManagerScope: text.nullish(),
   topologyManagerPolicyOptions: options,
   memoryManagerPolicy: text.nullish(),
+  featureGates: z.record(text, z.boolean()).nullish(),
   reservedMemory: z
     .array(z.object({ numaNode: z.number().int(), limits }))
     .max(MOST_CELLS)
@@ -59,6 +61,8 @@ export interface KubeletConfig {
   /** reservedSystemCPUs; undefined where only amounts (kubeReserved, systemReserved) or nothing is set. */
   readonly reserved: CpuSet | undefined;
   readonly maxPods: number;
+  /** The feature gates that change admission, if they are set. */
+  readonly featureGates: Readonly<Record<string, boolean>>;
 }
 
 export class KubeletConfigError extends PlumblineError {
@@ -92,6 +96,9 @@ export function kubeletConfigOf(source: string, document: unknown): KubeletConfi
     memoryManager: { policy: config.memoryManagerPolicy || 'None' },
     reservedMemory: parseReservedMemory(source, config.reservedMemory ?? []),
     reserved: parseReserved(source, config.reservedSystemCPUs ?? ''),
+    featureGates: Object.fromEntries(
+      Object.entries(config.featureGates ?? {}).filter(([gate]) => Object.hasOwn(UNPREDICTED_GATES, gate)),
+    ),
     maxPods: Math.min(MOST_PODS, Math.max(0, config.maxPods ?? 0) || DEFAULT_MAX_PODS),
   };
 }

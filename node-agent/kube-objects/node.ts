@@ -1,14 +1,19 @@
 import * as z from 'zod';
-import { uid, word } from '../../kube/bounds.ts';
+import { map, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { objectMeta } from '../../kube/resources.ts';
+
+/** Resources that the Node counts; more than a kubelet has of device plugins. */
+const MAX_RESOURCES = 1024;
+const amounts = map(qualifiedName, word, MAX_RESOURCES).nullish();
 
 const node = z.object({
   metadata: objectMeta.extend({ uid }),
   status: z
     .object({
       nodeInfo: z.object({ kubeletVersion: word }).nullish(),
-      capacity: z.object({ pods: z.coerce.number().int().optional() }).nullish(),
+      capacity: amounts,
+      allocatable: amounts,
     })
     .nullish(),
 });
@@ -20,6 +25,9 @@ export interface NodeIdentity {
   readonly kubeletVersion: string | undefined;
   /** Maximum pods of the kubelet. */
   readonly maxPods: number | undefined;
+  /** Quantities by resource; unhealthy devices are capacity, but not allocatable. */
+  readonly capacity: Readonly<Record<string, string>>;
+  readonly allocatable: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -34,7 +42,9 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
     name,
     uid: metadata.uid,
     kubeletVersion: status?.nodeInfo?.kubeletVersion,
-    maxPods: status?.capacity?.pods,
+    maxPods: status?.capacity?.['pods'] === undefined ? undefined : Number(status.capacity['pods']),
+    capacity: status?.capacity ?? {},
+    allocatable: status?.allocatable ?? {},
     labels: metadata.labels ?? {},
   };
 }

@@ -1,4 +1,6 @@
 import {
+  MAX_DEVICE_GROUPS,
+  MAX_DEVICE_RESOURCES,
   MAX_PINNING,
   MAX_PINNING_MESSAGE,
   MAX_REFUSAL_MESSAGE,
@@ -20,6 +22,8 @@ export const LIMITS = {
   cpuList: 4096,
   assignments: 2048,
   physnets: 256,
+  deviceResources: MAX_DEVICE_RESOURCES,
+  deviceGroups: MAX_DEVICE_GROUPS,
   /** Maximum characters of a list of NUMA nodes. */
   cellList: 256,
   pinning: MAX_PINNING,
@@ -88,7 +92,7 @@ function assertHostFits({ cells, cores, reserved, assignments }: NodeTopologySta
 
 /** Fits the optional parts: each completely or not at all, and lists up to their limit. */
 function fitParts(status: NodeTopologyStatus, leftOut: string[]): NodeTopologyStatus {
-  const { sockets, uncores, distances, isolated, pmdCPUs, tunnel, memoryManager, ...rest } = status;
+  const { sockets, uncores, distances, isolated, pmdCPUs, tunnel, devices, memoryManager, ...rest } = status;
   const whole = <Value>(what: string, value: Value | undefined, fits: (value: Value) => boolean): Value | undefined => {
     if (value === undefined || fits(value)) return value;
     leftOut.push(what);
@@ -116,10 +120,25 @@ function fitParts(status: NodeTopologyStatus, leftOut: string[]): NodeTopologySt
     isolated: whole('the isolated CPUs', isolated, isList),
     pmdCPUs: whole('the CPUs of poll mode drivers', pmdCPUs, isList),
     tunnel: whole('the tunnel', tunnel, ({ cells }) => cells.length <= LIMITS.cellList),
+    // Without one of its resources, the list would say that the kubelet has no such devices.
+    devices: whole('the devices', devices, (resources) => {
+      const groups = resources.flatMap((one) => one.groups);
+      const fits = ({ resource, groups }: (typeof resources)[number]) =>
+        resource.length <= LIMITS.name && groups.length <= LIMITS.deviceGroups;
+      return (
+        resources.length <= LIMITS.deviceResources &&
+        resources.every(fits) &&
+        groups.every(({ cells = '' }) => cells.length <= LIMITS.cellList)
+      );
+    }),
     memoryManager: memoryManager && {
       policy: cut(memoryManager.policy, LIMITS.word),
       cells: whole('the memory of NUMA nodes', memoryManager.cells, (cells) => {
-        const maps = cells.flatMap(({ hugePages = {}, reserved = {} }) => [hugePages, reserved]);
+        const maps = cells.flatMap(({ hugePages = {}, reserved = {}, state }) => [
+          hugePages,
+          reserved,
+          state?.free ?? {},
+        ]);
         return cells.length <= LIMITS.cells && maps.every((map) => Object.keys(map).length <= LIMITS.entries);
       }),
     },

@@ -2,12 +2,12 @@ import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { underSignals } from '../../runtime/signals.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { type NodeIdentity, readNode } from '../kube-objects/node.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { fitReport } from './limits.ts';
-import { buildStatus, type ReportInputs } from './status.ts';
+import { buildStatus, healthyDevices, type ReportInputs } from './status.ts';
 import { createTopologyStore } from './topology-store.ts';
 
 /** Minimum seconds between two writes. */
@@ -24,16 +24,18 @@ const SETTLE = 0.1;
 const LOOK_AGAIN = 10;
 /** Seconds, at random up to a quarter less, between reads of the object: it or its definition may have been deleted. */
 const READ_SECONDS = 20;
+/** Seconds between reads of a Node that does not have the kubelet's devices yet: the kubelet writes it every 10 s. */
+const NODE_READ_SECONDS = 3;
 /** Maximum seconds between attempts, so that a report returns soon after its definition. */
 const MAX_BACKOFF_SECONDS = 10;
-/** Seconds, plus up to half as many, between reads of the Node. */
+/** Seconds, plus up to half as many, between reads of the Node. The report is written as often, which shows its age. */
 const RESYNC = 600;
 
 export interface ReportDeps {
   readonly client: KubeClient;
   readonly nodeName: string;
   /** The current content of the report. */
-  readonly inputs: () => Promise<Omit<ReportInputs, 'kubeletVersion'>>;
+  readonly inputs: () => Promise<Omit<ReportInputs, 'kubeletVersion' | 'capacity'>>;
   /** Calls the listener when the content may have changed. @returns a function that ends the subscription */
   readonly subscribe: (listener: () => void) => () => void;
   readonly log: Logger;
@@ -63,15 +65,29 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
 
   /** When the last write was sent, in monotonic seconds. */
   let wroteAt = Number.NEGATIVE_INFINITY;
+  let reported: string | undefined;
+  /** Whether the Node was read before the kubelet counted the devices that it has now. */
+  let isNodeOutdated = false;
+  let readAt = 0;
 
   /** @throws KubeError, ReportLimitError */
   const publish = async (node: NodeIdentity, signal: AbortSignal): Promise<void> => {
     const now = `${new Date().toISOString().slice(0, 19)}Z`;
-    const built = buildStatus({ ...(await inputs()), kubeletVersion: node.kubeletVersion }, store.published, now);
+    const content = await inputs();
+    const built = buildStatus({ ...content, ...node }, store.published, now);
     if (built === undefined) return;
-    const status = fitReport(built, store.published?.conditions, now);
-    if (!store.differs(status)) return;
+    isNodeOutdated = (content.view.devices ?? []).some(
+      (devices) => healthyDevices(devices) !== Number(node.allocatable[devices.resource]),
+    );
+    if (isNodeOutdated && built.devices === undefined)
+      readAt = Math.min(readAt, monotonicSeconds() + NODE_READ_SECONDS);
+    const fitted = fitReport(built, store.published?.conditions, now);
+    reported ??= store.published?.summary?.reported ?? now;
+    const age = Math.min(performance.now() / 1000 - wroteAt, (Date.parse(now) - Date.parse(reported)) / 1000);
+    if (age < RESYNC && !store.differs({ ...fitted, summary: built.summary && { ...built.summary, reported } })) return;
+    const status = { ...fitted, summary: built.summary };
     wroteAt = performance.now() / 1000;
+    reported = now;
     await store.write(status, signal);
     metrics.reportWrites.inc({ outcome: 'written' });
     sayDropped(store.dropped);
@@ -91,13 +107,12 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   let ring = () => {};
   let node: NodeIdentity | undefined;
   let resyncAt = 0;
-  let readAt = 0;
 
   /** Checks everything once, and writes the status if it differs from the published one. @throws KubeError */
   const look = async (signal: AbortSignal): Promise<void> => {
     const now = performance.now() / 1000;
     if (node !== undefined && !gone && now >= readAt) gone = !(await store.read(signal));
-    if (gone || now >= resyncAt) node = undefined;
+    if (gone || now >= resyncAt || (isNodeOutdated && now >= readAt)) node = undefined;
     gone = false;
     if (node === undefined) resyncAt = now + RESYNC * (1 + Math.random() / 2);
     node ??= await meet(signal);

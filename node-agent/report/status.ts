@@ -1,16 +1,26 @@
 import type { HostMemory } from '../../hardware/memory.ts';
 import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
+import { cut } from '../../model/brief.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
 import type { HostDescription } from '../../model/host.ts';
+import type { DeviceResource } from '../assignments/devices.ts';
+import type { MemoryReading } from '../assignments/memory-checkpoint.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import type { KubeletConfig } from '../host/kubelet-config.ts';
 import type { NetworksView } from '../networks/combine.ts';
 import { type ConditionState, conditionOf, withTimes } from './conditions.ts';
 
+/** Characters of the networks in the summary. */
+const SUMMARY_CHARACTERS = 255;
+
+type MemoryManager = NonNullable<NodeTopologyStatus['memoryManager']>;
+
 /** The inputs of a report. */
 export interface ReportInputs {
   readonly host: HostDescription;
   readonly kubeletVersion: string | undefined;
+  /** The Node's capacity by resource. */
+  readonly capacity: Readonly<Record<string, string>>;
   readonly kubeletConfig: KubeletConfig | undefined;
   /** Why the kubelet's configuration is missing, if it is. */
   readonly kubeletConfigProblems: readonly string[];
@@ -55,7 +65,8 @@ export function buildStatus(
     ...(host.sockets === undefined ? {} : { sockets: [...host.sockets] }),
     ...(host.uncores === undefined ? {} : { uncores: [...host.uncores] }),
     reserved: view.reserved.toString(),
-    ...(kubeletConfig === undefined ? lastKnown(view.policy, before) : kubeletPart(view.policy, kubeletConfig, memory)),
+    ...(kubeletConfig === undefined ? lastKnown(view.policy, before) : kubeletPart(view, kubeletConfig, memory)),
+    ...devicesPart(view.devices, inputs.capacity),
     ...(memory.distances === undefined ? {} : { distances: copyOf(memory.distances) }),
     ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
     assignments: view.assignments.map(({ podUID, container, cpus, name }) => ({
@@ -70,6 +81,15 @@ export function buildStatus(
     ...(inputs.pinsVms ? {} : { pinsVMs: false }),
     ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),
     ...(inputs.refusals.length === 0 ? {} : { refusals: [...inputs.refusals] }),
+    summary: {
+      cpus: host.cells.reduce((sum, { cpus }) => sum + CpuSet.parse(cpus).size, 0),
+      free: view.free.minus(view.reserved).size,
+      networks: cut(
+        [...physnets.keys(), ...(tunnel === undefined ? [] : ['tunnel'])].sort().join(),
+        SUMMARY_CHARACTERS,
+      ),
+      reported: now,
+    },
     conditions: withTimes(conditionsOf(inputs, inputs.networks), before?.conditions ?? [], now),
   };
 }
@@ -88,6 +108,9 @@ function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionSt
     ),
     conditionOf('NetworkMapValid', 'InvalidMap', networks.mapFault === undefined ? [] : [networks.mapFault]),
     conditionOf('NetworkMapAgrees', 'Drift', networks.drift),
+    ...(inputs.kubeletConfig?.memoryManager.policy === 'Static'
+      ? [conditionOf('MemoryStateKnown', 'StateUnusable', memoryProblems(inputs))]
+      : []),
     conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
     conditionOf('NetworksPolledNear', 'NoPollingCPU', networks.unpolled),
     conditionOf('OpenVswitchInPlace', 'Incomplete', inputs.ovsProblems),
@@ -103,28 +126,68 @@ const networkText = (name: string | undefined) =>
   `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
 
 /** The policy comes from the running kubelet (its checkpoint); the options are only in its configuration. */
-function kubeletPart(policy: string, config: KubeletConfig, memory: HostMemory) {
-  const { cpuManager, topologyManager, memoryManager } = config;
+function kubeletPart(view: AssignmentsView, config: KubeletConfig, memory: HostMemory) {
+  const { cpuManager, topologyManager, memoryManager, featureGates } = config;
   return {
-    cpuManager: { policy, options: { ...cpuManager.options } },
+    cpuManager: { policy: view.policy ?? '', options: { ...cpuManager.options } },
     topologyManager: { ...topologyManager, options: { ...topologyManager.options } },
-    memoryManager: { ...memoryManager, ...memoryCells(memory, config) },
+    memoryManager: { ...memoryManager, ...memoryCells(memory, config, view.memory) },
+    featureGates: { ...featureGates },
   };
 }
 
 /** Keeps the published values while the configuration cannot be read, if the kubelet's policy is still the same. */
 function lastKnown(policy: string, before: NodeTopologyStatus | undefined) {
   if (before?.cpuManager.policy !== policy) return { cpuManager: { policy } };
-  const { cpuManager, topologyManager, memoryManager } = before;
-  return { cpuManager, ...(topologyManager && { topologyManager }), ...(memoryManager && { memoryManager }) };
+  const { cpuManager, topologyManager, memoryManager, featureGates } = before;
+  return {
+    cpuManager,
+    ...(topologyManager && { topologyManager }),
+    ...(memoryManager && { memoryManager: withoutState(memoryManager) }),
+    ...(featureGates && { featureGates }),
+  };
 }
 
-function memoryCells({ cells }: HostMemory, { reservedMemory }: KubeletConfig) {
+/** The memory in use changes with each pod, unlike the settings. */
+function withoutState({ cells, ...memoryManager }: MemoryManager): MemoryManager {
+  return { ...memoryManager, ...(cells && { cells: cells.map(({ state: _, ...cell }) => cell) }) };
+}
+
+/**
+ * Devices with the number of unhealthy ones: the kubelet counts these, too, when it decides which hint is the
+ * narrowest, and PodResources lists none. While the Node does not have all devices yet, they count as not known: the
+ * extender refuses reports that have more than the Node.
+ */
+function devicesPart(devices: AssignmentsView['devices'], capacity: ReportInputs['capacity']) {
+  if (devices === undefined) return {};
+  const counted = devices.map((resource) => {
+    return { ...resource, unhealthy: Number(capacity[resource.resource] ?? 0) - healthyDevices(resource) };
+  });
+  if (counted.some(({ unhealthy }) => unhealthy < 0)) return {};
+  return { devices: counted.map(({ unhealthy, ...rest }) => (unhealthy > 0 ? { ...rest, unhealthy } : rest)) };
+}
+
+export function healthyDevices({ groups }: DeviceResource): number {
+  return groups.reduce((sum, { total }) => sum + total, 0);
+}
+
+function memoryCells(
+  { cells }: HostMemory,
+  { memoryManager: { policy }, reservedMemory }: KubeletConfig,
+  states: MemoryReading | undefined,
+) {
   if (cells.length === 0) return {};
   return {
     cells: cells.map(({ id, memory, hugePages }) => {
       const reserved = reservedMemory.get(id);
-      return { id, memory, ...(hugePages && { hugePages: { ...hugePages } }), ...(reserved && { reserved }) };
+      const state = policy === 'Static' ? states?.cells.get(id) : undefined;
+      return {
+        id,
+        memory,
+        ...(hugePages && { hugePages: { ...hugePages } }),
+        ...(reserved && { reserved }),
+        ...(state && { state }),
+      };
     }),
   };
 }
@@ -135,6 +198,15 @@ function copyOf(distances: NonNullable<HostMemory['distances']>): Record<string,
 
 function byName(a: { readonly name: string }, b: { readonly name: string }): number {
   return a.name < b.name ? -1 : Number(a.name > b.name);
+}
+
+function memoryProblems({ view: { memory: states }, memory }: ReportInputs): readonly string[] {
+  if (states === undefined) return ['the kubelet has not answered'];
+  if (states.problem !== undefined) return [states.problem];
+  const missing = memory.cells.find(({ id }) => !states.cells.has(id));
+  return missing === undefined
+    ? []
+    : [`memory_manager_state has no state of NUMA node ${missing.id} under policy Static`];
 }
 
 /** The configuration file may be newer than the running kubelet, or belong to another one. */

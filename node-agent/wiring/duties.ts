@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { type EventText, nodeTarget } from '../../kube/events.ts';
+import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Assignments, createAssignments } from '../assignments/assignments.ts';
-import { kubeletGeneration, PLUGIN_DIRECTORY } from '../device-plugin/kubelet-watch.ts';
+import { kubeletGeneration } from '../device-plugin/kubelet-watch.ts';
 import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
 import { createRefusedStarts } from '../device-plugin/refused-starts.ts';
 import { createHostFacts } from '../host/host-facts.ts';

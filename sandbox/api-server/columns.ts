@@ -147,13 +147,22 @@ const condition = (name: string, type: string): Column => ({
 /** As in Plumbline's own CRD. */
 export const NODE_TOPOLOGY: readonly Column[] = [
   NAME,
+  path('CPUs', ['status', 'summary', 'cpus']),
+  path('Free', ['status', 'summary', 'free']),
+  path('Networks', ['status', 'summary', 'networks']),
   path('Policy', ['status', 'cpuManager', 'policy']),
-  path('Full-PCPUs', ['status', 'cpuManager', 'options', 'full-pcpus-only']),
   path('Topology', ['status', 'topologyManager', 'policy']),
-  path('Reserved', ['status', 'reserved']),
   condition('Known', 'AssignmentsKnown'),
-  condition('Networks', 'NetworksKnown'),
-  path('Kubelet', ['status', 'kubeletVersion']),
+  {
+    name: 'Last-Report',
+    cell: (object, now) => {
+      const reported = at(object, 'status', 'summary', 'reported');
+      return age(typeof reported === 'string' ? reported : undefined, now);
+    },
+  },
+  path('Full-PCPUs', ['status', 'cpuManager', 'options', 'full-pcpus-only'], 1),
+  path('Reserved', ['status', 'reserved'], 1),
+  path('Kubelet', ['status', 'kubeletVersion'], 1),
   AGE,
 ];
 

@@ -89,6 +89,7 @@ export function createKubelet(options: KubeletOptions): Kubelet {
     directory: join(directory, 'pod-resources'),
     pods: () => ledger?.pods ?? [],
     state: () => managers.state,
+    numaIds: () => managers.numaIds,
     allocatableCpus:
       settings.cpuManagerPolicy === 'static' ? settings.host.online.minus(settings.reserved) : CpuSet.EMPTY,
   });

@@ -9,6 +9,7 @@ import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/state-check.ts';
 import type { Pod } from '../objects.ts';
 import { CHECKPOINT_FILE, readDeviceCheckpoint, writeDeviceCheckpoint } from './device-checkpoint.ts';
+import { MEMORY_STATE_FILE, writeMemoryState } from './memory-state-file.ts';
 import { rpcText } from './pod-worker.ts';
 import { type KubeletSettings, rulesOf } from './settings.ts';
 import { createStateFile, readStateFile, type StateFile, StateFileError } from './state-file.ts';
@@ -23,6 +24,8 @@ type Outcome =
  */
 export interface Managers {
   readonly state: KubeletState;
+  /** The NUMA nodes, as in the masks of memory blocks. */
+  readonly numaIds: readonly number[];
   setDevices(resource: string, devices: readonly Device[]): void;
   /** Admits a pod and assigns its CPUs and devices. A known pod is checked again and keeps its resources. */
   admit(pod: Pod): Promise<Outcome>;
@@ -59,6 +62,9 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
     assignments: state.assignments,
   });
 
+  const writeMemory = () => writeMemoryState(join(directory, MEMORY_STATE_FILE), state.memory, rules.topology.numaIds);
+  await writeMemory();
+
   const give = async (uid: string, containers: readonly ContainerPlacement[]) => {
     for (const { name, cpus, devices: assigned } of containers) {
       const before = state.devices.get(uid)?.get(name);
@@ -71,6 +77,7 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
     get state() {
       return state;
     },
+    numaIds: rules.topology.numaIds,
     setDevices(resource, list) {
       const pool: DevicePool = { devices: list };
       state = { ...state, pools: new Map(state.pools).set(resource, pool) };
@@ -92,12 +99,14 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
       // Plugins may have sent lists during the admission: their newest lists stay.
       state = { ...admission.state, pools: state.pools };
       await writeDeviceCheckpoint(devicePath, state.devices);
+      await writeMemory();
       return { admitted: true, containers: admission.containers };
     },
     async release(uid) {
       state = rules.remove(state, uid);
       await file.release(uid);
       await writeDeviceCheckpoint(devicePath, state.devices);
+      await writeMemory();
     },
   };
 }

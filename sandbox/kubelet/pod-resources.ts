@@ -13,6 +13,7 @@ import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/tr
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import type { Pod } from '../objects.ts';
+import { nodesOfMask } from './memory-state-file.ts';
 
 export interface PodResourcesDeps {
   /** The kubelet's pod-resources directory. */
@@ -20,6 +21,8 @@ export interface PodResourcesDeps {
   /** The admitted pods. */
   readonly pods: () => Iterable<Pod>;
   readonly state: () => KubeletState;
+  /** The NUMA nodes, as in the masks of memory blocks. */
+  readonly numaIds: () => readonly number[];
   /** The CPUs that the CPU manager can assign; empty under policy none. */
   readonly allocatableCpus: CpuSet;
 }
@@ -29,7 +32,7 @@ const QPS = 100;
 const BURST = 10;
 
 /** Serves PodResources v1: the CPUs and devices of each container. */
-export function createPodResources({ directory, pods, state, allocatableCpus }: PodResourcesDeps) {
+export function createPodResources({ directory, pods, state, numaIds, allocatableCpus }: PodResourcesDeps) {
   const socket = join(directory, 'kubelet.sock');
   const admit = createRateLimit();
   let server: Server | undefined;
@@ -37,13 +40,18 @@ export function createPodResources({ directory, pods, state, allocatableCpus }: 
   const lister: PodResourcesListerServer = {
     list: unaryHandler(() => {
       admit();
-      return { podResources: [...pods()].map((pod) => describePod(pod, state())) };
+      return { podResources: [...pods()].map((pod) => describePod(pod, state(), numaIds())) };
     }),
     getAllocatableResources: unaryHandler(() => {
       admit();
       const devices = [...state().pools].flatMap(([resource, pool]) => {
         const healthy = pool.devices.filter((device) => device.healthy);
-        return healthy.map((device) => containerDevices(resource, [device.id], device.nodes));
+        // Once for each NUMA node of a device; a device whose topology names none is not listed.
+        return healthy.flatMap(({ id, nodes }) =>
+          nodes === undefined
+            ? [containerDevices(resource, [id], undefined)]
+            : nodes.map((node) => containerDevices(resource, [id], [node])),
+        );
       });
       return { devices, cpuIds: allocatableCpus.toArray(), memory: [] };
     }),
@@ -51,7 +59,8 @@ export function createPodResources({ directory, pods, state, allocatableCpus }: 
       admit();
       for (const pod of pods()) {
         const { name, namespace } = pod.metadata;
-        if (name === podName && namespace === podNamespace) return { podResources: describePod(pod, state()) };
+        if (name === podName && namespace === podNamespace)
+          return { podResources: describePod(pod, state(), numaIds()) };
       }
       throw new RpcError(status.NOT_FOUND, `pod ${podName} in namespace ${podNamespace} not found`);
     }),
@@ -72,7 +81,7 @@ export function createPodResources({ directory, pods, state, allocatableCpus }: 
 }
 
 /** Init containers that end are not listed; restartable ones are. */
-function describePod(pod: Pod, state: KubeletState): PodResources {
+function describePod(pod: Pod, state: KubeletState, numaIds: readonly number[]): PodResources {
   const { uid = '', name, namespace = '' } = pod.metadata;
   const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   const containers = [...sidecars, ...pod.spec.containers].map((container): ContainerResources => {
@@ -85,7 +94,9 @@ function describePod(pod: Pod, state: KubeletState): PodResources {
         const nodes = pool.filter((device) => ids.has(device.id)).flatMap((device) => device.nodes ?? []);
         return containerDevices(resource, [...ids], nodes.length > 0 ? nodes : undefined);
       }),
-      memory: [],
+      memory: (state.memory?.blocks.get(uid)?.get(container.name) ?? []).map(({ type, size, mask }) => {
+        return { memoryType: type, size, topology: { nodes: nodesOfMask(mask, numaIds).map((ID) => ({ ID })) } };
+      }),
       dynamicResources: [],
     };
   });

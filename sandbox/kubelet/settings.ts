@@ -3,6 +3,7 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { createKubelet, type Kubelet } from '../../model/kubelet/kubelet.ts';
+import type { CellMemory } from '../../model/kubelet/memory-state.ts';
 
 /** Configuration of an emulated node's kubelet. */
 export interface KubeletSettings {
@@ -14,6 +15,8 @@ export interface KubeletSettings {
   readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
   readonly topologyManagerPolicy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
   readonly topologyManagerScope: 'container' | 'pod';
+  /** The memory of each NUMA node, under the static memory manager. Default: policy None. */
+  readonly staticMemory?: readonly CellMemory[];
 }
 
 /** Settings with which a kubelet does not start. */
@@ -35,6 +38,10 @@ export function kubeletConfiguration(settings: KubeletSettings): string {
     }),
     topologyManagerPolicy: settings.topologyManagerPolicy,
     topologyManagerScope: settings.topologyManagerScope,
+    ...(settings.staticMemory && {
+      memoryManagerPolicy: 'Static',
+      reservedMemory: settings.staticMemory.map(({ id, reserved = {} }) => ({ numaNode: id, limits: reserved })),
+    }),
   });
 }
 
@@ -49,6 +56,7 @@ export function rulesOf(settings: KubeletSettings): Kubelet {
     reserved: settings.reserved,
     cpuManager: { policy: settings.cpuManagerPolicy, options: settings.cpuManagerPolicyOptions },
     topologyManager: { policy: settings.topologyManagerPolicy, scope: settings.topologyManagerScope },
+    memoryManager: settings.staticMemory && { policy: 'Static', cells: settings.staticMemory },
   });
   if ('unpredictable' in rules) throw new KubeletSettingsError(rules.unpredictable);
   return rules;

@@ -11,7 +11,11 @@ import {
   type RegistrationServer,
   RegistrationService,
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import {
+  type ContainerDevices,
+  type PodResourcesListerServer,
+  PodResourcesListerService,
+} from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
@@ -27,6 +31,8 @@ export interface FakeKubelet {
   pods: Record<string, Record<string, string>>;
   /** Devices in the answer of List: `{'namespace/pod': {resource: ids}}`. */
   devices: Record<string, Record<string, string[]>>;
+  /** Devices in the answer of GetAllocatableResources. */
+  allocatableDevices: ContainerDevices[];
   /** From now on, answers every PodResources call in this way. */
   behaviour: () => void | Promise<void>;
   /** PodResources calls so far. */
@@ -69,7 +75,11 @@ export function createFakeKubelet(directory: string): FakeKubelet {
   const lister: PodResourcesListerServer = {
     list: unaryHandler(() => answer(() => ({ podResources: podsOf() }))),
     getAllocatableResources: unaryHandler(() =>
-      answer(() => ({ devices: [], cpuIds: CpuSet.parse(kubelet.allocatable).toArray(), memory: [] })),
+      answer(() => ({
+        devices: kubelet.allocatableDevices,
+        cpuIds: CpuSet.parse(kubelet.allocatable).toArray(),
+        memory: [],
+      })),
     ),
     get: unaryHandler(({ podName, podNamespace }) =>
       answer(() => ({
@@ -89,6 +99,7 @@ export function createFakeKubelet(directory: string): FakeKubelet {
     allocatable: '',
     pods: {},
     devices: {},
+    allocatableDevices: [],
     behaviour: () => {},
     calls: 0,
     registrations: [],

@@ -53,7 +53,7 @@ describe('kubectl with the sandbox', () => {
     assert.match(await kubectl('get', 'pods'), /^NAME +READY +STATUS +RESTARTS +AGE\nweb +0\/1 +Pending +0 +\d+s\n$/);
     assert.match(
       await kubectl('get', 'nodetopologies'),
-      /^NAME +POLICY +FULL-PCPUS +TOPOLOGY +RESERVED +KNOWN +NETWORKS +KUBELET +AGE/,
+      /^NAME +CPUS +FREE +NETWORKS +POLICY +TOPOLOGY +KNOWN +LAST-REPORT +AGE/,
     );
     assert.match(await kubectl('get', 'po,ns', '-A'), /namespace\/kube-system +Active/);
   });

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
+import { countDevices } from '../../node-agent/assignments/devices.ts';
+import { readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createKubelet, type Kubelet } from '../../sandbox/kubelet/kubelet.ts';
@@ -86,6 +88,33 @@ function useKubelet(settings: Partial<KubeletSettings> = {}) {
     node: () => client.get(NODES, undefined, 'n1')!,
   };
 }
+
+describe('kubelet stand-in: memory and devices as an agent reads them', () => {
+  const GI = 2 ** 30;
+  const cells = [0, 1].map((id) => ({ id, memory: 8 * GI, reserved: { memory: GI } }));
+  const at = useKubelet({ staticMemory: cells, topologyManagerPolicy: 'single-numa-node' });
+  it('agree in the state file and in PodResources', async () => {
+    await startPlugin(at.directory, 'a/vf', [0, 1], 2);
+    await until('the devices', () => at.node().status?.allocatable?.['a/vf'] === '2');
+    await at.run('vm', { cpu: '2', memory: '2Gi' });
+    await at.phase('vm', 'Running');
+    const client = createPodResourcesClient(join(at.directory, 'pod-resources/kubelet.sock'));
+    try {
+      const pods = await client.list();
+      const text = await readFile(join(at.directory, 'memory_manager_state'), 'utf8');
+      const { cells: states, problem } = readMemoryState(text, pods);
+      assert.equal(problem, undefined);
+      assert.deepEqual(states.get(0), { blocks: 1, group: '0', free: { memory: 5 * GI } });
+      assert.deepEqual(states.get(1), { blocks: 0, group: '1', free: { memory: 7 * GI } });
+      const { devices } = await client.allocatable();
+      assert.deepEqual(countDevices(devices, []), [
+        { resource: 'a/vf', groups: [{ cells: '0-1', total: 2, free: 2 }] },
+      ]);
+    } finally {
+      client.close();
+    }
+  });
+});
 
 describe('kubelet stand-in: nodes and admission', () => {
   const at = useKubelet();

@@ -206,53 +206,89 @@ describe('assignments while the kubelet starts and stops', () => {
   });
 });
 
-describe('queries of the kubelet after a usable answer', () => {
+describe('devices of plugins', () => {
   setUp();
   const { setTimeout: timeout } = globalThis;
-  // The pause after an incomplete answer is a minute; here it is short.
+  // The pause after a usable answer is half a minute; with `isShort` it is a moment.
+  let isShort: boolean;
   const short = (work: () => void, milliseconds = 0) =>
-    timeout(work, milliseconds > 50_000 && milliseconds <= 60_000 ? 10 : milliseconds);
-  beforeEach(() => {
+    timeout(work, isShort && milliseconds > 20_000 && milliseconds <= 30_000 ? 10 : milliseconds);
+  beforeEach(async () => {
+    isShort = false;
     globalThis.setTimeout = short as typeof timeout;
+    kubelet.writeCheckpoint('0-1,5-7', { u: { compute: '2-3' }, v: { compute: '4' } });
+    kubelet.pods = { 'ns/vm': { compute: '2-3' }, 'ns/other': { compute: '4' } };
+    kubelet.devices = { 'ns/vm': { 'a/vf': ['vf0'] } };
+    list(4);
+    await kubelet.start();
   });
   afterEach(() => {
     globalThis.setTimeout = timeout;
   });
 
-  const entries = { u: { compute: '2-3' }, v: { compute: '4' } };
-  const pods = { 'ns/vm': { compute: '2-3' }, 'ns/other': { compute: '4' } };
+  const list = (size: number) => {
+    kubelet.allocatableDevices = Array.from({ length: size }, (_, i) => {
+      return { resourceName: 'a/vf', deviceIds: [`vf${i}`], topology: { nodes: [{ ID: 1 }] } };
+    });
+  };
+  const counts = () =>
+    assignments.view().devices?.map(({ groups }) => groups.map(({ total, free }) => `${free}/${total}`));
+  const are = (expected: unknown) =>
+    eventually(() => JSON.stringify(counts()) === JSON.stringify(expected), JSON.stringify(expected));
+  const pluginsChange = () =>
+    writeFileSync(join(kubelet.directory, 'device-plugins/kubelet_internal_checkpoint'), '{}');
 
-  it('end when it names the pod of each assignment and lists no other CPUs', async () => {
-    kubelet.writeCheckpoint('0-1,5-7', entries);
-    kubelet.pods = pods;
-    await kubelet.start();
+  it('are known with the first answer, and follow changes with the kubelet’s file: more devices, fewer, a plugin that died', async () => {
     run();
-    await becomes('0-1,5-7');
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await are([['3/4']]);
     const { calls } = kubelet;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    assert.equal(kubelet.calls, calls);
-    assert.deepEqual(
-      assignments.view().assignments.map(({ name }) => name?.podName),
-      ['vm', 'other'],
-    );
+    await new Promise((resolve) => timeout(resolve, 1000));
+    assert.ok(kubelet.calls <= calls + 2, 'an idle kubelet gets no queries after the first ones');
+    list(6);
+    pluginsChange();
+    await are([['5/6']]);
+    list(0);
+    pluginsChange();
+    await are([]);
+    assert.deepEqual(codes, []);
   });
 
-  const incomplete: [string, Record<string, Record<string, string>>][] = [
-    ['lists one of two pods', { 'ns/vm': { compute: '2-3' } }],
-    ['lists no pod', {}],
-    ['lists CPUs that the checkpoint does not contain', { ...pods, 'ns/new': { compute: '5' } }],
-  ];
-  for (const [name, listed] of incomplete) {
-    it(`continue when it ${name}`, async () => {
-      kubelet.writeCheckpoint('0-1,5-7', entries);
-      kubelet.pods = listed;
-      await kubelet.start();
-      run();
-      await eventually(() => free() !== undefined, 'an answer');
-      const { calls } = kubelet;
-      await eventually(() => kubelet.calls > calls + 6, 'three more rounds');
-      assert.deepEqual(codes, []);
-    });
-  }
+  it('are read again after a pause without a change of a file', async () => {
+    isShort = true;
+    run();
+    await are([['3/4']]);
+    kubelet.devices = {};
+    await are([['4/4']]);
+  });
+
+  it('are not known while a kubelet that has started lists no pods yet', async () => {
+    run();
+    await are([['3/4']]);
+    kubelet.pods = {};
+    pluginsChange();
+    await eventually(() => assignments.view().devices === undefined, 'unknown devices');
+  });
+});
+
+describe('the state of the memory manager in the kubelet’s directory', () => {
+  setUp();
+
+  it('is read with each answer and when its file changes; without the file it is not known', async () => {
+    kubelet.writeCheckpoint('0-7');
+    await kubelet.start();
+    run();
+    const problem = () => assignments.view().memory?.problem;
+    await eventually(() => /cannot read .*memory_manager_state/.test(problem() ?? ''), 'missing');
+    const table = { allocatable: 8, reserved: 0, free: 8 };
+    const machineState = { 0: { numberOfAssignments: 0, memoryMap: { memory: table }, cells: [0] } };
+    const file = join(kubelet.directory, 'memory_manager_state');
+    writeFileSync(file, JSON.stringify({ policyName: 'Static', machineState, checksum: 1 }));
+    await eventually(() => problem() === undefined, 'readable');
+    assert.deepEqual(
+      [...(assignments.view().memory?.cells ?? [])],
+      [[0, { blocks: 0, group: '0', free: { memory: 8 } }]],
+    );
+    writeFileSync(file, '{"policyName":"Sta');
+    await eventually(() => /torn/.test(problem() ?? ''), 'torn');
+  });
 });

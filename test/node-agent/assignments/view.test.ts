@@ -23,6 +23,8 @@ function checkpoint(defaultCpus: string, entries: Record<string, string> = {}, p
 function answer(allocatable: string, listed: Record<string, string> = {}): PodResourcesAnswer {
   return {
     allocatable: set(allocatable),
+    devices: [],
+    memory: { cells: new Map() },
     listed: Object.entries(listed).map(([podName, cpus]) => ({
       namespace: 'ns',
       podName,

@@ -24,8 +24,13 @@ topologyManagerPolicy: single-numa-node
 topologyManagerScope: pod
 memoryManagerPolicy: Static
 reservedSystemCPUs: "0-1,3"
+featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiveCPUs: false, NodeSwap: true}
 `,
     );
+    assert.deepEqual(config?.featureGates, {
+      PodLevelResourceManagers: true,
+      InPlacePodVerticalScalingExclusiveCPUs: false,
+    });
     assert.deepEqual(config?.cpuManager, {
       policy: 'static',
       options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'false' },

@@ -32,6 +32,8 @@ function inputsOf({ online, policy = 'static', allocatable, shared, entries = []
     podResources: {
       value: {
         allocatable: cpus(allocatable),
+        devices: [],
+        memory: { cells: new Map() },
         listed: listed.map((list, i) => ({ namespace: 'n', podName: `p${i}`, container: 'c', cpus: cpus(list) })),
       },
       problem: undefined,

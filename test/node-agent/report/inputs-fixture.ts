@@ -27,6 +27,7 @@ export const networks: NetworksView = {
 export const inputs: ReportInputs = {
   host: { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'] },
   kubeletVersion: 'v1.36.0',
+  capacity: {},
   kubeletConfig: undefined,
   kubeletConfigProblems: ['config.yaml does not exist'],
   view: known,

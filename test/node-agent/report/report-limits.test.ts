@@ -126,6 +126,29 @@ describe('a report of any size', () => {
       { memoryManager: { policy: long, cells: many(33, (id) => ({ id, memory: 1 })) } },
       /the memory of NUMA nodes/,
     ],
+    ['resources of device plugins', { devices: many(65, (i) => ({ resource: `r${i}`, groups: [] })) }, /the devices/],
+    ['a long name of a resource', { devices: [{ resource: long, groups: [] }] }, /the devices/],
+    [
+      'groups of devices',
+      { devices: [{ resource: 'r', groups: many(33, (i) => ({ cells: `${i}`, total: 1, free: 1 })) }] },
+      /the devices/,
+    ],
+    [
+      'kinds of memory',
+      {
+        memoryManager: {
+          policy: 'Static',
+          cells: [
+            {
+              id: 0,
+              memory: 1,
+              state: { blocks: 0, group: '0', free: Object.fromEntries(many(33, (i) => [`m${i}`, 1])) },
+            },
+          ],
+        },
+      },
+      /the memory of NUMA nodes/,
+    ],
     [
       'options',
       { cpuManager: { policy: long, options: Object.fromEntries(many(40, (i) => [`o${i}`, 'true'])) } },
@@ -333,6 +356,8 @@ describe('a report of any size', () => {
       uncores: at('uncores').maxItems,
       cpuList: at('reserved').maxLength,
       assignments: at('assignments').maxItems,
+      deviceResources: at('devices').maxItems,
+      deviceGroups: at('devices', '[]', 'groups').maxItems,
       physnets: at('physnets').maxItems,
       cellList: at('tunnel', 'cells').maxLength,
       pinning: at('pinning').maxItems,

@@ -75,6 +75,7 @@ describe('the report', () => {
       reservedMemory: new Map([[0, { memory: 2 ** 30 }]]),
       reserved: undefined,
       maxPods: 110,
+      featureGates: {},
     };
     const status = buildStatus({ ...inputs, kubeletConfig, isolated: CpuSet.parse('2-3') }, undefined, 'now');
     assert.deepEqual(nodeTopologyStatus.parse(status), status);
@@ -95,6 +96,7 @@ describe('the report', () => {
       reservedMemory: new Map(),
       reserved: undefined,
       maxPods: 110,
+      featureGates: {},
     };
     const before = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now');
     const after = buildStatus(inputs, before, 'later');
@@ -153,6 +155,7 @@ describe('the report', () => {
       reservedMemory: new Map(),
       reserved: CpuSet.parse('0-1'),
       maxPods: 110,
+      featureGates: {},
     };
     const condition = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now')?.conditions?.[1];
     assert.match(
@@ -239,6 +242,20 @@ describe('publishing the report', () => {
     await reservedIs('0');
     assert.equal(published()?.metadata.ownerReferences?.[0]?.uid, 'node-uid-1');
     assert.equal(published()?.status?.kubeletVersion, 'v1.36.0');
+  });
+
+  it('has devices once the Node has them, and then counts those that are not healthy', async () => {
+    const devices = [{ resource: 'a/vf', groups: [{ total: 4, free: 4 }] }];
+    now = { ...inputs, view: { ...known, devices } };
+    run();
+    await reservedIs('0');
+    assert.equal(published()?.status?.devices, undefined);
+    const nodePath = `/api/v1/nodes/${NODE}`;
+    const node = api.objects.get(nodePath) as { status?: object };
+    const amounts = { capacity: { 'a/vf': '6' }, allocatable: { 'a/vf': '4' } };
+    api.objects.set(nodePath, { ...node, status: { ...node.status, ...amounts } });
+    await eventually(() => published()?.status?.devices !== undefined, 'devices');
+    assert.deepEqual(published()?.status?.devices, [{ ...devices[0], unhealthy: 2 }]);
   });
 
   it('writes many changes in 200 ms once, and writes nothing without a change', async () => {
@@ -434,6 +451,7 @@ describe('publishing the report', () => {
     reservedMemory: new Map(),
     reserved: undefined,
     maxPods: 110,
+    featureGates: {},
   };
   const looks: [string, Partial<ReportInputs>, number][] = [
     ['all is known', { kubeletConfig }, 18],

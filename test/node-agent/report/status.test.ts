@@ -26,6 +26,7 @@ const config: KubeletConfig = {
   reservedMemory: new Map([[0, { memory: 7 }]]),
   reserved: undefined,
   maxPods: 110,
+  featureGates: {},
 };
 
 describe('the fields of a report', () => {
@@ -43,6 +44,7 @@ describe('the fields of a report', () => {
     ],
     physnets: [{ name: 'physnet0', cells: '' }],
     tunnel: { cells: '0-1' },
+    summary: { cpus: 4, free: 1, networks: 'physnet0,tunnel', reported: NOW },
   };
 
   it('are absent if there is no value', () => {
@@ -53,7 +55,7 @@ describe('the fields of a report', () => {
       memory: { cells: [], distances: undefined },
       networks: { ...networks, networks: { ...networks.networks, tunnel: undefined } },
     });
-    assert.deepEqual(part(bare), least);
+    assert.deepEqual(part(bare), { ...least, summary: { ...BASE.summary, networks: 'physnet0' } });
   });
 
   it('have their own values in a complete report', () => {
@@ -78,6 +80,7 @@ describe('the fields of a report', () => {
         policy: 'Static',
         cells: [{ id: 0, memory: 2 ** 33, hugePages: { 'hugepages-2Mi': 2 ** 21 }, reserved: { memory: 7 } }],
       },
+      featureGates: {},
       isolated: '2',
       pmdCPUs: '3',
       pinsVMs: false,
@@ -91,6 +94,83 @@ describe('the fields of a report', () => {
       build({ kubeletConfig: config, memory: { cells, distances: undefined } }).memoryManager;
     assert.deepEqual(of([{ id: 1, memory: 5 }]), { policy: 'Static', cells: [{ id: 1, memory: 5 }] });
     assert.deepEqual(of([]), { policy: 'Static' });
+  });
+
+  const VF = {
+    resource: 'a/vf',
+    groups: [
+      { cells: '0', total: 4, free: 1 },
+      { cells: '1', total: 4, free: 4 },
+    ],
+  };
+  for (const [what, devices, capacity, expected] of [
+    ['list devices that the Node has', [VF], { 'a/vf': '8' }, [VF]],
+    ['count devices that are not healthy', [VF], { 'a/vf': '11' }, [{ ...VF, unhealthy: 3 }]],
+    ['list no devices of a node without plugins', [], {}, []],
+    ['have no devices before the kubelet has answered', undefined, { 'a/vf': '8' }, undefined],
+    ['have no devices while the Node has fewer', [VF], { 'a/vf': '7' }, undefined],
+    ['have no devices while the Node does not have the resource', [VF], {}, undefined],
+  ] as const) {
+    it(what, () => {
+      const view = { ...known, devices: devices?.map(({ resource, groups }) => ({ resource, groups: [...groups] })) };
+      assert.deepEqual(build({ view, capacity }).devices, expected);
+    });
+  }
+
+  const state = { blocks: 1, group: '0', free: { memory: 5 } };
+  const readings: [string, NonNullable<ReportInputs['view']['memory']> | undefined, object | undefined, string][] = [
+    ['is that of the kubelet', { cells: new Map([[0, state]]) }, state, ''],
+    ['is absent, with the reason, if its file is torn', { cells: new Map(), problem: 'torn' }, undefined, 'torn'],
+    ['is absent before the kubelet has answered', undefined, undefined, 'the kubelet has not answered'],
+    [
+      'is absent while the file is of policy None',
+      { cells: new Map() },
+      undefined,
+      'memory_manager_state has no state of NUMA node 0 under policy Static',
+    ],
+  ];
+  for (const [what, memory, expected, message] of readings) {
+    it(`the state of the static memory manager ${what}`, () => {
+      const status = build({ kubeletConfig: config, view: { ...known, memory } });
+      assert.deepEqual(
+        status.memoryManager?.cells?.map((cell) => cell.state),
+        [expected],
+      );
+      assert.equal(messageOf('MemoryStateKnown', status), message);
+    });
+  }
+
+  it('have no state of memory under policy None, and the set feature gates', () => {
+    const kubeletConfig = {
+      ...config,
+      memoryManager: { policy: 'None' },
+      featureGates: { PodLevelResourceManagers: true },
+    };
+    const status = build({ kubeletConfig, view: { ...known, memory: { cells: new Map([[0, state]]) } } });
+    assert.deepEqual(
+      status.memoryManager?.cells?.map((cell) => cell.state),
+      [undefined],
+    );
+    assert.equal(messageOf('MemoryStateKnown', status), undefined);
+    assert.deepEqual(status.featureGates, { PodLevelResourceManagers: true });
+  });
+
+  it('need at most 2 kB more for eight resources, the memory of eight NUMA nodes and the summary', () => {
+    const groups = ['0', '1'].map((cells) => ({ cells, total: 128, free: 64 }));
+    const devices = Array.from({ length: 8 }, (_, i) => ({ resource: `openshift.io/sriov_netdevice_vf${i}`, groups }));
+    const cells = Array.from({ length: 8 }, (_, id) => ({ id, memory: 2 ** 38 }));
+    const states = cells.map(
+      ({ id }) => [id, { blocks: 12, group: `${id}`, free: { memory: 2 ** 37, 'hugepages-1Gi': 2 ** 36 } }] as const,
+    );
+    const memory = { cells, distances: undefined };
+    const capacity = Object.fromEntries(devices.map(({ resource }) => [resource, '256']));
+    const size = (view: ReportInputs['view']) =>
+      JSON.stringify(build({ kubeletConfig: config, memory, capacity, view })).length;
+    const without = JSON.stringify(build({ kubeletConfig: config, memory })).length;
+    const { summary: _, ...bare } = build({ kubeletConfig: config, memory });
+    const added = size({ ...known, devices, memory: { cells: new Map(states) } }) - without;
+    const summary = without - JSON.stringify(bare).length;
+    assert.ok(added > 500 && added + summary <= 2048, `${added} + ${summary} bytes`);
   });
 
   it('list physnets by name, in any order of discovery', () => {

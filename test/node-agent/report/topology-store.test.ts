@@ -15,6 +15,8 @@ const identity: NodeIdentity = {
   uid: 'node-uid-1',
   kubeletVersion: 'v1.36.0',
   maxPods: 110,
+  capacity: {},
+  allocatable: {},
   labels: {},
 };
 

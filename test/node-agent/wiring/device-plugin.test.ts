@@ -26,6 +26,7 @@ const kubelet = (changes: Partial<KubeletConfig> = {}): KubeletConfig => ({
   reservedMemory: new Map(),
   reserved: undefined,
   maxPods: 7,
+  featureGates: {},
   ...changes,
 });
 

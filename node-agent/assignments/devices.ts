@@ -1,0 +1,71 @@
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { MAX_CELL_ID } from '../../model/host.ts';
+import { PHYSNET_RESOURCE_PREFIX, PLACED_RESOURCE, TUNNEL_RESOURCE } from '../../model/names.ts';
+
+export type DeviceResource = NonNullable<NodeTopologyStatus['devices']>[number];
+
+/** Devices as PodResources lists them, with the fields that the agent reads. */
+export interface ListedDevices {
+  readonly resourceName: string;
+  readonly deviceIds: readonly string[];
+  readonly topology?: { readonly nodes: readonly { readonly ID: number }[] } | undefined;
+}
+
+/** KubeVirt's devices (kvm, tun, vhost-net): thousands on each node, never short, without NUMA nodes. */
+const KUBEVIRT_PREFIX = 'devices.kubevirt.io/';
+
+/**
+ * The healthy devices of each resource by NUMA nodes, ascending. The kubelet lists a device once for each of its NUMA
+ * nodes. Resources that DRA serves are not in its answer. Devices of init containers that ended are not in List; the
+ * kubelet keeps them for the pod.
+ * @param inUse devices that containers have
+ */
+export function countDevices(
+  allocatable: readonly ListedDevices[],
+  inUse: readonly ListedDevices[],
+): readonly DeviceResource[] {
+  const nodesOf = new Map<string, Map<string, readonly number[] | undefined>>();
+  for (const { resourceName, deviceIds, topology } of allocatable) {
+    if (!isReported(resourceName)) continue;
+    const devices = nodesOf.get(resourceName) ?? new Map<string, readonly number[] | undefined>();
+    nodesOf.set(resourceName, devices);
+    const nodes = topology?.nodes.map(({ ID }) => ID);
+    for (const id of deviceIds) {
+      const before = devices.get(id);
+      devices.set(id, before === undefined ? nodes : [...before, ...(nodes ?? [])]);
+    }
+  }
+  const used = new Map<string, Set<string>>();
+  for (const { resourceName, deviceIds } of inUse) {
+    const ids = used.get(resourceName) ?? new Set();
+    for (const id of deviceIds) ids.add(id);
+    used.set(resourceName, ids);
+  }
+  return [...nodesOf]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([resource, devices]) => ({ resource, groups: groupByNodes(devices, used.get(resource) ?? new Set()) }));
+}
+
+function isReported(resource: string): boolean {
+  if (resource === TUNNEL_RESOURCE || resource === PLACED_RESOURCE) return false;
+  return !resource.startsWith(PHYSNET_RESOURCE_PREFIX) && !resource.startsWith(KUBEVIRT_PREFIX);
+}
+
+function groupByNodes(
+  devices: ReadonlyMap<string, readonly number[] | undefined>,
+  used: ReadonlySet<string>,
+): DeviceResource['groups'] {
+  const groups = new Map<string, { cells?: string; total: number; free: number }>();
+  for (const [id, nodes] of devices) {
+    const cells = nodes && cellsOf(nodes);
+    const group = groups.get(cells ?? 'none') ?? { ...(cells !== undefined && { cells }), total: 0, free: 0 };
+    groups.set(cells ?? 'none', group);
+    group.total++;
+    if (!used.has(id)) group.free++;
+  }
+  return [...groups].sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true })).map(([, group]) => group);
+}
+
+/** Plugins write -1 for an unknown NUMA node: such a device has a topology, but no NUMA node. */
+const cellsOf = (nodes: readonly number[]) => CpuSet.of(nodes.filter((id) => id >= 0 && id < MAX_CELL_ID)).toString();

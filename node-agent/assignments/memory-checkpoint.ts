@@ -1,0 +1,196 @@
+import * as z from 'zod';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
+import { MAX_CELL_ID } from '../../model/host.ts';
+
+/** The state of the kubelet's memory manager, a file in its root directory. */
+export const MEMORY_CHECKPOINT_FILE = 'memory_manager_state';
+/** The largest file that is read, in bytes. A container takes about a hundred. */
+export const MAX_MEMORY_CHECKPOINT_BYTES = 1024 * 1024;
+
+type Memory = NonNullable<NodeTopologyStatus['memoryManager']>;
+/** What the memory manager has left on one NUMA node. */
+export type CellState = NonNullable<NonNullable<Memory['cells']>[number]['state']>;
+
+/** The memory manager's state by NUMA node, or why it is not known. Empty under policy None. */
+export interface MemoryReading {
+  readonly cells: ReadonlyMap<number, CellState>;
+  readonly problem?: string | undefined;
+}
+
+const bytes = z.number().int().nonnegative();
+const cell = z
+  .number()
+  .int()
+  .min(0)
+  .max(MAX_CELL_ID - 1);
+const block = z.object({ numaAffinity: z.array(cell).min(1), type: z.string().max(64), size: bytes });
+const table = z.object({ allocatable: bytes, reserved: bytes, free: bytes });
+/** Source: pkg/kubelet/cm/memorymanager/state, MemoryManagerCheckpoint. */
+const checkpoint = z.object({
+  policyName: z.string(),
+  machineState: z.record(
+    z.string().regex(/^\d{1,4}$/),
+    z.object({
+      numberOfAssignments: z.number().int().nonnegative(),
+      memoryMap: z.record(z.string().max(64), table),
+      cells: z.array(cell).min(1),
+    }),
+  ),
+  entries: z.record(z.string(), z.record(z.string(), z.array(block))).nullish(),
+  // Only under pod-level managers, which are not predicted.
+  podEntries: z.record(z.string(), z.never()).nullish(),
+});
+
+type Checkpoint = z.infer<typeof checkpoint>;
+type Block = z.infer<typeof block>;
+
+/** A pod as PodResources lists it, with the fields that the agent reads. */
+export interface PodWithMemory {
+  readonly containers: readonly {
+    readonly name: string;
+    readonly memory: readonly {
+      readonly memoryType: string;
+      readonly size: number;
+      readonly topology: { readonly nodes: readonly { readonly ID: number }[] } | undefined;
+    }[];
+  }[];
+}
+
+class MemoryCheckpointError extends PlumblineError {
+  constructor(why: string) {
+    super('memory-checkpoint', `${MEMORY_CHECKPOINT_FILE}: ${why}`);
+  }
+}
+
+/**
+ * The state at the next admission, which begins with the release of pods that ended: their memory is free here. Any
+ * contradiction, within the file or with the pods that the kubelet lists, is a problem: no number is better than a
+ * wrong one.
+ */
+export function readMemoryState(text: string, pods: readonly PodWithMemory[]): MemoryReading {
+  try {
+    const file = parse(text);
+    if (file.policyName !== 'Static') return { cells: new Map() };
+    checkTables(file);
+    for (const blocks of endedPods(file, pods)) for (const ended of blocks) release(file, ended);
+    const cells = Object.entries(file.machineState).map(([id, { numberOfAssignments, memoryMap, cells: group }]) => {
+      const free = Object.fromEntries(Object.entries(memoryMap).map(([type, amounts]) => [type, amounts.free]));
+      return [Number(id), { blocks: numberOfAssignments, group: CpuSet.of(group).toString(), free }] as const;
+    });
+    return { cells: new Map(cells) };
+  } catch (error) {
+    if (!(error instanceof MemoryCheckpointError)) throw error;
+    return { cells: new Map(), problem: error.message };
+  }
+}
+
+function parse(text: string): Checkpoint {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new MemoryCheckpointError(`torn: its ${text.length} characters are not complete JSON`);
+  }
+  const { data, error } = checkpoint.safeParse(json);
+  if (data !== undefined) return data;
+  const { path, message } = error.issues[0]!;
+  throw new MemoryCheckpointError(`unknown format at ${path.join('.').slice(0, 120) || 'the top'}: ${message}`);
+}
+
+/** Checks that the NUMA nodes of each group have given exactly the bytes of the blocks. */
+function checkTables({ machineState, entries }: Checkpoint): void {
+  const open = new Map<string, number>();
+  const add = (cells: readonly number[], type: string, size: number) => {
+    const key = `${type} on NUMA nodes ${CpuSet.of(cells)}`;
+    open.set(key, (open.get(key) ?? 0) + size);
+  };
+  for (const [id, { memoryMap, cells }] of Object.entries(machineState)) {
+    if (!cells.includes(Number(id))) throw new MemoryCheckpointError(`NUMA node ${id} is not in its own group`);
+    for (const [type, { allocatable, reserved, free }] of Object.entries(memoryMap)) {
+      if (free + reserved !== allocatable) {
+        throw new MemoryCheckpointError(
+          `${type} on NUMA node ${id}: ${free} free and ${reserved} reserved bytes are not ${allocatable}`,
+        );
+      }
+      add(cells, type, reserved);
+    }
+  }
+  for (const { numaAffinity, type, size } of Object.values(entries ?? {}).flatMap(blocksOf)) {
+    add(numaAffinity, type, -size);
+  }
+  const contradiction = [...open].find(([, size]) => size !== 0);
+  if (contradiction !== undefined) {
+    throw new MemoryCheckpointError(
+      `reserved ${contradiction[0]} differs from the containers' by ${contradiction[1]} bytes`,
+    );
+  }
+}
+
+const blocksOf = (containers: Readonly<Record<string, readonly Block[]>>) => Object.values(containers).flat();
+
+/**
+ * The blocks of the pods that the kubelet no longer lists. PodResources has no uids, so a pod is recognized by its
+ * containers and their memory; init containers that ended are only in the file.
+ */
+function endedPods({ entries }: Checkpoint, pods: readonly PodWithMemory[]): (readonly Block[])[] {
+  const remaining = new Map(
+    Object.entries(entries ?? {}).map(([uid, containers]) => {
+      const keys = Object.entries(containers).map(([name, blocks]) =>
+        containerKey(
+          name,
+          blocks.map(({ type, size, numaAffinity }) => blockKey(type, size, numaAffinity)),
+        ),
+      );
+      return [uid, new Set(keys)];
+    }),
+  );
+  for (const { containers } of pods) {
+    const keys = containers
+      .filter(({ memory }) => memory.length > 0)
+      .map(({ name, memory }) =>
+        containerKey(
+          name,
+          memory.map(({ memoryType, size, topology }) =>
+            blockKey(
+              memoryType,
+              size,
+              (topology?.nodes ?? []).map(({ ID }) => ID),
+            ),
+          ),
+        ),
+      );
+    if (keys.length === 0) continue;
+    const matches = [...remaining].filter(([, ofPod]) => keys.every((key) => ofPod.has(key)));
+    const [match] = matches;
+    if (match === undefined)
+      throw new MemoryCheckpointError(`the kubelet lists other memory: ${keys[0]?.slice(0, 200)}`);
+    if (matches.some(([, { size }]) => size !== match[1].size)) {
+      throw new MemoryCheckpointError(`pods that cannot be distinguished: ${keys[0]?.slice(0, 200)}`);
+    }
+    remaining.delete(match[0]);
+  }
+  return [...remaining.keys()].map((uid) => blocksOf(entries?.[uid] ?? {}));
+}
+
+const containerKey = (name: string, blocks: readonly string[]) => `${name} ${[...blocks].sort().join()}`;
+const blockKey = (type: string, size: number, nodes: readonly number[]) =>
+  `${type}:${size}:${[...nodes].sort((a, b) => a - b).join('+')}`;
+
+/** Source: pkg/kubelet/cm/memorymanager/policy_static.go, releaseMemory. */
+function release({ machineState }: Checkpoint, { numaAffinity, type, size }: Block): void {
+  let open = size;
+  for (const id of [...numaAffinity].sort((a, b) => a - b)) {
+    const node = machineState[id];
+    if (node === undefined) throw new MemoryCheckpointError(`NUMA node ${id} has blocks and no state`);
+    node.numberOfAssignments--;
+    if (node.numberOfAssignments === 0) node.cells = [id];
+    const amounts = node.memoryMap[type];
+    if (amounts === undefined) continue;
+    const returned = Math.min(open, amounts.reserved);
+    open -= returned;
+    amounts.reserved -= returned;
+    amounts.free += returned;
+  }
+}
