@@ -24,8 +24,6 @@ const SETTLE = 0.1;
 const LOOK_AGAIN = 10;
 /** Seconds, at random up to a quarter less, between reads of the object: it or its definition may have been deleted. */
 const READ_SECONDS = 20;
-/** Maximum seconds between attempts, so that a report returns soon after its definition. */
-const MAX_BACKOFF_SECONDS = 10;
 /** Seconds, plus up to half as many, between reads of the Node. */
 const RESYNC = 600;
 
@@ -117,7 +115,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
       const changes = createBell(signal);
       ring = changes.ring;
       const unsubscribe = subscribe(changes.ring);
-      const backoff = new Backoff({ most: MAX_BACKOFF_SECONDS });
+      const backoff = new Backoff({ most: LOOK_AGAIN });
       while (!signal.aborted) {
         try {
           // Read the content after the wait, never before it.

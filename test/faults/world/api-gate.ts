@@ -63,6 +63,7 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
       { host: target.hostname, port: target.port, agent, method, path, headers },
       (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        outgoing.flushHeaders();
         answer.on('data', (bytes) => frozen.has(incoming.socket) || outgoing.write(bytes));
         answer.on('end', () => frozen.has(incoming.socket) || outgoing.end());
         answer.on('error', () => outgoing.destroy());
