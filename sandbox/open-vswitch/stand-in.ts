@@ -1,8 +1,9 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { openSync, rmSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { tryLockFile } from '../../native/file-lock.ts';
 
 /**
  * A stand-in for an Open vSwitch daemon, for programs that manage its threads or probe it: the name, the pidfile,
@@ -19,11 +20,14 @@ const { values } = parseArgs({
   },
 });
 
-// The kernel's name of the process (comm), which readers of the pidfile compare; limited to 15 characters.
+// The kernel's name of the process (comm), limited to 15 characters.
 process.title = values.name;
 for (let i = 0; i < Number(values.threads); i++) new Worker('setInterval(() => {}, 1000)', { eval: true });
 listen(values.name === 'ovsdb-server' ? 'db.sock' : `${values.name}.${process.pid}.ctl`);
-writeFileSync(join(values.rundir, `${values.name}.pid`), `${process.pid}\n`);
+// Readers of the pidfile check its lock, which lasts as long as the file is open.
+const pidfile = openSync(join(values.rundir, `${values.name}.pid`), 'w');
+tryLockFile(pidfile);
+writeSync(pidfile, `${process.pid}\n`);
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => process.exit(0));
 
 /** Responds to each JSON-RPC request, as the database and control sockets of the real daemons do. */
