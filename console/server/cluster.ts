@@ -73,7 +73,7 @@ const MAX_POD_BYTES = 96 * 1024 * 1024;
 const MAX_INSTANCE_BYTES = 8 * 1024 * 1024;
 
 const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
-const resourceSlice = z.object({
+export const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: name, nodeName: name.nullish() }),
 });

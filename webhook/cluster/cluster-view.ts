@@ -39,7 +39,7 @@ export interface ClusterView {
   maskHosts(spec: SelectingSpec): readonly MaskHost[];
 }
 
-const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
+export const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
 
 export interface ClusterViewOptions extends CacheOptions {
   /** Called with the quarantined reports, by node, whenever they are computed. */

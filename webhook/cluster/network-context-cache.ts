@@ -12,11 +12,11 @@ export interface NetworkContextCache {
   current(): NetworkContext;
 }
 
-const subnet = z.object({
+export const subnet = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
   spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
 });
-const vlan = z.object({
+export const vlan = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
   spec: z.object({ provider: qualifiedName.default('') }),
 });

@@ -44,7 +44,7 @@ export interface NodeCacheOptions extends CacheOptions {
 
 /** A report as received. It is parsed later, because parsing is most of its cost. */
 const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown() });
-const observedNode = z.object({
+export const observedNode = z.object({
   metadata: nodeSchema.shape.metadata.pick({ name: true, labels: true }),
   spec: z
     .object({
