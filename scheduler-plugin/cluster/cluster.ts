@@ -182,7 +182,7 @@ export function createCluster(options: ClusterOptions): Cluster {
       return pods.items;
     },
     get podsSeenUntil() {
-      return Math.min(now(), pods.lastHeard ?? Number.NEGATIVE_INFINITY);
+      return pods.lastHeard ?? Number.NEGATIVE_INFINITY;
     },
     async catchUp(signal) {
       const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
