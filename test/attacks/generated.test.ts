@@ -129,7 +129,7 @@ describe('reviews with a hostile field, generated from the schemas', () => {
     });
     const view = createClusterView({ ...EMPTY_CONTEXT }, { client, log: silent, now: monotonicSeconds });
     void view.run(stop.signal);
-    while (!view.synced) await new Promise((resolve) => setImmediate(resolve));
+    while (view.problem !== undefined) await new Promise((resolve) => setImmediate(resolve));
     const options = optionsOf({ view, lookUpVmi: async () => ({ kind: 'found', vmi: vmiVector() }) });
     const validateVms = createVmValidation({ ...options, route: options.route });
     const admitted = pod.extend({ spec: pod.shape.spec.extend({ tolerations }) });

@@ -66,7 +66,7 @@ export const VICTIMS: Readonly<Record<string, Victim>> = {
       const kinds = [kindOf(2)];
       const review = mutationOf({ lookUpVmi, view: { ...view, candidates: () => kinds, nodeKinds: () => kinds } });
       return {
-        synced: () => view.synced,
+        synced: () => view.problem === undefined,
         served: async () => (await review(requestFor(podVector()))).allowed,
       };
     },
@@ -78,7 +78,7 @@ export const VICTIMS: Readonly<Record<string, Victim>> = {
       const onInstance = (key: string) => {
         isServed ||= key.startsWith(NAMESPACE);
       };
-      const vms = createMaskedVms({ client, onInstance, onOwner: () => undefined, log: silent, now });
+      const vms = createMaskedVms({ client, onInstance, log: silent, now });
       void vms.run(signal);
       return { synced: () => isServed, served: async () => isServed };
     },
