@@ -12,11 +12,19 @@ import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { launcherPod, watchLaunchers } from '../../node-agent/vm-pinning/launchers.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
+import {
+  resourceSlice as cpuSlice,
+  createCluster as createExtenderCluster,
+} from '../../scheduler-plugin/cluster/cluster.ts';
+import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import { createMaskedVms } from '../../scheduler-plugin/cluster/masked-vms.ts';
+import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { createClusterView, namespaceSchema } from '../../webhook/cluster/cluster-view.ts';
 import { subnet, vlan } from '../../webhook/cluster/network-context-cache.ts';
 import { observedNode } from '../../webhook/cluster/node-cache.ts';
 import { createVmiLookup } from '../../webhook/cluster/vmi-lookup.ts';
+import { NO_LISTENERS } from '../scheduler-plugin/cluster/no-listeners.ts';
 import { silent } from '../support/logger.ts';
 import { vector } from '../support/vectors.ts';
 import { kindOf, mutationOf, podVector, requestFor } from '../webhook/launcher-fixture.ts';
@@ -72,15 +80,37 @@ export const VICTIMS: Readonly<Record<string, Victim>> = {
     },
   },
   'scheduler-plugin': {
-    schemas: { [VMIS]: startedInstance, '/apis/kubevirt.io/v1/virtualmachines': virtualMachine },
+    schemas: {
+      '/api/v1/nodes': node,
+      [PODS]: observedPod,
+      [TOPOLOGIES]: topology,
+      '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases': lease,
+      '/apis/resource.k8s.io/v1/resourceslices': cpuSlice,
+      [VMIS]: startedInstance,
+      '/apis/kubevirt.io/v1/virtualmachines': virtualMachine,
+    },
     start(client, signal) {
       let isServed = false;
       const onInstance = (key: string) => {
         isServed ||= key.startsWith(NAMESPACE);
       };
-      const vms = createMaskedVms({ client, onInstance, log: silent, now });
+      const common = { client, log: silent, now };
+      const vms = createMaskedVms({ ...common, onInstance });
+      const cluster = createExtenderCluster({
+        ...common,
+        state: new ClusterState(NO_LISTENERS, silent),
+        reader: createNeedsReader('all'),
+        dpuLeaseNamespace: 'ovn',
+        dpuLeaseChanged: () => undefined,
+        agentsSilent: () => undefined,
+        pinningReported: () => undefined,
+      });
       void vms.run(signal);
-      return { synced: () => isServed, served: async () => isServed };
+      void cluster.run(signal);
+      return {
+        synced: () => cluster.missing === undefined && isServed,
+        served: async () => cluster.pods.has(`${NAMESPACE}/launcher`),
+      };
     },
   },
   'node-agent': {
