@@ -30,8 +30,8 @@ export interface DevicePlugin {
 
 /**
  * Serves one socket for each resource and registers each with every kubelet that appears. A kubelet forgets its plugins
- * when it restarts: it removes their sockets and creates its own again, which triggers a new registration. So does a
- * socket that was removed or replaced, and the end of the kubelet's watch.
+ * when it restarts: it removes their sockets and creates its own again, which triggers a new registration. A socket that
+ * was removed or replaced and the end of the kubelet's watch trigger one, too.
  */
 export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const { log } = deps;

@@ -58,14 +58,16 @@ function listen(name: string): void {
 
 /** The whole configuration, for clients that monitor it. */
 function tablesFor(method: string): object {
-  if (method !== 'monitor' || values.physnet.length === 0) return {};
+  if (method !== 'monitor_cond' || values.physnet.length === 0) return {};
   const networks = values.physnet.map((text) => text.split('=', 2) as [string, string]);
   const map = (entries: readonly (readonly [string, string])[]) => ['map', entries];
   const rows = (kind: string, make: (name: string, cell: string) => object) =>
-    Object.fromEntries(networks.map(([name, cell]) => [`${kind}-${name}`, { new: make(name, cell) }]));
+    Object.fromEntries(networks.map(([name, cell]) => [`${kind}-${name}`, { insert: make(name, cell) }]));
   const mappings = networks.map(([name]) => `${name}:br-${name}`).join(',');
   return {
-    Open_vSwitch: { root: { new: { external_ids: map([['ovn-bridge-mappings', mappings]]), other_config: map([]) } } },
+    Open_vSwitch: {
+      root: { insert: { external_ids: map([['ovn-bridge-mappings', mappings]]), other_config: map([]) } },
+    },
     Bridge: rows('bridge', (name) => ({ name: `br-${name}`, ports: ['uuid', `port-${name}`], datapath_type: '' })),
     Port: rows('port', (name) => ({ name: `up-${name}`, interfaces: ['uuid', `interface-${name}`] })),
     Interface: rows('interface', (name, cell) => ({

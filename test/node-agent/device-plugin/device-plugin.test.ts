@@ -304,7 +304,7 @@ describe('device plugin over time', () => {
     });
   }
 
-  it('leaves sockets that another agent has put in the place of its own', async () => {
+  it('leaves sockets that another agent has put at its path', async () => {
     await kubelet.start();
     await registered();
     const others = createServer();
