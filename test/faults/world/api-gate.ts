@@ -78,7 +78,7 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
     const { late = 0, mute = false, expireWatches = false } = behaviour;
     if (mute) await heard;
     if (late > 0) await delay(late);
-    if (frozen.has(incoming.socket)) return;
+    if (frozen.has(incoming.socket) || outgoing.destroyed) return;
     if (isWatch(incoming)) {
       if (expireWatches) {
         expired++;
