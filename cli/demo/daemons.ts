@@ -6,7 +6,6 @@ import { until } from './until.ts';
 
 export type DaemonName = 'webhook' | 'scheduler-plugin' | 'node-agent';
 
-/** One line of a daemon's log. */
 type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
 
 /** A daemon as a child process; its output goes to a file. */

@@ -87,7 +87,6 @@ export async function threadsOf(pids: readonly number[]): Promise<CpuSet[]> {
   });
 }
 
-/** All CPUs that any of the threads may run on. */
 export function allowedCpus(threads: readonly CpuSet[]): CpuSet {
   return unionOf(threads);
 }

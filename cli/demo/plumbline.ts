@@ -28,13 +28,11 @@ export interface Installed {
   readonly schedulerPlugin: DaemonProcess;
   readonly agents: ReadonlyMap<string, DaemonProcess>;
   readonly dpuSide: Dpu;
-  /** All running daemons. */
   daemons(): readonly DaemonProcess[];
   /** Waits until every daemon is ready. @throws StepFailed */
   ready(): Promise<void>;
   /** Makes the API server call the webhook and the scheduler call the extender, as in the manifests. */
   wire(): Promise<void>;
-  /** The extender's port. */
   extenderPort(): Promise<number>;
   stop(): Promise<void>;
 }

@@ -4,7 +4,6 @@ import type { DemoCluster } from './cluster.ts';
 import { DEMO_NAMESPACE, type DemoVm, virtualMachine } from './objects.ts';
 import { until } from './until.ts';
 
-/** Creates a VM and waits for its launcher pod. */
 export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<Pod> {
   let launcher: Pod | undefined;
   // A watch, because KubeVirt deletes a launcher within milliseconds after the kubelet rejects it.

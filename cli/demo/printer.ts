@@ -1,7 +1,6 @@
 import { print, printLines } from '../support/output.ts';
 import { joinParts, type Line, paint } from '../support/terminal.ts';
 
-/** The result of a step. */
 export interface StepReport {
   readonly step: string;
   readonly held: boolean;

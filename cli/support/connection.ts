@@ -9,11 +9,8 @@ import { CliError, EXIT } from './exit-status.ts';
 /** Import this file lazily: client-node costs a tenth of a second. */
 
 export interface ClusterChoice {
-  /** --kubeconfig */
   readonly kubeconfig?: string | undefined;
-  /** --context */
   readonly context?: string | undefined;
-  /** --as */
   readonly as?: string | undefined;
 }
 

@@ -13,7 +13,6 @@ export interface ListControlsProps<Sort extends string, Filter extends string> {
   readonly children?: ComponentChildren;
 }
 
-/** The search and the filter of a list. */
 export function ListControls<Sort extends string, Filter extends string>(props: ListControlsProps<Sort, Filter>) {
   const { what, placeholder, query, filters, found, all, children } = props;
   const { text, filter } = query.value;

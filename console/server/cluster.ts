@@ -56,7 +56,6 @@ export interface Cluster {
 
 export interface ClusterOptions {
   readonly client: KubeClient;
-  /** Optional kinds that must not be read. */
   readonly without: ReadonlySet<OptionalKind>;
   readonly listeners: Listeners;
   readonly log: Logger;

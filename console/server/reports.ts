@@ -27,7 +27,6 @@ interface Shape {
   readonly empty: PlacementHost;
 }
 
-/** The content of one report. */
 export interface Report {
   /** Undefined for a report that contradicts itself. */
   readonly shape: Shape | undefined;

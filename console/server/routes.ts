@@ -8,7 +8,6 @@ import { type Asked, answer, createQuestions, text } from './questions.ts';
 import { streamEvents } from './stream.ts';
 
 export interface RouteOptions extends Asked {
-  /** The host that the server listens on. */
   readonly host: string;
   readonly feed: Feed;
   /** The directory of the page's files. */
@@ -16,7 +15,6 @@ export interface RouteOptions extends Asked {
   readonly log: Logger;
 }
 
-/** The handler of requests. */
 export interface Routes {
   readonly handler: RequestListener;
   /** Ends the pages' streams and refuses new ones. */

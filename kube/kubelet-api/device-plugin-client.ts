@@ -11,7 +11,6 @@ import {
 } from './gen/device-plugin.ts';
 import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transport.ts';
 
-/** The only version of the device plugin API. */
 export const DEVICE_PLUGIN_VERSION = 'v1beta1';
 /** The kubelet's registration socket, inside its device-plugins directory. */
 export const KUBELET_SOCKET = 'kubelet.sock';

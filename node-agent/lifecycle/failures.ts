@@ -1,6 +1,5 @@
 /** The failed duties that wait for a restart, and the listeners. */
 export interface Failures {
-  /** The duties' names. */
   readonly current: ReadonlySet<string>;
   set(duty: string, failed: boolean): void;
   /** Calls the listener after each change. @returns a function that stops the calls */

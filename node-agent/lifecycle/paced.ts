@@ -1,6 +1,5 @@
 /** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
 export interface Paced {
-  /** Runs the work at once. */
   now(): void;
   /** Runs the work soon; several requests until then cause one run. */
   soon(): void;
@@ -15,7 +14,6 @@ export interface PacedOptions {
   readonly rest: number;
 }
 
-/** Creates the pacing of one kind of work. */
 export function createPaced({ work, settle, rest }: PacedOptions): Paced {
   let timer: NodeJS.Timeout | undefined;
   /** Monotonic milliseconds. */

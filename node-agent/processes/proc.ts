@@ -13,7 +13,6 @@ export function commOf(pid: number): string | undefined {
   return nameIn(`/proc/${pid}/comm`);
 }
 
-/** The name of a thread. */
 export function threadNameOf(pid: number, tid: number): string | undefined {
   return nameIn(`/proc/${pid}/task/${tid}/comm`);
 }
@@ -54,7 +53,6 @@ export function identityOf(pid: number): number | undefined {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.ino;
 }
 
-/** Ids of all processes. */
 export function processIds(): number[] {
   return readdirSync('/proc').map(Number).filter(Number.isInteger);
 }

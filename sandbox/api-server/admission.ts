@@ -9,8 +9,7 @@ import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.
 import { labelSelectorObject } from './selectors.ts';
 import type { Store } from './store.ts';
 import { checkForm } from './validation.ts';
-import type { WebhookClient } from './webhook-client.ts';
-import { type Webhook, webhooksOf } from './webhook-configuration.ts';
+import { type Webhook, type WebhookClient, webhooksOf } from './webhook-client.ts';
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
@@ -36,7 +35,6 @@ export interface Admission {
   admit(attributes: Attributes): Promise<KubeObject | undefined>;
 }
 
-/** Creates admission that calls webhooks as the API server does, from the configurations in the store. */
 export function createAdmission(store: Store, client: WebhookClient): Admission {
   const webhooks = (type: ResourceType) =>
     (store.list(collectionOf(type)) ?? []).flatMap(([, configuration]) => webhooksOf(configuration));

@@ -173,7 +173,6 @@ export function wantsTable(accept: string | undefined): boolean {
   return false;
 }
 
-/** Objects as a Table, for kubectl. */
 export function tableOf(
   type: ResourceType,
   objects: readonly KubeObject[],

@@ -6,9 +6,9 @@ import { createCertificateAuthority } from '../certificates.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { NAMESPACES } from './built-in-types.ts';
 import type { User } from './calls.ts';
+import { collectGarbage } from './deletion.ts';
 import { discover } from './discovery.ts';
 import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
-import { collectGarbage } from './garbage-collection.ts';
 import { handleResource } from './handlers.ts';
 import { sendJson } from './http.ts';
 import { type Components, createOpenApi } from './openapi.ts';
@@ -44,7 +44,6 @@ export interface ApiServer {
   readonly ca: string;
   readonly store: Store;
   readonly registry: Registry;
-  /** Adds a bearer token. */
   addToken(token: string, user: User): void;
   start(): Promise<void>;
   /** Ends watches and connections. The store stays, and a restart continues with it. */

@@ -7,7 +7,6 @@ import type { KubeletSettings } from '../kubelet/settings.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
 import { createGuests } from '../qemu/guests.ts';
 
-/** A user's description of a node. */
 export interface NodeDescription {
   readonly name: string;
   readonly host: HostDescription;

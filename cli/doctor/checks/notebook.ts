@@ -7,7 +7,6 @@ type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDeta
 export interface Notebook {
   readonly error: Note;
   readonly warning: Note;
-  /** Records a check without a fault. */
   seen(text: string): void;
   /** Records a check that was not possible, and why. */
   unseen(text: string): void;

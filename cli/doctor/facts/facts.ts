@@ -67,13 +67,11 @@ export interface Facts {
   readonly deployments: Read<readonly Deployment[]>;
   /** In plumbline-system. */
   readonly systemPods: Read<readonly SystemPod[]>;
-  /** This command's version. */
   readonly command: string;
   /** The leader of the kube-schedulers in the Deployment plumbline-scheduler. */
   readonly schedulerElection: Read<Election>;
   /** `v1.36.2` */
   readonly apiVersion: Read<string>;
-  /** The state that the extender reports. */
   readonly extender:
     | Read<ExtenderState>
     | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };

@@ -88,7 +88,6 @@ export const systemPod = z.object({
 });
 export type SystemPod = z.infer<typeof systemPod>;
 
-/** The response of /version. */
 export const apiVersion = z.object({ gitVersion: z.string() });
 
 export const extenderState = z.object({
