@@ -1,5 +1,5 @@
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import type { KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { Pod } from '../../sandbox/objects.ts';
 import type { DemoCluster } from './cluster.ts';
 import { DEMO_NAMESPACE, type DemoVm, virtualMachine } from './objects.ts';
 import { until } from './until.ts';
@@ -57,8 +57,4 @@ export function computeOf(pod: Pod): {
 } {
   const { requests = {}, limits = {} } = pod.spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
   return { requests, limits };
-}
-
-export function annotationOf({ metadata }: KubeObject, name: string): string | undefined {
-  return metadata.annotations?.[name];
 }

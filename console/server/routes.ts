@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { isOwnHost } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -13,12 +13,6 @@ export interface RouteOptions extends Asked {
   /** The directory of the page's files. */
   readonly assets: string;
   readonly log: Logger;
-}
-
-export interface Routes {
-  readonly handler: RequestListener;
-  /** Ends the pages' streams and refuses new ones. */
-  close(): void;
 }
 
 /** Number of pages that receive updates at the same time. */
@@ -48,7 +42,7 @@ const HEADERS = {
  * The page's files, its stream of records, and queries about one node or VM. Only GET is accepted, and nothing changes
  * anything.
  */
-export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions): Routes {
+export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions) {
   const streams = new Set<{ close(): void }>();
   const questions = createQuestions(asked);
   let closed = false;
@@ -80,7 +74,7 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
   };
 
   return {
-    handler: (request, response) => {
+    handler: (request: IncomingMessage, response: ServerResponse) => {
       route(request, response).catch((error: unknown) => {
         const [status, message] = problem(error);
         if (status === 500) log.error({ err: error }, 'internal error');
@@ -88,6 +82,7 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
         else text(response, status, message);
       });
     },
+    /** Ends the pages' streams and refuses new ones. */
     close() {
       closed = true;
       for (const stream of streams) stream.close();

@@ -1,11 +1,3 @@
-/** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
-export interface Paced {
-  now(): void;
-  /** Runs the work soon; several requests until then cause one run. */
-  soon(): void;
-  cancel(): void;
-}
-
 export interface PacedOptions {
   readonly work: () => void;
   /** Minimum seconds from a request to the work. */
@@ -14,7 +6,8 @@ export interface PacedOptions {
   readonly rest: number;
 }
 
-export function createPaced({ work, settle, rest }: PacedOptions): Paced {
+/** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
+export function createPaced({ work, settle, rest }: PacedOptions) {
   let timer: NodeJS.Timeout | undefined;
   /** Monotonic milliseconds. */
   let notBefore = 0;
@@ -28,6 +21,7 @@ export function createPaced({ work, settle, rest }: PacedOptions): Paced {
 
   return {
     now,
+    /** Runs the work soon; several requests until then cause one run. */
     soon() {
       timer ??= setTimeout(
         () => {

@@ -26,16 +26,9 @@ interface Attributes {
   readonly call: Call;
 }
 
-export interface Admission {
-  /**
-   * The object after all mutating webhooks of its configurations, if all validating ones accept it.
-   * @throws ApiError the refusal; 500 if a webhook with failurePolicy Fail cannot be called, or if a patch does not
-   * apply
-   */
-  admit(attributes: Attributes): Promise<KubeObject | undefined>;
-}
+export type Admission = ReturnType<typeof createAdmission>;
 
-export function createAdmission(store: Store, client: WebhookClient): Admission {
+export function createAdmission(store: Store, client: WebhookClient) {
   const webhooks = (type: ResourceType) =>
     (store.list(collectionOf(type)) ?? []).flatMap(([, configuration]) => webhooksOf(configuration));
 
@@ -86,7 +79,12 @@ export function createAdmission(store: Store, client: WebhookClient): Admission 
   };
 
   return {
-    async admit(attributes) {
+    /**
+     * The object after all mutating webhooks of its configurations, if all validating ones accept it.
+     * @throws ApiError the refusal; 500 if a webhook with failurePolicy Fail cannot be called, or if a patch does not
+     * apply
+     */
+    async admit(attributes: Attributes) {
       const { type } = attributes;
       // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.
       if (type.group === MUTATING_WEBHOOKS.group) return attributes.object;

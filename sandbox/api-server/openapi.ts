@@ -8,12 +8,7 @@ import { apiVersionOf, type ResourceType } from './resource-types.ts';
 export type Components = Readonly<Record<string, JsonObject>>;
 
 /** The served types as OpenAPI v3. */
-export interface OpenApi {
-  /** The index at /openapi/v3, or the document of a group and version below it; undefined for any other path. */
-  document(path: string): JsonObject | undefined;
-  /** Paths of the fields of an object that its type does not have. */
-  unknownFields(type: ResourceType, object: KubeObject): string[];
-}
+export type OpenApi = ReturnType<typeof createOpenApi>;
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const ROOT = '/openapi/v3';
@@ -31,7 +26,7 @@ export async function readComponents(path: string): Promise<Components> {
  * @param published schemas of Kubernetes' types and of those of KubeVirt and Plumbline; a type without one accepts any
  * fields
  */
-export function createOpenApi(published: Components): OpenApi {
+export function createOpenApi(published: Components) {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {
     const own = schema['x-kubernetes-group-version-kind'];
@@ -79,11 +74,13 @@ export function createOpenApi(published: Components): OpenApi {
   };
 
   return {
-    document(path) {
+    /** The index at /openapi/v3, or the document of a group and version below it; undefined for any other path. */
+    document(path: string) {
       if (path === ROOT) return index();
       return path.startsWith(`${ROOT}/`) ? documentOf(apiVersionAt(path.slice(ROOT.length + 1))) : undefined;
     },
-    unknownFields: (type, object) => unknownFields(object, schemaOf(type), published),
+    /** Paths of the fields of an object that its type does not have. */
+    unknownFields: (type: ResourceType, object: KubeObject) => unknownFields(object, schemaOf(type), published),
   };
 }
 

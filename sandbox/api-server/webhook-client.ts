@@ -13,23 +13,20 @@ export interface Endpoint {
 /** Finds the endpoint of a Service's port, or undefined if it has none. */
 export type ServiceResolver = (namespace: string, name: string, port: number) => Endpoint | undefined;
 
-export interface WebhookClient {
-  /**
-   * Posts a review to a webhook and returns the decoded response.
-   * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
-   * or not JSON
-   */
-  call(webhook: Webhook, review: Json): Promise<Json>;
-  close(): void;
-}
+export type WebhookClient = ReturnType<typeof createWebhookClient>;
 
 const MOST_BYTES = 8 * 1024 * 1024;
 
 /** Creates a client that calls admission webhooks over HTTPS and only trusts each webhook's own caBundle. */
-export function createWebhookClient(resolve: ServiceResolver): WebhookClient {
+export function createWebhookClient(resolve: ServiceResolver) {
   const agent = new Agent({ keepAlive: true });
   return {
-    async call(webhook, review) {
+    /**
+     * Posts a review to a webhook and returns the decoded response.
+     * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
+     * or not JSON
+     */
+    async call(webhook: Webhook, review: Json) {
       const { host, port, servername, path } = locate(webhook, resolve);
       const body = Buffer.from(JSON.stringify(review));
       const { caBundle } = webhook.clientConfig;
