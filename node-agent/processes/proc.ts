@@ -13,7 +13,6 @@ export function commOf(pid: number): string | undefined {
   return nameIn(`/proc/${pid}/comm`);
 }
 
-/** The name of a thread. */
 export function threadNameOf(pid: number, tid: number): string | undefined {
   return nameIn(`/proc/${pid}/task/${tid}/comm`);
 }
@@ -57,6 +56,10 @@ export function identityOf(pid: number): number | undefined {
 /** The effective user of a process. The kernel escapes line ends in the name that precedes it. */
 export function userOf(pid: number): string | undefined {
   return /^Uid:\t\d+\t(\d+)/m.exec(unlessGone(() => readRecord(`/proc/${pid}/status`)) ?? '')?.[1];
+}
+
+export function processIds(): number[] {
+  return readdirSync('/proc').map(Number).filter(Number.isInteger);
 }
 
 /** The fields starting with the third (the state). */
