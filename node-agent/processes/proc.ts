@@ -58,10 +58,6 @@ export function userOf(pid: number): string | undefined {
   return /^Uid:\t\d+\t(\d+)/m.exec(unlessGone(() => readRecord(`/proc/${pid}/status`)) ?? '')?.[1];
 }
 
-export function processIds(): number[] {
-  return readdirSync('/proc').map(Number).filter(Number.isInteger);
-}
-
 /** The fields starting with the third (the state). */
 function statFields(file: string): readonly number[] | undefined {
   const text = unlessGone(() => readRecord(file));
