@@ -131,7 +131,7 @@ describe('the extender over HTTP', () => {
     {
       name: 'names that are not strings',
       body: args({ NodeNames: ['n1', 2] }),
-      error: /NodeNames: expected a list of names/,
+      error: /NodeNames: expected a list of at most 20000 names/,
     },
   ];
   for (const { name, body, error } of malformed) {
