@@ -100,11 +100,11 @@ export function createPluginServer(deps: PluginServerDeps): PluginServer {
     },
     isInPlace: () => socket?.isInPlace() ?? true,
     async stop() {
+      socket?.remove();
       const ending = [...watchers];
       watchers.clear();
       for (const call of ending) call.end();
       await closeServer(server);
-      socket?.remove();
     },
   };
 }

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 export interface OwnSocket {
   /** Whether the socket at the path is still this one. */
   isInPlace(): boolean;
-  /** Removes it if it is. */
+  /** Removes it if it is. Call it before the server closes: until then, no other socket can have its inode number. */
   remove(): void;
 }
 

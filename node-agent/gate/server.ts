@@ -148,8 +148,8 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
       watchDirectory({ path: dirname(socketPath), signal: either, onChange: check });
       await untilAborted(either);
     });
-    server.close();
     own.remove();
+    server.close();
   };
 
   return {

@@ -309,11 +309,10 @@ describe('device plugin over time', () => {
     await registered();
     const others = createServer();
     const path = socketOf(0);
+    await new Promise<void>((resolve) => others.listen(`${path}.other`, resolve));
+    const { ino } = statSync(`${path}.other`);
     stop.abort();
-    // The sockets are only removed after the servers have closed.
-    rmSync(path);
-    await new Promise<void>((resolve) => others.listen(path, resolve));
-    const { ino } = statSync(path);
+    renameSync(`${path}.other`, path);
     await done;
     assert.equal(statSync(path).ino, ino);
     await new Promise((resolve) => others.close(resolve));

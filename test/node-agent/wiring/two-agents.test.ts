@@ -87,7 +87,7 @@ describe('two agents on one node', function () {
       const begun = performance.now();
       first.child.kill(signal);
       await once(first.child, 'exit');
-      await eventually(async () => inode() !== before && (await accepts()), 'the second one listens');
+      await eventually(accepts, 'the second one listens');
       assert.ok(performance.now() - begun < TAKEOVER_SECONDS * 1000);
       await eventually(async () => !(await ready(samePort ? port : second.port)).includes('another agent'), 'it works');
     });
