@@ -24,7 +24,7 @@ export type PatchType =
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds for the whole exchange. Default 10. A watch has no limit. */
+  /** Seconds for the whole exchange. Default 10. A watch has no limit here: see createWatchPace. */
   readonly timeout?: number;
   /** Largest response in bytes; a larger one is a KubeError `TooLarge`. Default LARGEST_ANSWER. */
   readonly largest?: number;
@@ -75,6 +75,11 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
   // The agent opens the connections: it alone decides whether they use TLS.
   const agent = server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
 
+  /** Closes idle connections: when one has failed or does not answer, the others may be frozen as well. */
+  const closeIdle = () => {
+    for (const socket of Object.values(agent.freeSockets).flatMap((sockets) => sockets ?? [])) socket.destroy();
+  };
+
   const open = async (method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> => {
     const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
     const { headers: credentials, ...tls } = await access.requestOptions();
@@ -124,6 +129,7 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
       });
     } catch (error) {
       if (options.signal?.aborted || error instanceof KubeError) throw error;
+      closeIdle();
       throw unreachable(method, path, error);
     }
   };
@@ -133,9 +139,13 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
     async watch(path, options) {
       try {
         const { response, status } = await open('GET', path, { ...options, query: { ...options.query, watch: true } });
-        if (status < 400) return response;
+        if (status < 400) {
+          response.once('close', () => !response.complete && closeIdle());
+          return response;
+        }
         throw statusError('WATCH', path, status, await readText(response));
       } catch (error) {
+        closeIdle();
         if (options.signal?.aborted || error instanceof KubeError) throw error;
         throw unreachable('WATCH', path, error);
       }

@@ -26,6 +26,8 @@ export interface PagesOptions {
   /** Largest number of objects in a page. */
   readonly page: number;
   readonly signal?: AbortSignal | undefined;
+  /** Seconds for each page. Default: that of the client. */
+  readonly timeout?: number;
 }
 
 /**
@@ -33,7 +35,8 @@ export interface PagesOptions {
  * objects: a page larger than PAGE_BYTES is dropped and requested again with fewer objects.
  * @throws KubeError
  */
-export async function* pagesOf({ client, path, query, page, signal }: PagesOptions): AsyncGenerator<ListPage> {
+export async function* pagesOf({ client, path, query, page, signal, timeout }: PagesOptions): AsyncGenerator<ListPage> {
+  const deadline = timeout === undefined ? {} : { timeout };
   let limit = page;
   /** Upper limit of the page size, lowered when a page is too large. */
   let most = page;
@@ -41,7 +44,7 @@ export async function* pagesOf({ client, path, query, page, signal }: PagesOptio
   let token: string | undefined;
   for (;;) {
     try {
-      const request = { query: { ...query, limit, continue: token }, signal, timeout: 60 };
+      const request = { query: { ...query, limit, continue: token }, signal, ...deadline };
       const list = listPage.parse(await client.get(path, { ...request, largest: limit === 1 ? LARGEST : PAGE_BYTES }));
       yield list;
       token = list.metadata.continue === '' ? undefined : list.metadata.continue;

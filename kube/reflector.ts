@@ -17,8 +17,8 @@ import { createWatchPace } from './watch-pace.ts';
  * resourceVersion. After a disconnect it watches again from the last version that it received. When the server no
  * longer has that version (410), it lists again.
  *
- * Invariants: the copy never shows an older state of an object after a newer one of the same watch. A failed list or
- * watch leaves the last copy in place (`lastHeard` gives its age). A new list removes deleted objects and calls the
+ * Invariants: the copy never shows an older state of an object after a newer one of the same list. A failed list or
+ * watch leaves the last copy in place (`lastHeard` gives its age, see cacheProblem). A new list removes deleted objects and calls the
  * listener. An object that does not match the schema, or on which `project` or the listener fails, is logged and counts
  * as absent: one bad object never hides the others. The same applies to one that exceeds the budget of its namespace.
  *
@@ -79,8 +79,12 @@ const EVENT_BYTES = 16 * 1024 * 1024;
 const RELIST_SECONDS = 60;
 /** Seconds between attempts to list an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
-/** Seconds until a watch is reopened, plus up to half as much at random to spread the daemons. */
-const WATCH_SECONDS = 290;
+/** Seconds in which the events of a new watch may be old ones, which do not prove that the copy is current. */
+const REPLAY_SECONDS = 2;
+/** Seconds for each page of a list. */
+const PAGE_TIMEOUT_SECONDS = 30;
+/** Seconds without an event, a bookmark or a list after which a copy must not be relied on: a silent watch is older. */
+const MAX_AGE_SECONDS = 150;
 
 /** Loose: keeps all other fields for the schema of the kind. */
 const watchEvent = z.object({
@@ -114,6 +118,8 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   const pace = createWatchPace({ path, log, now });
   let synced = false;
   let lastHeard: number | undefined;
+  /** The version to watch from; undefined: list first. */
+  let version: string | undefined;
   let announce: () => void = () => undefined;
   const whenSynced = new Promise<void>((resolve) => {
     announce = resolve;
@@ -140,44 +146,48 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
 
   const list = async (signal: AbortSignal): Promise<string> => {
     const seen = new Set<string>();
-    let version = '';
-    for await (const found of pagesOf({ client, path, query, page, signal })) {
-      for (const object of found.items ?? []) {
+    let listed = '';
+    const timeout = PAGE_TIMEOUT_SECONDS;
+    for await (const { items: objects, metadata } of pagesOf({ client, path, query, page, signal, timeout })) {
+      for (const object of objects ?? []) {
         const key = objectKey(metadataOf(object));
         seen.add(key);
         await slices.run(() => take(key, object));
       }
-      version = found.metadata.resourceVersion;
+      listed = metadata.resourceVersion;
     }
     for (const key of [...items.keys()]) if (!seen.has(key)) await slices.run(() => take(key, undefined));
-    return version;
+    return listed;
   };
 
-  /** Follows one watch until it ends. Returns the version to continue from; undefined: list again. */
-  const follow = async (from: string, signal: AbortSignal): Promise<string | undefined> => {
-    const timeoutSeconds = Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
+  /** Follows one watch until it ends, or until objects that were not read have to be listed. */
+  const follow = async (signal: AbortSignal, timeoutSeconds: number): Promise<void> => {
     const stream = await client.watch(path, {
-      query: { ...query, resourceVersion: from, allowWatchBookmarks: true, timeoutSeconds },
+      query: { ...query, resourceVersion: version, allowWatchBookmarks: true, timeoutSeconds },
       signal,
     });
-    let version = from;
+    const opened = now();
     for await (const line of lines(stream, EVENT_BYTES)) {
       const { type, object } = await slices.run(() => watchEvent.parse(JSON.parse(line)));
-      lastHeard = now();
       if (type === 'ERROR')
         throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
-      pace.heard();
+      if (type !== 'BOOKMARK') {
+        const key = objectKey(object.metadata ?? {});
+        await slices.run(() => take(key, type === 'DELETED' ? undefined : object));
+      }
       version = object.metadata?.resourceVersion ?? version;
-      if (decoder.mustListAgain()) return undefined;
-      if (type === 'BOOKMARK') continue;
-      const key = objectKey(object.metadata ?? {});
-      await slices.run(() => take(key, type === 'DELETED' ? undefined : object));
+      if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) lastHeard = now();
+      pace.heard();
+      if (decoder.mustListAgain()) {
+        version = undefined;
+        return;
+      }
     }
-    return version;
   };
 
   const heardAll = (): void => {
     lastHeard = now();
+    pace.heard();
     backoff.reset();
     if (synced) return;
     synced = true;
@@ -185,18 +195,19 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     log.debug({ path, objects: items.size }, 'synced');
   };
 
-  const cycle = async (version: string | undefined, signal: AbortSignal): Promise<string | undefined> => {
-    if (version !== undefined) return pace.follow(() => follow(version, signal), signal);
+  const cycle = async (signal: AbortSignal): Promise<void> => {
+    if (version !== undefined) {
+      if (!(await pace.follow(follow, signal))) version = undefined;
+      return;
+    }
     try {
-      const listed = await list(signal);
+      version = await list(signal);
       heardAll();
-      return listed;
     } catch (error) {
       if (!optional || !isNotFound(error)) throw error;
       for (const key of [...items.keys()]) take(key, undefined);
       heardAll();
       await sleep(ABSENT_SECONDS, signal);
-      return undefined;
     }
   };
 
@@ -210,10 +221,9 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       return lastHeard;
     },
     async run(signal) {
-      let version: string | undefined;
       while (!signal.aborted) {
         try {
-          version = await cycle(version, signal);
+          await cycle(signal);
         } catch (err) {
           if (signal.aborted) return;
           // If the version or the kind no longer exists, only a list shows what is left.
@@ -226,6 +236,25 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       }
     },
   };
+}
+
+/** Reflectors by their name in messages. */
+export type Watches = Readonly<Record<string, Reflector<unknown>>>;
+
+/**
+ * Why the copies must not be relied on, by their names: not listed yet, or too old. Undefined if all may be. It has no
+ * seconds, since Events are counted by text.
+ */
+export function cacheProblem(
+  watches: Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>,
+  now: number,
+): string | undefined {
+  const missing = Object.keys(watches).filter((name) => !watches[name]?.synced);
+  if (missing.length > 0) return `not synced yet: ${missing.join(', ')}`;
+  const old = Object.entries(watches).flatMap(([name, { lastHeard = now }]) =>
+    now - lastHeard > MAX_AGE_SECONDS ? [`${name} (${Math.floor((now - lastHeard) / 60)} min)`] : [],
+  );
+  return old.length === 0 ? undefined : `no event or bookmark from the API server: ${old.join(', ')}`;
 }
 
 function metadataOf(object: unknown): Pick<ObjectMeta, 'name' | 'namespace'> {

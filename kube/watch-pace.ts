@@ -1,6 +1,19 @@
 import type { Logger } from '../runtime/log.ts';
+import { underSignals } from '../runtime/signals.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
 import { isExpired } from './errors.ts';
+
+/** Seconds until a watch ends by itself, plus up to half as much at random to spread the daemons. */
+const WATCH_SECONDS = 290;
+/** Seconds without an event or a bookmark after which a watch is opened again. */
+const SILENCE_SECONDS = 120;
+/** Seconds by which a watch may outlive its timeout. */
+const OVERTIME_SECONDS = 30;
+/**
+ * Timeout of the watch after a silent one. The API server sends a bookmark about every minute and 2 s before the end,
+ * but only if the kind has had a change since (staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, 1.36).
+ */
+const PROOF_SECONDS = 10;
 
 /** A watch that ends within so many seconds without an event ended at once. */
 const SHORT_WATCH = 1;
@@ -14,24 +27,17 @@ export interface WatchPaceOptions {
   readonly now: () => number;
 }
 
-/** The pauses between watches. */
-export interface WatchPace {
-  /**
-   * Runs one watch. If it ends at once, like others before it, it waits before it returns or throws.
-   * @throws what the watch throws
-   */
-  follow<T>(watch: () => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** The watch had an event. */
-  heard(): void;
-}
-
 /**
- * Keeps a proxy that closes watches, or an API server whose versions expire, from getting lists and watches without a
- * pause. After any other failure the caller waits.
+ * The deadlines of watches, and the pauses between them.
+ * A connection can freeze without an error, so watches need deadlines here. The pauses keep a proxy that closes watches,
+ * or an API server whose versions expire, from getting requests without a pause. After other failures the caller waits.
  */
-export function createWatchPace({ path, log, now }: WatchPaceOptions): WatchPace {
+export function createWatchPace({ path, log, now }: WatchPaceOptions) {
   const backoff = new Backoff();
   let hasEvents = false;
+  let heardAt = now();
+  /** Whether nothing has arrived since a watch was silent. */
+  let isSilent = false;
   /** Watches in a row that ended at once without an event. */
   let fruitless = 0;
 
@@ -47,17 +53,50 @@ export function createWatchPace({ path, log, now }: WatchPaceOptions): WatchPace
     await sleep(wait, signal).catch(() => undefined);
   };
 
+  type Work = (signal: AbortSignal) => Promise<void>;
+  const withDeadline = async (watch: Work, endsAt: number, signal: AbortSignal): Promise<void> => {
+    const late = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    const check = () => {
+      const secondsLeft = Math.min(heardAt + SILENCE_SECONDS, endsAt + OVERTIME_SECONDS) - now();
+      if (secondsLeft > 0) timer = setTimeout(check, secondsLeft * 1000).unref();
+      else late.abort();
+    };
+    check();
+    try {
+      await underSignals([signal, late.signal], undefined, watch);
+    } catch (error) {
+      if (!late.signal.aborted || signal.aborted) throw error;
+      isSilent = true;
+      log.warn({ path, seconds: now() - heardAt }, 'watch without events or past its timeout; opening it again');
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
   return {
+    /** The watch had an event, or a list arrived. */
     heard() {
       hasEvents = true;
+      isSilent = false;
+      heardAt = now();
     },
-    async follow(watch, signal) {
+    /**
+     * Runs one watch under a signal that ends it when it is silent or outlives its timeout. If it ends at once, like
+     * others before it, it waits before it returns or throws.
+     * @returns whether the next watch may continue; otherwise two in a row were silent, and only a list proves anything
+     * @throws what the watch throws
+     */
+    async follow(watch: (signal: AbortSignal, timeoutSeconds: number) => Promise<void>, signal: AbortSignal) {
       hasEvents = false;
+      const wasSilent = isSilent;
       const begun = now();
+      heardAt = begun;
+      const timeoutSeconds = wasSilent ? PROOF_SECONDS : Math.round(WATCH_SECONDS * (1 + Math.random() / 2));
       try {
-        const result = await watch();
+        await withDeadline((own) => watch(own, timeoutSeconds), begun + timeoutSeconds, signal);
         await pauseAfter(begun, signal);
-        return result;
+        return hasEvents || !wasSilent;
       } catch (error) {
         if (isExpired(error)) await pauseAfter(begun, signal);
         else fruitless = 0;

@@ -43,8 +43,12 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
   const onQuarantined = quarantineLog(metrics, log);
   const view = createClusterView(context, { client, log, now, onQuarantined });
   const scheduler = createSchedulerLease(config.schedulerName, { client, log, now });
+  const notReady = () => view.problem;
+  const lookUp = createVmiLookup({ client, timeout: VMI_TIMEOUT_SECONDS, now, find: view.findVmi });
   const options = {
-    lookUpVmi: createVmiLookup({ client, timeout: VMI_TIMEOUT_SECONDS, now, find: view.findVmi }),
+    // The API server reuses connections to a pod that is not ready. Launchers are refused then, and created again soon.
+    lookUpVmi: async (...args: Parameters<typeof lookUp>) =>
+      view.problem === undefined ? lookUp(...args) : ({ kind: 'unreadable', why: view.problem } as const),
     fetchNad: createNadFetch(client, VMI_TIMEOUT_SECONDS / 2, log),
     view,
     log,
@@ -54,7 +58,6 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
     globalNetworkNamespaces: parseNames(config.globalNetworkNamespaces),
     route: { schedulerName: config.schedulerName, schedulerAway: scheduler.away },
   };
-  const notReady = () => (view.synced ? undefined : 'the caches are not synced yet');
   const onChange = (required: boolean) => metrics.required.set(required ? 1 : 0);
   const requirement = createRequirement({ client, notReady, onChange, log });
   const reviews = {

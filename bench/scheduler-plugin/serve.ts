@@ -43,6 +43,7 @@ const extender = createExtender({
   metrics: createExtenderMetrics(createRegistry()),
   notSynced: nothing,
   mayAnswer: () => true,
+  podsSeenUntil: () => performance.now() / 1000,
   now: () => performance.now() / 1000,
   answers: 16,
   reservationTimeout: 600,

@@ -1,11 +1,15 @@
 import { join } from 'node:path';
 import { KUBELET_SOCKET, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { createKubeletWatch, PLUGIN_DIRECTORY } from './kubelet-watch.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, socketName } from './resources.ts';
+
+/** Seconds after which a registration counts as lasting: only repeated losses increase the pause before the next one. */
+const LASTING_SECONDS = 30;
 
 export interface DevicePluginDeps {
   readonly kubeletDir: string;
@@ -20,13 +24,14 @@ export interface DevicePluginDeps {
 export interface DevicePlugin {
   /** Replaces the advertised resources; allocated devices stay allocated. */
   advertise(resources: readonly AdvertisedResource[]): void;
-  /** Serves every resource and keeps it registered until the signal aborts, then removes the sockets. */
+  /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
   run(signal: AbortSignal): Promise<void>;
 }
 
 /**
  * Serves one socket for each resource and registers each with every kubelet that appears. A kubelet forgets its plugins
- * when it restarts: it removes their sockets and creates its own again, which triggers a new registration.
+ * when it restarts: it removes their sockets and creates its own again, which triggers a new registration. A socket that
+ * was removed or replaced and the end of the kubelet's watch trigger one, too.
  */
 export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const { log } = deps;
@@ -35,6 +40,16 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   const servers = new Map<string, PluginServer>();
   let wanted = deps.resources;
   let wake = () => {};
+  /** Resources that need a new registration, and why. */
+  const lost = new Map<string, string>();
+
+  const lose = (name: string, why: string) => {
+    if (servers.has(name)) lost.set(name, why);
+    if (lost.size > 0) wake();
+  };
+  const checkSockets = () => {
+    for (const [name, server] of servers) if (!server.isInPlace()) lose(name, 'its socket was removed or replaced');
+  };
 
   const register = async (resource: AdvertisedResource, signal: AbortSignal): Promise<void> => {
     const request = { endpoint: socketName(resource.name), resourceName: resource.name, options: optionsOf(resource) };
@@ -49,7 +64,10 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
 
   const stop = async (names: readonly string[]): Promise<void> => {
     const stopping = names.map((name) => servers.get(name)?.stop());
-    for (const name of names) servers.delete(name);
+    for (const name of names) {
+      servers.delete(name);
+      lost.delete(name);
+    }
     await Promise.all(stopping);
   };
 
@@ -65,13 +83,31 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     }
     for (const resource of fresh) {
       const socketPath = join(directory, socketName(resource.name));
-      const server = createPluginServer({ socketPath, resource, beforeStart: deps.beforeStart });
+      const server = createPluginServer({
+        socketPath,
+        resource,
+        beforeStart: deps.beforeStart,
+        onUnwatched: () => lose(resource.name, 'the kubelet ended its watch'),
+      });
       servers.set(resource.name, server);
       await server.start();
     }
     for (const resource of fresh) await register(resource, signal);
     if (fresh.length === 0) return;
     log.info({ resources: fresh.map(({ name }) => name) }, 'device plugin registered with the kubelet');
+  };
+
+  const losses = new Backoff({ first: 0.2, most: 4 });
+  /** Waits for another kubelet, other resources or a loss. What was lost is served again by the next `serve`. */
+  const untilChanged = async (otherKubelet: Promise<void>, signal: AbortSignal): Promise<void> => {
+    const since = monotonicSeconds();
+    const woken = new Promise<void>((resolve) => (wake = resolve));
+    if (lost.size === 0) await Promise.race([otherKubelet, woken]);
+    if (lost.size === 0) return;
+    if (monotonicSeconds() - since > LASTING_SECONDS) losses.reset();
+    await sleep(losses.next(), signal);
+    log.warn({ resources: Object.fromEntries(lost) }, 'registration lost; registering again');
+    await stop([...lost.keys()]);
   };
 
   return {
@@ -81,6 +117,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     },
     async run(signal) {
       const kubelet = createKubeletWatch(directory, signal);
+      watchDirectory({ path: directory, signal, onChange: checkSockets });
       const problems = createProblemLog(log);
       const backoff = new Backoff({ first: 0.2, most: 10 });
       while (!signal.aborted) {
@@ -95,8 +132,7 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
           await serve(signal);
           backoff.reset();
           problems.gone();
-          const asked = new Promise<void>((resolve) => (wake = resolve));
-          if (wanted === served) await Promise.race([kubelet.changed(generation), asked]);
+          if (wanted === served) await untilChanged(kubelet.changed(generation), signal);
           if (kubelet.generation() === generation && !signal.aborted) continue;
         } catch (err) {
           if (signal.aborted) break;

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import { Server, type ServerWritableStream, status } from '@grpc/grpc-js';
 import {
   type DevicePluginServer,
@@ -8,6 +7,7 @@ import {
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import { quote } from '../../model/errors.ts';
+import { type OwnSocket, placeSocket } from '../files/own-socket.ts';
 import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
 
 /**
@@ -24,6 +24,8 @@ export interface PluginServerDeps {
   readonly socketPath: string;
   readonly resource: AdvertisedResource;
   readonly beforeStart: BeforeStart;
+  /** Called when the kubelet has ended its last watch, so that it needs a new registration. */
+  readonly onUnwatched: () => void;
 }
 
 export interface PluginServer {
@@ -33,17 +35,24 @@ export interface PluginServer {
   readonly resource: AdvertisedResource;
   /** Listens, and replaces any socket left at the path. */
   start(): Promise<void>;
+  /** Whether its socket is still at the path; also true before it listens. */
+  isInPlace(): boolean;
   stop(): Promise<void>;
 }
 
 /** One resource's device plugin. Allocate answers from memory only: the kubelet waits for it without a deadline. */
-export function createPluginServer({ socketPath, resource: first, beforeStart }: PluginServerDeps): PluginServer {
+export function createPluginServer(deps: PluginServerDeps): PluginServer {
+  const { socketPath, resource: first, beforeStart } = deps;
   const server = new Server(SERVER_OPTIONS);
+  let socket: OwnSocket | undefined;
   const { name } = first;
   let resource = first;
   const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
   // Devices stay valid once advertised: the kubelet may have chosen one just before it learned of fewer.
   let mostSlots = first.slots;
+  const leave = (call: ServerWritableStream<unknown, ListAndWatchResponse>) => {
+    if (watchers.delete(call) && watchers.size === 0) deps.onUnwatched();
+  };
 
   const plugin: DevicePluginServer = {
     getDevicePluginOptions: unaryHandler(() => optionsOf(resource)),
@@ -54,8 +63,8 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
         return;
       }
       watchers.add(call);
-      call.on('cancelled', () => watchers.delete(call));
-      call.on('error', () => watchers.delete(call));
+      call.on('cancelled', () => leave(call));
+      call.on('error', () => leave(call));
       call.write({ devices: devicesOf(resource) });
     },
     getPreferredAllocation: unaryHandler(() => {
@@ -87,13 +96,15 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
       for (const call of watchers) call.write({ devices });
     },
     async start() {
-      await rm(socketPath, { force: true });
-      await bindUnix(server, socketPath);
+      socket = await placeSocket(socketPath, (path) => bindUnix(server, path));
     },
+    isInPlace: () => socket?.isInPlace() ?? true,
     async stop() {
-      for (const call of watchers) call.end();
+      socket?.remove();
+      const ending = [...watchers];
+      watchers.clear();
+      for (const call of ending) call.end();
       await closeServer(server);
-      await rm(socketPath, { force: true });
     },
   };
 }

@@ -96,7 +96,6 @@ export interface OvsProcesses {
 
 export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
   const { metrics } = deps;
-  const finder = createDaemonFinder(deps.rundir);
   let machine = deps.machine();
   const savedMasks = createSavedMasks({
     file: deps.masksFile,
@@ -104,6 +103,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
     // The CPUs of the machine's first process, which services without their own setting inherit.
     unconfined: () => allowedOf(deps.affinity, 1) ?? machine,
   });
+  const finder = createDaemonFinder(deps.rundir, savedMasks.processes);
   const counts = createThreadMetrics(metrics);
   const processAffinityDeps: ProcessAffinityDeps = { ...deps, machine: () => machine };
   let processAffinities: readonly ProcessAffinity[] = [];

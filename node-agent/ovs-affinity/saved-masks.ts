@@ -15,6 +15,8 @@ export interface SavedMasks {
   remember(processAffinities: readonly ProcessAffinity[]): readonly Problem[];
   /** Only loads the masks that an earlier agent saved. @returns masks that are lost */
   recall(processAffinities: readonly ProcessAffinity[]): readonly Problem[];
+  /** The processes with saved masks. */
+  processes(): readonly OvsProcess[];
   clear(): void;
 }
 
@@ -91,6 +93,7 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
       }
       return problems();
     },
+    processes: load,
     clear() {
       if (load().length > 0 || problems().length > 0) save([]);
       lost = undefined;

@@ -32,6 +32,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
   const problems = createProblemLog(log);
   const renewals = createRenewals(wallClock);
 
+  let hasRenewed = false;
   const beat = async (signal: AbortSignal): Promise<void> => {
     const renewTime = renewals.next();
     try {
@@ -40,6 +41,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
       if (!isNotFound(error)) throw error;
       const owner = ownedBy(await readNode(client, nodeName, signal));
       await createLease(client, lease, { owner, holder: nodeName, duration: DURATION, renewTime }, signal);
+      if (hasRenewed) log.warn({ lease: name }, 'the agent’s Lease was deleted; created it again');
       onCreated?.();
     }
   };
@@ -50,6 +52,7 @@ export function createHeartbeat({ client, nodeName, log, metrics, wallClock, onC
       while (!signal.aborted) {
         try {
           await beat(signal);
+          hasRenewed = true;
           metrics.heartbeats.inc({ outcome: 'renewed' });
           problems.gone();
         } catch (err) {

@@ -18,12 +18,13 @@ const WINDOW = 0.2;
  */
 const SETTLE = 0.1;
 /**
- * Seconds between checks of state without notifications, such as the kubelet's configuration. They are fewer while a
- * condition is not met, since that may change at any moment. A check costs no request if nothing changed.
+ * Seconds between checks of state without notifications, such as the kubelet's configuration, while a condition is not
+ * met, since that may change at any moment. A check costs no request if nothing changed.
  */
-const LOOK = 60;
 const LOOK_AGAIN = 10;
-/** Seconds, plus up to half as many, between reads of the object to verify that it is still as published. */
+/** Seconds, at random up to a quarter less, between reads of the object: it or its definition may have been deleted. */
+const READ_SECONDS = 20;
+/** Seconds, plus up to half as many, between reads of the Node. */
 const RESYNC = 600;
 
 export interface ReportDeps {
@@ -79,7 +80,8 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   /** Reads the node and its NodeTopology, which it creates if missing. @throws KubeError */
   const meet = async (signal: AbortSignal): Promise<NodeIdentity> => {
     const node = await readNode(client, nodeName, signal);
-    await store.sync(node, signal);
+    const wasPublished = store.published !== undefined;
+    if ((await store.sync(node, signal)) && wasPublished) log.warn('the NodeTopology was deleted; publishing it again');
     return node;
   };
 
@@ -87,14 +89,17 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
   let ring = () => {};
   let node: NodeIdentity | undefined;
   let resyncAt = 0;
+  let readAt = 0;
 
   /** Checks everything once, and writes the status if it differs from the published one. @throws KubeError */
   const look = async (signal: AbortSignal): Promise<void> => {
     const now = performance.now() / 1000;
+    if (node !== undefined && !gone && now >= readAt) gone = !(await store.read(signal));
     if (gone || now >= resyncAt) node = undefined;
     gone = false;
     if (node === undefined) resyncAt = now + RESYNC * (1 + Math.random() / 2);
     node ??= await meet(signal);
+    if (now >= readAt) readAt = now + READ_SECONDS * (1 - Math.random() / 4);
     await publish(node, signal);
     problems.gone();
   };
@@ -110,7 +115,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
       const changes = createBell(signal);
       ring = changes.ring;
       const unsubscribe = subscribe(changes.ring);
-      const backoff = new Backoff();
+      const backoff = new Backoff({ most: LOOK_AGAIN });
       while (!signal.aborted) {
         try {
           // Read the content after the wait, never before it.
@@ -119,7 +124,8 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
           await look(signal);
           backoff.reset();
           const isKnown = store.published?.conditions?.every(({ status }) => status === 'True') === true;
-          if (await changes.heard(isKnown ? LOOK : LOOK_AGAIN)) await sleep(SETTLE, signal);
+          const untilRead = Math.max(0, readAt - performance.now() / 1000);
+          if (await changes.heard(isKnown ? untilRead : Math.min(LOOK_AGAIN, untilRead))) await sleep(SETTLE, signal);
         } catch (err) {
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });

@@ -1,4 +1,4 @@
-import type { KubeClient, PatchType } from '../../kube/client.ts';
+import type { KubeClient, PatchType, RequestOptions } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { type NodeIdentity, ownedBy } from '../kube-objects/node.ts';
@@ -12,8 +12,10 @@ const APPLY = { fieldManager: 'plumbline-node-agent', force: true };
 export interface TopologyStore {
   /** The published status as last seen; undefined before the first `sync`. */
   readonly published: NodeTopologyStatus | undefined;
-  /** Reads the object, and creates it if missing. @throws KubeError */
-  sync(node: NodeIdentity, signal: AbortSignal): Promise<void>;
+  /** Reads the object from the API server's cache. @returns whether it exists @throws KubeError */
+  read(signal: AbortSignal): Promise<boolean>;
+  /** Reads the object, and creates it if missing. @returns whether it was missing @throws KubeError */
+  sync(node: NodeIdentity, signal: AbortSignal): Promise<boolean>;
   /** Whether the status differs from the last one. */
   differs(status: NodeTopologyStatus): boolean;
   /** Fields of the last written status that the API server dropped because its definition lacks them. */
@@ -32,6 +34,16 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
 
   const take = (object: unknown) => {
     published = nodeTopology.parse(object).status;
+    if (last !== undefined && JSON.stringify(last.kept) !== JSON.stringify(published)) last = undefined;
+  };
+  const read = async (signal: AbortSignal, query: RequestOptions['query'] = {}): Promise<boolean> => {
+    try {
+      take(await client.get(path, { signal, query }));
+      return true;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      return false;
+    }
   };
   const send = async (type: PatchType, body: object, signal: AbortSignal, query = {}) =>
     take(await client.patch(`${path}/status`, type, body, { signal, query }));
@@ -46,21 +58,19 @@ export function createTopologyStore(client: KubeClient, nodeName: string): Topol
       return last === undefined ? [] : Object.keys(last.sent).filter((field) => !kept.has(field));
     },
 
+    read: (signal) => read(signal, { resourceVersion: '0' }),
+
     async sync(node, signal) {
+      if (await read(signal)) return false;
+      const metadata = { name: nodeName, ownerReferences: [ownedBy(node)] };
+      const { apiVersion, kind } = NODE_TOPOLOGY_API;
       try {
+        take(await client.create(COLLECTION, { apiVersion, kind, metadata }, { signal }));
+      } catch (conflict) {
+        if (!isAlreadyExists(conflict)) throw conflict;
         take(await client.get(path, { signal }));
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-        const metadata = { name: nodeName, ownerReferences: [ownedBy(node)] };
-        const { apiVersion, kind } = NODE_TOPOLOGY_API;
-        try {
-          take(await client.create(COLLECTION, { apiVersion, kind, metadata }, { signal }));
-        } catch (conflict) {
-          if (!isAlreadyExists(conflict)) throw conflict;
-          take(await client.get(path, { signal }));
-        }
       }
-      if (last !== undefined && JSON.stringify(last.kept) !== JSON.stringify(published)) last = undefined;
+      return true;
     },
 
     differs: (status) => createMergePatch(last === undefined ? published : last.sent, status) !== undefined,

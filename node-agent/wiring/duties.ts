@@ -17,13 +17,12 @@ import { createNetworks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { createHeartbeat } from '../report/heartbeat.ts';
 import { createReport } from '../report/report.ts';
-import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
 import { createGateDuties } from './gate.ts';
 import { createOvsDuty } from './ovs-affinity.ts';
 import type { AgentParts, HostParts } from './parts.ts';
-import { createVmPinningDuty } from './vm-pinning.ts';
+import { createVmPinningDuty, type VmPinningDuty } from './vm-pinning.ts';
 
 /** The duties of a mode, and those that the readiness probe checks. */
 export interface AgentDuties {
@@ -33,7 +32,7 @@ export interface AgentDuties {
   /** Undefined if this host runs no Open vSwitch. */
   readonly ovs: OvsAffinity | undefined;
   /** Undefined if the agent does not manage VMs. */
-  readonly vms: VmPinning | undefined;
+  readonly vms: VmPinningDuty | undefined;
 }
 
 /** Creates the duties of the configured mode without running them. */

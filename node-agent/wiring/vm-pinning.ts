@@ -1,5 +1,7 @@
 import { join } from 'node:path';
+import { cacheProblem } from '../../kube/reflector.ts';
 import { createAffinity } from '../../native/affinity.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
 import { createCgroupTree } from '../processes/cgroup-tree.ts';
 import { bootId } from '../processes/machine.ts';
 import { startOf } from '../processes/proc.ts';
@@ -13,11 +15,17 @@ import type { AgentParts, HostParts } from './parts.ts';
 /** Interval of checks of the VMs' threads; each check corrects changes by other processes. */
 const CHECK_INTERVAL_SECONDS = 1;
 
+export interface VmPinningDuty extends VmPinning {
+  /** Why launchers are not known any more: new VMs with masks stay paused. All else is read on the node, not watched. */
+  problem(): string | undefined;
+}
+
 /** Creates the duty for a host with a kubelet. */
 export function createVmPinningDuty(
   { client, config, events, metrics, log }: AgentParts,
   { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
-): VmPinning {
+): VmPinningDuty {
+  let launchers: ReturnType<typeof watchLaunchers> | undefined;
   const { nodeName } = config;
   // The name contains the node, since one machine may run an agent for each of several.
   const file = join(config.stateDir, `vm-pins-${nodeName}.json`);
@@ -28,7 +36,10 @@ export function createVmPinningDuty(
     tree: createCgroupTree(config.cgroupRoot),
     record: createPinsFile(file, { bootId: bootId(), startOf, log }),
     now: () => performance.now(),
-    watch: (onChange) => watchLaunchers({ client, nodeName, onChange, log }),
+    watch(onChange) {
+      launchers = watchLaunchers({ client, nodeName, onChange, log });
+      return launchers;
+    },
     assignments,
     host: () => facts.known()?.host,
     checkInterval: CHECK_INTERVAL_SECONDS,
@@ -39,6 +50,7 @@ export function createVmPinningDuty(
   });
   return {
     ...vms,
+    problem: () => (launchers?.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),
     async run(signal) {
       // The agent checks a mask against the CPUs of the host, which must be known first.
       await facts.read();

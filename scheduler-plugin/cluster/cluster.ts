@@ -4,7 +4,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API, type PinningState, readTopologyStatus } from '../../kube/node-topology.ts';
-import { createReflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import { isReleased } from '../../model/lease/released.ts';
@@ -41,11 +41,13 @@ export interface WrittenFacts extends NodeFacts {
 /** The watches that feed a ClusterState. */
 export interface Cluster {
   run(signal: AbortSignal): Promise<void>;
-  /** What has not been read yet, as text; undefined once everything has. */
+  /** Why no promise may be made from the watches: see cacheProblem. */
   readonly missing: string | undefined;
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
   /** The relevant pods, by namespace/name. */
   readonly pods: ReadonlyMap<string, PodView | undefined>;
+  /** Monotonic seconds until which every binding of a pod is known here. */
+  readonly podsSeenUntil: number;
   /**
    * Reads the bound pods that have not started again, bypassing the watch. Afterwards, pods that another kube-scheduler
    * bound a moment ago are known.
@@ -71,7 +73,7 @@ export interface ClusterOptions {
   readonly now: () => number;
 }
 
-const resourceSlice = z.object({
+export const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: name, nodeName: name.nullish() }),
 });
@@ -173,12 +175,14 @@ export function createCluster(options: ClusterOptions): Cluster {
       await Promise.all([...Object.values(all).map((reflector) => reflector.run(signal)), sweep(signal)]);
     },
     get missing() {
-      const late = Object.entries(all).flatMap(([name, reflector]) => (reflector.synced ? [] : [name]));
-      return late.length === 0 ? undefined : `not synced yet: ${late.join(', ')}`;
+      return cacheProblem(all, now());
     },
     nodes: nodes.items,
     get pods() {
       return pods.items;
+    },
+    get podsSeenUntil() {
+      return pods.lastHeard ?? Number.NEGATIVE_INFINITY;
     },
     async catchUp(signal) {
       const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
@@ -210,7 +214,7 @@ function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
 }
 
 /** A report as received. It is parsed when it is used, since parsing is most of its cost. */
-const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
+export const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 
 /** Keeps no report: the state contains the data that matters. */
 function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {

@@ -67,6 +67,8 @@ export interface ExtenderOptions {
   readonly mayAnswer: () => boolean;
   /** Monotonic seconds. */
   readonly now: () => number;
+  /** Until when bindings are known: a reservation whose pod may be bound since must not expire. */
+  readonly podsSeenUntil: () => number;
   /** Maximum nodes in an answer for a pod with exclusive CPUs. */
   readonly answers: number;
   /** Maximum seconds that a node stays reserved for a pod that is not bound. */
@@ -147,7 +149,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       const needs = reader.read(pod);
       const { uid } = needs.request;
       const { namespace = '', resourceVersion: version = '' } = pod.metadata;
-      reservations.expire(now());
+      reservations.expire(options.podsSeenUntil());
       if (needs.exclusive) assertRoomFor(reservations, namespace);
       reservations.withdraw(uid);
       const others = waiting + reservations.unbound;

@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { createReflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema } from '../../kube/resources.ts';
 import { leaseSeconds } from '../../model/lease/timing.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -17,8 +17,8 @@ export interface Replica {
   mayAnswer(): boolean;
   /** Call it when a call of kube-scheduler has arrived. Resolves when `mayAnswer` is up to date. */
   called(): Promise<void>;
-  /** Whether the Lease has been read. */
-  readonly settled: boolean;
+  /** Why the Lease is not known: see cacheProblem. */
+  readonly problem: string | undefined;
 }
 
 export interface SchedulerLeaseOptions {
@@ -119,8 +119,8 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
     isActive: () => active && now() < validUntil,
     mayAnswer: () => caughtUp,
     called: ensureCaughtUp,
-    get settled() {
-      return leases.synced;
+    get problem() {
+      return cacheProblem({ 'the scheduler’s Lease': leases }, now());
     },
     async run(signal) {
       signal.addEventListener('abort', () => running.abort(), { once: true });

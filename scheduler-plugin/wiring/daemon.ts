@@ -63,12 +63,12 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   return createServingDaemon({
     server,
     probes: { host: config.probeHost, port: config.probePort },
-    notReady: () => cluster.missing ?? (replica.settled ? undefined : 'the scheduler’s Lease has not been read yet'),
+    notReady: () => cluster.missing ?? replica.problem,
     registry,
     async run(signal) {
       const watching = Promise.all([cluster.run(signal), decider.masks.run(signal)]);
       while (cluster.missing !== undefined && !signal.aborted) await sleep(0.02, signal).catch(() => undefined);
-      await Promise.all([watching, keepGauges(decider, replica, metrics, now, signal), replica.run(signal)]);
+      await Promise.all([watching, keepGauges(decider, replica, metrics, signal), replica.run(signal)]);
     },
     async close() {
       decider.stop();
@@ -93,14 +93,13 @@ function onlyForHost(host: string, handler: RequestListener): RequestListener {
 
 /** Ends expired reservations even without a call, and updates the gauges, once a second. */
 async function keepGauges(
-  { state: { reservations }, recheck }: Decider,
+  { state: { reservations }, cluster, recheck }: Decider,
   replica: Replica,
   metrics: ExtenderMetrics,
-  now: () => number,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    reservations.expire(now());
+    reservations.expire(cluster.podsSeenUntil);
     metrics.reservations.set({ kind: 'unbound' }, reservations.unbound);
     metrics.reservations.set({ kind: 'all' }, reservations.size);
     metrics.active.set(replica.isActive() ? 1 : 0);

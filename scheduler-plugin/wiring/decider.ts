@@ -113,9 +113,10 @@ export function createDecider(options: DeciderOptions): Decider {
   const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
   const { unpredictable, answers, reservationTimeout } = config;
   const notSynced = () => cluster.missing;
+  const podsSeenUntil = () => cluster.podsSeenUntil;
   const judging = { state, exclusions, dpuHealth, recheck, reader, decisions };
   const limits = { unpredictable, answers, reservationTimeout };
-  const extender = createExtender({ ...judging, ...limits, metrics, notSynced, mayAnswer, now });
+  const extender = createExtender({ ...judging, ...limits, metrics, notSynced, mayAnswer, podsSeenUntil, now });
   const isDpuHost = (node: string) => nodes.get(node)?.dpuHost === true;
   const stuck = createStuckPods({ state, isDpuHost, dpuHealth });
   const evictions = createEvictions({

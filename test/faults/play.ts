@@ -24,6 +24,8 @@ export interface PlayOptions {
   readonly seed: number;
   /** The number of VMs to run. */
   readonly vms: number;
+  /** The length of a scenario that has none of its own. */
+  readonly hours?: number;
   /** Called at intervals with the progress. */
   readonly progress?: (text: string) => void;
 }
@@ -33,7 +35,10 @@ const PROGRESS_SECONDS = 20;
 const BEFORE = 0.1;
 
 /** Plays one scenario in its own cluster. */
-export async function play(scenario: Scenario, { ground, seed, vms, progress }: PlayOptions): Promise<Outcome> {
+export async function play(
+  scenario: Scenario,
+  { ground, seed, vms, hours = 0, progress }: PlayOptions,
+): Promise<Outcome> {
   const problems: string[] = [];
   const notes: string[] = [];
   let world: World;
@@ -46,21 +51,21 @@ export async function play(scenario: Scenario, { ground, seed, vms, progress }: 
   } catch (error) {
     return { scenario: scenario.name, ground, held: false, problems: [String(error)], notes, logs: undefined };
   }
-  const load = startLoad({ world, seed, vms });
+  const load = startLoad({ world, seed, vms, life: scenario.lifeMilliseconds });
   const telling = setInterval(() => progress?.(`${load.placed} VMs ran`), PROGRESS_SECONDS * 1000);
   try {
     await Promise.race([load.running(Math.ceil(vms * BEFORE)), load.done]);
     const random = createRandom(seed);
-    const fault = scenario.run({ world, load, random, note: (text) => notes.push(text) });
+    const fault = scenario.run({ world, load, random, hours, note: (text) => notes.push(text) });
     await Promise.race([fault, load.done.then(() => fault)]);
-    load.healthy(LIMITS[ground]);
+    load.healthy(scenario.limitSeconds ?? LIMITS[ground]);
     await load.done;
     problems.push(...judge(scenario, world, load));
   } catch (error) {
     problems.push(error instanceof Error ? error.message : String(error));
     problems.push(...judge(scenario, world, load));
   }
-  notes.unshift(...figures(world, load, ground));
+  notes.unshift(...figures(world, load, scenario.limitSeconds ?? LIMITS[ground]));
   notes.push(...[...load.refusedAdmissions].map(([message, times]) => `refused ${times} times: ${message}`));
   clearInterval(telling);
   load.stop();
@@ -91,13 +96,13 @@ function mayEnd({ launchersMayFail: which }: Scenario, reason: string): boolean 
   return which instanceof RegExp ? which.test(reason) : which === true;
 }
 
-function figures({ observer, daemons }: World, load: Load, ground: Ground): string[] {
+function figures({ observer, daemons }: World, load: Load, limit: number): string[] {
   const { samples, seen, violations } = observer;
   const ended = [...load.ended].map(([reason, times]) => `${times} ${reason}`).join(', ');
   const refused = [...load.refusedAdmissions.values()].reduce((sum, times) => sum + times, 0);
   const kills = daemons.all.reduce((sum, daemon) => sum + daemon.kills, 0);
   return [
-    `${load.placed} VMs ran, the slowest ${load.slowest.toFixed(1)} s after the fault's end (may take ${LIMITS[ground]})`,
+    `${load.placed} VMs ran, the slowest ${load.slowest.toFixed(1)} s after the fault's end (may take ${limit})`,
     `${samples} looks, ${seen.running} pods seen running, ${seen.besideVswitch} of them next to Open vSwitch: ${violations.length} violations`,
     `${refused} creations of launchers refused for a while; ended before they ran: ${ended || 'none'}; ${kills} kills`,
   ];

@@ -79,7 +79,7 @@ describe('the pages of a list', () => {
     assert.equal(calls, 1);
   });
 
-  it('are requested with the query, the signal and 60 s each', async () => {
+  it('are requested with the query, the signal and the timeout of the caller, or else that of the client', async () => {
     const seen: unknown[] = [];
     const { signal } = new AbortController();
     const get = async (path: string, options: RequestOptions = {}) => {
@@ -87,13 +87,15 @@ describe('the pages of a list', () => {
       return { metadata: { resourceVersion: '7', ...(seen.length === 1 && { continue: 'next' }) }, items: null };
     };
     const pages = [];
-    for await (const one of pagesOf({ client: { get }, path: '/x', query: { labelSelector: 'a=b' }, page: 10, signal }))
-      pages.push(one);
-    assert.equal(pages.length, 2);
-    const request = { signal, timeout: 60, largest: 2 * MIB };
+    const common = { client: { get }, path: '/x', query: { labelSelector: 'a=b' }, page: 10, signal };
+    for await (const page of pagesOf({ ...common, timeout: 7 })) pages.push(page);
+    for await (const page of pagesOf(common)) pages.push(page);
+    assert.equal(pages.length, 3);
+    const request = { signal, largest: 2 * MIB };
     assert.deepEqual(seen, [
+      ['/x', { ...request, timeout: 7, query: { labelSelector: 'a=b', limit: 10, continue: undefined } }],
+      ['/x', { ...request, timeout: 7, query: { labelSelector: 'a=b', limit: 10, continue: 'next' } }],
       ['/x', { ...request, query: { labelSelector: 'a=b', limit: 10, continue: undefined } }],
-      ['/x', { ...request, query: { labelSelector: 'a=b', limit: 10, continue: 'next' } }],
     ]);
   });
 

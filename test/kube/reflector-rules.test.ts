@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { KubeError } from '../../kube/errors.ts';
-import { type Change, createReflector, objectKey, type ReflectorOptions } from '../../kube/reflector.ts';
+import { type Change, cacheProblem, createReflector, objectKey, type ReflectorOptions } from '../../kube/reflector.ts';
 import { unreadableObjects } from '../../runtime/metrics.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { recordingLogger } from '../support/logger.ts';
@@ -281,6 +281,103 @@ describe('the rules of a reflector', () => {
     });
   }
 
+  describe('without news', () => {
+    const reopened = () => warnings().filter(({ msg }) => String(msg).includes('opening it again')).length;
+    const passSeconds = async (seconds: number, each: () => void = () => undefined) => {
+      for (let i = 0; i < seconds; i++) {
+        each();
+        await pass(1);
+      }
+    };
+
+    for (const [what, each] of [
+      ['brings nothing', () => undefined],
+      ['brings bytes but no complete event', () => watches[0]?.write(' ')],
+    ] as const) {
+      it(`reopens a watch from its last version after 120 s in which it ${what}`, async () => {
+        await start();
+        await send('ADDED', thing('a', 'red', '7'));
+        await passSeconds(119, each);
+        assert.equal(watches.length, 1);
+        await passSeconds(1);
+        assert.deepEqual([watches.length, watches[1]?.query['resourceVersion'], lists.length], [2, '7', 1]);
+        assert.equal(watches[1]?.query['timeoutSeconds'], 10, 'the bookmark before the end of a short watch is proof');
+        assert.equal(reopened(), 1);
+      });
+    }
+
+    it('reopens a watch that outlives its timeout by 30 s, whatever it brings', async () => {
+      await start();
+      const ends = Number(watches[0]?.query['timeoutSeconds']) + 30;
+      await passSeconds(ends - 1, () => watches[0]?.send('BOOKMARK', { metadata: { resourceVersion: '8' } }));
+      assert.equal(watches.length, 1);
+      await passSeconds(1);
+      assert.deepEqual([watches.length, watches[1]?.query['resourceVersion']], [2, '8']);
+    });
+
+    it('keeps a watch with a bookmark a minute', async () => {
+      const { reflector } = await start();
+      for (let minute = 0; minute < 5; minute++) {
+        await passSeconds(60);
+        await send('BOOKMARK', { metadata: { resourceVersion: '8' } });
+        assert.equal(cacheProblem({ things: reflector }, second), undefined);
+      }
+      assert.equal(watches.length, 1);
+    });
+
+    for (const [what, end] of [
+      ['ends in time', () => watches[1]?.end()],
+      ['is silent, too', () => undefined],
+    ] as const) {
+      it(`lists again if the watch after a silent one ${what}`, async () => {
+        await start();
+        await passSeconds(120);
+        await passSeconds(10);
+        end();
+        await settle();
+        await passSeconds(31);
+        assert.deepEqual([lists.length, watches[2]?.query['resourceVersion']], [2, 'list-2']);
+        assert.ok(Number(watches[2]?.query['timeoutSeconds']) >= 290);
+      });
+    }
+
+    it('has a normal watch again after the proof', async () => {
+      await start();
+      await passSeconds(128);
+      await send('BOOKMARK', { metadata: { resourceVersion: '8' } });
+      watches[1]?.end();
+      await settle();
+      assert.deepEqual([lists.length, watches[2]?.query['resourceVersion']], [1, '8']);
+      assert.ok(Number(watches[2]?.query['timeoutSeconds']) >= 290);
+    });
+
+    it('resumes a watch that breaks from the last version that it received, not from its first', async () => {
+      await start();
+      await send('ADDED', thing('a', 'red', '7'));
+      watches[0]?.fail(broken());
+      await settle();
+      await pass(0.5);
+      assert.deepEqual([watches[1]?.query['resourceVersion'], lists.length], ['7', 1]);
+    });
+  });
+
+  it('has a problem before its first list, and after 150 s without a list, an event or a bookmark', async () => {
+    listed = broken();
+    const { reflector } = await start();
+    const problem = () => cacheProblem({ things: reflector, fresh: { synced: true, lastHeard: second } }, second);
+    assert.equal(problem(), 'not synced yet: things');
+    listed = [];
+    await pass(1);
+    assert.equal(problem(), undefined);
+    listed = broken();
+    second += 150;
+    assert.equal(problem(), undefined);
+    second += 1;
+    assert.equal(problem(), 'no event or bookmark from the API server: things (2 min)');
+    await send('BOOKMARK', { metadata: { resourceVersion: '8' } });
+    assert.equal(problem(), undefined);
+  });
+
   for (const [what, object, status, message] of [
     ['with its status and its text', { code: 500, message: 'no leader' }, 500, `watch ${PATH}: no leader`],
     ['without either as status 0', {}, 0, `watch ${PATH}: error event`],
@@ -303,6 +400,17 @@ describe('the rules of a reflector', () => {
     assert.equal(reflector.lastHeard, 0);
     await send('BOOKMARK', { metadata: { resourceVersion: '2' } });
     assert.equal(reflector.lastHeard, 5);
+    await pass(5);
+    await send('ADDED', thing('a', 'red', '3'));
+    assert.equal(reflector.lastHeard, 10);
+    watches[0]?.end();
+    await settle();
+    await pass(1);
+    await send('ADDED', thing('b', 'red', '4'));
+    assert.equal(reflector.lastHeard, 10, 'the first events of a watch may be old');
+    await pass(1);
+    await send('ADDED', thing('c', 'red', '5'));
+    assert.equal(reflector.lastHeard, 12);
   });
 
   it('is not synced and has no time before the first list', async () => {

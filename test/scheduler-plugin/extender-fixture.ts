@@ -154,6 +154,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     metrics: createExtenderMetrics(createRegistry()),
     notSynced: () => fixture.missing,
     mayAnswer: fixture.active ?? (() => true),
+    podsSeenUntil: () => clock.now,
     now: () => clock.now,
     answers: fixture.answers ?? 16,
     reservationTimeout: 660,

@@ -90,7 +90,7 @@ export function kindOf(
 export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<ClusterView> = {}): ClusterView {
   return {
     run: async () => undefined,
-    synced: true,
+    problem: undefined,
     findVmi: () => undefined,
     findNad: () => undefined,
     primaryNetwork: () => ({ kind: 'none' }),

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { createReflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector, type Watches } from '../../kube/reflector.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
@@ -20,8 +20,8 @@ import { createVmiCache, type VmiView } from './vmi-cache.ts';
 /** The watched copy of the cluster that the webhook decides by. */
 export interface ClusterView {
   run(signal: AbortSignal): Promise<void>;
-  /** Whether every list has arrived; a kind that is not installed counts as empty. */
-  readonly synced: boolean;
+  /** Why it must not be relied on: see cacheProblem. A kind that is not installed counts as empty. */
+  readonly problem: string | undefined;
   findVmi(namespace: string, name: string): VmiView | undefined;
   findNad(ref: NetworkRef): NadFacts | undefined;
   /** The primary user-defined network of a namespace, which replaces the pod network there. */
@@ -39,7 +39,7 @@ export interface ClusterView {
   maskHosts(spec: SelectingSpec): readonly MaskHost[];
 }
 
-const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
+export const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
 
 export interface ClusterViewOptions extends CacheOptions {
   /** Called with the quarantined reports, by node, whenever they are computed. */
@@ -59,13 +59,14 @@ export function createClusterView(configured: ConfiguredContext, options: Cluste
     schema: namespaceSchema,
     project: () => true,
   });
-  const parts = [nads, nodes, vmis, context, labelled];
+  const caches = [nads, nodes, vmis, context].map((cache) => cache.watches);
+  const watches = Object.assign({ namespaces: labelled }, ...caches) as Watches;
   return {
     async run(signal) {
-      await Promise.all(parts.map((part) => part.run(signal)));
+      await Promise.all(Object.values(watches).map((watch) => watch.run(signal)));
     },
-    get synced() {
-      return parts.every((part) => part.synced);
+    get problem() {
+      return cacheProblem(watches, options.now());
     },
     findVmi: vmis.find,
     findNad: nads.find,

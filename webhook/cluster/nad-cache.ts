@@ -1,4 +1,4 @@
-import { createReflector } from '../../kube/reflector.ts';
+import { createReflector, type Watches } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
@@ -8,8 +8,7 @@ import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** Network attachment definitions, reduced to the fields that classify them. */
 export interface NadCache {
-  run(signal: AbortSignal): Promise<void>;
-  readonly synced: boolean;
+  readonly watches: Watches;
   find(ref: NetworkRef): NadFacts | undefined;
   /** The definition with the role primary in a namespace. */
   primaryIn(namespace: string): NetworkRef | undefined;
@@ -41,10 +40,7 @@ export function createNadCache({ client, log, now }: CacheOptions): NadCache {
     now,
   });
   return {
-    run: (signal) => definitions.run(signal),
-    get synced() {
-      return definitions.synced;
-    },
+    watches: { 'network definitions': definitions },
     find: (ref) => definitions.items.get(refText(ref)),
     primaryIn(namespace) {
       const [name] = primaries.get(namespace) ?? [];

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { name, qualifiedName } from '../../kube/bounds.ts';
-import { createReflector } from '../../kube/reflector.ts';
+import { createReflector, type Watches } from '../../kube/reflector.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
 import type { ConfiguredContext } from '../../model/networks/context-file.ts';
@@ -8,16 +8,15 @@ import type { CacheOptions } from './options.ts';
 
 /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
 export interface NetworkContextCache {
-  run(signal: AbortSignal): Promise<void>;
-  readonly synced: boolean;
+  readonly watches: Watches;
   current(): NetworkContext;
 }
 
-const subnet = z.object({
+export const subnet = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
   spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
 });
-const vlan = z.object({
+export const vlan = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
   spec: z.object({ provider: qualifiedName.default('') }),
 });
@@ -47,12 +46,7 @@ export function createNetworkContextCache(
     project: ({ metadata, spec }): KubeOvnVlan => ({ name: metadata.name ?? '', ...spec }),
   });
   return {
-    async run(signal) {
-      await Promise.all([subnets.run(signal), vlans.run(signal)]);
-    },
-    get synced() {
-      return subnets.synced && vlans.synced;
-    },
+    watches: { 'Kube-OVN subnets': subnets, 'Kube-OVN VLANs': vlans },
     current: () =>
       (built ??= {
         ...configured,

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { list, qualifiedName, word } from '../../kube/bounds.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import { createReflector } from '../../kube/reflector.ts';
+import { createReflector, type Watches } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
@@ -25,8 +25,7 @@ import { type CacheOptions, LIST_PAGE } from './options.ts';
 
 /** The nodes, from their labels and their agents' reports. */
 export interface NodeCache {
-  run(signal: AbortSignal): Promise<void>;
-  readonly synced: boolean;
+  readonly watches: Watches;
   /** The distinct kinds of the reporting nodes that a spec can run on: see candidateKinds. */
   candidates(spec: SelectingSpec): readonly NodeKind[];
   /** Whether all KubeVirt nodes that a spec can run on have a report. A quarantined report does not count. */
@@ -45,7 +44,7 @@ export interface NodeCacheOptions extends CacheOptions {
 
 /** A report as received. It is parsed later, because parsing is most of its cost. */
 const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown() });
-const observedNode = z.object({
+export const observedNode = z.object({
   metadata: nodeSchema.shape.metadata.pick({ name: true, labels: true }),
   spec: z
     .object({
@@ -134,12 +133,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   };
 
   return {
-    async run(signal) {
-      await Promise.all([nodes.run(signal), reports.run(signal)]);
-    },
-    get synced() {
-      return nodes.synced && reports.synced;
-    },
+    watches: { nodes, 'node reports': reports },
     candidates: (spec) => [...candidateKinds(current().kinds, nodes.items, spec)],
     allReport(spec) {
       const { maskHosts: heard } = current();

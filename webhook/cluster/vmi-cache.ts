@@ -1,4 +1,4 @@
-import { createReflector } from '../../kube/reflector.ts';
+import { createReflector, type Watches } from '../../kube/reflector.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
@@ -11,8 +11,7 @@ export type VmiView = VmiShape & NetworkedVmi;
 
 /** VMIs from the watch. */
 export interface VmiCache {
-  run(signal: AbortSignal): Promise<void>;
-  readonly synced: boolean;
+  readonly watches: Watches;
   find(namespace: string, name: string): VmiView | undefined;
 }
 
@@ -34,10 +33,7 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
     now,
   });
   return {
-    run: (signal) => instances.run(signal),
-    get synced() {
-      return instances.synced;
-    },
+    watches: { VMIs: instances },
     find: (namespace, name) => instances.items.get(`${namespace}/${name}`),
   };
 }

@@ -101,6 +101,10 @@ describe('the agent’s heartbeat, beat by beat', () => {
     await pass(10);
     assert.equal(created, 2);
     assert.ok(spec() !== undefined);
+    assert.deepEqual(
+      logged.lines.map(({ msg }) => msg),
+      ['the agent’s Lease was deleted; created it again'],
+    );
   });
 
   it('counts and logs nothing that its end causes', async () => {

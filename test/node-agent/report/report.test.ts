@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
 import fc from 'fast-check';
+import { KubeError } from '../../../kube/errors.ts';
 import { type NodeTopology, nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
@@ -334,35 +336,50 @@ describe('publishing the report', () => {
     await reservedIs('0-1');
   });
 
-  it('reads the object again 10 to 15 minutes after the last read', async () => {
-    const { random } = Math;
-    const { now: clock } = performance;
-    let ahead = 0;
-    let reads = 0;
-    const { get } = api.client;
-    api.client.get = (path, ...more) => {
-      if (path === PATH) reads++;
-      return get(path, ...more);
-    };
-    Math.random = () => 1;
-    performance.now = () => clock.call(performance) + ahead * 1000;
-    try {
-      run();
-      await reservedIs('0');
-      const before = reads;
-      ahead = 870;
-      reserve('0-1');
-      await reservedIs('0-1');
-      assert.equal(reads, before, 'not yet');
-      ahead = 900;
-      reserve('0-2');
-      await reservedIs('0-2');
-      assert.ok(reads > before, 'read again');
-    } finally {
-      Math.random = random;
-      performance.now = clock;
-    }
-  });
+  for (const [what, awaySeconds] of [
+    ['it was deleted', 0],
+    ['its definition, which was deleted for 40 s, is applied again', 40],
+  ] as const) {
+    it(`returns within 30 s after ${what}, with a line in the log; until then it is read every 15 to 20 s`, async () => {
+      mock.timers.enable({ apis: ['setTimeout'] });
+      let second = 0;
+      mock.method(performance, 'now', () => second * 1000);
+      const pass = async (seconds: number) => {
+        for (let i = 0; i < seconds * 4; i++) {
+          second += 0.25;
+          mock.timers.tick(250);
+          for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+        }
+      };
+      let reads = 0;
+      let isDefined = true;
+      const { get, create } = api.client;
+      api.client.get = (path, ...more) => {
+        if (path === PATH) reads++;
+        return get(path, ...more);
+      };
+      api.client.create = (path, ...more) =>
+        isDefined ? create(path, ...more) : Promise.reject(new KubeError(404, 'NotFound', 'no such resource'));
+      try {
+        run();
+        await pass(2);
+        assert.equal(published()?.status?.reserved, '0');
+        reads = 0;
+        await pass(120);
+        assert.ok(reads >= 6 && reads <= 8, `${reads} reads in 120 s`);
+        api.objects.delete(PATH);
+        isDefined = awaySeconds === 0;
+        await pass(awaySeconds);
+        isDefined = true;
+        await pass(30);
+        assert.equal(published()?.status?.reserved, '0');
+        assert.ok(logged.said('the NodeTopology was deleted; publishing it again'));
+      } finally {
+        mock.timers.reset();
+        mock.reset();
+      }
+    });
+  }
 
   const outcomes = async () =>
     Object.fromEntries((await metrics.reportWrites.get()).values.map(({ labels, value }) => [labels.outcome, value]));
@@ -419,7 +436,7 @@ describe('publishing the report', () => {
     maxPods: 110,
   };
   const looks: [string, Partial<ReportInputs>, number][] = [
-    ['all is known', { kubeletConfig }, 60],
+    ['all is known', { kubeletConfig }, 18],
     ['something is unknown', {}, 10],
   ];
   for (const [name, change, seconds] of looks) {

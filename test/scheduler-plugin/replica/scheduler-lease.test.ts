@@ -101,7 +101,7 @@ function eventStream() {
 describe('an extender in the pod of a kube-scheduler', () => {
   it('writes from when the Lease names its pod and the pods are read until the Lease names another pod', () =>
     withReplica(async ({ replica, lease, finish, said, catchUps }) => {
-      assert.deepEqual([replica.settled, replica.isActive(), replica.mayAnswer()], [true, false, false]);
+      assert.deepEqual([replica.problem, replica.isActive(), replica.mayAnswer()], [undefined, false, false]);
       await lease('pod-1_1c9e');
       assert.deepEqual([catchUps(), replica.isActive()], [1, false]);
       await finish();

@@ -57,7 +57,7 @@ describe('the requirement that the API server calls the webhook', () => {
 
   const [, optIn = ''] = CONFIGURATIONS;
   const waits: [string, Record<string, unknown>, string | undefined, RegExp][] = [
-    ['the webhook is not ready', {}, 'the caches are not synced yet', /not synced/],
+    ['the webhook is not ready', {}, 'not synced yet: nodes', /not synced/],
     [
       'the binding was deleted',
       { [BINDING]: undefined },
@@ -116,7 +116,7 @@ describe('the requirement that the API server calls the webhook', () => {
   it('admits the write only when the webhook is ready', async () => {
     const request = {} as AdmissionRequest;
     assert.deepEqual(await createRequirementReview(() => undefined)(request), { allowed: true });
-    const answer = await createRequirementReview(() => 'the caches are not synced yet')(request);
+    const answer = await createRequirementReview(() => 'not synced yet: nodes')(request);
     assert.deepEqual([answer.allowed, 'code' in answer && answer.code], [false, 503]);
   });
 });
