@@ -21,19 +21,12 @@ export interface DevicePluginDeps {
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
 }
 
-export interface DevicePlugin {
-  /** Replaces the advertised resources; allocated devices stay allocated. */
-  advertise(resources: readonly AdvertisedResource[]): void;
-  /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
-  run(signal: AbortSignal): Promise<void>;
-}
-
 /**
  * Serves one socket for each resource and registers each with every kubelet that appears. A kubelet forgets its plugins
  * when it restarts: it removes their sockets and creates its own again, which triggers a new registration. A socket that
  * was removed or replaced and the end of the kubelet's watch trigger one, too.
  */
-export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
+export function createDevicePlugin(deps: DevicePluginDeps) {
   const { log } = deps;
   const directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
   const kubeletSocket = join(directory, KUBELET_SOCKET);
@@ -111,11 +104,13 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
   };
 
   return {
-    advertise(resources) {
+    /** Replaces the advertised resources; allocated devices stay allocated. */
+    advertise(resources: readonly AdvertisedResource[]) {
       wanted = resources;
       wake();
     },
-    async run(signal) {
+    /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
+    async run(signal: AbortSignal) {
       const kubelet = createKubeletWatch(directory, signal);
       watchDirectory({ path: directory, signal, onChange: checkSockets });
       const problems = createProblemLog(log);

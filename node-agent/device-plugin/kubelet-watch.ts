@@ -14,16 +14,8 @@ export function kubeletGeneration(directory: string): string {
   return socket === undefined ? '' : `${socket.ino}:${socket.ctimeMs}`;
 }
 
-/** Distinguishes one kubelet's registration socket from the next one's. */
-export interface KubeletWatch {
-  /** The generation of the current socket, or ''. It reads the directory, since the event may still be pending. */
-  generation(): string;
-  /** Resolves when the socket differs from that of `generation`, or the signal aborts. */
-  changed(generation: string): Promise<void>;
-}
-
 /** Watches a kubelet's directory of device plugins. */
-export function createKubeletWatch(directory: string, signal: AbortSignal): KubeletWatch {
+export function createKubeletWatch(directory: string, signal: AbortSignal) {
   let current = '';
   let waiting: (() => void)[] = [];
   const wakeAll = () => {
@@ -45,11 +37,13 @@ export function createKubeletWatch(directory: string, signal: AbortSignal): Kube
     },
   });
   return {
+    /** The generation of the current socket, or ''. It reads the directory, since the event may still be pending. */
     generation() {
       look();
       return current;
     },
-    async changed(generation) {
+    /** Resolves when the socket differs from that of `generation`, or the signal aborts. */
+    async changed(generation: string) {
       if (current !== generation || signal.aborted) return;
       await new Promise<void>((resolve) => waiting.push(resolve));
     },

@@ -28,20 +28,10 @@ export interface PluginServerDeps {
   readonly onUnwatched: () => void;
 }
 
-export interface PluginServer {
-  /** Reports other devices to the kubelet: other NUMA nodes, another number, another health. */
-  update(resource: AdvertisedResource): void;
-  /** The advertised resource. */
-  readonly resource: AdvertisedResource;
-  /** Listens, and replaces any socket left at the path. */
-  start(): Promise<void>;
-  /** Whether its socket is still at the path; also true before it listens. */
-  isInPlace(): boolean;
-  stop(): Promise<void>;
-}
+export type PluginServer = ReturnType<typeof createPluginServer>;
 
 /** One resource's device plugin. Allocate answers from memory only: the kubelet waits for it without a deadline. */
-export function createPluginServer(deps: PluginServerDeps): PluginServer {
+export function createPluginServer(deps: PluginServerDeps) {
   const { socketPath, resource: first, beforeStart } = deps;
   const server = new Server(SERVER_OPTIONS);
   let socket: OwnSocket | undefined;
@@ -86,18 +76,22 @@ export function createPluginServer(deps: PluginServerDeps): PluginServer {
   server.addService(DevicePluginService, plugin);
 
   return {
+    /** The advertised resource. */
     get resource() {
       return resource;
     },
-    update(next) {
+    /** Reports other devices to the kubelet: other NUMA nodes, another number, another health. */
+    update(next: AdvertisedResource) {
       resource = next;
       mostSlots = Math.max(mostSlots, next.slots);
       const devices = devicesOf(next);
       for (const call of watchers) call.write({ devices });
     },
+    /** Listens, and replaces any socket left at the path. */
     async start() {
       socket = await placeSocket(socketPath, (path) => bindUnix(server, path));
     },
+    /** Whether its socket is still at the path; also true before it listens. */
     isInPlace: () => socket?.isInPlace() ?? true,
     async stop() {
       socket?.remove();

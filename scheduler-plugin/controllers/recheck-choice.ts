@@ -2,29 +2,6 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { FairQueue } from './fair-queue.ts';
 import { createWaitingPods, type PodId, type WaitingPod } from './waiting-pods.ts';
 
-/** Chooses the next node to touch, and the waiting pods that it serves. It sets no timers. */
-export interface RecheckChoice {
-  /** The scheduler asked about the pod, and this replica refused it on every node. */
-  waits(pod: PodId, needs: PodNeeds): void;
-  /**
-   * Another replica may have refused the pod. It causes at most one touch: if an extender refused the pod, the
-   * scheduler then asks this replica about it; otherwise the pod does not concern the extender.
-   */
-  mayWait(pod: PodId, needs: PodNeeds): void;
-  settled(uid: string): void;
-  improved(node: string): void;
-  neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void;
-  /** Returns a node to touch now, or the time of the next one. A chosen node returns only after it is added again. */
-  next(): Choice;
-  /** Records that the chosen node was touched. */
-  touched(chosen: Chosen): void;
-  /** Forgets the nodes to touch; the pods keep waiting. */
-  forgetNodes(): void;
-  /** Whether there is any node to touch, now or later. */
-  readonly pending: boolean;
-  readonly waiting: number;
-}
-
 export interface Chosen {
   readonly node: string;
   readonly pods: readonly WaitingPod[];
@@ -76,7 +53,8 @@ function dueAt({ touched }: WaitingPod, node: string, free = 0): number {
   return wait <= LONGEST ? before.last + wait : NEVER;
 }
 
-export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): RecheckChoice {
+/** Chooses the next node to touch, and the waiting pods that it serves. It sets no timers. */
+export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
   const improved = new Set<string>();
   /** When the next touch for a waiting pod is due, by improved node. */
   const deferred = new Map<string, number>();
@@ -167,20 +145,26 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
   const waits = (pod: PodId, needs: PodNeeds): void => waiting.add(pod, needs, true);
 
   return {
+    /** The scheduler asked about the pod, and this replica refused it on every node. */
     waits,
-    mayWait(pod, needs) {
+    /**
+     * Another replica may have refused the pod. It causes at most one touch: if an extender refused the pod, the
+     * scheduler then asks this replica about it; otherwise the pod does not concern the extender.
+     */
+    mayWait(pod: PodId, needs: PodNeeds) {
       if (waiting.get(pod.uid) === undefined) waiting.add(pod, needs, false);
     },
     settled: waiting.remove,
-    improved(node) {
+    improved(node: string) {
       if (waiting.size > 0) improved.add(node);
     },
-    neverOffered({ uid, namespace }, needs, node, rounds) {
+    neverOffered({ uid, namespace }: PodId, needs: PodNeeds, node: string, rounds: number) {
       waits({ uid, namespace }, needs);
       const pod = waiting.get(uid);
       if (pod) missed.set(namespace, uid, { pod, node, rounds });
     },
-    next() {
+    /** Returns a node to touch now, or the time of the next one. A chosen node returns only after it is added again. */
+    next(): Choice {
       waiting.forgetOld();
       [asks, pairs] = [ASKS_AT_ONCE, PAIRS_AT_ONCE];
       const first = nextMissed();
@@ -188,13 +172,16 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
       const second = nextImproved();
       return second.chosen || second.unfinished ? second : { askAt: Math.min(first.askAt, second.askAt) };
     },
-    touched({ node, pods }) {
+    /** Records that the chosen node was touched. */
+    touched({ node, pods }: Chosen) {
       for (const { uid, asked, touched } of pods) {
         touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: now() });
         if (!asked && waiting.get(uid)?.asked === false) waiting.remove(uid);
       }
     },
+    /** Forgets the nodes to touch; the pods keep waiting. */
     forgetNodes,
+    /** Whether there is any node to touch, now or later. */
     get pending() {
       return improved.size + deferred.size + missed.size > 0;
     },

@@ -24,24 +24,11 @@ export interface ReplicaLimits {
 /** With a row of each port of 20,000 tunnels, the copy and one message that is being read fit the agent's heap (40 MB). */
 const LIMITS: ReplicaLimits = { rows: 32_768, characters: 4 * 1024 * 1024 };
 
-export interface Replica {
-  /**
-   * Applies the reply or an update of a conditional monitor. The cost depends on the update, not on the number of rows.
-   *
-   * Source: ovsdb-server(7), sections 4.1.12 and 4.1.14 (row-update2).
-   *
-   * @throws ReplicaError if it is not an update, or leads to more than a node can have
-   */
-  apply(updates: unknown): void;
-  /** The current tables; `apply` changes them in place. */
-  readonly tables: Tables;
-}
-
 /** @param columns the columns to keep, by table; other tables and columns are ignored */
 export function createReplica(
   columns: Readonly<Record<string, readonly string[]>>,
   { rows: mostRows, characters: mostCharacters }: ReplicaLimits = LIMITS,
-): Replica {
+) {
   const tables = new Map<string, Map<string, Row>>();
   const sizes = new Map<string, number>();
   let characters = 0;
@@ -77,8 +64,16 @@ export function createReplica(
   };
 
   return {
-    tables,
-    apply(updates) {
+    /** The current tables; `apply` changes them in place. */
+    tables: tables as Tables,
+    /**
+     * Applies the reply or an update of a conditional monitor. The cost depends on the update, not on the number of rows.
+     *
+     * Source: ovsdb-server(7), sections 4.1.12 and 4.1.14 (row-update2).
+     *
+     * @throws ReplicaError if it is not an update, or leads to more than a node can have
+     */
+    apply(updates: unknown) {
       if (updates === undefined || updates === null) return;
       if (!isObject(updates)) throw new ReplicaError('an update is not an object');
       for (const table of Object.keys(columns)) if (updates[table] !== undefined) change(table, updates[table]);

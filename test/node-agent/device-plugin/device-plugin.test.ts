@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { KubeletApiError } from '../../../kube/kubelet-api/errors.ts';
 import type { Device } from '../../../kube/kubelet-api/gen/device-plugin.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createDevicePlugin, type DevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
+import { createDevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { advertisedResources } from '../../../node-agent/device-plugin/resources.ts';
 import { silent } from '../../support/logger.ts';
@@ -22,7 +22,7 @@ let kubelet: FakeKubelet;
 let stop: AbortController;
 let done: Promise<void>;
 let beforeStart: BeforeStart;
-let plugin: DevicePlugin;
+let plugin: ReturnType<typeof createDevicePlugin>;
 let logged: ReturnType<typeof recordingLogger>;
 let outcomes: string[];
 
