@@ -22,8 +22,7 @@ let fcntl: Fcntl | undefined;
  */
 export function tryLockFile(fd: number): boolean {
   const errno = call(fd, F_SETLK, writeLock());
-  if (errno === 0) return true;
-  if (errno === EACCES || errno === EAGAIN) return false;
+  if (errno === 0 || errno === EACCES || errno === EAGAIN) return errno === 0;
   throw new Error(`fcntl(F_SETLK): errno ${errno}, see errno(3)`);
 }
 
@@ -41,7 +40,7 @@ export function lockHolder(fd: number): number | undefined {
 
 function writeLock(): Buffer {
   const lock = Buffer.alloc(FLOCK_BYTES);
-  lock.writeInt16LE(F_WRLCK, 0);
+  lock.writeInt16LE(F_WRLCK);
   return lock;
 }
 

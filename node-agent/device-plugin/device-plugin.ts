@@ -4,9 +4,8 @@ import type { Logger } from '../../runtime/log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
-import { createKubeletWatch, PLUGIN_DIRECTORY } from './kubelet-watch.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
-import { type AdvertisedResource, socketName } from './resources.ts';
+import { type AdvertisedResource, kubeletGeneration, PLUGIN_DIRECTORY, socketName } from './resources.ts';
 
 /** Seconds after which a registration counts as lasting: only repeated losses increase the pause before the next one. */
 const LASTING_SECONDS = 30;
@@ -36,12 +35,8 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   /** Resources that need a new registration, and why. */
   const lost = new Map<string, string>();
 
-  const lose = (name: string, why: string) => {
-    if (servers.has(name)) lost.set(name, why);
-    if (lost.size > 0) wake();
-  };
   const checkSockets = () => {
-    for (const [name, server] of servers) if (!server.isInPlace()) lose(name, 'its socket was removed or replaced');
+    for (const [name, server] of servers) if (!server.isInPlace()) lost.set(name, 'its socket was removed or replaced');
   };
 
   const register = async (resource: AdvertisedResource, signal: AbortSignal): Promise<void> => {
@@ -80,7 +75,10 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
         socketPath,
         resource,
         beforeStart: deps.beforeStart,
-        onUnwatched: () => lose(resource.name, 'the kubelet ended its watch'),
+        onUnwatched: () => {
+          lost.set(resource.name, 'the kubelet ended its watch');
+          wake();
+        },
       });
       servers.set(resource.name, server);
       await server.start();
@@ -91,13 +89,12 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
   };
 
   const losses = new Backoff({ first: 0.2, most: 4 });
-  /** Waits for another kubelet, other resources or a loss. What was lost is served again by the next `serve`. */
-  const untilChanged = async (otherKubelet: Promise<void>, signal: AbortSignal): Promise<void> => {
-    const since = monotonicSeconds();
-    const woken = new Promise<void>((resolve) => (wake = resolve));
-    if (lost.size === 0) await Promise.race([otherKubelet, woken]);
+  let lostAt = 0;
+  /** Stops what was lost, so that the next `serve` starts and registers it again. */
+  const stopLost = async (signal: AbortSignal): Promise<void> => {
     if (lost.size === 0) return;
-    if (monotonicSeconds() - since > LASTING_SECONDS) losses.reset();
+    if (monotonicSeconds() - lostAt > LASTING_SECONDS) losses.reset();
+    lostAt = monotonicSeconds();
     await sleep(losses.next(), signal);
     log.warn({ resources: Object.fromEntries(lost) }, 'registration lost; registering again');
     await stop([...lost.keys()]);
@@ -111,30 +108,38 @@ export function createDevicePlugin(deps: DevicePluginDeps) {
     },
     /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
     async run(signal: AbortSignal) {
-      const kubelet = createKubeletWatch(directory, signal);
-      watchDirectory({ path: directory, signal, onChange: checkSockets });
+      const onChange = () => {
+        checkSockets();
+        wake();
+      };
+      signal.addEventListener('abort', onChange, { once: true });
+      watchDirectory({ path: directory, signal, onChange });
       const problems = createProblemLog(log);
-      const backoff = new Backoff({ first: 0.2, most: 10 });
+      const backoff = new Backoff({ first: 0.2, most: 4 });
+      let served = '';
       while (!signal.aborted) {
-        const generation = kubelet.generation();
+        // Before the first read, so that no change is missed.
+        const changed = new Promise<void>((resolve) => (wake = resolve));
+        const generation = kubeletGeneration(directory);
+        if (generation !== served) await stop([...servers.keys()]);
+        served = generation;
         if (generation === '') {
           problems.met(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
-          await kubelet.changed(generation);
+          await changed;
           continue;
         }
-        const served = wanted;
         try {
+          await stopLost(signal);
           await serve(signal);
           backoff.reset();
           problems.gone();
-          if (wanted === served) await untilChanged(kubelet.changed(generation), signal);
-          if (kubelet.generation() === generation && !signal.aborted) continue;
+          await changed;
         } catch (err) {
           if (signal.aborted) break;
           problems.met(err, 'registering the device plugin failed; retrying');
-          await Promise.race([sleep(backoff.next(), signal).catch(() => undefined), kubelet.changed(generation)]);
+          await stop([...servers.keys()]);
+          await sleep(backoff.next(), signal).catch(() => undefined);
         }
-        await stop([...servers.keys()]);
       }
       await stop([...servers.keys()]);
     },

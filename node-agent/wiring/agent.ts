@@ -81,7 +81,7 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
   });
 
   const run = async () => {
-    await lock?.acquire(stopping.signal);
+    await lock?.acquired(stopping.signal);
     // An agent that waited may have started while the other one had the port.
     const probes = { name: 'probes', run: async () => (probeServer.port === 0 ? probeServer.start() : undefined) };
     const all = [keepRunning(probes, log, { onState() {}, onFailure() {} }, stopping.signal)];
@@ -90,9 +90,8 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
 
   return {
     async start() {
-      const isAlone = lock?.tryAcquire() ?? true;
       await probeServer.start().catch((error: unknown) => {
-        if (isAlone) throw error;
+        if (lock?.problem === undefined) throw error;
       });
       running = run();
       if (agent.duties.length === 0) log.warn('DPU health check off; nothing to do in this mode');

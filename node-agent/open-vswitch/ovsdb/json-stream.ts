@@ -59,11 +59,11 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
   };
 
   const open = (): void => {
-    count();
+    countElement();
     if (++depth > DEEPEST) throw new JsonStreamError(`${NOT_JSON}more than ${DEEPEST} levels of brackets`);
   };
 
-  const count = (): void => {
+  const countElement = (): void => {
     if (++elements > MAX_ELEMENTS) throw tooLarge(`${MAX_ELEMENTS} elements`);
   };
 
@@ -74,7 +74,7 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
     else if (depth === 0)
       throw new JsonStreamError(`${NOT_JSON}expected the beginning of an object, found byte ${byte}`);
     else if (byte === QUOTE) inString = true;
-    else if (byte === COMMA) count();
+    else if (byte === COMMA) countElement();
     else if (CLOSING.has(byte)) return --depth === 0;
     return false;
   };
