@@ -9,12 +9,6 @@ import { createPausedStarts } from '../controllers/paused-starts.ts';
 import { createStartWriter } from '../controllers/start-writer.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
-/**
- * The extender's tasks for VMs with CPU masks other than answering the scheduler: it resumes pinned VMs and counts
- * masks.
- */
-export type CpuMasks = ReturnType<typeof createCpuMasks>;
-
 export interface CpuMasksOptions {
   readonly client: KubeClient;
   readonly events: EventRecorder;
@@ -26,6 +20,10 @@ export interface CpuMasksOptions {
   readonly now: () => number;
 }
 
+/**
+ * The extender's tasks for VMs with CPU masks other than answering the scheduler: it resumes pinned VMs and counts
+ * masks.
+ */
 export function createCpuMasks(options: CpuMasksOptions) {
   const { client, events, fleet, metrics, active, log, now } = options;
   const starts = createPausedStarts({
