@@ -17,7 +17,7 @@ export interface Toleration {
 }
 
 /** kube-scheduler treats a cordoned node as if it had this taint. Source: plugins/nodeunschedulable. */
-const CORDON: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+export const CORDON: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
 /** Largest number of a node's taints and of a pod's tolerations that are checked; further ones are ignored. */
 const MOST = 128;
