@@ -1,4 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
+import type { OvsStatus } from '../../model/ovs-status.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
@@ -8,7 +9,7 @@ import { isEnabled, watchEnabler } from './enabler.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
 import { createReporting, type ReportingDeps } from './reporting.ts';
-import { type OvsStatus, statusOf } from './status.ts';
+import { statusOf } from './status.ts';
 import { createTargets, type TargetsDeps } from './targets.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
