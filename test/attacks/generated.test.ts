@@ -17,7 +17,7 @@ import type { Review } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
 import { silent } from '../support/logger.ts';
-import { leastProcessorTime } from '../support/processor-time.ts';
+import { leastProcessorTime, processorTime } from '../support/processor-time.ts';
 import { scriptedLists } from '../webhook/cluster/scripted-lists.ts';
 import { answerReview, optionsOf, podVector, requestFor, vmiVector } from '../webhook/launcher-fixture.ts';
 import { describeRestarts } from './generated.ts';
@@ -34,6 +34,12 @@ interface Cost {
   readonly label: string;
   readonly milliseconds: number;
   readonly characters: number;
+}
+
+/** Milliseconds of processor time of some work. The first run compiles: only if it is too slow, others count. */
+function leastBelow(limit: number, work: () => unknown): number {
+  const first = processorTime(work);
+  return first <= limit ? first : leastProcessorTime(work, 3);
 }
 
 /** Prints the fields of a kind with the highest costs. */
@@ -55,7 +61,7 @@ describe('objects with a hostile field, generated from the schemas', () => {
         const costs = attacksOn(schema).map(({ label, json }): Cost => {
           const object: unknown = JSON.parse(json({ metadata: { name: 'n', namespace: 'mallory', uid: 'u' } }));
           const { data } = schema.safeParse(object);
-          const milliseconds = leastProcessorTime(() => schema.safeParse(object), 3);
+          const milliseconds = leastBelow(MAX_TASK_MILLISECONDS, () => schema.safeParse(object));
           return { label, milliseconds, characters: data === undefined ? 0 : JSON.stringify(data).length };
         });
         report(kind, costs);
@@ -69,7 +75,7 @@ describe('objects with a hostile field, generated from the schemas', () => {
     }
   }
 
-  describeRestarts(24);
+  describeRestarts(100);
 });
 
 const many = <T>(count: number, create: (index: number) => T) => Array.from({ length: count }, (_, i) => create(i));
@@ -155,11 +161,11 @@ describe('reviews with a hostile field, generated from the schemas', () => {
     };
   });
 
-  /** Milliseconds of processor time of a review, the least of three, and the characters of its answer. */
+  /** Milliseconds of processor time of a review, if it is too slow the least of three, and the characters of its answer. */
   const costOf = async (label: string, review: Review, body: Buffer): Promise<Cost> => {
     let milliseconds = Number.POSITIVE_INFINITY;
     let characters = 0;
-    for (let i = 0; i < 3; i++) {
+    for (let i = 0; i < 3 && milliseconds > MAX_REVIEW_MILLISECONDS; i++) {
       const { user, system } = process.cpuUsage();
       const answer = await answerReview(body, review);
       const used = process.cpuUsage({ user, system });

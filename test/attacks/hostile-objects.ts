@@ -82,7 +82,7 @@ function hostileValues({ type, schema }: Field): [label: string, create: () => u
 }
 
 function items({ element }: z.ZodArray, maxItems: number): unknown[] {
-  const item = smallest(element as z.ZodType);
+  const item = smallest(element as z.ZodType) ?? {};
   const count = Math.min(maxItems, Math.floor(MAX_FIELD_BYTES / (JSON.stringify(item).length + 1)));
   return Array.from({ length: count }, () => item);
 }
@@ -94,7 +94,7 @@ function largest(schema: z.ZodType): unknown {
     return Object.fromEntries(Object.entries(type.shape).map(([key, field]) => [key, largest(field as z.ZodType)]));
   if (type instanceof z.ZodArray) {
     const { maxItems = Number.POSITIVE_INFINITY } = z.toJSONSchema(type, { io: 'input', unrepresentable: 'any' });
-    const item = largest(type.element as z.ZodType);
+    const item = largest(type.element as z.ZodType) ?? {};
     const count = Math.min(maxItems, Math.ceil(MAX_FIELD_BYTES / 10 / (JSON.stringify(item).length + 1)));
     return Array.from({ length: count }, () => item);
   }

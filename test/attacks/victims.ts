@@ -20,6 +20,7 @@ import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import { createMaskedVms } from '../../scheduler-plugin/cluster/masked-vms.ts';
 import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { schedulingPod } from '../../scheduler-plugin/extender/args.ts';
 import { createClusterView, namespaceSchema } from '../../webhook/cluster/cluster-view.ts';
 import { subnet, vlan } from '../../webhook/cluster/network-context-cache.ts';
 import { observedNode } from '../../webhook/cluster/node-cache.ts';
@@ -88,6 +89,8 @@ export const VICTIMS: Readonly<Record<string, Victim>> = {
       '/apis/resource.k8s.io/v1/resourceslices': cpuSlice,
       [VMIS]: startedInstance,
       '/apis/kubevirt.io/v1/virtualmachines': virtualMachine,
+      // Not watched: the pod in a call of kube-scheduler.
+      '/filter': z.object({ Pod: schedulingPod }),
     },
     start(client, signal) {
       let isServed = false;
