@@ -94,12 +94,12 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
   const missed = new FairQueue<Missed>();
 
   const budget = new CheckBudget(now);
-  /** The improved node whose check goes on in the next call, and its predictions by kind of pod. */
+  /** The improved node whose check continues in the next call, and its predictions by kind of pod. */
   let checking: { readonly node: string; readonly fits: Map<string, boolean> } | undefined;
 
   /**
    * The waiting pods that the node would accept now and for which a touch is due. Pods with equal needs share one
-   * prediction. Undefined if the check has to go on in the next call.
+   * prediction. Undefined if the check has to continue in the next call.
    */
   const servedBy = (node: string): WaitingPod[] | undefined => {
     if (budget.spent) return undefined;

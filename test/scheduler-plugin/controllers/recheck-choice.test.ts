@@ -62,7 +62,7 @@ describe('the choice of the node to touch next', () => {
     assert.deepEqual([next(), choice.pending], [[undefined, NEVER, false], false]);
   });
 
-  it('goes on with a node in the next call when its predictions have taken ten milliseconds', () => {
+  it('continues with a node in the next call when its predictions have taken ten milliseconds', () => {
     let predictions = 0;
     const { choice, clock, next } = choiceOf(() => {
       predictions++;
