@@ -15,7 +15,6 @@ export interface Nic {
   readonly up: boolean | undefined;
   /** Megabits per second; undefined without a link. */
   readonly speed: number | undefined;
-  /** Number of existing virtual functions. */
   readonly virtualFunctions: number;
 }
 

@@ -65,10 +65,11 @@ function counted<T>(maxItems: number) {
 
 /** A map by text, refused before its entries are read if it has more. */
 export function map<V extends z.ZodType>(key: z.ZodString, value: V, maxEntries: number) {
+  const longKey = `a key is longer than ${key.maxLength} characters`;
   return z
     .custom<z.input<z.ZodRecord<z.ZodString, V>>>(
       (object) => typeof object !== 'object' || object === null || Object.keys(object).length <= maxEntries,
       `more than ${maxEntries} entries`,
     )
-    .pipe(z.record(key, value));
+    .pipe(z.record(key, value, { error: ({ code }) => (code === 'invalid_key' ? longKey : undefined) }));
 }

@@ -24,7 +24,7 @@ export type PatchType =
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds for the whole exchange, or for a watch until its headers arrive. Default 10. */
+  /** Seconds for the whole exchange. Default 10. A watch has no limit here: see createWatchPace. */
   readonly timeout?: number;
   /** Largest response in bytes; a larger one is a KubeError `TooLarge`. Default LARGEST_ANSWER. */
   readonly largest?: number;
@@ -81,7 +81,6 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
   };
 
   const open = async (method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> => {
-    const { timeout = TIMEOUT } = options;
     const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
     const { headers: credentials, ...tls } = await access.requestOptions();
     return new Promise((resolve, reject) => {
@@ -100,17 +99,11 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
         });
         // A watch is silent for minutes. Only the kernel notices that a server has disappeared.
         request.on('socket', (socket) => socket.setKeepAlive(true, PROBE_AFTER * 1000));
-        const late = setTimeout(() => {
-          closeIdle();
-          request.destroy(new Error(`no answer within ${timeout} s`));
-        }, timeout * 1000).unref();
-        request.on('response', (response) => {
-          clearTimeout(late);
-          // A response to a request has a status; IncomingMessage also stands for requests, which have none.
-          resolve({ response, status: response.statusCode as number, repeatedAfter });
-        });
+        // A response to a request has a status; IncomingMessage also stands for requests, which have none.
+        request.on('response', (response) =>
+          resolve({ response, status: response.statusCode as number, repeatedAfter }),
+        );
         request.on('error', (error) => {
-          clearTimeout(late);
           // The server may have just closed an idle connection. Every write of Plumbline is safe to repeat.
           const isStale = request.reusedSocket && repeatedAfter === undefined && options.signal?.aborted !== true;
           if (isStale) attempt(error);
@@ -152,6 +145,7 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
         }
         throw statusError('WATCH', path, status, await readText(response));
       } catch (error) {
+        closeIdle();
         if (options.signal?.aborted || error instanceof KubeError) throw error;
         throw unreachable('WATCH', path, error);
       }

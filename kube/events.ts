@@ -30,11 +30,7 @@ export function nodeTarget(name: string): EventTarget {
  * Writes Kubernetes Events. It never throws and never delays the caller: Events are best effort. Their number is
  * limited for each object and for the process, because tenants can cause them.
  */
-export interface EventRecorder {
-  record(target: EventTarget, event: EventText): void;
-  /** Resolves when all Events recorded so far are written or dropped. */
-  flush(): Promise<void>;
-}
+export type EventRecorder = ReturnType<typeof createEventRecorder>;
 
 /** The API server rejects longer messages. */
 const LONGEST_MESSAGE = 1024;
@@ -62,7 +58,7 @@ export interface EventRecorderOptions {
 /**
  * Creates a recorder. It sends Events in the background, within a budget, and drops repeated ones. It never rejects.
  */
-export function createEventRecorder({ client, component, host, log, now }: EventRecorderOptions): EventRecorder {
+export function createEventRecorder({ client, component, host, log, now }: EventRecorderOptions) {
   const recent = new Map<string, number>();
   const pending = new Set<Promise<void>>();
   let sequence = 0;
@@ -116,7 +112,7 @@ export function createEventRecorder({ client, component, host, log, now }: Event
   };
 
   return {
-    record(target, event) {
+    record(target: EventTarget, event: EventText) {
       if (isRepeated([target.kind, target.namespace, target.name, target.uid, event.reason, event.message].join('\0')))
         return;
       if (pending.size >= MOST_PENDING) return drop('too many writes are under way');
@@ -126,6 +122,7 @@ export function createEventRecorder({ client, component, host, log, now }: Event
       const writing = write(target, event).finally(() => pending.delete(writing));
       pending.add(writing);
     },
+    /** Resolves when all Events recorded so far are written or dropped. */
     async flush() {
       await Promise.all(pending);
     },

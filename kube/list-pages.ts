@@ -36,6 +36,7 @@ export interface PagesOptions {
  * @throws KubeError
  */
 export async function* pagesOf({ client, path, query, page, signal, timeout }: PagesOptions): AsyncGenerator<ListPage> {
+  const deadline = timeout === undefined ? {} : { timeout };
   let limit = page;
   /** Upper limit of the page size, lowered when a page is too large. */
   let most = page;
@@ -43,11 +44,7 @@ export async function* pagesOf({ client, path, query, page, signal, timeout }: P
   let token: string | undefined;
   for (;;) {
     try {
-      const request = {
-        query: { ...query, limit, continue: token },
-        signal,
-        ...(timeout !== undefined && { timeout }),
-      };
+      const request = { query: { ...query, limit, continue: token }, signal, ...deadline };
       const list = listPage.parse(await client.get(path, { ...request, largest: limit === 1 ? LARGEST : PAGE_BYTES }));
       yield list;
       token = list.metadata.continue === '' ? undefined : list.metadata.continue;

@@ -79,6 +79,8 @@ const EVENT_BYTES = 16 * 1024 * 1024;
 const RELIST_SECONDS = 60;
 /** Seconds between attempts to list an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
+/** Seconds in which the events of a new watch may be old ones, which do not prove that the copy is current. */
+const REPLAY_SECONDS = 2;
 /** Seconds for each page of a list. */
 const PAGE_TIMEOUT_SECONDS = 30;
 /** Seconds without an event, a bookmark or a list after which a copy must not be relied on: a silent watch is older. */
@@ -164,6 +166,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
       query: { ...query, resourceVersion: version, allowWatchBookmarks: true, timeoutSeconds },
       signal,
     });
+    const opened = now();
     for await (const line of lines(stream, EVENT_BYTES)) {
       const { type, object } = await slices.run(() => watchEvent.parse(JSON.parse(line)));
       if (type === 'ERROR')
@@ -173,7 +176,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
         await slices.run(() => take(key, type === 'DELETED' ? undefined : object));
       }
       version = object.metadata?.resourceVersion ?? version;
-      lastHeard = now();
+      if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) lastHeard = now();
       pace.heard();
       if (decoder.mustListAgain()) {
         version = undefined;

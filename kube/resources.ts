@@ -50,14 +50,15 @@ const MAX_OWNERS = 64;
 /** Resources of a container or node; labels; terms of an affinity, and requirements and values in all of them. */
 const MAX_RESOURCES = 512;
 const MAX_LABELS = 1024;
+const MAX_SELECTORS = 512;
 const MAX_TERMS = 64;
 const MAX_REQUIREMENTS = 256;
 const MAX_VALUES = 4096;
 /** A NetworkAttachmentDefinition's configuration: see model/networks/cni-config. */
 const MAX_CONFIG_CHARACTERS = 256 * 1024;
 
-/** Labels, selectors. */
-const textMap = map(qualifiedName, word, MAX_LABELS).nullish().transform(nullToUndefined).optional();
+const labels = map(qualifiedName, word, MAX_LABELS).nullish().transform(nullToUndefined).optional();
+const nodeSelector = map(qualifiedName, word, MAX_SELECTORS).nullish().transform(nullToUndefined).optional();
 /** JSON allows a bare number where Kubernetes documents a quantity; the API server converts it to a string. */
 const quantity = z.union([word, z.number()], 'expected a quantity, such as "2"').transform(String);
 const resourceList = map(qualifiedName, quantity, MAX_RESOURCES).nullish().transform(nullToUndefined).optional();
@@ -105,7 +106,7 @@ export const objectMeta = z.object({
   uid: uid.optional(),
   resourceVersion: word.optional(),
   deletionTimestamp: word.optional(),
-  labels: textMap,
+  labels,
   annotations,
   ownerReferences: list(
     z.object({
@@ -212,7 +213,7 @@ export const pod = z.object({
     ),
     initContainers: list(container, MAX_CONTAINERS).nullish().transform(nullToUndefined),
     resources,
-    nodeSelector: textMap,
+    nodeSelector,
     affinity: affinity.nullish().transform(nullToUndefined),
   }),
   status: podStatus.nullish().transform(nullToUndefined),
@@ -250,7 +251,7 @@ export const lease = z.object({
 export const virtualMachineInstance = z.object({
   metadata: objectMeta,
   spec: z.object({
-    nodeSelector: textMap,
+    nodeSelector,
     affinity: affinity.nullish().transform(nullToUndefined),
     domain: z.object({
       cpu: z

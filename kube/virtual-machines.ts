@@ -36,7 +36,6 @@ export const virtualMachinePool = z.object({
   spec: z.object({ virtualMachineTemplate: z.object({ spec: z.object({ template, instancetype }) }) }),
 });
 
-/** The conditions of a VMI, without their messages. */
 const instanceCondition = condition.omit({ message: true }).extend({ reason: condition.shape.reason.nullish() });
 export const instanceConditions = list(instanceCondition, 256).nullish();
 

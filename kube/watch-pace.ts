@@ -27,24 +27,12 @@ export interface WatchPaceOptions {
   readonly now: () => number;
 }
 
-/** The deadlines of watches, and the pauses between them. */
-export interface WatchPace {
-  /**
-   * Runs one watch under a signal that ends it when it is silent or outlives its timeout. If it ends at once, like
-   * others before it, it waits before it returns or throws.
-   * @returns whether the next watch may continue; otherwise two in a row were silent, and only a list proves anything
-   * @throws what the watch throws
-   */
-  follow(watch: (signal: AbortSignal, timeoutSeconds: number) => Promise<void>, signal: AbortSignal): Promise<boolean>;
-  /** The watch had an event, or a list arrived. */
-  heard(): void;
-}
-
 /**
+ * The deadlines of watches, and the pauses between them.
  * A connection can freeze without an error, so watches need deadlines here. The pauses keep a proxy that closes watches,
  * or an API server whose versions expire, from getting requests without a pause. After other failures the caller waits.
  */
-export function createWatchPace({ path, log, now }: WatchPaceOptions): WatchPace {
+export function createWatchPace({ path, log, now }: WatchPaceOptions) {
   const backoff = new Backoff();
   let hasEvents = false;
   let heardAt = now();
@@ -87,12 +75,19 @@ export function createWatchPace({ path, log, now }: WatchPaceOptions): WatchPace
   };
 
   return {
+    /** The watch had an event, or a list arrived. */
     heard() {
       hasEvents = true;
       isSilent = false;
       heardAt = now();
     },
-    async follow(watch, signal) {
+    /**
+     * Runs one watch under a signal that ends it when it is silent or outlives its timeout. If it ends at once, like
+     * others before it, it waits before it returns or throws.
+     * @returns whether the next watch may continue; otherwise two in a row were silent, and only a list proves anything
+     * @throws what the watch throws
+     */
+    async follow(watch: (signal: AbortSignal, timeoutSeconds: number) => Promise<void>, signal: AbortSignal) {
       hasEvents = false;
       const wasSilent = isSilent;
       const begun = now();

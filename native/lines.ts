@@ -1,13 +1,10 @@
-/** Splits a stream into lines of limited length. It reads and copies each byte once. */
-export interface LineReader {
-  /** @returns the lines that the chunk completes @throws RangeError if one is too long; the stream is then unusable */
-  read(chunk: Buffer): string[];
-}
-
 const NEWLINE = 10;
 
-/** @param longest maximum bytes of a line */
-export function createLineReader(longest: number): LineReader {
+/**
+ * Splits a stream into lines of limited length. It reads and copies each byte once.
+ * @param longest maximum bytes of a line
+ */
+export function createLineReader(longest: number) {
   let held: Buffer = Buffer.alloc(0);
   let size = 0;
 
@@ -23,7 +20,8 @@ export function createLineReader(longest: number): LineReader {
   };
 
   return {
-    read(chunk) {
+    /** @returns the lines that the chunk completes @throws RangeError if one is too long; the stream is then unusable */
+    read(chunk: Buffer) {
       const lines: string[] = [];
       let begin = 0;
       for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, begin)) {

@@ -54,7 +54,6 @@ export function pinThreads(affinity: Affinity, pins: readonly ThreadPin[]): () =
   return undo;
 }
 
-/** The result of moving threads one by one. */
 export interface Moved {
   /** Ids of threads that are on the CPUs now. */
   readonly there: readonly number[];

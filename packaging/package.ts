@@ -46,7 +46,6 @@ interface Manifest {
   readonly dependencies: Readonly<Record<string, string>>;
 }
 
-/** The published package.json. */
 function publishedManifest(own: Manifest, name: string): object {
   const { version, description, license, engines, bin, dependencies } = own;
   return {

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { runScript } from './arguments.ts';
 import { billOf, type Lock, shippedPackages } from './bill-of-materials.ts';
 
-/** Prints the SBOM of the shipped packages, from the lock file. */
 async function main(): Promise<void> {
   const lock = JSON.parse(await readFile(join(import.meta.dirname, '../package-lock.json'), 'utf8')) as Lock;
   const bill = billOf('plumbline', lock.version, shippedPackages(lock));

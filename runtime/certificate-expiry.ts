@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { CertificateFiles } from './certificate.ts';
+import { type CertificateFiles, certificatesOf } from './certificate.ts';
 import { Gauge, type Registry } from './metrics.ts';
 
 /**
@@ -32,15 +32,6 @@ export async function readExpiries(cert: string | Buffer, { certFile, clientCaFi
 
 /** @param validTo as OpenSSL prints it */
 export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
-
-function certificatesOf(pem: string): X509Certificate[] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  try {
-    return blocks.map((block) => new X509Certificate(block));
-  } catch {
-    return [];
-  }
-}
 
 /** Registers the gauge of certificates' expiry; a certificate that the server does not have is absent from it. */
 export function registerCertificateMetrics(registry: Registry, server: { readonly expiries: Expiries }): void {

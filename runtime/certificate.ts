@@ -44,6 +44,16 @@ export async function loadCertificate(files: CertificateFiles): Promise<SecureCo
   }
 }
 
+/** The certificates of a PEM bundle; empty if one is malformed. */
+export function certificatesOf(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
+  try {
+    return blocks.map((block) => new X509Certificate(block));
+  } catch {
+    return [];
+  }
+}
+
 /** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
 const SETTLE = 100;
 

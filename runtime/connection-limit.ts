@@ -6,11 +6,7 @@ import type { Socket } from 'node:net';
  * nothing, then an idle one, then one whose request is still arriving. A connection that waits for its answer stays. If
  * all do, the new connection is closed.
  */
-export interface ConnectionLimit {
-  readonly open: number;
-  /** Connections closed to make room, and new ones refused because there was no room. */
-  readonly evicted: number;
-}
+export type ConnectionLimit = ReturnType<typeof limitConnections>;
 
 type State = 'silent' | 'idle' | 'sending' | 'answered';
 
@@ -23,7 +19,7 @@ interface Connection {
 const EXPENDABLE: readonly State[] = ['silent', 'idle', 'sending'];
 
 /** Caps the connections of `server` at `most`, from now on. */
-export function limitConnections(server: Server, most: number): ConnectionLimit {
+export function limitConnections(server: Server, most: number) {
   /** By peer, oldest first: a TLS connection and the TCP connection under it have the same peer. */
   const connections = new Map<string, Connection>();
   let evicted = 0;
@@ -73,6 +69,7 @@ export function limitConnections(server: Server, most: number): ConnectionLimit 
     get open() {
       return connections.size;
     },
+    /** Connections closed to make room, and new ones refused because there was no room. */
     get evicted() {
       return evicted;
     },

@@ -1,16 +1,3 @@
-/**
- * Takes reports from many senders and limits each to its share of the process's only thread. A sender whose reports
- * have cost more than BURST of work waits until its debt has run down, at the rate SHARE. Only the newest report of a
- * waiting sender counts.
- */
-export interface FairIntake<R> {
-  /** @param report undefined: the sender has no report any more */
-  offer(sender: string, report: R | undefined): void;
-  /** Senders whose newest report waits. */
-  readonly waiting: number;
-  stop(): void;
-}
-
 /** Milliseconds of work that a sender may cause at once, and its long-term part of the time, from 0 to 1. */
 const BURST = 250;
 const SHARE = 0.02;
@@ -24,7 +11,9 @@ interface Account {
 }
 
 /**
- * Creates the intake.
+ * Takes reports from many senders and limits each to its share of the process's only thread. A sender whose reports
+ * have cost more than BURST of work waits until its debt has run down, at the rate SHARE. Only the newest report of a
+ * waiting sender counts.
  *
  * @param take processes one report; never throws
  * @param now milliseconds of a monotonic clock
@@ -32,7 +21,7 @@ interface Account {
 export function createFairIntake<R>(
   take: (sender: string, report: R | undefined) => void,
   now: () => number = () => performance.now(),
-): FairIntake<R> {
+) {
   const accounts = new Map<string, Account>();
   const waiting = new Map<string, { readonly report: R | undefined }>();
   let timer: NodeJS.Timeout | undefined;
@@ -70,7 +59,8 @@ export function createFairIntake<R>(
   }
 
   return {
-    offer(sender, report) {
+    /** @param report undefined: the sender has no report any more */
+    offer(sender: string, report: R | undefined) {
       if (debtOf(sender) < BURST) {
         waiting.delete(sender);
         takeNow(sender, report);
@@ -79,6 +69,7 @@ export function createFairIntake<R>(
       waiting.set(sender, { report });
       schedule();
     },
+    /** Senders whose newest report waits. */
     get waiting() {
       return waiting.size;
     },

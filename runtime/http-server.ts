@@ -40,26 +40,12 @@ export interface HttpServerOptions {
   readonly log: Logger;
 }
 
-export interface HttpServer {
-  /** Listens; rejects if the address is taken or the certificate unusable. */
-  start(): Promise<void>;
-  /** From now on every answer asks its client to reconnect, so that no client is on a connection when it closes. */
-  drain(): void;
-  /** Stops accepting, lets requests in flight finish for up to `seconds`, then closes the remaining connections. */
-  stop(seconds?: number): Promise<void>;
-  /** The port in use, once started. */
-  readonly port: number;
-  readonly connections: ConnectionLimit;
-  /** Monotonic seconds of the last connection or request; undefined before the first. */
-  readonly lastArrival: number | undefined;
-  /** When the certificates expire; empty without TLS. */
-  readonly expiries: Expiries;
-}
+export type HttpServer = ReturnType<typeof createHttpServer>;
 
 /**
  * An HTTP server, or an HTTPS server that reloads its certificate when it is renewed. It listens only after `start`.
  */
-export function createHttpServer(options: HttpServerOptions): HttpServer {
+export function createHttpServer(options: HttpServerOptions) {
   const { handler, host, port, certificate, connections = CONNECTIONS, streams = false, log } = options;
   const { checkInterval = CHECK } = options;
   const limits = {
@@ -112,6 +98,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 
   return {
+    /** Listens; rejects if the address is taken or the certificate unusable. */
     async start() {
       const built = await build();
       built.keepAliveTimeout = KEEP_ALIVE;
@@ -130,11 +117,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       server = built;
     },
 
+    /** From now on every answer asks its client to reconnect, so that no client is on a connection when it closes. */
     drain() {
       draining = true;
     },
 
-    async stop(seconds = 10) {
+    /** Stops accepting, lets requests in flight finish for up to `seconds`, then closes the remaining connections. */
+    async stop(seconds: number = 10) {
       draining = true;
       unwatch?.();
       if (server === undefined) return;
@@ -153,14 +142,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return limit;
     },
 
+    /** Monotonic seconds of the last connection or request; undefined before the first. */
     get lastArrival() {
       return lastArrival;
     },
 
+    /** When the certificates expire; empty without TLS. */
     get expiries() {
       return expiries;
     },
 
+    /** The port in use, once started. */
     get port() {
       return (server?.address() as AddressInfo | null)?.port ?? 0;
     },

@@ -5,7 +5,6 @@ import { BodyError } from './body-error.ts';
 import { assertBoundedJson, UNCHECKED_BYTES } from './json-bounds.ts';
 
 export interface JsonBodiesOptions {
-  /** Bytes of one body. */
   readonly maxBodyBytes: number;
   /**
    * Bytes of all bodies from the head of their request until their answer. One client address gets at most half.
@@ -57,7 +56,6 @@ export class JsonBodies {
     });
   }
 
-  /** Bytes in flight. */
   get bytes(): number {
     return sumOfBytes(this.#bodies);
   }

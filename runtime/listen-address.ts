@@ -1,4 +1,3 @@
-/** The host and port of a listener. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;

@@ -6,21 +6,14 @@ const SLICE = 8;
 /**
  * Splits long work into slices: after SLICE milliseconds of work the event loop runs other tasks, so that thousands of
  * objects never delay a request. Only the work counts, not the time awaited in between.
- */
-export interface Slices {
-  /** Does one piece of work, then yields to other tasks if a slice is over. */
-  run<T>(work: () => T): Promise<T>;
-}
-
-/**
- * Creates the slices of one long task.
  *
  * @param now milliseconds of a monotonic clock
  */
-export function createSlices(now: () => number = () => performance.now()): Slices {
+export function createSlices(now: () => number = () => performance.now()) {
   let spent = 0;
   return {
-    async run(work) {
+    /** Does one piece of work, then yields to other tasks if a slice is over. */
+    async run<T>(work: () => T): Promise<T> {
       const begun = now();
       try {
         return work();

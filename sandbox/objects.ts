@@ -55,9 +55,9 @@ export type Container = {
   resources?: Resources;
 };
 
-export type Toleration = { key?: string; operator?: string; value?: string; effect?: string };
+type Toleration = { key?: string; operator?: string; value?: string; effect?: string };
 
-export type SelectorTerm = {
+type SelectorTerm = {
   matchExpressions?: { key: string; operator: string; values?: string[] }[];
   matchFields?: { key: string; operator: string; values?: string[] }[];
 };
@@ -115,7 +115,6 @@ export function draftOf<T extends KubeObject>(object: T): T {
   return structuredClone(object);
 }
 
-/** Freezes JSON recursively. */
 export function deepFreeze<T extends Json>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

@@ -42,7 +42,6 @@ export function podRequests({ spec }: Pod): Amounts {
 
 const requestsOf = ({ resources }: Container) => amountsOf(resources?.requests);
 
-/** Whether any container requests or limits one of these resources. */
 export function asksForAny({ spec }: Pod, names: ReadonlySet<string>): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
     [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some((name) =>

@@ -30,7 +30,6 @@ export interface WebhookAppOptions {
   readonly log: Logger;
 }
 
-/** The webhook's routes. */
 export function createWebhookApp(options: WebhookAppOptions): Express {
   const { reviews, bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES }), metrics, log } = options;
   const app = express();

@@ -47,10 +47,8 @@ export async function createWebhook(config: WebhookConfig, context: ConfiguredCo
   const lookUp = createVmiLookup({ client, timeout: VMI_TIMEOUT_SECONDS, now, find: view.findVmi });
   const options = {
     // The API server reuses connections to a pod that is not ready. Launchers are refused then, and created again soon.
-    lookUpVmi: async (...args: Parameters<typeof lookUp>) => {
-      const why = notReady();
-      return why === undefined ? lookUp(...args) : ({ kind: 'unreadable', why } as const);
-    },
+    lookUpVmi: async (...args: Parameters<typeof lookUp>) =>
+      view.problem === undefined ? lookUp(...args) : ({ kind: 'unreadable', why: view.problem } as const),
     fetchNad: createNadFetch(client, VMI_TIMEOUT_SECONDS / 2, log),
     view,
     log,

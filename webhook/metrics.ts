@@ -1,13 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from '../runtime/metrics.ts';
 
-export interface WebhookMetrics {
-  readonly reviews: Counter<'review' | 'outcome'>;
-  readonly seconds: Histogram<'review'>;
-  readonly quarantinedReports: Gauge;
-  readonly required: Gauge;
-}
+export type WebhookMetrics = ReturnType<typeof createWebhookMetrics>;
 
-export function createWebhookMetrics(registry: Registry): WebhookMetrics {
+export function createWebhookMetrics(registry: Registry) {
   return {
     reviews: new Counter({
       name: 'plumbline_webhook_reviews_total',

@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
+import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { bundle, type Running, run } from '../support/process.ts';
 import { replaceCheckpoint } from './checkpoint.ts';
+
+type Sandbox = ReturnType<typeof createSandbox>;
 
 export const NODE = 'bench';
 

@@ -1,9 +1,11 @@
 /*
- * A stand-in for a daemon of Open vSwitch: a process with its name, a number of idle threads and a pidfile.
+ * A stand-in for a daemon of Open vSwitch: a process with its name, a number of idle threads and a locked
+ * pidfile.
  *
  * Usage: threads <name> <threads> <pidfile>. Prints its pid when all threads run; ends with its standard input.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,8 @@ static void *idle(void *unused)
 int main(int argc, char **argv)
 {
     char buffer[64];
-    FILE *pidfile;
+    struct flock lock = {.l_type = F_WRLCK};
+    int pidfile;
     pthread_attr_t small;
     if (argc != 4)
         return 2;
@@ -32,11 +35,10 @@ int main(int argc, char **argv)
         if (pthread_create(&thread, &small, idle, NULL))
             return 1;
     }
-    pidfile = fopen(argv[3], "w");
-    if (!pidfile)
+    pidfile = open(argv[3], O_RDWR | O_CREAT | O_TRUNC, 0644);
+    if (pidfile < 0 || fcntl(pidfile, F_SETLK, &lock))
         return 1;
-    fprintf(pidfile, "%d\n", getpid());
-    fclose(pidfile);
+    dprintf(pidfile, "%d\n", getpid());
     printf("%d\n", getpid());
     fflush(stdout);
     while (read(0, buffer, sizeof buffer) > 0)

@@ -4,7 +4,6 @@ import { type CpuMask, entryOf, formatMask } from '../../model/cpu-mask/mask.ts'
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { usageError } from '../support/exit-status.ts';
 
-/** The formats of a mask. */
 export const FORMS = ['canonical', 'list', 'taskset', 'xen', 'lxc'] as const;
 export type Form = (typeof FORMS)[number];
 

@@ -6,21 +6,10 @@ import { until } from './until.ts';
 
 export type DaemonName = 'webhook' | 'scheduler-plugin' | 'node-agent';
 
-/** One line of a daemon's log. */
 type LogLine = Readonly<Record<string, unknown>> & { readonly msg?: string };
 
 /** A daemon as a child process; its output goes to a file. */
-export interface DaemonProcess {
-  readonly name: string;
-  readonly pid: number;
-  readonly logFile: string;
-  log(): readonly LogLine[];
-  /** The ports that the daemon reports. @throws StepFailed if it reports none within 10 s */
-  ports(): Promise<{ readonly port: number; readonly probePort: number }>;
-  /** Waits until /readyz responds with ok. @throws StepFailed if it does not within 10 s */
-  ready(): Promise<void>;
-  stop(signal?: NodeJS.Signals): Promise<void>;
-}
+export type DaemonProcess = ReturnType<typeof startDaemon>;
 
 export interface DaemonOptions {
   /** Unique among the processes of one demo. */
@@ -36,7 +25,7 @@ export interface DaemonOptions {
 /** Seconds between SIGTERM and SIGKILL. */
 const GRACE = 8;
 
-export function startDaemon({ name, program, args, directory, env = {} }: DaemonOptions): DaemonProcess {
+export function startDaemon({ name, program, args, directory, env = {} }: DaemonOptions) {
   const logFile = join(directory, `${name}.log`);
   const out = openSync(logFile, 'a');
   const child = spawn(process.execPath, [program, ...args], {
@@ -61,7 +50,9 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     pid: child.pid ?? 0,
     logFile,
     log,
+    /** The ports that the daemon reports. @throws StepFailed if it reports none within 10 s */
     ports,
+    /** Waits until /readyz responds with ok. @throws StepFailed if it does not within 10 s */
     async ready() {
       const { probePort } = await ports();
       await until(`${name} to be ready (log: ${logFile})`, 30, async () => {
@@ -70,7 +61,7 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
         return response?.ok ? true : undefined;
       });
     },
-    stop: (signal = 'SIGTERM') => stopChild(child, ended, signal),
+    stop: (signal: NodeJS.Signals = 'SIGTERM') => stopChild(child, ended, signal),
   };
 }
 

@@ -37,7 +37,6 @@ function twoSocketsInTurns(coresEach: number): HostDescription {
   };
 }
 
-/** The four nodes of the demo. */
 export const DEMO_NODES: readonly DemoNode[] = [
   {
     name: 'smt2',

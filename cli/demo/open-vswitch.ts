@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { until } from './until.ts';
 
 const DAEMON_NAMES = ['ovs-vswitchd', 'ovsdb-server'] as const;
@@ -85,11 +85,6 @@ export async function threadsOf(pids: readonly number[]): Promise<CpuSet[]> {
     const list = /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1];
     return list === undefined ? [] : [CpuSet.parse(list)];
   });
-}
-
-/** All CPUs that any of the threads may run on. */
-export function allowedCpus(threads: readonly CpuSet[]): CpuSet {
-  return unionOf(threads);
 }
 
 async function stopAll(children: readonly ChildProcess[]): Promise<void> {

@@ -23,21 +23,7 @@ export interface InstallOptions {
 }
 
 /** Plumbline as installed in the cluster: every daemon is a separate process, connected by the shipped manifests. */
-export interface Installed {
-  readonly webhook: DaemonProcess;
-  readonly schedulerPlugin: DaemonProcess;
-  readonly agents: ReadonlyMap<string, DaemonProcess>;
-  readonly dpuSide: Dpu;
-  /** All running daemons. */
-  daemons(): readonly DaemonProcess[];
-  /** Waits until every daemon is ready. @throws StepFailed */
-  ready(): Promise<void>;
-  /** Makes the API server call the webhook and the scheduler call the extender, as in the manifests. */
-  wire(): Promise<void>;
-  /** The extender's port. */
-  extenderPort(): Promise<number>;
-  stop(): Promise<void>;
-}
+export type Installed = Awaited<ReturnType<typeof install>>;
 
 /** The agent on the DPU, which can stop and start again. */
 interface Dpu {
@@ -46,7 +32,7 @@ interface Dpu {
   kill(): Promise<void>;
 }
 
-export async function install(options: InstallOptions): Promise<Installed> {
+export async function install(options: InstallOptions) {
   const { cluster, nodes, dist, directory } = options;
   await cluster.prepare();
   const start = (name: string, daemon: DaemonName, args: readonly string[]) =>
@@ -85,9 +71,11 @@ export async function install(options: InstallOptions): Promise<Installed> {
     agents,
     dpuSide,
     daemons,
+    /** Waits until every daemon is ready. @throws StepFailed */
     async ready() {
       await Promise.all(daemons().map((daemon) => daemon.ready()));
     },
+    /** Makes the API server call the webhook and the scheduler call the extender, as in the manifests. */
     async wire() {
       const [webhookPorts, extenderPorts] = await Promise.all([webhook.ports(), schedulerPlugin.ports()]);
       await cluster.wire({ webhook: webhookPorts.port, extender: extenderPorts.port });

@@ -1,10 +1,9 @@
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import type { KubeObject, Pod } from '../../sandbox/objects.ts';
+import type { Pod } from '../../sandbox/objects.ts';
 import type { DemoCluster } from './cluster.ts';
 import { DEMO_NAMESPACE, type DemoVm, virtualMachine } from './objects.ts';
 import { until } from './until.ts';
 
-/** Creates a VM and waits for its launcher pod. */
 export async function createVm(cluster: DemoCluster, vm: DemoVm): Promise<Pod> {
   let launcher: Pod | undefined;
   // A watch, because KubeVirt deletes a launcher within milliseconds after the kubelet rejects it.
@@ -58,8 +57,4 @@ export function computeOf(pod: Pod): {
 } {
   const { requests = {}, limits = {} } = pod.spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
   return { requests, limits };
-}
-
-export function annotationOf({ metadata }: KubeObject, name: string): string | undefined {
-  return metadata.annotations?.[name];
 }

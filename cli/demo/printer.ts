@@ -1,7 +1,6 @@
 import { print, printLines } from '../support/output.ts';
 import { joinParts, type Line, paint } from '../support/terminal.ts';
 
-/** The result of a step. */
 export interface StepReport {
   readonly step: string;
   readonly held: boolean;
@@ -11,32 +10,26 @@ export interface StepReport {
 }
 
 /** Shows the demo's progress: as text while it runs, or as one JSON document at the end. */
-export interface Printer {
-  title(text: string): void;
-  /** A line about the current wait. */
-  progress(text: string): void;
-  lines(lines: readonly Line[]): void;
-  step(report: StepReport): void;
-  /** @param logs directory of the daemons' logs, if they are kept */
-  end(held: boolean, seconds: number, logs: string | undefined): void;
-}
+export type Printer = ReturnType<typeof createPrinter>;
 
-export function createPrinter(json: boolean): Printer {
+export function createPrinter(json: boolean) {
   const reports: StepReport[] = [];
   const printText = (...lines: Line[]) => {
     if (!json) printLines(lines);
   };
   return {
-    title: (text) => printText('', [paint('bold', text)]),
-    progress: (text) => printText([paint('dim', `  … ${text}`)]),
-    lines: (lines) => printText(...lines.map((line) => joinParts(['  ', line]))),
-    step(report) {
+    title: (text: string) => printText('', [paint('bold', text)]),
+    /** A line about the current wait. */
+    progress: (text: string) => printText([paint('dim', `  … ${text}`)]),
+    lines: (lines: readonly Line[]) => printText(...lines.map((line) => joinParts(['  ', line]))),
+    step(report: StepReport) {
       reports.push(report);
       const time = paint('dim', `(${report.seconds.toFixed(1)} s)`);
       if (report.held) printText(['  ', paint('green', '✔'), ' succeeded ', time]);
       else printText(['  ', paint('red', '✘'), ` ${report.error ?? 'failed'} `, time]);
     },
-    end(held, seconds, logs) {
+    /** @param logs directory of the daemons' logs, if they are kept */
+    end(held: boolean, seconds: number, logs: string | undefined) {
       if (json) {
         return void print('json', { held, seconds, logs, steps: reports }, { text: () => [] });
       }

@@ -9,7 +9,7 @@ import type { DemoCluster } from './cluster.ts';
 import type { DemoContext } from './context.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { DEMO_NAMESPACE, maskedMachine } from './objects.ts';
-import { annotationOf, eventsOf, untilRunning } from './pods.ts';
+import { eventsOf, untilRunning } from './pods.ts';
 import { expect, StepFailed, until } from './until.ts';
 
 const VM = 'pinned';
@@ -56,7 +56,7 @@ export async function maskedVmPinned({ cluster, printer }: DemoContext) {
   const resumed = await until('the extender to resume the VM', 10, () => eventOf(cluster, 'ResumedAfterPinning'));
   await until('the VM to run', 10, () => {
     const vmi = instance(cluster);
-    const record = annotationOf(vmi, PAUSED_START_ANNOTATION);
+    const record = vmi.metadata.annotations?.[PAUSED_START_ANNOTATION];
     return record === 'resumed' && !isPaused(vmi) ? record : undefined;
   });
   printer.lines([`extender:   ${resumed}`]);

@@ -8,7 +8,7 @@ import type { DemoCluster } from './cluster.ts';
 import type { DemoContext } from './context.ts';
 import { DEMO_NODES } from './nodes.ts';
 import { localnet } from './objects.ts';
-import { annotationOf, computeOf, createVm, eventsOf, untilRunning } from './pods.ts';
+import { computeOf, createVm, eventsOf, untilRunning } from './pods.ts';
 import { expect, until } from './until.ts';
 
 export const FORWARDER = 'forwarder';
@@ -25,7 +25,7 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
     `webhook:  CPUs ${limits['cpu']}, asks for ${Object.keys(limits)
       .filter((name) => name.includes('plumbline'))
       .join(', ')}`,
-    `          ${annotationOf(created, DECISION_ANNOTATION) ?? 'no decision'}`,
+    `          ${created.metadata.annotations?.[DECISION_ANNOTATION] ?? 'no decision'}`,
   ]);
   expect(limits['cpu'] === '10' && requests['cpu'] === '10', `expected 10 CPUs, saw ${limits['cpu']}`);
   expect(limits['physnet.plumbline.dev/physnet1'] === '1', 'expected a request for physnet.plumbline.dev/physnet1');

@@ -22,7 +22,6 @@ const BETWEEN = 1;
 
 export interface LookOptions {
   readonly client: KubeClient;
-  /** Namespace of the leases. */
   readonly namespace: string;
   /** How long to watch the leases, in seconds. */
   readonly seconds: number;

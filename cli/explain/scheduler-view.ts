@@ -1,13 +1,8 @@
 import { selectsNode } from '../../model/launcher/node-selection.ts';
+import { CORDON, filteringTaints, toleratesAll } from '../../model/launcher/taints.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
 import type { RefusedOpinion } from './opinion.ts';
-
-type Toleration = ExplainedPod['spec']['tolerations'][number];
-type Taint = NonNullable<NonNullable<ExplainedNode['spec']>['taints']>[number];
-
-/** The taint of a cordoned node. */
-const UNSCHEDULABLE = 'node.kubernetes.io/unschedulable';
 
 /** Taints that the control plane sets on nodes that do not respond. */
 const NOT_READY = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
@@ -32,22 +27,11 @@ export function schedulerRefusal(pod: ExplainedPod, node: ExplainedNode): Refuse
       detail,
     );
   }
-  const tolerated = (taint: Taint) => pod.spec.tolerations.some((one) => tolerates(one, taint));
-  if (node.spec?.unschedulable === true && !tolerated({ key: UNSCHEDULABLE, effect: 'NoSchedule' })) {
-    return refuse('cordoned', 'cordoned', `cordoned; kubectl uncordon ${name}`);
-  }
-  const taint = (node.spec?.taints ?? []).find((one) => one.effect !== 'PreferNoSchedule' && !tolerated(one));
+  const taint = filteringTaints(node.spec ?? {}).find((each) => !toleratesAll(pod.spec.tolerations, [each]));
   if (taint === undefined) return undefined;
+  if (taint.key === CORDON.key) return refuse('cordoned', 'cordoned', `cordoned; kubectl uncordon ${name}`);
   if (NOT_READY.includes(taint.key)) return refuse('not-ready', 'node is not ready', `taint ${taint.key}`);
   return refuse('tainted', `taint ${taint.key}:${taint.effect} is not tolerated`);
-}
-
-/** Source: k8s.io/component-helpers/scheduling/corev1, TolerationsTolerateTaint. */
-function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
-  if (effect && effect !== taint.effect) return false;
-  if (key && key !== taint.key) return false;
-  if (operator === 'Exists') return true;
-  return Boolean(key) && (value ?? '') === (taint.value ?? '');
 }
 
 /**

@@ -1,4 +1,5 @@
-import { alike, isInPlace, kindOf, noteOf, type OvsStatus, type OvsThread } from '../agent/ovs-status.ts';
+import type { OvsStatus } from '../../model/ovs-status.ts';
+import { alike, isInPlace, kindOf, noteOf, type OvsThread } from '../agent/ovs-status.ts';
 import { countText } from '../support/terminal.ts';
 
 /**

@@ -1,4 +1,5 @@
-import { isInOrder, isInPlace, type OvsStatus } from '../agent/ovs-status.ts';
+import type { OvsStatus } from '../../model/ovs-status.ts';
+import { isInOrder, isInPlace } from '../agent/ovs-status.ts';
 import { numbersOf } from '../support/output.ts';
 
 /** Output of `plumbline ovs status -o json`: docs/schemas/ovs-status.json. */

@@ -20,7 +20,6 @@ export interface PinRequest {
   readonly mask: CpuMask;
   /** Expected number of vCPUs; undefined: as many as the mask has entries, or any number for a single entry. */
   readonly vcpus: number | undefined;
-  /** Online CPUs of the host. */
   readonly online: CpuSet;
   /** Use `all` if the host lacks CPUs of the mask. */
   readonly fixMismatch: boolean;

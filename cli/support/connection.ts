@@ -8,14 +8,8 @@ import { CliError, EXIT } from './exit-status.ts';
 
 /** Import this file lazily: client-node costs a tenth of a second. */
 
-export interface ClusterChoice {
-  /** --kubeconfig */
-  readonly kubeconfig?: string | undefined;
-  /** --context */
-  readonly context?: string | undefined;
-  /** --as */
-  readonly as?: string | undefined;
-}
+/** The flags of these names. */
+export type ClusterChoice = Partial<Record<'kubeconfig' | 'context' | 'as', string | undefined>>;
 
 /** Selects a cluster from flags and environment. @throws CliError, ConfigError */
 export function findCluster({ kubeconfig, context, as }: ClusterChoice): KubeConfig {

@@ -4,7 +4,6 @@ import { joinParts, type Line, paint, type Style } from './terminal.ts';
 
 /** CPUs with a common letter. */
 export interface CpuOwner {
-  /** One character. */
   readonly mark: string;
   readonly label: string;
   readonly cpus: CpuSet;

@@ -15,7 +15,6 @@ export const EXIT = {
    * there.
    */
   unreachable: 3,
-  /** The object does not exist. */
   notFound: 4,
 } as const;
 export type ExitStatus = (typeof EXIT)[keyof typeof EXIT];

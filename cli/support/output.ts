@@ -3,7 +3,6 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { printableJson } from '../../runtime/printable.ts';
 import { type Line, lineText, type Terminal, terminalOf } from './terminal.ts';
 
-/** Output formats of a command. */
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
 
 /**

@@ -1,13 +1,5 @@
 import { lineText, type Sink, terminalOf } from './terminal.ts';
 
-/** Shows progress on standard error: a bar on a terminal, a plain line at intervals elsewhere. */
-export interface Progress {
-  /** @param done from 0 to 1 */
-  update(done: number, text: string): void;
-  /** Removes the bar. Plain lines stay. */
-  end(): void;
-}
-
 type Out = Sink & Pick<NodeJS.WriteStream, 'write'>;
 
 /** Milliseconds between two updates of the bar, and between two plain lines: shorter work prints nothing. */
@@ -15,13 +7,15 @@ const PACE = 50;
 const PLAIN_PACE = 10_000;
 const BAR = 30;
 
-export function createProgress(out: Out = process.stderr, now: () => number = () => performance.now()): Progress {
+/** Shows progress on standard error: a bar on a terminal, a plain line at intervals elsewhere. */
+export function createProgress(out: Out = process.stderr, now: () => number = () => performance.now()) {
   const isBar = out.isTTY === true;
   const { width } = terminalOf(out);
   let last = isBar ? Number.NEGATIVE_INFINITY : now();
   let drawn = false;
   return {
-    update(done, text) {
+    /** @param done from 0 to 1 */
+    update(done: number, text: string) {
       if (now() - last < (isBar ? PACE : PLAIN_PACE)) return;
       last = now();
       drawn = true;
@@ -31,6 +25,7 @@ export function createProgress(out: Out = process.stderr, now: () => number = ()
       const plain = `${String(Math.floor(share * 100)).padStart(3)} %  ${lineText(text)}\n`;
       out.write(isBar ? `\r\x1b[K${bar.slice(0, Math.max(0, width - 1))}` : plain);
     },
+    /** Removes the bar. Plain lines stay. */
     end() {
       if (drawn && isBar) out.write('\r\x1b[K');
     },

@@ -67,7 +67,6 @@ export function countText(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
-/** The text cut to a number of characters. */
 export function cut(text: string, width: number): string {
   if (text.length <= width) return text;
   return width < 1 ? '' : `${text.slice(0, Math.max(0, width - 1))}…`;

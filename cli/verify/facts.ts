@@ -11,7 +11,6 @@ import { readAgentLeases } from '../support/agents.ts';
 import { hostsOf, type ReportedHost } from '../support/hosts.ts';
 import { assertReported, readAll, readTopologies } from '../support/lists.ts';
 
-/** A VM with a mask. */
 export interface FoundVm {
   readonly namespace: string;
   readonly name: string;

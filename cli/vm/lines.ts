@@ -1,5 +1,5 @@
+import type { OneVm, VmStatus } from '../../model/launcher/vm-status.ts';
 import { tableLines } from '../support/table.ts';
-import type { OneVm, VmStatus } from './status.ts';
 
 /**
  * The status for people: each VM with the state of its mask, and its threads with their wanted and actual CPUs.

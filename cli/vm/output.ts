@@ -1,6 +1,7 @@
+import type { VmStatus } from '../../model/launcher/vm-status.ts';
 import { REASONS } from '../../model/vm-state/reasons.ts';
 import { numbersOf } from '../support/output.ts';
-import { maskReason, type VmStatus } from './status.ts';
+import { maskReason } from './status.ts';
 
 /** Output of `plumbline vm status -o json`: docs/schemas/vm-status.json. */
 export function vmStatusData({ vms, overlaps }: VmStatus) {

@@ -1,15 +1,10 @@
 import { type NodeItem, PROBLEM_TEXT } from './node.ts';
+import type { ListQuery } from './query-text.ts';
 
 export type NodeSort = 'name' | 'freeCores' | 'pods' | 'problems';
 export type NodeFilter = 'all' | 'problems' | 'dpu' | 'in-use' | 'in-flight';
 
-export interface NodeQuery {
-  /** Words; a node must match all of them. */
-  readonly text: string;
-  readonly sort: NodeSort;
-  readonly descending: boolean;
-  readonly filter: NodeFilter;
-}
+export type NodeQuery = ListQuery<NodeSort, NodeFilter>;
 
 const collator = new Intl.Collator('en', { numeric: true });
 

@@ -8,7 +8,6 @@ export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } 
 /** Number of owners with a separate value; the last value stands for all others. */
 const MOST_OWNERS = 250;
 
-/** A problem of a node, for the administrator. */
 export type Problem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
 
 export interface NodeItem {
@@ -26,7 +25,6 @@ export interface NodeItem {
   readonly paint: Uint8Array;
   /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
   readonly padding: Uint8Array;
-  /** Number of cores with only free threads. */
   readonly freeCores: number;
   /** Number of pods that own CPUs. */
   readonly pods: number;

@@ -1,5 +1,6 @@
 /** Search, filter and order of a list. */
 export interface ListQuery<Sort extends string, Filter extends string> {
+  /** Words; an item must match all of them. */
   readonly text: string;
   readonly sort: Sort;
   readonly descending: boolean;

@@ -1,4 +1,5 @@
 import type { NodeItem } from './node.ts';
+import type { ListQuery } from './query-text.ts';
 import type { RunningEntry, Verdict } from './wire.ts';
 
 /** A VM or pod that runs on one node with dedicated CPUs or a CPU mask. */
@@ -21,13 +22,7 @@ export interface VmItem {
 export type VmSort = 'name' | 'node' | 'cpus' | 'verdict';
 export type VmFilter = 'all' | 'attention' | 'mask';
 
-export interface VmQuery {
-  /** Words; a VM must match all of them. */
-  readonly text: string;
-  readonly sort: VmSort;
-  readonly descending: boolean;
-  readonly filter: VmFilter;
-}
+export type VmQuery = ListQuery<VmSort, VmFilter>;
 
 const BADNESS: readonly Verdict[] = ['ok', 'stopped', 'waiting', 'degraded', 'broken'];
 

@@ -1,4 +1,3 @@
-/** Terms and their values, in order. */
 export function Facts({ facts }: { readonly facts: readonly (readonly [term: string, value: string])[] }) {
   return (
     <dl class="facts">

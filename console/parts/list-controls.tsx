@@ -1,6 +1,7 @@
 import type { Signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import type { ListQuery } from '../data/query-text.ts';
+import type { Column } from './virtual-grid.tsx';
 
 export interface ListControlsProps<Sort extends string, Filter extends string> {
   /** `nodes`: for labels. */
@@ -13,7 +14,6 @@ export interface ListControlsProps<Sort extends string, Filter extends string> {
   readonly children?: ComponentChildren;
 }
 
-/** The search and the filter of a list. */
 export function ListControls<Sort extends string, Filter extends string>(props: ListControlsProps<Sort, Filter>) {
   const { what, placeholder, query, filters, found, all, children } = props;
   const { text, filter } = query.value;
@@ -52,4 +52,20 @@ export function ListControls<Sort extends string, Filter extends string>(props: 
       </output>
     </form>
   );
+}
+
+/** A column by which a list can be sorted: names ascending first, everything else descending. */
+export function sortable<Sort extends string, Filter extends string>(
+  query: Signal<ListQuery<Sort, Filter>>,
+  key: Sort,
+  title: string,
+): Column {
+  const { sort, descending } = query.value;
+  const isName = key === 'name' || key === 'node';
+  const onSort = () => {
+    query.value = { ...query.value, sort: key, descending: sort === key ? !descending : !isName };
+  };
+  return sort === key
+    ? { key, title, onSort, sorted: descending ? 'descending' : 'ascending' }
+    : { key, title, onSort };
 }

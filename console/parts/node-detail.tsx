@@ -15,7 +15,6 @@ import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH } from './open-vswitch.tsx';
 import { markOf, ownersOf, paintName } from './owners.ts';
 
-/** The details of one node: its CPUs as a map and as text. */
 export function NodeDetail({ name }: { readonly name: string }) {
   nodeChanges.value;
   const node = store.nodeNamed(name);

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
-import type { NodeFilter, NodeSort } from '../data/node-list.ts';
+import type { NodeFilter } from '../data/node-list.ts';
 import { nodeQuery } from '../state/queries.ts';
 import { go, route } from '../state/route.ts';
 import { nodeChanges, order, ready, store, totals } from '../state/state.ts';
 import { wide } from '../state/width.ts';
-import { ListControls } from './list-controls.tsx';
+import { ListControls, sortable } from './list-controls.tsx';
 import { MapWidth, MiniMap } from './mini-map.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
 
@@ -91,23 +91,12 @@ function Legend() {
 }
 
 function columns(): readonly Column[] {
-  const { sort, descending } = nodeQuery.value;
-  const sortable = (key: NodeSort, title: string): Column => ({
-    key,
-    title,
-    onSort: () => {
-      // Numbers sort descending first, names ascending.
-      const turned = sort === key ? !descending : key !== 'name';
-      nodeQuery.value = { ...nodeQuery.value, sort: key, descending: turned };
-    },
-    ...(sort === key ? { sorted: descending ? ('descending' as const) : ('ascending' as const) } : {}),
-  });
   return [
-    sortable('name', 'Node'),
+    sortable(nodeQuery, 'name', 'Node'),
     { key: 'map', title: 'CPUs by NUMA node' },
-    sortable('freeCores', 'Free cores'),
-    sortable('pods', 'VMs'),
-    sortable('problems', 'State'),
+    sortable(nodeQuery, 'freeCores', 'Free cores'),
+    sortable(nodeQuery, 'pods', 'VMs'),
+    sortable(nodeQuery, 'problems', 'State'),
   ];
 }
 

@@ -5,7 +5,6 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hook
 export interface Column {
   readonly key: string;
   readonly title: string;
-  /** Sorts by this column. */
   readonly onSort?: () => void;
   readonly sorted?: 'ascending' | 'descending';
 }
@@ -17,7 +16,6 @@ export interface VirtualGridProps {
   /** Height of every row in pixels; equal heights give the position of rows that are not rendered. */
   readonly rowHeight: number;
   readonly keyOf: (index: number) => string | number;
-  /** One for each column. */
   readonly cells: (index: number) => readonly ComponentChildren[];
   readonly chosen: number;
   readonly onChoose: (index: number) => void;

@@ -1,9 +1,9 @@
 import { formatCpus, parseCpus } from '../data/cpu-list.ts';
-import { cpuCount, type VmFilter, type VmItem, type VmSort } from '../data/vm-list.ts';
+import { cpuCount, type VmFilter, type VmItem } from '../data/vm-list.ts';
 import { vmQuery } from '../state/queries.ts';
 import { go } from '../state/route.ts';
 import { foundVms, ready, vms } from '../state/state.ts';
-import { ListControls } from './list-controls.tsx';
+import { ListControls, sortable } from './list-controls.tsx';
 import { VerdictBadge } from './verdict.tsx';
 import { type Column, VirtualGrid } from './virtual-grid.tsx';
 
@@ -55,17 +55,12 @@ function Empty() {
 }
 
 function columns(): readonly Column[] {
-  const { sort, descending } = vmQuery.value;
-  const sortable = (key: VmSort, title: string): Column => ({
-    key,
-    title,
-    onSort: () => {
-      const turned = sort === key ? !descending : key === 'cpus' || key === 'verdict';
-      vmQuery.value = { ...vmQuery.value, sort: key, descending: turned };
-    },
-    ...(sort === key ? { sorted: descending ? ('descending' as const) : ('ascending' as const) } : {}),
-  });
-  return [sortable('name', 'VM'), sortable('node', 'Node'), sortable('cpus', 'CPUs'), sortable('verdict', 'State')];
+  return [
+    sortable(vmQuery, 'name', 'VM'),
+    sortable(vmQuery, 'node', 'Node'),
+    sortable(vmQuery, 'cpus', 'CPUs'),
+    sortable(vmQuery, 'verdict', 'State'),
+  ];
 }
 
 function cellsOf(vm: VmItem | undefined) {

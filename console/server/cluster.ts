@@ -16,7 +16,7 @@ import { isOptional, KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import { createLeader, LEADER_LEASE, type LeaseSpec } from './leader.ts';
 import { type PausedInstance, pausedInstance, watchedInstance } from './paused.ts';
 import { type ShownPod, shownPod, watchedPod } from './pods.ts';
-import { createReports, type Report } from './reports.ts';
+import { createReports } from './reports.ts';
 
 /** The parts of a Node that the page shows. */
 interface ShownNode extends NodeFacts {
@@ -34,29 +34,10 @@ export interface Listeners {
 }
 
 /** The cluster according to the watches. */
-export interface Cluster {
-  run(signal: AbortSignal): Promise<void>;
-  /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
-  readonly missing: string | undefined;
-  /** Why the data may be outdated; undefined if every watch works. */
-  readonly problem: string | undefined;
-  /** The leader's pod; null: no leader; undefined: unknown. */
-  readonly leader: string | null | undefined;
-  readonly nodes: ReadonlyMap<string, ShownNode>;
-  readonly reports: ReadonlyMap<string, Report>;
-  /** VMIs with a paused guest, by `namespace/name`. */
-  readonly paused: ReadonlyMap<string, PausedInstance | undefined>;
-  /** Optional kinds without read permission, whose data is missing. */
-  readonly forbidden: ReadonlySet<OptionalKind>;
-  /** Nodes with an expired agent Lease. */
-  readonly stale: ReadonlySet<string>;
-  /** Nodes whose CPUs the dra.cpu driver assigns as well. */
-  readonly draCpu: ReadonlySet<string>;
-}
+export type Cluster = ReturnType<typeof createCluster>;
 
 export interface ClusterOptions {
   readonly client: KubeClient;
-  /** Optional kinds that must not be read. */
   readonly without: ReadonlySet<OptionalKind>;
   readonly listeners: Listeners;
   readonly log: Logger;
@@ -73,13 +54,13 @@ const MAX_POD_BYTES = 96 * 1024 * 1024;
 const MAX_INSTANCE_BYTES = 8 * 1024 * 1024;
 
 const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
-const resourceSlice = z.object({
+export const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: name, nodeName: name.nullish() }),
 });
 
 /** Creates the watches for the page. They send no request before `run`. */
-export function createCluster({ client, without, listeners, log, now }: ClusterOptions): Cluster {
+export function createCluster({ client, without, listeners, log, now }: ClusterOptions) {
   const problems = new Map<Kind, string>();
   const forbidden = new Set<OptionalKind>(without);
   const shared = (kind: Kind) => ({
@@ -168,30 +149,37 @@ export function createCluster({ client, without, listeners, log, now }: ClusterO
   };
 
   return {
-    async run(signal) {
+    async run(signal: AbortSignal) {
       await Promise.all([...all.map(([, reflector]) => reflector.run(signal)), sweep(signal)]);
       intake.stop();
     },
+    /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
     get missing() {
       const readable = all.filter(([kind]) => !forbidden.has(kind as OptionalKind));
       return cacheProblem(Object.fromEntries(readable), now());
     },
+    /** Why the data may be outdated; undefined if every watch works. */
     get problem() {
       const [first] = problems.values();
       return first;
     },
+    /** The leader's pod; null: no leader; undefined: unknown. */
     get leader() {
       if (!leases.synced) return undefined;
       return leader.pod(now(), leases.lastHeard);
     },
     nodes: nodes.items,
     reports: taken.byNode,
+    /** VMIs with a paused guest, by `namespace/name`. */
     paused: instances.items,
-    forbidden,
+    /** Optional kinds without read permission, whose data is missing. */
+    forbidden: forbidden as ReadonlySet<OptionalKind>,
+    /** Nodes with an expired agent Lease. */
     get stale() {
       return stale;
     },
-    draCpu,
+    /** Nodes whose CPUs the dra.cpu driver assigns as well. */
+    draCpu: draCpu as ReadonlySet<string>,
   };
 }
 

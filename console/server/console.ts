@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { createHttpServer } from '../../runtime/http-server.ts';
 import type { ListenAddress } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
@@ -27,17 +27,6 @@ export interface ConsoleOptions {
   readonly interval?: number;
 }
 
-/** The read-only page and its data. */
-export interface Console {
-  readonly server: HttpServer;
-  /** Follows the cluster until the signal; never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Kinds without a complete list, as text; undefined if there are none. */
-  readonly missing: string | undefined;
-  /** Ends the pages' streams, so that the server can stop. */
-  closeStreams(): void;
-}
-
 /** Connection limit: a browser opens at most six, and 16 pages are served. */
 const CONNECTIONS = 64;
 const INTERVAL = 0.1;
@@ -47,7 +36,7 @@ const noSwitch: AskSwitch = async () => ({ why: 'this console cannot reach it' }
 /**
  * Wires the page's server to the watches. It does not listen before `server.start` and sends no request before `run`.
  */
-export function createConsole(options: ConsoleOptions): Console {
+export function createConsole(options: ConsoleOptions) {
   const {
     client,
     address,
@@ -86,12 +75,15 @@ export function createConsole(options: ConsoleOptions): Console {
 
   return {
     server: createHttpServer({ handler, ...address, connections: CONNECTIONS, streams: true, log }),
-    async run(signal) {
+    /** Follows the cluster until the signal; never rejects. */
+    async run(signal: AbortSignal) {
       await Promise.all([cluster.run(signal), look(signal)]);
     },
+    /** Kinds without a complete list, as text; undefined if there are none. */
     get missing() {
       return cluster.missing;
     },
+    /** Ends the pages' streams, so that the server can stop. */
     closeStreams: routes.close,
   };
 }

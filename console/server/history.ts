@@ -6,12 +6,7 @@ import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import type { History, HistoryEntry } from '../data/wire.ts';
 
 /** Data that the API server has kept about nodes and VMs: conditions, and Events, by default for an hour. */
-export interface Histories {
-  /** @throws KubeError if the API server does not respond */
-  ofNode(name: string): Promise<History>;
-  /** @throws KubeError */
-  ofVm(namespace: string, name: string): Promise<History>;
-}
+export type Histories = ReturnType<typeof createHistories>;
 
 /** Number of entries, and number of Events that are read for an object or namespace. */
 const MOST_ENTRIES = 100;
@@ -67,7 +62,7 @@ const instance = withConditions.extend({
     .nullish(),
 });
 
-export function createHistories(client: Pick<KubeClient, 'get'>): Histories {
+export function createHistories(client: Pick<KubeClient, 'get'>) {
   /** The objects of a list; empty and with a note if there is no read permission. */
   const read = async <T>(
     what: string,
@@ -87,7 +82,8 @@ export function createHistories(client: Pick<KubeClient, 'get'>): Histories {
   };
 
   return {
-    async ofNode(name) {
+    /** @throws KubeError if the API server does not respond */
+    async ofNode(name: string) {
       const notes: string[] = [];
       const named = `metadata.name=${name}`;
       const topologies = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
@@ -99,7 +95,8 @@ export function createHistories(client: Pick<KubeClient, 'get'>): Histories {
       const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions));
       return historyOf([...events.map((one) => eventEntry(one)), ...about], notes);
     },
-    async ofVm(namespace, name) {
+    /** @throws KubeError */
+    async ofVm(namespace: string, name: string) {
       const notes: string[] = [];
       const events = `/api/v1/namespaces/${namespace}/events`;
       const instances = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances`;

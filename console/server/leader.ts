@@ -9,20 +9,11 @@ export const LEADER_LEASE = SCHEDULER;
 export type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
 
 /** The pod with the leading kube-scheduler, from the Lease. */
-export interface Leader {
-  changed(lease: LeaseSpec | undefined, now: number): void;
-  /**
-   * @param heard when the watch of Leases last received anything
-   * @returns the name of the pod; null: no leader; undefined: the cluster has no such Lease
-   */
-  pod(now: number, heard: number | undefined): string | null | undefined;
-}
-
-export function createLeader(): Leader {
+export function createLeader() {
   const health = new AgentHealth();
   let pod: string | null | undefined;
   return {
-    changed(lease, now) {
+    changed(lease: LeaseSpec | undefined, now: number) {
       if (lease === undefined) {
         pod = undefined;
         health.forget(LEADER_LEASE);
@@ -32,6 +23,10 @@ export function createLeader(): Leader {
       pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
       health.changed({ node: LEADER_LEASE, renewTime, duration }, now);
     },
-    pod: (now, heard) => (pod && health.stale(now, heard).has(LEADER_LEASE) ? null : pod),
+    /**
+     * @param heard when the watch of Leases last received anything
+     * @returns the name of the pod; null: no leader; undefined: the cluster has no such Lease
+     */
+    pod: (now: number, heard: number | undefined) => (pod && health.stale(now, heard).has(LEADER_LEASE) ? null : pod),
   };
 }

@@ -165,7 +165,6 @@ function isManaged({ spec }: WatchedPod): boolean {
  */
 const STATIC_UID = /^[0-9a-f]{32}$/;
 
-/** The uid of the static pod behind a mirror pod. */
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;

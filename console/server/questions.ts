@@ -17,13 +17,6 @@ export interface Asked {
   readonly histories: Histories;
 }
 
-/** Handles the page's queries about one node or VM, one at a time for each kind. */
-export interface Questions {
-  readonly paths: readonly string[];
-  /** @returns false if the path is not one of these queries */
-  answer(path: string, query: URLSearchParams, response: ServerResponse): Promise<boolean>;
-}
-
 const NAMESPACED = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 const NAME = /^[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
@@ -42,7 +35,8 @@ interface Question {
   readonly ask: (subject: Subject, name: string) => Promise<Found>;
 }
 
-export function createQuestions({ ask, askSwitch, histories }: Asked): Questions {
+/** Handles the page's queries about one node or VM, one at a time for each kind. */
+export function createQuestions({ ask, askSwitch, histories }: Asked) {
   const questions: Readonly<Record<string, Question>> = {
     '/explain': { subjects: ['pod'], ask: async (_, pod) => explained(pod, await ask(pod)) },
     '/switch': {
@@ -60,7 +54,8 @@ export function createQuestions({ ask, askSwitch, histories }: Asked): Questions
     paths: Object.entries(questions).flatMap(([path, { subjects }]) =>
       subjects.map((subject) => `${path}?${subject}=${subject === 'node' ? 'name' : 'namespace/name'}`),
     ),
-    async answer(path, query, response) {
+    /** @returns false if the path is not one of these queries */
+    async answer(path: string, query: URLSearchParams, response: ServerResponse) {
       const question = Object.hasOwn(questions, path) ? questions[path] : undefined;
       if (question === undefined) return false;
       const subject = question.subjects.find((one) => query.has(one)) ?? question.subjects[0]!;

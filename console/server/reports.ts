@@ -28,7 +28,6 @@ interface Shape {
   readonly empty: PlacementHost;
 }
 
-/** The content of one report. */
 export interface Report {
   /** Undefined for a report that contradicts itself. */
   readonly shape: Shape | undefined;
@@ -40,19 +39,13 @@ export interface Report {
   readonly pinning: readonly PinningState[];
 }
 
-export interface Reports {
-  readonly byNode: ReadonlyMap<string, Report>;
-  /** @param status from the node's NodeTopology, as received; undefined: there is none */
-  take(node: string, status: unknown): void;
-}
-
 const CONTRADICTS_ITSELF: Report = { shape: undefined, assignments: [], usage: '', refusals: [], pinning: [] };
 
 /** Number of shapes beyond one for each node. */
 const SPARE_SHAPES = 100;
 
 /** @param changed called with the node after its report has changed */
-export function createReports(changed: (node: string) => void): Reports {
+export function createReports(changed: (node: string) => void) {
   const byNode = new Map<string, Report>();
   let shapes = new Map<string, Shape>();
 
@@ -89,8 +82,9 @@ export function createReports(changed: (node: string) => void): Reports {
   };
 
   return {
-    byNode,
-    take(node, status) {
+    byNode: byNode as ReadonlyMap<string, Report>,
+    /** @param status from the node's NodeTopology, as received; undefined: there is none */
+    take(node: string, status: unknown) {
       if (status == null) byNode.delete(node);
       else byNode.set(node, read(status));
       changed(node);

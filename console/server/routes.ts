@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { isOwnHost } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -8,19 +8,11 @@ import { type Asked, answer, createQuestions, text } from './questions.ts';
 import { streamEvents } from './stream.ts';
 
 export interface RouteOptions extends Asked {
-  /** The host that the server listens on. */
   readonly host: string;
   readonly feed: Feed;
   /** The directory of the page's files. */
   readonly assets: string;
   readonly log: Logger;
-}
-
-/** The handler of requests. */
-export interface Routes {
-  readonly handler: RequestListener;
-  /** Ends the pages' streams and refuses new ones. */
-  close(): void;
 }
 
 /** Number of pages that receive updates at the same time. */
@@ -50,7 +42,7 @@ const HEADERS = {
  * The page's files, its stream of records, and queries about one node or VM. Only GET is accepted, and nothing changes
  * anything.
  */
-export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions): Routes {
+export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions) {
   const streams = new Set<{ close(): void }>();
   const questions = createQuestions(asked);
   let closed = false;
@@ -82,7 +74,7 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
   };
 
   return {
-    handler: (request, response) => {
+    handler: (request: IncomingMessage, response: ServerResponse) => {
       route(request, response).catch((error: unknown) => {
         const [status, message] = problem(error);
         if (status === 500) log.error({ err: error }, 'internal error');
@@ -90,6 +82,7 @@ export function createRoutes({ host, feed, assets, log, ...asked }: RouteOptions
         else text(response, status, message);
       });
     },
+    /** Ends the pages' streams and refuses new ones. */
     close() {
       closed = true;
       for (const stream of streams) stream.close();

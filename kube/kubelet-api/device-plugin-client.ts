@@ -1,8 +1,6 @@
 import { credentials } from '@grpc/grpc-js';
 import { KubeletApiError } from './errors.ts';
 import {
-  type AllocateResponse,
-  type ContainerAllocateResponse,
   type Device,
   type DevicePluginOptions,
   DevicePluginClient as GeneratedClient,
@@ -11,7 +9,6 @@ import {
 } from './gen/device-plugin.ts';
 import { type CallLimits, CHANNEL_OPTIONS, unary, unixAddress } from './transport.ts';
 
-/** The only version of the device plugin API. */
 export const DEVICE_PLUGIN_VERSION = 'v1beta1';
 /** The directory of device plugins below the kubelet's root. */
 export const PLUGIN_DIRECTORY = 'device-plugins';
@@ -35,41 +32,24 @@ export async function registerPlugin(
   const client = new RegistrationClient(unixAddress(socketPath), credentials.createInsecure(), CHANNEL_OPTIONS);
   try {
     const message: RegisterRequest = { version: DEVICE_PLUGIN_VERSION, ...request };
-    await unary(
-      { method: 'Register', socketPath },
-      (metadata, options, done) => client.register(message, metadata, options, done),
-      limits,
-    );
+    await unary({ method: 'Register', socketPath }, message, client.register.bind(client), limits);
   } finally {
     client.close();
   }
 }
 
 /** The kubelet's side of a device plugin. */
-export interface DevicePluginClient {
-  options(limits?: CallLimits): Promise<DevicePluginOptions>;
-  /** Each complete list that the plugin sends. Ends when the signal aborts; throws when the plugin stops. */
-  listAndWatch(signal: AbortSignal): AsyncIterable<readonly Device[]>;
-  allocate(
-    containers: readonly (readonly string[])[],
-    limits?: CallLimits,
-  ): Promise<readonly ContainerAllocateResponse[]>;
-  preStartContainer(deviceIds: readonly string[], limits?: CallLimits): Promise<void>;
-  close(): void;
-}
+export type DevicePluginClient = ReturnType<typeof createDevicePluginClient>;
 
 /** Creates a client of one plugin's socket, as a kubelet uses it. Every call throws KubeletApiError. */
-export function createDevicePluginClient(socketPath: string): DevicePluginClient {
+export function createDevicePluginClient(socketPath: string) {
   const client = new GeneratedClient(unixAddress(socketPath), credentials.createInsecure(), CHANNEL_OPTIONS);
   const call = (method: string) => ({ method, socketPath });
   return {
-    options: (limits) =>
-      unary(
-        call('GetDevicePluginOptions'),
-        (metadata, options, done) => client.getDevicePluginOptions({}, metadata, options, done),
-        limits,
-      ),
-    async *listAndWatch(signal) {
+    options: (limits?: CallLimits) =>
+      unary(call('GetDevicePluginOptions'), {}, client.getDevicePluginOptions.bind(client), limits),
+    /** Each complete list that the plugin sends. Ends when the signal aborts; throws when the plugin stops. */
+    async *listAndWatch(signal: AbortSignal): AsyncGenerator<readonly Device[]> {
       if (signal.aborted) return;
       const stream = client.listAndWatch({});
       const cancel = () => stream.cancel();
@@ -83,22 +63,16 @@ export function createDevicePluginClient(socketPath: string): DevicePluginClient
         stream.cancel();
       }
     },
-    async allocate(containers, limits) {
+    async allocate(containers: readonly (readonly string[])[], limits?: CallLimits) {
       const request = { containerRequests: containers.map((ids) => ({ devicesIds: [...ids] })) };
-      const send = unary<AllocateResponse>(
-        call('Allocate'),
-        (metadata, options, done) => client.allocate(request, metadata, options, done),
-        limits,
-      );
-      return (await send).containerResponses;
+      return (await unary(call('Allocate'), request, client.allocate.bind(client), limits)).containerResponses;
     },
-    async preStartContainer(deviceIds, limits = { deadlineSeconds: PRE_START_DEADLINE_SECONDS }) {
+    async preStartContainer(
+      deviceIds: readonly string[],
+      limits: CallLimits = { deadlineSeconds: PRE_START_DEADLINE_SECONDS },
+    ) {
       const request = { devicesIds: [...deviceIds] };
-      await unary(
-        call('PreStartContainer'),
-        (metadata, options, done) => client.preStartContainer(request, metadata, options, done),
-        limits,
-      );
+      await unary(call('PreStartContainer'), request, client.preStartContainer.bind(client), limits);
     },
     close: () => client.close(),
   };

@@ -52,9 +52,11 @@ export interface CallSite {
  * @throws KubeletApiError with code `cancelled` when the signal aborts, `deadline` when the deadline passes, otherwise
  * with the status from the other side
  */
-export function unary<Response>(
+export function unary<Request, Response>(
   site: CallSite,
+  request: Request,
   send: (
+    request: Request,
     metadata: Metadata,
     options: { deadline: number },
     callback: (error: ServiceError | null, response?: Response) => void,
@@ -65,7 +67,7 @@ export function unary<Response>(
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(new KubeletApiError(site.method, site.socketPath, CANCELLED));
     const cancel = () => call.cancel();
-    const call = send(new Metadata(), { deadline: Date.now() + deadlineSeconds * 1000 }, (error, response) => {
+    const call = send(request, new Metadata(), { deadline: Date.now() + deadlineSeconds * 1000 }, (error, response) => {
       signal?.removeEventListener('abort', cancel);
       if (error) reject(new KubeletApiError(site.method, site.socketPath, error));
       // Without an error there is a response: grpc-js reports a missing message as an error.

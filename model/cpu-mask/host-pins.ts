@@ -11,7 +11,6 @@ export interface VmOnHost {
   /** The vCPU indexes of the threads found, in any order. */
   readonly indexes: readonly number[];
   readonly online: CpuSet;
-  /** The cpuset of the container. */
   readonly container: CpuSet;
   /**
    * CPUs that the VM must not use although its cpuset may contain them: reserved CPUs and exclusive CPUs of other

@@ -72,7 +72,6 @@ export function formatMask({ entries }: CpuMask): string {
 export interface MaskSummary {
   /** Every host CPU in the mask. */
   readonly cpus: CpuSet;
-  /** Its distinct entries. */
   readonly distinct: readonly MaskEntry[];
   /** The canonical text for messages: complete if it is short, else its beginning and the number of entries. */
   readonly brief: string;

@@ -1,4 +1,3 @@
-/** Purpose of a QEMU thread. */
 export type QemuThreadRole =
   | { readonly kind: 'vcpu'; readonly index: number }
   /** Processes disk I/O; KubeVirt may pin it. */

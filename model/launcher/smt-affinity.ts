@@ -68,8 +68,10 @@ function isSame(a: NodeRequirement, b: NodeRequirement): boolean {
  */
 export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   const terms = requiredTerms(spec);
-  const before = terms?.map((term) => withoutOwn(term, terms));
-  if (terms === undefined || before === undefined || before.every((term, i) => term === terms[i])) return spec;
+  if (terms === undefined) return spec;
+  const own = ownRequirements(terms);
+  const before = terms.map((term) => own.get(term) ?? term);
+  if (before.every((term, i) => term === terms[i])) return spec;
   const { nodeSelector, tolerations } = spec;
   // A single term of Plumbline's stood for "any node"; a term that was empty before still matches nothing.
   const free = before.some((term, i) => isEmpty(term) && !isEmpty(terms[i]!));
@@ -81,23 +83,23 @@ export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   };
 }
 
-/** The term before one of the alternatives was added; the term itself if none was. */
-function withoutOwn(term: NodeTerm, terms: readonly NodeTerm[]): NodeTerm {
-  const all = term.matchExpressions ?? [];
-  const at = all.findIndex((one, i) => isOwn(one) && hasSibling(term, i, terms));
-  return at < 0 ? term : { ...term, matchExpressions: without(all, at) };
-}
-
-/** Whether another term differs only in that it has the other alternative of this requirement. */
-function hasSibling(term: NodeTerm, at: number, terms: readonly NodeTerm[]): boolean {
-  const all = term.matchExpressions ?? [];
-  const rest = termText({ ...term, matchExpressions: without(all, at) });
-  return terms.some((other) =>
-    (other.matchExpressions ?? []).some(
-      (one, i, others) =>
-        isOwn(one) && one.key !== all[at]?.key && termText({ ...other, matchExpressions: without(others, i) }) === rest,
-    ),
-  );
+/**
+ * The terms with one of the alternatives, each as it was before that was added: another term differs only in that it
+ * has the other alternative. Each text is made once, because a pod may have many such terms.
+ */
+function ownRequirements(terms: readonly NodeTerm[]): ReadonlyMap<NodeTerm, NodeTerm> {
+  const own = terms.flatMap((term) => {
+    const all = term.matchExpressions ?? [];
+    return all.flatMap((one, at) => {
+      const rest = { ...term, matchExpressions: without(all, at) };
+      return isOwn(one) ? [{ term, rest, key: one.key, text: termText(rest) }] : [];
+    });
+  });
+  const keys = new Map<string, Set<string>>();
+  for (const { text, key } of own) keys.set(text, (keys.get(text) ?? new Set()).add(key));
+  const before = new Map<NodeTerm, NodeTerm>();
+  for (const { term, rest, text } of own.reverse()) if (keys.get(text)?.size === 2) before.set(term, rest);
+  return before;
 }
 
 function without(all: readonly NodeRequirement[], at: number): NodeRequirement[] {

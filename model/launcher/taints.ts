@@ -17,14 +17,14 @@ export interface Toleration {
 }
 
 /** kube-scheduler treats a cordoned node as if it had this taint. Source: plugins/nodeunschedulable. */
-const CORDON: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+export const CORDON: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
 /** Largest number of a node's taints and of a pod's tolerations that are checked; further ones are ignored. */
 const MOST = 128;
 
 /** The taints that kube-scheduler filters by, including a cordon. */
 export function filteringTaints(spec: {
-  readonly unschedulable?: boolean | undefined;
+  readonly unschedulable?: boolean | null | undefined;
   readonly taints?: readonly Taint[] | null | undefined;
 }): readonly Taint[] {
   const taints = (spec.taints ?? []).filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');

@@ -126,7 +126,6 @@ interface ManagedFields {
   readonly fieldsV1?: unknown;
 }
 
-/** One reading of a lease. */
 interface WriterSample {
   readonly renewTime: string | undefined;
   readonly managedFields: readonly ManagedFields[];

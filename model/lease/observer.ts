@@ -12,7 +12,6 @@
  * - Only a change leads to alive.
  */
 
-/** One reading of the lease. */
 export type LeaseReading =
   /** undefined: the lease exists and was never renewed. */
   | { readonly kind: 'read'; readonly renewTime: string | undefined }

@@ -6,7 +6,6 @@ export const NETWORKS_ANNOTATION = 'k8s.v1.cni.cncf.io/networks';
 /** Annotation for multus: the network to use instead of the cluster's pod network. */
 export const DEFAULT_NETWORK_ANNOTATION = 'v1.multus-cni.io/default-network';
 
-/** Name of a NetworkAttachmentDefinition. */
 export interface NetworkRef {
   readonly namespace: string;
   readonly name: string;

@@ -29,7 +29,6 @@ interface VmiNetwork {
   readonly multus?: { readonly networkName: string; readonly default?: boolean | undefined } | null | undefined;
 }
 
-/** An interface of a pod or VM, and its network. */
 export interface NetworkInterface {
   /** The name for the user: the VMI's network name, else the interface's name in the pod. */
   readonly name: string;
@@ -40,7 +39,6 @@ export interface NetworkInterface {
 }
 
 export interface InterfaceSources {
-  /** Namespace of the pod or VMI. */
   readonly namespace: string;
   /** Absent at the admission of a VM or VMI, which has no pod yet. */
   readonly pod?: NetworkedPod | undefined;

@@ -2,7 +2,6 @@ import { NAD_PHYSNET_ANNOTATION } from '../names.ts';
 import { mainPlugin, type Plugin } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
 
-/** Fields of a NetworkAttachmentDefinition. */
 export interface NadShape {
   readonly metadata: {
     readonly name?: string | undefined;

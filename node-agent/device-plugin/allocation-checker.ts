@@ -42,21 +42,11 @@ export interface AllocationRequest {
 
 type Pod = z.infer<typeof podSchema>;
 
-/** Checks allocations and reports a wrong one in an Event of the pod. */
-export interface AllocationChecker {
-  /** Why the container must not start, or undefined. */
-  check(request: AllocationRequest, signal: AbortSignal): Promise<string | undefined>;
-}
-
-/** Creates the checker. It reads a pod from the API server only if the result depends on the pod. */
-export function createAllocationChecker({
-  client,
-  events,
-  policy,
-  refusals,
-  log,
-  metrics,
-}: AllocationCheckerDeps): AllocationChecker {
+/**
+ * Checks allocations and reports a wrong one in an Event of the pod. It reads a pod from the API server only if the result depends on
+ * the pod.
+ */
+export function createAllocationChecker({ client, events, policy, refusals, log, metrics }: AllocationCheckerDeps) {
   const readPod = async ({ namespace, podName }: DeviceHolder, signal: AbortSignal): Promise<Pod | undefined> => {
     try {
       return podSchema.parse(
@@ -95,7 +85,8 @@ export function createAllocationChecker({
   };
 
   return {
-    async check(request, signal) {
+    /** Why the container must not start, or undefined. */
+    async check(request: AllocationRequest, signal: AbortSignal) {
       const { refused, pod } = await judge(request, signal);
       const labels = { resource: metrics.resourceLabel(request.resource) };
       metrics.allocationChecks.inc({ ...labels, outcome: refused === undefined ? 'granted' : refused.reason });

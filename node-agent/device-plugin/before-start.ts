@@ -8,7 +8,6 @@ import { checkAllocation } from './allocation-check.ts';
 import type { AllocationCheckPolicy } from './allocation-checker.ts';
 import { type DeviceHolder, holderOf } from './holder.ts';
 import type { FromPluginThread } from './messages.ts';
-import type { BeforeStart } from './plugin-server.ts';
 import type { AdvertisedResource } from './resources.ts';
 
 /**
@@ -31,21 +30,12 @@ export interface BeforeStartDeps {
   readonly post: (message: FromPluginThread) => void;
 }
 
-/** The device plugin's barrier before the kubelet creates a container with one of our devices. */
-export interface Barrier {
-  readonly beforeStart: BeforeStart;
-  /** Sets the advertised resources, and whether this node's kubelet assigns whole cores only. */
-  know(resources: readonly AdvertisedResource[], wholeCoresOnly: boolean): void;
-  /** Delivers the main thread's answer. */
-  answered(call: number, refusal: string | undefined): void;
-}
-
 /**
  * Finds the owner of the devices and asks the main thread, which checks the allocation and vacates the CPUs. If the
  * main thread does not answer, the barrier checks the allocation itself with the lenient rules and lets the container
  * start: an agent that hangs must not keep pods from starting.
  */
-export function createBeforeStart({ podResources, host, policy, answerWithin, log, post }: BeforeStartDeps): Barrier {
+export function createBeforeStart({ podResources, host, policy, answerWithin, log, post }: BeforeStartDeps) {
   const waiting = new Map<number, (refusal: string | undefined) => void>();
   let resources = new Map<string, AdvertisedResource>();
   let wholeCores = false;
@@ -94,14 +84,16 @@ export function createBeforeStart({ podResources, host, policy, answerWithin, lo
   };
 
   return {
-    know(advertised, wholeCoresOnly) {
+    /** Sets the advertised resources, and whether this node's kubelet assigns whole cores only. */
+    know(advertised: readonly AdvertisedResource[], wholeCoresOnly: boolean) {
       resources = new Map(advertised.map((resource) => [resource.name, resource]));
       wholeCores = wholeCoresOnly;
     },
-    answered(call, refusal) {
+    /** Delivers the main thread's answer. */
+    answered(call: number, refusal: string | undefined) {
       waiting.get(call)?.(refusal);
     },
-    async beforeStart(resource, deviceIds, signal) {
+    async beforeStart(resource: string, deviceIds: readonly string[], signal: AbortSignal) {
       const holder = await findHolder(resource, deviceIds, signal);
       const answer = await ask(resource, holder, signal);
       const refusal = answer === undefined ? judgeAlone(resource, holder) : answer.refusal;

@@ -1,11 +1,14 @@
 import { join } from 'node:path';
 import { KUBELET_SOCKET, PLUGIN_DIRECTORY, registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
-import { createKubeletWatch } from './kubelet-watch.ts';
 import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
-import { type AdvertisedResource, socketName } from './resources.ts';
+import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
+
+/** Seconds after which a registration counts as lasting: only repeated losses increase the pause before the next one. */
+const LASTING_SECONDS = 30;
 
 export interface DevicePluginDeps {
   readonly kubeletDir: string;
@@ -17,24 +20,24 @@ export interface DevicePluginDeps {
   readonly onRegistration: (resource: string, outcome: 'registered' | 'failed') => void;
 }
 
-export interface DevicePlugin {
-  /** Replaces the advertised resources; allocated devices stay allocated. */
-  advertise(resources: readonly AdvertisedResource[]): void;
-  /** Serves every resource and keeps it registered until the signal aborts, then removes the sockets. */
-  run(signal: AbortSignal): Promise<void>;
-}
-
 /**
  * Serves one socket for each resource and registers each with every kubelet that appears. A kubelet forgets its plugins
- * when it restarts: it removes their sockets and creates its own again, which triggers a new registration.
+ * when it restarts: it removes their sockets and creates its own again, which triggers a new registration. A socket that
+ * was removed or replaced and the end of the kubelet's watch trigger one, too.
  */
-export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
+export function createDevicePlugin(deps: DevicePluginDeps) {
   const { log } = deps;
   const directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
   const kubeletSocket = join(directory, KUBELET_SOCKET);
   const servers = new Map<string, PluginServer>();
   let wanted = deps.resources;
   let wake = () => {};
+  /** Resources that need a new registration, and why. */
+  const lost = new Map<string, string>();
+
+  const checkSockets = () => {
+    for (const [name, server] of servers) if (!server.isInPlace()) lost.set(name, 'its socket was removed or replaced');
+  };
 
   const register = async (resource: AdvertisedResource, signal: AbortSignal): Promise<void> => {
     const request = { endpoint: socketName(resource.name), resourceName: resource.name, options: optionsOf(resource) };
@@ -49,7 +52,10 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
 
   const stop = async (names: readonly string[]): Promise<void> => {
     const stopping = names.map((name) => servers.get(name)?.stop());
-    for (const name of names) servers.delete(name);
+    for (const name of names) {
+      servers.delete(name);
+      lost.delete(name);
+    }
     await Promise.all(stopping);
   };
 
@@ -65,7 +71,15 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     }
     for (const resource of fresh) {
       const socketPath = join(directory, socketName(resource.name));
-      const server = createPluginServer({ socketPath, resource, beforeStart: deps.beforeStart });
+      const server = createPluginServer({
+        socketPath,
+        resource,
+        beforeStart: deps.beforeStart,
+        onUnwatched: () => {
+          lost.set(resource.name, 'the kubelet ended its watch');
+          wake();
+        },
+      });
       servers.set(resource.name, server);
       await server.start();
     }
@@ -74,36 +88,58 @@ export function createDevicePlugin(deps: DevicePluginDeps): DevicePlugin {
     log.info({ resources: fresh.map(({ name }) => name) }, 'device plugin registered with the kubelet');
   };
 
+  const losses = new Backoff({ first: 0.2, most: 4 });
+  let lostAt = 0;
+  /** Stops what was lost, so that the next `serve` starts and registers it again. */
+  const stopLost = async (signal: AbortSignal): Promise<void> => {
+    if (lost.size === 0) return;
+    if (monotonicSeconds() - lostAt > LASTING_SECONDS) losses.reset();
+    lostAt = monotonicSeconds();
+    await sleep(losses.next(), signal);
+    log.warn({ resources: Object.fromEntries(lost) }, 'registration lost; registering again');
+    await stop([...lost.keys()]);
+  };
+
   return {
-    advertise(resources) {
+    /** Replaces the advertised resources; allocated devices stay allocated. */
+    advertise(resources: readonly AdvertisedResource[]) {
       wanted = resources;
       wake();
     },
-    async run(signal) {
-      const kubelet = createKubeletWatch(directory, signal);
+    /** Serves every resource and keeps it registered until the signal aborts, then removes its own sockets. */
+    async run(signal: AbortSignal) {
+      const onChange = () => {
+        checkSockets();
+        wake();
+      };
+      signal.addEventListener('abort', onChange, { once: true });
+      watchDirectory({ path: directory, signal, onChange });
       const problems = createProblemLog(log);
-      const backoff = new Backoff({ first: 0.2, most: 10 });
+      const backoff = new Backoff({ first: 0.2, most: 4 });
+      let served = '';
       while (!signal.aborted) {
-        const generation = kubelet.generation();
+        // Before the first read, so that no change is missed.
+        const changed = new Promise<void>((resolve) => (wake = resolve));
+        const generation = kubeletGeneration(directory);
+        if (generation !== served) await stop([...servers.keys()]);
+        served = generation;
         if (generation === '') {
           problems.met(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
-          await kubelet.changed(generation);
+          await changed;
           continue;
         }
-        const served = wanted;
         try {
+          await stopLost(signal);
           await serve(signal);
           backoff.reset();
           problems.gone();
-          const asked = new Promise<void>((resolve) => (wake = resolve));
-          if (wanted === served) await Promise.race([kubelet.changed(generation), asked]);
-          if (kubelet.generation() === generation && !signal.aborted) continue;
+          await changed;
         } catch (err) {
           if (signal.aborted) break;
           problems.met(err, 'registering the device plugin failed; retrying');
-          await Promise.race([sleep(backoff.next(), signal).catch(() => undefined), kubelet.changed(generation)]);
+          await stop([...servers.keys()]);
+          await sleep(backoff.next(), signal).catch(() => undefined);
         }
-        await stop([...servers.keys()]);
       }
       await stop([...servers.keys()]);
     },

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import { Server, type ServerWritableStream, status } from '@grpc/grpc-js';
 import {
   type DevicePluginServer,
@@ -8,6 +7,7 @@ import {
 import { RpcError, unaryHandler } from '../../kube/kubelet-api/handlers.ts';
 import { bindUnix, closeServer, SERVER_OPTIONS } from '../../kube/kubelet-api/transport.ts';
 import { quote } from '../../model/errors.ts';
+import { type OwnSocket, placeSocket } from '../files/own-socket.ts';
 import { type AdvertisedResource, devicesOf, slotOf } from './resources.ts';
 
 /**
@@ -24,26 +24,25 @@ export interface PluginServerDeps {
   readonly socketPath: string;
   readonly resource: AdvertisedResource;
   readonly beforeStart: BeforeStart;
+  /** Called when the kubelet has ended its last watch, so that it needs a new registration. */
+  readonly onUnwatched: () => void;
 }
 
-export interface PluginServer {
-  /** Reports other devices to the kubelet: other NUMA nodes, another number, another health. */
-  update(resource: AdvertisedResource): void;
-  /** The advertised resource. */
-  readonly resource: AdvertisedResource;
-  /** Listens, and replaces any socket left at the path. */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type PluginServer = ReturnType<typeof createPluginServer>;
 
 /** One resource's device plugin. Allocate answers from memory only: the kubelet waits for it without a deadline. */
-export function createPluginServer({ socketPath, resource: first, beforeStart }: PluginServerDeps): PluginServer {
+export function createPluginServer(deps: PluginServerDeps) {
+  const { socketPath, resource: first, beforeStart } = deps;
   const server = new Server(SERVER_OPTIONS);
+  let socket: OwnSocket | undefined;
   const { name } = first;
   let resource = first;
   const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
   // Devices stay valid once advertised: the kubelet may have chosen one just before it learned of fewer.
   let mostSlots = first.slots;
+  const leave = (call: ServerWritableStream<unknown, ListAndWatchResponse>) => {
+    if (watchers.delete(call) && watchers.size === 0) deps.onUnwatched();
+  };
 
   const plugin: DevicePluginServer = {
     getDevicePluginOptions: unaryHandler(() => optionsOf(resource)),
@@ -54,8 +53,8 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
         return;
       }
       watchers.add(call);
-      call.on('cancelled', () => watchers.delete(call));
-      call.on('error', () => watchers.delete(call));
+      call.on('cancelled', () => leave(call));
+      call.on('error', () => leave(call));
       call.write({ devices: devicesOf(resource) });
     },
     getPreferredAllocation: unaryHandler(() => {
@@ -77,23 +76,29 @@ export function createPluginServer({ socketPath, resource: first, beforeStart }:
   server.addService(DevicePluginService, plugin);
 
   return {
+    /** The advertised resource. */
     get resource() {
       return resource;
     },
-    update(next) {
+    /** Reports other devices to the kubelet: other NUMA nodes, another number, another health. */
+    update(next: AdvertisedResource) {
       resource = next;
       mostSlots = Math.max(mostSlots, next.slots);
       const devices = devicesOf(next);
       for (const call of watchers) call.write({ devices });
     },
+    /** Listens, and replaces any socket left at the path. */
     async start() {
-      await rm(socketPath, { force: true });
-      await bindUnix(server, socketPath);
+      socket = await placeSocket(socketPath, (path) => bindUnix(server, path));
     },
+    /** Whether its socket is still at the path; also true before it listens. */
+    isInPlace: () => socket?.isInPlace() ?? true,
     async stop() {
-      for (const call of watchers) call.end();
+      socket?.remove();
+      const ending = [...watchers];
+      watchers.clear();
+      for (const call of ending) call.end();
       await closeServer(server);
-      await rm(socketPath, { force: true });
     },
   };
 }

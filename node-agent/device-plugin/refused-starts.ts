@@ -6,26 +6,20 @@ import type { DeviceHolder } from './holder.ts';
  * Containers that the agent refused to start, for the report. The extender reads refusals only from there, since the
  * author of an image can forge a container's status.
  */
-export interface RefusedStarts {
-  add(holder: DeviceHolder, podUID: string | undefined, message: string): void;
-  /** Refusals that still count, oldest first. */
-  current(): readonly RefusedStart[];
-  /** @returns a function that ends the subscription */
-  subscribe(listener: () => void): () => void;
-}
+export type RefusedStarts = ReturnType<typeof createRefusedStarts>;
 
 /** Seconds after which a refusal that was not repeated expires: the kubelet retries at least every five minutes. */
 const LASTS = 600;
 
 /** Creates an empty list. @param now monotonic seconds */
-export function createRefusedStarts(now: () => number): RefusedStarts {
+export function createRefusedStarts(now: () => number) {
   const known = new Map<string, { readonly refusal: RefusedStart; readonly at: number }>();
   const listeners = new Set<() => void>();
   const sweep = (): void => {
     for (const [key, { at }] of known) if (now() - at > LASTS || known.size > MAX_REFUSALS) known.delete(key);
   };
   return {
-    add({ namespace, podName, container }, podUID, message) {
+    add({ namespace, podName, container }: DeviceHolder, podUID: string | undefined, message: string) {
       const key = `${namespace}/${podName}/${container}`;
       // Inserts at the end again: the oldest is removed first.
       known.delete(key);
@@ -35,11 +29,13 @@ export function createRefusedStarts(now: () => number): RefusedStarts {
       sweep();
       for (const listener of listeners) listener();
     },
-    current() {
+    /** Refusals that still count, oldest first. */
+    current(): readonly RefusedStart[] {
       sweep();
       return [...known.values()].map(({ refusal }) => refusal);
     },
-    subscribe(listener) {
+    /** @returns a function that ends the subscription */
+    subscribe(listener: () => void) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },

@@ -1,9 +1,19 @@
 import { createHash } from 'node:crypto';
-import { HEALTHY, UNHEALTHY } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { HEALTHY, KUBELET_SOCKET, UNHEALTHY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import type { Device } from '../../kube/kubelet-api/gen/device-plugin.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
+
+/** The directory of device plugins below the kubelet's root. */
+
+/** Identifies one run of the kubelet by the registration socket in that directory; '' without a socket. */
+export function kubeletGeneration(directory: string): string {
+  const socket = statSync(join(directory, KUBELET_SOCKET), { throwIfNoEntry: false });
+  return socket === undefined ? '' : `${socket.ino}:${socket.ctimeMs}`;
+}
 
 /**
  * Maximum slots of a resource, whatever number of pods a kubelet or a Node object reports: every list has one device

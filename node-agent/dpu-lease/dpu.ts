@@ -55,7 +55,6 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
   };
 
   return {
-    /** The duty. */
     async run(signal: AbortSignal): Promise<void> {
       let last: string | undefined = 'never renewed';
       while (!signal.aborted) {

@@ -38,17 +38,7 @@ export interface DpuHealthReport extends DpuWord, LeaseVerdict {}
 /** `flipped`: whether ready changed. */
 export type HealthListener = (report: DpuHealthReport, flipped: boolean) => void;
 
-export interface DpuHealth {
-  /** The verdict at the time of the call, not of the last read. */
-  current(): DpuHealthReport;
-  observation(): LeaseObservation;
-  /** Calls the listener after each read of the Lease. @returns a function that stops the calls */
-  subscribe(listener: HealthListener): () => void;
-  /** The duty: reads the Lease until the signal aborts. It never writes it. */
-  run(signal: AbortSignal): Promise<void>;
-  /** One read. @returns seconds until the next is due */
-  look(signal: AbortSignal): Promise<number>;
-}
+export type DpuHealth = ReturnType<typeof createDpuHealth>;
 
 /** Timeout of a read, in seconds; a longer read counts as failed. */
 const READ_TIMEOUT = 5;
@@ -63,7 +53,7 @@ const SHORTEST = 0.05;
  * Determines from the host whether the node's DPU is alive: it reads the DPU's Lease and watches it change. It reads
  * once in each renewal interval, and when the Lease expires, so that it detects the expiry at once.
  */
-export function createDpuHealth(deps: DpuHealthDeps): DpuHealth {
+export function createDpuHealth(deps: DpuHealthDeps) {
   const { client, lease, timing, now, whenUnknown } = deps;
   const { duration } = timing;
   const options = { duration, proof: deps.proof };
@@ -107,14 +97,18 @@ export function createDpuHealth(deps: DpuHealthDeps): DpuHealth {
   };
 
   return {
+    /** The verdict at the time of the call, not of the last read. */
     current,
     observation: () => observation,
+    /** One read. @returns seconds until the next is due */
     look,
-    subscribe(listener) {
+    /** Calls the listener after each read of the Lease. @returns a function that stops the calls */
+    subscribe(listener: HealthListener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    async run(signal) {
+    /** The duty: reads the Lease until the signal aborts. It never writes it. */
+    async run(signal: AbortSignal) {
       while (!signal.aborted) await sleep(await look(signal), signal).catch(() => undefined);
     },
   };

@@ -14,7 +14,10 @@ const ANSWER_WITHIN = 2;
  */
 export function createOvsProbe(rundir: string, answerWithin = ANSWER_WITHIN): Probe {
   return async (signal) => {
-    const missing = findDaemons(rundir).filter(isMissing);
+    // A DPU's agent has a PID namespace of its own.
+    const missing = findDaemons(rundir)
+      .filter(isMissing)
+      .filter(({ code }) => code !== 'hidden');
     if (missing.length > 0) return missing.map(({ message }) => message).join('; ');
     const ask = async (name: string, socket: string, method: string) => {
       const path = join(rundir, socket);

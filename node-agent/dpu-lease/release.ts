@@ -43,7 +43,6 @@ export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
   };
 
   return {
-    /** The duty. */
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         let wait = RETRY;

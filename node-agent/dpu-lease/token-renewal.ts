@@ -93,7 +93,6 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
   };
 
   return {
-    /** The duty. */
     async run(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         let next: number;

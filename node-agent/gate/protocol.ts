@@ -30,19 +30,7 @@ interface Head {
 }
 
 /** Reads one request in pieces. It copies each byte once, and keeps nothing of a request that is too long. */
-export interface QuestionReader {
-  /**
-   * @returns the request once it is complete
-   *
-   * @throws ProtocolError
-   */
-  read(chunk: Buffer): Question | undefined;
-  /** Bytes of the whole request, as far as known. */
-  readonly size: number;
-}
-
-/** Reads one request of one connection. */
-export function createQuestionReader(): QuestionReader {
+export function createQuestionReader() {
   let head: Head | undefined;
   let bytes: Buffer = Buffer.alloc(0);
   /** Number of bytes in `bytes` that have arrived. */
@@ -63,10 +51,16 @@ export function createQuestionReader(): QuestionReader {
   };
 
   return {
+    /** Bytes of the whole request, as far as known. */
     get size() {
       return bytes.length;
     },
-    read(chunk) {
+    /**
+     * @returns the request once it is complete
+     *
+     * @throws ProtocolError
+     */
+    read(chunk: Buffer) {
       take(chunk);
       if (head === undefined || length < bytes.length) return undefined;
       const { verb, places } = head;

@@ -1,7 +1,11 @@
-import { chmodSync, mkdirSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
+import { underSignals } from '../../runtime/signals.ts';
+import { sleep } from '../../runtime/time.ts';
+import { placeSocket } from '../files/own-socket.ts';
+import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
 import { createProblemLog } from '../telemetry/problem-log.ts';
 import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
@@ -37,6 +41,9 @@ export interface GateServerDeps {
   readonly log: Logger;
   readonly limits?: Partial<GateLimits>;
 }
+
+/** The pause before it listens again: two programs that replace each other's socket must not keep the node busy. */
+const RELISTEN_SECONDS = 1;
 
 /** Shared by all connections: creating an error costs more than the rest of closing a connection. */
 const GONE = new Error('the CNI plugin disconnected');
@@ -111,34 +118,52 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
     socket.on('data', read);
   };
 
-  return {
-    /** Listens until the signal aborts. @throws Error if it cannot */
-    async run(signal: AbortSignal): Promise<void> {
-      mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
-      // A socket left by a killed agent accepts neither listeners nor connections.
-      rmSync(socketPath, { force: true });
-      const server = createServer((socket) => {
-        if (sockets.size >= connections) {
-          problems.met(
-            `more than ${connections} concurrent connections`,
-            'closed a gate connection; the CNI plugin uses the state file',
-          );
-          return socket.destroy();
-        }
-        sockets.add(socket);
-        socket.on('close', () => sockets.delete(socket));
-        serve(socket);
-      });
+  const accept = (socket: Socket) => {
+    if (sockets.size >= connections) {
+      problems.met(
+        `more than ${connections} concurrent connections`,
+        'closed a gate connection; the CNI plugin uses the state file',
+      );
+      return socket.destroy();
+    }
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    serve(socket);
+  };
+
+  /** Listens until the signal aborts or the socket is no longer at its path. Its connections stay. */
+  const listen = async (signal: AbortSignal): Promise<void> => {
+    mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
+    const server = createServer(accept);
+    const own = await placeSocket(socketPath, async (path) => {
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);
-        server.listen(socketPath, resolve);
+        server.listen(path, resolve);
       });
-      chmodSync(socketPath, 0o600);
+      chmodSync(path, 0o600);
+    });
+    const lost = new AbortController();
+    await underSignals([signal, lost.signal], undefined, async (either) => {
+      const check = () => own.isInPlace() || lost.abort();
+      watchDirectory({ path: dirname(socketPath), signal: either, onChange: check });
+      await untilAborted(either);
+    });
+    own.remove();
+    server.close();
+  };
+
+  return {
+    /** Listens until the signal aborts, also if its socket is removed or replaced. @throws Error if it cannot */
+    async run(signal: AbortSignal): Promise<void> {
       try {
-        await untilAborted(signal);
+        while (!signal.aborted) {
+          await listen(signal);
+          if (signal.aborted) break;
+          log.warn({ socketPath }, 'the gate’s socket was removed or replaced; listening again');
+          await sleep(RELISTEN_SECONDS, signal).catch(() => undefined);
+        }
       } finally {
         for (const socket of sockets) socket.destroy();
-        await new Promise((resolve) => server.close(resolve));
       }
     },
   };

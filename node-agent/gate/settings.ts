@@ -68,12 +68,10 @@ export const gateFlags = {
 } as const;
 
 /** The files that the agent and the CNI plugin share. */
-export interface GateFiles {
-  readonly socket: string;
-  /** What the CNI plugin uses while the agent does not answer. */
-  readonly state: string;
-}
-
-export function gateFilesIn(runDir: string): GateFiles {
-  return { socket: join(runDir, GATE_SOCKET_FILE), state: join(runDir, GATE_STATE_FILE) };
+export function gateFilesIn(runDir: string) {
+  return {
+    socket: join(runDir, GATE_SOCKET_FILE),
+    /** What the CNI plugin uses while the agent does not answer. */
+    state: join(runDir, GATE_STATE_FILE),
+  };
 }

@@ -45,13 +45,11 @@ export async function keepRunning(duty: Duty, log: Logger, observer: DutyObserve
 export interface Guard {
   /** Wraps a callback: its exceptions become the guard's failure. */
   <Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void;
-  /** Fails the duty. */
   readonly fail: (error: unknown) => void;
   /** Never resolves; rejects with the first failure. */
   readonly failed: Promise<never>;
 }
 
-/** Creates a guard for one run of a duty. */
 export function createGuard(): Guard {
   let fail: (error: unknown) => void = () => {};
   const failed = new Promise<never>((_resolve, reject) => {
@@ -71,7 +69,6 @@ export function createGuard(): Guard {
   return Object.assign(guard, { failed, fail: (error: unknown) => fail(error) });
 }
 
-/** Resolves when the signal aborts. */
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

@@ -1,12 +1,3 @@
-/** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
-export interface Paced {
-  /** Runs the work at once. */
-  now(): void;
-  /** Runs the work soon; several requests until then cause one run. */
-  soon(): void;
-  cancel(): void;
-}
-
 export interface PacedOptions {
   readonly work: () => void;
   /** Minimum seconds from a request to the work. */
@@ -15,8 +6,8 @@ export interface PacedOptions {
   readonly rest: number;
 }
 
-/** Creates the pacing of one kind of work. */
-export function createPaced({ work, settle, rest }: PacedOptions): Paced {
+/** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
+export function createPaced({ work, settle, rest }: PacedOptions) {
   let timer: NodeJS.Timeout | undefined;
   /** Monotonic milliseconds. */
   let notBefore = 0;
@@ -30,6 +21,7 @@ export function createPaced({ work, settle, rest }: PacedOptions): Paced {
 
   return {
     now,
+    /** Runs the work soon; several requests until then cause one run. */
     soon() {
       timer ??= setTimeout(
         () => {

@@ -92,16 +92,7 @@ function lastMapText({ networks }: LastMap): string {
 }
 
 /** Keeps the last good map across restarts of the agent: agents restart more often than people repair maps. */
-export interface LastMapFile {
-  /**
-   * Undefined if nothing was saved, or the saved map does not fit this host.
-   *
-   * @param cells NUMA nodes of this host
-   */
-  load(cells: CpuSet): LastMap | undefined;
-  /** @throws a system error */
-  save(last: LastMap): void;
-}
+export type LastMapFile = ReturnType<typeof createLastMapFile>;
 
 /** Bytes; a map has at most a MiB, and this is one node's part of it. */
 const MOST = 1024 * 1024;
@@ -111,9 +102,14 @@ const kept = z.object({
 });
 
 /** @param onUnread called with the reason if the file exists and cannot be read */
-export function createLastMapFile(path: string, onUnread: (why: string) => void): LastMapFile {
+export function createLastMapFile(path: string, onUnread: (why: string) => void) {
   return {
-    load(cells) {
+    /**
+     * Undefined if nothing was saved, or the saved map does not fit this host.
+     *
+     * @param cells NUMA nodes of this host
+     */
+    load(cells: CpuSet): LastMap | undefined {
       let found: z.infer<typeof kept>;
       try {
         found = parseSaved(readBounded(path, MOST), kept);
@@ -129,7 +125,8 @@ export function createLastMapFile(path: string, onUnread: (why: string) => void)
         ? { networks: { physnets, tunnel: networks.tunnel } }
         : undefined;
     },
-    save(last) {
+    /** @throws a system error */
+    save(last: LastMap) {
       saveFile(path, lastMapText(last));
     },
   };

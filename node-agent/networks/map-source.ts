@@ -19,16 +19,7 @@ export interface MapSourceDeps {
 }
 
 /** The operator's map, and the node's labels if the map selects nodes by them. */
-export interface MapSource {
-  /** The map at its last read, or why it is unusable; undefined without a file. */
-  readonly map: NetworkMap | Error | undefined;
-  /** The labels that the map needs: empty if it needs none, undefined until they have been read. */
-  readonly labels: Readonly<Record<string, string>> | undefined;
-  /** Follows both until the signal aborts, and calls the listener after each read. It reads the map at once. */
-  follow(listeners: { readonly onMap: () => void; readonly onLabels: () => void }, signal: AbortSignal): void;
-}
-
-export function createMapSource({ file, readLabels }: MapSourceDeps): MapSource {
+export function createMapSource({ file, readLabels }: MapSourceDeps) {
   let map: NetworkMap | Error | undefined;
   let labels: Readonly<Record<string, string>> | undefined;
   /** Resolves the wait for another map. */
@@ -60,13 +51,16 @@ export function createMapSource({ file, readLabels }: MapSourceDeps): MapSource 
   };
 
   return {
+    /** The map at its last read, or why it is unusable; undefined without a file. */
     get map() {
       return map;
     },
-    get labels() {
+    /** The labels that the map needs: empty if it needs none, undefined until they have been read. */
+    get labels(): Readonly<Record<string, string>> | undefined {
       return selectsNodes() ? labels : {};
     },
-    follow({ onMap, onLabels }, signal) {
+    /** Follows both until the signal aborts, and calls the listener after each read. It reads the map at once. */
+    follow({ onMap, onLabels }: { readonly onMap: () => void; readonly onLabels: () => void }, signal: AbortSignal) {
       if (file === undefined) return;
       const onChange = (name: string | undefined) => {
         // A mounted ConfigMap changes when the directory that the file's link leads through is renamed.

@@ -30,15 +30,7 @@ const REST = 10;
  */
 const LOOK = 30;
 
-export interface Networks {
-  view(): NetworksView;
-  /** Whether every source has been read once. Until then, missing networks may still appear. */
-  readonly known: boolean;
-  /** Calls the listener after each change. @returns a function that stops the calls */
-  subscribe(listener: () => void): () => void;
-  /** The duty. A restart of the duty keeps the networks that it found. */
-  run(signal: AbortSignal): Promise<void>;
-}
+export type Networks = ReturnType<typeof createNetworks>;
 
 export interface NetworksDeps {
   readonly sysfsRoot: string;
@@ -57,7 +49,7 @@ export interface NetworksDeps {
 }
 
 /** Tracks where the node's networks are: the switch's configuration, sysfs, and the operator's map over both. */
-export function createNetworks(deps: NetworksDeps): Networks {
+export function createNetworks(deps: NetworksDeps) {
   const { sysfsRoot, ovsRundir, log, addresses = hostAddresses } = deps;
   const listeners = new Set<() => void>();
   let view = UNKNOWN_NETWORKS;
@@ -104,14 +96,17 @@ export function createNetworks(deps: NetworksDeps): Networks {
 
   return {
     view: () => view,
+    /** Whether every source has been read once. Until then, missing networks may still appear. */
     get known() {
       return known;
     },
-    subscribe(listener) {
+    /** Calls the listener after each change. @returns a function that stops the calls */
+    subscribe(listener: () => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    async run(signal) {
+    /** The duty. A restart of the duty keeps the networks that it found. */
+    async run(signal: AbortSignal) {
       const host = await deps.host();
       const guard = createGuard();
       const work = guard(() => {

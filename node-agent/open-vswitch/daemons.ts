@@ -1,8 +1,9 @@
-import { type Stats, statSync } from 'node:fs';
+import { closeSync, openSync, type Stats, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { quote } from '../../model/errors.ts';
+import { lockHolder } from '../../native/file-lock.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { commandLineOf, commOf, identityOf, parentOf, processIds, startOf } from '../processes/proc.ts';
+import { commandLineOf, commOf, identityOf, parentOf, startOf, userOf } from '../processes/proc.ts';
 
 /** The daemons whose threads the agent manages, by the names of their pidfiles and main threads. */
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
@@ -20,13 +21,13 @@ export interface OvsProcess {
 
 /**
  * Why a daemon is not managed: `absent` (no pidfile, or no process with its pid), `stale` (another program has the
- * pid).
+ * pid), `hidden` (it runs, but not in this PID namespace).
  */
 export interface MissingDaemon {
   readonly name: OvsDaemonName;
   /** The pid in its pidfile, if any. */
   readonly pid?: number;
-  readonly code: 'absent' | 'stale' | 'unreadable';
+  readonly code: 'absent' | 'stale' | 'hidden' | 'unreadable';
   readonly message: string;
 }
 
@@ -43,7 +44,10 @@ interface FoundProcesses {
 
 /**
  * Finds both daemons and their monitors by the pidfiles in Open vSwitch's run directory. A pidfile survives a killed
- * daemon, and any other process may get its pid, so the process must have the daemon's name.
+ * daemon, any other process may get its pid, and a process chooses its own name and command line. So a daemon is the
+ * process that has the lock of the pidfile: Open vSwitch keeps it locked as long as it runs, and only who may write to
+ * its directory could. `/proc/PID/exe` would need CAP_SYS_PTRACE.
+ * Source: make_pidfile and read_pidfile in lib/daemon-unix.c of Open vSwitch.
  */
 export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
   return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => {
@@ -62,10 +66,14 @@ export interface DaemonFinder {
 
 /**
  * Finds the same in repeated searches. It remembers a monitor whose daemon is down, because the next daemon will be its
- * child. It finds a monitor first seen while its daemon is down by the process id in its command line.
+ * child.
+ *
+ * @param recorded the processes that an earlier agent managed
  */
-export function createDaemonFinder(rundir: string): DaemonFinder {
-  const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name));
+export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []): DaemonFinder {
+  const monitorsOf = (daemon: OvsDaemonName) =>
+    recorded().filter(({ name, role }) => name === daemon && role === 'monitor');
+  const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name, () => monitorsOf(name)));
   return {
     find() {
       const found = lookups.map((lookup) => lookup.find());
@@ -80,11 +88,9 @@ export function createDaemonFinder(rundir: string): DaemonFinder {
   };
 }
 
-function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
+function createLookup(file: string, name: OvsDaemonName, recorded: () => readonly OvsProcess[]): DaemonFinder {
   /** The pidfile of the last search, or its absence; undefined if another search may find more. */
   let before: { readonly pidfile: Stats | undefined } | undefined;
-  /** The process id of a daemon that is down and whose monitor has been searched for. */
-  let searched: number | undefined;
   let identities: readonly (number | undefined)[] = [];
   let processes: readonly OvsProcess[] = [];
 
@@ -109,15 +115,11 @@ function createLookup(file: string, name: OvsDaemonName): DaemonFinder {
         processes = parent.monitor === undefined ? [daemon] : [daemon, parent.monitor];
         identities = processes.map(({ pid }) => identityOf(pid));
         before = parent.isKnown && pidfile !== undefined ? { pidfile } : undefined;
-        searched = undefined;
         return { processes, missing: [], changed: processes.map(keyOf).join() !== same, isStarting: !parent.isKnown };
       }
       before = pidfile === undefined ? { pidfile } : undefined;
-      const remaining = processes.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
-      if (remaining.length === 0 && found.pid !== undefined && found.pid !== searched) {
-        searched = found.pid;
-        remaining.push(...monitorsOfEnded(name, found.pid));
-      }
+      const monitors = processes.length > 0 ? processes.filter(({ role }) => role === 'monitor') : recorded();
+      const remaining = monitors.filter(({ pid, start }) => startOf(pid) === start);
       const changed = remaining.map(keyOf).join() !== processes.map(keyOf).join();
       processes = remaining;
       identities = remaining.map(({ pid }) => identityOf(pid));
@@ -148,21 +150,35 @@ interface FoundDaemon {
 
 function readPidfile(file: string, name: OvsDaemonName): FoundDaemon | MissingDaemon {
   let pid: number;
+  let holder: number | undefined;
   try {
     pid = readPid(file);
+    holder = holderOf(file);
   } catch (error) {
     const { code: cause, message: why } = error as NodeJS.ErrnoException;
     const code = cause === 'ENOENT' ? 'absent' : 'unreadable';
     const hint = cause === undefined ? '' : '; is the daemon running (--ovs-rundir)?';
     return { name, code, message: `${cause === undefined ? '' : `${file}: `}${why}${hint}` };
   }
-  const comm = commOf(pid);
+  if (holder !== undefined && holder > 0) {
+    return { daemon: processOf(name, 'daemon', holder), parent: parentOfDaemon(name, holder) };
+  }
   const missing = (code: MissingDaemon['code'], but: string): MissingDaemon => {
     return { name, pid, code, message: `${file} says ${pid}, but ${but}` };
   };
+  if (holder === 0) return missing('hidden', 'that process is not visible here; does the agent have hostPID?');
+  const comm = commOf(pid);
   if (comm === undefined) return missing('absent', 'that process does not exist');
-  if (comm !== name) return missing('stale', `that process is ${quote(comm)}`);
-  return { daemon: processOf(name, 'daemon', pid), parent: parentOfDaemon(name, pid) };
+  return missing('stale', `that process (${quote(comm)}) has not locked the file, so it is another program`);
+}
+
+function holderOf(file: string): number | undefined {
+  const descriptor = openSync(file, 'r');
+  try {
+    return lockHolder(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 function processOf(name: OvsDaemonName, role: OvsProcess['role'], pid: number): OvsProcess {
@@ -191,14 +207,15 @@ interface Parent {
 const titleOf = (name: OvsDaemonName): string => `${name}: monitoring pid `;
 
 /**
- * Finds the parent that monitors a daemon started with --monitor. The monitor shows its purpose in its command line,
- * but only after its daemon has written the pidfile. Until then, the command line is the program's name, then
- * `monitor`. Source: fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
+ * Finds the parent that monitors a daemon started with --monitor. The monitor has the user of its daemon, and shows its
+ * purpose in its command line, but only after its daemon has written the pidfile. Until then, the command line is the
+ * program's name, then `monitor`. No other process than the parent is considered, since any may show the same.
+ * Source: fork_and_wait_for_startup and monitor_daemon in lib/daemon-unix.c of Open vSwitch.
  */
 function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
   const parent = parentOf(pid);
   if (parent === undefined) return { monitor: undefined, isKnown: false };
-  if (parent <= 1) return { monitor: undefined, isKnown: true };
+  if (parent <= 1 || userOf(parent) !== userOf(pid)) return { monitor: undefined, isKnown: true };
   const line = commandLineOf(parent);
   const comm = commOf(parent);
   const isTitled = line?.startsWith(titleOf(name)) === true;
@@ -208,13 +225,4 @@ function parentOfDaemon(name: OvsDaemonName, pid: number): Parent {
     monitor: isTitled || isUntitled ? processOf(name, 'monitor', parent) : undefined,
     isKnown: line !== undefined && comm !== undefined && !isUntitled,
   };
-}
-
-/** Searches the process table for a process that monitors an ended process, by its title. */
-function monitorsOfEnded(name: OvsDaemonName, ended: number): OvsProcess[] {
-  const title = `${titleOf(name)}${ended} `;
-  return processIds()
-    .filter((pid) => commandLineOf(pid)?.startsWith(title) === true)
-    .slice(0, 1)
-    .map((pid) => processOf(name, 'monitor', pid));
 }

@@ -9,18 +9,7 @@ const REMEMBERED = 128;
 const LONGEST = 1024;
 
 /** Reports the state of Open vSwitch's affinity in Events of the node. */
-export interface AffinityEvents {
-  enabled(enablerFile: string): void;
-  disabled(): void;
-  /** Some threads are not on their CPUs. */
-  incomplete(problems: readonly string[]): void;
-  /** Another process also sets the threads' CPUs. */
-  contended(problem: string): void;
-  /** The CPUs stay as they are because their owners are unknown. */
-  held(problems: readonly string[]): void;
-  /** A container's start was refused because threads stayed on its CPUs. */
-  notVacated(problem: string): void;
-}
+export type AffinityEvents = ReturnType<typeof createAffinityEvents>;
 
 export interface AffinityEventsDeps {
   readonly recorder: EventRecorder;
@@ -30,7 +19,7 @@ export interface AffinityEventsDeps {
 }
 
 /** Creates the reporter for one node. */
-export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps): AffinityEvents {
+export function createAffinityEvents({ recorder, nodeName, now }: AffinityEventsDeps) {
   const announced = new Map<string, number>();
   // Events on nodes use the node's name as the uid, like the kubelet's: `kubectl describe node` searches for it.
   const node = { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: nodeName };
@@ -47,13 +36,18 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
   const note = (event: Omit<EventText, 'type'>) => recorder.record(node, { type: 'Normal', ...event });
 
   return {
-    enabled: (file) =>
+    enabled: (file: string) =>
       note({ reason: 'OvsAffinityEnabled', message: `Open vSwitch runs on the CPUs without an owner (${file})` }),
     disabled: () =>
       note({ reason: 'OvsAffinityDisabled', message: 'the threads of Open vSwitch have their original CPUs again' }),
-    incomplete: (problems) => warn('OvsAffinityIncomplete', problems.join('; ')),
-    contended: (problem) => warn('OvsAffinityContended', problem),
-    held: (problems) => warn('OvsAffinityHeld', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
-    notVacated: (problem) => warn('OvsNotVacated', problem),
+    /** Some threads are not on their CPUs. */
+    incomplete: (problems: readonly string[]) => warn('OvsAffinityIncomplete', problems.join('; ')),
+    /** Another process also sets the threads' CPUs. */
+    contended: (problem: string) => warn('OvsAffinityContended', problem),
+    /** The CPUs stay as they are because their owners are unknown. */
+    held: (problems: readonly string[]) =>
+      warn('OvsAffinityHeld', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
+    /** A container's start was refused because threads stayed on its CPUs. */
+    notVacated: (problem: string) => warn('OvsNotVacated', problem),
   };
 }

@@ -7,23 +7,6 @@ const AGAIN = 10;
 /** Seconds that formerly owned CPUs stay unused if no cgroup shows whether their owner has ended. */
 const UNCONFIRMED_FOR = 60;
 
-/**
- * Checks with the kernel whether CPUs that the kubelet reports as free are free. A kubelet that restarts or that lost
- * its state lists no pods, for a while or permanently, and writes a checkpoint in which all CPUs are shared, while its
- * containers keep running.
- */
-export interface Confirmation {
-  /** Records the owners. Call it with each view. */
-  see(view: AssignmentsView): void;
-  /**
-   * Returns those of the CPUs that a running container is confined to. Where that is not visible, it returns those that
-   * had an owner recently.
-   */
-  held(cpus: CpuSet, view: AssignmentsView): CpuSet;
-  /** Whether held CPUs need another check. */
-  isDue(): boolean;
-}
-
 export interface ConfirmationDeps {
   /** The cpusets of running containers; undefined where the kubelet's cgroups cannot be read. */
   readonly containers: () => ContainerCpus | undefined;
@@ -31,21 +14,30 @@ export interface ConfirmationDeps {
   readonly now: () => number;
 }
 
-/** Creates the check for one node. */
-export function createConfirmation({ containers, now }: ConfirmationDeps): Confirmation {
+/**
+ * Checks with the kernel whether CPUs that the kubelet reports as free are free. A kubelet that restarts or that lost
+ * its state lists no pods, for a while or permanently, and writes a checkpoint in which all CPUs are shared, while its
+ * containers keep running.
+ */
+export function createConfirmation({ containers, now }: ConfirmationDeps) {
   let owned = CpuSet.EMPTY;
   let freed: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
   let dueAt = Number.POSITIVE_INFINITY;
 
   return {
-    see(view) {
+    /** Records the owners. Call it with each view. */
+    see(view: AssignmentsView) {
       const released = owned.minus(view.owned);
       owned = view.owned;
       freed = freed.filter(({ until }) => until > now());
       if (!released.isEmpty) freed = [...freed, { cpus: released, until: now() + UNCONFIRMED_FOR * 1000 }];
     },
 
-    held(cpus, view) {
+    /**
+     * Returns those of the CPUs that a running container is confined to. Where that is not visible, it returns those that
+     * had an owner recently.
+     */
+    held(cpus: CpuSet, view: AssignmentsView): CpuSet {
       const running = containers();
       const busy = running === undefined ? unionOf(freed.map((one) => one.cpus)) : confinedTo(cpus, running, view);
       const held = busy.intersect(cpus);
@@ -53,6 +45,7 @@ export function createConfirmation({ containers, now }: ConfirmationDeps): Confi
       return held;
     },
 
+    /** Whether held CPUs need another check. */
     isDue: () => dueAt <= now(),
   };
 }

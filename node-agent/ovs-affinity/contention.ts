@@ -6,31 +6,22 @@ const QUIET = { first: 60, most: 3600 };
 /**
  * Detects whether another process also sets the CPUs of the threads, since the two would keep undoing each other's
  * work.
- */
-export interface Contention {
-  /** Call it after each pass with the number of threads that another process had moved since the last pass. */
-  note(displaced: number): void;
-  /** While true, threads are only moved off owned CPUs; other settings of the other process stay. */
-  readonly isContended: boolean;
-  /** Whether one displacement was seen recently and a second one may follow. */
-  readonly isSuspected: boolean;
-}
-
-/**
+ *
  * States: clear; suspected, for a minute after one displacement (an operator ran taskset); contended, after a second
  * one, until no thread was displaced for the quiet time. The quiet time doubles each time the other process is still
  * active. It is a minute again after two hours without displacement.
  *
  * @param now monotonic milliseconds
  */
-export function createContention(now: () => number): Contention {
+export function createContention(now: () => number) {
   let last = Number.NEGATIVE_INFINITY;
   let isContended = false;
   let quiet = QUIET.first;
   const sinceLast = () => (now() - last) / 1000;
 
   return {
-    note(displaced) {
+    /** Call it after each pass with the number of threads that another process had moved since the last pass. */
+    note(displaced: number) {
       const since = sinceLast();
       if (isContended && since >= quiet) {
         isContended = false;
@@ -40,9 +31,11 @@ export function createContention(now: () => number): Contention {
       if (since < TWICE_WITHIN) isContended = true;
       last = now();
     },
+    /** While true, threads are only moved off owned CPUs; other settings of the other process stay. */
     get isContended() {
       return isContended && sinceLast() < quiet;
     },
+    /** Whether one displacement was seen recently and a second one may follow. */
     get isSuspected() {
       return !isContended && sinceLast() < TWICE_WITHIN;
     },

@@ -3,15 +3,6 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 /** Maximum wait of a growth as a multiple of the delay, however often the set changes. */
 const MOST_DELAYS = 4;
 
-/** Delays a growth until the set of free CPUs has stopped growing. */
-export interface GrowDebounce {
-  /** Requests a growth to this set. A set that differs from the last one restarts the wait. */
-  want(cpus: CpuSet): void;
-  cancel(): void;
-  /** The set that the growth waits for. */
-  readonly pending: CpuSet | undefined;
-}
-
 export interface GrowDebounceDeps {
   /** Seconds without a change after which `onDue` is called. */
   readonly delay: number;
@@ -20,7 +11,8 @@ export interface GrowDebounceDeps {
   readonly onDue: () => void;
 }
 
-export function createGrowDebounce({ delay, now, onDue }: GrowDebounceDeps): GrowDebounce {
+/** Delays a growth until the set of free CPUs has stopped growing. */
+export function createGrowDebounce({ delay, now, onDue }: GrowDebounceDeps) {
   let pending: CpuSet | undefined;
   let timer: NodeJS.Timeout | undefined;
   let since = 0;
@@ -32,10 +24,12 @@ export function createGrowDebounce({ delay, now, onDue }: GrowDebounceDeps): Gro
 
   return {
     cancel,
+    /** The set that the growth waits for. */
     get pending() {
       return pending;
     },
-    want(cpus) {
+    /** Requests a growth to this set. A set that differs from the last one restarts the wait. */
+    want(cpus: CpuSet) {
       if (pending?.equals(cpus)) return;
       if (pending === undefined) since = now();
       clearTimeout(timer);

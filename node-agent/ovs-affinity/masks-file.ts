@@ -26,18 +26,7 @@ export interface SavedProcess extends OvsProcess {
 }
 
 /** Stores the threads' original masks on disk, so that the next agent can restore what a killed one changed. */
-export interface MasksFile {
-  readonly path: string;
-  /** Reads the masks saved since the machine's start; empty without a file. @throws MasksFileError */
-  load(): SavedProcess[];
-  /** Call it before changing the first mask. An empty list removes the file. @throws MasksFileError */
-  save(processes: readonly SavedProcess[]): void;
-  /**
-   * Moves an unusable file out of the way and keeps it for inspection. @returns its new path, or undefined if that
-   * failed
-   */
-  putAside(): string | undefined;
-}
+export type MasksFile = ReturnType<typeof createMasksFile>;
 
 const cpus = z.string().transform((text) => CpuSet.parse(text));
 const schema = z.object({
@@ -55,10 +44,11 @@ const schema = z.object({
 });
 
 /** @param bootId the machine's current boot; masks from an earlier boot are ignored */
-export function createMasksFile(path: string, bootId: string): MasksFile {
+export function createMasksFile(path: string, bootId: string) {
   return {
     path,
-    load() {
+    /** Reads the masks saved since the machine's start; empty without a file. @throws MasksFileError */
+    load(): SavedProcess[] {
       let text: string;
       try {
         text = readBounded(path, MOST_MASKS);
@@ -71,9 +61,14 @@ export function createMasksFile(path: string, bootId: string): MasksFile {
       return saved.processes.map(({ main, odd, ...process }) => ({ ...process, originalMasks: { main, odd } }));
     },
 
-    putAside: () => putAside(path),
+    /**
+     * Moves an unusable file out of the way and keeps it for inspection. @returns its new path, or undefined if that
+     * failed
+     */
+    putAside: (): string | undefined => putAside(path),
 
-    save(processes) {
+    /** Call it before changing the first mask. An empty list removes the file. @throws MasksFileError */
+    save(processes: readonly SavedProcess[]) {
       try {
         if (processes.length === 0) return rmSync(path, { force: true });
         const list = processes.map(({ name, role, pid, start, originalMasks: { main, odd } }) => ({

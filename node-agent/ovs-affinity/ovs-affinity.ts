@@ -1,4 +1,5 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
+import type { OvsStatus } from '../../model/ovs-status.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { createGuard, untilAborted } from '../lifecycle/duty.ts';
@@ -8,7 +9,7 @@ import { isEnabled, watchEnabler } from './enabler.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
 import { createReporting, type ReportingDeps } from './reporting.ts';
-import { type OvsStatus, statusOf } from './status.ts';
+import { statusOf } from './status.ts';
 import { createTargets, type TargetsDeps } from './targets.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
@@ -20,23 +21,7 @@ export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, Reportin
   readonly onPmdMask: (listener: () => void) => () => void;
 }
 
-export interface OvsAffinity {
-  /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
-  run(signal: AbortSignal): Promise<void>;
-  /**
-   * Moves OVS off the CPUs and returns when none of its threads may run there. Does nothing while disabled.
-   * @throws VacateError after 2 s
-   */
-  vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void>;
-  /** CPUs of OVS's poll mode driver threads at the last pass; empty while disabled. */
-  pmdCpus(): CpuSet;
-  /** The reasons why threads are not on their CPUs; empty while disabled. */
-  problems(): readonly string[];
-  /** Calls the listener when `problems` has changed. @returns a function that ends the subscription */
-  subscribe(listener: () => void): () => void;
-  /** For display: every thread, its current and wanted CPUs, and the reasons. */
-  status(): OvsStatus;
-}
+export type OvsAffinity = ReturnType<typeof createOvsAffinity>;
 
 /** Calls `pass` after each change that affects the threads' CPUs. @returns a function that ends the subscription */
 function followChanges(
@@ -87,7 +72,7 @@ const LOOK_AGAIN = 1;
  * Invariant: a pass never gives a thread a CPU that the view reports as owned, nor one vacated for a starting
  * container.
  */
-export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
+export function createOvsAffinity(deps: OvsAffinityDeps) {
   const { assignments, enablerFile, log, metrics, events } = deps;
   const ovsProcesses = createOvsProcesses(deps);
   const reporting = createReporting(deps);
@@ -168,7 +153,8 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
   };
 
   return {
-    async run(signal) {
+    /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
+    async run(signal: AbortSignal) {
       const guard = createGuard();
       grow = guard(() => pass(performance.now(), true));
       lookAgain = guard(tick);
@@ -187,7 +173,11 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       }
     },
 
-    async vacate(cpus, signal) {
+    /**
+     * Moves OVS off the CPUs and returns when none of its threads may run there. Does nothing while disabled.
+     * @throws VacateError after 2 s
+     */
+    async vacate(cpus: CpuSet, signal?: AbortSignal) {
       if (!enabled || cpus.isEmpty) return;
       targets.vacate(cpus);
       try {
@@ -199,10 +189,14 @@ export function createOvsAffinity(deps: OvsAffinityDeps): OvsAffinity {
       }
     },
 
-    pmdCpus: () => ovsProcesses.pmdCpus(),
-    problems: () => reporting.current.map(({ text }) => text),
+    /** CPUs of OVS's poll mode driver threads at the last pass; empty while disabled. */
+    pmdCpus: (): CpuSet => ovsProcesses.pmdCpus(),
+    /** The reasons why threads are not on their CPUs; empty while disabled. */
+    problems: (): readonly string[] => reporting.current.map(({ text }) => text),
+    /** Calls the listener when `problems` has changed. @returns a function that ends the subscription */
     subscribe: reporting.subscribe,
-    status: () => {
+    /** For display: every thread, its current and wanted CPUs, and the reasons. */
+    status: (): OvsStatus => {
       const { sources } = assignments.view();
       return statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems: reporting.current });
     },

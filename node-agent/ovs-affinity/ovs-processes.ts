@@ -61,42 +61,10 @@ interface OvsSnapshot {
 }
 
 /** The affinity of both daemons and their monitors; follows restarts. */
-export interface OvsProcesses {
-  /**
-   * Reads which CPUs are online. A pass must be short and does not include it: administrators change CPUs by hand, and
-   * the kernel then changes masks, which a check or the pass itself detects.
-   * @returns whether they changed
-   */
-  seeMachine(): boolean;
-  /** The CPUs that `seeMachine` read last. */
-  machine(): CpuSet;
-  /** Finds the processes and lists their threads. */
-  snapshot(): OvsSnapshot;
-  /** CPUs that the poll mode driver threads of the last listing may run on now. */
-  pmdCpus(): CpuSet;
-  /** One pass over every thread. The first one saves the masks before it changes any. */
-  apply(target: CpuTarget, snapshot: OvsSnapshot): OvsPassResult;
-  /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
-  isAsLeft(): boolean;
-  /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
-  restore(): OvsPassResult;
-  /** Ends the work without moving threads; their original masks stay saved. */
-  leave(): void;
-  /**
-   * Returns when no thread may run on the CPUs. `otherwise`: the CPUs for threads that may run on no others.
-   * @throws VacateError after 2 s
-   */
-  vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal): Promise<void>;
-  describe(): ProcessState[];
-  /** Whether a daemon is starting, so that its monitor may still be unknown. */
-  isStarting(): boolean;
-  /** Daemons that are not managed at present. */
-  unmanaged(): Problem[];
-}
+export type OvsProcesses = ReturnType<typeof createOvsProcesses>;
 
-export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
+export function createOvsProcesses(deps: OvsProcessesDeps) {
   const { metrics } = deps;
-  const finder = createDaemonFinder(deps.rundir);
   let machine = deps.machine();
   const savedMasks = createSavedMasks({
     file: deps.masksFile,
@@ -104,6 +72,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
     // The CPUs of the machine's first process, which services without their own setting inherit.
     unconfined: () => allowedOf(deps.affinity, 1) ?? machine,
   });
+  const finder = createDaemonFinder(deps.rundir, savedMasks.processes);
   const counts = createThreadMetrics(metrics);
   const processAffinityDeps: ProcessAffinityDeps = { ...deps, machine: () => machine };
   let processAffinities: readonly ProcessAffinity[] = [];
@@ -137,16 +106,25 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
   const pmdCpus = () => unionOf(processAffinities.map((processAffinity) => processAffinity.pmdCpus()));
 
   return {
+    /**
+     * Reads which CPUs are online. A pass must be short and does not include it: administrators change CPUs by hand, and
+     * the kernel then changes masks, which a check or the pass itself detects.
+     * @returns whether they changed
+     */
     seeMachine,
-    machine: () => machine,
-    snapshot() {
+    /** The CPUs that `seeMachine` read last. */
+    machine: (): CpuSet => machine,
+    /** Finds the processes and lists their threads. */
+    snapshot(): OvsSnapshot {
       refresh();
       const threads = new Map(processAffinities.map((one) => [one, one.snapshot()] as const));
       return { pmdCpus: pmdCpus(), threads };
     },
+    /** CPUs that the poll mode driver threads of the last listing may run on now. */
     pmdCpus,
 
-    apply(target, snapshot) {
+    /** One pass over every thread. The first one saves the masks before it changes any. */
+    apply(target: CpuTarget, snapshot: OvsSnapshot): OvsPassResult {
       const problems = [...missing.map(notManaged), ...savedMasks.remember(processAffinities)];
       if ('only' in target && !target.only.intersects(machine))
         return { moved: 0, displaced: 0, problems: [...problems, nowhereToGo(target.only)] };
@@ -165,9 +143,11 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
       return { ...totals(results), problems };
     },
 
+    /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
     isAsLeft: () => finder.isAsFound() && processAffinities.every((processAffinity) => processAffinity.isAsLeft()),
 
-    restore() {
+    /** Restores every thread's original mask, including those that a killed agent saved, and forgets the masks. */
+    restore(): OvsPassResult {
       refresh();
       const lost = savedMasks.recall(processAffinities);
       const results = processAffinities.map((processAffinity) => ({
@@ -180,9 +160,14 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
       return { ...totals(results), problems };
     },
 
+    /** Ends the work without moving threads; their original masks stay saved. */
     leave: () => counts.forget(),
 
-    async vacate(cpus, otherwise, signal) {
+    /**
+     * Returns when no thread may run on the CPUs. `otherwise`: the CPUs for threads that may run on no others.
+     * @throws VacateError after 2 s
+     */
+    async vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal) {
       const started = performance.now();
       for (;;) {
         refresh();
@@ -195,7 +180,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
       }
     },
 
-    describe() {
+    describe(): ProcessState[] {
       refresh();
       return processAffinities.map((processAffinity) => ({
         ...processAffinity.process,
@@ -203,8 +188,10 @@ export function createOvsProcesses(deps: OvsProcessesDeps): OvsProcesses {
       }));
     },
 
+    /** Whether a daemon is starting, so that its monitor may still be unknown. */
     isStarting: () => isStarting,
-    unmanaged: () => missing.map(notManaged),
+    /** Daemons that are not managed at present. */
+    unmanaged: (): Problem[] => missing.map(notManaged),
   };
 }
 

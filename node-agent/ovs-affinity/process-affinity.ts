@@ -58,33 +58,9 @@ export interface ThreadSnapshot {
 }
 
 /** Keeps the threads of one process on their CPUs, and restores their original masks. */
-export interface ProcessAffinity {
-  readonly process: OvsProcess;
-  /** Lists the threads. */
-  snapshot(): ThreadSnapshot;
-  /** CPUs that the poll mode driver threads of the last listing, which are not managed, may run on now. */
-  pmdCpus(): CpuSet;
-  /**
-   * Moves every thread to the target. A thread that is already there costs one call, which changes nothing.
-   * @param snapshot replaces the first listing
-   */
-  apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult;
-  /**
-   * Whether the number of threads, the main thread and a quarter of the others, in turns, are as the last pass left them.
-   */
-  isAsLeft(): boolean;
-  /** Threads that may run on one of the CPUs now, except poll mode drivers. */
-  threadsOn(cpus: CpuSet): number[];
-  /** The masks that `remember` recorded or received. */
-  readonly originalMasks: OriginalMasks | undefined;
-  /** Records the current masks, or uses the given ones. Call it before `apply`, which changes masks. */
-  remember(known?: OriginalMasks): void;
-  /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
-  restore(): PassResult;
-  describe(): ThreadState[];
-}
+export type ProcessAffinity = ReturnType<typeof createProcessAffinity>;
 
-export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinityDeps): ProcessAffinity {
+export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinityDeps) {
   const { threads } = deps;
   const { pid } = process;
   // Only ovs-vswitchd has poll mode drivers; threads of ovsdb-server are ordinary, whatever their names.
@@ -123,16 +99,23 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
 
   return {
     process,
+    /** Lists the threads. */
     snapshot: list,
+    /** The masks that `remember` recorded or received. */
     get originalMasks() {
       return originalMasks;
     },
-    pmdCpus() {
+    /** CPUs that the poll mode driver threads of the last listing, which are not managed, may run on now. */
+    pmdCpus(): CpuSet {
       let cpus = CpuSet.EMPTY;
       for (const tid of last.pmd) cpus = cpus.union(threadMover.current(tid) ?? CpuSet.EMPTY);
       return cpus;
     },
-    apply(target, snapshot) {
+    /**
+     * Moves every thread to the target. A thread that is already there costs one call, which changes nothing.
+     * @param snapshot replaces the first listing
+     */
+    apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult {
       if ('only' in target) {
         const only = target.only.intersect(deps.machine());
         return pass(() => only, snapshot);
@@ -143,6 +126,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
         return rest.isEmpty ? otherwise : rest;
       }, snapshot);
     },
+    /** Whether the thread count, the main thread and a quarter of the others, in turns, are as the last pass left them. */
     isAsLeft() {
       const { tids } = last;
       const before = identity;
@@ -157,23 +141,26 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
       }
       return true;
     },
-    threadsOn(cpus) {
+    /** Threads that may run on one of the CPUs now, except poll mode drivers. */
+    threadsOn(cpus: CpuSet): number[] {
       const now = threads.list(pid);
       const polling = findPmd(now);
       return now.filter((tid) => !polling.has(tid) && threadMover.current(tid)?.intersects(cpus) === true);
     },
-    remember(known) {
+    /** Records the current masks, or uses the given ones. Call it before `apply`, which changes masks. */
+    remember(known?: OriginalMasks) {
       originalMasks =
         known ?? rememberMasks(pid, ordinary(list()), threadMover.current, (tid) => threads.start(pid, tid));
     },
-    restore() {
+    /** Restores each thread's original mask and forgets it. Does nothing without recorded masks. */
+    restore(): PassResult {
       if (originalMasks === undefined) return NOTHING_DONE;
       const before = originalMasks;
       const result = pass((_mask, tid) => originalMaskOf(before, tid, (one) => threads.start(pid, one)));
       originalMasks = undefined;
       return result;
     },
-    describe() {
+    describe(): ThreadState[] {
       const now = threads.list(pid);
       const polling = findPmd(now);
       return now.flatMap((tid) => {

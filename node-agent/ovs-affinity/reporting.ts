@@ -6,22 +6,6 @@ import type { AffinityEvents } from './affinity-events.ts';
 import { FOREIGN_WRITER, type Problem } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
-/** Reports the agent's actions and problems in the log, as metrics and as Events. */
-export interface Reporting {
-  /** @param heard when this process learned of the reason for the pass, in monotonic milliseconds */
-  moved(target: CpuTarget, threads: number, view: AssignmentsView, heard: number): void;
-  /** Sets the problems of the last pass; reports them when they change. */
-  problems(problems: readonly Problem[]): void;
-  /** Call it periodically: if the owners of the CPUs are unknown in two calls, it sends an Event. */
-  unknown(problems: readonly string[]): void;
-  /** The kubelet's reserved CPUs, logged once for each set. */
-  reserved(cpus: CpuSet | undefined): void;
-  readonly current: readonly Problem[];
-  /** Calls the listener when `current` has changed. @returns a function that ends the subscription */
-  subscribe(listener: () => void): () => void;
-  reset(): void;
-}
-
 export interface ReportingDeps {
   readonly log: Logger;
   readonly metrics: AgentMetrics;
@@ -30,7 +14,8 @@ export interface ReportingDeps {
   readonly assignedAt: () => number | undefined;
 }
 
-export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps): Reporting {
+/** Reports the agent's actions and problems in the log, as metrics and as Events. */
+export function createReporting({ log, metrics, events, assignedAt }: ReportingDeps) {
   const listeners = new Set<() => void>();
   let current: readonly Problem[] = [];
   let unknownBefore = false;
@@ -50,7 +35,8 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
   };
 
   return {
-    moved(target, threads, view, heard) {
+    /** @param heard when this process learned of the reason for the pass, in monotonic milliseconds */
+    moved(target: CpuTarget, threads: number, view: AssignmentsView, heard: number) {
       const exposed = sinceAssigned(view);
       if (threads === 0) return;
       const millis = performance.now() - heard;
@@ -62,7 +48,8 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
         'moved OVS threads',
       );
     },
-    problems(problems) {
+    /** Sets the problems of the last pass; reports them when they change. */
+    problems(problems: readonly Problem[]) {
       const before = current;
       current = problems;
       const texts = problems.map(({ text }) => text);
@@ -78,20 +65,23 @@ export function createReporting({ log, metrics, events, assignedAt }: ReportingD
       const others = problems.filter(({ cause }) => cause !== FOREIGN_WRITER);
       if (others.length > 0) events.incomplete(others.map(({ text }) => text));
     },
-    unknown(problems) {
+    /** Call it periodically: if the owners of the CPUs are unknown in two calls, it sends an Event. */
+    unknown(problems: readonly string[]) {
       if (problems.length > 0 && unknownBefore) events.held(problems);
       unknownBefore = problems.length > 0;
     },
-    reserved(cpus) {
+    /** The kubelet's reserved CPUs, logged once for each set. */
+    reserved(cpus: CpuSet | undefined) {
       const text = cpus?.toString() ?? '';
       if (cpus === undefined || text === lastReserved) return;
       lastReserved = text;
       log.info(`OVS CPU dynamic pinning reservedSystemCPUs set: ${text}`);
     },
-    get current() {
+    get current(): readonly Problem[] {
       return current;
     },
-    subscribe(listener) {
+    /** Calls the listener when `current` has changed. @returns a function that ends the subscription */
+    subscribe(listener: () => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

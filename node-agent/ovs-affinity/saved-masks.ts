@@ -5,19 +5,6 @@ import type { OriginalMasks } from './original-masks.ts';
 import type { Problem } from './problems.ts';
 import type { ProcessAffinity } from './process-affinity.ts';
 
-/**
- * The original masks of each process's threads, in memory and on disk. If the saved masks are lost, an earlier agent
- * may have set the current ones. The threads then get the default of a process without its own setting: the CPUs of the
- * machine's first process.
- */
-export interface SavedMasks {
-  /** Saves the masks of processes without saved ones. @returns masks that are lost, and the reason if saving failed */
-  remember(processAffinities: readonly ProcessAffinity[]): readonly Problem[];
-  /** Only loads the masks that an earlier agent saved. @returns masks that are lost */
-  recall(processAffinities: readonly ProcessAffinity[]): readonly Problem[];
-  clear(): void;
-}
-
 export interface SavedMasksDeps {
   readonly file: MasksFile;
   /** When the process with that id started; undefined if there is none. */
@@ -26,7 +13,12 @@ export interface SavedMasksDeps {
   readonly unconfined: () => CpuSet;
 }
 
-export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps): SavedMasks {
+/**
+ * The original masks of each process's threads, in memory and on disk. If the saved masks are lost, an earlier agent
+ * may have set the current ones. The threads then get the default of a process without its own setting: the CPUs of the
+ * machine's first process.
+ */
+export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps) {
   /** Loaded once, on first use; afterwards the masks in memory are newer. */
   let saved: readonly SavedProcess[] | undefined;
   /** Set if the saved masks are lost, until the masks have been restored. */
@@ -67,7 +59,8 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
     lost === undefined || hasMet ? undefined : { main: unconfined(), odd: [] };
 
   return {
-    remember(processAffinities) {
+    /** Saves the masks of processes without saved ones. @returns masks that are lost, and the reason if saving failed */
+    remember(processAffinities: readonly ProcessAffinity[]): readonly Problem[] {
       if (processAffinities.every(({ originalMasks }) => originalMasks !== undefined)) return problems();
       const before = load();
       for (const processAffinity of processAffinities) {
@@ -83,7 +76,8 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
       hasMet = true;
       return problems();
     },
-    recall(processAffinities) {
+    /** Only loads the masks that an earlier agent saved. @returns masks that are lost */
+    recall(processAffinities: readonly ProcessAffinity[]): readonly Problem[] {
       const before = load();
       for (const processAffinity of processAffinities) {
         const known = knownOf(processAffinity.process, processAffinities, before) ?? assumed();
@@ -91,6 +85,8 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps):
       }
       return problems();
     },
+    /** The processes with saved masks. */
+    processes: load,
     clear() {
       if (load().length > 0 || problems().length > 0) save([]);
       lost = undefined;

@@ -1,36 +1,8 @@
+import type { OvsStatus } from '../../model/ovs-status.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import type { OvsProcesses } from './ovs-processes.ts';
 import type { Problem } from './problems.ts';
 import type { Targets } from './targets.ts';
-
-/** One thread, for display and for JSON. */
-interface ThreadStatus {
-  readonly tid: number;
-  readonly name: string;
-  /** CPUs on which the kernel allows it to run, as a list. */
-  readonly allowed: string;
-  /** CPUs of this machine that it should use; null if it is not managed, and while no target is set. */
-  readonly wanted: string | null;
-  /** `pmd` (not managed), `clipped` (by its cpuset), the errno name of a refused change, or null. */
-  readonly note: string | null;
-}
-
-export interface OvsStatus {
-  readonly enabled: boolean;
-  readonly enablerFile: string;
-  /** CPUs that the ordinary threads should use; null while no target is set. */
-  readonly wanted: string | null;
-  readonly why: readonly string[];
-  readonly problems: readonly string[];
-  /** The sources of CPU ownership, and the problem of each; null if it has none. */
-  readonly sources: readonly { readonly name: string; readonly problem: string | null }[];
-  readonly processes: readonly {
-    readonly name: string;
-    readonly role: string;
-    readonly pid: number;
-    readonly threads: readonly ThreadStatus[];
-  }[];
-}
 
 export interface StatusParts {
   readonly enabled: boolean;
@@ -52,7 +24,7 @@ export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources,
     enabled,
     enablerFile,
     wanted: targets.wanted?.toString() ?? null,
-    why: targets.why,
+    why: [...targets.why],
     problems: [...new Set(texts)],
     sources: [
       { name: 'cpu_manager_state', problem: sources.checkpoint ?? null },

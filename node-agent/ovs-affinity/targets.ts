@@ -19,29 +19,10 @@ export interface TargetsDeps extends ConfirmationDeps {
 }
 
 /** Determines the CPUs for the threads, from pass to pass. */
-export interface Targets {
-  /** @param pmdThreads CPUs of poll mode driver threads */
-  target(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): CpuTarget;
-  /** Only moves threads off owned CPUs, and leaves the rest to another writer. */
-  ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget;
-  /** Keeps the CPUs clear from now on. They return like any others: after the delay, and only without an owner. */
-  vacate(cpus: CpuSet): void;
-  /** The CPUs for a thread that must leave these CPUs and may run on no others. */
-  otherwise(view: AssignmentsView, pmdThreads: CpuSet): CpuSet;
-  /** Whether the target has changed merely because time has passed. */
-  isDue(): boolean;
-  /** The set of the last target, and the reasons for it. */
-  readonly wanted: CpuSet | undefined;
-  readonly why: readonly string[];
-  /** Why the last target adds no CPUs, or has fewer than the kubelet reports as free. */
-  readonly heldBack: readonly string[];
-  /** Whether the containers' cgroups can be read now, to confirm that free CPUs are free. */
-  readonly readsContainers: boolean;
-  reset(): void;
-}
+export type Targets = ReturnType<typeof createTargets>;
 
 /** @param onGrowth called when a target that may grow is due */
-export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets {
+export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
   const growDebounce = createGrowDebounce({ delay: deps.growthDelay, now: deps.now, onDue: onGrowth });
   let wanted: CpuSet | undefined;
   let why: readonly string[] = [];
@@ -68,7 +49,8 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
   };
 
   return {
-    target(view, pmdThreads, mayGrow) {
+    /** @param pmdThreads CPUs of poll mode driver threads */
+    target(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): CpuTarget {
       refresh(view);
       const out = leftOut(pmdThreads);
       const allowed = allowedCpus(view, out);
@@ -97,7 +79,8 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
       return { only: now };
     },
 
-    ownedOnly(view, pmdThreads) {
+    /** Only moves threads off owned CPUs, and leaves the rest to another writer. */
+    ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget {
       refresh(view);
       growDebounce.cancel();
       wanted = undefined;
@@ -105,29 +88,35 @@ export function createTargets(deps: TargetsDeps, onGrowth: () => void): Targets 
       return avoiding(view, leftOut(pmdThreads));
     },
 
-    vacate(cpus) {
+    /** Keeps the CPUs clear from now on. They return like any others: after the delay, and only without an owner. */
+    vacate(cpus: CpuSet) {
       vacated = [...vacated, { cpus, until: deps.now() + VACATED_FOR * 1000 }];
       wanted = wanted?.minus(cpus);
     },
 
-    otherwise(view, pmdThreads) {
+    /** The CPUs for a thread that must leave these CPUs and may run on no others. */
+    otherwise(view: AssignmentsView, pmdThreads: CpuSet): CpuSet {
       const { pmd, vacated: cleared } = leftOut(pmdThreads);
       const rest = (view.free ?? deps.machine().minus(view.owned)).minus(cleared);
       const quiet = rest.minus(pmd);
       return quiet.isEmpty ? rest : quiet;
     },
 
+    /** Whether the target has changed merely because time has passed. */
     isDue: () => confirmation.isDue() || vacated.some(({ until }) => until <= deps.now()),
+    /** The set of the last target, and the reasons for it. */
     get wanted() {
       return wanted;
     },
-    get why() {
+    get why(): readonly string[] {
       return why;
     },
+    /** Whether the containers' cgroups can be read now, to confirm that free CPUs are free. */
     get readsContainers() {
       return deps.containers() !== undefined;
     },
-    get heldBack() {
+    /** Why the last target adds no CPUs, or has fewer than the kubelet reports as free. */
+    get heldBack(): readonly string[] {
       return heldBack;
     },
     reset() {

@@ -8,21 +8,7 @@ import { readHead } from '../files/bounded-file.ts';
  * cpuset of an existing `housekeeping` cgroup. It creates no cgroup, moves no process, and never writes a container's
  * own cgroup.
  */
-export interface CgroupTree {
-  readonly version: 1 | 2;
-  /** The cgroup of a container's processes; undefined if there is none. */
-  container(podUID: string, containerId: string): string | undefined;
-  /** Ids of the first processes in a container, including cgroups below it; undefined if it has ended. */
-  processes(container: string): number[] | undefined;
-  /** The CPUs that a container may use now; undefined if it has ended. */
-  cpuset(container: string): CpuSet | undefined;
-  /** The CPUs of all running containers; undefined if there are no kubelet cgroups. */
-  containers(): ContainerCpus | undefined;
-  /** The CPUs of virt-handler's cgroup below a container; undefined if there is none. */
-  housekeeping(container: string): CpuSet | undefined;
-  /** Sets the CPUs of that cgroup. @throws a system error */
-  setHousekeeping(container: string, cpus: CpuSet): void;
-}
+export type CgroupTree = ReturnType<typeof createCgroupTree>;
 
 /** The CPUs that the kubelet gave to running containers, except containers whose cpuset is empty. */
 export interface ContainerCpus {
@@ -45,7 +31,7 @@ const POD = /(?:^|-)pod[0-9a-f][-_0-9a-f]+(?:\.slice)?$/;
 const KUBEPODS = /^(?:.+-)?kubepods(?:\.slice)?$/;
 
 /** @param root the mount point of cgroups: /sys/fs/cgroup of the host */
-export function createCgroupTree(root: string): CgroupTree {
+export function createCgroupTree(root: string) {
   const version = existsSync(join(root, 'cgroup.controllers')) ? 2 : 1;
   const top = version === 2 ? root : join(root, 'cpuset');
   // Requested CPUs may be offline; the effective ones are in a separate file.
@@ -58,7 +44,8 @@ export function createCgroupTree(root: string): CgroupTree {
   return {
     version,
 
-    container(podUID, containerId) {
+    /** The cgroup of a container's processes; undefined if there is none. */
+    container(podUID: string, containerId: string) {
       let pod = podDirectory(podUID);
       if (pod === undefined) {
         // The kubelet creates its cgroups when it starts, possibly after the agent.
@@ -71,7 +58,8 @@ export function createCgroupTree(root: string): CgroupTree {
       return existsSync(inner) ? inner : join(pod, name);
     },
 
-    processes(container) {
+    /** Ids of the first processes in a container, including cgroups below it; undefined if it has ended. */
+    processes(container: string) {
       const own = ids(join(container, 'cgroup.procs'));
       if (own === undefined) return undefined;
       // Version 1 lists a process wherever one of its threads is; version 2 lists it above the threaded cgroups.
@@ -79,7 +67,8 @@ export function createCgroupTree(root: string): CgroupTree {
       return [...new Set([...own.slice(0, MOST_PROCESSES), ...below.slice(0, MOST_PROCESSES)])];
     },
 
-    cpuset(container) {
+    /** The CPUs that a container may use now; undefined if it has ended. */
+    cpuset(container: string) {
       // If the controller is not enabled for pods, the CPUs of the nearest cgroup above are effective.
       for (let at = container; at.startsWith(top); at = dirname(at)) {
         for (const name of effective) {
@@ -91,6 +80,7 @@ export function createCgroupTree(root: string): CgroupTree {
       return undefined;
     },
 
+    /** The CPUs of all running containers; undefined if there are no kubelet cgroups. */
     containers() {
       bases = findBases(top);
       if (bases.length === 0) return undefined;
@@ -98,13 +88,15 @@ export function createCgroupTree(root: string): CgroupTree {
       return { guaranteed: bases.flatMap(setsOfPods), others: distinct(classes.flatMap(setsOfPods)) };
     },
 
-    housekeeping(container) {
+    /** The CPUs of virt-handler's cgroup below a container; undefined if there is none. */
+    housekeeping(container: string) {
       const file = join(container, HOUSEKEEPING, 'cpuset.cpus');
       // Most containers have none, and an error would cost ten times as much as this check.
       return existsSync(file) ? cpus(file) : undefined;
     },
 
-    setHousekeeping(container, wanted) {
+    /** Sets the CPUs of that cgroup. @throws a system error */
+    setHousekeeping(container: string, wanted: CpuSet) {
       // Opens without creating: the agent creates no cgroup.
       const file = openSync(join(container, HOUSEKEEPING, 'cpuset.cpus'), 'r+');
       try {

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { readHead, readRecord } from '../files/bounded-file.ts';
 
 /** Maximum bytes of a command line to read: a process can make it as long as it likes. */
@@ -13,7 +13,6 @@ export function commOf(pid: number): string | undefined {
   return nameIn(`/proc/${pid}/comm`);
 }
 
-/** The name of a thread. */
 export function threadNameOf(pid: number, tid: number): string | undefined {
   return nameIn(`/proc/${pid}/task/${tid}/comm`);
 }
@@ -54,9 +53,9 @@ export function identityOf(pid: number): number | undefined {
   return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.ino;
 }
 
-/** Ids of all processes. */
-export function processIds(): number[] {
-  return readdirSync('/proc').map(Number).filter(Number.isInteger);
+/** The effective user of a process. The kernel escapes line ends in the name that precedes it. */
+export function userOf(pid: number): string | undefined {
+  return /^Uid:\t\d+\t(\d+)/m.exec(unlessGone(() => readRecord(`/proc/${pid}/status`)) ?? '')?.[1];
 }
 
 /** The fields starting with the third (the state). */

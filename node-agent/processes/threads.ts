@@ -28,7 +28,6 @@ export interface Threads {
 /** Link count of a directory without entries: its name and its own `.`. */
 const LINKS_OF_NONE = 2;
 
-/** Reads threads from /proc. */
 export const procThreads: Threads = createProcThreads(MOST_THREADS);
 
 /** @param most maximum threads of a process to list */

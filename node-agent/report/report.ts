@@ -26,8 +26,6 @@ const LOOK_AGAIN = 10;
 const READ_SECONDS = 20;
 /** Seconds between reads of a Node that does not have the kubelet's devices yet: the kubelet writes it every 10 s. */
 const NODE_READ_SECONDS = 3;
-/** Maximum seconds between attempts, so that a report returns soon after its definition. */
-const MAX_BACKOFF_SECONDS = 10;
 /** Seconds, plus up to half as many, between reads of the Node. The report is written as often, which shows its age. */
 const RESYNC = 600;
 
@@ -132,7 +130,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
       const changes = createBell(signal);
       ring = changes.ring;
       const unsubscribe = subscribe(changes.ring);
-      const backoff = new Backoff({ most: MAX_BACKOFF_SECONDS });
+      const backoff = new Backoff({ most: LOOK_AGAIN });
       while (!signal.aborted) {
         try {
           // Read the content after the wait, never before it.

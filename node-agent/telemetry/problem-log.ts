@@ -5,22 +5,17 @@ import type { Logger } from '../../runtime/log.ts';
 const LONGEST = 500;
 
 /** Logs a problem that recurs in every round of a loop only once: when it begins or changes. */
-export interface ProblemLog {
-  /** Reports a failure; `text` describes what is not done and what happens next. */
-  met(err: unknown, text: string): void;
-  /** Reports a round without a problem. */
-  gone(): void;
-}
-
-export function createProblemLog(log: Logger): ProblemLog {
+export function createProblemLog(log: Logger) {
   let last: string | undefined;
   return {
-    met(err, text) {
+    /** Reports a failure; `text` describes what is not done and what happens next. */
+    met(err: unknown, text: string) {
       const problem = cut(err instanceof Error ? err.message : String(err), LONGEST);
       if (problem === last) return;
       last = problem;
       log.warn({ problem }, text);
     },
+    /** Reports a round without a problem. */
     gone() {
       if (last !== undefined) log.info({ was: last }, 'recovered');
       last = undefined;

@@ -20,7 +20,6 @@ export interface GuestParts {
   /** Facts about processes from /proc; undefined for one that has ended. */
   readonly processes: {
     name(pid: number): string | undefined;
-    /** When it started. */
     start(pid: number): number | undefined;
     /** Differs between two processes with the same id, and may change during a process's life. Cheaper than `start`. */
     identity(pid: number): number | undefined;

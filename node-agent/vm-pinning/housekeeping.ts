@@ -26,7 +26,6 @@ export interface HousekeepingParts {
 
 /** One container at a check. */
 export interface ContainerLook {
-  /** Its cgroup. */
   readonly path: string;
   readonly cpuset: CpuSet;
   readonly guest: Pick<Guest, 'look'>;

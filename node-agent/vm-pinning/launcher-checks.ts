@@ -25,21 +25,11 @@ interface CheckedLauncher {
   readonly since: number | undefined;
 }
 
-/** The pinning of every launcher on this node. */
-export interface LauncherChecks {
-  /**
-   * Checks each of them, and releases all others that were checked before.
-   * @param onlyStarting reuses the last check of launchers that are not about to start
-   */
-  at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean): readonly LauncherView[];
-  /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
-  hasStarting(): boolean;
-  /** Ends the work. Threads keep their CPUs. */
-  end(): void;
-}
-
-/** @param onForgotten called with the uid of each launcher that is no longer managed */
-export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (uid: string) => void): LauncherChecks {
+/**
+ * The pinning of every launcher on this node.
+ * @param onForgotten called with the uid of each launcher that is no longer managed
+ */
+export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (uid: string) => void) {
   const pinnings = new Map<string, LauncherPinning>();
   const checked = new Map<string, CheckedLauncher>();
 
@@ -74,11 +64,17 @@ export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (
   };
 
   return {
-    at(launchers, node, onlyStarting) {
+    /**
+     * Checks each of them, and releases all others that were checked before.
+     * @param onlyStarting reuses the last check of launchers that are not about to start
+     */
+    at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean) {
       forgetOthers(new Set(launchers.map(({ uid }) => uid)));
       return launchers.map((launcher) => look(launcher, node, onlyStarting));
     },
+    /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
     hasStarting: () => [...checked.values()].some(isStarting),
+    /** Ends the work. Threads keep their CPUs. */
     end() {
       pinnings.clear();
       checked.clear();

@@ -44,13 +44,9 @@ interface Running {
 }
 
 /** Keeps the threads of one launcher's guest on their CPUs, from check to check. */
-export interface LauncherPinning {
-  look(launcher: Launcher, node: NodeCpus): LauncherView;
-  /** Moves threads that a mask had moved back to the CPUs of the container. */
-  release(): void;
-}
+export type LauncherPinning = ReturnType<typeof createLauncherPinning>;
 
-export function createLauncherPinning(parts: LauncherPinningParts): LauncherPinning {
+export function createLauncherPinning(parts: LauncherPinningParts) {
   const { tree, record } = parts;
   let place: { readonly id: string; readonly path: string } | undefined;
   let running: Running | undefined;
@@ -88,7 +84,7 @@ export function createLauncherPinning(parts: LauncherPinningParts): LauncherPinn
   };
 
   return {
-    look(launcher, node) {
+    look(launcher: Launcher, node: NodeCpus) {
       const path = placeOf(launcher);
       const cpuset = path === undefined ? undefined : tree.cpuset(path);
       const found = path === undefined || cpuset === undefined ? undefined : guestIn(launcher.uid, path);
@@ -117,6 +113,7 @@ export function createLauncherPinning(parts: LauncherPinningParts): LauncherPinn
       return { ...view, mask: outcome, housekeeping: undefined };
     },
 
+    /** Moves threads that a mask had moved back to the CPUs of the container. */
     release() {
       if (running === undefined || place === undefined || !running.guest.isAlive()) return;
       const cpuset = tree.cpuset(place.path);

@@ -27,7 +27,7 @@ export interface Launcher {
   readonly containerId: string | undefined;
 }
 
-const launcherPod = z.object({
+export const launcherPod = z.object({
   metadata: objectMeta,
   spec: podSchema.shape.spec.pick({ containers: true }),
   status: z

@@ -8,7 +8,6 @@ import type { GuestThread } from './guest.ts';
 import type { PinnedScope } from './pins-file.ts';
 import { keepOthers, leftText, openHousekeeping, type WholeVmParts } from './whole-vm.ts';
 
-/** The state of a VM's mask. */
 export interface MaskOutcome {
   readonly state: 'pinned' | 'unpinned' | 'refused';
   readonly reason?: string;

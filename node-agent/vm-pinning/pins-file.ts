@@ -23,14 +23,7 @@ export interface PinnedGuest extends GuestIdentity {
  * Records which guests are pinned by a mask, by launcher. It outlives this process. If a mask is removed while the
  * agent is being replaced, the next agent undoes it, and no agent undoes pins that others set.
  */
-export interface PinRecord {
-  has(podUID: string): boolean;
-  /** Undefined for a process other than the recorded one. */
-  held(podUID: string, guest: GuestIdentity): PinnedScope | undefined;
-  /** Call it before moving the first thread. */
-  remember(guest: PinnedGuest): void;
-  forget(podUID: string): void;
-}
+export type PinRecord = ReturnType<typeof createPinsFile>;
 
 /** Maximum bytes. A guest takes about a hundred. */
 const MOST_BYTES = 1024 * 1024;
@@ -58,7 +51,7 @@ export interface PinsFileDeps {
 /**
  * Stores the record in a file. If the file cannot be read or written, a warning is logged, and masks work without it.
  */
-export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileDeps): PinRecord {
+export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileDeps) {
   const guests = new Map(load(path, bootId, log).map((guest) => [guest.podUID, guest]));
   const save = () => {
     for (const [uid, { pid, start }] of guests) if (startOf(pid) !== start) guests.delete(uid);
@@ -72,18 +65,20 @@ export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileD
     }
   };
   return {
-    has: (podUID) => guests.has(podUID),
-    held(podUID, { pid, start }) {
+    has: (podUID: string) => guests.has(podUID),
+    /** Undefined for a process other than the recorded one. */
+    held(podUID: string, { pid, start }: GuestIdentity) {
       const guest = guests.get(podUID);
       return guest?.pid === pid && guest.start === start ? guest.held : undefined;
     },
-    remember(guest) {
+    /** Call it before moving the first thread. */
+    remember(guest: PinnedGuest) {
       const known = guests.get(guest.podUID);
       if (known?.pid === guest.pid && known.start === guest.start && known.held === guest.held) return;
       guests.set(guest.podUID, guest);
       save();
     },
-    forget(podUID) {
+    forget(podUID: string) {
       if (guests.delete(podUID)) save();
     },
   };

@@ -1,43 +1,14 @@
 import { formatMask } from '../../model/cpu-mask/mask.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
+import type { OneVm, VmStatus } from '../../model/launcher/vm-status.ts';
 import type { GuestThread } from './guest.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import { maskOverlaps } from './states.ts';
 
-/** The output of `plumbline vm status`, as of the last check. */
-export interface VmStatus {
-  readonly vms: readonly OneVm[];
-  /** Pairs of VMs, as `namespace/name`, that are pinned to some of the same CPUs. */
-  readonly overlaps: readonly { readonly vms: readonly [string, string]; readonly cpus: string }[];
-}
-
-interface OneVm {
-  readonly namespace: string;
-  readonly vmi: string;
-  readonly podName: string;
-  readonly podUID: string;
-  /** Null while QEMU does not run. */
-  readonly pid: number | null;
-  /** The cpuset of its container. */
-  readonly container: string;
-  readonly mask: string | null;
-  /** pinned, unpinned or refused; null without a mask or a result. */
-  readonly state: string | null;
-  readonly message: string | null;
-  /** CPUs of the cgroup housekeeping; null if there is none. */
-  readonly housekeeping: string | null;
-  readonly problems: readonly string[];
-  readonly threads: readonly {
-    readonly tid: number;
-    readonly name: string;
-    readonly role: string;
-    readonly allowed: string;
-    /** Null for a thread that the agent does not place. */
-    readonly wanted: string | null;
-  }[];
-}
-
-/** @param allowedNow the CPUs that a thread may use at this moment; undefined if it has ended */
+/**
+ * The output of `plumbline vm status`, as of the last check.
+ * @param allowedNow the CPUs that a thread may use at this moment; undefined if it has ended
+ */
 export function statusOf(views: readonly LauncherView[], allowedNow: (tid: number) => CpuSet | undefined): VmStatus {
   const nameOf = ({ launcher }: LauncherView) => `${launcher.namespace}/${launcher.vmi.name}`;
   return {
@@ -62,7 +33,7 @@ function vmOf(view: LauncherView, allowedNow: (tid: number) => CpuSet | undefine
     state: mask?.state ?? null,
     message: mask?.message ?? null,
     housekeeping: housekeeping?.cgroup.toString() ?? null,
-    problems: housekeeping?.problems ?? [],
+    problems: [...(housekeeping?.problems ?? [])],
     threads: threads.flatMap(({ tid, name, role }) => {
       const allowed = allowedNow(tid)?.toString();
       if (allowed === undefined) return [];

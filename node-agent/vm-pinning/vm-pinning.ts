@@ -10,7 +10,7 @@ import type { LauncherPinningParts, LauncherView, NodeCpus } from './launcher-pi
 import type { Launcher } from './launchers.ts';
 import { createReporting, type ReportingDeps } from './reporting.ts';
 import { maskOverlaps, pinningStates } from './states.ts';
-import { statusOf, type VmStatus } from './status.ts';
+import { statusOf } from './status.ts';
 
 /** The pause after a pass, as a multiple of its duration. */
 const PASS_REST = 3;
@@ -29,16 +29,7 @@ export interface VmPinningDeps extends LauncherPinningParts, ReportingDeps {
   readonly checkInterval: number;
 }
 
-export interface VmPinning {
-  /** The duty: keeps masks and housekeeping of this node's launchers. */
-  run(signal: AbortSignal): Promise<void>;
-  /** VMs with a mask, for the report. */
-  pinning(): readonly PinningState[];
-  /** Calls the listener when `pinning` has changed. @returns a function that ends the subscription */
-  subscribe(listener: () => void): () => void;
-  /** For display: every thread, its current and its wanted CPUs. */
-  status(): VmStatus;
-}
+export type VmPinning = ReturnType<typeof createVmPinning>;
 
 /**
  * A pass checks only launchers that have a mask, have lost one, or have their own CPUs. A launcher's cgroup lists its
@@ -48,7 +39,7 @@ export interface VmPinning {
  *
  * Invariant: no thread gets a CPU outside its container's cpuset.
  */
-export function createVmPinning(deps: VmPinningDeps): VmPinning {
+export function createVmPinning(deps: VmPinningDeps) {
   const { assignments, checkInterval } = deps;
   const listeners = new Set<() => void>();
   const reporting = createReporting(deps);
@@ -110,14 +101,18 @@ export function createVmPinning(deps: VmPinningDeps): VmPinning {
   };
 
   return {
+    /** VMs with a mask, for the report. */
     pinning: () => states,
-    subscribe(listener) {
+    /** Calls the listener when `pinning` has changed. @returns a function that ends the subscription */
+    subscribe(listener: () => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    /** For display: every thread, its current and its wanted CPUs. */
     status: () => statusOf(views, (tid) => allowedOf(deps.affinity, tid)),
 
-    async run(signal) {
+    /** The duty: keeps masks and housekeeping of this node's launchers. */
+    async run(signal: AbortSignal) {
       const guard = createGuard();
       let timer: NodeJS.Timeout | undefined;
       let isFull = true;

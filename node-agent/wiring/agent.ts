@@ -10,6 +10,7 @@ import { monotonicSeconds } from '../../runtime/time.ts';
 import { VERSION } from '../../runtime/version.ts';
 import { pluginProgram } from '../device-plugin/plugin-thread.ts';
 import { gateProgram } from '../gate/installer.ts';
+import { AgentLock } from '../lifecycle/agent-lock.ts';
 import { type DutyObserver, keepRunning } from '../lifecycle/duty.ts';
 import { createFailures } from '../lifecycle/failures.ts';
 import { createAgentMetrics, createAgentRegistry } from '../telemetry/metrics.ts';
@@ -22,7 +23,8 @@ const CONNECTIONS = 4;
 const STEADY = 30;
 
 /**
- * Wires the agent together. Stopping it aborts every duty at once and waits until each has undone its changes.
+ * Wires the agent together. While another agent works on the node, this one waits. Stopping it aborts every duty at
+ * once and waits until each has undone its changes.
  * @param program the file that this process was started with; the program of the device plugin's thread is next to it
  * @throws ConfigError
  */
@@ -47,6 +49,8 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
     pluginProgram: pluginProgram(program),
     gateProgram: gateProgram(program),
   });
+  // On a DPU the agent changes nothing on the machine, and two agents may renew the same Lease.
+  const lock = config.mode === 'dpu' ? undefined : new AgentLock(config.stateDir, log);
   const stopping = new AbortController();
   const waiting = new Set<string>();
   let running: Promise<unknown> = Promise.resolve();
@@ -67,7 +71,7 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
   const probeServer = createProbeServer({
     host: config.probeHost,
     port: config.probePort,
-    notReady: () => (stopping.signal.aborted ? 'stopping' : notReady(waiting, agent)),
+    notReady: () => (stopping.signal.aborted ? 'stopping' : (lock?.problem ?? notReady(waiting, agent))),
     registry,
     pages: {
       ...(agent.ovs && { '/ovs': agent.ovs.status }),
@@ -76,10 +80,20 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
     log,
   });
 
+  const run = async () => {
+    await lock?.acquired(stopping.signal);
+    // An agent that waited may have started while the other one had the port.
+    const probes = { name: 'probes', run: async () => (probeServer.port === 0 ? probeServer.start() : undefined) };
+    const all = [keepRunning(probes, log, { onState() {}, onFailure() {} }, stopping.signal)];
+    await Promise.all([...all, ...agent.duties.map((duty) => keepRunning(duty, log, observer, stopping.signal))]);
+  };
+
   return {
     async start() {
-      await probeServer.start();
-      running = Promise.all(agent.duties.map((duty) => keepRunning(duty, log, observer, stopping.signal)));
+      await probeServer.start().catch((error: unknown) => {
+        if (lock?.problem === undefined) throw error;
+      });
+      running = run();
       if (agent.duties.length === 0) log.warn('DPU health check off; nothing to do in this mode');
       const { nodeName: node, mode } = config;
       log.info(
@@ -93,6 +107,7 @@ export async function createAgent(config: NodeAgentConfig, log: Logger, program:
       await events.flush();
       await probeServer.stop(0);
       await client.close();
+      lock?.release();
     },
   };
 }

@@ -16,10 +16,7 @@ import type { AgentParts, HostParts } from './parts.ts';
 const CHECK_INTERVAL_SECONDS = 1;
 
 export interface VmPinningDuty extends VmPinning {
-  /**
-   * Why the launchers are not known any more: a new VM with a mask stays paused. The agent reads everything else on the
-   * node, so that Open vSwitch's CPUs and the report do not depend on the API server.
-   */
+  /** Why launchers are not known any more: new VMs with masks stay paused. All else is read on the node, not watched. */
   problem(): string | undefined;
 }
 

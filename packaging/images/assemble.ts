@@ -7,9 +7,7 @@ import type { Architecture, Contents } from './contents.ts';
 import { koffiPackages, packagesOf } from './packages.ts';
 
 export interface Sources {
-  /** The repository. */
   readonly root: string;
-  /** The bundles. */
   readonly dist: string;
   readonly architecture: Architecture;
   /** The node_modules that contains koffi's module for the architecture. */

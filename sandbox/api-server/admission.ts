@@ -9,8 +9,7 @@ import { apiVersionOf, collectionOf, type ResourceType } from './resource-types.
 import { labelSelectorObject } from './selectors.ts';
 import type { Store } from './store.ts';
 import { checkForm } from './validation.ts';
-import type { WebhookClient } from './webhook-client.ts';
-import { type Webhook, webhooksOf } from './webhook-configuration.ts';
+import { type Webhook, type WebhookClient, webhooksOf } from './webhook-client.ts';
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
 
@@ -27,17 +26,9 @@ interface Attributes {
   readonly call: Call;
 }
 
-export interface Admission {
-  /**
-   * The object after all mutating webhooks of its configurations, if all validating ones accept it.
-   * @throws ApiError the refusal; 500 if a webhook with failurePolicy Fail cannot be called, or if a patch does not
-   * apply
-   */
-  admit(attributes: Attributes): Promise<KubeObject | undefined>;
-}
+export type Admission = ReturnType<typeof createAdmission>;
 
-/** Creates admission that calls webhooks as the API server does, from the configurations in the store. */
-export function createAdmission(store: Store, client: WebhookClient): Admission {
+export function createAdmission(store: Store, client: WebhookClient) {
   const webhooks = (type: ResourceType) =>
     (store.list(collectionOf(type)) ?? []).flatMap(([, configuration]) => webhooksOf(configuration));
 
@@ -88,7 +79,12 @@ export function createAdmission(store: Store, client: WebhookClient): Admission 
   };
 
   return {
-    async admit(attributes) {
+    /**
+     * The object after all mutating webhooks of its configurations, if all validating ones accept it.
+     * @throws ApiError the refusal; 500 if a webhook with failurePolicy Fail cannot be called, or if a patch does not
+     * apply
+     */
+    async admit(attributes: Attributes) {
       const { type } = attributes;
       // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.
       if (type.group === MUTATING_WEBHOOKS.group) return attributes.object;

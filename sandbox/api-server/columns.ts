@@ -14,6 +14,13 @@ const path = (name: string, keys: string[], priority = 0, absent?: string): Colu
 
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 
+/** The status of a condition. */
+const conditionOf = (object: KubeObject, type: string) =>
+  at(
+    list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type),
+    'status',
+  );
+
 /** The age in kubectl's notation: 8s, 5m12s, 3h, 4d. */
 export function age(since: string | undefined, now: number): string {
   if (since === undefined) return '<unknown>';
@@ -62,8 +69,9 @@ export const NODE: readonly Column[] = [
   {
     name: 'Status',
     cell: (node) => {
-      const ready = list(at(node, 'status', 'conditions')).find((condition) => at(condition, 'type') === 'Ready');
-      const status = ready === undefined ? 'Unknown' : at(ready, 'status') === 'True' ? 'Ready' : 'NotReady';
+      const ready = conditionOf(node, 'Ready');
+      const known = ready === 'True' ? 'Ready' : 'NotReady';
+      const status = ready === undefined ? 'Unknown' : known;
       return at(node, 'spec', 'unschedulable') === true ? `${status},SchedulingDisabled` : status;
     },
   },
@@ -127,21 +135,12 @@ export const VIRTUAL_MACHINE_INSTANCE: readonly Column[] = [
   AGE,
   path('Phase', ['status', 'phase']),
   path('NodeName', ['status', 'nodeName']),
-  {
-    name: 'Ready',
-    cell: (vmi) => {
-      const ready = list(at(vmi, 'status', 'conditions')).find((condition) => at(condition, 'type') === 'Ready');
-      return at(ready, 'status') ?? 'False';
-    },
-  },
+  { name: 'Ready', cell: (vmi) => conditionOf(vmi, 'Ready') ?? 'False' },
 ];
 
 const condition = (name: string, type: string): Column => ({
   name,
-  cell: (object) => {
-    const found = list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type);
-    return show(at(found, 'status'));
-  },
+  cell: (object) => show(conditionOf(object, type)),
 });
 
 /** As in Plumbline's own CRD. */
@@ -182,7 +181,6 @@ export function wantsTable(accept: string | undefined): boolean {
   return false;
 }
 
-/** Objects as a Table, for kubectl. */
 export function tableOf(
   type: ResourceType,
   objects: readonly KubeObject[],

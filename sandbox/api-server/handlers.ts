@@ -1,11 +1,12 @@
-import type { KubeObject } from '../objects.ts';
+import type { JsonObject, KubeObject } from '../objects.ts';
 import { boundedWarnings } from './admission-review.ts';
+import { NAMESPACES } from './built-in-types.ts';
 import type { Call } from './calls.ts';
 import { tableOf, wantsTable } from './columns.ts';
-import { methodNotAllowed } from './errors.ts';
-import { readBody, sendJson, warningHeader } from './http.ts';
+import { methodNotAllowed, noSuchPath } from './errors.ts';
+import { contentType, readBody, sendJson, warningHeader } from './http.ts';
 import { listPage } from './list.ts';
-import { type Answer, handleObject, success } from './object-handler.ts';
+import type { Target } from './registry.ts';
 import {
   type Exchange,
   type HandlerDeps,
@@ -17,7 +18,9 @@ import {
 } from './request-options.ts';
 import { apiVersionOf } from './resource-types.ts';
 import type { Predicate } from './selectors.ts';
-import { streamWatch } from './watch-stream.ts';
+import type { Store } from './store.ts';
+import { assertAcceptsAnything, bindPod, evictPod, unpauseInstance } from './subresources.ts';
+import { streamWatch } from './watch.ts';
 
 /**
  * Handles a request on a resource and returns the warnings of its webhooks.
@@ -70,7 +73,7 @@ function shaped(deps: HandlerDeps, { request, route, query }: Exchange, { body }
  * Handles a request on a collection. Lists and watches write their own response and return undefined.
  * @throws ApiError
  */
-export async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Call): Promise<Answer | undefined> {
+async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Call): Promise<Answer | undefined> {
   const { request, route, query } = exchange;
   const { type, namespace } = route;
   switch (request.method) {
@@ -114,4 +117,85 @@ function list(deps: HandlerDeps, { route, query, response, request }: Exchange, 
   }
   const items = page.items as KubeObject[];
   sendJson(response, 200, { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: KubeObject | JsonObject;
+}
+
+const success = (details?: JsonObject): JsonObject => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Success',
+  ...(details && { details }),
+  code: 200,
+});
+
+/**
+ * Handles a request on one object or its subresource.
+ * @throws ApiError
+ */
+async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
+  const { request, route } = exchange;
+  const { registry } = deps;
+  const { type, subresource } = route;
+  if (type.kind === 'Pod' && (subresource === 'binding' || subresource === 'eviction')) {
+    return handlePodSubresource(deps, exchange, target, call);
+  }
+  if (type.kind === 'VirtualMachineInstance' && subresource === 'unpause') {
+    if (request.method !== 'PUT') throw methodNotAllowed();
+    assertAcceptsAnything(request);
+    await unpauseInstance(registry, { ...target, subresource: '' }, call);
+    return { status: 202, body: success() };
+  }
+  if (subresource !== '' && !(subresource === 'status' && type.hasStatus)) throw noSuchPath();
+  switch (request.method) {
+    case 'GET':
+      return { status: 200, body: registry.get(target) };
+    case 'PUT':
+      return { status: 200, body: await registry.update(target, (await readBody(request)) ?? null, call) };
+    case 'PATCH': {
+      const patch = (await readBody(request)) ?? null;
+      return { status: 200, body: await registry.patch(target, contentType(request), patch, call) };
+    }
+    case 'DELETE':
+      if (subresource !== '') throw methodNotAllowed();
+      return handleDelete(deps, exchange, target, call);
+    default:
+      throw methodNotAllowed();
+  }
+}
+
+async function handlePodSubresource(
+  { registry, now }: HandlerDeps,
+  { request, route }: Exchange,
+  target: Target,
+  call: Call,
+): Promise<Answer> {
+  if (request.method !== 'POST') throw methodNotAllowed();
+  const body = (await readBody(request)) ?? null;
+  if (route.subresource === 'binding') await bindPod(registry, target, body, call, now());
+  else await evictPod(registry, { ...target, subresource: '' }, body, call);
+  return { status: 201, body: success() };
+}
+
+async function handleDelete(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
+  const { type, name } = target;
+  const options = await readDeleteOptions(exchange);
+  const { object, gone } = await deps.registry.delete(target, options, call);
+  if (type.kind === NAMESPACES.kind && type.group === '' && gone && !call.dryRun) emptyNamespace(deps.store, name);
+  // The response contains the object if it is a pod or only marked for deletion.
+  if (!gone || type.kind === 'Pod') return { status: 200, body: object };
+  const { uid = '' } = object.metadata;
+  const details = { name, kind: type.plural, uid, ...(type.group !== '' && { group: type.group }) };
+  return { status: 200, body: success(details) };
+}
+
+/** Deletes everything in a namespace. The real server does this over time; here it happens at once. */
+function emptyNamespace(store: Store, namespace: string): void {
+  for (const { collection, key, object } of [...store.all()]) {
+    if (object.metadata.namespace === namespace) store.remove(collection, key);
+  }
 }

@@ -1,20 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { isObject, type JsonObject, type KubeObject } from '../objects.ts';
+import { isObject, type Json, type JsonObject, type KubeObject } from '../objects.ts';
 import { BUILT_IN_TYPES } from './built-in-types.ts';
 import { apiVersionOf, type ResourceType } from './resource-types.ts';
-import { referenceOf, referenceTo, unknownFields } from './unknown-fields.ts';
 
 /** Schemas with the names that they have in the documents of a real API server. */
 export type Components = Readonly<Record<string, JsonObject>>;
 
 /** The served types as OpenAPI v3. */
-export interface OpenApi {
-  /** The index at /openapi/v3, or the document of a group and version below it; undefined for any other path. */
-  document(path: string): JsonObject | undefined;
-  /** Paths of the fields of an object that its type does not have. */
-  unknownFields(type: ResourceType, object: KubeObject): string[];
-}
+export type OpenApi = ReturnType<typeof createOpenApi>;
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const ROOT = '/openapi/v3';
@@ -32,7 +26,7 @@ export async function readComponents(path: string): Promise<Components> {
  * @param published schemas of Kubernetes' types and of those of KubeVirt and Plumbline; a type without one accepts any
  * fields
  */
-export function createOpenApi(published: Components): OpenApi {
+export function createOpenApi(published: Components) {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {
     const own = schema['x-kubernetes-group-version-kind'];
@@ -80,11 +74,13 @@ export function createOpenApi(published: Components): OpenApi {
   };
 
   return {
-    document(path) {
+    /** The index at /openapi/v3, or the document of a group and version below it; undefined for any other path. */
+    document(path: string) {
       if (path === ROOT) return index();
       return path.startsWith(`${ROOT}/`) ? documentOf(apiVersionAt(path.slice(ROOT.length + 1))) : undefined;
     },
-    unknownFields: (type, object) => unknownFields(object, schemaOf(type), published),
+    /** Paths of the fields of an object that its type does not have. */
+    unknownFields: (type: ResourceType, object: KubeObject) => unknownFields(object, schemaOf(type), published),
   };
 }
 
@@ -124,7 +120,7 @@ const STRATEGIC = 'application/strategic-merge-patch+json';
 const ANY: JsonObject = { type: 'object' };
 
 /** The paths of a type's collection and objects, limited to the parts that clients use. */
-export function pathsOf(type: ResourceType, component: string): JsonObject {
+function pathsOf(type: ResourceType, component: string): JsonObject {
   const { group, namespaced, plural } = type;
   const root = `/${group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
   const collection = `${root}${namespaced ? '/namespaces/{namespace}' : ''}/${plural}`;
@@ -160,3 +156,48 @@ function operations({ group, version, kind, custom }: ResourceType, component: s
 const content = (formats: readonly string[], schema: JsonObject): JsonObject => ({
   content: Object.fromEntries(formats.map((format) => [format, { schema }])),
 });
+
+const REFERENCE = '#/components/schemas/';
+
+/** The component that a schema refers to, directly or through the only member of its allOf; undefined: none. */
+export function referenceOf(schema: JsonObject): string | undefined {
+  const [only] = Array.isArray(schema.allOf) ? schema.allOf : [];
+  const reference = schema.$ref ?? (isObject(only) ? only.$ref : undefined);
+  return typeof reference === 'string' ? reference.slice(REFERENCE.length) : undefined;
+}
+
+const referenceTo = (component: string): JsonObject => ({ $ref: `${REFERENCE}${component}` });
+
+/**
+ * Paths of fields that a schema does not have, in the API server's format: `spec.containers[0].imge`. A schema without
+ * properties accepts any content.
+ */
+export function unknownFields(object: Json, schema: JsonObject, components: Components): string[] {
+  return below(object, schema, '', components);
+}
+
+function below(value: Json | undefined, given: JsonObject, path: string, components: Components): string[] {
+  const schema = components[referenceOf(given) ?? ''] ?? given;
+  if (Array.isArray(value)) {
+    const { items } = schema;
+    if (!isObject(items)) return [];
+    return value.flatMap((item, index) => below(item, items, `${path}[${index}]`, components));
+  }
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([key, item]) => {
+    const at = path === '' ? key : `${path}.${key}`;
+    const known = schemaOfField(schema, key);
+    if (known === 'none') return [at];
+    return known === 'any' ? [] : below(item, known, at, components);
+  });
+}
+
+/** `any`: the schema accepts any content there; `none`: the field does not exist. */
+function schemaOfField({ properties, additionalProperties: others, ...schema }: JsonObject, key: string) {
+  if (isObject(properties) && Object.hasOwn(properties, key)) {
+    const own = properties[key];
+    return isObject(own) ? own : 'any';
+  }
+  if (isObject(others)) return others;
+  return !isObject(properties) || schema['x-kubernetes-preserve-unknown-fields'] === true ? 'any' : 'none';
+}

@@ -23,20 +23,7 @@ export interface Target {
 /**
  * The verbs that write, with all steps between the request and the store: defaults, admission, validation, conflicts.
  */
-export interface Registry {
-  /** @throws ApiError 404 */
-  get(target: Target): KubeObject;
-  /** @throws ApiError 400, 404 (no such namespace), 409, 422, or a webhook's refusal */
-  create(type: ResourceType, namespace: string | undefined, body: Json, call: Call): Promise<KubeObject>;
-  /** Replaces an object. @throws ApiError 400, 404, 409, 422, or a webhook's refusal */
-  update(target: Target, body: Json, call: Call): Promise<KubeObject>;
-  /** @throws ApiError 400, 404, 409, 415, 422, or a webhook's refusal */
-  patch(target: Target, format: string, body: Json, call: Call): Promise<KubeObject>;
-  /** Applies a change and repeats it after conflicts; for subresources such as binding. */
-  change(target: Target, call: Call, edit: (current: KubeObject) => KubeObject): Promise<KubeObject>;
-  /** Marks or removes an object. Returns the result. @throws ApiError 404, 409, or a webhook's refusal */
-  delete(target: Target, options: DeleteOptions, call: Call): Promise<{ object: KubeObject; gone: boolean }>;
-}
+export type Registry = ReturnType<typeof createRegistry>;
 
 export interface RegistryDeps {
   readonly store: Store;
@@ -52,7 +39,7 @@ const ATTEMPTS = 5;
 const keyOf = (namespace: string | undefined, name: string) =>
   namespace === undefined ? name : `${namespace}/${name}`;
 
-export function createRegistry({ store, admission, openApi, now }: RegistryDeps): Registry {
+export function createRegistry({ store, admission, openApi, now }: RegistryDeps) {
   const find = ({ type, namespace, name }: Target) => store.get(collectionOf(type), keyOf(namespace, name));
   const get = (target: Target) => {
     const object = find(target);
@@ -74,7 +61,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     return object;
   };
 
-  const change: Registry['change'] = async (target, call, edit) => {
+  const change = async (target: Target, call: Call, edit: (current: KubeObject) => KubeObject) => {
     const { type, namespace, name, subresource = '' } = target;
     const collection = collectionOf(type);
     const key = keyOf(namespace, name);
@@ -95,7 +82,7 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
     throw conflict(type, name, MODIFIED);
   };
 
-  const create: Registry['create'] = async (type, namespace, body, call) => {
+  const create = async (type: ResourceType, namespace: string | undefined, body: Json, call: Call) => {
     const sent = checkFields(type, checkForm(type, apiVersionOf(type), body), call);
     if (namespace !== undefined) {
       if (sent.metadata.namespace && sent.metadata.namespace !== namespace) {
@@ -122,10 +109,14 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
   };
 
   return {
+    /** @throws ApiError 404 */
     get,
+    /** Applies a change and repeats it after conflicts; for subresources such as binding. */
     change,
+    /** @throws ApiError 400, 404 (no such namespace), 409, 422, or a webhook's refusal */
     create,
-    update(target, body, call) {
+    /** Replaces an object. @throws ApiError 400, 404, 409, 422, or a webhook's refusal */
+    update(target: Target, body: Json, call: Call) {
       const sent = checkFields(target.type, checkForm(target.type, apiVersionOf(target.type), body), call);
       if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
         sent.metadata.namespace = target.namespace;
@@ -133,7 +124,8 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
       if (!sent.metadata.name) throw badRequest('name must be provided');
       return change(target, call, () => applyDefaults(target.type, structuredClone(sent)));
     },
-    async patch(target, format, body, call) {
+    /** @throws ApiError 400, 404, 409, 415, 422, or a webhook's refusal */
+    async patch(target: Target, format: string, body: Json, call: Call) {
       const { type, namespace, name } = target;
       if (format === APPLY_PATCH) {
         if (!call.fieldManager) throw badRequest('fieldManager is required for apply patch');
@@ -152,7 +144,8 @@ export function createRegistry({ store, admission, openApi, now }: RegistryDeps)
         return applyDefaults(type, structuredClone(checkFields(type, patched, call)));
       });
     },
-    async delete(target, options, call) {
+    /** Marks or removes an object. Returns the result. @throws ApiError 404, 409, or a webhook's refusal */
+    async delete(target: Target, options: DeleteOptions, call: Call) {
       const { type, name } = target;
       await admit(target, 'DELETE', undefined, get(target), call);
       const current = get(target);

@@ -14,7 +14,6 @@ export interface HandlerDeps {
   readonly registry: Registry;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Seconds between the bookmarks of a watch. */
   readonly bookmarkSeconds: number;
   /** Ends every watch when the server stops. */
   readonly stopping: AbortSignal;

@@ -6,16 +6,16 @@ import { createCertificateAuthority } from '../certificates.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { NAMESPACES } from './built-in-types.ts';
 import type { User } from './calls.ts';
+import { collectGarbage } from './deletion.ts';
 import { discover } from './discovery.ts';
 import { ApiError, internal, noSuchPath, unauthorized } from './errors.ts';
-import { collectGarbage } from './garbage-collection.ts';
 import { handleResource } from './handlers.ts';
 import { sendJson } from './http.ts';
 import { type Components, createOpenApi } from './openapi.ts';
-import { createRegistry, type Registry } from './registry.ts';
+import { createRegistry } from './registry.ts';
 import type { HandlerDeps } from './request-options.ts';
 import { findRoute } from './routes.ts';
-import { createStore, type Store } from './store.ts';
+import { createStore } from './store.ts';
 import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
 
 export interface ApiServerOptions {
@@ -37,19 +37,7 @@ export interface ApiServerOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-export interface ApiServer {
-  /** `https://127.0.0.1:<port>`; available after the start. */
-  readonly url: string;
-  /** The certificate authority of the serving certificate, PEM. */
-  readonly ca: string;
-  readonly store: Store;
-  readonly registry: Registry;
-  /** Adds a bearer token. */
-  addToken(token: string, user: User): void;
-  start(): Promise<void>;
-  /** Ends watches and connections. The store stays, and a restart continues with it. */
-  stop(): Promise<void>;
-}
+export type ApiServer = ReturnType<typeof createApiServer>;
 
 const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1'];
 const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
@@ -59,7 +47,7 @@ const BEARER = /^Bearer (.+)$/i;
  * An API server stand-in on loopback HTTPS. It keeps everything in memory. It authenticates every caller and authorizes
  * everything.
  */
-export function createApiServer(options: ApiServerOptions = {}): ApiServer {
+export function createApiServer(options: ApiServerOptions = {}) {
   const { now = Date.now, onFault = () => {} } = options;
   const store = createStore(options.history === undefined ? {} : { history: options.history });
   const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
@@ -113,13 +101,15 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
   collectGarbage({ store, registry, onFault });
 
   return {
+    /** `https://127.0.0.1:<port>`; available after the start. */
     get url() {
       return url;
     },
+    /** The certificate authority of the serving certificate, PEM. */
     ca: authority.cert,
     store,
     registry,
-    addToken: (token, user) => void tokens.set(token, user),
+    addToken: (token: string, user: User) => void tokens.set(token, user),
     async start() {
       stopping = new AbortController();
       // One listener for each watch.
@@ -130,6 +120,7 @@ export function createApiServer(options: ApiServerOptions = {}): ApiServer {
       await once(server, 'listening');
       url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
     },
+    /** Ends watches and connections. The store stays, and a restart continues with it. */
     async stop() {
       stopping.abort();
       webhooks.close();

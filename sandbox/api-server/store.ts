@@ -11,29 +11,7 @@ export interface Change {
   readonly version: number;
 }
 
-export interface Store {
-  /** The version of the last change. There is one counter for all collections, as in etcd. */
-  readonly version: number;
-  /** The newest version that is no longer in the history: watches and lists from earlier versions are refused. */
-  readonly compacted: number;
-  get(collection: string, key: string): KubeObject | undefined;
-  /**
-   * All objects of a collection by ascending key, at `version` (default: the current one); undefined if that version is
-   * no longer available.
-   */
-  list(collection: string, version?: number): [key: string, object: KubeObject][] | undefined;
-  /** Every object of every collection, in any order. */
-  all(): Iterable<{ collection: string; key: string; object: KubeObject }>;
-  /** Stores an object with a new version and returns it, frozen. */
-  put(collection: string, key: string, object: KubeObject): KubeObject;
-  remove(collection: string, key: string): KubeObject | undefined;
-  /** The changes of a collection after `version`, or undefined if some of them are no longer in the history. */
-  since(collection: string, version: number): Change[] | undefined;
-  /**
-   * Calls the listener with every later change, in order of versions. Returns a function that ends the subscription.
-   */
-  subscribe(listener: (change: Change) => void): () => void;
-}
+export type Store = ReturnType<typeof createStore>;
 
 export interface StoreOptions {
   /** Number of changes that are kept for watches that start in the past. Default 5,000, minimum 0. */
@@ -44,7 +22,7 @@ export interface StoreOptions {
  * Creates a store in memory: objects by collection and key, one version counter, a limited history. Stored objects
  * never change.
  */
-export function createStore({ history: limit = 5_000 }: StoreOptions = {}): Store {
+export function createStore({ history: limit = 5_000 }: StoreOptions = {}) {
   const collections = new Map<string, Map<string, KubeObject>>();
   const listeners = new Set<(change: Change) => void>();
   const history: Change[] = [];
@@ -75,14 +53,20 @@ export function createStore({ history: limit = 5_000 }: StoreOptions = {}): Stor
   };
 
   return {
+    /** The version of the last change. There is one counter for all collections, as in etcd. */
     get version() {
       return version;
     },
+    /** The newest version that is no longer in the history: watches and lists from earlier versions are refused. */
     get compacted() {
       return compacted;
     },
-    get: (collection, key) => collections.get(collection)?.get(key),
-    list(collection, wanted = version) {
+    get: (collection: string, key: string) => collections.get(collection)?.get(key),
+    /**
+     * All objects of a collection by ascending key, at `version` (default: the current one); undefined if that version is
+     * no longer available.
+     */
+    list(collection: string, wanted = version) {
       if (wanted < compacted) return undefined;
       const objects = new Map(collections.get(collection));
       for (let i = history.length - 1; i >= 0 && history[i]!.version > wanted; i--) {
@@ -93,12 +77,14 @@ export function createStore({ history: limit = 5_000 }: StoreOptions = {}): Stor
       }
       return [...objects].sort(([a], [b]) => (a < b ? -1 : 1));
     },
+    /** Every object of every collection, in any order. */
     *all() {
       for (const [collection, objects] of collections) {
         for (const [key, object] of objects) yield { collection, key, object };
       }
     },
-    put(collection, key, object) {
+    /** Stores an object with a new version and returns it, frozen. */
+    put(collection: string, key: string, object: KubeObject) {
       const objects = collections.get(collection) ?? new Map<string, KubeObject>();
       collections.set(collection, objects);
       const previous = objects.get(key);
@@ -107,7 +93,7 @@ export function createStore({ history: limit = 5_000 }: StoreOptions = {}): Stor
       publish({ type: previous ? 'MODIFIED' : 'ADDED', collection, key, object: stored, previous, version });
       return stored;
     },
-    remove(collection, key) {
+    remove(collection: string, key: string) {
       const previous = collections.get(collection)?.get(key);
       if (!previous) return undefined;
       collections.get(collection)?.delete(key);
@@ -115,11 +101,15 @@ export function createStore({ history: limit = 5_000 }: StoreOptions = {}): Stor
       publish({ type: 'DELETED', collection, key, object, previous, version });
       return object;
     },
-    since(collection, after) {
+    /** The changes of a collection after `version`, or undefined if some of them are no longer in the history. */
+    since(collection: string, after: number) {
       if (after < compacted) return undefined;
       return history.filter((change) => change.version > after && change.collection === collection);
     },
-    subscribe(listener) {
+    /**
+     * Calls the listener with every later change, in order of versions. Returns a function that ends the subscription.
+     */
+    subscribe(listener: (change: Change) => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

@@ -2,7 +2,7 @@ import { at, isObject, type Json, type JsonObject, type KubeObject, sameJson } f
 import { badRequest, type Cause, forbiddenChange, invalid, invalidValue, requiredValue } from './errors.ts';
 import { podCauses, podUpdateCauses } from './pod-validation.ts';
 import type { ResourceType } from './resource-types.ts';
-import { webhookConfigurationCauses } from './webhook-configuration.ts';
+import { webhookConfigurationCauses } from './webhook-client.ts';
 
 const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;

@@ -1,7 +1,8 @@
 import { Agent, request } from 'node:https';
 import { isIP } from 'node:net';
-import type { Json } from '../objects.ts';
-import type { Webhook } from './webhook-configuration.ts';
+import * as z from 'zod';
+import type { Json, JsonObject, KubeObject } from '../objects.ts';
+import type { Cause } from './errors.ts';
 
 /** The address of a Service in the sandbox, which has no kube-proxy. */
 export interface Endpoint {
@@ -12,23 +13,20 @@ export interface Endpoint {
 /** Finds the endpoint of a Service's port, or undefined if it has none. */
 export type ServiceResolver = (namespace: string, name: string, port: number) => Endpoint | undefined;
 
-export interface WebhookClient {
-  /**
-   * Posts a review to a webhook and returns the decoded response.
-   * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
-   * or not JSON
-   */
-  call(webhook: Webhook, review: Json): Promise<Json>;
-  close(): void;
-}
+export type WebhookClient = ReturnType<typeof createWebhookClient>;
 
 const MOST_BYTES = 8 * 1024 * 1024;
 
 /** Creates a client that calls admission webhooks over HTTPS and only trusts each webhook's own caBundle. */
-export function createWebhookClient(resolve: ServiceResolver): WebhookClient {
+export function createWebhookClient(resolve: ServiceResolver) {
   const agent = new Agent({ keepAlive: true });
   return {
-    async call(webhook, review) {
+    /**
+     * Posts a review to a webhook and returns the decoded response.
+     * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
+     * or not JSON
+     */
+    async call(webhook: Webhook, review: Json) {
       const { host, port, servername, path } = locate(webhook, resolve);
       const body = Buffer.from(JSON.stringify(review));
       const { caBundle } = webhook.clientConfig;
@@ -100,4 +98,74 @@ function locate({ clientConfig: { url, service } }: Webhook, resolve: ServiceRes
   const endpoint = resolve(namespace, name, port);
   if (!endpoint) throw new Error(`no endpoints available for service "${namespace}/${name}"`);
   return { ...endpoint, servername: `${name}.${namespace}.svc`, path };
+}
+
+const selector = z.record(z.string(), z.unknown()).transform((value) => value as JsonObject);
+
+const rule = z.object({
+  operations: z.array(z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT', '*'])).min(1),
+  apiGroups: z.array(z.string()).min(1),
+  apiVersions: z.array(z.string()).min(1),
+  resources: z.array(z.string()).min(1),
+  scope: z.enum(['Cluster', 'Namespaced', '*']).default('*'),
+});
+
+const clientConfig = z
+  .object({
+    url: z.string().startsWith('https://', 'must be an https URL').optional(),
+    service: z
+      .object({
+        namespace: z.string(),
+        name: z.string(),
+        path: z.string().startsWith('/', 'must start with a slash').optional(),
+        port: z.number().int().min(1).max(65_535).default(443),
+      })
+      .optional(),
+    /** PEM, base64. */
+    caBundle: z.base64().optional(),
+  })
+  .refine(({ url, service }) => (url === undefined) !== (service === undefined), {
+    message: 'exactly one of url or service is required',
+  });
+
+/** One webhook with the API server's defaults. */
+const webhook = z.object({
+  name: z.string().regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}$/, {
+    message: 'should be a domain with at least three segments separated by dots',
+  }),
+  clientConfig,
+  rules: z.array(rule).default([]),
+  failurePolicy: z.enum(['Fail', 'Ignore']).default('Fail'),
+  matchPolicy: z.enum(['Exact', 'Equivalent']).default('Equivalent'),
+  namespaceSelector: selector.optional(),
+  objectSelector: selector.optional(),
+  sideEffects: z.enum(['None', 'NoneOnDryRun']),
+  timeoutSeconds: z.number().int().min(1).max(30).default(10),
+  reinvocationPolicy: z.enum(['Never', 'IfNeeded']).default('Never'),
+  admissionReviewVersions: z.array(z.string()).refine((versions) => versions.includes('v1'), {
+    message: 'must include at least one of v1',
+  }),
+  matchConditions: z
+    .array(z.unknown())
+    .max(0, 'the sandbox evaluates no CEL: leave match conditions out here')
+    .optional(),
+});
+
+export type Webhook = z.infer<typeof webhook>;
+
+const configuration = z.object({ webhooks: z.array(webhook).default([]) });
+
+/** Validation errors of a webhook configuration, by field. */
+export function webhookConfigurationCauses(object: KubeObject): Cause[] {
+  const result = configuration.safeParse(object);
+  return (result.error?.issues ?? []).map(({ path, message }) => ({
+    reason: 'FieldValueInvalid',
+    field: path.join('.').replace(/\.(\d+)/g, '[$1]'),
+    message,
+  }));
+}
+
+/** The webhooks of a stored configuration, with defaults. */
+export function webhooksOf(object: KubeObject): Webhook[] {
+  return configuration.parse(object).webhooks;
 }

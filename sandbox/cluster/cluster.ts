@@ -3,14 +3,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { kubeconfig } from '../api-server/kubeconfig.ts';
 import type { Components } from '../api-server/openapi.ts';
-import { type ApiServer, createApiServer } from '../api-server/server.ts';
+import { createApiServer } from '../api-server/server.ts';
 import type { Endpoint } from '../api-server/webhook-client.ts';
-import { type CertificateAuthority, createCertificateAuthority } from '../certificates.ts';
-import { createLocalClient, type LocalClient } from '../clients/local-client.ts';
+import { createCertificateAuthority } from '../certificates.ts';
+import { createLocalClient } from '../clients/local-client.ts';
 import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
 import { createScheduler, type Scheduler } from '../scheduler/scheduler.ts';
 import { createVirtController } from '../virt-controller/virt-controller.ts';
-import { createEmulatedNode, type EmulatedNode, type NodeDescription } from './emulated-node.ts';
+import { createEmulatedNode, type NodeDescription } from './emulated-node.ts';
 import { type Identity, nameOf, userOf } from './identities.ts';
 
 export interface SandboxOptions {
@@ -25,31 +25,12 @@ export interface SandboxOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-/** An embedded cluster: API server, scheduler, KubeVirt's controller and one kubelet for each emulated node. */
-export interface Sandbox {
-  readonly server: ApiServer;
-  /** The administrator's client, in the same process. */
-  readonly client: LocalClient;
-  /** Issues serving certificates for daemons; its own certificate is for caBundle and caData. */
-  readonly authority: CertificateAuthority;
-  readonly nodes: readonly EmulatedNode[];
-  /** The node with that name. @throws RangeError if there is none */
-  node(name: string): EmulatedNode;
-  /** Writes a kubeconfig file and returns its path. */
-  kubeconfig(identity: Identity): Promise<string>;
-  /** Sets the endpoint of a Service, for webhooks that use it. Undefined removes it. */
-  route(namespace: string, service: string, endpoint: Endpoint | undefined): void;
-  /** Starts another scheduler, for pods with its name. @throws SchedulerConfigurationError */
-  addScheduler(configuration: unknown): Promise<void>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 /**
- * Creates an embedded cluster; nothing runs before start().
+ * An embedded cluster: API server, scheduler, KubeVirt's controller and one kubelet for each emulated node. Nothing
+ * runs before start().
  * @throws HostError, ParseError, SchedulerConfigurationError for invalid descriptions
  */
-export function createSandbox(options: SandboxOptions): Sandbox {
+export function createSandbox(options: SandboxOptions) {
   const { directory, onFault = () => {} } = options;
   const routes = new Map<string, Endpoint>();
   const resolveService = (namespace: string, name: string) => routes.get(`${namespace}/${name}`);
@@ -78,15 +59,19 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 
   return {
     server,
+    /** The administrator's client, in the same process. */
     client: createLocalClient(server, userOf({ kind: 'admin' })),
+    /** Issues serving certificates for daemons; its own certificate is for caBundle and caData. */
     authority: createCertificateAuthority('plumbline-sandbox-services'),
     nodes,
-    node(name) {
+    /** The node with that name. @throws RangeError if there is none */
+    node(name: string) {
       const found = nodes.find((node) => node.name === name);
       if (!found) throw new RangeError(`no node ${name}; there are ${nodes.map((node) => node.name).join(', ')}`);
       return found;
     },
-    async kubeconfig(identity) {
+    /** Writes a kubeconfig file and returns its path. */
+    async kubeconfig(identity: Identity) {
       const token = randomBytes(16).toString('hex');
       server.addToken(token, userOf(identity));
       const path = join(directory, `${nameOf(identity)}.kubeconfig`);
@@ -94,11 +79,13 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       await writeFile(path, kubeconfig({ server: server.url, ca: server.ca, token }), { mode: 0o600 });
       return path;
     },
-    route(namespace, service, endpoint) {
+    /** Sets the endpoint of a Service, for webhooks that use it. Undefined removes it. */
+    route(namespace: string, service: string, endpoint: Endpoint | undefined) {
       if (endpoint) routes.set(`${namespace}/${service}`, endpoint);
       else routes.delete(`${namespace}/${service}`);
     },
-    async addScheduler(text) {
+    /** Starts another scheduler, for pods with its name. @throws SchedulerConfigurationError */
+    async addScheduler(text: unknown) {
       const configuration = parseSchedulerConfiguration(text);
       const added = createScheduler({ client: schedulerClient, configuration, onFault });
       schedulers.push(added);

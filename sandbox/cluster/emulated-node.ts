@@ -2,12 +2,11 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { LocalClient } from '../clients/local-client.ts';
-import { createKubelet, type Kubelet } from '../kubelet/kubelet.ts';
+import { createKubelet } from '../kubelet/kubelet.ts';
 import type { KubeletSettings } from '../kubelet/settings.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
 import { createGuests } from '../qemu/guests.ts';
 
-/** A user's description of a node. */
 export interface NodeDescription {
   readonly name: string;
   readonly host: HostDescription;
@@ -28,21 +27,7 @@ export interface NodeDescription {
   readonly guestProgram?: string;
 }
 
-export interface EmulatedNode {
-  readonly name: string;
-  readonly host: Host;
-  /** Replaces /var/lib/kubelet: config.yaml, cpu_manager_state, the two socket directories. */
-  readonly kubeletDirectory: string;
-  /** Replaces /sys. */
-  readonly sysfsRoot: string;
-  /** Replaces /sys/fs/cgroup: the cgroups of launchers that run a guest. */
-  readonly cgroupRoot: string;
-  /** Process ids of a launcher's QEMU, on this machine. */
-  guestPids(podUID: string): readonly number[];
-  readonly kubelet: Kubelet;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type EmulatedNode = ReturnType<typeof createEmulatedNode>;
 
 export interface EmulatedNodeDeps {
   /** The node's own directory. */
@@ -55,7 +40,7 @@ export interface EmulatedNodeDeps {
  * Creates an emulated node: a sysfs tree, a kubelet stand-in, and processes for the guests of its launchers.
  * @throws HostError, ParseError if the description contradicts itself
  */
-export function createEmulatedNode(description: NodeDescription, deps: EmulatedNodeDeps): EmulatedNode {
+export function createEmulatedNode(description: NodeDescription, deps: EmulatedNodeDeps) {
   const { name, labels, resources } = description;
   const host = createHost(description.host);
   const kubeletDirectory = join(deps.directory, 'kubelet');
@@ -76,9 +61,13 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
   return {
     name,
     host,
+    /** Replaces /var/lib/kubelet: config.yaml, cpu_manager_state, the two socket directories. */
     kubeletDirectory,
+    /** Replaces /sys. */
     sysfsRoot,
+    /** Replaces /sys/fs/cgroup: the cgroups of launchers that run a guest. */
     cgroupRoot,
+    /** Process ids of a launcher's QEMU, on this machine. */
     guestPids: guests.pidsOf,
     kubelet,
     async start() {

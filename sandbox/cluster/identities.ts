@@ -11,7 +11,6 @@ const DPU_NAMESPACE = 'plumbline-dpu';
 /** Attribute of a service account's token with the node of its pod. */
 const NODE_NAME = 'authentication.kubernetes.io/node-name';
 
-/** The user of an identity's token. */
 export function userOf(identity: Identity): User {
   switch (identity.kind) {
     case 'admin':

@@ -1,8 +1,9 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { openSync, rmSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { tryLockFile } from '../../native/file-lock.ts';
 
 /**
  * A stand-in for an Open vSwitch daemon, for programs that manage its threads or probe it: the name, the pidfile,
@@ -19,11 +20,14 @@ const { values } = parseArgs({
   },
 });
 
-// The kernel's name of the process (comm), which readers of the pidfile compare; limited to 15 characters.
+// The kernel's name of the process (comm), limited to 15 characters.
 process.title = values.name;
 for (let i = 0; i < Number(values.threads); i++) new Worker('setInterval(() => {}, 1000)', { eval: true });
 listen(values.name === 'ovsdb-server' ? 'db.sock' : `${values.name}.${process.pid}.ctl`);
-writeFileSync(join(values.rundir, `${values.name}.pid`), `${process.pid}\n`);
+// Readers of the pidfile check its lock, which lasts as long as the file is open.
+const pidfile = openSync(join(values.rundir, `${values.name}.pid`), 'w');
+tryLockFile(pidfile);
+writeSync(pidfile, `${process.pid}\n`);
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => process.exit(0));
 
 /** Responds to each JSON-RPC request, as the database and control sockets of the real daemons do. */
@@ -54,14 +58,16 @@ function listen(name: string): void {
 
 /** The whole configuration, for clients that monitor it. */
 function tablesFor(method: string): object {
-  if (method !== 'monitor' || values.physnet.length === 0) return {};
+  if (method !== 'monitor_cond' || values.physnet.length === 0) return {};
   const networks = values.physnet.map((text) => text.split('=', 2) as [string, string]);
   const map = (entries: readonly (readonly [string, string])[]) => ['map', entries];
   const rows = (kind: string, make: (name: string, cell: string) => object) =>
-    Object.fromEntries(networks.map(([name, cell]) => [`${kind}-${name}`, { new: make(name, cell) }]));
+    Object.fromEntries(networks.map(([name, cell]) => [`${kind}-${name}`, { insert: make(name, cell) }]));
   const mappings = networks.map(([name]) => `${name}:br-${name}`).join(',');
   return {
-    Open_vSwitch: { root: { new: { external_ids: map([['ovn-bridge-mappings', mappings]]), other_config: map([]) } } },
+    Open_vSwitch: {
+      root: { insert: { external_ids: map([['ovn-bridge-mappings', mappings]]), other_config: map([]) } },
+    },
     Bridge: rows('bridge', (name) => ({ name: `br-${name}`, ports: ['uuid', `port-${name}`], datapath_type: '' })),
     Port: rows('port', (name) => ({ name: `up-${name}`, interfaces: ['uuid', `interface-${name}`] })),
     Interface: rows('interface', (name, cell) => ({

@@ -75,7 +75,6 @@ export function parseSchedulerConfiguration(source: unknown): SchedulerConfigura
   throw new SchedulerConfigurationError(`KubeSchedulerConfiguration: ${issues.join('; ')}`, { cause: result.error });
 }
 
-/** The default configuration of a scheduler. */
 export const DEFAULT_CONFIGURATION: SchedulerConfiguration = parseSchedulerConfiguration({
   apiVersion: 'kubescheduler.config.k8s.io/v1',
   kind: 'KubeSchedulerConfiguration',

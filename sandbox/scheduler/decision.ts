@@ -9,7 +9,6 @@ export interface Snapshot {
   loadOf(nodeName: string): Load;
 }
 
-/** A node, or why there is none. */
 export type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
 
 /**

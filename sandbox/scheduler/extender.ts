@@ -68,23 +68,13 @@ export function readPrioritizeReply(extender: string, reply: unknown): ReadonlyM
   return new Map((result.data ?? []).map(({ Host, Score }) => [Host, Score]));
 }
 
-export interface Extender {
-  readonly name: string;
-  readonly ignorable: boolean;
-  readonly filters: boolean;
-  /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
-  isInterested(pod: Pod): boolean;
-  /** The nodes that pass, and why others do not. @throws ExtenderError */
-  filter(pod: Pod, nodes: readonly Node[]): Promise<FilterReply>;
-  /** Scores, multiplied by weight x 10 and not clamped. Empty without a prioritizeVerb. @throws ExtenderError */
-  prioritize(pod: Pod, nodes: readonly Node[]): Promise<ReadonlyMap<string, number>>;
-}
+export type Extender = ReturnType<typeof createExtender>;
 
 /** kube-scheduler's MaxNodeScore / MaxExtenderPriority. */
 const SCORE_SCALE = 10;
 
 /** Creates a client of one extender with a cache of nodes, equivalent to kube-scheduler's HTTPExtender without TLS. */
-export function createExtender(config: ExtenderConfiguration): Extender {
+export function createExtender(config: ExtenderConfiguration) {
   const name = config.urlPrefix;
   const managed = new Set(config.managedResources.map((resource) => resource.name));
   const offer = (pod: Pod, nodes: readonly Node[]): Json => ({
@@ -96,12 +86,15 @@ export function createExtender(config: ExtenderConfiguration): Extender {
     name,
     ignorable: config.ignorable,
     filters: Boolean(config.filterVerb),
-    isInterested: (pod) => managed.size === 0 || asksForAny(pod, managed),
-    async filter(pod, nodes) {
+    /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
+    isInterested: (pod: Pod) => managed.size === 0 || asksForAny(pod, managed),
+    /** The nodes that pass, and why others do not. @throws ExtenderError */
+    async filter(pod: Pod, nodes: readonly Node[]) {
       const reply = await post(config, config.filterVerb ?? '', offer(pod, nodes));
       return readFilterReply(name, reply, new Set(nodes.map(({ metadata }) => metadata.name)));
     },
-    async prioritize(pod, nodes) {
+    /** Scores, multiplied by weight x 10 and not clamped. Empty without a prioritizeVerb. @throws ExtenderError */
+    async prioritize(pod: Pod, nodes: readonly Node[]) {
       if (!config.prioritizeVerb) return new Map();
       const scores = readPrioritizeReply(name, await post(config, config.prioritizeVerb, offer(pod, nodes)));
       return new Map([...scores].map(([host, score]) => [host, score * (config.weight ?? 1) * SCORE_SCALE]));

@@ -1,4 +1,6 @@
-import type { Node, Pod, SelectorTerm, Toleration } from '../objects.ts';
+import { selectsNode } from '../../model/launcher/node-selection.ts';
+import { filteringTaints, type Taint, toleratesAll } from '../../model/launcher/taints.ts';
+import type { Node, Pod } from '../objects.ts';
 import { type Amounts, amountsOf } from '../pod-requests.ts';
 
 /** Why a node does not fit. Unresolvable: evicting pods would not help. */
@@ -7,7 +9,6 @@ export interface Misfit {
   readonly unresolvable: boolean;
 }
 
-/** Requested amounts and number of the pods on a node. */
 export interface Load {
   readonly requested: Amounts;
   readonly pods: number;
@@ -27,18 +28,16 @@ export function filterNode(
   load: Load,
   ignored: ReadonlySet<string>,
 ): Misfit | undefined {
-  const tolerations = pod.spec.tolerations ?? [];
-  const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
-  if (node.spec?.unschedulable && !tolerates(tolerations, cordon)) {
+  const tolerated = (taint: Taint) => toleratesAll(pod.spec.tolerations, [taint]);
+  if (!filteringTaints({ unschedulable: node.spec?.unschedulable }).every(tolerated)) {
     return { reasons: ['node(s) were unschedulable'], unresolvable: true };
   }
-  const taint = taintsOf(node).find(
-    (candidate) => candidate.effect !== 'PreferNoSchedule' && !tolerates(tolerations, candidate),
-  );
+  const taint = filteringTaints({ taints: taintsOf(node) }).find((candidate) => !tolerated(candidate));
   if (taint) {
     return { reasons: [`node(s) had untolerated taint {${taint.key}: ${taint.value ?? ''}}`], unresolvable: true };
   }
-  if (!matchesAffinity(pod, node)) {
+  const { name, labels = {} } = node.metadata;
+  if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
     return { reasons: ["node(s) didn't match Pod's node affinity/selector"], unresolvable: true };
   }
   return resourceMisfit(wanted, node, load, ignored);
@@ -49,55 +48,6 @@ function taintsOf({ spec, status }: Node) {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   const taints = spec?.taints ?? [];
   return ready?.status === 'True' ? taints : [...taints, { key: NOT_READY, effect: 'NoSchedule' }];
-}
-
-function tolerates(
-  tolerations: readonly Toleration[],
-  taint: { key: string; value?: string; effect: string },
-): boolean {
-  return tolerations.some(
-    ({ key, operator, value, effect }) =>
-      (!effect || effect === taint.effect) &&
-      (!key
-        ? operator === 'Exists'
-        : key === taint.key && (operator === 'Exists' || (value ?? '') === (taint.value ?? ''))),
-  );
-}
-
-function matchesAffinity({ spec }: Pod, { metadata }: Node): boolean {
-  const labels = metadata.labels ?? {};
-  if (Object.entries(spec.nodeSelector ?? {}).some(([key, value]) => labels[key] !== value)) return false;
-  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
-  return terms === undefined || terms.some((term) => matchesTerm(term, labels, metadata.name));
-}
-
-/** An empty term matches nothing. */
-function matchesTerm(term: SelectorTerm, labels: Readonly<Record<string, string>>, name: string): boolean {
-  const { matchExpressions = [], matchFields = [] } = term;
-  if (matchExpressions.length + matchFields.length === 0) return false;
-  return (
-    matchExpressions.every(({ key, operator, values = [] }) => holds(labels[key], operator, values)) &&
-    matchFields.every(({ key, operator, values = [] }) => key === 'metadata.name' && holds(name, operator, values))
-  );
-}
-
-function holds(actual: string | undefined, operator: string, values: readonly string[]): boolean {
-  switch (operator) {
-    case 'In':
-      return actual !== undefined && values.includes(actual);
-    case 'NotIn':
-      return actual === undefined || !values.includes(actual);
-    case 'Exists':
-      return actual !== undefined;
-    case 'DoesNotExist':
-      return actual === undefined;
-    case 'Gt':
-      return actual !== undefined && Number(actual) > Number(values[0]);
-    case 'Lt':
-      return actual !== undefined && Number(actual) < Number(values[0]);
-    default:
-      return false;
-  }
 }
 
 function resourceMisfit(

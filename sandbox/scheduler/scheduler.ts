@@ -22,18 +22,13 @@ export interface SchedulerOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-export interface Scheduler {
-  /** Resolves when the scheduler leads, if it uses leader election. */
-  start(): Promise<void>;
-  /** Waits for the current attempt and bindings. */
-  stop(): Promise<void>;
-}
+export type Scheduler = ReturnType<typeof createScheduler>;
 
 /**
  * A scheduler loop: one pod at a time, with concurrent bindings. A pod counts on its node from the time of the decision
  * (assumed), so that two pods never share the last room. If its binding fails, it no longer counts and is retried.
  */
-export function createScheduler(options: SchedulerOptions): Scheduler {
+export function createScheduler(options: SchedulerOptions) {
   const { client, configuration = DEFAULT_CONFIGURATION, now = Date.now, onFault = () => {} } = options;
   const extenders = configuration.extenders.map((extender) => createExtender(extender));
   const names = schedulerNames(configuration);
@@ -141,11 +136,13 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   };
 
   return {
+    /** Resolves when the scheduler leads, if it uses leader election. */
     async start() {
       await lease?.start();
       running = true;
       ends.push(client.follow(NODES, onNode), client.follow(PODS, onPod));
     },
+    /** Waits for the current attempt and bindings. */
     async stop() {
       running = false;
       clearTimeout(timer);

@@ -1,23 +1,5 @@
 import { type Json, type Node, type Pod, sameJson } from '../objects.ts';
 
-/** Waiting pods and their states. */
-export interface SchedulingQueue {
-  /** A pod that is new or has changed: it is tried at once. */
-  add(uid: string): void;
-  /** A pod that is bound, deleted or belongs to another scheduler. */
-  remove(uid: string): void;
-  /** The next pod to try, which counts as an attempt, or undefined. */
-  pop(): string | undefined;
-  /** The popped pod fits no node: it waits for an event, or backs off if one arrived during the attempt. */
-  unschedulable(uid: string): void;
-  /** The attempt with the popped pod failed: it is retried after its backoff. */
-  failed(uid: string): void;
-  /** A change may have freed room: every waiting pod is retried. */
-  wake(): void;
-  /** Milliseconds until pop() may return a pod without an event, or undefined if never. */
-  nextDue(): number | undefined;
-}
-
 export interface SchedulingQueueOptions {
   /** A monotonic clock in ms. */
   readonly now: () => number;
@@ -41,7 +23,7 @@ interface Waiting {
  * whose attempt failed backs off. A pod that backs off after a rejection is taken early if no other pod is active
  * (SchedulerPopFromBackoffQ, on since 1.33); one that backs off after an error is not.
  */
-export function createSchedulingQueue(options: SchedulingQueueOptions): SchedulingQueue {
+export function createSchedulingQueue(options: SchedulingQueueOptions) {
   const { now, initialBackoffSeconds, maxBackoffSeconds, flushSeconds } = options;
   const pods = new Map<string, Waiting>();
   let signals = 0;
@@ -71,11 +53,14 @@ export function createSchedulingQueue(options: SchedulingQueueOptions): Scheduli
     [...pods].find(([, waiting]) => states.includes(waiting.state) && dueAt(waiting) <= now())?.[0];
 
   return {
-    add(uid) {
+    /** A pod that is new or has changed: it is tried at once. */
+    add(uid: string) {
       if (pods.get(uid)?.state !== 'inFlight') enter(uid, 'active');
       else signals++;
     },
-    remove: (uid) => void pods.delete(uid),
+    /** A pod that is bound, deleted or belongs to another scheduler. */
+    remove: (uid: string) => void pods.delete(uid),
+    /** The next pod to try, which counts as an attempt, or undefined. */
     pop() {
       const uid = first(['active']) ?? first(['errorBackoff', 'unschedulable']) ?? first(['backoff']);
       if (uid === undefined) return undefined;
@@ -85,17 +70,21 @@ export function createSchedulingQueue(options: SchedulingQueueOptions): Scheduli
       waiting.seenSignals = signals;
       return uid;
     },
-    unschedulable(uid) {
+    /** The popped pod fits no node: it waits for an event, or backs off if one arrived during the attempt. */
+    unschedulable(uid: string) {
       const waiting = pods.get(uid);
       if (waiting) enter(uid, waiting.seenSignals === signals ? 'unschedulable' : 'backoff');
     },
-    failed(uid) {
+    /** The attempt with the popped pod failed: it is retried after its backoff. */
+    failed(uid: string) {
       if (pods.has(uid)) enter(uid, 'errorBackoff');
     },
+    /** A change may have freed room: every waiting pod is retried. */
     wake() {
       signals++;
       for (const [uid, waiting] of [...pods]) if (waiting.state === 'unschedulable') enter(uid, 'backoff');
     },
+    /** Milliseconds until pop() may return a pod without an event, or undefined if never. */
     nextDue() {
       const due = Math.min(...[...pods.values()].map(dueAt));
       return Number.isFinite(due) ? Math.max(0, due - now()) : undefined;

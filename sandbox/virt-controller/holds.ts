@@ -11,16 +11,9 @@ export const FINALIZERS = {
   VirtualMachineInstance: 'kubevirt.io/foregroundDeleteVirtualMachine',
 } as const;
 
-export interface Holds {
-  /**
-   * Adds the finalizer, which keeps an object until `release`. Resolves to whether the object exists and is not being
-   * deleted.
-   */
-  hold(type: Held, object: KubeObject): Promise<boolean>;
-  release(type: Held, object: KubeObject): Promise<void>;
-}
+export type Holds = ReturnType<typeof createHolds>;
 
-export function createHolds(client: LocalClient): Holds {
+export function createHolds(client: LocalClient) {
   const finalizerOf = ({ kind }: Held) => FINALIZERS[kind as keyof typeof FINALIZERS];
   /** Resolves to the current object. */
   const edit = async (type: Held, object: KubeObject, change: (draft: KubeObject) => void) => {
@@ -32,7 +25,11 @@ export function createHolds(client: LocalClient): Holds {
     }
   };
   return {
-    async hold(type, object) {
+    /**
+     * Adds the finalizer, which keeps an object until `release`. Resolves to whether the object exists and is not being
+     * deleted.
+     */
+    async hold(type: Held, object: KubeObject) {
       const present = await edit(type, object, ({ metadata }) => {
         const { deletionTimestamp, finalizers = [] } = metadata;
         // A real API server refuses to add a finalizer to an object that is being deleted.
@@ -41,7 +38,7 @@ export function createHolds(client: LocalClient): Holds {
       });
       return present !== undefined && !present.metadata.deletionTimestamp;
     },
-    async release(type, object) {
+    async release(type: Held, object: KubeObject) {
       await edit(type, object, ({ metadata }) => {
         metadata.finalizers = (metadata.finalizers ?? []).filter((name) => name !== finalizerOf(type));
       });

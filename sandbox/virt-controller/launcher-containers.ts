@@ -87,7 +87,6 @@ export function dedicatedCpus(vmi: VirtualMachineInstance): number {
   return asked + (vmi.metadata.annotations?.[EVEN_PARITY] !== undefined && isOdd ? 2 : 1);
 }
 
-/** The number of the guest's vCPUs. */
 export function vcpusOf(vmi: VirtualMachineInstance): number {
   const given = ['cores', 'sockets', 'threads'].map((key) => count(at(vmi, 'spec', 'domain', 'cpu', key)));
   const set = given.filter((value) => value > 0);

@@ -2,19 +2,13 @@
  * Work by key: one task at a time for each key, and one more for all requests during the last one. A task that failed
  * is retried with a growing delay, because an API server or a webhook that was down recovers without another change.
  */
-export interface Turns {
-  take(key: string, work: () => Promise<void>): void;
-  /** Runs a task after a delay, unless stopped before. */
-  takeLater(key: string, seconds: number, work: () => Promise<void>): void;
-  /** Waits for running tasks; no more are started. */
-  stop(): Promise<void>;
-}
+export type Turns = ReturnType<typeof createTurns>;
 
 /** First and longest delay before a retry in seconds. Source: client-go, default_rate_limiters.go. */
 const FIRST_RETRY = 0.005;
 const LAST_RETRY = 1000;
 
-export function createTurns(onFault: (error: unknown) => void): Turns {
+export function createTurns(onFault: (error: unknown) => void) {
   const busy = new Set<string>();
   const again = new Map<string, () => Promise<void>>();
   const running = new Set<Promise<void>>();
@@ -56,7 +50,9 @@ export function createTurns(onFault: (error: unknown) => void): Turns {
   };
   return {
     take,
+    /** Runs a task after a delay, unless stopped before. */
     takeLater,
+    /** Waits for running tasks; no more are started. */
     async stop() {
       stopped = true;
       for (const timer of timers) clearTimeout(timer);

@@ -15,11 +15,6 @@ export interface VirtControllerOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-export interface VirtController {
-  start(): void;
-  stop(): Promise<void>;
-}
-
 const COMPONENT = 'virtualmachine-controller';
 /** Seconds before the first retry of a refused launcher, doubled each time; as in client-go. */
 const FIRST_RETRY = 0.005;
@@ -32,11 +27,7 @@ const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
  * are gone. An instance that has ended is deleted with its launcher, and its machine gets another one: at once if it
  * had run, else after a growing delay. An instance without a machine stays.
  */
-export function createVirtController({
-  client,
-  now = Date.now,
-  onFault = () => {},
-}: VirtControllerOptions): VirtController {
+export function createVirtController({ client, now = Date.now, onFault = () => {} }: VirtControllerOptions) {
   const ends: (() => void)[] = [];
   const turns = createTurns(onFault);
   /** Uids of instances that have had a launcher. */

@@ -73,7 +73,7 @@ export interface ClusterOptions {
   readonly now: () => number;
 }
 
-const resourceSlice = z.object({
+export const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: name, nodeName: name.nullish() }),
 });
@@ -182,7 +182,7 @@ export function createCluster(options: ClusterOptions): Cluster {
       return pods.items;
     },
     get podsSeenUntil() {
-      return Math.min(now(), pods.lastHeard ?? Number.NEGATIVE_INFINITY);
+      return pods.lastHeard ?? Number.NEGATIVE_INFINITY;
     },
     async catchUp(signal) {
       const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
@@ -214,7 +214,7 @@ function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
 }
 
 /** A report as received. It is parsed when it is used, since parsing is most of its cost. */
-const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
+export const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 
 /** Keeps no report: the state contains the data that matters. */
 function createReports({ client, state, pinningReported, log, now }: ClusterOptions) {

@@ -25,10 +25,7 @@ export interface StuckPod {
  * Running pods are never evicted. A failed eviction is retried with increasing pauses while the pod cannot start and
  * this replica is the active one. Namespaces take turns.
  */
-export interface Evictions {
-  consider(pod: PodView, why: EvictionReason): void;
-  stop(): void;
-}
+export type Evictions = ReturnType<typeof createEvictions>;
 
 export interface EvictionsOptions {
   readonly client: KubeClient;
@@ -47,7 +44,7 @@ const REMEMBERED = 5000;
 /** Consecutive failures before the pod gets an Event: an API server may be down for a moment. */
 const FAILURES_SAID = 3;
 
-export function createEvictions(options: EvictionsOptions): Evictions {
+export function createEvictions(options: EvictionsOptions) {
   const { client, events, policy, stuck, active, onAttempt, log } = options;
   const queue = new FairQueue<PodView>();
   const retries = createRetries();
@@ -114,7 +111,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   }
 
   return {
-    consider(pod, why) {
+    consider(pod: PodView, why: EvictionReason) {
       if (policy === 'evict') return enqueue(pod);
       if (!active() || held.has(pod.uid)) return;
       if (held.size > REMEMBERED) held.clear();

@@ -1,19 +1,11 @@
 import { FairQueue } from './fair-queue.ts';
 
 /**
- * Runs work by key (namespace/name), for a limited number of keys at a time; namespaces take turns. It never runs twice for one key at once, and runs once more
- * for requests that arrived during the last run.
+ * Runs work by key (namespace/name), for a limited number of keys at a time; namespaces take turns. It never runs twice
+ * for one key at once, and runs once more for requests that arrived during the last run.
+ * @param work does the work for a key; never rejects
  */
-export interface KeyedWork {
-  take(key: string): void;
-  /** Runs the work after this many milliseconds; replaces an earlier wait for the key. */
-  takeLater(key: string, wait: number): void;
-  /** Starts no more work. Work that runs is not interrupted. */
-  stop(): void;
-}
-
-/** @param work does the work for a key; never rejects */
-export function createKeyedWork(work: (key: string) => Promise<void>, atATime: number): KeyedWork {
+export function createKeyedWork(work: (key: string) => Promise<void>, atATime: number) {
   const queue = new FairQueue<string>();
   const busy = new Set<string>();
   const timers = new Map<string, NodeJS.Timeout>();
@@ -38,7 +30,8 @@ export function createKeyedWork(work: (key: string) => Promise<void>, atATime: n
   };
   return {
     take,
-    takeLater(key, wait) {
+    /** Runs the work after this many milliseconds; replaces an earlier wait for the key. */
+    takeLater(key: string, wait: number) {
       clearTimeout(timers.get(key));
       const timer = setTimeout(() => {
         timers.delete(key);
@@ -46,6 +39,7 @@ export function createKeyedWork(work: (key: string) => Promise<void>, atATime: n
       }, wait);
       timers.set(key, timer.unref());
     },
+    /** Starts no more work. Work that runs is not interrupted. */
     stop() {
       stopped = true;
     },

@@ -4,15 +4,6 @@ import { isLauncher, recognizeLauncher, vmiObject } from '../../model/launcher/r
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import type { ObservedPod } from '../cluster/pod-view.ts';
 
-/**
- * Announces the webhook's decision about each new launcher in Events on its VMI. The webhook itself writes none: anyone
- * who reaches its port can send a review, while a launcher in the watch has passed admission and its policies.
- */
-export interface LauncherEvents {
-  /** Called for each state of each pod in the watch. */
-  seen(pod: ObservedPod): void;
-}
-
 export interface LauncherEventsOptions {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
@@ -37,11 +28,16 @@ const decision = z.object({
     .default([]),
 });
 
-export function createLauncherEvents(options: LauncherEventsOptions): LauncherEvents {
+/**
+ * Announces the webhook's decision about each new launcher in Events on its VMI. The webhook itself writes none: anyone
+ * who reaches its port can send a review, while a launcher in the watch has passed admission and its policies.
+ */
+export function createLauncherEvents(options: LauncherEventsOptions) {
   const { events, active, wallClock = Date.now } = options;
   const announced = new Set<string>();
   return {
-    seen(pod) {
+    /** Called for each state of each pod in the watch. */
+    seen(pod: ObservedPod) {
       const { uid, namespace = '', annotations, creationTimestamp = '' } = pod.metadata;
       const text = annotations?.[DECISION_ANNOTATION];
       if (text === undefined || uid === undefined || !isLauncher(pod.metadata)) return;

@@ -15,13 +15,6 @@ export interface MaskCounts {
 
 export const NO_MASKS: MaskCounts = Object.freeze({ vms: 0, withoutNode: 0 });
 
-/** Counts the VMs that `plumbline verify` lists, by the same rules. */
-export interface MaskSurvey {
-  /** Counts periodically while this replica is the active one. */
-  run(signal: AbortSignal): Promise<void>;
-  count(): Promise<MaskCounts>;
-}
-
 export interface MaskSurveyOptions {
   readonly fleet: Fleet;
   readonly masked: () => Iterable<MaskedVm>;
@@ -34,7 +27,8 @@ const INTERVAL = 5;
 const PAUSE = 20;
 const NODES_AT_ONCE = 64;
 
-export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurveyOptions): MaskSurvey {
+/** Counts the VMs that `plumbline verify` lists, by the same rules. */
+export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurveyOptions) {
   const slices = createSlices();
 
   /** The nodes that report. Nodes with equal CPUs share the derived data. */
@@ -80,7 +74,8 @@ export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurve
 
   return {
     count,
-    async run(signal) {
+    /** Counts periodically while this replica is the active one. */
+    async run(signal: AbortSignal) {
       while (!signal.aborted) {
         const begun = performance.now();
         onCounted(active() ? await count() : NO_MASKS);

@@ -12,20 +12,6 @@ import type { WrittenFacts } from '../cluster/cluster.ts';
 import type { DpuHealth } from '../cluster/dpu-health.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 
-/**
- * Writes facts from the reports on Node objects: labels that the webhook uses to narrow nodes, the DPUReady condition,
- * and the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
- */
-export interface NodeWriter {
-  /** The wanted facts of the node may have changed. */
-  look(node: string): void;
-  /** Checks every node, when this replica has become the active one. */
-  lookAtAll(): void;
-  /** Changes the recheck annotation. Never throws. @returns whether it was changed or the node no longer exists */
-  touch(node: string): Promise<boolean>;
-  stop(): void;
-}
-
 export interface NodeWriterOptions {
   readonly client: KubeClient;
   readonly fleet: Fleet;
@@ -45,7 +31,11 @@ const WITHOUT_CONDITION = { status: { conditions: [{ type: DPU_READY_CONDITION, 
 const PACE = 20;
 const PAUSE = 5000;
 
-export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log }: NodeWriterOptions): NodeWriter {
+/**
+ * Writes facts from the reports on Node objects: labels that the webhook uses to narrow nodes, the DPUReady condition,
+ * and the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
+ */
+export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log }: NodeWriterOptions) {
   const queue = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
   let busy = false;
@@ -126,11 +116,14 @@ export function createNodeWriter({ client, fleet, nodes, dpuHealth, active, log 
     schedule();
   };
   return {
+    /** The wanted facts of the node may have changed. */
     look,
+    /** Checks every node, when this replica has become the active one. */
     lookAtAll() {
       for (const node of nodes.keys()) look(node);
     },
-    async touch(node) {
+    /** Changes the recheck annotation. Never throws. @returns whether it was changed or the node no longer exists */
+    async touch(node: string): Promise<boolean> {
       const body = { metadata: { annotations: { [RECHECK_ANNOTATION]: new Date().toISOString() } } };
       try {
         await client.patch(`/api/v1/nodes/${node}`, MERGE, body);

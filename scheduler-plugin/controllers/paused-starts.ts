@@ -8,23 +8,6 @@ import { createKeyedWork } from './keyed-work.ts';
 import type { StartWriter } from './start-writer.ts';
 import { createStartingVms, type ReportedPinning } from './starting-vms.ts';
 
-/**
- * Resumes VMs with CPU masks that start paused, once their agents report that they are pinned. The next step follows
- * from the VMI and the report alone (model/launcher/paused-start.ts), so another replica continues where this one
- * ended.
- */
-export interface PausedStarts {
-  /** Undefined if it was deleted or is no longer relevant. */
-  changed(key: string, instance: MaskedInstance | undefined): void;
-  /** Replaces the states of the launchers that a node's agent reports. */
-  reported(node: string, pinnings: readonly ReportedPinning[]): void;
-  /** Checks every VM, when this replica has become the active one. */
-  lookAtAll(): void;
-  /** Number of VMs that wait to be pinned. */
-  readonly waiting: number;
-  stop(): void;
-}
-
 export interface PausedStartsOptions {
   readonly writer: StartWriter;
   readonly events: Pick<EventRecorder, 'record'>;
@@ -54,7 +37,12 @@ interface Progress {
   since: number | undefined;
 }
 
-export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
+/**
+ * Resumes VMs with CPU masks that start paused, once their agents report that they are pinned. The next step follows
+ * from the VMI and the report alone (model/launcher/paused-start.ts), so another replica continues where this one
+ * ended.
+ */
+export function createPausedStarts(options: PausedStartsOptions) {
   const { writer, active, onResumed, log, now, silence = SILENCE } = options;
   const vms = createStartingVms();
   const progress = new Map<string, Progress>();
@@ -129,17 +117,21 @@ export function createPausedStarts(options: PausedStartsOptions): PausedStarts {
   const starts = createKeyedWork(work, AT_A_TIME);
 
   return {
-    changed(key, instance) {
+    /** Undefined if it was deleted or is no longer relevant. */
+    changed(key: string, instance: MaskedInstance | undefined) {
       const before = vms.put(key, instance);
       if (before && before.uid !== vms.instances.get(key)?.uid) progress.delete(before.uid);
       starts.take(key);
     },
-    reported(node, pinnings) {
+    /** Replaces the states of the launchers that a node's agent reports. */
+    reported(node: string, pinnings: readonly ReportedPinning[]) {
       for (const key of vms.report(node, pinnings)) starts.take(key);
     },
+    /** Checks every VM, when this replica has become the active one. */
     lookAtAll() {
       for (const key of vms.instances.keys()) starts.take(key);
     },
+    /** Number of VMs that wait to be pinned. */
     get waiting() {
       return vms.instances.size;
     },

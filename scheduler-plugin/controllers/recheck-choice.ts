@@ -2,29 +2,6 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { FairQueue } from './fair-queue.ts';
 import { createWaitingPods, type PodId, type WaitingPod } from './waiting-pods.ts';
 
-/** Chooses the next node to touch, and the waiting pods that it serves. It sets no timers. */
-export interface RecheckChoice {
-  /** The scheduler asked about the pod, and this replica refused it on every node. */
-  waits(pod: PodId, needs: PodNeeds): void;
-  /**
-   * Another replica may have refused the pod. It causes at most one touch: if an extender refused the pod, the
-   * scheduler then asks this replica about it; otherwise the pod does not concern the extender.
-   */
-  mayWait(pod: PodId, needs: PodNeeds): void;
-  settled(uid: string): void;
-  improved(node: string): void;
-  neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void;
-  /** Returns a node to touch now, or the time of the next one. A chosen node returns only after it is added again. */
-  next(): Choice;
-  /** Records that the chosen node was touched. */
-  touched(chosen: Chosen): void;
-  /** Forgets the nodes to touch; the pods keep waiting. */
-  forgetNodes(): void;
-  /** Whether there is any node to touch, now or later. */
-  readonly pending: boolean;
-  readonly waiting: number;
-}
-
 export interface Chosen {
   readonly node: string;
   readonly pods: readonly WaitingPod[];
@@ -54,9 +31,10 @@ export interface RecheckChoiceOptions {
  */
 const LONGEST = 300;
 /** Maximum kinds of waiting pods to check for one improved node. */
-const MOST_ASKED = 200;
-/** Predictions, and pairs of pods and nodes, to check without a pause: about ten milliseconds. */
-const ASKS_AT_ONCE = 24;
+const MAX_KINDS = 200;
+/** Predictions, and pairs of pods and nodes, to check without a pause: about ten milliseconds, which is also a limit. */
+const PREDICTIONS_AT_ONCE = 24;
+const SECONDS_AT_ONCE = 0.01;
 const PAIRS_AT_ONCE = 20_000;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 const NEVER = Number.POSITIVE_INFINITY;
@@ -76,47 +54,71 @@ function dueAt({ touched }: WaitingPod, node: string, free = 0): number {
   return wait <= LONGEST ? before.last + wait : NEVER;
 }
 
-export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): RecheckChoice {
+/** When the first deferred touch of the node is due. */
+function firstDue(pods: Iterable<WaitingPod>, node: string, now: number): number {
+  let first = NEVER;
+  for (const pod of pods) {
+    const due = dueAt(pod, node);
+    if (due > now) first = Math.min(first, due);
+  }
+  return first;
+}
+
+/** What may be checked before a pause. A check makes at least one prediction. */
+class CheckBudget {
+  readonly #now: () => number;
+  predictions = PREDICTIONS_AT_ONCE;
+  pairs = PAIRS_AT_ONCE;
+  #pauseAt = NEVER;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  renew(): void {
+    [this.predictions, this.pairs, this.#pauseAt] = [PREDICTIONS_AT_ONCE, PAIRS_AT_ONCE, this.#now() + SECONDS_AT_ONCE];
+  }
+
+  get spent(): boolean {
+    const isLate = this.predictions < PREDICTIONS_AT_ONCE && this.#now() >= this.#pauseAt;
+    return this.predictions <= 0 || this.pairs <= 0 || isLate;
+  }
+}
+
+/** Chooses the next node to touch, and the waiting pods that it serves. It sets no timers. */
+export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
   const improved = new Set<string>();
   /** When the next touch for a waiting pod is due, by improved node. */
   const deferred = new Map<string, number>();
   /** The node that the scheduler did not offer, by pod. */
   const missed = new FairQueue<Missed>();
 
-  /** Remaining predictions and pairs of the current call. */
-  let asks = ASKS_AT_ONCE;
-  let pairs = PAIRS_AT_ONCE;
+  const budget = new CheckBudget(now);
+  /** The improved node whose check continues in the next call, and its predictions by kind of pod. */
+  let checking: { readonly node: string; readonly fits: Map<string, boolean> } | undefined;
 
   /**
    * The waiting pods that the node would accept now and for which a touch is due. Pods with equal needs share one
-   * prediction.
+   * prediction. Undefined if the check has to continue in the next call.
    */
-  const servedBy = (node: string): WaitingPod[] => {
-    const fits = new Map<string, boolean>();
-    const ask = (needs: PodNeeds): boolean => {
-      if (fits.size >= MOST_ASKED) return false;
-      asks--;
-      return wouldFit(needs, node);
-    };
-    pairs -= waiting.size;
-    return [...waiting.all()].filter((pod) => {
-      if (dueAt(pod, node) > now()) return false;
-      const kind = `${pod.needs.key} ${pod.needs.dpu}`;
-      const fit = fits.get(kind) ?? ask(pod.needs);
-      fits.set(kind, fit);
-      return fit;
-    });
-  };
-
-  /** When the first deferred touch of the node is due. */
-  const nextDue = (node: string): number => {
-    pairs -= waiting.size;
-    let first = NEVER;
+  const servedBy = (node: string): WaitingPod[] | undefined => {
+    if (budget.spent) return undefined;
+    const fits = checking?.node === node ? checking.fits : new Map<string, boolean>();
+    checking = { node, fits };
+    budget.pairs -= waiting.size;
+    const pods: WaitingPod[] = [];
     for (const pod of waiting.all()) {
-      const due = dueAt(pod, node);
-      if (due > now()) first = Math.min(first, due);
+      if (dueAt(pod, node) > now()) continue;
+      const kind = `${pod.needs.key} ${pod.needs.dpu}`;
+      if (!fits.has(kind) && fits.size < MAX_KINDS) {
+        if (budget.spent) return undefined;
+        budget.predictions--;
+        fits.set(kind, wouldFit(pod.needs, node));
+      }
+      if (fits.get(kind) === true) pods.push(pod);
     }
-    return first;
+    checking = undefined;
+    return pods;
   };
 
   const nextMissed = (): Choice => {
@@ -133,7 +135,8 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
       const { pod, node, rounds } = next;
       if (dueAt(pod, node, rounds) <= now() && wouldFit(pod.needs, node))
         return { chosen: { node, pods: [pod] }, askAt };
-      if (--asks <= 0) return { askAt, unfinished: true };
+      budget.predictions--;
+      if (budget.spent) return { askAt, unfinished: true };
     }
   };
 
@@ -141,12 +144,13 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
   const nextImproved = (): Choice => {
     for (const [node, due] of deferred) if (due <= now()) improved.add(node);
     for (const node of improved) {
-      if (asks <= 0 || pairs <= 0) return { askAt: NEVER, unfinished: true };
+      const pods = servedBy(node);
+      if (pods === undefined) return { askAt: NEVER, unfinished: true };
       improved.delete(node);
       deferred.delete(node);
-      const pods = servedBy(node);
       if (pods.length > 0) return { chosen: { node, pods }, askAt: NEVER };
-      const later = nextDue(node);
+      budget.pairs -= waiting.size;
+      const later = firstDue(waiting.all(), node, now());
       if (later < NEVER) deferred.set(node, later);
     }
     let askAt = NEVER;
@@ -167,34 +171,44 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions): Re
   const waits = (pod: PodId, needs: PodNeeds): void => waiting.add(pod, needs, true);
 
   return {
+    /** The scheduler asked about the pod, and this replica refused it on every node. */
     waits,
-    mayWait(pod, needs) {
+    /**
+     * Another replica may have refused the pod. It causes at most one touch: if an extender refused the pod, the
+     * scheduler then asks this replica about it; otherwise the pod does not concern the extender.
+     */
+    mayWait(pod: PodId, needs: PodNeeds) {
       if (waiting.get(pod.uid) === undefined) waiting.add(pod, needs, false);
     },
     settled: waiting.remove,
-    improved(node) {
+    improved(node: string) {
+      if (checking?.node === node) checking = undefined;
       if (waiting.size > 0) improved.add(node);
     },
-    neverOffered({ uid, namespace }, needs, node, rounds) {
+    neverOffered({ uid, namespace }: PodId, needs: PodNeeds, node: string, rounds: number) {
       waits({ uid, namespace }, needs);
       const pod = waiting.get(uid);
       if (pod) missed.set(namespace, uid, { pod, node, rounds });
     },
-    next() {
+    /** Returns a node to touch now, or the time of the next one. A chosen node returns only after it is added again. */
+    next(): Choice {
       waiting.forgetOld();
-      [asks, pairs] = [ASKS_AT_ONCE, PAIRS_AT_ONCE];
+      budget.renew();
       const first = nextMissed();
       if (first.chosen || first.unfinished) return first;
       const second = nextImproved();
       return second.chosen || second.unfinished ? second : { askAt: Math.min(first.askAt, second.askAt) };
     },
-    touched({ node, pods }) {
+    /** Records that the chosen node was touched. */
+    touched({ node, pods }: Chosen) {
       for (const { uid, asked, touched } of pods) {
         touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: now() });
         if (!asked && waiting.get(uid)?.asked === false) waiting.remove(uid);
       }
     },
+    /** Forgets the nodes to touch; the pods keep waiting. */
     forgetNodes,
+    /** Whether there is any node to touch, now or later. */
     get pending() {
       return improved.size + deferred.size + missed.size > 0;
     },

@@ -8,23 +8,7 @@ import type { PodId } from './waiting-pods.ts';
  * that a node would now accept one of them, and only then, it changes that node's annotation. In a quiet cluster it
  * writes nothing. It ignores pods that the scheduler does not ask about.
  */
-export interface Recheck {
-  /** The scheduler asked about the pod, and every offered node was refused. */
-  waits(pod: PodId, needs: PodNeeds): void;
-  /** After a takeover: the previous replica may have refused the waiting pod. */
-  mayWait(pod: PodId, needs: PodNeeds): void;
-  /** The pod was placed or deleted. */
-  settled(uid: string): void;
-  /** A node may now accept pods that it refused before. */
-  improved(node: string): void;
-  /**
-   * A node would accept the pod, but the scheduler stopped searching before it reached the node.
-   * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
-   */
-  neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void;
-  readonly waiting: number;
-  stop(): void;
-}
+export type Recheck = ReturnType<typeof createRecheck>;
 
 export interface RecheckOptions extends RecheckChoiceOptions {
   /** Whether this replica is the one that writes. */
@@ -40,7 +24,7 @@ const INTERVAL = 1;
  */
 const GATHER = 0.1;
 
-export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions): Recheck {
+export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions) {
   const choice = createRecheckChoice({ wouldFit, now });
   let timer: NodeJS.Timeout | undefined;
   let timerAt = Number.POSITIVE_INFINITY;
@@ -90,14 +74,22 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions):
   }
 
   return {
+    /** The scheduler asked about the pod, and every offered node was refused. */
     waits: choice.waits,
+    /** After a takeover: the previous replica may have refused the waiting pod. */
     mayWait: choice.mayWait,
+    /** The pod was placed or deleted. */
     settled: choice.settled,
-    improved(node) {
+    /** A node may now accept pods that it refused before. */
+    improved(node: string) {
       choice.improved(node);
       schedule();
     },
-    neverOffered(pod, needs, node, rounds) {
+    /**
+     * A node would accept the pod, but the scheduler stopped searching before it reached the node.
+     * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
+     */
+    neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number) {
       choice.neverOffered(pod, needs, node, rounds);
       schedule();
     },

@@ -1,27 +1,19 @@
-/** Retries failed work with increasing pauses. The number of keys and the pause are bounded. */
-export interface Retries {
-  /** Schedules a retry of the key. @returns its number of consecutive failures */
-  failed(key: string, again: () => void): number;
-  /** Whether the key waits for its next retry. */
-  isWaiting(key: string): boolean;
-  forget(key: string): void;
-  stop(): void;
-}
-
 /** Milliseconds until the first retry; each later one waits twice as long, up to LONGEST. */
 const FIRST = 1000;
 const LONGEST = 60_000;
 /** Maximum keys; beyond that, the one that failed longest ago is forgotten. */
 const MOST = 5000;
 
-export function createRetries(): Retries {
+/** Retries failed work with increasing pauses. The number of keys and the pause are bounded. */
+export function createRetries() {
   const keys = new Map<string, { readonly failures: number; timer: NodeJS.Timeout | undefined }>();
   const forget = (key: string): void => {
     clearTimeout(keys.get(key)?.timer);
     keys.delete(key);
   };
   return {
-    failed(key, again) {
+    /** Schedules a retry of the key. @returns its number of consecutive failures */
+    failed(key: string, again: () => void) {
       const failures = (keys.get(key)?.failures ?? 0) + 1;
       forget(key);
       const [oldest] = keys.keys();
@@ -35,7 +27,8 @@ export function createRetries(): Retries {
       keys.set(key, entry);
       return failures;
     },
-    isWaiting: (key) => keys.get(key)?.timer !== undefined,
+    /** Whether the key waits for its next retry. */
+    isWaiting: (key: string) => keys.get(key)?.timer !== undefined,
     forget,
     stop() {
       for (const key of [...keys.keys()]) forget(key);

@@ -4,29 +4,24 @@ import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { MaskedInstance } from '../cluster/masked-vms.ts';
 
 /** Writes the progress of a paused start. @throws KubeError */
-export interface StartWriter {
-  /**
-   * Records the progress.
-   * @param seen `as seen` to write only if the VMI has not changed since it was read
-   */
-  record(vmi: MaskedInstance, next: PausedStart, seen: 'as seen' | 'whatever it is'): Promise<void>;
-  /**
-   * Unpauses through KubeVirt's subresource: a conflict (409) while it is not Running, not Paused, or in a snapshot.
-   */
-  unpause(vmi: MaskedInstance): Promise<void>;
-}
+export type StartWriter = ReturnType<typeof createStartWriter>;
 
-export function createStartWriter(client: Pick<KubeClient, 'patch' | 'replace'>): StartWriter {
+export function createStartWriter(client: Pick<KubeClient, 'patch' | 'replace'>) {
   const path = (group: string, { namespace, name }: MaskedInstance) =>
     `/apis/${group}/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
   return {
-    async record(vmi, next, seen) {
+    /**
+     * Records the progress.
+     * @param seen `as seen` to write only if the VMI has not changed since it was read
+     */
+    async record(vmi: MaskedInstance, next: PausedStart, seen: 'as seen' | 'whatever it is') {
       const annotations = { [PAUSED_START_ANNOTATION]: formatPausedStart(next) };
       // The uid protects a later VMI of the same name.
       const metadata = { uid: vmi.uid, annotations, ...(seen === 'as seen' && { resourceVersion: vmi.version }) };
       await client.patch(path('kubevirt.io', vmi), 'application/merge-patch+json', { metadata });
     },
-    async unpause(vmi) {
+    /** Unpauses through KubeVirt's subresource: conflict (409) while it is not Running, not Paused, or in a snapshot. */
+    async unpause(vmi: MaskedInstance) {
       await client.replace(`${path('subresources.kubevirt.io', vmi)}/unpause`, {});
     },
   };

@@ -16,17 +16,6 @@ export interface WaitingPod extends PodId {
   readonly touched: Map<string, { times: number; last: number }>;
 }
 
-/** The pods that wait for a node, bounded in number and time. */
-export interface WaitingPods {
-  readonly size: number;
-  get(uid: string): WaitingPod | undefined;
-  /** One pod of each namespace, then the second of each, and so on. */
-  all(): Iterable<WaitingPod>;
-  add(pod: PodId, needs: PodNeeds, asked: boolean): void;
-  remove(uid: string): void;
-  forgetOld(): void;
-}
-
 /** Maximum waiting pods. Beyond that, the namespace with the most loses its least recent (the scheduler retries it). */
 const MOST_WAITING = 5000;
 /**
@@ -37,10 +26,11 @@ const MOST_WAITING = 5000;
 export const FORGOTTEN_AFTER = 420;
 
 /**
+ * The pods that wait for a node, bounded in number and time.
  * @param now monotonic seconds
  * @param onRemoved called after a pod was removed, for any reason
  */
-export function createWaitingPods(now: () => number, onRemoved: (pod: PodId) => void): WaitingPods {
+export function createWaitingPods(now: () => number, onRemoved: (pod: PodId) => void) {
   /** The least recent pod is first. */
   const pods = new Map<string, WaitingPod>();
   const queue = new FairQueue<WaitingPod>();
@@ -64,9 +54,10 @@ export function createWaitingPods(now: () => number, onRemoved: (pod: PodId) => 
     get size() {
       return pods.size;
     },
-    get: (uid) => pods.get(uid),
-    all: () => queue.values(),
-    add({ uid, namespace }, needs, asked) {
+    get: (uid: string): WaitingPod | undefined => pods.get(uid),
+    /** One pod of each namespace, then the second of each, and so on. */
+    all: (): Iterable<WaitingPod> => queue.values(),
+    add({ uid, namespace }: PodId, needs: PodNeeds, asked: boolean) {
       forgetOld();
       const touched: WaitingPod['touched'] = pods.get(uid)?.touched ?? new Map();
       drop({ uid, namespace });

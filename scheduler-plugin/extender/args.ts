@@ -47,7 +47,7 @@ export const schedulingPod = pod
         .nullish()
         .transform(nullToUndefined),
       topologySpreadConstraints: listOrNone(spreadConstraint, MAX_ITEMS),
-      resourceClaims: z.array(z.unknown()).nullish().catch(undefined),
+      resourceClaims: listOrNone(z.object({}), MAX_ITEMS),
     }),
   })
   .superRefine(limitAmounts);

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type Request, type RequestHandler } from 'express';
 import { PlumblineError } from '../../model/errors.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { BodyError } from '../../runtime/body-error.ts';
@@ -29,15 +29,11 @@ export interface ExtenderAppOptions {
   readonly log: Logger;
 }
 
-export interface ExtenderApp {
-  readonly handler: Express;
-}
-
 /**
  * The extender's routes. Any error in a filter call is answered with HTTP 200 and the protocol's Error field: with
  * another status, the scheduler's message would not contain the cause. No error is ever answered with "all nodes fit".
  */
-export function createExtenderApp(options: ExtenderAppOptions): ExtenderApp {
+export function createExtenderApp(options: ExtenderAppOptions) {
   const { extender, explainer, called, unpredictable, metrics, log } = options;
   const bodies = options.bodies ?? new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   /** Filter calls whose bodies are arriving. */

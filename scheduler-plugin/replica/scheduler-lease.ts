@@ -8,18 +8,7 @@ import type { Logger } from '../../runtime/log.ts';
  * Whether this process is the active replica. Several replicas watch the cluster; one answers kube-scheduler and writes
  * to the cluster.
  */
-export interface Replica {
-  /** Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Whether this replica may write to the cluster at this moment. */
-  isActive(): boolean;
-  /** Whether this replica may give verdicts at this moment. Call it before and after each one. */
-  mayAnswer(): boolean;
-  /** Call it when a call of kube-scheduler has arrived. Resolves when `mayAnswer` is up to date. */
-  called(): Promise<void>;
-  /** Why the Lease is not known: see cacheProblem. */
-  readonly problem: string | undefined;
-}
+export type Replica = ReturnType<typeof createSchedulerLeaseReplica>;
 
 export interface SchedulerLeaseOptions {
   readonly client: KubeClient;
@@ -45,7 +34,7 @@ export interface SchedulerLeaseOptions {
  * Invariant: before any verdict, the replica has read the pods that another kube-scheduler bound a moment ago. It does
  * so once for each leadership: when the Lease names this pod, or at the first call if that arrives earlier.
  */
-export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Replica {
+export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions) {
   const { client, lease, hostName, catchUp, onActive, log, now } = options;
   const [namespace, name] = lease.split('/');
   const running = new AbortController();
@@ -116,13 +105,18 @@ export function createSchedulerLeaseReplica(options: SchedulerLeaseOptions): Rep
   });
 
   return {
+    /** Whether this replica may write to the cluster at this moment. */
     isActive: () => active && now() < validUntil,
+    /** Whether this replica may give verdicts at this moment. Call it before and after each one. */
     mayAnswer: () => caughtUp,
+    /** Call it when a call of kube-scheduler has arrived. Resolves when `mayAnswer` is up to date. */
     called: ensureCaughtUp,
+    /** Why the Lease is not known: see cacheProblem. */
     get problem() {
       return cacheProblem({ 'the scheduler’s Lease': leases }, now());
     },
-    async run(signal) {
+    /** Never rejects. */
+    async run(signal: AbortSignal) {
       signal.addEventListener('abort', () => running.abort(), { once: true });
       await leases.run(signal);
     },

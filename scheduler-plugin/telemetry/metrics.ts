@@ -1,24 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from '../../runtime/metrics.ts';
 
-export interface ExtenderMetrics {
-  readonly calls: Counter<'verb' | 'outcome'>;
-  readonly seconds: Histogram<'verb'>;
-  readonly refusals: Counter<'reason'>;
-  readonly reservations: Gauge<'kind'>;
-  readonly reservationEnds: Counter<'end'>;
-  readonly active: Gauge;
-  readonly rechecks: Counter;
-  readonly waiting: Gauge;
-  readonly evictions: Counter<'outcome'>;
-  readonly quarantinedReports: Gauge;
-  readonly silentAgents: Gauge;
-  readonly maskedVms: Gauge;
-  readonly maskedVmsWithoutNode: Gauge;
-  readonly pausedStarts: Gauge;
-  readonly resumed: Counter;
-}
+export type ExtenderMetrics = ReturnType<typeof createExtenderMetrics>;
 
-export function createExtenderMetrics(registry: Registry): ExtenderMetrics {
+export function createExtenderMetrics(registry: Registry) {
   const registers = [registry];
   return {
     calls: new Counter({

@@ -9,18 +9,6 @@ import { createPausedStarts } from '../controllers/paused-starts.ts';
 import { createStartWriter } from '../controllers/start-writer.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
-/**
- * The extender's tasks for VMs with CPU masks other than answering the scheduler: it resumes pinned VMs and counts
- * masks.
- */
-export interface CpuMasks {
-  pinningReported(node: string, pinnings: readonly PinningState[]): void;
-  /** Checks every VM, when this replica has become the active one. */
-  lookAtAll(): void;
-  run(signal: AbortSignal): Promise<void>;
-  stop(): void;
-}
-
 export interface CpuMasksOptions {
   readonly client: KubeClient;
   readonly events: EventRecorder;
@@ -32,7 +20,11 @@ export interface CpuMasksOptions {
   readonly now: () => number;
 }
 
-export function createCpuMasks(options: CpuMasksOptions): CpuMasks {
+/**
+ * The extender's tasks for VMs with CPU masks other than answering the scheduler: it resumes pinned VMs and counts
+ * masks.
+ */
+export function createCpuMasks(options: CpuMasksOptions) {
   const { client, events, fleet, metrics, active, log, now } = options;
   const starts = createPausedStarts({
     writer: createStartWriter(client),
@@ -59,14 +51,14 @@ export function createCpuMasks(options: CpuMasksOptions): CpuMasks {
     },
   });
   return {
-    pinningReported(node, pinnings) {
+    pinningReported(node: string, pinnings: readonly PinningState[]) {
       starts.reported(
         node,
         pinnings.map(({ podUID, state, reason = '', message = '' }) => ({ podUID, state, reason, message })),
       );
     },
     lookAtAll: starts.lookAtAll,
-    async run(signal) {
+    async run(signal: AbortSignal) {
       await Promise.all([vms.run(signal), survey.run(signal)]);
     },
     stop: starts.stop,

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { type Cluster, createCluster } from '../cluster/cluster.ts';
+import { createCluster } from '../cluster/cluster.ts';
 import { ClusterState } from '../cluster/cluster-state.ts';
 import { createDpuHealth } from '../cluster/dpu-health.ts';
 import { NodeExclusions } from '../cluster/node-exclusions.ts';
@@ -11,26 +11,17 @@ import { createEvictions } from '../controllers/evictions.ts';
 import { createLauncherEvents } from '../controllers/launcher-events.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
 import { createQuarantine } from '../controllers/quarantine.ts';
-import { createRecheck, type Recheck } from '../controllers/recheck.ts';
+import { createRecheck } from '../controllers/recheck.ts';
 import { createStuckPods } from '../controllers/stuck-pods.ts';
 import { createTakeover } from '../controllers/takeover.ts';
-import { createExtender, type Extender } from '../extender/extender.ts';
+import { createExtender } from '../extender/extender.ts';
 import type { Decisions } from '../filter/decisions.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import { type CpuMasks, createCpuMasks } from './cpu-masks.ts';
+import { createCpuMasks } from './cpu-masks.ts';
 
 /** The extender, and the controllers that run while this replica is the active one. */
-export interface Decider {
-  readonly state: ClusterState;
-  readonly cluster: Cluster;
-  readonly extender: Extender;
-  readonly recheck: Recheck;
-  readonly masks: CpuMasks;
-  /** Call it when this replica has become the active one: it completes the work that another one has left. */
-  becameActive(): void;
-  stop(): void;
-}
+export type Decider = ReturnType<typeof createDecider>;
 
 export interface DeciderOptions {
   readonly config: SchedulerPluginConfig;
@@ -48,7 +39,7 @@ export interface DeciderOptions {
 }
 
 /** Wires the watches, the state that they feed, and the parts that answer and act on it. It starts none of them. */
-export function createDecider(options: DeciderOptions): Decider {
+export function createDecider(options: DeciderOptions) {
   const { config, client, events, decisions, metrics, isActive, mayAnswer, log, now } = options;
   const { dpuLeaseNamespace } = config;
   const active = isActive;
@@ -139,6 +130,7 @@ export function createDecider(options: DeciderOptions): Decider {
     extender,
     recheck,
     masks,
+    /** Call it when this replica has become the active one: it completes the work that another one has left. */
     becameActive() {
       writer.lookAtAll();
       masks.lookAtAll();

@@ -204,7 +204,7 @@ describe('frozen connections to the API server', function () {
         });
       }
 
-      it('is not ready after 150 s in which all connections are frozen, refuses, and recovers within 60 s', async () => {
+      it('is not ready after 150 s in which all connections are frozen, refuses, and recovers within 75 s', async () => {
         proxy.freezeAll();
         await time.pass(145, 5);
         assert.equal(await daemon.notReady(), undefined);
@@ -214,7 +214,7 @@ describe('frozen connections to the API server', function () {
         await time.pass(300, 10);
         assert.match(String(await daemon.notReady()), /\(7 min\)/);
         proxy.thaw();
-        await ready(daemon, 60);
+        await ready(daemon, 75);
         if (daemon.ask) assert.doesNotMatch(await time.until(daemon.ask()), /no event or bookmark/);
       });
     });

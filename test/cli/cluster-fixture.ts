@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { NODE_TOPOLOGIES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
+import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import type { KubeObject, Pod } from '../../sandbox/objects.ts';
+
+type Sandbox = ReturnType<typeof createSandbox>;
 
 /** An embedded cluster whose nodes exist only as objects: reports as agents write them, no kubelets. */
 export interface FixtureCluster {

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Cluster } from '../../console/server/cluster.ts';
 import { createFeed, type Feeding } from '../../console/server/feed.ts';
-import { createReports, type Reports } from '../../console/server/reports.ts';
+import { createReports } from '../../console/server/reports.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
+
+type Reports = ReturnType<typeof createReports>;
 
 /** A feed with only reports. */
 function feedOf(): { feed: Feeding; reports: Reports; report(node: string, status?: NodeTopologyStatus): void } {

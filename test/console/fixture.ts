@@ -3,7 +3,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
-import { type Console, createConsole } from '../../console/server/console.ts';
+import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
 import type { AskExtender, AskSwitch } from '../../console/server/questions.ts';
 import type { KubeError } from '../../kube/errors.ts';
@@ -15,6 +15,8 @@ import { type ExtenderFixture, type ExtenderUnderTest, extenderOf } from '../sch
 import { silent } from '../support/logger.ts';
 import { inventNode, launcher } from './cluster.ts';
 import { createMemoryApi, type MemoryApi } from './memory-api.ts';
+
+type Console = ReturnType<typeof createConsole>;
 
 /** The console's server with an API in memory, and the extender that explains pods. */
 export interface ConsoleUnderTest extends Pick<ExtenderUnderTest, 'filter' | 'extender'> {

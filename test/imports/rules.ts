@@ -50,7 +50,7 @@ export const RULES: readonly ImportRule[] = [
 
   {
     folder: 'sandbox',
-    may: DAEMON,
+    may: [...DAEMON, 'native'],
     floors: ['.', 'api-server', 'clients', 'kubelet scheduler virt-controller open-vswitch', 'qemu', 'cluster'],
   },
   {

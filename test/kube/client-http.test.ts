@@ -114,12 +114,12 @@ describe('a client of a plain HTTP server, such as kubectl proxy', () => {
     }
   });
 
-  it('gives up a watch without headers after its timeout, and then no connection that was idle is used again', async () => {
+  it('uses no idle connection after a request that was not answered in time', async () => {
     await Promise.all([client.get('/a'), client.get('/b')]);
     const idle = new Set(requests.map(({ socket }) => socket.remotePort));
     assert.equal(idle.size, 2);
     answer = () => undefined;
-    await assert.rejects(client.watch('/a', { timeout: 0.1 }), isKubeError(0, 'Unreachable'));
+    await assert.rejects(client.get('/a', { timeout: 0.1 }), isKubeError(0, 'Unreachable'));
     answer = json(200, { kind: 'Thing' });
     await Promise.all([client.get('/c'), client.get('/d')]);
     const used = requests.slice(-2).map(({ socket }) => socket.remotePort);
@@ -129,20 +129,28 @@ describe('a client of a plain HTTP server, such as kubectl proxy', () => {
     );
   });
 
-  it('uses no idle connection after a watch that was ended early', async () => {
-    const stop = new AbortController();
-    answer = (_, response) => void response.writeHead(200).flushHeaders();
-    const watch = await client.watch('/a', { signal: stop.signal });
-    answer = json(200, {});
-    await client.get('/b');
-    stop.abort();
-    await assert.rejects(async () => {
-      for await (const _ of watch);
+  const firsts: [string, typeof answer][] = [
+    ['before its headers', () => undefined],
+    ['after its headers', (_, response) => void response.writeHead(200).flushHeaders()],
+  ];
+  for (const [what, first] of firsts) {
+    it(`uses no idle connection after a watch that was ended ${what}`, async () => {
+      const stop = new AbortController();
+      answer = first;
+      const watched = (async () => {
+        for await (const _ of await client.watch('/a', { signal: stop.signal }));
+      })();
+      watched.catch(() => undefined);
+      await eventually(() => requests.length === 1, 'the watch');
+      answer = json(200, {});
+      await client.get('/b');
+      stop.abort();
+      await assert.rejects(watched);
+      await client.get('/c');
+      const [, before, after] = requests.map(({ socket }) => socket.remotePort);
+      assert.notEqual(after, before);
     });
-    await client.get('/c');
-    const [, before, after] = requests.map(({ socket }) => socket.remotePort);
-    assert.notEqual(after, before);
-  });
+  }
 
   it('refuses an answer above the limit of the caller', async () => {
     await assert.rejects(client.get('/a', { largest: 15 }), isKubeError(0, 'TooLarge'));

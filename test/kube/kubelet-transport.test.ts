@@ -14,13 +14,14 @@ describe('a unary call to the kubelet', () => {
   afterEach(() => mock.timers.reset());
 
   /** A call whose answer a test gives. */
-  const scripted = (limits?: Parameters<typeof unary>[2]) => {
+  const scripted = (limits?: Parameters<typeof unary>[3]) => {
     const sent: { deadline: number }[] = [];
     let cancelled = 0;
     let answer: (error: ServiceError | null, response?: string) => void = () => assert.fail('nothing was sent');
-    const result = unary<string>(
+    const result = unary<object, string>(
       SITE,
-      (_metadata, options, done) => {
+      {},
+      (_request, _metadata, options, done) => {
         sent.push(options);
         answer = done;
         return { cancel: () => cancelled++ } as unknown as ClientUnaryCall;

@@ -400,6 +400,17 @@ describe('the rules of a reflector', () => {
     assert.equal(reflector.lastHeard, 0);
     await send('BOOKMARK', { metadata: { resourceVersion: '2' } });
     assert.equal(reflector.lastHeard, 5);
+    await pass(5);
+    await send('ADDED', thing('a', 'red', '3'));
+    assert.equal(reflector.lastHeard, 10);
+    watches[0]?.end();
+    await settle();
+    await pass(1);
+    await send('ADDED', thing('b', 'red', '4'));
+    assert.equal(reflector.lastHeard, 10, 'the first events of a watch may be old');
+    await pass(1);
+    await send('ADDED', thing('c', 'red', '5'));
+    assert.equal(reflector.lastHeard, 12);
   });
 
   it('is not synced and has no time before the first list', async () => {

@@ -61,6 +61,11 @@ describe('schemas of API objects', () => {
       'metadata.labels: more than 1024 entries',
     ],
     [
+      'a key of a label',
+      { metadata: { labels: { ['x'.repeat(318)]: '' } } },
+      'metadata.labels.*: a key is longer than 317 characters',
+    ],
+    [
       'an annotation',
       { metadata: { annotations: { 'plumbline.dev/cpu-mask': 'x'.repeat(16_385) } } },
       'metadata.annotations.plumbline.dev/cpu-mask: longer than 16384 characters',

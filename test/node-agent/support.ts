@@ -45,6 +45,16 @@ export async function startStandIn(name: string, threads: number, pidfile: strin
   };
 }
 
+/** A locked file stays open across exec, so the program has the lock from its first instruction. */
+const LOCK_AND_EXEC = `use Fcntl; $^F = 255; my ($file, @command) = @ARGV; open(my $pidfile, '>', "$file.tmp") or die;
+my $lock = pack('s s x4 q q i x4', F_WRLCK, 0, 0, 0, 0); fcntl($pidfile, F_SETLK, $lock) or die; syswrite($pidfile, "$$\\n");
+rename("$file.tmp", $file); my $program = shift @command; exec {$program} @command;`;
+
+/** A command that writes and locks a pidfile as Open vSwitch's daemons do, then becomes `program` with this argv. */
+export function lockingCommand(pidfile: string, program: string, argv: readonly string[]): readonly string[] {
+  return ['perl', '-e', LOCK_AND_EXEC, pidfile, program, ...argv];
+}
+
 /** Cpus_allowed_list of every thread of a process, from the kernel. */
 export function allowedLists(pid: number): string[] {
   return readdirSync(`/proc/${pid}/task`).map((tid) => {

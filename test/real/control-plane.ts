@@ -40,7 +40,12 @@ export interface ControlPlane {
   /** Creates objects of any kind, in order; an existing one stays unchanged. Kinds are found by discovery. */
   create(...objects: readonly KubernetesObject[]): Promise<void>;
   /** @param configuration a KubeSchedulerConfiguration, without the connection to the API server */
-  startScheduler(configuration: Readonly<Record<string, unknown>>, as?: SchedulerIdentity): Promise<SchedulerProgram>;
+  /** @param flags in addition to those that every test needs */
+  startScheduler(
+    configuration: Readonly<Record<string, unknown>>,
+    as?: SchedulerIdentity,
+    flags?: readonly string[],
+  ): Promise<SchedulerProgram>;
   /** @param controllers as for --controllers; default all */
   startControllers(controllers?: readonly string[]): Promise<Program>;
   readonly etcd: Program;
@@ -191,13 +196,13 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       return status.token;
     },
     create: (...objects) => createObjects(client, objects),
-    async startScheduler(configuration, as) {
+    async startScheduler(configuration, as, flags = []) {
       // Each has its own file, because it is read some time after the start.
       const config = file(`scheduler-${++schedulers}.yaml`);
       await writeFile(config, stringify(configured(configuration, as)));
       const own = ['--authentication-kubeconfig', adminKubeconfig, '--authorization-kubeconfig', adminKubeconfig];
       const port = await freePort();
-      const args = ['--config', config, '--bind-address', '127.0.0.1', '--secure-port', `${port}`, ...own];
+      const args = ['--config', config, '--bind-address', '127.0.0.1', '--secure-port', `${port}`, ...own, ...flags];
       return Object.assign(start('kube-scheduler', args, as?.hostName), { port });
     },
     async startControllers(controllers = ['*']) {

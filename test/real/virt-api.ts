@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import { EVICTION_WEBHOOK } from '../../sandbox/api-server/eviction-interceptor.ts';
+import { EVICTION_WEBHOOK } from '../../sandbox/api-server/subresources.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { until } from '../support/until.ts';
 import type { ControlPlane, KubernetesObject } from './control-plane.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { strategicMerge } from '../../sandbox/api-server/strategic-merge.ts';
+import { strategicMerge } from '../../sandbox/api-server/patch.ts';
 import type { JsonObject } from '../../sandbox/objects.ts';
 import { podOf, useApiServer } from './support.ts';
 

@@ -10,9 +10,11 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import { createSandbox, type Sandbox } from '../../sandbox/cluster/cluster.ts';
+import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { until } from '../support/until.ts';
 import { temporaryDirectory } from './support.ts';
+
+type Sandbox = ReturnType<typeof createSandbox>;
 
 const machine = (name: string, cores: number) => ({
   apiVersion: 'kubevirt.io/v1',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { interceptEviction } from '../../sandbox/api-server/eviction-interceptor.ts';
+import { interceptEviction } from '../../sandbox/api-server/subresources.ts';
 import type { Pod, VirtualMachineInstance } from '../../sandbox/objects.ts';
 import { startPause } from '../../sandbox/virt-controller/lifecycle.ts';
 

@@ -13,9 +13,11 @@ import { dedicatedCpus } from '../../sandbox/virt-controller/launcher-containers
 import { launcherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import { type StartFailure, startPause } from '../../sandbox/virt-controller/lifecycle.ts';
 import { createTurns } from '../../sandbox/virt-controller/turns.ts';
-import { createVirtController, type VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
+import { createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { until } from '../support/until.ts';
 import { useApiServer } from './support.ts';
+
+type VirtController = ReturnType<typeof createVirtController>;
 
 const vector = (name: string) => JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'));
 const vmi = (domain: JsonObject, spec: JsonObject = {}): VirtualMachineInstance => ({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { typeAt } from '../../sandbox/api-server/built-in-types.ts';
-import { streamWatch } from '../../sandbox/api-server/watch-stream.ts';
+import { streamWatch } from '../../sandbox/api-server/watch.ts';
 import { startApiServer } from './support.ts';
 
 /** A response with a slow client: a write after its end fails, like a socket's. */

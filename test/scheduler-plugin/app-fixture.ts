@@ -1,9 +1,11 @@
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
-import { createExtenderApp, type ExtenderApp } from '../../scheduler-plugin/http/app.ts';
+import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { silent } from '../support/logger.ts';
 import { type ExtenderUnderTest, podOf } from './extender-fixture.ts';
+
+type ExtenderApp = ReturnType<typeof createExtenderApp>;
 
 /** The routes of an extender; the API server has one pod. */
 export function appOf({ extender, decisions }: Pick<ExtenderUnderTest, 'extender' | 'decisions'>): ExtenderApp {

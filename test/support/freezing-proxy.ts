@@ -8,9 +8,9 @@ export interface FreezingProxy {
   readonly port: number;
   /** Connections so far. */
   readonly connections: number;
-  /** Freezes the open connections for good. New ones work. */
+  /** Freezes the open connections permanently. New ones work. */
   freezeOpen(how: Freeze): void;
-  /** Freezes the open connections for good, and each new one until `thaw`. */
+  /** Freezes the open connections permanently, and each new one until `thaw`. */
   freezeAll(): void;
   /** New connections work again. */
   thaw(): void;

@@ -35,23 +35,16 @@ export type ReadReport =
   | ReportFault;
 
 /** Reads kinds and shares them among nodes of the same model. */
-export interface KindReader {
-  readRaw(status: unknown): ReadReport;
-  /**
-   * The same kind without networks whose devices the node does not advertise.
-   * @param advertised network resources, separated by blanks; undefined: unknown, so all remain
-   */
-  narrowed(kind: NodeKind, advertised: string | undefined): NodeKind;
-}
+export type KindReader = ReturnType<typeof createKindReader>;
 
 /** Number of shared kinds; the oldest is dropped first, so a node with ever new reports does not fill memory. */
 const SHARED = 512;
 
-export function createKindReader(): KindReader {
+export function createKindReader() {
   const shared = new Map<string, ReadReport>();
   const narrow = new Map<NodeKind, Map<string, NodeKind>>();
   return {
-    readRaw(raw) {
+    readRaw(raw: unknown): ReadReport {
       const parsed = kindStatus.safeParse(raw);
       if (!parsed.success) return faultOfError(parsed.error);
       const status = parsed.data;
@@ -62,7 +55,11 @@ export function createKindReader(): KindReader {
       remember(shared, key, read);
       return read;
     },
-    narrowed(kind, advertised) {
+    /**
+     * The same kind without networks whose devices the node does not advertise.
+     * @param advertised network resources, separated by blanks; undefined: unknown, so all remain
+     */
+    narrowed(kind: NodeKind, advertised: string | undefined): NodeKind {
       const { physnets, tunnel } = kind.networks;
       if (advertised === undefined || (physnets.size === 0 && tunnel === undefined)) return kind;
       const known = narrow.get(kind) ?? new Map<string, NodeKind>();

@@ -1,4 +1,4 @@
-import { createReflector, type Watches } from '../../kube/reflector.ts';
+import { createReflector } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { Plugin } from '../../model/networks/cni-config.ts';
@@ -6,19 +6,12 @@ import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
-/** Network attachment definitions, reduced to the fields that classify them. */
-export interface NadCache {
-  readonly watches: Watches;
-  find(ref: NetworkRef): NadFacts | undefined;
-  /** The definition with the role primary in a namespace. */
-  primaryIn(namespace: string): NetworkRef | undefined;
-}
-
 export const NAD_PATH = '/apis/k8s.cni.cncf.io/v1';
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export function createNadCache({ client, log, now }: CacheOptions): NadCache {
+/** Network attachment definitions, reduced to the fields that classify them. */
+export function createNadCache({ client, log, now }: CacheOptions) {
   const primaries = new Map<string, Set<string>>();
   const definitions = createReflector({
     client,
@@ -41,8 +34,9 @@ export function createNadCache({ client, log, now }: CacheOptions): NadCache {
   });
   return {
     watches: { 'network definitions': definitions },
-    find: (ref) => definitions.items.get(refText(ref)),
-    primaryIn(namespace) {
+    find: (ref: NetworkRef): NadFacts | undefined => definitions.items.get(refText(ref)),
+    /** The definition with the role primary in a namespace. */
+    primaryIn(namespace: string): NetworkRef | undefined {
       const [name] = primaries.get(namespace) ?? [];
       return name === undefined ? undefined : { namespace, name };
     },

@@ -1,22 +1,16 @@
 import * as z from 'zod';
 import { name, qualifiedName } from '../../kube/bounds.ts';
-import { createReflector, type Watches } from '../../kube/reflector.ts';
+import { createReflector } from '../../kube/reflector.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import type { KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
 import type { ConfiguredContext } from '../../model/networks/context-file.ts';
 import type { CacheOptions } from './options.ts';
 
-/** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
-export interface NetworkContextCache {
-  readonly watches: Watches;
-  current(): NetworkContext;
-}
-
-const subnet = z.object({
+export const subnet = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
   spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
 });
-const vlan = z.object({
+export const vlan = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
   spec: z.object({ provider: qualifiedName.default('') }),
 });
@@ -24,10 +18,8 @@ const vlan = z.object({
 /** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
 const OWN_PROVIDER = 'ovn';
 
-export function createNetworkContextCache(
-  configured: ConfiguredContext,
-  { client, log, now }: CacheOptions,
-): NetworkContextCache {
+/** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
+export function createNetworkContextCache(configured: ConfiguredContext, { client, log, now }: CacheOptions) {
   let built: NetworkContext | undefined;
   const onChange = () => {
     built = undefined;
@@ -47,7 +39,7 @@ export function createNetworkContextCache(
   });
   return {
     watches: { 'Kube-OVN subnets': subnets, 'Kube-OVN VLANs': vlans },
-    current: () =>
+    current: (): NetworkContext =>
       (built ??= {
         ...configured,
         kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== OWN_PROVIDER),

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { list, qualifiedName, word } from '../../kube/bounds.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import { createReflector, type Watches } from '../../kube/reflector.ts';
+import { createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
@@ -23,20 +23,6 @@ import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
 import { type CacheOptions, LIST_PAGE } from './options.ts';
 
-/** The nodes, from their labels and their agents' reports. */
-export interface NodeCache {
-  readonly watches: Watches;
-  /** The distinct kinds of the reporting nodes that a spec can run on: see candidateKinds. */
-  candidates(spec: SelectingSpec): readonly NodeKind[];
-  /** Whether all KubeVirt nodes that a spec can run on have a report. A quarantined report does not count. */
-  allReport(spec: SelectingSpec): boolean;
-  /** The kinds of all reporting nodes. */
-  kinds(): readonly NodeKind[];
-  reportedNetworks(): ReportedNetworks;
-  /** The CPUs that a mask can select, for the reporting nodes that a spec can run on; one entry for equal nodes. */
-  maskHosts(spec: SelectingSpec): readonly MaskHost[];
-}
-
 export interface NodeCacheOptions extends CacheOptions {
   /** Called with the quarantined reports, by node, whenever they are computed. */
   readonly onQuarantined: (faults: ReadonlyMap<string, ReportFault>) => void;
@@ -44,7 +30,7 @@ export interface NodeCacheOptions extends CacheOptions {
 
 /** A report as received. It is parsed later, because parsing is most of its cost. */
 const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown() });
-const observedNode = z.object({
+export const observedNode = z.object({
   metadata: nodeSchema.shape.metadata.pick({ name: true, labels: true }),
   spec: z
     .object({
@@ -72,7 +58,7 @@ interface NodeView {
  * A report affects other nodes as well. One that contradicts its Node or is an outlier therefore does not count, and a
  * network only counts if the Node's own kubelet advertises its device.
  */
-export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions): NodeCache {
+export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions) {
   const reader = createKindReader();
   let counted: CountedReports | undefined;
   const forget = () => {
@@ -134,16 +120,20 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
 
   return {
     watches: { nodes, 'node reports': reports },
-    candidates: (spec) => [...candidateKinds(current().kinds, nodes.items, spec)],
-    allReport(spec) {
+    /** The distinct kinds of the reporting nodes that a spec can run on: see candidateKinds. */
+    candidates: (spec: SelectingSpec): readonly NodeKind[] => [...candidateKinds(current().kinds, nodes.items, spec)],
+    /** Whether all KubeVirt nodes that a spec can run on have a report. A quarantined report does not count. */
+    allReport(spec: SelectingSpec) {
       const { maskHosts: heard } = current();
       return [...nodes.items].every(
         ([name, { labels }]) => heard.has(name) || labels.get(SCHEDULABLE_LABEL) !== 'true' || !selects(spec, name),
       );
     },
-    kinds: () => current().distinct,
-    reportedNetworks: () => current().networks,
-    maskHosts(spec) {
+    /** The kinds of all reporting nodes. */
+    kinds: (): readonly NodeKind[] => current().distinct,
+    reportedNetworks: (): ReportedNetworks => current().networks,
+    /** The CPUs that a mask can select, for the reporting nodes that a spec can run on; one entry for equal nodes. */
+    maskHosts(spec: SelectingSpec): readonly MaskHost[] {
       const hosts = new Set<MaskHost>();
       for (const [name, host] of current().maskHosts) if (!hosts.has(host) && selects(spec, name)) hosts.add(host);
       return [...hosts];

@@ -9,19 +9,6 @@ import type { Readiness } from '../../runtime/probes.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Review } from '../review/admission-review.ts';
 
-/**
- * Makes the API server call this webhook once the webhook works (manifests/base/webhook/required.yaml). The match
- * conditions of all its entries check whether its account may `require` admissions. One RoleBinding grants that and has
- * no subject at first. The write that adds the subject is itself sent to the webhook, with failurePolicy Fail, so it
- * succeeds only if Service, certificate and CA work. All replicas may do this, because they write the same; none
- * removes the subject.
- */
-export interface Requirement {
-  run(signal: AbortSignal): Promise<void>;
-  /** Checks, and adds the subject if possible. @returns why the subject is absent; undefined if it is present */
-  attempt(): Promise<string | undefined>;
-}
-
 const BINDING = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 /** The API server needs the CA in each of these. */
@@ -52,7 +39,14 @@ export interface RequirementOptions {
   readonly log: Logger;
 }
 
-export function createRequirement({ client, notReady, onChange, log }: RequirementOptions): Requirement {
+/**
+ * Makes the API server call this webhook once the webhook works (manifests/base/webhook/required.yaml). The match
+ * conditions of all its entries check whether its account may `require` admissions. One RoleBinding grants that and has
+ * no subject at first. The write that adds the subject is itself sent to the webhook, with failurePolicy Fail, so it
+ * succeeds only if Service, certificate and CA work. All replicas may do this, because they write the same; none
+ * removes the subject.
+ */
+export function createRequirement({ client, notReady, onChange, log }: RequirementOptions) {
   let said: string | undefined = '';
   const attempt = async (): Promise<string | undefined> => {
     try {
@@ -70,8 +64,9 @@ export function createRequirement({ client, notReady, onChange, log }: Requireme
     }
   };
   return {
+    /** Checks, and adds the subject if possible. @returns why the subject is absent; undefined if it is present */
     attempt,
-    async run(signal) {
+    async run(signal: AbortSignal) {
       while (!signal.aborted) {
         const why = await attempt().catch((error: Error) => error.message);
         onChange(why === undefined);

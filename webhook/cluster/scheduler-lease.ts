@@ -3,18 +3,14 @@ import { lease as leaseSchema } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { CacheOptions } from './options.ts';
 
-/** Whether the scheduler of launchers works: its leader renews the Lease with its name every second. */
-export interface SchedulerLease {
-  run(signal: AbortSignal): Promise<void>;
-  /** Why it does not work at present; undefined while it works, or while the Lease cannot be read. */
-  away(): string | undefined;
-}
-
 /** Seconds without a renewal: several times the duration of the Lease (base/scheduler/config.yaml). */
 const SILENT = 30;
 
-/** Watches the Lease. @param name empty: there is no such scheduler and nothing is watched */
-export function createSchedulerLease(name: string, { client, log, now }: CacheOptions): SchedulerLease {
+/**
+ * Whether the scheduler of launchers works: its leader renews the Lease with its name every second.
+ * @param name empty: there is no such scheduler and nothing is watched
+ */
+export function createSchedulerLease(name: string, { client, log, now }: CacheOptions) {
   let renewed: number | undefined;
   let holder: string | undefined;
   const leases = createReflector({
@@ -31,8 +27,9 @@ export function createSchedulerLease(name: string, { client, log, now }: CacheOp
     now,
   });
   return {
-    run: (signal) => (name === '' ? Promise.resolve() : leases.run(signal)),
-    away() {
+    run: (signal: AbortSignal) => (name === '' ? Promise.resolve() : leases.run(signal)),
+    /** Why it does not work at present; undefined while it works, or while the Lease cannot be read. */
+    away(): string | undefined {
       if (name === '' || !leases.synced) return undefined;
       if (holder === undefined) return 'no replica of it has ever led';
       if (holder === '') return 'no replica of it leads';

@@ -1,4 +1,4 @@
-import { createReflector, type Watches } from '../../kube/reflector.ts';
+import { createReflector } from '../../kube/reflector.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
@@ -9,18 +9,13 @@ import { type CacheOptions, LIST_PAGE } from './options.ts';
 /** The fields of a VMI that affect the decision about its launcher. */
 export type VmiView = VmiShape & NetworkedVmi;
 
-/** VMIs from the watch. */
-export interface VmiCache {
-  readonly watches: Watches;
-  find(namespace: string, name: string): VmiView | undefined;
-}
-
 export const VMI_PATH = '/apis/kubevirt.io/v1';
 
 /** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
 const MAX_BYTES = 48 * 1024 * 1024;
 
-export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
+/** VMIs from the watch. */
+export function createVmiCache({ client, log, now }: CacheOptions) {
   const instances = createReflector({
     client,
     path: `${VMI_PATH}/virtualmachineinstances`,
@@ -34,7 +29,7 @@ export function createVmiCache({ client, log, now }: CacheOptions): VmiCache {
   });
   return {
     watches: { VMIs: instances },
-    find: (namespace, name) => instances.items.get(`${namespace}/${name}`),
+    find: (namespace: string, name: string): VmiView | undefined => instances.items.get(`${namespace}/${name}`),
   };
 }
 

@@ -41,8 +41,10 @@ function answerTo({ object }: AdmissionRequest, decision: Decision): AdmissionAn
   }
 }
 
-/** Writes one line for each launcher that is padded or refused. Its names come from a review, which anyone may send. */
+/** Writes one line for each launcher that is padded or refused, and for each pod that cannot be read. Anyone may send a review. */
 function logDecision(log: MutatePodOptions['log'], facts: PodFacts, decision: Decision): void {
+  if (facts.kind === 'unreadable')
+    log.warn({ reason: cut(facts.why, MAX_REASON_CHARACTERS) }, 'unreadable pod refused');
   if (facts.kind !== 'launcher') return;
   const vmi = cut(`${facts.namespace}/${facts.vmi.name}`, MAX_NAME_CHARACTERS);
   if (decision.outcome === 'refused') {

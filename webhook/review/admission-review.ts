@@ -47,7 +47,6 @@ export class ReviewError extends PlumblineError {
   }
 }
 
-/** The outcome of a completed review. */
 export type ReviewOutcome = 'patched' | 'unchanged' | 'denied';
 
 export function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {

@@ -11,7 +11,6 @@ import { issuesText } from '../../model/brief.ts';
 
 /** The part of an object that VMIs are created from. */
 export interface ReadTemplate {
-  /** The object's own metadata. */
   readonly outer: ObjectMeta;
   /** The metadata of future VMIs; for a VMI its own. */
   readonly metadata: ObjectMeta;

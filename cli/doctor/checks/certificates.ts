@@ -1,5 +1,6 @@
-import { X509Certificate } from 'node:crypto';
+import type { X509Certificate } from 'node:crypto';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
+import { certificatesOf } from '../../../runtime/certificate.ts';
 import type { Facts, Read } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
 import { type AreaReport, fix, inSystem } from './finding.ts';
@@ -24,7 +25,7 @@ export function checkCertificates(facts: Facts): AreaReport {
   );
   const cert = checkSecret(notes, webhookSecret, WEBHOOK, now);
   for (const [name, bundle] of bundles) {
-    const cas = certificatesOf(bundle);
+    const cas = decoded(bundle);
     if (cas.length === 0) {
       notes.error(
         `the CA bundle of ${name} is not a certificate`,
@@ -69,7 +70,7 @@ function checkSecret(
   }
   const secret = notes.value(read, `the certificate of ${service}`);
   if (secret === undefined) return undefined;
-  const [cert] = certificatesOf(secret.data['tls.crt'] ?? '');
+  const [cert] = decoded(secret.data['tls.crt']);
   if (cert === undefined) {
     notes.error(`secret ${service}-tls has no certificate`, `${service} cannot start`, RENEW(service), of(service));
     return undefined;
@@ -96,7 +97,7 @@ function checkSecret(
 }
 
 function checkAuthority(notes: Notebook, { data }: TlsSecret, service: string, now: number): void {
-  const ends = certificatesOf(data['ca.crt'] ?? '').map(({ validTo }) => Date.parse(validTo));
+  const ends = decoded(data['ca.crt']).map(({ validTo }) => Date.parse(validTo));
   if (ends.length === 0) return;
   const left = (Math.max(...ends) - now) / 1000;
   const what = `the CA in secret ${service}-tls`;
@@ -112,13 +113,4 @@ function isIssuedBy(cert: X509Certificate, ca: X509Certificate): boolean {
   return cert.fingerprint256 === ca.fingerprint256 || (cert.checkIssued(ca) && cert.verify(ca.publicKey));
 }
 
-/** The certificates of a base64 PEM bundle; empty if it is malformed. */
-function certificatesOf(base64: string): X509Certificate[] {
-  const pem = Buffer.from(base64, 'base64').toString('latin1');
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
-  try {
-    return blocks.map((block) => new X509Certificate(block));
-  } catch {
-    return [];
-  }
-}
+const decoded = (base64 = '') => certificatesOf(Buffer.from(base64, 'base64').toString('latin1'));

@@ -20,13 +20,11 @@ export type Area = (typeof AREAS)[number];
 /** `error`: something does not work. `warning`: it works now, and may fail later. */
 type Severity = 'error' | 'warning';
 
-/** A fault. */
 export interface Finding {
   readonly area: Area;
   readonly severity: Severity;
   /** Description of the fault, naming the object. */
   readonly what: string;
-  /** The effect. */
   readonly impact: string;
   /** The next step. */
   readonly fix: Fix;
@@ -66,7 +64,6 @@ interface StateFound {
 /** The optional parts of a finding. */
 export type FindingDetails = Pick<Finding, 'meanwhile' | 'objects' | 'cause' | 'state'>;
 
-/** The result for one area. */
 export interface AreaReport {
   readonly area: Area;
   readonly findings: readonly Finding[];

@@ -1,22 +1,12 @@
 import type { Read } from '../facts/facts.ts';
-import { type Area, type AreaReport, type Finding, type FindingDetails, type Fix, fix } from './finding.ts';
+import { type Area, type Finding, type FindingDetails, type Fix, fix } from './finding.ts';
 
 type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
 
 /** Collects the findings of one area. */
-export interface Notebook {
-  readonly error: Note;
-  readonly warning: Note;
-  /** Records a check without a fault. */
-  seen(text: string): void;
-  /** Records a check that was not possible, and why. */
-  unseen(text: string): void;
-  /** The value, or undefined after a note that it could not be read. */
-  value<T>(read: Read<T>, what: string): T | undefined;
-  readonly report: AreaReport;
-}
+export type Notebook = ReturnType<typeof createNotebook>;
 
-export function createNotebook(area: Area): Notebook {
+export function createNotebook(area: Area) {
   const findings: Finding[] = [];
   const seen: string[] = [];
   const unseen: string[] = [];
@@ -28,9 +18,11 @@ export function createNotebook(area: Area): Notebook {
   return {
     error: add('error'),
     warning: add('warning'),
-    seen: (text) => void seen.push(text),
-    unseen: (text) => void unseen.push(text),
-    value(read, what) {
+    seen: (text: string) => void seen.push(text),
+    /** Records a check that was not possible, and why. */
+    unseen: (text: string) => void unseen.push(text),
+    /** The value, or undefined after a note that it could not be read. */
+    value<T>(read: Read<T>, what: string): T | undefined {
       if (read.missing === undefined) return read.value;
       unseen.push(read.missing === 'forbidden' ? `${what} (you may not read them)` : `${what} (there are none)`);
       return undefined;

@@ -1,15 +1,11 @@
 import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
-import { type NodeTopology, nodeTopology } from '../../../kube/node-topology.ts';
-import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../../kube/resources.ts';
+import { nodeTopology } from '../../../kube/node-topology.ts';
+import { networkAttachmentDefinition } from '../../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import {
-  type ExplainedNode,
-  type ExplainedPod,
-  type ExplainedVm,
-  type ExplainedVmi,
   explainedNode,
   explainedPod,
   explainedVm,
@@ -18,29 +14,21 @@ import {
   occurrence,
 } from '../../explain/objects.ts';
 import { askInCluster } from '../../extender/ask.ts';
-import { type Election, readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
-import { type AgentLeases, readAgentLeases } from '../../support/agents.ts';
+import { readElection, SCHEDULER_LEASE } from '../../extender/election.ts';
+import { readAgentLeases } from '../../support/agents.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, readAll, readOne } from '../../support/lists.ts';
 import {
   apiVersion,
-  type Deployment,
   deployment,
-  type EndpointSlice,
   type ExtenderState,
   endpointSlice,
   extenderState,
-  type KubeVirt,
   kubevirt,
-  type RoleBinding,
   roleBinding,
-  type SchedulerPod,
-  type SystemPod,
   schedulerPod,
   systemPod,
-  type TlsSecret,
   tlsSecret,
-  type WebhookConfiguration,
   webhookConfiguration,
 } from './objects.ts';
 
@@ -50,65 +38,28 @@ export type Read<T> =
   | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
 
 /** All facts for the checks, read once. */
-export interface Facts {
-  /** Milliseconds since 1970. */
-  readonly now: number;
-  readonly nodes: readonly ExplainedNode[];
-  readonly topologies: Read<readonly NodeTopology[]>;
-  readonly agents: Read<AgentLeases>;
-  readonly mutating: Read<readonly WebhookConfiguration[]>;
-  readonly validating: Read<readonly WebhookConfiguration[]>;
-  /** The RoleBinding that enables the webhooks. */
-  readonly webhookRequired: Read<RoleBinding>;
-  /** In plumbline-system. */
-  readonly endpoints: Read<readonly EndpointSlice[]>;
-  readonly webhookSecret: Read<TlsSecret>;
-  /** In plumbline-system. */
-  readonly deployments: Read<readonly Deployment[]>;
-  /** In plumbline-system. */
-  readonly systemPods: Read<readonly SystemPod[]>;
-  /** This command's version. */
-  readonly command: string;
-  /** The leader of the kube-schedulers in the Deployment plumbline-scheduler. */
-  readonly schedulerElection: Read<Election>;
-  /** `v1.36.2` */
-  readonly apiVersion: Read<string>;
-  /** The state that the extender reports. */
-  readonly extender:
-    | Read<ExtenderState>
-    | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };
-  /** The cluster's own kube-schedulers, in kube-system. */
-  readonly schedulers: Read<readonly SchedulerPod[]>;
-  /** The extenders next to them. */
-  readonly extenderPods: Read<readonly SchedulerPod[]>;
-  /** The objects that configure KubeVirt; a cluster has one. */
-  readonly kubevirts: Read<readonly KubeVirt[]>;
-  readonly nads: Read<readonly NetworkAttachmentDefinition[]>;
-  readonly launchers: Read<readonly ExplainedPod[]>;
-  readonly machines: Read<readonly ExplainedVm[]>;
-  readonly instances: Read<readonly ExplainedVmi[]>;
-  /** Events of the last hour about pods that the extender cannot evict. */
-  readonly cannotEvict: Read<readonly Occurrence[]>;
-  /** Events of the last hour about pods that kubelets rejected. */
-  readonly rejections: Read<readonly Occurrence[]>;
-}
+export type Facts = Awaited<ReturnType<typeof readFacts>>;
 
 const SECRETS = `/api/v1/namespaces/${NAMESPACE}/secrets`;
 const KUBE_SYSTEM_PODS = '/api/v1/namespaces/kube-system/pods';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
-/** Reads everything concurrently. Only nodes must be readable. @throws KubeError */
-export async function readFacts(cluster: ClusterAccess, now: number): Promise<Facts> {
+/**
+ * Reads everything concurrently. Only nodes must be readable. @throws KubeError
+ * @param now milliseconds since 1970
+ */
+export async function readFacts(cluster: ClusterAccess, now: number) {
   const { client } = cluster;
-  const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}) =>
+  const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}): Promise<Read<readonly T[]>> =>
     tolerant(readAll(client, path, schema, query));
   const one = <T>(path: string, schema: Parameters<typeof readOne<T>>[2]) => tolerant(readOne(client, path, schema));
-  const facts = {
+  const facts = await settled({
     nodes: readAll(client, '/api/v1/nodes', explainedNode),
     topologies: list(NODE_TOPOLOGIES_PATH, nodeTopology),
     agents: tolerant(readAgentLeases(client, now)),
     mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
     validating: list(`${ADMISSION}/validatingwebhookconfigurations`, webhookConfiguration),
+    /** It enables the webhooks. */
     webhookRequired: one(
       `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`,
       roleBinding,
@@ -117,9 +68,12 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     webhookSecret: one(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
     deployments: list(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
     systemPods: list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
+    /** The leader of the kube-schedulers in the Deployment plumbline-scheduler. */
     schedulerElection: tolerant(readElection(client, SCHEDULER_LEASE, now)),
+    /** `v1.36.2` */
     apiVersion: tolerant(readOne(client, '/version', apiVersion).then((version) => version?.gitVersion)),
     extender: extenderSays(cluster),
+    /** The cluster's own kube-schedulers, and the extenders next to them. */
     schedulers: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: 'component=kube-scheduler' }),
     extenderPods: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: `app.kubernetes.io/name=${SERVICE}` }),
     kubevirts: list('/apis/kubevirt.io/v1/kubevirts', kubevirt),
@@ -127,14 +81,15 @@ export async function readFacts(cluster: ClusterAccess, now: number): Promise<Fa
     launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
     machines: list('/apis/kubevirt.io/v1/virtualmachines', explainedVm),
     instances: list('/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi),
+    /** Events of the last hour about pods that the extender cannot evict, and about pods that kubelets rejected. */
     cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
     rejections: tolerant(readAllRejections(client)),
-  };
-  return { now, command: packageJson.version, ...(await settled(facts)) };
+  });
+  return { now, command: packageJson.version, ...facts };
 }
 
 /** One list for each reason, because a field selector does not support a list of values. */
-async function readAllRejections(client: KubeClient): Promise<Occurrence[]> {
+async function readAllRejections(client: KubeClient): Promise<readonly Occurrence[]> {
   const lists = REJECTIONS.map((reason) =>
     readAll(client, '/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` }),
   );
@@ -161,8 +116,12 @@ export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read
   }
 }
 
+type ExtenderFact =
+  | Read<ExtenderState>
+  | { readonly value?: undefined; readonly missing: 'silent'; readonly why: string };
+
 /** The state that the extender reports, on the same path as for `explain`. */
-async function extenderSays(cluster: ClusterAccess): Promise<Facts['extender']> {
+async function extenderSays(cluster: ClusterAccess): Promise<ExtenderFact> {
   const asked = await askInCluster(cluster, {});
   if ('missing' in asked) return asked;
   const found = extenderState.safeParse(asked.answer);

@@ -38,7 +38,6 @@ export const roleBinding = z.object({
     .nullish()
     .transform((value) => value ?? []),
 });
-export type RoleBinding = z.infer<typeof roleBinding>;
 
 export const endpointSlice = z.object({
   metadata: objectMeta,
@@ -47,7 +46,6 @@ export const endpointSlice = z.object({
     .nullish()
     .transform((value) => value ?? []),
 });
-export type EndpointSlice = z.infer<typeof endpointSlice>;
 
 /** Only the certificates of a Secret are kept: parsing drops the key. */
 export const tlsSecret = z.object({
@@ -68,7 +66,6 @@ export const schedulerPod = z.object({
   }),
   status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).nullish() }).nullish(),
 });
-export type SchedulerPod = z.infer<typeof schedulerPod>;
 
 /** In plumbline-system. */
 export const deployment = z.object({
@@ -88,7 +85,6 @@ export const systemPod = z.object({
 });
 export type SystemPod = z.infer<typeof systemPod>;
 
-/** The response of /version. */
 export const apiVersion = z.object({ gitVersion: z.string() });
 
 export const extenderState = z.object({

@@ -5,27 +5,12 @@ import { objectMeta } from '../../../kube/resources.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
 import { readAll, readOne } from '../../support/lists.ts';
 import { type Read, tolerant } from './facts.ts';
-import { apiVersion, type Deployment, deployment } from './objects.ts';
+import { apiVersion, deployment } from './objects.ts';
 
 /** Facts about a cluster without Plumbline. */
-export interface PreflightFacts {
-  /** `v1.36.2` */
-  readonly version: Read<string>;
-  /** API groups that are served: `cert-manager.io`. */
-  readonly groups: ReadonlySet<string>;
-  readonly nodes: Read<readonly PreflightNode[]>;
-  /** By node; in large clusters only for some of the nodes. */
-  readonly kubelets: ReadonlyMap<string, Read<KubeletSettings>>;
-  /** Deployments that put CA bundles into webhook configurations. */
-  readonly injectors: Read<readonly Deployment[]>;
-  /** Whether the namespace of the DPUs' Leases exists; undefined if no node has a DPU. */
-  readonly dpuNamespace: Read<unknown> | undefined;
-  /** Permissions that the installation needs and the user lacks: `create clusterroles.rbac.authorization.k8s.io`. */
-  readonly denied: readonly string[];
-}
+export type PreflightFacts = Awaited<ReturnType<typeof readPreflight>>;
 
 const node = z.object({ metadata: objectMeta });
-type PreflightNode = z.infer<typeof node>;
 
 const kubeletSettings = z
   .object({
@@ -73,9 +58,9 @@ const ACTIONS: readonly Action[] = [
 const groupList = z.object({ groups: z.array(z.object({ name: z.string() })) });
 
 /** @throws KubeError if the cluster cannot be queried at all */
-export async function readPreflight(client: KubeClient): Promise<PreflightFacts> {
+export async function readPreflight(client: KubeClient) {
   const { groups: served } = groupList.parse(await client.get('/apis'));
-  const groups = new Set(served.map(({ name }) => name));
+  const groups: ReadonlySet<string> = new Set(served.map(({ name }) => name));
   const [version, nodes, injectors, denied] = await Promise.all([
     tolerant(readOne(client, '/version', apiVersion).then((found) => found?.gitVersion)),
     tolerant(readAll(client, '/api/v1/nodes', node)),
@@ -87,17 +72,22 @@ export async function readPreflight(client: KubeClient): Promise<PreflightFacts>
     deniedOf(client, groups),
   ]);
   const hasDpus = nodes.value?.some(({ metadata }) => metadata.labels?.[DPU_HOST_LABEL] !== undefined) === true;
-  const dpuNamespace = hasDpus
+  /** Undefined if no node has a DPU. */
+  const dpuNamespace: Read<unknown> | undefined = hasDpus
     ? await tolerant(readOne(client, `/api/v1/namespaces/${DPU_LEASE_NAMESPACE}`, z.unknown()))
     : undefined;
-  const kubelets = await readKubelets(
+  /** By node; in large clusters only for some of the nodes. */
+  const kubelets: ReadonlyMap<string, Read<KubeletSettings>> = await readKubelets(
     client,
     (nodes.value ?? []).map(({ metadata }) => metadata.name ?? ''),
   );
   return { version, groups, nodes, kubelets, injectors, dpuNamespace, denied };
 }
 
-/** Only for served groups: a missing group is a separate finding. */
+/**
+ * The permissions that the installation needs and the user lacks: `create clusterroles.rbac.authorization.k8s.io`. Only for
+ * served groups: a missing group is a separate finding.
+ */
 async function deniedOf(client: KubeClient, groups: ReadonlySet<string>): Promise<string[]> {
   const reviews = ACTIONS.filter(({ group }) => group === '' || groups.has(group)).flatMap(
     ({ group, resources, namespace }) =>

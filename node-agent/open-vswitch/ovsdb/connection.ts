@@ -31,13 +31,6 @@ const message = z.object({
   error: z.unknown().optional(),
 });
 
-export interface OvsdbConnection {
-  /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
-  call(method: string, params: readonly unknown[]): Promise<unknown>;
-  /** Rejects when the connection ends, for any reason. */
-  readonly ended: Promise<never>;
-}
-
 export interface ConnectionOptions {
   readonly socketPath: string;
   readonly onNotification: (method: string, params: readonly unknown[]) => void;
@@ -51,7 +44,7 @@ export interface ConnectionOptions {
  *
  * Source: RFC 7047, sections 4 and 4.1.11.
  */
-export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionOptions): OvsdbConnection {
+export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionOptions) {
   const socket = createConnection(socketPath);
   const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
   const read = createJsonStream();
@@ -110,8 +103,10 @@ export function connectOvsdb({ socketPath, onNotification, signal }: ConnectionO
   else signal.addEventListener('abort', abort, { once: true });
 
   return {
+    /** Rejects when the connection ends, for any reason. */
     ended,
-    call(method, params) {
+    /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
+    call(method: string, params: readonly unknown[]): Promise<unknown> {
       const number = ++last;
       return new Promise((resolve, reject) => {
         if (socket.destroyed) return reject(new OvsdbError(socketPath, 'the connection has ended'));

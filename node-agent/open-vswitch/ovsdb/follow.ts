@@ -26,8 +26,16 @@ const STEADY = 30;
 export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
   Open_vSwitch: ['external_ids', 'other_config'],
   Bridge: ['name', 'ports', 'datapath_type'],
-  Port: ['name', 'interfaces'],
+  Port: ['interfaces'],
   Interface: ['name', 'type', 'options', 'status', 'link_state'],
+};
+
+/**
+ * The monitored rows, where not all are: a node has a tunnel's interface for each other node, and a VM's for each port
+ * of it. Neither is an uplink.
+ */
+const CONDITIONS: Readonly<Record<string, readonly unknown[]>> = {
+  Interface: ['', 'system', 'internal', 'dpdk'].map((type) => ['type', '==', type]),
 };
 
 export interface FollowOptions {
@@ -62,12 +70,12 @@ export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOpt
           socketPath,
           signal: connected,
           onNotification(method, [name, updates]) {
-            if (method !== 'update' || name !== MONITOR) return;
+            if (method !== 'update2' || name !== MONITOR) return;
             replica.apply(updates);
             onTables(replica.tables);
           },
         });
-        const initial = await connection.call('monitor', [DATABASE, MONITOR, monitorRequests()]);
+        const initial = await connection.call('monitor_cond', [DATABASE, MONITOR, monitorRequests()]);
         replica.apply(initial);
         onTables(replica.tables);
         const since = monotonicSeconds();
@@ -85,5 +93,8 @@ export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOpt
 }
 
 function monitorRequests() {
-  return Object.fromEntries(Object.entries(COLUMNS).map(([table, columns]) => [table, [{ columns }]]));
+  const requests = Object.entries(COLUMNS).map(([table, columns]) => {
+    return [table, [{ columns, where: CONDITIONS[table] ?? [true] }]];
+  });
+  return Object.fromEntries(requests);
 }

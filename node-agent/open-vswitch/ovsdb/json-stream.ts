@@ -4,12 +4,21 @@ import { PlumblineError } from '../../../model/errors.ts';
 /** The stream is not JSON, or one of its values is larger than any value that this side requested. */
 export class JsonStreamError extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
-    super('ovsdb-protocol', `the stream is not JSON-RPC: ${why}`, options);
+    super('ovsdb-protocol', why, options);
   }
 }
 
-/** Bytes; the whole configuration of a node with thousands of ports is a few MiB. */
-const LARGEST_VALUE = 8 * 1024 * 1024;
+const NOT_JSON = 'the stream is not JSON-RPC: ';
+const tooLarge = (most: string): JsonStreamError =>
+  new JsonStreamError(`Open vSwitch has too many ports: one value is larger than ${most}; networks are not located`);
+
+/** Bytes; the ports and uplinks of a node with 20,000 tunnels are 3.4 MB. */
+const LARGEST_VALUE = 4 * 1024 * 1024;
+/**
+ * Maximum lists, objects and elements of a value: each costs up to 100 bytes of the agent's heap (40 MB) while it is
+ * parsed. 20,000 tunnels are 180,000.
+ */
+const MAX_ELEMENTS = 256 * 1024;
 /** Maximum depth of brackets; OVSDB messages have eight levels. Code that walks through a value later may recurse. */
 const DEEPEST = 64;
 /** Size of the buffer that is kept for the next value; a larger one is freed. */
@@ -20,6 +29,7 @@ const LONGEST_WHY = 120;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
 const OPENING = new Set([0x7b, 0x5b]);
 const CLOSING = new Set([0x7d, 0x5d]);
 const BLANK = new Set([0x20, 0x09, 0x0a, 0x0d]);
@@ -38,6 +48,7 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
   let held: Buffer = Buffer.alloc(0);
   let size = 0;
   let depth = 0;
+  let elements = 0;
   let inString = false;
   let escaped = false;
 
@@ -48,22 +59,29 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
   };
 
   const open = (): void => {
-    if (++depth > DEEPEST) throw new JsonStreamError(`more than ${DEEPEST} levels of brackets`);
+    countElement();
+    if (++depth > DEEPEST) throw new JsonStreamError(`${NOT_JSON}more than ${DEEPEST} levels of brackets`);
+  };
+
+  const countElement = (): void => {
+    if (++elements > MAX_ELEMENTS) throw tooLarge(`${MAX_ELEMENTS} elements`);
   };
 
   /** Whether this byte ends a value. */
   const step = (byte: number): boolean => {
     if (inString) stepInString(byte);
     else if (OPENING.has(byte)) open();
-    else if (depth === 0) throw new JsonStreamError(`expected the beginning of an object, found byte ${byte}`);
+    else if (depth === 0)
+      throw new JsonStreamError(`${NOT_JSON}expected the beginning of an object, found byte ${byte}`);
     else if (byte === QUOTE) inString = true;
+    else if (byte === COMMA) countElement();
     else if (CLOSING.has(byte)) return --depth === 0;
     return false;
   };
 
   const take = (part: Buffer) => {
     const needed = size + part.length;
-    if (needed > largest) throw new JsonStreamError(`one value is larger than ${largest} bytes`);
+    if (needed > largest) throw tooLarge(`${largest} bytes`);
     if (needed > held.length) {
       const larger = Buffer.allocUnsafe(Math.min(largest, Math.max(needed, held.length * 2)));
       held.copy(larger, 0, 0, size);
@@ -75,11 +93,12 @@ export function createJsonStream(largest = LARGEST_VALUE): (chunk: Buffer) => un
   const finish = (): unknown => {
     const text = held.toString('utf8', 0, size);
     size = 0;
+    elements = 0;
     if (held.length > KEPT) held = Buffer.alloc(0);
     try {
       return JSON.parse(text);
     } catch (cause) {
-      throw new JsonStreamError(cut((cause as Error).message, LONGEST_WHY), { cause });
+      throw new JsonStreamError(NOT_JSON + cut((cause as Error).message, LONGEST_WHY), { cause });
     }
   };
 

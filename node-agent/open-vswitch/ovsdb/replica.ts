@@ -21,61 +21,59 @@ export interface ReplicaLimits {
   readonly characters: number;
 }
 
-const LIMITS: ReplicaLimits = { rows: 65_536, characters: 32 * 1024 * 1024 };
-
-export interface Replica {
-  /**
-   * Applies an update of a plain monitor. Its `new` is the whole row, so a column or a map's key that it lacks is
-   * removed here too. The cost depends on the update, not on the number of rows.
-   *
-   * Source: RFC 7047, section 4.1.6.
-   *
-   * @throws ReplicaError if it is not an update, or leads to more than a node can have
-   */
-  apply(updates: unknown): void;
-  /** The current tables; `apply` changes them in place. */
-  readonly tables: Tables;
-}
+/** With a row of each port of 20,000 tunnels, the copy and one message that is being read fit the agent's heap (40 MB). */
+const LIMITS: ReplicaLimits = { rows: 32_768, characters: 4 * 1024 * 1024 };
 
 /** @param columns the columns to keep, by table; other tables and columns are ignored */
 export function createReplica(
   columns: Readonly<Record<string, readonly string[]>>,
   { rows: mostRows, characters: mostCharacters }: ReplicaLimits = LIMITS,
-): Replica {
+) {
   const tables = new Map<string, Map<string, Row>>();
   const sizes = new Map<string, number>();
   let characters = 0;
 
   const put = (table: string, rows: Map<string, Row>, id: string, row: Row | undefined) => {
     const key = `${table} ${id}`;
-    const kept = row === undefined ? undefined : pick(row, columns[table] ?? []);
-    const size = kept === undefined ? 0 : JSON.stringify(kept).length;
+    const size = row === undefined ? 0 : JSON.stringify(row).length;
     characters += size - (sizes.get(key) ?? 0);
-    if (kept === undefined) {
+    if (row === undefined) {
       sizes.delete(key);
       rows.delete(id);
       return;
     }
     sizes.set(key, size);
-    rows.set(id, kept);
-    if (sizes.size > mostRows) throw new ReplicaError(`the database has more than ${mostRows} rows`);
-    if (characters > mostCharacters) throw new ReplicaError(`the rows have more than ${mostCharacters} characters`);
+    rows.set(id, row);
+    const over = (most: string) => new ReplicaError(`Open vSwitch has more than ${most}; networks are not located`);
+    if (sizes.size > mostRows) throw over(`${mostRows} rows of bridges, ports and interfaces`);
+    if (characters > mostCharacters) throw over(`${mostCharacters} characters of configuration`);
   };
 
   const change = (table: string, changes: unknown) => {
     if (!isObject(changes)) throw new ReplicaError(`an update of ${table} is not an object`);
     const rows = tables.get(table) ?? new Map<string, Row>();
     tables.set(table, rows);
-    for (const [id, one] of Object.entries(changes)) {
-      const now = isObject(one) ? (one['new'] ?? undefined) : null;
-      if (now !== undefined && !isObject(now)) throw new ReplicaError(`a row of ${table} is not an object`);
-      put(table, rows, id, now);
+    for (const [id, update] of Object.entries(changes)) {
+      if (!isObject(update)) throw new ReplicaError(`an update of a row of ${table} is not an object`);
+      const { initial, insert = initial, modify } = update;
+      const row = insert ?? modify;
+      if (row !== undefined && !isObject(row)) throw new ReplicaError(`a row of ${table} is not an object`);
+      const content = row && pick(row, columns[table] ?? []);
+      put(table, rows, id, modify === undefined ? content : { ...rows.get(id), ...changed(rows.get(id), content) });
     }
   };
 
   return {
-    tables,
-    apply(updates) {
+    /** The current tables; `apply` changes them in place. */
+    tables: tables as Tables,
+    /**
+     * Applies the reply or an update of a conditional monitor. The cost depends on the update, not on the number of rows.
+     *
+     * Source: ovsdb-server(7), sections 4.1.12 and 4.1.14 (row-update2).
+     *
+     * @throws ReplicaError if it is not an update, or leads to more than a node can have
+     */
+    apply(updates: unknown) {
       if (updates === undefined || updates === null) return;
       if (!isObject(updates)) throw new ReplicaError('an update is not an object');
       for (const table of Object.keys(columns)) if (updates[table] !== undefined) change(table, updates[table]);
@@ -86,6 +84,37 @@ export function createReplica(
 /** The rows of a table by id; empty where the table is absent. */
 export function rowsOf(tables: Tables, table: string): ReadonlyMap<string, Row> {
   return tables.get(table) ?? new Map();
+}
+
+/**
+ * The new values of modified columns. A modified map has the pairs that were added or changed, and those that were
+ * removed with their old values; a modified set with several elements has those that were added or removed.
+ */
+function changed(before: Row = {}, difference: Row = {}): Row {
+  return Object.fromEntries(
+    Object.entries(difference).map(([column, value]) => {
+      if (Array.isArray(value) && value[0] === 'map') return [column, changedMap(mapOf(before[column]), mapOf(value))];
+      return [column, SETS.has(column) ? changedSet(setOf(before[column]), setOf(value)) : value];
+    }),
+  );
+}
+
+/** Columns whose sets may have several elements, all of them ids of rows. */
+const SETS: ReadonlySet<string> = new Set(['ports', 'interfaces']);
+
+function changedMap(before: ReadonlyMap<string, string>, difference: ReadonlyMap<string, string>): unknown {
+  const after = new Map(before);
+  for (const [key, value] of difference) {
+    if (before.get(key) === value) after.delete(key);
+    else after.set(key, value);
+  }
+  return ['map', [...after]];
+}
+
+function changedSet(before: readonly unknown[], difference: readonly unknown[]): unknown {
+  const after = new Set(before);
+  for (const id of difference) if (!after.delete(id)) after.add(id);
+  return ['set', [...after].map((id) => ['uuid', id])];
 }
 
 function pick(row: Row, columns: readonly string[]): Row {

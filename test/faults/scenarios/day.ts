@@ -1,10 +1,16 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout } from 'node:timers/promises';
 import type { FaultContext, Scenario } from './scenario.ts';
 
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 /** Longer than any deadline of a daemon. */
 const LONGEST_FAULT = 240 * SECOND;
+
+/** In steps, since the clocks may begin to go fast meanwhile. */
+async function delay(milliseconds: number): Promise<void> {
+  const ends = performance.now() + milliseconds;
+  while (performance.now() < ends) await setTimeout(SECOND);
+}
 
 type Fault = (context: FaultContext, milliseconds: number) => Promise<void>;
 

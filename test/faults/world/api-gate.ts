@@ -63,6 +63,7 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
       { host: target.hostname, port: target.port, agent, method, path, headers },
       (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        outgoing.flushHeaders();
         answer.on('data', (bytes) => frozen.has(incoming.socket) || outgoing.write(bytes));
         answer.on('end', () => frozen.has(incoming.socket) || outgoing.end());
         answer.on('error', () => outgoing.destroy());
@@ -77,7 +78,7 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
     const { late = 0, mute = false, expireWatches = false } = behaviour;
     if (mute) await heard;
     if (late > 0) await delay(late);
-    if (frozen.has(incoming.socket)) return;
+    if (frozen.has(incoming.socket) || outgoing.destroyed) return;
     if (isWatch(incoming)) {
       if (expireWatches) {
         expired++;

@@ -7,7 +7,7 @@ export const admissionReview: Target<MutatedReview> = {
   inputs: mutatedReview,
   // The bodies are the recorded ones with a few edits, so their lengths are similar.
   fed: (review) => ({ bytes: 0, parse: () => judge(review) }),
-  work: { base: 4000, each: 0 },
+  work: { base: 16_000, each: 0 },
   async judge(review) {
     return (await judge(review)) === 'reviewed' ? 'accepted' : 'refused';
   },

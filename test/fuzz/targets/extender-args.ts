@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { ParseError } from '../../../model/errors.ts';
 import { assertBoundedJson, JsonTooLarge } from '../../../runtime/json-bounds.ts';
 import { ArgsError, parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
+import { NotNow } from '../../../scheduler-plugin/extender/extender.ts';
+import { filterResult } from '../../../scheduler-plugin/extender/result.ts';
+import { extenderOf, statusOf } from '../../scheduler-plugin/extender-fixture.ts';
 import { podVector } from '../../webhook/launcher-fixture.ts';
 import { almost, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';
@@ -30,18 +34,33 @@ const body = fc
   // In the order of Go's structs.
   .map(({ Nodes, NodeNames }) => JSON.stringify({ Pod: pod, Nodes, NodeNames }));
 
-/** As the app reads a body. */
-function read(text: string) {
-  assertBoundedJson(Buffer.from(text));
-  return parseExtenderArgs(JSON.parse(text));
-}
-
 /** The start of a call. */
 const HEAD = `{"Pod":${JSON.stringify(pod)}`;
 
+/** Nodes of different load, so that no verdict is shared. */
+const NODES = Object.fromEntries(
+  Array.from({ length: 6 }, (_, i) => [
+    `n${i}`,
+    statusOf({ assignments: [{ podUID: `p${i}`, container: 'c', cpus: `${i + 1},${i + 9}` }] }),
+  ]),
+);
+const { extender } = extenderOf({ nodes: NODES });
+
+/** As the app reads a body, and answers for the nodes as well. */
+function read(text: string) {
+  assertBoundedJson(Buffer.from(text));
+  const args = parseExtenderArgs(JSON.parse(text));
+  const outcome = extender.filter({ ...args, names: Object.keys(NODES) }, 0);
+  return { ...args, answer: JSON.stringify(filterResult(outcome, undefined)) };
+}
+
+/** A pod whose spec has more fields, as text to its list of items. */
+const specWith = (fields: string) => `${HEAD.slice(0, -2)},${fields}`;
+
 export const extenderArgs: Target<string> = {
   name: 'extender-args',
-  about: 'kube-scheduler’s calls give the names that were sent, in their order, or a clear error',
+  about:
+    'kube-scheduler’s calls give the names that were sent, in their order, and an answer of limited length, or a clear error',
   inputs: withLong(
     almost(body, [
       '{"Pod":{"metadata":{"uid":"u","name":"p"},"spec":{"containers":[]}},"Nodes":null,"NodeNames":["a","b"]}',
@@ -53,16 +72,44 @@ export const extenderArgs: Target<string> = {
     { head: `${HEAD},"Nodes":{"items":[`, piece: '{"metadata":{"name":"a"}}', joint: ',', tail: ']}}' },
     { head: '{"NodeNames":["a"],"Pod":{"metadata":{},"spec":{"containers":[', piece: '{}', joint: ',', tail: ']}}}' },
     { piece: '"NodeNames":[' },
+    {
+      head: `{"NodeNames":[],"Pod":{"metadata":{"uid":"u"},"spec":{"containers":[`,
+      piece: (i) => `{"name":"c${i}","resources":{"limits":{"cpu":"1","memory":"${i + 1}"}}}`,
+      joint: ',',
+      tail: ']}}}',
+    },
+    {
+      head: `{"NodeNames":[],"Pod":{"metadata":{"uid":"u"},"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"2","memory":"1Gi"`,
+      piece: (i) => `,"physnet.plumbline.dev/p${i}":"1"`,
+      tail: '}}}]}}}',
+    },
+    ...(
+      [
+        ['"volumes":[', '{"name":"v"}', ']'],
+        ['"topologySpreadConstraints":[', '{"topologyKey":"k","whenUnsatisfiable":"ScheduleAnyway"}', ']'],
+        [
+          '"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[',
+          '{"key":"k","operator":"Exists"}',
+          ']}]}}}',
+        ],
+      ] as const
+    ).map(([head, piece, tail]) => ({
+      head: specWith(head),
+      piece,
+      joint: ',',
+      tail: `${tail}}},"NodeNames":["n0"]}`,
+    })),
   ),
   fed(text) {
     const bytes = Buffer.from(text);
     return { bytes: bytes.length, parse: () => read(text) };
   },
-  work: { base: 1000, each: 66 },
+  work: { base: 30_000, each: 18 },
   judge(text) {
-    const parsed = parsedOrRefused(() => read(text), SyntaxError, ArgsError, JsonTooLarge);
+    const parsed = parsedOrRefused(() => read(text), SyntaxError, ArgsError, ParseError, NotNow, JsonTooLarge);
     if (parsed === undefined) return 'refused';
-    const { names, nodes } = parsed.value;
+    const { names, nodes, answer } = parsed.value;
+    assert.ok(answer.length < 6 * 220, `an answer of ${answer.length} characters`);
     const sent = JSON.parse(text) as {
       NodeNames?: string[] | null;
       Nodes?: { items?: { metadata: { name: string } }[] | null } | null;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
-import { readdirSync, rmSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../../kube/kubelet-api/errors.ts';
 import type { Device } from '../../../kube/kubelet-api/gen/device-plugin.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createDevicePlugin, type DevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
+import { createDevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { advertisedResources } from '../../../node-agent/device-plugin/resources.ts';
 import { silent } from '../../support/logger.ts';
@@ -22,7 +22,7 @@ let kubelet: FakeKubelet;
 let stop: AbortController;
 let done: Promise<void>;
 let beforeStart: BeforeStart;
-let plugin: DevicePlugin;
+let plugin: ReturnType<typeof createDevicePlugin>;
 let logged: ReturnType<typeof recordingLogger>;
 let outcomes: string[];
 
@@ -260,6 +260,62 @@ describe('device plugin over time', () => {
     stop.abort();
     await done;
     assert.deepEqual(readdirSync(join(kubelet.directory, 'device-plugins')), ['kubelet.sock']);
+  });
+
+  const socketOf = (i: number) => join(kubelet.directory, 'device-plugins', kubelet.registrations[i]!.endpoint);
+  const inodes = () => NAMES.map((_, i) => statSync(socketOf(i)).ino);
+  const losses: [what: string, why: string, act: () => Promise<void>][] = [
+    ['its socket is removed', 'its socket was removed or replaced', async () => rmSync(socketOf(0))],
+    [
+      'another program replaces its socket',
+      'its socket was removed or replaced',
+      async () => {
+        writeFileSync(`${socketOf(0)}.tmp`, '');
+        renameSync(`${socketOf(0)}.tmp`, socketOf(0));
+      },
+    ],
+    [
+      'the kubelet ends its watch',
+      'the kubelet ended its watch',
+      async () => {
+        const watching = new AbortController();
+        const client = pluginOf(NAMES[0]!);
+        for await (const _devices of client.listAndWatch(watching.signal)) watching.abort();
+        client.close();
+      },
+    ],
+  ];
+  for (const [what, why, act] of losses) {
+    it(`registers a resource again within five seconds when ${what}, and leaves the others as they are`, async () => {
+      await kubelet.start();
+      await registered();
+      const before = inodes();
+      const begun = performance.now();
+      await act();
+      await eventually(() => kubelet.registrations.length === NAMES.length + 1, 'registered again');
+      assert.ok(performance.now() - begun < 5000);
+      assert.equal(kubelet.registrations.at(-1)?.resourceName, NAMES[0]);
+      assert.deepEqual(inodes().slice(1), before.slice(1));
+      const next = pluginOf(NAMES[0]!);
+      assert.equal((await next.allocate([['physnet1-0']])).length, 1);
+      next.close();
+      const { resources } = logged.lines.find(({ msg }) => msg === 'registration lost; registering again') ?? {};
+      assert.deepEqual(resources, { [NAMES[0]!]: why });
+    });
+  }
+
+  it('leaves sockets that another agent has put at its path', async () => {
+    await kubelet.start();
+    await registered();
+    const others = createServer();
+    const path = socketOf(0);
+    await new Promise<void>((resolve) => others.listen(`${path}.other`, resolve));
+    const { ino } = statSync(`${path}.other`);
+    stop.abort();
+    renameSync(`${path}.other`, path);
+    await done;
+    assert.equal(statSync(path).ino, ino);
+    await new Promise((resolve) => others.close(resolve));
   });
 
   const said = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);

@@ -11,9 +11,11 @@ import {
 } from '../../../node-agent/device-plugin/plugin-thread.ts';
 import { keepRunning, untilAborted } from '../../../node-agent/lifecycle/duty.ts';
 import { NODES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
-import { createSandbox, type Sandbox } from '../../../sandbox/cluster/cluster.ts';
+import { createSandbox } from '../../../sandbox/cluster/cluster.ts';
 import type { Node, Pod } from '../../../sandbox/objects.ts';
 import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+
+type Sandbox = ReturnType<typeof createSandbox>;
 
 const NODE = 'w';
 const PHYSNET = 'physnet.plumbline.dev/physnet1';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { createConnection, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { createConnection, createServer, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
 import { createQuestionReader, ProtocolError } from '../../../node-agent/gate/protocol.ts';
 import { type Asker, createGateServer, type GateServerDeps } from '../../../node-agent/gate/server.ts';
-import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories } from '../support.ts';
 
 const question = (conf = '{}', environment = 'CNI_IFNAME=eth0\0', verb = 'ADD') =>
   Buffer.from(`plumbline-gate/1 ${verb} ${environment.length} ${Buffer.byteLength(conf)}\n${environment}${conf}`);
@@ -101,6 +101,43 @@ describe('the gate’s server', () => {
     sockets.push(socket);
     return one;
   };
+
+  for (const [what, act] of [
+    ['removed', () => rmSync(path)],
+    ['removed with its directory', () => rmSync(dirname(path), { recursive: true })],
+    ['replaced', () => replaceFile(path, '')],
+  ] as const) {
+    it(`listens again within five seconds when its socket is ${what}, and answers who is connected`, async () => {
+      await serve({});
+      const before = connect();
+      before.socket.write(question());
+      await eventually(() => asked.length === 1, 'asked');
+      const begun = performance.now();
+      act();
+      await eventually(() => existsSync(path) && statSync(path).isSocket(), 'it listens again');
+      assert.ok(performance.now() - begun < 5000);
+      assert.equal(statSync(path).mode & 0o777, 0o600);
+      connect().socket.write(question());
+      await eventually(() => asked.length === 2, 'asked at the new socket');
+      assert.equal(before.closed, false);
+      assert.ok(logged.said('the gate’s socket was removed or replaced; listening again'));
+    });
+  }
+
+  it('removes its socket when it ends, but not one that another agent has put in its place', async () => {
+    await serve({});
+    await stop();
+    assert.equal(existsSync(path), false);
+    await serve({});
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(`${path}.other`, resolve));
+    const { ino } = statSync(`${path}.other`);
+    const stopping = stop();
+    renameSync(`${path}.other`, path);
+    await stopping;
+    assert.equal(statSync(path).ino, ino);
+    await new Promise((resolve) => other.close(resolve));
+  });
 
   it('closes the connection of a shim that sends its request byte by byte, at the deadline', async () => {
     await serve({ questionWithin: 0.3 });

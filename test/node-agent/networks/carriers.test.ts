@@ -3,11 +3,13 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type CarrierWatch, createCarrierWatch } from '../../../node-agent/networks/carriers.ts';
+import { createCarrierWatch } from '../../../node-agent/networks/carriers.ts';
 import { type FoundNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
 import type { SwitchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
 import { tempDirectories } from '../support.ts';
+
+type CarrierWatch = ReturnType<typeof createCarrierWatch>;
 
 describe('the carriers that the switch does not report', () => {
   const temp = tempDirectories();

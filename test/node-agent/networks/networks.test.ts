@@ -356,14 +356,14 @@ function startDatabase(path: string) {
   const sockets = new Set<Socket>();
   let asked: number | undefined;
   let sent: object | undefined;
-  const row = (id: string, columns: object) => ({ [id]: { new: columns } });
+  const row = (id: string, columns: object) => ({ [id]: { insert: columns } });
   const server = createServer((socket) => {
     sockets.add(socket);
     const read = createJsonStream();
     socket.on('error', () => socket.destroy());
     socket.on('data', (chunk) => {
       for (const { method, id } of read(chunk) as { method: string; id: number }[]) {
-        if (method === 'monitor') asked = id;
+        if (method === 'monitor_cond') asked = id;
       }
     });
   });
@@ -382,7 +382,7 @@ function startDatabase(path: string) {
       const message =
         sent === undefined
           ? { id: asked, result: updates, error: null }
-          : { id: null, method: 'update', params: ['plumbline', updates] };
+          : { id: null, method: 'update2', params: ['plumbline', updates] };
       sent = updates;
       for (const socket of sockets) socket.write(JSON.stringify(message));
     },

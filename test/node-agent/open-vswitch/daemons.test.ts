@@ -1,11 +1,23 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdirSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createDaemonFinder, findDaemons, isMissing, readPid } from '../../../node-agent/open-vswitch/daemons.ts';
 import { commandLineOf, commOf, startOf } from '../../../node-agent/processes/proc.ts';
-import { eventually, replaceFile, tempDirectories } from '../support.ts';
+import { skipFor } from '../../support/parts.ts';
+import { eventually, lockingCommand, replaceFile, tempDirectories } from '../support.ts';
 
 /** Larger than any pid of the kernel. */
 const NO_PID = 9_999_999;
@@ -14,6 +26,7 @@ describe('the daemons of Open vSwitch', () => {
   const temp = tempDirectories();
   let rundir: string;
   const started: ChildProcess[] = [];
+  let grandchild: number | undefined;
   const pidfile = (name: string) => join(rundir, `${name}.pid`);
   const write = (name: string, text: string | number) => replaceFile(pidfile(name), `${text}\n`);
 
@@ -21,6 +34,8 @@ describe('the daemons of Open vSwitch', () => {
     rundir = temp();
   });
   afterEach(async () => {
+    if (grandchild !== undefined) process.kill(grandchild, 'SIGKILL');
+    grandchild = undefined;
     await Promise.all(started.splice(0).map(end));
   });
 
@@ -39,22 +54,30 @@ describe('the daemons of Open vSwitch', () => {
     file: string,
     args: readonly string[],
     argv0 = file,
+    options: { readonly uid?: number } = {},
   ): Promise<ChildProcess & { pid: number }> => {
-    const child = spawn(file, args, { argv0, stdio: ['pipe', 'pipe', 'ignore'] }) as ChildProcess & { pid: number };
+    const child = spawn(file, args, { argv0, stdio: ['pipe', 'pipe', 'ignore'], ...options }) as ChildProcess & {
+      pid: number;
+    };
     started.push(child);
     await eventually(() => commandLineOf(child.pid)?.startsWith(argv0) === true, `${argv0} runs`);
     return child;
   };
-  const startDaemon = (name: string, seconds = '1000') => start(programOf(name, '/bin/sleep'), [seconds], name);
+  const startDaemon = async (name: string) => {
+    const [perl = '', ...command] = lockingCommand(pidfile(name), programOf(name, '/bin/sleep'), [name, '1000']);
+    const child = await start(perl, command, name);
+    await eventually(() => existsSync(pidfile(name)) && commOf(child.pid) === name, `${name} runs`);
+    return child;
+  };
   /** A shell with the given title that has a daemon as its child, and the child's pid. */
   const startParent = async (parent: string, title: string) => {
     const name = 'ovs-vswitchd';
-    const daemon = programOf(name, '/bin/sleep');
+    const command = lockingCommand(pidfile(name), programOf(name, '/bin/sleep'), [name, '1000']);
     const shell = programOf(parent, '/bin/sh');
-    const child = await start(shell, ['-c', '"$0" 1000 & echo $!; wait; read line', daemon], title);
+    const child = await start(shell, ['-c', '"$0" "$@" & echo $!; wait; read line', ...command], title);
     const [line] = (await once(child.stdout!, 'data')) as [Buffer];
     const pid = Number(String(line));
-    await eventually(() => commOf(pid) === name, `${name} runs`);
+    await eventually(() => existsSync(pidfile(name)) && commOf(pid) === name, `${name} runs`);
     return { parent: child, pid, stop: () => process.kill(pid, 'SIGKILL') };
   };
   const shown = (found: ReturnType<typeof createDaemonFinder>) => {
@@ -96,7 +119,7 @@ describe('the daemons of Open vSwitch', () => {
       name: 'ovs-vswitchd',
       pid: process.pid,
       code: 'stale',
-      message: `${file} says ${process.pid}, but that process is ${JSON.stringify(own)}`,
+      message: `${file} says ${process.pid}, but that process (${JSON.stringify(own)}) has not locked the file, so it is another program`,
     });
     assert.deepEqual(reason('x'), {
       name: 'ovs-vswitchd',
@@ -127,7 +150,6 @@ describe('the daemons of Open vSwitch', () => {
 
   it('are found without a monitor, found again without a change, and missing after they ended', async () => {
     const daemon = await startDaemon('ovsdb-server');
-    write('ovsdb-server', daemon.pid);
     const finder = createDaemonFinder(rundir);
     const line = `ovsdb-server daemon ${daemon.pid}`;
     const found = { processes: [line], missing: ['ovs-vswitchd absent'], isStarting: false };
@@ -137,7 +159,7 @@ describe('the daemons of Open vSwitch', () => {
     assert.equal(finder.find().processes[0]?.start, startOf(daemon.pid));
     assert.ok((startOf(daemon.pid) ?? 0) > 0);
 
-    write('ovsdb-server', daemon.pid);
+    utimesSync(pidfile('ovsdb-server'), 1000, 1000);
     assert.equal(finder.isAsFound(), false, 'written again');
     assert.deepEqual(shown(finder), { ...found, changed: false }, 'by the same process');
     assert.equal(finder.isAsFound(), true);
@@ -152,12 +174,10 @@ describe('the daemons of Open vSwitch', () => {
 
   it('report a change if another daemon uses the same pidfile', async () => {
     const first = await startDaemon('ovs-vswitchd');
-    write('ovs-vswitchd', first.pid);
     const finder = createDaemonFinder(rundir);
     finder.find();
     await end(first);
     const second = await startDaemon('ovs-vswitchd');
-    write('ovs-vswitchd', second.pid);
     const { processes, changed } = shown(finder);
     assert.deepEqual([processes, changed], [[`ovs-vswitchd daemon ${second.pid}`], true]);
   });
@@ -174,7 +194,6 @@ describe('the daemons of Open vSwitch', () => {
     it(`a parent that is ${what} is ${isMonitor ? 'its monitor' : 'not its monitor'}, ${isStarting ? 'for now' : 'permanently'}`, async () => {
       const { parent, pid, stop } = await startParent(comm, title);
       try {
-        write('ovs-vswitchd', pid);
         const finder = createDaemonFinder(rundir);
         const expected = {
           processes: [`ovs-vswitchd daemon ${pid}`, ...(isMonitor ? [`ovs-vswitchd monitor ${parent.pid}`] : [])],
@@ -194,11 +213,10 @@ describe('the daemons of Open vSwitch', () => {
 
   it('keep their monitor while they are down, until the monitor ends', async () => {
     const { parent, pid, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
-    write('ovs-vswitchd', pid);
     const finder = createDaemonFinder(rundir);
     finder.find();
     stop();
-    await eventually(() => findDaemons(rundir).every(isMissing), 'the daemon is down');
+    await eventually(() => commOf(pid) === undefined, 'the daemon is down');
     const monitor = `ovs-vswitchd monitor ${parent.pid}`;
     assert.deepEqual(shown(finder).processes, [monitor]);
     const { processes, changed } = shown(finder);
@@ -207,43 +225,88 @@ describe('the daemons of Open vSwitch', () => {
     assert.deepEqual([shown(finder).processes, shown(finder).changed], [[], false]);
   });
 
-  it('have their monitor found by the exact pid in its title if it is first seen while they are down', async () => {
-    await start('/bin/sleep', ['1000'], 'ovs-vswitchd: monitoring pid 99999990 (other)');
-    await start('/bin/sleep', ['1000'], 'ovsdb-server: monitoring pid 9999999 (other)');
-    const monitor = await start('/bin/sleep', ['1000'], `ovs-vswitchd: monitoring pid ${NO_PID} (healthy)`);
-    write('ovs-vswitchd', NO_PID);
-    const finder = createDaemonFinder(rundir);
-    const found = { processes: [`ovs-vswitchd monitor ${monitor.pid}`], missing: NONE, isStarting: false };
-    assert.deepEqual(shown(finder), { ...found, changed: true });
-    assert.deepEqual(shown(finder), { ...found, changed: false });
-    assert.equal(finder.find().processes[0]?.start, startOf(monitor.pid));
+  it('have a monitor that is first seen while they are down only if an earlier agent recorded it', async () => {
+    const { parent, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
+    const recorded = createDaemonFinder(rundir).find().processes;
+    stop();
+    await eventually(() => findDaemons(rundir).every(isMissing), 'the daemon is down');
+    assert.deepEqual(shown(createDaemonFinder(rundir)).processes, []);
+    const monitor = `ovs-vswitchd monitor ${parent.pid}`;
+    assert.deepEqual(shown(createDaemonFinder(rundir, () => recorded)).processes, [monitor]);
+    const later = recorded.map((process) => ({ ...process, start: process.start + 1 }));
+    assert.deepEqual(shown(createDaemonFinder(rundir, () => later)).processes, [], 'another process has its pid');
   });
 
-  it('cause one search of the process table for each pid', async () => {
-    write('ovs-vswitchd', NO_PID);
-    const finder = createDaemonFinder(rundir);
-    assert.deepEqual(shown(finder).processes, []);
-    const late = await start('/bin/sleep', ['1000'], `ovs-vswitchd: monitoring pid ${NO_PID} (healthy)`);
-    assert.deepEqual(shown(finder).processes, [], 'not searched again');
-    write('ovs-vswitchd', NO_PID - 1);
-    assert.deepEqual(shown(finder).processes, []);
-    write('ovs-vswitchd', NO_PID);
-    assert.deepEqual(shown(finder).processes, [`ovs-vswitchd monitor ${late.pid}`]);
+  /** Makes the pidfile of an ovs-vswitchd that was killed; its pid may belong to any process by now. */
+  const TITLE = `ovs-vswitchd: monitoring pid ${NO_PID} (healthy)`;
+  const leave = (pid: number) => write('ovs-vswitchd', pid);
+  const hostile: [what: string, act: () => Promise<unknown>][] = [
+    [
+      'the title of the monitor of a killed daemon',
+      async () => {
+        await start('/bin/sleep', ['1000'], TITLE);
+        leave(NO_PID);
+      },
+    ],
+    [
+      'the name and the pid of a killed daemon',
+      async () => leave((await start(programOf('ovs-vswitchd', '/bin/sleep'), ['1000'], 'ovs-vswitchd')).pid),
+    ],
+    [
+      'the name and the pid of a killed daemon below a parent with the title of its monitor',
+      async () => {
+        const { pid } = await startParent('ovs-vswitchd', TITLE);
+        grandchild = pid;
+        rmSync(pidfile('ovs-vswitchd'));
+        leave(pid);
+      },
+    ],
+    [
+      'the name, the pid and a locked pidfile elsewhere',
+      async () => {
+        const { pid } = await startDaemon('ovs-vswitchd');
+        linkSync(pidfile('ovs-vswitchd'), join(temp(), 'ovs-vswitchd.pid'));
+        leave(pid);
+      },
+    ],
+    [
+      'the pidfile open but not locked',
+      async () => {
+        const file = openSync(pidfile('ovs-vswitchd'), 'w');
+        const child = spawn('/bin/sleep', ['1000'], { argv0: 'ovs-vswitchd', stdio: ['ignore', file, 'ignore'] });
+        started.push(child);
+        writeSync(file, `${child.pid}\n`);
+      },
+    ],
+  ];
+  for (const [what, act] of hostile) {
+    it(`are not another program that has ${what}`, async () => {
+      await act();
+      assert.deepEqual(shown(createDaemonFinder(rundir)).processes, []);
+    });
+  }
+
+  it('have no monitor that runs as another user', async function () {
+    if (process.getuid?.() !== 0) return skipFor({ name: 'another user', install: 'run as root' }, this);
+    const daemon = lockingCommand(pidfile('ovs-vswitchd'), programOf('ovs-vswitchd', '/bin/sleep'), ['x', '1000']);
+    const script = 'my $pid = fork // die; exec @ARGV if !$pid; $> = 65534; print "$pid\\n"; close STDOUT; wait';
+    const parent = await start('perl', ['-e', script, ...daemon], TITLE);
+    const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
+    const pid = Number(String(line));
+    await eventually(() => commOf(pid) === 'ovs-vswitchd', 'the daemon runs');
+    assert.deepEqual(shown(createDaemonFinder(rundir)).processes, [`ovs-vswitchd daemon ${pid}`]);
+    process.kill(pid, 'SIGKILL');
   });
 
   it('are found again without another read of a pidfile that did not change', async () => {
     const daemon = await startDaemon('ovs-vswitchd');
     const file = pidfile('ovs-vswitchd');
-    const text = `${daemon.pid}\n`;
-    const writeAt = (content: string) => {
-      writeFileSync(file, content);
-      utimesSync(file, 1000, 1000);
-    };
-    writeAt(text);
+    utimesSync(file, 1000, 1000);
     const finder = createDaemonFinder(rundir);
     const { processes } = shown(finder);
     assert.deepEqual(processes, [`ovs-vswitchd daemon ${daemon.pid}`]);
-    writeAt(text.replaceAll(/\d/g, 'x'));
+    writeFileSync(file, 'x'.repeat(String(daemon.pid).length + 1));
+    utimesSync(file, 1000, 1000);
     const again = shown(finder);
     assert.deepEqual([again.processes, again.missing, again.changed], [processes, ['ovsdb-server absent'], false]);
   });

@@ -140,7 +140,7 @@ describe('the limits of the message stream', () => {
 
 describe('the limits of the copied tables', () => {
   const COLUMNS = { A: ['x', 'y'], B: ['x'] };
-  const row = (x: string) => ({ new: { x } });
+  const row = (x: string) => ({ insert: { x } });
 
   it('rows of all tables count; one more than the limit is refused', () => {
     const limits = { rows: 2, characters: 1000 };
@@ -149,11 +149,11 @@ describe('the limits of the copied tables', () => {
     assert.throws(() => apply({ B: { b: row('3') } }), {
       name: 'ReplicaError',
       code: 'ovsdb-replica',
-      message: 'the database has more than 2 rows',
+      message: 'Open vSwitch has more than 2 rows of bridges, ports and interfaces; networks are not located',
     });
     const other = createReplica(COLUMNS, limits);
     other.apply({ A: { a: row('1'), b: row('2') } });
-    other.apply({ A: { a: { old: {} } } });
+    other.apply({ A: { a: { delete: null } } });
     other.apply({ A: { c: row('3') } });
     assert.deepEqual([...rowsOf(other.tables, 'A').keys()], ['b', 'c']);
     assert.equal(rowsOf(tables, 'C').size, 0);
@@ -164,13 +164,16 @@ describe('the limits of the copied tables', () => {
     const { apply } = createReplica(COLUMNS, { rows: 10, characters: 24 });
     apply({ A: { a: row('1234'), b: row('1234') } });
     apply({ A: { a: row('5678') } });
-    assert.throws(() => apply({ A: { a: row('12345') } }), /^ReplicaError: the rows have more than 24 characters$/);
+    assert.throws(
+      () => apply({ A: { a: row('12345') } }),
+      /^ReplicaError: Open vSwitch has more than 24 characters of configuration; networks are not located$/,
+    );
   });
 
   it('a removed row frees its characters; an unknown one changes nothing', () => {
     const { apply, tables } = createReplica(COLUMNS, { rows: 10, characters: 12 });
     apply({ A: { a: row('1234') } });
-    apply({ A: { a: { new: null }, b: {} } });
+    apply({ A: { a: { delete: null }, b: {} } });
     apply({ A: { b: row('1234') } });
     assert.deepEqual([...rowsOf(tables, 'A')], [['b', { x: '1234' }]]);
   });
@@ -184,13 +187,49 @@ describe('the limits of the copied tables', () => {
     assert.throws(() => apply([]), /^ReplicaError: an update is not an object$/);
     assert.throws(() => apply({ A: [] }), /^ReplicaError: an update of A is not an object$/);
     assert.throws(() => apply({ A: null }), /^ReplicaError: an update of A is not an object$/);
-    assert.throws(() => apply({ B: { a: { new: 'x' } } }), /^ReplicaError: a row of B is not an object$/);
+    assert.throws(() => apply({ B: { a: { insert: 'x' } } }), /^ReplicaError: a row of B is not an object$/);
     assert.throws(() => apply({ B: { a: 'x' } }), ReplicaError);
   });
 
+  const uuids = (...ids: string[]) => (ids.length === 1 ? ['uuid', ids[0]] : ['set', ids.map((id) => ['uuid', id])]);
+  const map = (...pairs: [string, string][]) => ['map', pairs];
+  const modifications: [what: string, column: string, before: unknown, difference: unknown, after: unknown][] = [
+    ['an added pair', 'options', map(['a', '1']), map(['b', '2']), map(['a', '1'], ['b', '2'])],
+    ['a changed pair', 'options', map(['a', '1'], ['b', '2']), map(['a', '3']), map(['a', '3'], ['b', '2'])],
+    ['a removed pair', 'options', map(['a', '1'], ['b', '2']), map(['a', '1']), map(['b', '2'])],
+    ['the last pair removed', 'options', map(['a', '1']), map(['a', '1']), map()],
+    ['a pair in an absent map', 'options', undefined, map(['a', '1']), map(['a', '1'])],
+    ['an added id', 'ports', uuids('p', 'q'), uuids('r'), uuids('p', 'q', 'r')],
+    [
+      'a removed id',
+      'ports',
+      uuids('p', 'q', 'r'),
+      uuids('q'),
+      [
+        'set',
+        [
+          ['uuid', 'p'],
+          ['uuid', 'r'],
+        ],
+      ],
+    ],
+    ['ids added and removed', 'ports', uuids('p'), uuids('p', 'q'), ['set', [['uuid', 'q']]]],
+    ['the only id removed', 'ports', uuids('p'), uuids('p'), ['set', []]],
+    ['another text', 'name', 'x', 'y', 'y'],
+    ['a text removed', 'name', 'x', ['set', []], ['set', []]],
+  ];
+  for (const [what, column, before, difference, after] of modifications) {
+    it(`a modified row has ${what}, and its other columns`, () => {
+      const { apply, tables } = createReplica({ A: ['other', column] });
+      apply({ A: { a: { initial: { other: 1, ...(before !== undefined && { [column]: before }) } } } });
+      apply({ A: { a: { modify: { [column]: difference } } } });
+      assert.deepEqual(rowsOf(tables, 'A').get('a'), { other: 1, [column]: after });
+    });
+  }
+
   it('a row keeps only the requested columns', () => {
     const { apply, tables } = createReplica(COLUMNS);
-    apply({ A: { a: { new: { y: 1, z: 2 } }, b: { new: {} } } });
+    apply({ A: { a: { insert: { y: 1, z: 2 } }, b: { insert: {} } } });
     assert.deepEqual(
       [...rowsOf(tables, 'A')],
       [

@@ -32,15 +32,11 @@ const tablesOf = (updates: unknown): Tables => {
   return replica.tables;
 };
 
-/** The recorded initial reply of monitor_cond_since, with rows as a plain monitor would send them. */
+/** The recorded initial reply of monitor_cond_since. */
 function recordedTables(): Tables {
   const reply = samples.find(({ request }) => request?.method === 'monitor_cond_since')!.reply!;
-  const [, , initial] = reply.result as [unknown, unknown, Record<string, Record<string, { initial: object }>>];
-  const plain = Object.entries(initial).map(([table, rows]) => [
-    table,
-    Object.fromEntries(Object.entries(rows).map(([id, row]) => [id, { new: row.initial }])),
-  ]);
-  return tablesOf(Object.fromEntries(plain));
+  const [, , initial] = reply.result as [unknown, unknown, unknown];
+  return tablesOf(initial);
 }
 
 describe('OVSDB: the message stream', () => {
@@ -106,13 +102,20 @@ describe('OVSDB: the message stream', () => {
     assert.throws(() => createJsonStream()(Buffer.from('['.repeat(65))), /more than 64 levels/);
   });
 
-  it('refuses a value of more than 8 MiB before its end', () => {
+  it('refuses more elements than fit the agent’s heap as they come, before parsing', () => {
+    const full = `[${'{},'.repeat(131_071)}{}]`;
+    assert.equal(createJsonStream()(Buffer.from(full + full)).length, 2);
+    assert.throws(() => createJsonStream()(Buffer.from(`${full.slice(0, -1)},`)), /larger than 262144 elements/);
+    assert.equal(createJsonStream()(Buffer.from(`["${','.repeat(300_000)}"]`)).length, 1, 'text is one element');
+  });
+
+  it('refuses a value of more than 4 MiB before its end', () => {
     const read = createJsonStream();
     const chunk = Buffer.alloc(1024 * 1024, 0x78);
     read(Buffer.from('["'));
     assert.throws(() => {
-      for (let i = 0; i < 9; i++) read(chunk);
-    }, /larger than 8388608 bytes/);
+      for (let i = 0; i < 5; i++) read(chunk);
+    }, /larger than 4194304 bytes/);
   });
 
   it('refuses text that is not JSON or too large', () => {
@@ -172,12 +175,12 @@ describe('OVSDB: values and rows', () => {
 
   it('recorded updates remove a key, change a value and add a port', () => {
     const named = (name: string) =>
-      updates.find((one) => name in one)?.[name]?.find(({ method }) => method === 'update');
-    const initial = updates.find((one) => 'plain_monitor_reply' in one) as unknown as {
-      plain_monitor_reply: { result: unknown };
+      updates.find((one) => name in one)?.[name]?.find(({ method }) => method === 'update2');
+    const initial = updates.find((one) => 'monitor_cond_reply' in one) as unknown as {
+      monitor_cond_reply: { result: unknown };
     };
     const { apply, tables } = createReplica(COLUMNS);
-    apply(initial.plain_monitor_reply.result);
+    apply(initial.monitor_cond_reply.result);
     const externalIds = () => mapOf([...(tables.get('Open_vSwitch')?.values() ?? [])][0]?.['external_ids']);
     assert.equal(externalIds().get('ovn-encap-type'), 'geneve');
     apply(named('remove map key')?.params[1]);
@@ -189,23 +192,26 @@ describe('OVSDB: values and rows', () => {
     const bridge = [...(tables.get('Bridge')?.values() ?? [])].find((row) => textOf(row['name']) === 'br-data');
     assert.equal(setOf(bridge?.['ports']).length, 4);
     const [id = ''] = tables.get('Bridge')?.keys() ?? [];
-    apply({ Bridge: { [id]: { old: {} } } });
+    apply({ Bridge: { [id]: { delete: null } } });
     assert.equal(tables.get('Bridge')?.has(id), false, 'deleted');
   });
 
   it('tables and columns that were not requested are ignored', () => {
     const tables = tablesOf({
-      Open_vSwitch: { r: { new: { external_ids: 'x', manager_options: 'y' } } },
-      Secret: { s: { new: {} } },
+      Open_vSwitch: { r: { insert: { external_ids: 'x', manager_options: 'y' } } },
+      Secret: { s: { insert: {} } },
     });
     assert.deepEqual([...tables.keys()], ['Open_vSwitch']);
     assert.deepEqual(tables.get('Open_vSwitch')?.get('r'), { external_ids: 'x' });
   });
 
   it('more rows or more text than a node can have are refused in a short message', () => {
-    const row = (name: string) => ({ new: { name } });
-    const many = Object.fromEntries(Array.from({ length: 70_000 }, (_, i) => [`u${i}`, row('p')]));
-    assert.throws(() => tablesOf({ Interface: many }), /more than 65536 rows/);
+    const row = (name: string) => ({ insert: { name } });
+    const many = Object.fromEntries(Array.from({ length: 33_000 }, (_, i) => [`u${i}`, row('p')]));
+    assert.throws(
+      () => tablesOf({ Interface: many }),
+      /more than 32768 rows of bridges, ports and interfaces; networks are not located/,
+    );
     const { apply } = createReplica(COLUMNS, { rows: 100, characters: 1000 });
     apply({ Interface: { a: row('x'.repeat(900)) } });
     // The same row again adds nothing, and a removed row frees its text.
@@ -216,7 +222,7 @@ describe('OVSDB: values and rows', () => {
   });
 
   it('updates of another form cause one short message, however many rows are wrong', () => {
-    const wrong = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`u${i}`, { new: 'x'.repeat(100) }]));
+    const wrong = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`u${i}`, { insert: 'x'.repeat(100) }]));
     for (const updates of [[], 'x', { Bridge: [] }, { Bridge: wrong }]) {
       assert.throws(
         () => tablesOf(updates),
@@ -227,7 +233,9 @@ describe('OVSDB: values and rows', () => {
 
   it('an update visits only its own rows, however many rows exist', () => {
     const { apply, tables } = createReplica(COLUMNS);
-    const names = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`u${i}`, { new: { name: `p${i}` } }]));
+    const names = Object.fromEntries(
+      Array.from({ length: 20_000 }, (_, i) => [`u${i}`, { insert: { name: `p${i}` } }]),
+    );
     apply({ Interface: names });
     let visited = 0;
     const { set } = Map.prototype;
@@ -236,7 +244,7 @@ describe('OVSDB: values and rows', () => {
       return set.apply(this, args);
     };
     try {
-      for (let i = 0; i < 100; i++) apply({ Interface: { u7: { new: { name: `q${i}` } } } });
+      for (let i = 0; i < 100; i++) apply({ Interface: { u7: { insert: { name: `q${i}` } } } });
     } finally {
       Map.prototype.set = set;
     }
@@ -247,13 +255,13 @@ describe('OVSDB: values and rows', () => {
   it('each row is visited once, even if lists name the same ports repeatedly', () => {
     const refs = ['set', Array.from({ length: 2000 }, () => ['uuid', 'port'])];
     const bridges = Object.fromEntries(
-      Array.from({ length: 500 }, (_, i) => [`b${i}`, { new: { name: `br${i}`, ports: refs } }]),
+      Array.from({ length: 100 }, (_, i) => [`b${i}`, { insert: { name: `br${i}`, ports: refs } }]),
     );
     const interfaces = ['set', Array.from({ length: 2000 }, (_, i) => ['uuid', `i${i % 1000}`])];
     const tables = tablesOf({
       Bridge: bridges,
-      Port: { port: { new: { name: 'p', interfaces } } },
-      Interface: Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`i${i}`, { new: { name: `e${i}` } }])),
+      Port: { port: { insert: { name: 'p', interfaces } } },
+      Interface: Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`i${i}`, { insert: { name: `e${i}` } }])),
     });
     let looked = 0;
     const counting = new Map(tables);
@@ -283,9 +291,9 @@ describe('OVSDB: values and rows', () => {
       };
       const list = Array.from({ length: bridges }, (_, i) => [
         `b${i}`,
-        { new: { name: `br${i}`, ports: ['set', []] } },
+        { insert: { name: `br${i}`, ports: ['set', []] } },
       ]);
-      return switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } }, Bridge: Object.fromEntries(list) }));
+      return switchConfig(tablesOf({ Open_vSwitch: { r: { insert: row } }, Bridge: Object.fromEntries(list) }));
     };
     const many = of([['ovn-bridge-mappings', pairs]]);
     assert.equal(many.mappings.size, 256);
@@ -301,9 +309,9 @@ describe('OVSDB: values and rows', () => {
 
   it('a NUMA node that no machine has is ignored', () => {
     const dpdk = (numaId: string) => ({
-      Bridge: { b: { new: { name: 'br', ports: ['uuid', 'p'] } } },
-      Port: { p: { new: { name: 'p', interfaces: ['uuid', 'i'] } } },
-      Interface: { i: { new: { name: 'd', type: 'dpdk', status: ['map', [['numa_id', numaId]]] } } },
+      Bridge: { b: { insert: { name: 'br', ports: ['uuid', 'p'] } } },
+      Port: { p: { insert: { name: 'p', interfaces: ['uuid', 'i'] } } },
+      Interface: { i: { insert: { name: 'd', type: 'dpdk', status: ['map', [['numa_id', numaId]]] } } },
     });
     const found = (numaId: string) => switchConfig(tablesOf(dpdk(numaId))).bridges.get('br')?.interfaces[0]?.numaId;
     assert.deepEqual([found('1'), found('-1'), found('99999999'), found('1e9')], [1, undefined, undefined, 1]);
@@ -331,7 +339,7 @@ describe('OVSDB: values and rows', () => {
           ],
         ],
       };
-      const { pmdCpus, problems } = switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } } }));
+      const { pmdCpus, problems } = switchConfig(tablesOf({ Open_vSwitch: { r: { insert: row } } }));
       assert.deepEqual([pmdCpus.toString(), problems.length > 0], [cpus, faulty]);
     });
   }
@@ -342,7 +350,7 @@ describe('OVSDB: values and rows', () => {
       ['ovn-bridge-mappings', 'a:br-a,,b,c:'],
     ];
     const row = { external_ids: ['map', externalIds], other_config: ['map', [['pmd-cpu-mask', '0xc']]] };
-    const config = switchConfig(tablesOf({ Open_vSwitch: { r: { new: row } } }));
+    const config = switchConfig(tablesOf({ Open_vSwitch: { r: { insert: row } } }));
     assert.deepEqual(config.encapIps, ['10.0.0.1', '10.0.1.1']);
     assert.deepEqual([...config.mappings], [['a', 'br-a']]);
     assert.equal(config.problems.length, 2);
@@ -443,7 +451,9 @@ describe('OVSDB: a connection', () => {
   });
 
   it('follows the tables from the start, after each change and after a restart of the server', async () => {
-    const row = (ip: string) => ({ Open_vSwitch: { r: { new: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } } });
+    const row = (ip: string) => ({
+      Open_vSwitch: { r: { insert: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } },
+    });
     answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: row('10.0.0.1'), error: null }));
     const seen: string[] = [];
     const problems: string[] = [];
@@ -456,7 +466,7 @@ describe('OVSDB: a connection', () => {
       stop.signal,
     );
     await eventually(() => seen.at(-1) === '10.0.0.1', 'the first');
-    const update = { id: null, method: 'update', params: ['plumbline', row('10.0.0.2')] };
+    const update = { id: null, method: 'update2', params: ['plumbline', row('10.0.0.2')] };
     sockets[0]?.write(JSON.stringify(update) + JSON.stringify({ ...update, params: ['plumbline', row('10.0.0.3')] }));
     await eventually(() => seen.at(-1) === '10.0.0.3', 'the change');
     close();
@@ -485,16 +495,18 @@ describe('OVSDB: a connection', () => {
   });
 
   it('ignores updates of another monitor and notifications of another kind', async () => {
-    const row = (ip: string) => ({ Open_vSwitch: { r: { new: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } } });
+    const row = (ip: string) => ({
+      Open_vSwitch: { r: { insert: { external_ids: ['map', [['ovn-encap-ip', ip]]] } } },
+    });
     answer = (socket, { id }) => socket.write(JSON.stringify({ id, result: row('10.0.0.1'), error: null }));
     const seen: string[] = [];
     const onTables = (tables: Tables) => void seen.push(switchConfig(tables).encapIps.join());
     const done = followOvsdb({ socketPath, onTables, onProblem: () => {} }, stop.signal);
     await eventually(() => seen.length === 1, 'the first');
     const notifications = [
-      ['update', 'other', '10.0.0.2'],
-      ['update2', 'plumbline', '10.0.0.3'],
-      ['update', 'plumbline', '10.0.0.4'],
+      ['update2', 'other', '10.0.0.2'],
+      ['update', 'plumbline', '10.0.0.3'],
+      ['update2', 'plumbline', '10.0.0.4'],
     ] as const;
     for (const [method, name, ip] of notifications)
       sockets[0]?.write(JSON.stringify({ id: null, method, params: [name, row(ip)] }));

@@ -3,12 +3,14 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { type Confirmation, createConfirmation } from '../../../node-agent/ovs-affinity/confirmation.ts';
+import { createConfirmation } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import { type ContainerCpus, createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { needs } from '../../support/parts.ts';
 import { tempDirectories } from '../support.ts';
 import { containerPath, LAYOUTS } from '../vm-pinning/stage.ts';
 import { cpus } from './stage.ts';
+
+type Confirmation = ReturnType<typeof createConfirmation>;
 
 const viewOf = (free: string, owned: string, pool?: string): AssignmentsView => ({
   ...UNKNOWN_VIEW,

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { type Contention, createContention } from '../../../node-agent/ovs-affinity/contention.ts';
+import { createContention } from '../../../node-agent/ovs-affinity/contention.ts';
+
+type Contention = ReturnType<typeof createContention>;
 
 describe('another process that sets the CPUs of threads', () => {
   let seconds: number;

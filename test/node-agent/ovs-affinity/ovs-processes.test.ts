@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, realpathSync } from 'node:fs';
+import { copyFileSync, existsSync, linkSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/syscall-error.ts';
 import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/masks-file.ts';
 import { createOvsProcesses, type OvsProcesses, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
 import { commOf, startOf } from '../../../node-agent/processes/proc.ts';
-import { eventually, replaceFile, tempDirectories, testMetrics } from '../support.ts';
+import { eventually, lockingCommand, tempDirectories, testMetrics } from '../support.ts';
 import { FakeKernel } from './kernel-stand-in.ts';
 import { cpus } from './stage.ts';
 
@@ -66,16 +66,25 @@ describe('the processes of Open vSwitch', () => {
     child.kill('SIGKILL');
     await once(child, 'exit');
   };
+  /** Each process has a locked file of its own, which `pidfile` makes a daemon's. */
+  const lockOf = (pid: number) => join(directory, `locks/${pid}`);
   const launch = async (name: string, mask: string, program = '/bin/sleep', args = ['1000'], argv0 = name) => {
     const copy = join(directory, name);
     if (!existsSync(copy)) copyFileSync(realpathSync(program), copy);
-    const child = spawn(copy, args, { argv0, stdio: ['pipe', 'pipe', 'ignore'] }) as ChildProcess & { pid: number };
+    mkdirSync(join(directory, 'locks'), { recursive: true });
+    const locked = join(directory, `locks/${name}`);
+    const [perl = '', ...command] = lockingCommand(locked, copy, [argv0, ...args]);
+    const child = spawn(perl, command, { stdio: ['pipe', 'pipe', 'ignore'] }) as ChildProcess & { pid: number };
     started.push(child);
     await eventually(() => commOf(child.pid) === name, `${name} runs`);
+    renameSync(locked, lockOf(child.pid));
     kernel.thread(child.pid, mask, name);
     return child;
   };
-  const pidfile = (name: string, pid: number) => replaceFile(join(directory, `${name}.pid`), `${pid}\n`);
+  const pidfile = (name: string, pid: number) => {
+    rmSync(join(directory, `${name}.pid`), { force: true });
+    linkSync(lockOf(pid), join(directory, `${name}.pid`));
+  };
   const daemon = async (name: 'ovs-vswitchd' | 'ovsdb-server', mask = '0-15') => {
     const child = await launch(name, mask);
     pidfile(name, child.pid);
@@ -162,12 +171,14 @@ describe('the processes of Open vSwitch', () => {
     const name = 'ovs-vswitchd';
     const sleep = join(temp(), name);
     copyFileSync(realpathSync('/bin/sleep'), sleep);
-    const script = ['-c', '"$0" 1000 & echo $!; wait; read line', sleep];
+    const locked = join(temp(), 'lock');
+    const script = ['-c', '"$0" "$@" & echo $!; wait; read line', ...lockingCommand(locked, sleep, [sleep, '1000'])];
     const parent = await launch(name, '0-15', '/bin/sh', script, `${name}: monitoring pid 1 (healthy)`);
     const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
     const child = Number(String(line));
     try {
-      await eventually(() => commOf(child) === name, 'the child runs');
+      await eventually(() => existsSync(locked) && commOf(child) === name, 'the child runs');
+      renameSync(locked, lockOf(child));
       kernel.thread(child, '0-15', name);
       const roles = () => ovs.describe().map(({ role, pid }) => [role, pid]);
       pidfile(name, parent.pid);

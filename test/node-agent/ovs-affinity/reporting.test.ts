@@ -4,11 +4,13 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/affinity-events.ts';
 import { foreignWriter } from '../../../node-agent/ovs-affinity/problems.ts';
-import { createReporting, type Reporting } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { createReporting } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger } from '../support.ts';
 import { cpus, recordingEvents } from './stage.ts';
+
+type Reporting = ReturnType<typeof createReporting>;
 
 let registry: Registry;
 let recorded: ReturnType<typeof recordingEvents>;

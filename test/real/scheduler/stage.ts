@@ -112,6 +112,7 @@ export interface SchedulerOptions {
   readonly extenders?: readonly ExtenderSettings[];
   readonly podInitialBackoffSeconds?: number;
   readonly podMaxBackoffSeconds?: number;
+  readonly flags?: readonly string[];
 }
 
 export interface StageNode {
@@ -220,12 +221,8 @@ export async function startStage(): Promise<Stage> {
       };
       const { podInitialBackoffSeconds = 1, podMaxBackoffSeconds = 10 } = options;
       const { extenders = (await configurationAt('sidecar', replicas.at(-1)?.port ?? 0)).extenders } = options;
-      return plane.startScheduler({
-        podInitialBackoffSeconds,
-        podMaxBackoffSeconds,
-        profiles: [profile],
-        extenders,
-      });
+      const backoff = { podInitialBackoffSeconds, podMaxBackoffSeconds };
+      return plane.startScheduler({ ...backoff, profiles: [profile], extenders }, undefined, options.flags);
     },
     async addNodes(nodes) {
       await inParallel(nodes, async ({ name, labels = {}, topology }) => {

@@ -20,6 +20,8 @@ export function createApi() {
           for (let event = events.shift(); event; event = events.shift()) {
             yield Buffer.from(`${JSON.stringify(event)}\n`);
           }
+          // The reader may have aborted while it processed the last event.
+          if (signal?.aborted) return;
           await new Promise<void>((resolve) => {
             wake = resolve;
           });

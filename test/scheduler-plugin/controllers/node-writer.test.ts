@@ -4,9 +4,11 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import type { WrittenFacts } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
-import { createNodeWriter, type NodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
+import { createNodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
+
+type NodeWriter = ReturnType<typeof createNodeWriter>;
 
 interface Patch {
   readonly path: string;

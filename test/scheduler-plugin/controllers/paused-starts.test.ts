@@ -3,9 +3,11 @@ import { setImmediate } from 'node:timers/promises';
 import { KubeError } from '../../../kube/errors.ts';
 import { formatPausedStart, parsePausedStart } from '../../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import { createPausedStarts, type PausedStarts } from '../../../scheduler-plugin/controllers/paused-starts.ts';
+import { createPausedStarts } from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import type { StartWriter } from '../../../scheduler-plugin/controllers/start-writer.ts';
 import { silent } from '../../support/logger.ts';
+
+type PausedStarts = ReturnType<typeof createPausedStarts>;
 
 const KEY = 'default/vm';
 const T1 = '2026-11-01T10:00:00Z';

@@ -6,11 +6,13 @@ import { createRegistry } from '../../../runtime/metrics.ts';
 import { ArgsError } from '../../../scheduler-plugin/extender/args.ts';
 import type { Explainer } from '../../../scheduler-plugin/extender/explain.ts';
 import { type Extender, NotNow } from '../../../scheduler-plugin/extender/extender.ts';
-import { createExtenderApp, type ExtenderApp, MAX_BODY_BYTES } from '../../../scheduler-plugin/http/app.ts';
+import { createExtenderApp, MAX_BODY_BYTES } from '../../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
 import { extenderOf, podOf } from '../extender-fixture.ts';
+
+type ExtenderApp = ReturnType<typeof createExtenderApp>;
 
 const CALL = JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1'] });
 

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { Agent, type IncomingHttpHeaders, type RequestListener, request } from 'node:http';
 import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
-import { type ExtenderApp, MAX_BODY_BYTES } from '../../../scheduler-plugin/http/app.ts';
+import { type createExtenderApp, MAX_BODY_BYTES } from '../../../scheduler-plugin/http/app.ts';
 import { silent } from '../../support/logger.ts';
 import { appOf } from '../app-fixture.ts';
 import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+type ExtenderApp = ReturnType<typeof createExtenderApp>;
 
 interface FilterReply {
   NodeNames: string[] | null;
@@ -131,7 +133,7 @@ describe('the extender over HTTP', () => {
     {
       name: 'names that are not strings',
       body: args({ NodeNames: ['n1', 2] }),
-      error: /NodeNames: expected a list of names/,
+      error: /NodeNames: expected a list of at most 20000 names/,
     },
   ];
   for (const { name, body, error } of malformed) {

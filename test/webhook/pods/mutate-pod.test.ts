@@ -21,23 +21,28 @@ describe('the mutation of pods', () => {
     assert.ok(answer.allowed && (answer.patch ?? []).length > 0);
   });
 
-  it('logs one line for each launcher that it pads or refuses, except in a dry run', async () => {
+  it('logs one line for each launcher that it pads or refuses and each pod that it cannot read, except in a dry run', async () => {
     const { log, lines } = recordingLogger();
     const mutate = mutationOf({ log });
     const refused = podVector();
     refused.metadata.annotations['k8s.v1.cni.cncf.io/networks'] = '[{"name":';
+    const unreadable = podVector();
+    unreadable.metadata.ownerReferences[0]!.name = 'x'.repeat(1e6);
     for (const dryRun of [true, false]) {
       const padded = patched(podVector(), await mutate(requestFor(podVector(), { dryRun })));
       await mutate(requestFor(padded, { dryRun }));
       await mutate(requestFor(refused, { dryRun }));
+      await mutate(requestFor(unreadable, { dryRun }));
     }
     assert.deepEqual(
       lines.map(({ msg, vmi, cpus, code }) => [msg, vmi, cpus ?? code]),
       [
         ['launcher padded to whole cores', 'telco-east/dpdk-fwd-01', 10],
         ['launcher refused', 'telco-east/dpdk-fwd-01', 400],
+        ['unreadable pod refused', undefined, undefined],
       ],
     );
     assert.match(String(lines[1]?.['reason']), /networks/);
+    assert.match(String(lines[2]?.['reason']), /ownerReferences\.0\.name: longer than 253 characters$/);
   });
 });

@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto';
+import { renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** A unix socket that this process made, at its path. Another process's socket at that path is never removed. */
+export interface OwnSocket {
+  /** Whether the socket at the path is still this one. */
+  isInPlace(): boolean;
+  /** Removes it if it is. Call it before the server closes: until then, no other socket can have its inode number. */
+  remove(): void;
+}
+
+/**
+ * Makes a socket and puts it at its path in one step, in place of any other. It listens at a temporary name first: a
+ * server that closes removes the name at which it began to listen, whatever socket is there by then.
+ *
+ * @param listen starts the server
+ * @throws an error of `listen`, or a system error
+ */
+export async function placeSocket(path: string, listen: (temporary: string) => Promise<void>): Promise<OwnSocket> {
+  // As long as the shortest name of a socket, since the length of its path is limited.
+  const temporary = join(dirname(path), `.new-${randomBytes(2).toString('hex')}`);
+  rmSync(temporary, { force: true });
+  await listen(temporary);
+  const { dev, ino } = statSync(temporary);
+  renameSync(temporary, path);
+  const isInPlace = (): boolean => {
+    try {
+      const current = statSync(path);
+      return current.ino === ino && current.dev === dev;
+    } catch {
+      return false;
+    }
+  };
+  return {
+    isInPlace,
+    remove() {
+      if (isInPlace()) rmSync(path, { force: true });
+    },
+  };
+}
