@@ -223,7 +223,12 @@ export const node = z.object({
   metadata: objectMeta,
   spec: z.object({ unschedulable: z.boolean().optional() }).nullish().transform(nullToUndefined),
   status: z
-    .object({ capacity: resourceList, allocatable: resourceList, conditions })
+    .object({
+      capacity: resourceList,
+      allocatable: resourceList,
+      conditions,
+      nodeInfo: z.object({ architecture: word.optional() }).optional(),
+    })
     .nullish()
     .transform(nullToUndefined),
 });

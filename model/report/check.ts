@@ -18,7 +18,7 @@ export interface ReportFault {
 export interface NodeFacts {
   /** status.capacity.cpu: number of CPUs that the kubelet counts. Undefined: unknown. */
   readonly cpus?: number | undefined;
-  /** The label kubernetes.io/arch. */
+  /** The label kubernetes.io/arch, or else the architecture in status.nodeInfo. */
   readonly arch?: string | undefined;
 }
 
