@@ -1,3 +1,4 @@
+import { AGENT } from '../model/names.ts';
 import { runDaemon, runMain } from '../runtime/daemon.ts';
 import { createLogger } from '../runtime/log.ts';
 import { parseNodeAgentConfig } from './wiring/config.ts';
@@ -5,7 +6,7 @@ import { parseNodeAgentConfig } from './wiring/config.ts';
 /** Maximum seconds for stopping; restoring the threads' CPU masks takes milliseconds. */
 const STOP_DEADLINE = 10;
 
-void runMain('plumbline-node-agent', async () => {
+void runMain(AGENT, async () => {
   const config = parseNodeAgentConfig(process.argv.slice(2));
   const log = createLogger('node-agent', config.logLevel);
   if (process.platform !== 'linux') {
