@@ -1,5 +1,6 @@
 import { AGENT } from '../model/names.ts';
 import { runDaemon, runMain } from '../runtime/daemon.ts';
+import { tuneGarbageCollection } from '../runtime/garbage-collection.ts';
 import { createLogger } from '../runtime/log.ts';
 import { parseNodeAgentConfig } from './wiring/config.ts';
 
@@ -7,6 +8,7 @@ import { parseNodeAgentConfig } from './wiring/config.ts';
 const STOP_DEADLINE = 10;
 
 void runMain(AGENT, async () => {
+  tuneGarbageCollection();
   const config = parseNodeAgentConfig(process.argv.slice(2));
   const log = createLogger('node-agent', config.logLevel);
   if (process.platform !== 'linux') {
