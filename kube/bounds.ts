@@ -27,7 +27,7 @@ export function text(maxCharacters: number) {
 }
 
 /** A text that is cut if it is longer. */
-export function cutText(maxCharacters: number) {
+export function truncated(maxCharacters: number) {
   // A slice would keep the whole text in memory.
   return z
     .string()
@@ -41,9 +41,9 @@ export const qualifiedName = text(MAX_QUALIFIED_CHARACTERS);
 export const uid = text(MAX_UID_CHARACTERS);
 /** A word of an enumeration, a time, a version, a quantity, or the name of a container, a namespace or a kind. */
 export const word = text(64);
-export const message = cutText(MAX_MESSAGE_CHARACTERS);
+export const message = truncated(MAX_MESSAGE_CHARACTERS);
 /** The reason of a condition or status, in CamelCase by convention. */
-export const reason = cutText(MAX_NAME_CHARACTERS);
+export const reason = truncated(MAX_NAME_CHARACTERS);
 /** Only the presence of the text matters. */
 export const presence = z.string().transform(() => '');
 

@@ -7,7 +7,7 @@ const PAGE_BYTES = 2 * 1024 * 1024;
 const LARGEST = 16 * 1024 * 1024;
 /**
  * Factor by which the page size shrinks when a page is too large, and the number of pages after which it may grow
- * again.
+ * again: doubled each time, or every fourth page of a list of large objects would be read in vain.
  */
 const SHRINK = 4;
 const GROW_AFTER = 4;
@@ -41,6 +41,7 @@ export async function* pagesOf({ client, path, query, page, signal, timeout }: P
   /** Upper limit of the page size, lowered when a page is too large. */
   let most = page;
   let pages = 0;
+  let growAfter = GROW_AFTER;
   let token: string | undefined;
   for (;;) {
     try {
@@ -49,12 +50,13 @@ export async function* pagesOf({ client, path, query, page, signal, timeout }: P
       yield list;
       token = list.metadata.continue === '' ? undefined : list.metadata.continue;
       if (token === undefined) return;
-      if (++pages % GROW_AFTER === 0) most = Math.min(page, most * 2);
+      if (++pages % growAfter === 0) most = Math.min(page, most * 2);
       limit = most;
     } catch (error) {
       if (limit === 1 || !(error instanceof KubeError) || error.reason !== 'TooLarge') throw error;
       most = Math.ceil(limit / 2);
       limit = Math.ceil(limit / SHRINK);
+      if (pages > 0) growAfter *= 2;
       pages = 0;
     }
   }

@@ -10,10 +10,11 @@ export function factsOfNode({
   status,
 }: {
   readonly metadata: Pick<Node['metadata'], 'labels'>;
-  readonly status?: Pick<NonNullable<Node['status']>, 'capacity'> | undefined;
+  readonly status?: Pick<NonNullable<Node['status']>, 'capacity' | 'nodeInfo'> | undefined;
 }): NodeFacts {
   const { cpu } = status?.capacity ?? {};
-  return { cpus: cpu === undefined ? undefined : wholeOrNone(cpu), arch: metadata.labels?.[ARCH_LABEL] };
+  const arch = metadata.labels?.[ARCH_LABEL] ?? status?.nodeInfo?.architecture;
+  return { cpus: cpu === undefined ? undefined : wholeOrNone(cpu), arch };
 }
 
 function wholeOrNone(quantity: string): number | undefined {

@@ -1,14 +1,11 @@
 import * as z from 'zod';
-import { issuesText } from '../model/brief.ts';
-import type { Logger } from '../runtime/log.ts';
-import { unreadableObjects } from '../runtime/metrics.ts';
 import { createSlices } from '../runtime/slices.ts';
-import type { TenantBudget } from '../runtime/tenant-budget.ts';
 import { Backoff, sleep } from '../runtime/time.ts';
 import type { KubeClient } from './client.ts';
 import { isExpired, isNotFound, KubeError } from './errors.ts';
 import { lines } from './json-lines.ts';
 import { pagesOf } from './list-pages.ts';
+import { type DecoderOptions, ObjectDecoder } from './object-decoder.ts';
 import type { ObjectMeta } from './resources.ts';
 import { createWatchPace } from './watch-pace.ts';
 
@@ -46,13 +43,8 @@ export interface Change<T> {
   readonly after: T | undefined;
 }
 
-export interface ReflectorOptions<S extends z.ZodType, T> {
+export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions<S, T> {
   readonly client: KubeClient;
-  /** The collection: `/apis/plumbline.dev/v1alpha1/nodetopologies`. */
-  readonly path: string;
-  readonly schema: S;
-  /** Returns the part of an object to keep. Keep little: one instance holds every object of the cluster. */
-  readonly project: (object: z.output<S>) => T;
   readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
   readonly onChange?: (change: Change<T>) => void;
   /**
@@ -60,23 +52,13 @@ export interface ReflectorOptions<S extends z.ZodType, T> {
    * 30 s. Default false.
    */
   readonly optional?: boolean;
-  /**
-   * Limits what `project` returned for the objects of each namespace. Required for objects that tenants can create and
-   * for which `project` returns texts.
-   */
-  readonly budget?: TenantBudget;
   /** Objects in a page of a list. Default 500. Fewer create less garbage if objects are large. */
   readonly page?: number;
-  readonly log: Logger;
-  /** Monotonic seconds. */
-  readonly now: () => number;
 }
 
 const PAGE = 500;
 /** Largest watch event in bytes. */
 const EVENT_BYTES = 16 * 1024 * 1024;
-/** Seconds between lists for objects that did not fit the budget. */
-const RELIST_SECONDS = 60;
 /** Seconds between attempts to list an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
 /** Seconds in which the events of a new watch may be old ones, which do not prove that the copy is current. */
@@ -112,7 +94,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T> & (T extends z.output<S> ? 'project must not return the whole object' : unknown),
 ): Reflector<T> {
   const { client, path, query = {}, onChange, optional = false, page = PAGE, log, now } = options;
-  const decoder = new Decoder(options);
+  const decoder = new ObjectDecoder(options);
   const items = new Map<string, T>();
   const backoff = new Backoff();
   const pace = createWatchPace({ path, log, now });
@@ -260,69 +242,4 @@ export function cacheProblem(
 function metadataOf(object: unknown): Pick<ObjectMeta, 'name' | 'namespace'> {
   return z.object({ metadata: z.object({ name: z.string(), namespace: z.string().optional() }) }).parse(object)
     .metadata;
-}
-
-/**
- * Reads the objects of a collection. An object that does not match the schema or exceeds the budget is unreadable: it is
- * logged once, counts in a metric, and is absent until it becomes readable.
- */
-class Decoder<S extends z.ZodType<{ metadata: object }>, T> {
-  readonly #options: ReflectorOptions<S, T>;
-  readonly #kind: string;
-  readonly #unreadable = new Set<string>();
-  /** The keys of unreadable objects that exceed the budget. */
-  readonly #overBudget = new Set<string>();
-  #hasRoom = false;
-  #listedAt = 0;
-
-  constructor(options: ReflectorOptions<S, T>) {
-    this.#options = options;
-    this.#kind = options.path.slice(options.path.lastIndexOf('/') + 1);
-  }
-
-  /** @param object undefined if it was deleted */
-  decode(key: string, object: unknown): T | undefined {
-    const { schema, project } = this.#options;
-    const result = object === undefined ? undefined : schema.safeParse(object);
-    const item = result?.success === true ? project(result.data) : undefined;
-    const fits = this.#fitsBudget(key, item);
-    if (result?.success === false) this.#markUnreadable(key, issuesText(result.error));
-    else if (!fits) this.#markUnreadable(key, 'its namespace uses up the memory for objects of this kind');
-    else this.#markReadable(key);
-    return fits ? item : undefined;
-  }
-
-  /** Whether an object may fit the budget now that did not fit when it was received. */
-  mustListAgain(): boolean {
-    const now = this.#options.now();
-    if (!this.#hasRoom || this.#overBudget.size === 0 || now < this.#listedAt + RELIST_SECONDS) return false;
-    this.#hasRoom = false;
-    this.#listedAt = now;
-    return true;
-  }
-
-  #fitsBudget(key: string, item: T | undefined): boolean {
-    const { budget } = this.#options;
-    const slash = key.indexOf('/');
-    if (budget === undefined || slash < 0) return true;
-    const namespace = key.slice(0, slash);
-    if (item === undefined && budget.delete(namespace, key) > 0) this.#hasRoom = true;
-    const fits = item === undefined || budget.put(namespace, key, item);
-    if (fits) this.#overBudget.delete(key);
-    else this.#overBudget.add(key);
-    return fits;
-  }
-
-  #markUnreadable(key: string, issues: string): void {
-    if (!this.#unreadable.has(key)) {
-      const { path, log } = this.#options;
-      log.warn({ path, object: key, issues }, 'object ignored: it cannot be read');
-    }
-    this.#unreadable.add(key);
-    unreadableObjects.set({ kind: this.#kind }, this.#unreadable.size);
-  }
-
-  #markReadable(key: string): void {
-    if (this.#unreadable.delete(key)) unreadableObjects.set({ kind: this.#kind }, this.#unreadable.size);
-  }
 }

@@ -43,7 +43,6 @@ export function nullToUndefined<T>(value: T | null | undefined): T | undefined {
 }
 
 const MAX_CONTAINERS = 512;
-const MAX_NETWORKS = 256;
 const MAX_CONDITIONS = 256;
 const MAX_TOLERATIONS = 512;
 const MAX_OWNERS = 64;
@@ -58,11 +57,14 @@ const MAX_VALUES = 4096;
 const MAX_CONFIG_CHARACTERS = 256 * 1024;
 
 const labels = map(qualifiedName, word, MAX_LABELS).nullish().transform(nullToUndefined).optional();
-const nodeSelector = map(qualifiedName, word, MAX_SELECTORS).nullish().transform(nullToUndefined).optional();
+export const nodeSelector = map(qualifiedName, word, MAX_SELECTORS).nullish().transform(nullToUndefined).optional();
 /** JSON allows a bare number where Kubernetes documents a quantity; the API server converts it to a string. */
 const quantity = z.union([word, z.number()], 'expected a quantity, such as "2"').transform(String);
 const resourceList = map(qualifiedName, quantity, MAX_RESOURCES).nullish().transform(nullToUndefined).optional();
-const resources = z.object({ requests: resourceList, limits: resourceList }).nullish().transform(nullToUndefined);
+export const resources = z
+  .object({ requests: resourceList, limits: resourceList })
+  .nullish()
+  .transform(nullToUndefined);
 
 const annotation = text(MAX_ANNOTATION_CHARACTERS).optional();
 /** Only `plumbline doctor` reads it, so it never makes an object unreadable. */
@@ -223,7 +225,12 @@ export const node = z.object({
   metadata: objectMeta,
   spec: z.object({ unschedulable: z.boolean().optional() }).nullish().transform(nullToUndefined),
   status: z
-    .object({ capacity: resourceList, allocatable: resourceList, conditions })
+    .object({
+      capacity: resourceList,
+      allocatable: resourceList,
+      conditions,
+      nodeInfo: z.object({ architecture: word.optional() }).optional(),
+    })
     .nullish()
     .transform(nullToUndefined),
 });
@@ -245,52 +252,6 @@ export const lease = z.object({
     .transform(nullToUndefined),
 });
 
-/**
- * A KubeVirt VirtualMachineInstance: the fields that decide how many CPUs its launcher needs and which networks it has.
- */
-export const virtualMachineInstance = z.object({
-  metadata: objectMeta,
-  spec: z.object({
-    nodeSelector,
-    affinity: affinity.nullish().transform(nullToUndefined),
-    domain: z.object({
-      cpu: z
-        .object({
-          cores: z.number().int().nonnegative().optional(),
-          sockets: z.number().int().nonnegative().optional(),
-          threads: z.number().int().nonnegative().optional(),
-          dedicatedCpuPlacement: z.boolean().optional(),
-          isolateEmulatorThread: z.boolean().optional(),
-          numa: z
-            .object({ guestMappingPassthrough: z.object({}).nullish().transform(nullToUndefined) })
-            .nullish()
-            .transform(nullToUndefined),
-        })
-        .nullish()
-        .transform(nullToUndefined),
-      ioThreadsPolicy: word.optional(),
-      ioThreads: z
-        .object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() })
-        .nullish()
-        .transform(nullToUndefined),
-      resources,
-    }),
-    networks: list(
-      z.object({
-        name,
-        pod: z.object({}).nullish(),
-        multus: z
-          .object({ networkName: qualifiedName, default: z.boolean().optional() })
-          .nullish()
-          .transform(nullToUndefined),
-      }),
-      MAX_NETWORKS,
-    )
-      .nullish()
-      .transform(nullToUndefined),
-  }),
-});
-
 export const networkAttachmentDefinition = z.object({
   metadata: objectMeta,
   spec: z
@@ -303,5 +264,4 @@ export type ObjectMeta = z.infer<typeof objectMeta>;
 export type Pod = z.infer<typeof pod>;
 export type Node = z.infer<typeof node>;
 export type Lease = z.infer<typeof lease>;
-export type VirtualMachineInstance = z.infer<typeof virtualMachineInstance>;
 export type NetworkAttachmentDefinition = z.infer<typeof networkAttachmentDefinition>;

@@ -1,6 +1,56 @@
 import * as z from 'zod';
-import { list, map, name, uid, word } from './bounds.ts';
-import { condition, objectMeta, tolerations, virtualMachineInstance } from './resources.ts';
+import { list, map, name, qualifiedName, uid, word } from './bounds.ts';
+import { affinity, condition, nodeSelector, nullToUndefined, objectMeta, resources, tolerations } from './resources.ts';
+
+const MAX_NETWORKS = 256;
+
+/**
+ * A KubeVirt VirtualMachineInstance: the fields that decide how many CPUs its launcher needs and which networks it has.
+ */
+export const virtualMachineInstance = z.object({
+  metadata: objectMeta,
+  spec: z.object({
+    nodeSelector,
+    affinity: affinity.nullish().transform(nullToUndefined),
+    domain: z.object({
+      cpu: z
+        .object({
+          cores: z.number().int().nonnegative().optional(),
+          sockets: z.number().int().nonnegative().optional(),
+          threads: z.number().int().nonnegative().optional(),
+          dedicatedCpuPlacement: z.boolean().optional(),
+          isolateEmulatorThread: z.boolean().optional(),
+          numa: z
+            .object({ guestMappingPassthrough: z.object({}).nullish().transform(nullToUndefined) })
+            .nullish()
+            .transform(nullToUndefined),
+        })
+        .nullish()
+        .transform(nullToUndefined),
+      ioThreadsPolicy: word.optional(),
+      ioThreads: z
+        .object({ supplementalPoolThreadCount: z.number().int().nonnegative().optional() })
+        .nullish()
+        .transform(nullToUndefined),
+      resources,
+    }),
+    networks: list(
+      z.object({
+        name,
+        pod: z.object({}).nullish(),
+        multus: z
+          .object({ networkName: qualifiedName, default: z.boolean().optional() })
+          .nullish()
+          .transform(nullToUndefined),
+      }),
+      MAX_NETWORKS,
+    )
+      .nullish()
+      .transform(nullToUndefined),
+  }),
+});
+
+export type VirtualMachineInstance = z.infer<typeof virtualMachineInstance>;
 
 /** Schemas of VMIs when they are created, and of the templates of the kinds that create them. */
 

@@ -1,11 +1,14 @@
+import { AGENT } from '../model/names.ts';
 import { runDaemon, runMain } from '../runtime/daemon.ts';
+import { tuneGarbageCollection } from '../runtime/garbage-collection.ts';
 import { createLogger } from '../runtime/log.ts';
 import { parseNodeAgentConfig } from './wiring/config.ts';
 
 /** Maximum seconds for stopping; restoring the threads' CPU masks takes milliseconds. */
 const STOP_DEADLINE = 10;
 
-void runMain('plumbline-node-agent', async () => {
+void runMain(AGENT, async () => {
+  tuneGarbageCollection();
   const config = parseNodeAgentConfig(process.argv.slice(2));
   const log = createLogger('node-agent', config.logLevel);
   if (process.platform !== 'linux') {

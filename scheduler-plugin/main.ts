@@ -1,12 +1,12 @@
 import { SERVICE } from '../model/names.ts';
 import { runDaemon, runMain } from '../runtime/daemon.ts';
+import { tuneGarbageCollection } from '../runtime/garbage-collection.ts';
 import { createLogger } from '../runtime/log.ts';
-import { setHeapGrowth } from './heap-growth.ts';
 import { parseSchedulerPluginConfig } from './wiring/config.ts';
 import { createSchedulerPlugin } from './wiring/daemon.ts';
 
 void runMain(SERVICE, async () => {
-  setHeapGrowth();
+  tuneGarbageCollection();
   const config = parseSchedulerPluginConfig(process.argv.slice(2));
   const log = createLogger('scheduler-plugin', config.logLevel);
   await runDaemon(await createSchedulerPlugin(config, log), { log });

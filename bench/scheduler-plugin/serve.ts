@@ -1,4 +1,5 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { tuneGarbageCollection } from '../../runtime/garbage-collection.ts';
 import { createHttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
@@ -7,7 +8,6 @@ import { createNeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { createExtender } from '../../scheduler-plugin/extender/extender.ts';
 import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
-import { setHeapGrowth } from '../../scheduler-plugin/heap-growth.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { NO_LISTENERS } from '../../test/scheduler-plugin/cluster/no-listeners.ts';
@@ -19,7 +19,7 @@ import { nodeName, nodeStatus } from './nodes.ts';
  */
 const [count = 0, updates = 0] = process.argv.slice(2).map(Number);
 
-setHeapGrowth();
+tuneGarbageCollection();
 const log = createLogger('bench', 'warn');
 const nothing = () => undefined;
 // As decoded by the reflector: every report has separate strings.

@@ -25,8 +25,10 @@ export async function complete(
       return [];
     }
   };
-  const found = (await candidatesFor(program, words, names)).filter(({ word }) => printable(word) === word);
-  const lines = found.map(({ word, about }) => (about === '' ? word : `${word}\t${about.replaceAll(/\s+/g, ' ')}`));
+  const candidates = (await candidatesFor(program, words, names)).filter(({ word }) => printable(word) === word);
+  const lines = candidates.map(({ word, about }) =>
+    about === '' ? word : `${word}\t${about.replaceAll(/\s+/g, ' ')}`,
+  );
   print([...lines, ...(forKubectl ? [':4'] : [])].map((line) => `${line}\n`).join(''));
 }
 

@@ -120,17 +120,17 @@ function unlessForbidden(error: unknown): undefined {
 
 function recentEvents({ events }: Subject, now: number): Explanation['events'] {
   const seen = new Set<string>();
-  const shown: ExplainedEvent[] = [];
+  const explained: ExplainedEvent[] = [];
   for (const event of events) {
     const { type, reason, message, source, reportingComponent } = event;
     const ago = Math.max(0, Math.round((now - timeOf(event)) / 1000));
     // The message of kube-scheduler is printed above.
     const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
-    if (isKnown || ago > RECENT || (type !== 'Warning' && shown.length > 1)) continue;
+    if (isKnown || ago > RECENT || (type !== 'Warning' && explained.length > 1)) continue;
     seen.add(`${reason} ${message}`);
     const component = source?.component || reportingComponent || 'unknown';
-    shown.push({ reason: reason ?? '', message: message ?? '', ago, component, verified: isVerified(event) });
-    if (shown.length === EVENTS) break;
+    explained.push({ reason: reason ?? '', message: message ?? '', ago, component, verified: isVerified(event) });
+    if (explained.length === EVENTS) break;
   }
-  return shown;
+  return explained;
 }

@@ -1,12 +1,12 @@
 import { parseAllDocuments } from 'yaml';
 import * as z from 'zod';
+import { type NetworkAttachmentDefinition, networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
 import {
-  type NetworkAttachmentDefinition,
-  networkAttachmentDefinition,
-  objectMeta,
+  virtualMachine,
   virtualMachineInstance,
-} from '../../kube/resources.ts';
-import { virtualMachine, virtualMachineInstanceReplicaSet, virtualMachinePool } from '../../kube/virtual-machines.ts';
+  virtualMachineInstanceReplicaSet,
+  virtualMachinePool,
+} from '../../kube/virtual-machines.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';

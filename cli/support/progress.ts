@@ -3,8 +3,8 @@ import { lineText, type Sink, terminalOf } from './terminal.ts';
 type Out = Sink & Pick<NodeJS.WriteStream, 'write'>;
 
 /** Milliseconds between two updates of the bar, and between two plain lines: shorter work prints nothing. */
-const PACE = 50;
-const PLAIN_PACE = 10_000;
+const BAR_INTERVAL_MILLISECONDS = 50;
+const PLAIN_INTERVAL_MILLISECONDS = 10_000;
 const BAR = 30;
 
 /** Shows progress on standard error: a bar on a terminal, a plain line at intervals elsewhere. */
@@ -16,7 +16,7 @@ export function createProgress(out: Out = process.stderr, now: () => number = ()
   return {
     /** @param done from 0 to 1 */
     update(done: number, text: string) {
-      if (now() - last < (isBar ? PACE : PLAIN_PACE)) return;
+      if (now() - last < (isBar ? BAR_INTERVAL_MILLISECONDS : PLAIN_INTERVAL_MILLISECONDS)) return;
       last = now();
       drawn = true;
       const share = Math.min(1, Math.max(0, done));

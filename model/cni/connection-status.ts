@@ -5,7 +5,7 @@ export const DPU_STATUS_ANNOTATION = 'k8s.ovn.org/dpu.connection-status';
 
 /** Characters of an annotation, number of networks of a pod, and characters of a name or reason in the result. */
 const LONGEST = 64 * 1024;
-const MOST_NETWORKS = 64;
+const MAX_NETWORKS = 64;
 const LONGEST_TEXT = 120;
 
 /** Progress of the DPU with one network of a pod; absent: the DPU has not responded. */
@@ -26,8 +26,8 @@ export interface DpuConnection {
  */
 export function dpuConnections(annotations: Readonly<Record<string, string>>): DpuConnection[] {
   const statuses = byNetwork(annotations[DPU_STATUS_ANNOTATION], ['Status', 'status']);
-  const asked = Object.keys(byNetwork(annotations[DPU_DETAILS_ANNOTATION], ['pfId', 'vfId', 'sandboxId']));
-  return asked.slice(0, MOST_NETWORKS).map((name) => {
+  const requested = Object.keys(byNetwork(annotations[DPU_DETAILS_ANNOTATION], ['pfId', 'vfId', 'sandboxId']));
+  return requested.slice(0, MAX_NETWORKS).map((name) => {
     const { Status, status = Status, Reason, reason = Reason } = statuses[name] ?? {};
     const network = cut(name, LONGEST_TEXT);
     if (status === undefined) return { network, state: 'absent', reason: '' };

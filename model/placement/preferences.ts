@@ -19,16 +19,16 @@ export interface PlacementPreferences {
 export const NO_PREFERENCES: PlacementPreferences = Object.freeze({ preferred: [], spansCells: false, interfaces: {} });
 
 /** Number of networks, characters of a resource's name, and of the interface names of one network. */
-const MOST = 64;
+const MAX_PREFERENCES = 64;
 const MAX_RESOURCE_CHARACTERS = 317;
 const LONGEST_NAMES = 200;
 
 const preferences = z.object({
-  preferred: z.array(z.string().max(MAX_RESOURCE_CHARACTERS)).max(MOST).catch([]),
+  preferred: z.array(z.string().max(MAX_RESOURCE_CHARACTERS)).max(MAX_PREFERENCES).catch([]),
   spansCells: z.boolean().catch(false),
   interfaces: z
     .record(z.string(), z.string().max(LONGEST_NAMES))
-    .refine((names) => Object.keys(names).length <= MOST)
+    .refine((names) => Object.keys(names).length <= MAX_PREFERENCES)
     .catch({}),
 });
 
@@ -48,7 +48,7 @@ export function interfacesBy(
   const names = new Map<string, string[]>();
   for (const [resource, name] of resources) names.set(resource, [...(names.get(resource) ?? []), name]);
   const some = (list: readonly string[]) => cut(few(list, NAMED, LONGEST_NAME).join(', '), LONGEST_NAMES - 1);
-  return Object.fromEntries([...names].slice(0, MOST).map(([resource, list]) => [resource, some(list)]));
+  return Object.fromEntries([...names].slice(0, MAX_PREFERENCES).map(([resource, list]) => [resource, some(list)]));
 }
 
 /** Number of interfaces of one network in a message, and characters of a name. */

@@ -20,7 +20,7 @@ export interface NodeFacts {
   readonly cpus?: number | undefined;
   /** status.capacity. Undefined: unknown. */
   readonly capacity?: Readonly<Record<string, string>> | undefined;
-  /** The label kubernetes.io/arch. */
+  /** The label kubernetes.io/arch, or else the architecture in status.nodeInfo. */
   readonly arch?: string | undefined;
 }
 

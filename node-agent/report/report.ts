@@ -16,12 +16,12 @@ const WINDOW = 0.2;
  * Seconds from a change to its write: the kubelet writes its state twice for each pod and names the pod a moment later,
  * and each write of the agent goes to every extender.
  */
-const SETTLE = 0.1;
+const SETTLE_SECONDS = 0.1;
 /**
  * Seconds between checks of state without notifications, such as the kubelet's configuration, while a condition is not
  * met, since that may change at any moment. A check costs no request if nothing changed.
  */
-const LOOK_AGAIN = 10;
+const RETRY_SECONDS = 10;
 /** Seconds, at random up to a quarter less, between reads of the object: it or its definition may have been deleted. */
 const READ_SECONDS = 20;
 /** Seconds between reads of a Node that does not have the kubelet's devices yet: the kubelet writes it every 10 s. */
@@ -130,7 +130,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
       const changes = createBell(signal);
       ring = changes.ring;
       const unsubscribe = subscribe(changes.ring);
-      const backoff = new Backoff({ most: LOOK_AGAIN });
+      const backoff = new Backoff({ most: RETRY_SECONDS });
       while (!signal.aborted) {
         try {
           // Read the content after the wait, never before it.
@@ -140,7 +140,8 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
           backoff.reset();
           const isKnown = store.published?.conditions?.every(({ status }) => status === 'True') === true;
           const untilRead = Math.max(0, readAt - performance.now() / 1000);
-          if (await changes.heard(isKnown ? untilRead : Math.min(LOOK_AGAIN, untilRead))) await sleep(SETTLE, signal);
+          if (await changes.heard(isKnown ? untilRead : Math.min(RETRY_SECONDS, untilRead)))
+            await sleep(SETTLE_SECONDS, signal);
         } catch (err) {
           if (signal.aborted) break;
           metrics.reportWrites.inc({ outcome: 'failed' });

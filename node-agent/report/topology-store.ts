@@ -1,12 +1,13 @@
 import type { KubeClient, PatchType, RequestOptions } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
+import { AGENT } from '../../model/names.ts';
 import { type NodeIdentity, ownedBy } from '../kube-objects/node.ts';
 
 const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 
 /** The field manager of the status. It is the only writer, so it takes over the fields of other managers. */
-const APPLY = { fieldManager: 'plumbline-node-agent', force: true };
+const APPLY = { fieldManager: AGENT, force: true };
 
 /** The node's NodeTopology object on the API server. */
 export interface TopologyStore {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { checkLeaseTiming, LeaseTimingError } from '../../model/lease/timing.ts';
-import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
+import { AGENT, DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
@@ -48,7 +48,7 @@ const schema = z.object({
 export type NodeAgentConfig = Readonly<z.infer<typeof schema>>;
 
 export const agentSettings: ConfigDefinition<typeof schema> = {
-  name: 'plumbline-node-agent',
+  name: AGENT,
   description:
     'Node agent: reports the topology of a node and the owners of its CPUs, reports the NUMA nodes of networks to the kubelet, keeps ' +
     'Open vSwitch off owned CPUs, and keeps a DPU’s lease.',

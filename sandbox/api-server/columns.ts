@@ -70,8 +70,8 @@ export const NODE: readonly Column[] = [
     name: 'Status',
     cell: (node) => {
       const ready = conditionOf(node, 'Ready');
-      const known = ready === 'True' ? 'Ready' : 'NotReady';
-      const status = ready === undefined ? 'Unknown' : known;
+      const readiness = ready === 'True' ? 'Ready' : 'NotReady';
+      const status = ready === undefined ? 'Unknown' : readiness;
       return at(node, 'spec', 'unschedulable') === true ? `${status},SchedulingDisabled` : status;
     },
   },

@@ -186,9 +186,9 @@ function below(value: Json | undefined, given: JsonObject, path: string, compone
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([key, item]) => {
     const at = path === '' ? key : `${path}.${key}`;
-    const known = schemaOfField(schema, key);
-    if (known === 'none') return [at];
-    return known === 'any' ? [] : below(item, known, at, components);
+    const declared = schemaOfField(schema, key);
+    if (declared === 'none') return [at];
+    return declared === 'any' ? [] : below(item, declared, at, components);
   });
 }
 

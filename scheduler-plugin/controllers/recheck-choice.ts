@@ -180,11 +180,17 @@ export function createRecheckChoice({ wouldFit, now }: RecheckChoiceOptions) {
     mayWait(pod: PodId, needs: PodNeeds) {
       if (waiting.get(pod.uid) === undefined) waiting.add(pod, needs, false);
     },
+    /** The pod was placed or deleted. */
     settled: waiting.remove,
+    /** A node may now accept pods that it refused before. */
     improved(node: string) {
       if (checking?.node === node) checking = undefined;
       if (waiting.size > 0) improved.add(node);
     },
+    /**
+     * A node would accept the pod, but the scheduler stopped searching before it reached the node.
+     * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
+     */
     neverOffered({ uid, namespace }: PodId, needs: PodNeeds, node: string, rounds: number) {
       waits({ uid, namespace }, needs);
       const pod = waiting.get(uid);

@@ -74,21 +74,13 @@ export function createRecheck({ wouldFit, active, touch, now }: RecheckOptions) 
   }
 
   return {
-    /** The scheduler asked about the pod, and every offered node was refused. */
     waits: choice.waits,
-    /** After a takeover: the previous replica may have refused the waiting pod. */
     mayWait: choice.mayWait,
-    /** The pod was placed or deleted. */
     settled: choice.settled,
-    /** A node may now accept pods that it refused before. */
     improved(node: string) {
       choice.improved(node);
       schedule();
     },
-    /**
-     * A node would accept the pod, but the scheduler stopped searching before it reached the node.
-     * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
-     */
     neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number) {
       choice.neverOffered(pod, needs, node, rounds);
       schedule();

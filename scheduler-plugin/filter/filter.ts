@@ -95,7 +95,8 @@ export class Filter {
   #predict({ needs, ranked, unranked, limit, softKeys, refusals }: Prediction): Answer[] {
     const answers: (Answer & { readonly spreads: boolean })[] = [];
     const prefersNetworks = needs.networks.some(({ affinity }) => affinity === 'preferred');
-    const comparable = prefersNetworks ? new Set(ranked.filter(hasPreferred).map(({ node }) => node)) : NO_NODES;
+    const preferred = prefersNetworks ? ranked.filter(({ lacksPreferred }) => !lacksPreferred) : [];
+    const comparable = new Set(preferred.map(({ node }) => node));
     const spread = createSpread(softKeys, this.#fleet);
     const answered = new Set<ClusterNode>();
     /** Nodes that passed, without those where the pod shares CPUs: they cost no prediction, so each is in the answer. */
@@ -167,12 +168,6 @@ interface Prediction extends Pick<FilterCall, 'needs' | 'softKeys'> {
   readonly unranked: readonly ClusterNode[];
   readonly limit: number;
   readonly refusals: Refusals;
-}
-
-const NO_NODES: ReadonlySet<ClusterNode> = new Set();
-
-function hasPreferred({ lacksPreferred }: Candidate): boolean {
-  return !lacksPreferred;
 }
 
 /** The answers with the highest scores, which are near the preferred networks, and those for soft constraints. */

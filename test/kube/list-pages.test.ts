@@ -99,7 +99,7 @@ describe('the pages of a list', () => {
     ]);
   });
 
-  it('have at least one object, and shrink again if they grew too far', async () => {
+  it('have at least one object, and shrink again if they grew too far, then for twice as many pages', async () => {
     const { client, asked } = listOf([...Array(4).fill(MIB * 1.5), ...Array(12).fill(1)]);
     assert.equal((await all(client, 3)).length, 16);
     assert.deepEqual(
@@ -112,11 +112,14 @@ describe('the pages of a list', () => {
         [1, 2],
         [1, 3],
         [1, 4],
-        [2, 5],
-        [2, 7],
+        [1, 5],
+        [1, 6],
+        [1, 7],
+        [1, 8],
         [2, 9],
         [2, 11],
-        [3, 13],
+        [2, 13],
+        [2, 15],
       ],
     );
   });

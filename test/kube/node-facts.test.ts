@@ -13,6 +13,12 @@ describe('the machine of a Node', () => {
     assert.deepEqual(of('8000m'), { cpus: 8, arch: undefined });
   });
 
+  it('has the architecture of its kubelet if it has no label', () => {
+    const status = { nodeInfo: { architecture: 'amd64' } };
+    assert.equal(factsOfNode({ metadata: {}, status }).arch, 'amd64');
+    assert.equal(factsOfNode({ metadata: { labels: { 'kubernetes.io/arch': 'arm64' } }, status }).arch, 'arm64');
+  });
+
   it('has no number of CPUs if the capacity is missing, fractional or unreadable', () => {
     for (const cpu of [undefined, '1500m', 'many', '']) assert.equal(of(cpu).cpus, undefined, String(cpu));
   });

@@ -2,12 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import {
-  type Pod,
-  pod as podSchema,
-  type VirtualMachineInstance,
-  virtualMachineInstance,
-} from '../../kube/resources.ts';
+import { type Pod, pod as podSchema } from '../../kube/resources.ts';
+import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { hasExclusiveCpus, integralContainers, qosObstacles } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, guestTopology, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
 import { type AlignmentRequest, decideAlignment } from '../../model/launcher/decide.ts';

@@ -2,12 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import {
-  networkAttachmentDefinition,
-  type Pod,
-  pod as podSchema,
-  virtualMachineInstance,
-} from '../../kube/resources.ts';
+import { networkAttachmentDefinition, type Pod, pod as podSchema } from '../../kube/resources.ts';
+import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { TUNNEL_RESOURCE } from '../../model/names.ts';

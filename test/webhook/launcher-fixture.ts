@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import jsonPatch from 'fast-json-patch';
-import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
+import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import type { AdmissionAnswer } from '../../model/admission/answer.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';

@@ -1,5 +1,5 @@
 import { createReflector } from '../../kube/reflector.ts';
-import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/resources.ts';
+import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import type { NetworkedVmi } from '../../model/networks/interfaces.ts';

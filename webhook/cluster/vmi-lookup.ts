@@ -1,6 +1,6 @@
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
 import { isNotFound, KubeError } from '../../kube/errors.ts';
-import { virtualMachineInstance } from '../../kube/resources.ts';
+import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { issuesText } from '../../model/brief.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
 import { underSignals } from '../../runtime/signals.ts';

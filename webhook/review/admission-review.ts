@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { cutText, MAX_NAME_CHARACTERS, name, word } from '../../kube/bounds.ts';
+import { MAX_NAME_CHARACTERS, name, truncated, word } from '../../kube/bounds.ts';
 import type { AdmissionAnswer, PatchOperation } from '../../model/admission/answer.ts';
 import { cut, issuesText } from '../../model/brief.ts';
 import { PlumblineError } from '../../model/errors.ts';
@@ -17,7 +17,7 @@ const request = z.object({
   name: name.optional(),
   dryRun: z.boolean().optional(),
   // The API server does not limit it.
-  userInfo: z.object({ username: cutText(MAX_NAME_CHARACTERS).optional() }).optional(),
+  userInfo: z.object({ username: truncated(MAX_NAME_CHARACTERS).optional() }).optional(),
   object: z.unknown(),
   oldObject: z.unknown().optional(),
 });

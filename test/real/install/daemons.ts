@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import type { OpenVswitch } from '../../../cli/demo/open-vswitch.ts';
@@ -30,6 +30,8 @@ export function buildImages(directory: string): Images {
   const out = join(directory, 'images');
   const args = ['run', '--silent', 'build:image', '--', ...names, '--out', out];
   execFileSync('npm', args, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
+  // The stand-in for Open vSwitch is in no image, and needs koffi.
+  symlinkSync(join(root, 'node_modules'), join(env.PLUMBLINE_DIST, 'node_modules'));
   return { dist: env.PLUMBLINE_DIST, path: (image, path) => join(out, image, path) };
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { VirtualMachineInstance } from '../../../kube/resources.ts';
+import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import type { AdmissionAnswer } from '../../../model/admission/answer.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { explainedPod } from '../../../cli/explain/objects.ts';
-import { virtualMachineInstance } from '../../../kube/resources.ts';
+import { virtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import type { PatchOperation } from '../../../model/admission/answer.ts';
 import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';

@@ -1,0 +1,15 @@
+import { launcherPod, watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
+import { tuneGarbageCollection } from '../../../runtime/garbage-collection.ts';
+import { silent } from '../../support/logger.ts';
+import { NAMESPACE, PODS, type Victim } from '../victim.ts';
+
+export const victim: Victim = {
+  schemas: { [PODS]: launcherPod },
+  start(client, signal) {
+    tuneGarbageCollection();
+    const launchers = watchLaunchers({ client, nodeName: 'n', onChange: () => undefined, log: silent });
+    void launchers.run(signal);
+    const key = `${NAMESPACE}/launcher`;
+    return { synced: () => launchers.synced, served: async () => launchers.items.get(key) !== undefined };
+  },
+};
