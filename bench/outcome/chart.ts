@@ -28,14 +28,16 @@ const PANEL = HEAD + CONTENDERS.length * (BAR + GAP) + 14;
 const LENGTH = WIDTH - LEFT - 90;
 
 /**
- * Bars of each contender: the mean over the fleets with SMT on which all contenders were measured until the fleet was
- * full.
+ * Bars of each contender: the mean over the fleets with SMT on which all contenders were measured, with VFs, until the
+ * fleet was full.
  */
 export function outcomeChart(results: readonly Result[]): string {
   const measured = CONTENDERS.filter((one) => results.some(({ contender }) => contender === one));
   const fleets = FLEETS.filter(({ name, threads }) => {
     const of = (one: Contender) =>
-      results.some((result) => result.fleet === name && result.contender === one && fillsFleet(result));
+      results.some(
+        (result) => result.fleet === name && result.contender === one && result.vfs !== undefined && fillsFleet(result),
+      );
     return threads === 2 && measured.every(of);
   }).map(({ name }) => name);
   const mean = (one: Contender, value: Panel['value']) => {

@@ -17,17 +17,19 @@ const CPUS = { 1: 32, 2: 32, 4: 64 } as const;
 /** The physnets of every node: one on the first NUMA node and one on the last. */
 export const PHYSNETS = ['physnet0', 'physnet1'] as const;
 
+/** The VFs of a NIC, enough for all VMs that fit on its NUMA node. */
+export const VF_RESOURCE = 'openshift.io/sriov_vf';
+export const VFS = 16;
+
+const POLICIES: readonly Fleet['policy'][] = ['best-effort', 'restricted', 'single-numa-node'];
+
 function fleet(nodes: number, threads: 1 | 2, cells: 1 | 2 | 4, policy: Fleet['policy']): Fleet {
   return { name: `${nodes}-${threads === 2 ? 'smt' : 'nosmt'}-${cells}-${policy}`, nodes, threads, cells, policy };
 }
 
 export const FLEETS: readonly Fleet[] = [8, 50, 500].flatMap((nodes) =>
   ([2, 1] as const).flatMap((threads) =>
-    ([1, 2, 4] as const).flatMap((cells) =>
-      (['best-effort', 'restricted', 'single-numa-node'] as const).map((policy) =>
-        fleet(nodes, threads, cells, policy),
-      ),
-    ),
+    ([1, 2, 4] as const).flatMap((cells) => POLICIES.map((policy) => fleet(nodes, threads, cells, policy))),
   ),
 );
 
@@ -53,6 +55,9 @@ export const allocatable = ({ nodes, cells, threads }: Fleet): number => nodes *
 
 /** The NUMA node of a physnet. */
 export const cellOf = (physnet: string, { cells }: Fleet): number => (physnet === PHYSNETS[0] ? 0 : cells - 1);
+
+/** The NUMA node of the VFs, which is not the same on all fleets. */
+export const vfCellOf = ({ cells, policy }: Fleet): number => POLICIES.indexOf(policy) % cells;
 
 export const inWords = ({ nodes, threads, cells, policy }: Fleet): string =>
   `${nodes} nodes, ${threads === 2 ? 'SMT' : 'no SMT'}, ${cells} NUMA node${cells === 1 ? '' : 's'}, ${policy}`;

@@ -4,6 +4,7 @@ import type { Device } from '../../model/kubelet/devices.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { PLACED_RESOURCE, physnetResource } from '../../model/names.ts';
+import { countDevices, type DeviceResource } from '../../node-agent/assignments/devices.ts';
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';
@@ -13,7 +14,7 @@ import { isReadinessStale, setReady, setRejected, setRunning } from '../../sandb
 import { type KubeletSettings, rulesOf } from '../../sandbox/kubelet/settings.ts';
 import type { Pod } from '../../sandbox/objects.ts';
 import type { RemoteClient } from '../../test/support/remote-client.ts';
-import { cellOf, type Fleet, hostOf, PHYSNETS, reservedOf } from './fleets.ts';
+import { cellOf, type Fleet, hostOf, PHYSNETS, reservedOf, VF_RESOURCE, VFS, vfCellOf } from './fleets.ts';
 
 /** The kubelets of a fleet. Each admits the pods bound to it by the rules in model/kubelet. */
 export interface Kubelets {
@@ -91,22 +92,42 @@ function settingsOf(fleet: Fleet): KubeletSettings {
   };
 }
 
-function devicesOf(fleet: Fleet): Map<string, readonly Device[]> {
-  const devices = (resource: string, nodes?: readonly number[]) =>
+function devicesOf(fleet: Fleet, agents: boolean): Map<string, readonly Device[]> {
+  const devices = (resource: string, length: number, nodes?: readonly number[]) =>
     [
       resource,
-      Array.from({ length: SLOTS }, (_, i) => ({ id: `${resource}-${i}`, healthy: true, ...(nodes && { nodes }) })),
+      Array.from({ length }, (_, i) => ({ id: `${resource}-${i}`, healthy: true, ...(nodes && { nodes }) })),
     ] as const;
+  const vfs = devices(VF_RESOURCE, VFS, [vfCellOf(fleet)]);
+  if (!agents) return new Map([vfs]);
   return new Map([
-    ...PHYSNETS.map((physnet) => devices(physnetResource(physnet), [cellOf(physnet, fleet)])),
-    devices(PLACED_RESOURCE),
+    vfs,
+    ...PHYSNETS.map((physnet) => devices(physnetResource(physnet), SLOTS, [cellOf(physnet, fleet)])),
+    devices(PLACED_RESOURCE, SLOTS),
   ]);
+}
+
+/** The devices of other plugins than the agent, as the agent counts them. */
+export function countedDevices({ pools, devices }: KubeletState): readonly DeviceResource[] {
+  const healthy = [...pools].flatMap(([resourceName, pool]) =>
+    pool.devices.map(({ id, nodes = [] }) => ({
+      resourceName,
+      deviceIds: [id],
+      topology: { nodes: nodes.map((ID) => ({ ID })) },
+    })),
+  );
+  const inUse = [...devices.values()].flatMap((containers) =>
+    [...containers.values()].flatMap((resources) =>
+      [...resources].map(([resourceName, ids]) => ({ resourceName, deviceIds: [...ids] })),
+    ),
+  );
+  return countDevices(healthy, inUse);
 }
 
 function createNode(name: string, { client, fleet, agents, onAdmission, onChange }: KubeletsOptions) {
   const settings = settingsOf(fleet);
   const rules = rulesOf(settings);
-  const devices = agents ? devicesOf(fleet) : new Map<string, readonly Device[]>();
+  const devices = devicesOf(fleet, agents);
   let state = rules.initialState(new Map([...devices].map(([resource, list]) => [resource, { devices: list }])));
   const pods = new Map<string, Pod>();
   const refused = new Set<string>();

@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../sandbox/objects.ts';
+import { VF_RESOURCE } from './fleets.ts';
 import { needOf, type StreamVm } from './stream.ts';
 
 export const VM_NAMESPACE = 'tenants';
@@ -7,7 +8,7 @@ export const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity
 
 /** The VirtualMachine for a VM of the stream. */
 export function machineOf(vm: StreamVm, annotations: Readonly<Record<string, string>>): KubeObject {
-  const { name, cores, threads, isolated, ioThreads, network } = vm;
+  const { name, cores, threads, isolated, ioThreads, network, vf } = vm;
   const networks = network === undefined ? [] : [{ name: 'data', multus: { networkName: network } }];
   return {
     apiVersion: 'kubevirt.io/v1',
@@ -31,7 +32,7 @@ export function machineOf(vm: StreamVm, annotations: Readonly<Record<string, str
               ioThreads: { supplementalPoolThreadCount: ioThreads },
             }),
             memory: { guest: `${Math.max(1, Math.ceil(needOf(vm) / 4))}Gi` },
-            devices: {},
+            devices: vf ? { hostDevices: [{ name: 'vf', deviceName: VF_RESOURCE }] } : {},
           },
           networks: [{ name: 'default', pod: {} }, ...networks],
         },

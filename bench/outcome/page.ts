@@ -58,7 +58,7 @@ export function outcomeTables(results: readonly Result[], machine: string): stri
     return [
       `### ${inWords(fleet)}`,
       '',
-      `\`${fleet.name}\`, ${first.figures.vms} VMs, seed ${first.seed}, load average ${range(loads)}`,
+      `\`${fleet.name}\`, ${first.figures.vms} VMs, ${first.vfs ?? 'none'} with a VF, seed ${first.seed}, load average ${range(loads)}`,
       '',
       row('', ...COLUMNS.map(({ title }) => title)),
       row('---', ...COLUMNS.map(() => '---:')),

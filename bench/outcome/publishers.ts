@@ -5,7 +5,7 @@ import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { cellOf, type Fleet, hostOf, PHYSNETS, reservedOf } from './fleets.ts';
-import type { KubeletNode } from './kubelets.ts';
+import { countedDevices, type KubeletNode } from './kubelets.ts';
 import { RESOURCE_TOPOLOGIES, resourceTopologyOf } from './resource-topology.ts';
 
 /** A daemon on each node that reports its kubelet's state to the API server. */
@@ -79,7 +79,7 @@ export function agentReports(client: KubeClient, fleet: Fleet, onFault: (error: 
         });
       }
       if (first) await client.create(REPORTS, { ...REPORT, metadata: { name } });
-      const status = { ...fixed, kubeletVersion: settings.version, assignments };
+      const status = { ...fixed, kubeletVersion: settings.version, assignments, devices: countedDevices(state) };
       await client.patch(`${REPORTS}/${name}/status`, 'application/merge-patch+json', { status });
     },
     reaction: AGENT_REACTION,

@@ -1,6 +1,6 @@
 import { unionOf } from '../../model/cpu-set.ts';
 import type { KubernetesObject } from '../../test/real/control-plane.ts';
-import type { KubeletNode } from './kubelets.ts';
+import { countedDevices, type KubeletNode } from './kubelets.ts';
 import { xxhash64 } from './xxhash64.ts';
 
 /**
@@ -43,10 +43,24 @@ export const RESOURCE_TOPOLOGY_DEFINITION: KubernetesObject = {
 const MEMORY = '256Gi';
 const METHOD = 'with-exclusive-resources';
 
-/** The node's resources by NUMA node: reserved CPUs are not allocatable, and assigned ones not available. */
+/**
+ * The node's resources by NUMA node: reserved CPUs are not allocatable, and assigned ones not available. A device
+ * resource is only in the zones that have its devices.
+ */
 export function resourceTopologyOf({ name, settings, state, pods }: KubeletNode) {
   const { host, reserved, topologyManagerPolicy, topologyManagerScope } = settings;
   const assigned = unionOf([...state.assignments.values()].flatMap((containers) => [...containers.values()]));
+  const devicesOf = (id: number) =>
+    countedDevices(state).flatMap(({ resource, groups }) =>
+      groups
+        .filter(({ cells }) => cells === `${id}`)
+        .map(({ total, free }) => ({
+          name: resource,
+          capacity: `${total}`,
+          allocatable: `${total}`,
+          available: `${free}`,
+        })),
+    );
   const zones = host.cells.map(({ id, cpus }) => {
     const allocatable = cpus.minus(reserved);
     return {
@@ -61,6 +75,7 @@ export function resourceTopologyOf({ name, settings, state, pods }: KubeletNode)
           available: `${allocatable.minus(assigned).size}`,
         },
         { name: 'memory', capacity: MEMORY, allocatable: MEMORY, available: MEMORY },
+        ...devicesOf(id),
       ],
     };
   });

@@ -13,6 +13,8 @@ export interface Result {
   readonly fleet: string;
   readonly contender: Contender;
   readonly seed: number;
+  /** Number of VMs with a VF. Absent: measured before streams had any. */
+  readonly vfs?: number;
   /** The machine's 1-minute load average at the start. */
   readonly load: number;
   readonly figures: Figures;
@@ -32,10 +34,10 @@ export function fillsFleet({ fleet: name, seed, figures }: Result): boolean {
   return fleet !== undefined && createStream({ seed, fleet }).vms.length === figures.vms;
 }
 
-/** Replaces the recorded result of the same fleet and contender. */
+/** Replaces the recorded result of the same fleet and contender, and results of the fleet with another stream. */
 export function addResult(result: Result): void {
   const others = readResults().filter(
-    ({ fleet, contender }) => fleet !== result.fleet || contender !== result.contender,
+    ({ fleet, contender, vfs }) => fleet !== result.fleet || (contender !== result.contender && vfs === result.vfs),
   );
   writeFileSync(join(root, RESULTS), `${JSON.stringify([...others, result], rounded, 2)}\n`);
 }

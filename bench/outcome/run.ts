@@ -99,7 +99,8 @@ async function measure(
     progress: (text) => progress.status(`${title}: ${text}`),
   });
   progress.end();
-  const result = { fleet: fleet.name, contender, seed, load, figures: figuresOf(history) };
+  const vfs = stream.vms.filter(({ vf }) => vf).length;
+  const result = { fleet: fleet.name, contender, seed, vfs, load, figures: figuresOf(history) };
   if (values.record) {
     addResult(result);
     writeOutcome();

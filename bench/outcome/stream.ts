@@ -10,6 +10,8 @@ export interface StreamVm {
   /** Number of supplemental IO threads. */
   readonly ioThreads: 0 | 1 | 2;
   readonly network: string | undefined;
+  /** Whether it asks for a VF; such a VM has no network. */
+  readonly vf: boolean;
   /** steady: there is room for all VMs. fill: there are more VMs than room. */
   readonly phase: 'steady' | 'fill';
 }
@@ -45,6 +47,8 @@ const SHAPES = [
  */
 const ISOLATED = 0.6;
 const IO_THREADS = 0.2;
+const VF = 1 / 3;
+/** Share of VMs with a network among those without a VF. */
 const NETWORK = 0.5;
 /** Share of CPUs in the steady part, and with the fill. */
 const [STEADY, FILL] = [0.65, 1.25];
@@ -69,10 +73,13 @@ export const needOf = ({ cores, threads, isolated, ioThreads }: StreamVm): numbe
 /** The stream for a seed and a fleet; deterministic. */
 export function createStream({ seed, fleet, vms: most = Number.POSITIVE_INFINITY }: StreamOptions): Stream {
   const random = createRandom(seed);
+  // Drawn separately, so that the sizes of VMs do not depend on it.
+  const vfs = createRandom(seed + 1);
   const capacity = allocatable(fleet);
   const vms: StreamVm[] = [];
   const draw = (phase: StreamVm['phase']) => {
-    const vm = drawVm(random, `vm-${vms.length}`, phase);
+    const drawn = drawVm(random, `vm-${vms.length}`, phase);
+    const vm = vfs.chance(VF) ? { ...drawn, network: undefined, vf: true } : drawn;
     vms.push(vm);
     return vm;
   };
@@ -128,5 +135,5 @@ function drawVm(random: Random, name: string, phase: StreamVm['phase']): StreamV
   const isOdd = (cores * threads + ioThreads) % 2 === 1;
   const isolated = random.chance(ISOLATED) || isOdd;
   const network = random.chance(NETWORK) ? random.oneOf(PHYSNETS) : undefined;
-  return { name, cores, threads, isolated, ioThreads, network, phase };
+  return { name, cores, threads, isolated, ioThreads, network, vf: false, phase };
 }

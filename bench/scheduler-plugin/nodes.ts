@@ -25,6 +25,24 @@ export function nodeStatus(index: number): NodeTopologyStatus {
   };
 }
 
+const VFS = 16;
+const OTHER_DEVICES = Array.from({ length: 6 }, (_, i) => `example.com/device${i}`);
+
+/**
+ * The same with devices: a third of the nodes have eight resources, two of them VFs on one NUMA node each. The numbers
+ * of VFs in use differ more than the sets of pods.
+ * @param index of the node
+ */
+export function statusWithDevices(index: number, pods = index): NodeTopologyStatus {
+  const group = (cells: string, used = 0) => ({ cells, total: VFS, free: VFS - used });
+  const devices = [
+    ...OTHER_DEVICES.map((resource) => ({ resource, groups: [group('0'), group('1')] })),
+    { resource: 'openshift.io/vf0', groups: [group('0', pods % VFS)] },
+    { resource: 'openshift.io/vf1', groups: [group('1', pods % (VFS - 1))] },
+  ];
+  return { ...nodeStatus(pods), devices: index % 3 === 0 ? devices : [] };
+}
+
 const AMOUNTS = { cpu: '10', memory: '8Gi', 'devices.kubevirt.io/kvm': '1' };
 /** A launcher's only container. */
 export const LAUNCHER_CONTAINER = {

@@ -11,7 +11,7 @@ import { createDecisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { NO_LISTENERS } from '../../test/scheduler-plugin/cluster/no-listeners.ts';
-import { nodeName, nodeStatus } from './nodes.ts';
+import { nodeName, statusWithDevices } from './nodes.ts';
 
 /**
  * The extender on plain HTTP for a cluster. Its two arguments are the number of nodes, in different states, and the
@@ -29,7 +29,7 @@ const state = new ClusterState(NO_LISTENERS, log);
 for (let index = 0; index < count; index++) {
   const name = JSON.parse(JSON.stringify(nodeName(index))) as string;
   state.nodeChanged(name, { dpuHost: false });
-  state.reportChanged(name, decoded(nodeStatus(index)));
+  state.reportChanged(name, decoded(statusWithDevices(index)));
 }
 
 const extender = createExtender({
@@ -63,7 +63,7 @@ if (updates > 0) {
     due += (many / updates) * 1000;
     for (let i = 0; i < many; i++) {
       const index = next++ % count;
-      state.reportChanged(nodeName(index), decoded(nodeStatus(index + Math.floor(next / count))));
+      state.reportChanged(nodeName(index), decoded(statusWithDevices(index, index + Math.floor(next / count))));
     }
   }, 5);
 }

@@ -61,9 +61,10 @@ function isContainerPath(vmi: VirtualMachineInstance, name: Json | undefined): b
  */
 function computeResources(vmi: VirtualMachineInstance) {
   const memory = `${guestMemoryMib(vmi) + OVERHEAD_MIB}Mi`;
-  const devices = Object.fromEntries(
-    ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map((name) => [`devices.kubevirt.io/${name}`, '1']),
-  );
+  const own = ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map((name) => `devices.kubevirt.io/${name}`);
+  const hostDevices = list(at(vmi, 'spec', 'domain', 'devices', 'hostDevices'));
+  const names = [...own, ...hostDevices.map((device) => String(at(device, 'deviceName')))];
+  const devices = Object.fromEntries(names.map((name) => [name, `${names.filter((other) => other === name).length}`]));
   if (isDedicated(vmi)) return both({ cpu: String(dedicatedCpus(vmi)), memory, ...devices });
   // Without pinning each vCPU requests a tenth of a CPU (cpuAllocationRatio 10) and has no limit.
   return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
@@ -73,8 +74,7 @@ const both = (amounts: Record<string, string>) => ({ requests: amounts, limits: 
 
 /** `sev`, `tdx`: the device and the node's label. */
 export function launchSecurity(vmi: VirtualMachineInstance): string[] {
-  const wanted = at(vmi, 'spec', 'domain', 'launchSecurity');
-  return ['sev', 'tdx'].filter((kind) => isObject(at(wanted, kind)));
+  return ['sev', 'tdx'].filter((kind) => isObject(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
 }
 
 export function dedicatedCpus(vmi: VirtualMachineInstance): number {

@@ -7,24 +7,28 @@ import { buildOnce } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 
 const FLEET: Fleet = { name: 'one', nodes: 1, threads: 2, cells: 2, policy: 'restricted' };
-const vm = (name: string, cores: number, network?: string): StreamVm => ({
+const vm = (name: string, cores: number, more: Partial<StreamVm> = {}): StreamVm => ({
   name,
   cores,
   threads: 1,
   isolated: true,
   ioThreads: 0,
-  network,
+  network: undefined,
+  vf: false,
   phase: 'steady',
+  ...more,
 });
-/** An odd and an even launcher; the second one is on the physnet of the second NUMA node. */
-const STREAM: Stream = {
-  vms: [vm('odd', 4), vm('even', 3, 'physnet1')],
-  events: [
-    { at: 0, create: vm('odd', 4) },
-    { at: 0.5, create: vm('even', 3, 'physnet1') },
-  ],
-  end: 6,
-};
+/**
+ * An odd and an even launcher, the second on the physnet of the second NUMA node, and two with VFs of the same NUMA
+ * node, which has CPUs for one of them.
+ */
+const VMS = [
+  vm('odd', 4),
+  vm('even', 3, { network: 'physnet1' }),
+  vm('vf', 11, { vf: true }),
+  vm('no-room', 11, { vf: true, phase: 'fill' }),
+];
+const STREAM: Stream = { vms: VMS, events: VMS.map((create, i) => ({ at: i / 2, create })), end: 6 };
 
 describe('the outcome bench on a real control plane', function () {
   needs('linux');
@@ -41,20 +45,23 @@ describe('the outcome bench on a real control plane', function () {
     return { history, figures: figuresOf(history) };
   };
 
-  it('shows KubeVirt alone: the odd launcher is rejected, and the network is ignored', async () => {
+  it('shows KubeVirt alone: two launchers are rejected, and the network is ignored', async () => {
     const { history, figures } = await run('kubevirt');
-    assert.deepEqual(history.vms[0]?.rejected, ['SMTAlignmentError']);
-    assert.deepEqual([figures.soon, figures.near, figures.atEnd], [0.5, 0, 1]);
+    const rejected = history.vms.map((vm) => vm.rejected);
+    assert.deepEqual(rejected, [['SMTAlignmentError'], [], [], ['TopologyAffinityError']]);
+    assert.deepEqual([figures.soon, figures.near, figures.atEnd], [2 / 3, 0, 2]);
     assert.ok((figures.processorBy['kube-apiserver'] ?? 0) > 0);
   });
 
-  it('shows Plumbline: both launchers run at once, padded and near the network', async () => {
+  it('shows Plumbline: the launchers with room run at once, padded and near the network', async () => {
     const { history, figures } = await run('plumbline');
     assert.deepEqual(
       history.vms.map(({ cpus, rejected }) => [cpus, rejected.length]),
       [
         [6, 0],
         [4, 0],
+        [12, 0],
+        [undefined, 0],
       ],
     );
     assert.deepEqual([figures.soon, figures.near, figures.rejections], [1, 1, 0]);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { FLEETS, hostOf, reservedOf } from '../../../bench/outcome/fleets.ts';
+import { FLEETS, hostOf, reservedOf, VF_RESOURCE } from '../../../bench/outcome/fleets.ts';
 import { fingerprint, resourceTopologyOf } from '../../../bench/outcome/resource-topology.ts';
 import { xxhash64 } from '../../../bench/outcome/xxhash64.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
@@ -39,7 +39,7 @@ describe('NodeResourceTopology objects of the outcome bench', () => {
     assert.equal(fingerprint(pods), 'pfp0v0012df1a6735f2ff1fb');
   });
 
-  it('count CPUs by NUMA node: reserved ones are not allocatable, assigned ones not available', () => {
+  it('count CPUs and VFs by NUMA node: reserved CPUs are not allocatable, those in use not available', () => {
     const fleet = FLEETS.find(({ name }) => name === '8-smt-2-single-numa-node')!;
     const settings: KubeletSettings = {
       version: 'v1.36.2',
@@ -51,13 +51,18 @@ describe('NodeResourceTopology objects of the outcome bench', () => {
       topologyManagerScope: 'container',
     };
     const assignments = new Map([['uid', new Map([['compute', CpuSet.parse('1-2,17-18,8,24')]])]]);
-    const state = rulesOf(settings).initialState(new Map(), assignments);
+    const vfs = Array.from({ length: 16 }, (_, i) => ({ id: `${i}`, healthy: true, nodes: [1] }));
+    const empty = rulesOf(settings).initialState(new Map([[VF_RESOURCE, { devices: vfs }]]), assignments);
+    const devices = new Map([['uid', new Map([['compute', new Map([[VF_RESOURCE, new Set(['3'])]])]])]]);
+    const state = { ...empty, devices };
     const { zones, attributes } = resourceTopologyOf({ name: 'node-000', settings, state, pods: new Map() });
     const cpus = zones.map(({ resources: [cpu] }) => [cpu?.capacity, cpu?.allocatable, cpu?.available]);
     assert.deepEqual(cpus, [
       ['16', '14', '10'],
       ['16', '16', '14'],
     ]);
+    const ofVfs = zones.map(({ resources }) => resources.find(({ name }) => name === VF_RESOURCE));
+    assert.deepEqual(ofVfs, [undefined, { name: VF_RESOURCE, capacity: '16', allocatable: '16', available: '15' }]);
     assert.deepEqual(
       attributes.slice(0, 2).map(({ value }) => value),
       ['single-numa-node', 'container'],

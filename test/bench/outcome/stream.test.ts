@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { allocatable, cellOf, FLEETS, hostOf } from '../../../bench/outcome/fleets.ts';
+import { allocatable, cellOf, FLEETS, hostOf, PHYSNETS, VF_RESOURCE, vfCellOf } from '../../../bench/outcome/fleets.ts';
 import { machineOf } from '../../../bench/outcome/machine.ts';
 import { createStream, needOf, type Stream } from '../../../bench/outcome/stream.ts';
 import { createHost } from '../../../model/host.ts';
@@ -49,7 +49,7 @@ describe('the stream of the outcome bench', () => {
     });
   }
 
-  it('has odd and even sizes, two guest threads, IO threads, both physnets, bursts and churn', () => {
+  it('has odd and even sizes, two guest threads, IO threads, VFs, both physnets, bursts and churn', () => {
     const { vms, events } = createStream({ seed: 1, fleet: fleetOf('50-smt-2-best-effort') });
     const share = (test: (vm: (typeof vms)[number]) => boolean) => vms.filter(test).length / vms.length;
     const close = (found: number, wanted: number) =>
@@ -62,13 +62,19 @@ describe('the stream of the outcome bench', () => {
       share(({ ioThreads }) => ioThreads > 0),
       0.2,
     );
+    for (const physnet of PHYSNETS) {
+      close(
+        share(({ network }) => network === physnet),
+        1 / 6,
+      );
+    }
     close(
-      share(({ network }) => network === 'physnet0'),
-      0.25,
+      share(({ vf }) => vf),
+      1 / 3,
     );
-    close(
-      share(({ network }) => network === 'physnet1'),
-      0.25,
+    assert.equal(
+      share(({ vf, network }) => vf && network !== undefined),
+      0,
     );
     assert.ok(share((vm) => needOf(vm) % 2 === 1) > 0.3);
     assert.equal(
@@ -93,7 +99,15 @@ describe('the stream of the outcome bench', () => {
       const vmi = instanceOf(machineOf(vm, {}));
       const [compute] = launcherPod(vmi).spec.containers;
       assert.equal(compute?.resources?.limits?.['cpu'], String(needOf(vm)), vm.name);
+      assert.equal(compute?.resources?.limits?.[VF_RESOURCE], vm.vf ? '1' : undefined, vm.name);
     }
+  });
+
+  it('has fleets with VFs on each NUMA node but the last of four', () => {
+    const cells = FLEETS.filter(({ nodes, threads }) => nodes === 8 && threads === 2).map(
+      (fleet) => `${vfCellOf(fleet)} of ${fleet.cells}`,
+    );
+    assert.deepEqual(cells, ['0 of 1', '0 of 1', '0 of 1', '0 of 2', '1 of 2', '0 of 2', '0 of 4', '1 of 4', '2 of 4']);
   });
 
   it('has fleets whose largest VM fits into a NUMA node without the reserved core', () => {

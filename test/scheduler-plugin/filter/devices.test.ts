@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import type { Pod } from '../../../kube/resources.ts';
+import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+
+const VF = 'openshift.io/sriov_vf';
+
+/** A node of two NUMA nodes with eight CPUs each, whose VFs are on NUMA node 1. */
+function nodeWith(free: number, more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus {
+  return statusOf({
+    topologyManager: { policy: 'single-numa-node', scope: 'container' },
+    devices: [{ resource: VF, groups: [{ cells: '1', total: 8, free }] }],
+    ...more,
+  });
+}
+
+function vfPod(cpus: string, vfs: number, uid: string): Pod {
+  const pod = podOf(cpus, [VF]);
+  for (const { resources } of pod.spec?.containers ?? []) {
+    for (const amounts of [resources?.requests, resources?.limits]) if (amounts !== undefined) amounts[VF] = `${vfs}`;
+  }
+  return withUid(pod, uid, { resourceVersion: '10' });
+}
+
+/** Why the node is refused, for people; '' if it is not. */
+function detailOf({ extender }: ExtenderUnderTest, pod: Pod): string {
+  const [explanation] = [...extender.explain(pod, ['n1'])];
+  return explanation === undefined || explanation.verdict.fits ? '' : explanation.verdict.detail;
+}
+
+const owned = (cpus: string) => ({ assignments: [{ podUID: 'other', container: 'compute', cpus }] });
+const policy = (name: string) => ({ topologyManager: { policy: name, scope: 'container' } });
+
+describe('a filter call for a pod with VFs', () => {
+  const rows: readonly [what: string, status: NodeTopologyStatus, refusal: RegExp | undefined][] = [
+    [
+      'free VFs on NUMA node 1, free CPUs on NUMA node 0',
+      nodeWith(8, owned('4-7,12-15')),
+      /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
+    ],
+    [
+      'the same under restricted',
+      nodeWith(8, { ...owned('4-7,12-15'), ...policy('restricted') }),
+      /openshift\.io\/sriov_vf: free on NUMA node 1 only; its CPUs are owned/,
+    ],
+    ['the same under best-effort', nodeWith(8, { ...owned('4-7,12-15'), ...policy('best-effort') }), undefined],
+    [
+      'too few free CPUs on NUMA node 1',
+      nodeWith(8, owned('4-6,12-14')),
+      /openshift\.io\/sriov_vf: free on NUMA node 1 only; 2 of 4 needed CPUs are free there/,
+    ],
+    ['free VFs and CPUs on NUMA node 1', nodeWith(8, owned('1-3,9-11')), undefined],
+    ['VFs that are all in use', nodeWith(0), /openshift\.io\/sriov_vf: 0 free, 1 needed/],
+    ['a report without devices', nodeWith(8, { devices: undefined }), /the devices of openshift\.io\/sriov_vf are not/],
+  ];
+  for (const [what, status, refusal] of rows) {
+    it(`${refusal === undefined ? 'passes' : 'refuses'} a node with ${what}`, () => {
+      const under = extenderOf({ nodes: { n1: status } });
+      const { NodeNames } = under.filter(vfPod('4', 1, 'a'));
+      assert.deepEqual(NodeNames, refusal === undefined ? ['n1'] : []);
+      assert.match(detailOf(under, vfPod('4', 1, 'a')), refusal ?? /^$/);
+    });
+  }
+});
+
+describe('filter calls for three pods with VFs in flight', () => {
+  const ORDERS = [
+    [0, 1, 2],
+    [0, 2, 1],
+    [1, 0, 2],
+    [1, 2, 0],
+    [2, 0, 1],
+    [2, 1, 0],
+  ];
+  for (const vfs of [
+    [1, 1, 1],
+    [1, 2, 1],
+    [3, 1, 2],
+  ]) {
+    for (const name of ['single-numa-node', 'restricted']) {
+      it(`pass no more than the free VFs, in every order: ${vfs.join(', ')} VFs under ${name}`, () => {
+        for (const order of ORDERS) {
+          for (let free = 0; free <= 7; free++) {
+            const under = extenderOf({ nodes: { n1: nodeWith(free, policy(name)) } });
+            let left = free;
+            for (const index of order) {
+              const count = vfs[index]!;
+              const pod = vfPod('2', count, `p${index}`);
+              const { NodeNames } = under.filter(pod);
+              const label = `${free} free, order ${order.join()}, pod ${index}`;
+              assert.equal(NodeNames.length, count <= left ? 1 : 0, label);
+              if (count <= left) left -= count;
+              else assert.match(detailOf(under, pod), new RegExp(`${VF}: ${left} free, ${count} needed`), label);
+            }
+          }
+        }
+      });
+    }
+  }
+
+  it('pass another one when a pod in flight is deleted', () => {
+    const under = extenderOf({ nodes: { n1: nodeWith(2) } });
+    const pods = ['a', 'b', 'c'].map((uid) => vfPod('2', 1, uid));
+    assert.deepEqual(
+      pods.map((pod) => under.filter(pod).NodeNames.length),
+      [1, 1, 0],
+    );
+    under.see(pods[0]!);
+    under.gone(pods[0]!);
+    assert.deepEqual(under.filter(pods[2]!).NodeNames, ['n1']);
+  });
+
+  it('pass as many as have CPUs near the VFs, although the node has more free VFs and CPUs', () => {
+    const under = extenderOf({ nodes: { n1: nodeWith(8) } });
+    const replies = ['a', 'b', 'c'].map((uid) => under.filter(vfPod('4', 1, uid)));
+    assert.deepEqual(
+      replies.map(({ NodeNames }) => NodeNames.length),
+      [1, 1, 0],
+    );
+    assert.match(detailOf(under, vfPod('4', 1, 'c')), /sriov_vf: free on NUMA node 1 only; its CPUs are owned/);
+  });
+});
