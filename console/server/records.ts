@@ -43,8 +43,8 @@ export function nodePicture(
   const node = nodes.get(name);
   const given = reports.get(name);
   if (node === undefined && given === undefined) return undefined;
-  const host = given?.shape?.empty.host;
-  const quarantined = given !== undefined && (host === undefined || checkReport(host, node) !== undefined);
+  const { host, devices } = given?.shape?.empty ?? {};
+  const quarantined = given !== undefined && (host === undefined || checkReport(host, node, devices) !== undefined);
   const report = quarantined ? undefined : given;
   const dead = node?.dpuReady === 'False';
   const flag = (isTrue: boolean | undefined, bit: number) => (isTrue === true ? bit : 0);

@@ -114,16 +114,21 @@ describe('the stream of the console', () => {
   });
 
   it('shows a contradictory report as quarantined, without its content', async () => {
-    await start({ nodes: { n1: statusOf(), n2: statusOf({ reserved: '0,99' }), n3: statusOf() } });
+    const devices = [{ resource: 'example.com/vf', groups: [{ total: 2, free: 2 }] }];
+    const nodes = { n2: statusOf({ reserved: '0,99' }), n3: statusOf(), n4: statusOf({ devices }) };
+    await start({ nodes: { n1: statusOf(), ...nodes } });
     under.api.put('nodes', { metadata: { name: 'n3' }, status: { capacity: { cpu: '8' } } } as { metadata: object });
+    const capacity = { cpu: '16', 'example.com/vf': '1' };
+    under.api.put('nodes', { metadata: { name: 'n4' }, status: { capacity } } as { metadata: object });
     const listener = await join();
     await listener.until(isReady);
-    await listener.until(({ data }) => /"n3",-1/.test(data));
+    await listener.until(({ data }) => /"n4",-1/.test(data));
     const page = pageOf(listener.events);
     for (const [name, problems] of [
       ['n1', []],
       ['n2', ['quarantined']],
       ['n3', ['quarantined']],
+      ['n4', ['quarantined']],
     ] as const) {
       assert.deepEqual(page.nodeNamed(name)?.problems, problems, name);
       assert.equal(page.nodeNamed(name)?.shape === undefined, problems.length > 0, name);
