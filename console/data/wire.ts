@@ -5,7 +5,7 @@
  *
  * The version changes with every change that an older page would misinterpret.
  */
-export const WIRE_VERSION = 2;
+export const WIRE_VERSION = 3;
 
 /** Hardware, kubelet and networks; always before the first node that refers to it. */
 export interface ShapeContent {
@@ -33,6 +33,8 @@ export type OwnerEntry = readonly [pod: string, container: string, cpus: string,
 /** A pod in flight; the CPUs are '' if not predicted. */
 export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: string];
 type InFlightKind = 'nominated' | 'bound';
+/** Devices or memory by NUMA node, as text. */
+export type ResourceLine = readonly [resource: string, text: string];
 /** The last transition of the DPU's condition, RFC 3339, and its message. */
 export type DpuSince = readonly [time: string, message: string];
 /** A running pod with details that the nodes' records do not contain: not as promised, paused, or with a CPU mask. */
@@ -93,6 +95,7 @@ export type WireRecord =
       dpu: DpuState,
       owners: readonly OwnerEntry[],
       held: readonly InFlightEntry[],
+      resources: readonly ResourceLine[],
       dpuSince?: DpuSince,
     ]
   | readonly ['n', id: number]

@@ -8,6 +8,7 @@ import {
   type InFlightEntry,
   NodeFlag,
   type OwnerEntry,
+  type ResourceLine,
   type Status,
 } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
@@ -26,6 +27,7 @@ export interface NodePicture {
   readonly shape: string | undefined;
   readonly owners: readonly OwnerEntry[];
   readonly inFlight: readonly InFlightEntry[];
+  readonly resources: readonly ResourceLine[];
   readonly dpuSince: DpuSince | undefined;
 }
 
@@ -64,6 +66,7 @@ export function nodePicture(
       return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
     }),
     inFlight: inFlightOn(report, coming),
+    resources: report?.resources ?? [],
     dpuSince:
       node?.dpuHost === true && node.dpuSince !== undefined ? [node.dpuSince, node.dpuMessage ?? ''] : undefined,
   };
@@ -74,8 +77,8 @@ export function shapeRecord(shape: number, content: string): string {
 }
 
 export function nodeRecord(id: number, name: string, shape: number, picture: NodePicture): string {
-  const { flags, dpu, owners, inFlight, dpuSince } = picture;
-  const record = ['n', id, name, shape, flags, dpu, owners, inFlight];
+  const { flags, dpu, owners, inFlight, resources, dpuSince } = picture;
+  const record = ['n', id, name, shape, flags, dpu, owners, inFlight, resources];
   return JSON.stringify(dpuSince === undefined ? record : [...record, dpuSince]);
 }
 

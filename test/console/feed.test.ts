@@ -41,7 +41,11 @@ describe('the stream of the console', () => {
     const vm = { namespace: 'east', name: 'fw', uid: 'u1', count: 4, padding: 1 };
     await start({
       nodes: {
-        n1: statusOf({ assignments: [{ podUID: 'u1', container: 'compute', cpus: '1-2,9-10' }], pmdCPUs: '3,11' }),
+        n1: statusOf({
+          assignments: [{ podUID: 'u1', container: 'compute', cpus: '1-2,9-10' }],
+          pmdCPUs: '3,11',
+          devices: [{ resource: 'example.com/vf', groups: [{ cells: '0', total: 4, free: 3 }] }],
+        }),
       },
     });
     const pod = launcher(vm);
@@ -53,6 +57,7 @@ describe('the stream of the console', () => {
     const cpusOf = (kind: number) =>
       formatCpus([...paint.keys()].filter((s) => paint[s] === kind).map((s) => shape!.slots[s]!.cpu));
     assert.deepEqual(owners, [['east/fw', 'compute', '1-2,9-10', 1]]);
+    assert.deepEqual(node.resources, [['example.com/vf', 'NUMA 0: 3 of 4 free']]);
     assert.equal(cpusOf(Paint.owner), '1-2,9-10');
     assert.equal(cpusOf(Paint.reserved), '0,8');
     assert.equal(cpusOf(Paint.polled), '3,11');
@@ -108,7 +113,7 @@ describe('the stream of the console', () => {
     const stale = await news(() => under.report('n1', undefined));
     assert.deepEqual(
       stale.map((record) => record.length),
-      [8],
+      [9],
     );
     assert.deepEqual(node('n1')?.problems, ['no-report']);
   });
