@@ -1,5 +1,4 @@
 import { CpuSet } from '../../model/cpu-set.ts';
-import { resourceLines } from '../../model/report/resources.ts';
 import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
 import { tableLines } from '../support/table.ts';
 import { cut, joinParts, type Line, type LinePart, paint, type Style, type Terminal } from '../support/terminal.ts';
@@ -108,7 +107,7 @@ function compactLines(node: NodeView, { width }: Terminal, wide: boolean): Line[
 
 /** Devices and memory, by NUMA node. */
 function resourceRows({ resources }: NodeView, width: number): string[] {
-  const [, ...rows] = tableLines(['resource', 'free'], resourceLines(resources));
+  const [, ...rows] = tableLines(['resource', 'free'], resources);
   return rows.map((row) => cut(`  ${row}`, width));
 }
 

@@ -4,7 +4,7 @@ import type { Host } from '../../model/host.ts';
 import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
-import { type ResourceOnCells, resourcesOf } from '../../model/report/resources.ts';
+import { freeResources } from '../../model/report/resources.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 
@@ -38,7 +38,7 @@ export interface NodeView {
   readonly free: CpuSet;
   /** Number of cores with only free threads. */
   readonly freeCores: number;
-  readonly resources: readonly ResourceOnCells[];
+  readonly resources: ReturnType<typeof freeResources>;
   readonly kubelet: string;
   /** Remarks for people. */
   readonly remarks: readonly Remark[];
@@ -75,7 +75,7 @@ export function viewOf(
     owners,
     free,
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
-    resources: resourcesOf(status),
+    resources: freeResources(status),
     kubelet: [
       status.kubeletVersion,
       status.cpuManager.policy,
@@ -148,7 +148,7 @@ export function viewData(view: NodeView) {
     })),
     free: free.toArray(),
     freeCores,
-    resources: resources.map(({ total, ...resource }) => ({ ...resource, total: total ?? null })),
+    resources: resources.map(([resource, text]) => ({ resource, text })),
   };
 }
 

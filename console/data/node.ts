@@ -1,14 +1,7 @@
 import { parseCpus } from './cpu-list.ts';
 import { marksOf } from './marks.ts';
 import type { Shape } from './shape.ts';
-import {
-  type DpuSince,
-  type DpuState,
-  type InFlightEntry,
-  NodeFlag,
-  type OwnerEntry,
-  type ResourceLine,
-} from './wire.ts';
+import { type DpuSince, type DpuState, type InFlightEntry, NodeFlag, type OwnerEntry } from './wire.ts';
 
 /** The owner of a thread. Values from `Paint.owner`: the node's first owner, its second, … */
 export const Paint = { free: 0, reserved: 1, polled: 2, inFlight: 3, owner: 4 } as const;
@@ -28,7 +21,7 @@ export interface NodeItem {
   /** For each owner, the number of its colour and letter, which stays the same while other owners come and go. */
   readonly marks: readonly number[];
   readonly inFlight: readonly InFlightEntry[];
-  readonly resources: readonly ResourceLine[];
+  readonly resources: readonly (readonly [resource: string, text: string])[];
   /** For each slot of the shape, the owner. */
   readonly paint: Uint8Array;
   /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */

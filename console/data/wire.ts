@@ -33,8 +33,6 @@ export type OwnerEntry = readonly [pod: string, container: string, cpus: string,
 /** A pod in flight; the CPUs are '' if not predicted. */
 export type InFlightEntry = readonly [pod: string, kind: InFlightKind, cpus: string];
 type InFlightKind = 'nominated' | 'bound';
-/** Devices or memory by NUMA node, as text. */
-export type ResourceLine = readonly [resource: string, text: string];
 /** The last transition of the DPU's condition, RFC 3339, and its message. */
 export type DpuSince = readonly [time: string, message: string];
 /** A running pod with details that the nodes' records do not contain: not as promised, paused, or with a CPU mask. */
@@ -95,7 +93,7 @@ export type WireRecord =
       dpu: DpuState,
       owners: readonly OwnerEntry[],
       held: readonly InFlightEntry[],
-      resources: readonly ResourceLine[],
+      resources: readonly (readonly [resource: string, text: string])[],
       dpuSince?: DpuSince,
     ]
   | readonly ['n', id: number]

@@ -156,7 +156,7 @@ function NodeFacts({ node: { shape, dpu, flags, problems, resources } }: { reado
     if (isolated) facts.push(['Isolated from the kernel’s scheduler', isolated]);
     if (shape.placeless.length > 0) facts.push(['Networks with an unknown NUMA node', shape.placeless.join(', ')]);
   }
-  facts.push(...resources.map(([resource, text]): [string, string] => [resource, text]));
+  for (const [resource, text] of resources) facts.push([resource, text]);
   facts.push(['DPU', DPU_TEXT[dpu]]);
   facts.push(['Agent', agentState(flags, problems.includes('no-report'))]);
   return <Facts facts={facts} />;

@@ -8,12 +8,12 @@ import {
   type InFlightEntry,
   NodeFlag,
   type OwnerEntry,
-  type ResourceLine,
   type Status,
 } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { inFlightOn } from './in-flight.ts';
 import { labelOf, type ShownPod, type ShownState } from './pods.ts';
+import type { Report } from './reports.ts';
 import { stateWhereItRuns } from './running.ts';
 
 /** The parts of the cluster that a node's record depends on. */
@@ -27,7 +27,7 @@ export interface NodePicture {
   readonly shape: string | undefined;
   readonly owners: readonly OwnerEntry[];
   readonly inFlight: readonly InFlightEntry[];
-  readonly resources: readonly ResourceLine[];
+  readonly resources: Report['resources'];
   readonly dpuSince: DpuSince | undefined;
 }
 

@@ -7,8 +7,7 @@ import {
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
-import { resourceLines, resourcesOf } from '../../model/report/resources.ts';
-import type { ResourceLine } from '../data/wire.ts';
+import { freeResources } from '../../model/report/resources.ts';
 
 /** The stored part of an assignment. */
 interface Assignment {
@@ -36,7 +35,7 @@ export interface Report {
   readonly assignments: readonly Assignment[];
   /** The devices and memory in use; see `usageOf`. */
   readonly usage: string;
-  readonly resources: readonly ResourceLine[];
+  readonly resources: ReturnType<typeof freeResources>;
   readonly refusals: readonly RefusedStart[];
   /** VMs with a CPU mask. */
   readonly pinning: readonly PinningState[];
@@ -76,7 +75,7 @@ export function createReports(changed: (node: string) => void) {
       return {
         shape: shapeOf(status),
         usage: usageOf(status),
-        resources: resourceLines(resourcesOf(status)),
+        resources: freeResources(status),
         assignments: status.assignments.map(({ podUID, namespace, podName, container, cpus }) => ({
           podUID,
           pod: namespace === undefined || podName === undefined ? undefined : `${namespace}/${podName}`,

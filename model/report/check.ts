@@ -19,7 +19,7 @@ export interface ReportFault {
 export interface NodeFacts {
   /** status.capacity.cpu: number of CPUs that the kubelet counts. Undefined: unknown. */
   readonly cpus?: number | undefined;
-  /** Devices in status.capacity by resource, without its CPUs and memory. Undefined: unknown. */
+  /** Devices in status.capacity by resource. Undefined: unknown. */
   readonly capacity?: ReadonlyMap<string, number> | undefined;
   /** The label kubernetes.io/arch, or else the architecture in status.nodeInfo. */
   readonly arch?: string | undefined;

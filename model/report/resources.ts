@@ -2,43 +2,20 @@ import { cut } from '../brief.ts';
 import type { HostReport } from '../kubelet/report.ts';
 import { bytesText } from '../quantity.ts';
 
-/** Free devices or free memory of one resource on some NUMA nodes. */
-export interface ResourceOnCells {
-  readonly resource: string;
-  /** A list such as `0-1`; '' if the devices have no NUMA node. */
-  readonly cells: string;
-  /** Number of devices; undefined for memory. */
-  readonly total: number | undefined;
-  /** Number of devices, or bytes. */
-  readonly free: number;
-}
+const MAX_RESOURCE_CHARACTERS = 256;
 
-/** Characters of one resource's line. */
-const MAX_LINE_CHARACTERS = 256;
-
-/** What a report has free besides CPUs: devices, then the memory of a static memory manager. */
-export function resourcesOf({
-  devices = [],
-  memoryManager,
-}: Pick<HostReport, 'devices' | 'memoryManager'>): ResourceOnCells[] {
-  const memory = (memoryManager?.cells ?? []).flatMap(({ id, state }) =>
-    Object.entries(state?.free ?? {}).map(([resource, free]) => ({ resource, cells: `${id}`, total: undefined, free })),
+/** Free devices and memory by resource in a report, as text for people: `NUMA 0: 3 of 4 free`. */
+export function freeResources({ devices = [], memoryManager }: Pick<HostReport, 'devices' | 'memoryManager'>) {
+  const parts = devices.flatMap(({ resource, groups }) =>
+    groups.map(({ cells, total, free }) => [resource, `${cells ? `NUMA ${cells}: ` : ''}${free} of ${total} free`]),
   );
-  return [
-    ...devices.flatMap(({ resource, groups }) =>
-      groups.map(({ cells = '', ...counts }) => ({ resource, cells, ...counts })),
-    ),
-    ...memory,
-  ];
-}
-
-/** One line for each resource, for people. */
-export function resourceLines(resources: readonly ResourceOnCells[]): (readonly [resource: string, text: string])[] {
-  const lines = new Map<string, string>();
-  for (const { resource, cells, total, free } of resources) {
-    const amount = total === undefined ? `${bytesText(free)} free` : `${free} of ${total} free`;
-    const before = lines.has(resource) ? `${lines.get(resource)}, ` : '';
-    lines.set(resource, `${before}${cells === '' ? '' : `NUMA ${cells}: `}${amount}`);
+  const memory = (memoryManager?.cells ?? []).flatMap(({ id, state }) =>
+    Object.entries(state?.free ?? {}).map(([type, free]) => [type, `NUMA ${id}: ${bytesText(free)} free`]),
+  );
+  const texts = new Map<string, string>();
+  for (const [resource = '', text = ''] of [...parts, ...memory]) {
+    const before = texts.get(resource);
+    texts.set(resource, cut(before === undefined ? text : `${before}, ${text}`, MAX_RESOURCE_CHARACTERS));
   }
-  return [...lines].map(([resource, text]) => [resource, cut(text, MAX_LINE_CHARACTERS)]);
+  return [...texts];
 }

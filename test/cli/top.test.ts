@@ -104,9 +104,8 @@ describe('plumbline top', () => {
       const top = { nodes: [node], notes: [] };
       assert.deepEqual(topLines(top, plain(), true).slice(-6, -2), rows);
       assert.ok(!topLines(top, plain()).some((line) => line.includes('example.com')));
-      const vf = { resource: 'example.com/vf', cells: '0', total: 4, free: 3 };
-      const memory = { resource: 'memory', cells: '1', total: null, free: 20 * 2 ** 30 };
-      assert.deepEqual([viewData(node).resources[0], viewData(node).resources[5]], [vf, memory]);
+      const fuse = { resource: 'example.com/fuse', text: '9 of 9 free' };
+      assert.deepEqual(viewData(node).resources[1], fuse);
       assert.deepEqual(parseOutput('top', { nodes: [viewData(node)], notes: [] }), {
         nodes: [viewData(node)],
         notes: [],
