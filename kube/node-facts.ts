@@ -4,7 +4,7 @@ import type { Node } from './resources.ts';
 
 const ARCH_LABEL = 'kubernetes.io/arch';
 
-/** Extracts from a Node object the facts about its machine: capacity, conditions, labels. */
+/** Extracts from a Node object the facts about its machine. Device plugins name their resources with a prefix. */
 export function factsOfNode({
   metadata,
   status,
@@ -12,9 +12,13 @@ export function factsOfNode({
   readonly metadata: Pick<Node['metadata'], 'labels'>;
   readonly status?: Pick<NonNullable<Node['status']>, 'capacity' | 'nodeInfo'> | undefined;
 }): NodeFacts {
-  const { cpu } = status?.capacity ?? {};
+  const devices = status?.capacity && Object.entries(status.capacity).filter(([resource]) => resource.includes('/'));
   const arch = metadata.labels?.[ARCH_LABEL] ?? status?.nodeInfo?.architecture;
-  return { cpus: cpu === undefined ? undefined : wholeOrNone(cpu), arch };
+  return {
+    cpus: wholeOrNone(status?.capacity?.['cpu'] ?? ''),
+    capacity: devices && new Map(devices.map(([resource, count]) => [resource, wholeOrNone(count) ?? 0])),
+    arch,
+  };
 }
 
 function wholeOrNone(quantity: string): number | undefined {

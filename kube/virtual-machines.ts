@@ -54,8 +54,14 @@ export type VirtualMachineInstance = z.infer<typeof virtualMachineInstance>;
 
 /** Schemas of VMIs when they are created, and of the templates of the kinds that create them. */
 
+/** The resources of devices that the launcher requests. */
+const deviceNames = list(z.object({ deviceName: qualifiedName.optional() }), 256).nullish();
+
 /** A VMI's spec with the fields that decide how the VMI starts. */
 export const startingSpec = virtualMachineInstance.shape.spec.extend({
+  domain: virtualMachineInstance.shape.spec.shape.domain.extend({
+    devices: z.object({ gpus: deviceNames, hostDevices: deviceNames }).nullish().catch(undefined),
+  }),
   startStrategy: word.nullish(),
   schedulerName: name.nullish(),
   livenessProbe: z.object({}).nullish(),

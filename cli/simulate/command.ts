@@ -7,7 +7,7 @@ import { TOPOLOGY } from './topology.ts';
 const EXAMPLES = `
 A shape is the guest's cores and threads of each, then the networks that it must be near, then how many VMs; without a number, as
 many as fit: 8c, 4c2t, 4c2t:10, 4c2t@physnet0:10, 8c@physnet0,tunnel. Each VM has dedicated CPUs, an isolated emulator
-thread and the full-pcpus-only annotation. Memory and devices do not count.
+thread and the full-pcpus-only annotation. Memory does not count.
 
 Examples:
   plumbline simulate --vm 4c2t:20                                 # do 20 more fit on this cluster?

@@ -41,6 +41,9 @@ export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandR
     : given;
   const resources = networks.map((one) => (one === 'tunnel' ? TUNNEL_RESOURCE : physnetResource(one)));
   const devices = new Map(resources.map((resource) => [resource, 1]));
+  const { gpus, hostDevices } = vmi.spec.domain.devices ?? {};
+  for (const { deviceName } of [...(gpus ?? []), ...(hostDevices ?? [])])
+    if (deviceName !== undefined) devices.set(deviceName, (devices.get(deviceName) ?? 0) + 1);
   const compute = { name: 'compute', kind: 'app', cpus, devices, memory: new Map<string, number>() } as const;
   const needs: PlacementNeeds = {
     request: { uid: name, guaranteed: true, containers: [compute] },

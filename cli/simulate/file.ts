@@ -2,8 +2,8 @@ import { parseAllDocuments } from 'yaml';
 import * as z from 'zod';
 import { type NetworkAttachmentDefinition, networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
 import {
+  startingInstance,
   virtualMachine,
-  virtualMachineInstance,
   virtualMachineInstanceReplicaSet,
   virtualMachinePool,
 } from '../../kube/virtual-machines.ts';
@@ -41,7 +41,7 @@ const anyObject = z.object({ apiVersion: z.string(), kind: z.string(), metadata:
 /** Kinds that create VMIs, with the path of the VMI template in each. */
 const READERS: Readonly<Record<string, (object: unknown) => Pick<FileVm, 'vmi' | 'count'>>> = {
   VirtualMachine: (object) => fromTemplate(virtualMachine.parse(object).spec, 1),
-  VirtualMachineInstance: (object) => ({ vmi: virtualMachineInstance.parse(object), count: 1 }),
+  VirtualMachineInstance: (object) => ({ vmi: startingInstance.parse(object), count: 1 }),
   VirtualMachineInstanceReplicaSet: (object) =>
     fromTemplate(virtualMachineInstanceReplicaSet.parse(object).spec, countOf(object)),
   VirtualMachinePool: (object) =>

@@ -1,6 +1,7 @@
+import { isReportedResource } from '../../model/kubelet/report.ts';
 import { stateText } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, withPod } from '../../model/placement/needs.ts';
-import { judgeHost, type NodeVerdict } from '../../model/placement/verdict.ts';
+import { judgeHost, type NodeVerdict, type Refused, refuse } from '../../model/placement/verdict.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 import type { Demand } from './demand.ts';
 
@@ -88,9 +89,18 @@ function classesOf(hosts: readonly ReportedHost[]): Map<string, Class> {
 }
 
 function verdictOn(one: Class, demand: Demand): NodeVerdict {
-  const known = one.verdicts.get(demand) ?? judgeHost(demand.needs, one.host, [], 'count-check');
+  const known =
+    one.verdicts.get(demand) ?? missingDevice(demand, one.host) ?? judgeHost(demand.needs, one.host, [], 'count-check');
   one.verdicts.set(demand, known);
   return known;
+}
+
+/** The kubelet gets no pod for devices that its node does not have: kube-scheduler refuses it. */
+function missingDevice({ needs }: Demand, { devices }: PlacementHost): Refused | undefined {
+  const resources = needs.request.containers.flatMap((container) => [...container.devices.keys()]);
+  const isMissing = (name: string) => isReportedResource(name) && devices?.every(({ resource }) => resource !== name);
+  const missing = resources.find(isMissing);
+  return missing === undefined ? undefined : refuse('other', `${missing} is not on the node`);
 }
 
 /** Only for predicted CPUs: a placement by count does not determine which CPUs remain. */

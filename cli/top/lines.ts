@@ -1,5 +1,6 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type CpuOwner, chunk, drawCpuMap } from '../support/cpu-map.ts';
+import { tableLines } from '../support/table.ts';
 import { cut, joinParts, type Line, type LinePart, paint, type Style, type Terminal } from '../support/terminal.ts';
 import type { NodeView } from './node-view.ts';
 import type { TopView } from './read.ts';
@@ -99,8 +100,15 @@ function compactLines(node: NodeView, { width }: Terminal, wide: boolean): Line[
     head.startsWith(name) ? [paint('bold', name), head.slice(name.length)] : head,
     ...rows,
     ...legendRows(names, width),
+    ...(wide ? resourceRows(node, width) : []),
     ...problemLines(node, width),
   ];
+}
+
+/** Devices and memory, by NUMA node. */
+function resourceRows({ resources }: NodeView, width: number): string[] {
+  const [, ...rows] = tableLines(['resource', 'free'], resources);
+  return rows.map((row) => cut(`  ${row}`, width));
 }
 
 /** VMs without the resources that they asked for, each with its fault. */
@@ -153,6 +161,7 @@ export function nodeLines(node: NodeView, { width }: Terminal): Line[] {
     cut(`${free.size} of ${host.online.size} CPUs free, ${freeCores} whole cores`, width),
     '',
     ...drawCpuMap({ host, owners, cellLabels, width }),
+    ...resourceRows(node, width),
     ...problemLines(node, width),
   ];
 }

@@ -4,6 +4,7 @@ import type { Host } from '../../model/host.ts';
 import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
+import { freeResources } from '../../model/report/resources.ts';
 import type { VmState } from '../../model/vm-state/state.ts';
 import type { ReportedHost } from '../support/hosts.ts';
 
@@ -37,6 +38,7 @@ export interface NodeView {
   readonly free: CpuSet;
   /** Number of cores with only free threads. */
   readonly freeCores: number;
+  readonly resources: ReturnType<typeof freeResources>;
   readonly kubelet: string;
   /** Remarks for people. */
   readonly remarks: readonly Remark[];
@@ -73,6 +75,7 @@ export function viewOf(
     owners,
     free,
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
+    resources: freeResources(status),
     kubelet: [
       status.kubeletVersion,
       status.cpuManager.policy,
@@ -122,7 +125,7 @@ function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
 
 /** The view in the output of `plumbline top -o json`: docs/schemas/top.json. */
 export function viewData(view: NodeView) {
-  const { name, host, cells, reserved, polled, owners, free, freeCores, kubelet, remarks } = view;
+  const { name, host, cells, reserved, polled, owners, free, freeCores, resources, kubelet, remarks } = view;
   return {
     node: name,
     kubelet,
@@ -145,6 +148,7 @@ export function viewData(view: NodeView) {
     })),
     free: free.toArray(),
     freeCores,
+    resources: resources.map(([resource, text]) => ({ resource, text })),
   };
 }
 

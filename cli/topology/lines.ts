@@ -1,5 +1,6 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { unevenCore } from '../../model/host-cores.ts';
+import { bytesText } from '../../model/quantity.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
 import { tableLines } from '../support/table.ts';
 import { countText, joinParts, type Line, paint } from '../support/terminal.ts';
@@ -18,9 +19,9 @@ export function machineLines(machine: Machine, width: number, wide = false): Lin
   const labels = new Map(
     host.cells.map(({ id }) => {
       const own = memory.cells.find((cell) => cell.id === id);
-      const pages = Object.entries(own?.hugePages ?? {}).map(([name, bytes]) => `${size(bytes)} in ${name}`);
+      const pages = Object.entries(own?.hugePages ?? {}).map(([name, bytes]) => `${bytesText(bytes)} in ${name}`);
       const here = nics.filter(({ cells }) => cells.includes(id)).map(({ name }) => name);
-      const amounts = [own === undefined ? undefined : size(own.memory), ...pages, here.join(' ') || undefined];
+      const amounts = [own === undefined ? undefined : bytesText(own.memory), ...pages, here.join(' ') || undefined];
       return [id, amounts.filter((text) => text !== undefined).join(', ')] as const;
     }),
   );
@@ -52,7 +53,7 @@ function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): L
   }
   const lines = [...levels].map(([name, list]) => {
     const [first] = list;
-    const each = first?.size === undefined ? '' : ` of ${size(first.size)}`;
+    const each = first?.size === undefined ? '' : ` of ${bytesText(first.size)}`;
     const shared = first?.cpus.equals(online)
       ? 'shared by all CPUs'
       : `each shared by ${countText(first?.cpus.size ?? 0, 'CPU')}`;
@@ -80,15 +81,4 @@ function distanceLines({ memory }: Machine): string[] {
   const rows = Object.entries(memory.distances ?? {});
   if (rows.length < 2) return [];
   return ['', 'Distances', ...rows.map(([id, row]) => `  ${id}: ${row.join(' ')}`)];
-}
-
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-
-function size(bytes: number): string {
-  let [value, unit] = [bytes, 0];
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return `${Number(value.toFixed(value < 10 ? 1 : 0))} ${UNITS[unit]}`;
 }

@@ -21,6 +21,7 @@ export interface NodeItem {
   /** For each owner, the number of its colour and letter, which stays the same while other owners come and go. */
   readonly marks: readonly number[];
   readonly inFlight: readonly InFlightEntry[];
+  readonly resources: readonly (readonly [resource: string, text: string])[];
   /** For each slot of the shape, the owner. */
   readonly paint: Uint8Array;
   /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
@@ -35,7 +36,7 @@ export interface NodeItem {
 
 export type NodeParts = Pick<
   NodeItem,
-  'id' | 'name' | 'shape' | 'flags' | 'dpu' | 'dpuSince' | 'owners' | 'inFlight' | 'change'
+  'id' | 'name' | 'shape' | 'flags' | 'dpu' | 'dpuSince' | 'owners' | 'inFlight' | 'resources' | 'change'
 >;
 
 const NOTHING = new Uint8Array(0);

@@ -100,14 +100,14 @@ export class Store {
       this.#namings++;
       return;
     }
-    const [, , name, shape, flags, dpu, owners, inFlight, dpuSince] = record;
+    const [, , name, shape, flags, dpu, owners, inFlight, resources, dpuSince] = record;
     if (before?.name !== name) {
       if (before) this.#byName.delete(before.name);
       this.#byName.set(name, id);
       this.#namings++;
     }
-    const parts = { id, name, shape: this.#shapes.get(shape), flags, dpu, dpuSince, owners, inFlight, change };
-    this.nodes.set(id, nodeItem(parts, before));
+    const parts = { id, name, shape: this.#shapes.get(shape), flags, dpu, dpuSince, owners, inFlight, resources };
+    this.nodes.set(id, nodeItem({ ...parts, change }, before));
   }
 
   #takePod(record: Extract<WireRecord, readonly ['p', ...unknown[]]>): void {

@@ -5,7 +5,7 @@
  *
  * The version changes with every change that an older page would misinterpret.
  */
-export const WIRE_VERSION = 2;
+export const WIRE_VERSION = 3;
 
 /** Hardware, kubelet and networks; always before the first node that refers to it. */
 export interface ShapeContent {
@@ -93,6 +93,7 @@ export type WireRecord =
       dpu: DpuState,
       owners: readonly OwnerEntry[],
       held: readonly InFlightEntry[],
+      resources: readonly (readonly [resource: string, text: string])[],
       dpuSince?: DpuSince,
     ]
   | readonly ['n', id: number]

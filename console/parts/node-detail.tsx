@@ -146,7 +146,7 @@ function cellsOf({ cells, slots }: Shape, own: readonly number[]): number[] {
     .map(({ id }) => id);
 }
 
-function NodeFacts({ node: { shape, dpu, flags, problems } }: { readonly node: NodeItem }) {
+function NodeFacts({ node: { shape, dpu, flags, problems, resources } }: { readonly node: NodeItem }) {
   const facts: [string, string][] = [];
   if (shape) {
     const { kubelet, policy, wholeCores, alignment, scope, isolated } = shape.content;
@@ -156,6 +156,7 @@ function NodeFacts({ node: { shape, dpu, flags, problems } }: { readonly node: N
     if (isolated) facts.push(['Isolated from the kernel’s scheduler', isolated]);
     if (shape.placeless.length > 0) facts.push(['Networks with an unknown NUMA node', shape.placeless.join(', ')]);
   }
+  for (const [resource, text] of resources) facts.push([resource, text]);
   facts.push(['DPU', DPU_TEXT[dpu]]);
   facts.push(['Agent', agentState(flags, problems.includes('no-report'))]);
   return <Facts facts={facts} />;

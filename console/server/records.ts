@@ -13,6 +13,7 @@ import {
 import type { Cluster } from './cluster.ts';
 import { inFlightOn } from './in-flight.ts';
 import { labelOf, type ShownPod, type ShownState } from './pods.ts';
+import type { Report } from './reports.ts';
 import { stateWhereItRuns } from './running.ts';
 
 /** The parts of the cluster that a node's record depends on. */
@@ -26,6 +27,7 @@ export interface NodePicture {
   readonly shape: string | undefined;
   readonly owners: readonly OwnerEntry[];
   readonly inFlight: readonly InFlightEntry[];
+  readonly resources: Report['resources'];
   readonly dpuSince: DpuSince | undefined;
 }
 
@@ -43,8 +45,8 @@ export function nodePicture(
   const node = nodes.get(name);
   const given = reports.get(name);
   if (node === undefined && given === undefined) return undefined;
-  const host = given?.shape?.empty.host;
-  const quarantined = given !== undefined && (host === undefined || checkReport(host, node) !== undefined);
+  const { host, devices } = given?.shape?.empty ?? {};
+  const quarantined = given !== undefined && (host === undefined || checkReport(host, node, devices) !== undefined);
   const report = quarantined ? undefined : given;
   const dead = node?.dpuReady === 'False';
   const flag = (isTrue: boolean | undefined, bit: number) => (isTrue === true ? bit : 0);
@@ -64,6 +66,7 @@ export function nodePicture(
       return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
     }),
     inFlight: inFlightOn(report, coming),
+    resources: report?.resources ?? [],
     dpuSince:
       node?.dpuHost === true && node.dpuSince !== undefined ? [node.dpuSince, node.dpuMessage ?? ''] : undefined,
   };
@@ -74,8 +77,8 @@ export function shapeRecord(shape: number, content: string): string {
 }
 
 export function nodeRecord(id: number, name: string, shape: number, picture: NodePicture): string {
-  const { flags, dpu, owners, inFlight, dpuSince } = picture;
-  const record = ['n', id, name, shape, flags, dpu, owners, inFlight];
+  const { flags, dpu, owners, inFlight, resources, dpuSince } = picture;
+  const record = ['n', id, name, shape, flags, dpu, owners, inFlight, resources];
   return JSON.stringify(dpuSince === undefined ? record : [...record, dpuSince]);
 }
 

@@ -7,6 +7,7 @@ import {
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
+import { freeResources } from '../../model/report/resources.ts';
 
 /** The stored part of an assignment. */
 interface Assignment {
@@ -34,12 +35,20 @@ export interface Report {
   readonly assignments: readonly Assignment[];
   /** The devices and memory in use; see `usageOf`. */
   readonly usage: string;
+  readonly resources: ReturnType<typeof freeResources>;
   readonly refusals: readonly RefusedStart[];
   /** VMs with a CPU mask. */
   readonly pinning: readonly PinningState[];
 }
 
-const CONTRADICTS_ITSELF: Report = { shape: undefined, assignments: [], usage: '', refusals: [], pinning: [] };
+const CONTRADICTS_ITSELF: Report = {
+  shape: undefined,
+  assignments: [],
+  usage: '',
+  resources: [],
+  refusals: [],
+  pinning: [],
+};
 
 /** Number of shapes beyond one for each node. */
 const SPARE_SHAPES = 100;
@@ -66,6 +75,7 @@ export function createReports(changed: (node: string) => void) {
       return {
         shape: shapeOf(status),
         usage: usageOf(status),
+        resources: freeResources(status),
         assignments: status.assignments.map(({ podUID, namespace, podName, container, cpus }) => ({
           podUID,
           pod: namespace === undefined || podName === undefined ? undefined : `${namespace}/${podName}`,

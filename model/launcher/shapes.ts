@@ -53,6 +53,8 @@ export interface GuestCpu {
   readonly numa?: { readonly guestMappingPassthrough?: object | null | undefined } | null | undefined;
 }
 
+type DeviceNames = readonly { readonly deviceName?: string | undefined }[] | null | undefined;
+
 export interface VmiShape {
   readonly metadata: MetaShape;
   readonly spec: {
@@ -65,6 +67,7 @@ export interface VmiShape {
       readonly ioThreadsPolicy?: string | undefined;
       readonly ioThreads?: { readonly supplementalPoolThreadCount?: number | undefined } | null | undefined;
       readonly resources?: Resources | null | undefined;
+      readonly devices?: { readonly gpus?: DeviceNames; readonly hostDevices?: DeviceNames } | null | undefined;
     };
   };
 }

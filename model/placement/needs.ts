@@ -14,7 +14,7 @@ import {
   stateOfReport,
 } from '../kubelet/report.ts';
 import { type CpuAssignments, cpusOf, type KubeletState, ownedCpus } from '../kubelet/state.ts';
-import { withUsage } from '../kubelet/usage.ts';
+import { type ReportedDevices, withUsage } from '../kubelet/usage.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 
 /** A network interface with an affinity. */
@@ -106,12 +106,13 @@ export interface PlacementHost {
   /** Whether the node's agent sets the CPU masks of VMs. */
   readonly pinsVMs: boolean;
   readonly networks: NetworkCells;
-  /** What the report lacks: pods that ask for it are not predicted. */
+  /** Those of the report. Undefined: not known, so pods that ask for one are not predicted. */
+  readonly devices: readonly ReportedDevices[] | undefined;
+  /** What else the report lacks: pods that ask for it are not predicted. */
   readonly notReported: NotReported;
 }
 
 export interface NotReported {
-  readonly devices: boolean;
   /** The state of the static memory manager. */
   readonly memory: boolean;
   /** Resources with unhealthy devices on NUMA nodes that the report does not name. */
@@ -144,6 +145,7 @@ export function preparedHost(report: HostReport): PlacementHost {
       physnets: new Map((report.physnets ?? []).map(({ name, cells }) => [name, CpuSet.parse(cells, MAX_CELL_ID)])),
       tunnel: report.tunnel && CpuSet.parse(report.tunnel.cells, MAX_CELL_ID),
     },
+    devices: report.devices,
     notReported: notReportedIn(report),
   });
 }
@@ -151,7 +153,6 @@ export function preparedHost(report: HostReport): PlacementHost {
 function notReportedIn({ devices, memoryManager }: HostReport): NotReported {
   const unhealthy = (devices ?? []).filter(({ unhealthy = 0, groups }) => unhealthy > 0 && groups.length > 1);
   return {
-    devices: devices === undefined,
     memory: memoryManager?.cells?.some(({ state }) => state === undefined) ?? false,
     unhealthy: new Set(unhealthy.map(({ resource }) => resource)),
   };
@@ -160,7 +161,7 @@ function notReportedIn({ devices, memoryManager }: HostReport): NotReported {
 /** Why the kubelet's decision about a pod cannot be predicted with what its node reports. */
 export function unpredictableFor(
   { request }: PlacementNeeds,
-  { kubelet, state, alignment, notReported }: PlacementHost,
+  { kubelet, state, alignment, devices, notReported }: PlacementHost,
 ): string | undefined {
   if ('unpredictable' in kubelet) return kubelet.unpredictable;
   const { containers } = request;
@@ -168,9 +169,9 @@ export function unpredictableFor(
     return 'the state of the memory manager is not reported';
   }
   if (alignment === 'none') return undefined;
-  const resources = containers.flatMap(({ devices }) => [...devices.keys()]).filter(isReportedResource);
+  const resources = containers.flatMap((container) => [...container.devices.keys()]).filter(isReportedResource);
   const [resource] = resources;
-  if (notReported.devices && resource !== undefined) return `the devices of ${resource} are not reported`;
+  if (devices === undefined && resource !== undefined) return `the devices of ${resource} are not reported`;
   const unhealthy = resources.find((name) => notReported.unhealthy.has(name));
   return unhealthy && `the NUMA nodes of unhealthy devices of ${unhealthy} are not reported`;
 }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { PlumblineError } from '../errors.ts';
 import type { Host } from '../host.ts';
+import type { ReportedDevices } from '../kubelet/usage.ts';
 
 /**
  * A node's report affects others as well: the padding of a VM that may run there, and the networks of the cluster. It
@@ -18,8 +19,8 @@ export interface ReportFault {
 export interface NodeFacts {
   /** status.capacity.cpu: number of CPUs that the kubelet counts. Undefined: unknown. */
   readonly cpus?: number | undefined;
-  /** status.capacity. Undefined: unknown. */
-  readonly capacity?: Readonly<Record<string, string>> | undefined;
+  /** Devices in status.capacity by resource. Undefined: unknown. */
+  readonly capacity?: ReadonlyMap<string, number> | undefined;
   /** The label kubernetes.io/arch, or else the architecture in status.nodeInfo. */
   readonly arch?: string | undefined;
 }
@@ -43,11 +44,17 @@ export function faultOfError(error: unknown): ReportFault {
   return { code: 'contradiction', message: `the report contradicts itself: ${said}`.slice(0, LONGEST_MESSAGE) };
 }
 
-/** Why a report cannot be true for its node, or undefined. Fewer CPUs than the node has only affect the node itself. */
+/**
+ * Why a report cannot be true for its node, or undefined. Fewer CPUs than the node has only affect the node itself.
+ *
+ * Devices count like CPUs, from the first report. The kubelet writes a Node some seconds after a device plugin has
+ * registered, so agents report no devices until the Node has them all; and a kubelet that restarts writes a capacity of
+ * 0 until the plugin has registered again, which contradicts no report.
+ */
 export function checkReport(
   { online, threadsPerCore }: Pick<Host, 'online' | 'threadsPerCore'>,
   node: NodeFacts | undefined,
-  devices: readonly ReportedDevices[] = [],
+  devices: readonly Pick<ReportedDevices, 'resource' | 'groups'>[] = [],
 ): ReportFault | undefined {
   const { cpus, arch, capacity } = node ?? {};
   if (cpus !== undefined && online.size > cpus) {
@@ -56,10 +63,11 @@ export function checkReport(
       message: `the report has ${online.size} CPUs, and the Node's capacity is ${cpus}: restart the kubelet if CPUs were added`,
     };
   }
-  const excess = capacity && devices.find((reported) => isMoreThan(reported, capacity[reported.resource]));
-  if (excess !== undefined) {
-    const { resource, groups } = excess;
-    const message = `the report has ${total(groups)} devices of ${resource}, and the Node's capacity is ${capacity?.[resource] ?? 'none'}: check the agent`;
+  for (const { resource, groups } of capacity === undefined ? [] : devices) {
+    const count = groups.reduce((sum, { total }) => sum + total, 0);
+    const limit = capacity?.get(resource) ?? 0;
+    if (count <= limit || (limit === 0 && capacity?.has(resource))) continue;
+    const message = `the report has ${count} devices of ${resource}, and the Node's capacity is ${limit}: check the agent`;
     return { code: 'more-devices', message: message.slice(0, LONGEST_MESSAGE) };
   }
   const most = arch === undefined ? undefined : MOST_THREADS[arch];
@@ -68,19 +76,6 @@ export function checkReport(
     code: 'threads-per-core',
     message: `the report has ${threadsPerCore} threads per core, and processors of architecture ${arch} have at most ${most}`,
   };
-}
-
-/** The devices of one resource in a report. */
-export interface ReportedDevices {
-  readonly resource: string;
-  readonly groups: readonly { readonly total: number }[];
-}
-
-const total = (groups: ReportedDevices['groups']) => groups.reduce((sum, group) => sum + group.total, 0);
-
-/** A kubelet that restarts sets the capacity to 0 until the plugin has registered again. */
-function isMoreThan({ groups }: ReportedDevices, capacity: string | undefined): boolean {
-  return capacity !== '0' && total(groups) > Number(capacity ?? 0);
 }
 
 /** Values of a report that are compared among nodes. */

@@ -111,7 +111,7 @@ export class ClusterState {
     this.fleet.set(node, 'exists', view !== undefined);
     this.fleet.setLabels(node, view?.labels ?? new Map());
     if (view === undefined) this.#facts.delete(node);
-    else this.#facts.set(node, { cpus: view.cpus, arch: view.arch });
+    else this.#facts.set(node, { cpus: view.cpus, arch: view.arch, capacity: view.capacity });
     if (this.fleet.get(node)?.shape !== undefined) this.#setFault(node, this.#check(node));
     this.#listeners.nodeFacts(node);
     if (view) this.#listeners.improved(node);
@@ -138,8 +138,8 @@ export class ClusterState {
   }
 
   #check(node: string): ReportFault | undefined {
-    const shape = this.fleet.get(node)?.shape;
-    return shape && checkReport(shape.empty.host, this.#facts.get(node));
+    const empty = this.fleet.get(node)?.shape?.empty;
+    return empty && checkReport(empty.host, this.#facts.get(node), empty.devices);
   }
 
   #setFault(node: string, fault: ReportFault | undefined): void {

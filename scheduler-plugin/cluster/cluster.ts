@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -210,7 +211,8 @@ function podProjection({ reader, podSeen }: Pick<ClusterOptions, 'reader' | 'pod
 
 /** Whether the facts that a decision about other objects depends on are equal. Labels are only looked up. */
 function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
-  return a.uid === b.uid && a.dpuHost === b.dpuHost && a.cpus === b.cpus && a.arch === b.arch;
+  if (a.uid !== b.uid || a.dpuHost !== b.dpuHost || a.cpus !== b.cpus || a.arch !== b.arch) return false;
+  return isDeepStrictEqual(a.capacity, b.capacity);
 }
 
 /** A report as received. It is parsed when it is used, since parsing is most of its cost. */

@@ -527,6 +527,18 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
+    title: 'a report with devices that its Node lacks',
+    check: checkAgents,
+    facts: {
+      nodes: [node('worker-1', { status: { capacity: { cpu: '64', 'example.com/vf': '8' } } })],
+      topologies: {
+        value: [topology('worker-1', { devices: [{ resource: 'example.com/vf', groups: [{ total: 9, free: 9 }] }] })],
+      },
+    },
+    what: /report of node worker-1 is quarantined: the report has 9 devices of example.com.vf, .* capacity is 8/,
+    severity: 'error',
+  },
+  {
     title: 'a contradictory report',
     check: checkAgents,
     facts: { topologies: { value: [topology('worker-1', { cores: ['0-1023'] })] } },

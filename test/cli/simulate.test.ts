@@ -7,6 +7,7 @@ import { parseShape } from '../../cli/simulate/shape.ts';
 import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../cli/support/hosts.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
@@ -51,6 +52,27 @@ describe('plumbline simulate', () => {
         );
       });
     }
+
+    it('is limited by GPUs and host devices, on the NUMA nodes that have them', () => {
+      const gpu = { deviceName: 'example.com/gpu' };
+      const placedWith = (devices: NodeTopologyStatus['devices'], asked: object) => {
+        const [node] = inventNodes({ ...INVENTION, topologyManager: 'single-numa-node', nodes: 1, topology: '2x8x1' });
+        const { hosts } = hostsOf([{ ...node!, status: { ...node!.status!, devices } }]);
+        const vmi = parseShape('2c').vmi;
+        const domain = { ...vmi.spec.domain, devices: asked };
+        const shape = { name: 'vm', count: undefined, networks: [], vmi: { ...vmi, spec: { domain } } };
+        const [vm] = simulate(hosts, [demandOf({ ...shape, threadsPerCore: [1] })]).vms;
+        return [vm?.placed, ...Object.keys(vm?.refusals ?? {})];
+      };
+      const gpus = (count: number) => [{ resource: gpu.deviceName, groups: [{ cells: '1', total: 4, free: count }] }];
+      const none = 'example.com/gpu is not on the node';
+      assert.deepEqual(placedWith(gpus(4), {})[0], 3, 'without devices: 7 and 8 CPUs for 4 each');
+      assert.deepEqual(placedWith(gpus(4), { gpus: [gpu] })[0], 2, 'on NUMA node 1 only');
+      assert.deepEqual(placedWith(gpus(3), { gpus: [gpu], hostDevices: [gpu] })[0], 1, 'two for each VM');
+      assert.deepEqual(placedWith(gpus(0), { gpus: [gpu] })[0], 0);
+      assert.deepEqual(placedWith([], { gpus: [gpu] }), [0, none]);
+      assert.deepEqual(placedWith(undefined, { gpus: [gpu] }), [0, 'its kubelet cannot be predicted']);
+    });
 
     it('gives the reason for each node if no more fit', () => {
       const { vms } = run(3, '2x8x2', ['4c2t@nowhere']);

@@ -12,6 +12,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { eventually } from '../support/eventually.ts';
 import { skipFor } from '../support/parts.ts';
 import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
+import { parseOutput } from './output-schema.ts';
 import { buildCli, PROGRAM, plumbline } from './run.ts';
 
 const plain = (width = Number.POSITIVE_INFINITY) => ({
@@ -72,6 +73,43 @@ describe('plumbline top', () => {
       assert.match(lines[4] ?? '', /^ {3}0 16 {2}│ {2}1 17/);
       assert.match(lines[5] ?? '', /^ {3}R {2}R {2}│ {2}A {2}A/);
       assert.match(lines.at(-1) ?? '', /R reserved {3}\/ completes a core {3}A default\/firewall \(10\) {3}· free/);
+    });
+
+    it('has the free devices and memory by NUMA node, a line for each resource: of one node, or in wide form', () => {
+      const cell = (id: number, free: number) => ({
+        id,
+        memory: 64 * 2 ** 30,
+        state: { blocks: 0, group: `${id}`, free: { memory: free * 2 ** 30, 'hugepages-1Gi': 2 ** 30 } },
+      });
+      const node = view({
+        devices: [
+          {
+            resource: 'example.com/vf',
+            groups: [
+              { cells: '0', total: 4, free: 3 },
+              { cells: '1', total: 2, free: 0 },
+            ],
+          },
+          { resource: 'example.com/fuse', groups: [{ total: 9, free: 9 }] },
+        ],
+        memoryManager: { policy: 'Static', cells: [cell(0, 1.5), cell(1, 20)] },
+      });
+      const rows = [
+        '  example.com/vf    NUMA 0: 3 of 4 free, NUMA 1: 0 of 2 free',
+        '  example.com/fuse  9 of 9 free',
+        '  memory            NUMA 0: 1.5 GiB free, NUMA 1: 20 GiB free',
+        '  hugepages-1Gi     NUMA 0: 1 GiB free, NUMA 1: 1 GiB free',
+      ];
+      assert.deepEqual(nodeLines(node, plain()).slice(-4), rows);
+      const top = { nodes: [node], notes: [] };
+      assert.deepEqual(topLines(top, plain(), true).slice(-6, -2), rows);
+      assert.ok(!topLines(top, plain()).some((line) => line.includes('example.com')));
+      const fuse = { resource: 'example.com/fuse', text: '9 of 9 free' };
+      assert.deepEqual(viewData(node).resources[1], fuse);
+      assert.deepEqual(parseOutput('top', { nodes: [viewData(node)], notes: [] }), {
+        nodes: [viewData(node)],
+        notes: [],
+      });
     });
 
     for (const width of [30, 40, 80]) {

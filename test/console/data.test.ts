@@ -33,6 +33,7 @@ const node = (more: Partial<NodeItem> = {}): NodeItem =>
   nodeItem({
     id: 0,
     name: 'n',
+    resources: [],
     shape: shapeOf(TURNS),
     flags: 1,
     dpu: '',
@@ -133,14 +134,14 @@ describe('the page’s data', () => {
 
   it('ignores records of an unknown kind', () => {
     const store = new Store();
-    store.take([['x', 1] as unknown as WireRecord, ['n', 1, 'n1', -1, 1, '', [], []]]);
+    store.take([['x', 1] as unknown as WireRecord, ['n', 1, 'n1', -1, 1, '', [], [], []]]);
     assert.deepEqual(store.nodeNamed('n1')?.problems, ['no-report']);
   });
 
   it('shows a node by its new name after its number was reused', () => {
     const store = new Store();
-    store.take([['n', 1, 'old', -1, 1, '', [], []]]);
-    store.take([['n', 1, 'new', -1, 1, '', [], []]]);
+    store.take([['n', 1, 'old', -1, 1, '', [], [], []]]);
+    store.take([['n', 1, 'new', -1, 1, '', [], [], []]]);
     assert.equal(store.nodeNamed('old'), undefined);
     assert.equal(store.nodeNamed('new')?.id, 1);
     assert.equal(store.nodes.size, 1);
@@ -214,8 +215,9 @@ describe('the list of VMs', () => {
         ['east/upf', 'side', '4', 0],
       ],
       [],
+      [],
     ],
-    ['n', 2, 'n2', 0, 1, '', [['west/du', 'compute', '1,3,5', 0]], []],
+    ['n', 2, 'n2', 0, 1, '', [['west/du', 'compute', '1,3,5', 0]], [], []],
     ['r', 'u1', ['west/du', 'n2', '', 'broken', 'DPUNotReady', 'its DPU is dead']],
     ['r', 'u2', ['west/masked', 'n2', '0:1', 'ok', 'MaskApplied', 'pinned']],
   ];

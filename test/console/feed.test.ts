@@ -41,7 +41,11 @@ describe('the stream of the console', () => {
     const vm = { namespace: 'east', name: 'fw', uid: 'u1', count: 4, padding: 1 };
     await start({
       nodes: {
-        n1: statusOf({ assignments: [{ podUID: 'u1', container: 'compute', cpus: '1-2,9-10' }], pmdCPUs: '3,11' }),
+        n1: statusOf({
+          assignments: [{ podUID: 'u1', container: 'compute', cpus: '1-2,9-10' }],
+          pmdCPUs: '3,11',
+          devices: [{ resource: 'example.com/vf', groups: [{ cells: '0', total: 4, free: 3 }] }],
+        }),
       },
     });
     const pod = launcher(vm);
@@ -53,6 +57,7 @@ describe('the stream of the console', () => {
     const cpusOf = (kind: number) =>
       formatCpus([...paint.keys()].filter((s) => paint[s] === kind).map((s) => shape!.slots[s]!.cpu));
     assert.deepEqual(owners, [['east/fw', 'compute', '1-2,9-10', 1]]);
+    assert.deepEqual(node.resources, [['example.com/vf', 'NUMA 0: 3 of 4 free']]);
     assert.equal(cpusOf(Paint.owner), '1-2,9-10');
     assert.equal(cpusOf(Paint.reserved), '0,8');
     assert.equal(cpusOf(Paint.polled), '3,11');
@@ -108,22 +113,27 @@ describe('the stream of the console', () => {
     const stale = await news(() => under.report('n1', undefined));
     assert.deepEqual(
       stale.map((record) => record.length),
-      [8],
+      [9],
     );
     assert.deepEqual(node('n1')?.problems, ['no-report']);
   });
 
   it('shows a contradictory report as quarantined, without its content', async () => {
-    await start({ nodes: { n1: statusOf(), n2: statusOf({ reserved: '0,99' }), n3: statusOf() } });
+    const devices = [{ resource: 'example.com/vf', groups: [{ total: 2, free: 2 }] }];
+    const nodes = { n2: statusOf({ reserved: '0,99' }), n3: statusOf(), n4: statusOf({ devices }) };
+    await start({ nodes: { n1: statusOf(), ...nodes } });
     under.api.put('nodes', { metadata: { name: 'n3' }, status: { capacity: { cpu: '8' } } } as { metadata: object });
+    const capacity = { cpu: '16', 'example.com/vf': '1' };
+    under.api.put('nodes', { metadata: { name: 'n4' }, status: { capacity } } as { metadata: object });
     const listener = await join();
     await listener.until(isReady);
-    await listener.until(({ data }) => /"n3",-1/.test(data));
+    await listener.until(({ data }) => /"n4",-1/.test(data));
     const page = pageOf(listener.events);
     for (const [name, problems] of [
       ['n1', []],
       ['n2', ['quarantined']],
       ['n3', ['quarantined']],
+      ['n4', ['quarantined']],
     ] as const) {
       assert.deepEqual(page.nodeNamed(name)?.problems, problems, name);
       assert.equal(page.nodeNamed(name)?.shape === undefined, problems.length > 0, name);

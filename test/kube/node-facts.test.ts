@@ -9,14 +9,25 @@ describe('the machine of a Node', () => {
     });
 
   it('has its CPUs and its architecture', () => {
-    assert.deepEqual(of('16', { 'kubernetes.io/arch': 'arm64' }), { cpus: 16, arch: 'arm64' });
-    assert.deepEqual(of('8000m'), { cpus: 8, arch: undefined });
+    const capacity = new Map();
+    assert.deepEqual(of('16', { 'kubernetes.io/arch': 'arm64' }), { cpus: 16, capacity, arch: 'arm64' });
+    assert.deepEqual(of('8000m'), { cpus: 8, capacity, arch: undefined });
   });
 
   it('has the architecture of its kubelet if it has no label', () => {
     const status = { nodeInfo: { architecture: 'amd64' } };
     assert.equal(factsOfNode({ metadata: {}, status }).arch, 'amd64');
     assert.equal(factsOfNode({ metadata: { labels: { 'kubernetes.io/arch': 'arm64' } }, status }).arch, 'arm64');
+  });
+
+  it('has its devices in any notation, and nothing else of its capacity', () => {
+    const amounts = { cpu: '8', memory: '64Gi', pods: '110', 'hugepages-1Gi': '0' };
+    const devices = { 'a.example/vf': '8', 'a.example/fuse': '2k', 'a.example/odd': 'many', 'a.example/none': '0' };
+    assert.deepEqual(
+      factsOfNode({ metadata: {}, status: { capacity: { ...amounts, ...devices } } }).capacity,
+      new Map(Object.entries({ 'a.example/vf': 8, 'a.example/fuse': 2000, 'a.example/odd': 0, 'a.example/none': 0 })),
+    );
+    assert.equal(factsOfNode({ metadata: {} }).capacity, undefined, 'unknown');
   });
 
   it('has no number of CPUs if the capacity is missing, fractional or unreadable', () => {

@@ -23,24 +23,30 @@ describe('model/report: a report compared with its Node', () => {
     it(name, () => assert.equal(checkReport(host(cpus, threads), facts)?.code, code));
   }
 
-  const devices = (total: number) => [{ resource: 'example.com/vf', groups: [{ total: total - 1 }, { total: 1 }] }];
+  const devices = (total: number) => [
+    {
+      resource: 'example.com/vf',
+      groups: [
+        { total: total - 1, free: 0 },
+        { total: 1, free: 0 },
+      ],
+    },
+  ];
+  const ofNode = (count: number) => new Map([['example.com/vf', count]]);
   for (const [name, total, capacity, code] of [
-    ['may have all devices of the Node', 8, { 'example.com/vf': '8' }, undefined],
-    ['may have fewer devices, because some are unhealthy', 4, { 'example.com/vf': '8' }, undefined],
-    ['may not have more devices than the Node', 9, { 'example.com/vf': '8' }, 'more-devices'],
-    ['may not have devices that the Node does not have', 1, { cpu: '8' }, 'more-devices'],
-    [
-      'may have devices while the Node counts none after a restart of the kubelet',
-      8,
-      { 'example.com/vf': '0' },
-      undefined,
-    ],
+    ['may have all devices of the Node', 8, ofNode(8), undefined],
+    ['may have fewer devices, because some are unhealthy', 4, ofNode(8), undefined],
+    ['may not have more devices than the Node', 9, ofNode(8), 'more-devices'],
+    ['may not have devices that the Node does not have', 1, new Map(), 'more-devices'],
+    ['may have devices while the Node counts none after a restart of the kubelet', 8, ofNode(0), undefined],
     ['may have devices if the capacity is not known', 8, undefined, undefined],
   ] as const) {
     it(name, () => assert.equal(checkReport(host(8, 2), { cpus: 8, capacity }, devices(total))?.code, code));
   }
 
   it('has short messages for every fault', () => {
+    const long = [{ resource: 'x'.repeat(253), groups: [{ total: 1, free: 0 }] }];
+    assert.equal(checkReport(host(8, 2), { capacity: new Map() }, long)?.message.length, 256);
     assert.ok(faultOfError(new HostError('x'.repeat(10_000))).message.length <= 256);
     assert.equal(faultOfError(new Error('secret')).message, 'the report contradicts itself: it cannot be read');
   });

@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, MAX_CELL_ID } from '../../model/host.ts';
+import type { ReportedDevices } from '../../model/kubelet/usage.ts';
 import type { NodeKind } from '../../model/launcher/node-kind.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
@@ -19,6 +20,7 @@ const kindStatus = nodeTopologyStatus.pick({
   topologyManager: true,
   physnets: true,
   tunnel: true,
+  devices: true,
   pinsVMs: true,
 });
 type KindStatus = z.infer<typeof kindStatus>;
@@ -29,6 +31,8 @@ export type ReadReport =
       /** Undefined for a node whose kubelet assigns no exclusive CPUs: there is nothing to align to. */
       readonly kind: NodeKind | undefined;
       readonly host: Pick<Host, 'online' | 'threadsPerCore'>;
+      /** With the free devices of any of the nodes that share the report. */
+      readonly devices: readonly ReportedDevices[] | undefined;
       /** The node without pods. */
       readonly maskHost: MaskHost;
     }
@@ -77,10 +81,10 @@ export function createKindReader() {
 /** Has a limited length whatever the report contains. */
 function digest(status: KindStatus): string {
   const { cells, cores, reserved, cpuManager, topologyManager, physnets, tunnel, pinsVMs } = status;
-  const { policy, options } = cpuManager;
-  const full = options?.['full-pcpus-only'];
+  const devices = status.devices?.map(({ resource, groups }) => [resource, groups.map(({ total }) => total)]);
+  const settings = [cpuManager.policy, cpuManager.options?.['full-pcpus-only'], topologyManager?.policy, pinsVMs];
   return createHash('sha256')
-    .update(JSON.stringify([cells, cores, reserved, policy, full, topologyManager?.policy, physnets, tunnel, pinsVMs]))
+    .update(JSON.stringify([cells, cores, reserved, settings, physnets, tunnel, devices]))
     .digest('base64');
 }
 
@@ -91,7 +95,7 @@ function readStatus(status: KindStatus): ReadReport {
     const reserved = CpuSet.parse(status.reserved);
     const kind = status.cpuManager.policy === 'static' ? kindOf(status, host, reserved) : undefined;
     const maskHost = { online, usable: online.minus(reserved), pinsVMs: status.pinsVMs };
-    return { kind, host: { online, threadsPerCore }, maskHost };
+    return { kind, host: { online, threadsPerCore }, devices: status.devices, maskHost };
   } catch (error) {
     return faultOfError(error);
   }

@@ -186,7 +186,7 @@ function countReports(
   const compared = new Map<string, ComparedReport>();
   for (const [name, report] of reports) {
     const { facts, networks } = nodes.get(name) ?? {};
-    const fault = 'code' in report ? report : checkReport(report.host, facts);
+    const fault = 'code' in report ? report : checkReport(report.host, facts, report.devices);
     if ('code' in report || fault !== undefined) {
       if (fault !== undefined) faults.set(name, fault);
       continue;

@@ -109,7 +109,7 @@ function noteQuarantined(notes: Notebook, nodes: Facts['nodes'], reports: readon
 function faultOf(status: NodeTopologyStatus, node: Facts['nodes'][number] | undefined): string | undefined {
   try {
     const { host } = preparedHost({ ...status, assignments: [] });
-    return checkReport(host, node && factsOfNode(node))?.message;
+    return checkReport(host, node && factsOfNode(node), status.devices)?.message;
   } catch (error) {
     return faultOfError(error).message;
   }

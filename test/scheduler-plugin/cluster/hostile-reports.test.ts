@@ -15,12 +15,20 @@ describe('reports that cannot be true', () => {
     ['eight threads per core on amd64', { cells: [{ id: 0, cpus: '0-15' }], cores: ['0-7', '8-15'] }, /8 threads/],
     ['CPUs in two cores', { cores: ['0,8', '0,8'] }, /contradicts itself/],
     ['40 NUMA nodes', { cells: Array.from({ length: 40 }, (_, id) => ({ id, cpus: `${id}` })) }, /40 NUMA nodes/],
+    ['more devices than the Node has', { devices: vfs(9) }, /9 devices of example.com\/vf.*capacity is 8/],
+    [
+      'devices that the Node lacks',
+      { devices: vfs(1, 'example.com/gpu') },
+      /1 devices of example.com\/gpu.*capacity is 0/,
+    ],
     ['a physnet name that cannot be a resource', { physnets: [{ name: 'x'.repeat(253), cells: '0' }] }, /physnet name/],
   ];
   for (const [name, lie, message] of lies) {
     it(`${name}: are quarantined, and other nodes are not affected`, () => {
       const { state, filter, notified } = extenderOf({ nodes: { liar: undefined, honest: statusOf() } });
-      for (const node of ['liar', 'honest']) state.nodeChanged(node, { dpuHost: false, cpus: 16, arch: 'amd64' });
+      const capacity = new Map([['example.com/vf', 8]]);
+      const view = { dpuHost: false, cpus: 16, arch: 'amd64', capacity };
+      for (const node of ['liar', 'honest']) state.nodeChanged(node, view);
       const before = filter(podOf('4'), ['honest']);
       state.reportChanged('liar', statusOf(lie));
       assert.match(state.faults.get('liar')?.message ?? '', message);
@@ -42,6 +50,12 @@ describe('reports that cannot be true', () => {
     assert.equal(state.faults.get('n1')?.code, 'more-cpus');
     state.nodeChanged('n1', { dpuHost: false, cpus: 16, arch: 'amd64' });
     assert.equal(state.faults.size, 0);
+    state.reportChanged('n1', statusOf({ devices: vfs(8) }));
+    const capacities = [4, 8, 0].map((count) => {
+      state.nodeChanged('n1', { dpuHost: false, cpus: 16, capacity: new Map([['example.com/vf', count]]) });
+      return state.faults.get('n1')?.code;
+    });
+    assert.deepEqual(capacities, ['more-devices', undefined, undefined], '0 while its kubelet restarts');
   });
 
   it('a report that names a pod of another node frees no CPUs there', () => {
@@ -161,6 +175,10 @@ describe('the intake of reports', () => {
     intake.stop();
   });
 });
+
+function vfs(total: number, resource = 'example.com/vf'): NodeTopologyStatus['devices'] {
+  return [{ resource, groups: [{ cells: '0', total, free: total }] }];
+}
 
 function pairs(cores: number): string[] {
   return Array.from({ length: cores }, (_, i) => `${i * 2}-${i * 2 + 1}`);

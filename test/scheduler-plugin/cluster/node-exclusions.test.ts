@@ -8,6 +8,9 @@ const four = (uid: string) => withUid(podOf('4'), uid);
 const owning = (cpus: string): NodeTopologyStatus =>
   statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus }] });
 
+const at = (time: string): NodeTopologyStatus =>
+  statusOf({ summary: { cpus: 16, free: 14, networks: '', reported: `2026-11-01T${time}:00Z` } });
+
 /** A kubelet that refuses every pod, whatever its report. */
 class Refuser {
   readonly under: ExtenderUnderTest;
@@ -69,6 +72,7 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
     ['after 29 s', ({ under }) => (under.clock.now += 29), false],
     ['after 30 s', ({ under }) => (under.clock.now += 30), true],
     ['after the same report again', ({ under }) => under.state.reportChanged('n1', statusOf()), false],
+    ['after a report that only has another time', ({ under }) => under.state.reportChanged('n1', at('10:20')), false],
     ['after a report with other free CPUs', ({ under }) => under.state.reportChanged('n1', owning('7,15')), true],
     [
       'after a report with other settings',
@@ -79,7 +83,7 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
   ];
   for (const [label, act, fits] of ENDS) {
     it(`${fits ? 'gets' : 'does not get'} such pods ${label}`, () => {
-      const refuser = new Refuser({ n1: statusOf(), n2: statusOf() });
+      const refuser = new Refuser({ n1: at('10:10'), n2: statusOf() });
       refuser.reject(undefined, undefined, ['n1']);
       act(refuser);
       assert.equal(refuser.fits(), fits);

@@ -211,6 +211,12 @@ describe('reports that could affect other nodes', () => {
       { cells: [{ id: 0, cpus: '0-15' }], cores: smt2.map((_, i) => `${i * 4}-${i * 4 + 3}`) },
       'more-cpus',
     ],
+    [
+      'devices that its Node lacks',
+      'n1',
+      { devices: [{ resource: 'example.com/vf', groups: [{ total: 1, free: 1 }] }] },
+      'more-devices',
+    ],
     ['eight threads per core on amd64', 'n1', { cores: ['0-7'] }, 'threads-per-core'],
     ['eight threads per core on one node of unknown architecture', 'bare', { cores: ['0-7'] }, 'threads-per-core'],
   ];
@@ -223,7 +229,7 @@ describe('reports that could affect other nodes', () => {
         return faults.get(node)?.code === code;
       }, 'the report to be quarantined');
       assert.deepEqual(threads(), [2]);
-      await put(node, reportOf({ physnets: [{ name: 'east', cells: '0' }] }));
+      await put(node, reportOf({ physnets: [{ name: 'east', cells: '0' }], devices: null }));
       await eventually(() => {
         threads();
         return faults.size === 0;
