@@ -21,7 +21,8 @@ export function factsOfNode({
   };
 }
 
-function wholeOrNone(quantity: string): number | undefined {
+/** Undefined if the text is not a quantity, or not whole. */
+export function wholeOrNone(quantity: string): number | undefined {
   try {
     return integralCpus(quantity);
   } catch {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { map, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { wholeOrNone } from '../../kube/node-facts.ts';
 import { objectMeta } from '../../kube/resources.ts';
 
 /** Resources that the Node counts; more than a kubelet has of device plugins. */
@@ -42,7 +43,7 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
     name,
     uid: metadata.uid,
     kubeletVersion: status?.nodeInfo?.kubeletVersion,
-    maxPods: status?.capacity?.['pods'] === undefined ? undefined : Number(status.capacity['pods']),
+    maxPods: wholeOrNone(status?.capacity?.['pods'] ?? ''),
     capacity: status?.capacity ?? {},
     allocatable: status?.allocatable ?? {},
     labels: metadata.labels ?? {},

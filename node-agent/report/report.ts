@@ -1,5 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
+import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { underSignals } from '../../runtime/signals.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
@@ -75,7 +76,7 @@ export function createReport({ client, nodeName, inputs, subscribe, log, metrics
     const built = buildStatus({ ...content, ...node }, store.published, now);
     if (built === undefined) return;
     isNodeOutdated = (content.view.devices ?? []).some(
-      (devices) => healthyDevices(devices) !== Number(node.allocatable[devices.resource]),
+      (devices) => healthyDevices(devices) !== wholeOrNone(node.allocatable[devices.resource] ?? ''),
     );
     if (isNodeOutdated && built.devices === undefined)
       readAt = Math.min(readAt, monotonicSeconds() + NODE_READ_SECONDS);

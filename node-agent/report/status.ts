@@ -1,4 +1,5 @@
 import type { HostMemory } from '../../hardware/memory.ts';
+import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
 import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
@@ -161,7 +162,7 @@ function withoutState({ cells, ...memoryManager }: MemoryManager): MemoryManager
 function devicesPart(devices: AssignmentsView['devices'], capacity: ReportInputs['capacity']) {
   if (devices === undefined) return {};
   const counted = devices.map((resource) => {
-    return { ...resource, unhealthy: Number(capacity[resource.resource] ?? 0) - healthyDevices(resource) };
+    return { ...resource, unhealthy: (wholeOrNone(capacity[resource.resource] ?? '') ?? 0) - healthyDevices(resource) };
   });
   if (counted.some(({ unhealthy }) => unhealthy < 0)) return {};
   return { devices: counted.map(({ unhealthy, ...rest }) => (unhealthy > 0 ? { ...rest, unhealthy } : rest)) };
