@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { list, map, name, qualifiedName, text, word } from '../../kube/bounds.ts';
 import { MAX_DEVICE_GROUPS, MAX_DEVICE_RESOURCES, nodeTopologyStatus } from '../../kube/node-topology.ts';
-import { PlumblineError } from '../../model/errors.ts';
 import { preparedHost, unpredictableFor, withAssignments } from '../../model/placement/needs.ts';
 import { exclusiveCpus } from '../../model/placement/place.ts';
 import { readInput } from '../../runtime/input-file.ts';
@@ -18,6 +17,7 @@ const usedDevices = z.tuple([name, list(count, MAX_DEVICE_GROUPS)]);
 const usedMemory = z.object({ id: count, blocks: count, group: text(256), free: map(word, count, 32) });
 const kind = z.enum(['init', 'sidecar', 'app']);
 
+const logLine = z.object({ replay: z.unknown() });
 /** What the extender logs if a kubelet did not do as predicted. */
 const predictionRecord = z.object({
   version: word,
@@ -26,63 +26,46 @@ const predictionRecord = z.object({
   /** The exclusive CPUs of each container on the node. */
   assigned: list(text(1024), 2048),
   usage: z.tuple([list(usedDevices, MAX_DEVICE_RESOURCES), list(usedMemory, 32)]),
-  containers: list(z.object({ kind, cpus: count.max(4096), devices: amounts, memory: amounts }), 64),
+  containers: list(z.object({ name: word, kind, cpus: count.max(4096), devices: amounts, memory: amounts }), 64),
   predicted: text(1024),
   actual: text(1024),
 });
-type PredictionRecord = z.infer<typeof predictionRecord>;
 
 /** Repeats a prediction that a kubelet has contradicted, with the model of this version. @throws CliError */
 export async function runReplay(path: string, output: OutputFormat | undefined): Promise<void> {
   const record = readRecord(path);
   const { node, version, predicted, actual } = record;
-  const repeated = predict(record, path);
+  const repeated = predict(record);
   const asPredicted = repeated === actual;
-  await print(
-    output,
-    { node, version, predicted, actual, repeated, asPredicted },
-    {
-      text: () => [
-        `${node}: version ${version} predicted ${predicted}, the kubelet did ${actual}.`,
-        `This version (${VERSION}) predicts ${repeated}: ${asPredicted ? 'as the kubelet did' : 'it still differs'}.`,
-      ],
-    },
-  );
+  const data = { node, version, predicted, actual, repeated, asPredicted };
+  await print(output, data, {
+    text: () => [
+      `${node}: version ${version} predicted ${predicted}, the kubelet did ${actual}.`,
+      `This version (${VERSION}) predicts ${repeated}: ${asPredicted ? 'as the kubelet did' : 'it still differs'}.`,
+    ],
+  });
   process.exitCode = asPredicted ? EXIT.ok : EXIT.findings;
 }
 
-function readRecord(path: string): PredictionRecord {
-  let content: unknown;
+function readRecord(path: string) {
   try {
-    content = JSON.parse(readInput(path, MAX_FILE_BYTES).toString());
+    const line: unknown = JSON.parse(readInput(path, MAX_FILE_BYTES).toString());
+    const record = predictionRecord.parse(logLine.safeParse(line).data?.replay ?? line);
+    const assignments = record.assigned.map((cpus, i) => ({ podUID: `${i}`, container: '', cpus }));
+    return { ...record, host: withAssignments(preparedHost(record.report), assignments, JSON.stringify(record.usage)) };
   } catch (error) {
-    const expected = 'expected one line of the extender’s log with "replay"';
-    throw usageError(`cannot read ${path}: ${(error as Error).message}; ${expected}`, { cause: error });
+    const [issue] = error instanceof z.ZodError ? error.issues : [];
+    const fault = issue ? `${issue.path.join('.')}: ${issue.message}` : (error as Error).message;
+    throw usageError(`${path}: expected one line of the extender’s log with "replay": ${fault}`, { cause: error });
   }
-  const line = z.object({ replay: z.unknown() }).safeParse(content);
-  const { data, error } = predictionRecord.safeParse(line.data?.replay ?? content);
-  if (data !== undefined) return data;
-  const [issue] = error.issues;
-  throw usageError(`${path} has no record of a prediction: ${issue?.path.join('.')}: ${issue?.message}`);
 }
 
 /** The CPUs that the kubelet would assign, or the reason with which it would reject the pod. */
-function predict({ report, assigned, usage, containers }: PredictionRecord, path: string): string {
-  const request = {
-    uid: 'replay',
-    guaranteed: true,
-    containers: containers.map((container, i) => ({ ...container, name: `${i}` })),
-  };
-  const assignments = assigned.map((cpus, i) => ({ podUID: `${i}`, container: '', cpus }));
-  try {
-    const host = withAssignments(preparedHost(report), assignments, JSON.stringify(usage));
-    const { kubelet, state } = host;
-    const reason = unpredictableFor({ request, networks: [] }, host);
-    if ('unpredictable' in kubelet || !state || reason !== undefined) return `nothing (${reason})`;
-    const admission = kubelet.admit(state, request);
-    return admission.admitted ? `${exclusiveCpus(admission.containers)}` : admission.reason;
-  } catch (error) {
-    if (!(error instanceof PlumblineError || error instanceof RangeError)) throw error;
-    throw usageError(`${path}: the report contradicts itself: ${error.message}`, { cause: error });
-  }
+function predict({ host, containers }: ReturnType<typeof readRecord>): string {
+  const request = { uid: 'replay', guaranteed: true, containers };
+  const { kubelet, state } = host;
+  const reason = unpredictableFor({ request, networks: [] }, host);
+  if ('unpredictable' in kubelet || !state || reason !== undefined) return `nothing (${reason})`;
+  const admission = kubelet.admit(state, request);
+  return admission.admitted ? `${exclusiveCpus(admission.containers)}` : admission.reason;
 }

@@ -1,9 +1,8 @@
 import type { EventRecorder } from '../../kube/events.ts';
 import { unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus, isReportedResource } from '../../model/kubelet/report.ts';
-import type { KubeletState } from '../../model/kubelet/state.ts';
 import { PREDICTION_DIFFERS } from '../../model/names.ts';
-import { withAssignments, withPod } from '../../model/placement/needs.ts';
+import { type PlacementHost, unpredictableFor, withAssignments, withPod } from '../../model/placement/needs.ts';
 import type { PredictionBasis, Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
 import { REJECTIONS } from '../../model/vm-state/rejected.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -60,7 +59,7 @@ export class PredictionCheck {
     const comparison = this.#comparisonOf(reservation, end === 'terminal');
     if (comparison === undefined) this.#count('not_compared');
     else if (comparison.actual === comparison.predicted) this.#count('as_predicted');
-    else if (!usesReportedResources(comparison)) this.#announce(comparison);
+    else if (!dependsOnResources(comparison)) this.#announce(comparison);
     else {
       const seconds = comparison.isRejection ? REJECTION_SECONDS : ADMISSION_SECONDS;
       setTimeout(() => this.#confirm(comparison), seconds * 1000).unref();
@@ -89,11 +88,10 @@ export class PredictionCheck {
     const node = this.#options.state.fleet.get(comparison.node);
     const before = withAssignments(basis.shape.empty, basis.assignments, basis.usage);
     const expected = isRejection ? before : withPod(before, reservation.pod.request);
-    const after = node && withAssignments(basis.shape.empty, node.assignments, node.usage);
     const isConfirmed =
       node !== undefined &&
       isUnchanged(node, basis, reservation.uid) &&
-      amountsInUse(after?.state) === amountsInUse(expected.state);
+      amountsInUse(withAssignments(basis.shape.empty, [], node.usage)) === amountsInUse(expected);
     if (isConfirmed) this.#announce(comparison);
     else this.#count('not_compared');
   }
@@ -107,11 +105,10 @@ export class PredictionCheck {
       report: JSON.parse(basis.shape.key) as unknown,
       assigned: basis.assignments.map(({ cpus }) => cpus),
       usage: JSON.parse(basis.usage || '[[],[]]') as unknown,
-      containers: pod.request.containers.map(({ kind, cpus, devices, memory }) => ({
-        kind,
-        cpus,
-        devices: [...devices],
-        memory: [...memory],
+      containers: pod.request.containers.map((container) => ({
+        ...container,
+        devices: [...container.devices],
+        memory: [...container.memory],
       })),
       predicted,
       actual,
@@ -148,22 +145,19 @@ function isUnchanged({ shape, assignments }: ClusterNode, basis: PredictionBasis
   return shape?.key === basis.shape.key && othersIn(assignments) === othersIn(basis.assignments);
 }
 
-/** Whether the pod asks for devices or memory, which other pods may take without CPUs of their own. */
-function usesReportedResources({ reservation, basis }: Comparison): boolean {
-  const hasMemoryState = basis.shape.empty.state?.memory !== undefined;
-  return reservation.pod.request.containers.some(
-    ({ devices, memory }) => (hasMemoryState && memory.size > 0) || [...devices.keys()].some(isReportedResource),
-  );
+/** Whether devices or memory, which other pods may take without CPUs of their own, can affect the prediction. */
+function dependsOnResources({ reservation, basis }: Comparison): boolean {
+  const notReported = { devices: true, memory: true, unhealthy: new Set<string>() };
+  return unpredictableFor(reservation.pod, { ...basis.shape.empty, notReported }) !== undefined;
 }
 
 /** Devices by resource and bytes by type, of all pods and on all NUMA nodes. */
-function amountsInUse(state: KubeletState | undefined): string {
+function amountsInUse({ state }: PlacementHost): string {
   const amounts = new Map<string, number>();
   const add = (name: string, amount: number) => amounts.set(name, (amounts.get(name) ?? 0) + amount);
   const ofContainers = [...(state?.devices.values() ?? [])].flatMap((containers) => [...containers.values()]);
   for (const resources of ofContainers) for (const [name, ids] of resources) add(name, ids.size);
-  for (const { tables } of state?.memory?.cells ?? []) {
+  for (const { tables } of state?.memory?.cells ?? [])
     for (const [type, { allocatable, free }] of tables) add(type, allocatable - free);
-  }
   return JSON.stringify([...amounts].filter(([name, amount]) => amount > 0 && isReportedResource(name)).sort());
 }

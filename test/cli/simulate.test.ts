@@ -278,18 +278,18 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
     });
 
     const bad: readonly [string, (record: Record<string, unknown>) => unknown, RegExp][] = [
-      ['no JSON', () => '{"replay": {', /cannot read -: .*expected one line of the extender’s log/],
-      [
-        'another line of the log',
-        () => ({ level: 'info', msg: 'listening' }),
-        /has no record of a prediction: version/,
-      ],
+      ['no JSON', () => '{"replay": {', /^plumbline: -: expected one line of the extender’s log with "replay": /],
+      ['another line of the log', () => ({ level: 'info', msg: 'listening' }), /version: /],
       ['a CPU list that is no text', (record) => ({ ...record, assigned: [7] }), /assigned\.0: .*expected string/],
-      ['a CPU list that was cut', (record) => ({ ...record, assigned: ['1-2,9…'] }), /the report contradicts itself/],
+      [
+        'a CPU list that was cut',
+        (record) => ({ ...record, assigned: ['1-2,9…'] }),
+        /expected one line of the extender’s log with "replay": \S/,
+      ],
       [
         'a host without CPUs',
         (record) => ({ ...record, report: { ...(record['report'] as object), cells: [] } }),
-        /the report contradicts itself/,
+        /expected one line of the extender’s log with "replay": \S/,
       ],
       ['a file that is too large', () => ' '.repeat(70_000), /larger than 65536 bytes/],
       [

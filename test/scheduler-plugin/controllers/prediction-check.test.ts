@@ -279,7 +279,9 @@ describe('whether the kubelet did as predicted', () => {
       actual: '4-5,12-13',
     });
     assert.deepEqual((report as NodeTopologyStatus).cells, statusOf().cells);
-    assert.deepEqual(containers, [{ kind: 'app', cpus: 4, devices: [], memory: [['memory', 1024 ** 3]] }]);
+    assert.deepEqual(containers, [
+      { name: 'compute', kind: 'app', cpus: 4, devices: [], memory: [['memory', 1024 ** 3]] },
+    ]);
   });
 
   it('a record that does not fit into a line of the log is left out', () => {
