@@ -2,7 +2,6 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { withCluster, withNamespace } from '../support/cluster.ts';
 import { withOutput } from '../support/output.ts';
 import type { SimulateFlags } from './run.ts';
-import { TOPOLOGY } from './topology.ts';
 
 const EXAMPLES = `
 A shape is the guest's cores and threads of each, then the networks that it must be near, then how many VMs; without a number, as
@@ -16,6 +15,9 @@ Examples:
   plumbline simulate --vm 4c2t@physnet0:50 --vm 2c2t --nodes 10 --topology 2x16x2 --physnet physnet0=0 -o json
 
 Exit status: 0 if all requested VMs fit, 1 if some do not. With --replay: 0 if this version predicts what the kubelet did, 1 if not.`;
+
+/** Default: NUMA nodes x cores of each x threads. */
+export const TOPOLOGY = '2x16x2';
 
 const gather = (value: string, before: readonly string[] = []) => [...before, value];
 

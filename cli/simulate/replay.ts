@@ -17,7 +17,6 @@ const usedDevices = z.tuple([name, list(count, MAX_DEVICE_GROUPS)]);
 const usedMemory = z.object({ id: count, blocks: count, group: text(256), free: map(word, count, 32) });
 const kind = z.enum(['init', 'sidecar', 'app']);
 
-const logLine = z.object({ replay: z.unknown() });
 /** What the extender logs if a kubelet did not do as predicted. */
 const predictionRecord = z.object({
   version: word,
@@ -49,8 +48,8 @@ export async function runReplay(path: string, output: OutputFormat | undefined):
 
 function readRecord(path: string) {
   try {
-    const line: unknown = JSON.parse(readInput(path, MAX_FILE_BYTES).toString());
-    const record = predictionRecord.parse(logLine.safeParse(line).data?.replay ?? line);
+    const line = JSON.parse(readInput(path, MAX_FILE_BYTES).toString()) as { replay?: unknown } | null;
+    const record = predictionRecord.parse(line?.replay ?? line);
     const assignments = record.assigned.map((cpus, i) => ({ podUID: `${i}`, container: '', cpus }));
     return { ...record, host: withAssignments(preparedHost(record.report), assignments, JSON.stringify(record.usage)) };
   } catch (error) {

@@ -8,6 +8,7 @@ import { assertReported, readIfAllowed, readTopologies } from '../support/lists.
 import { type OutputFormat, print } from '../support/output.ts';
 import { createProgress } from '../support/progress.ts';
 import { countText } from '../support/terminal.ts';
+import { TOPOLOGY } from './command.ts';
 import { type Demand, demandOf } from './demand.ts';
 import { networksOf, readVmFile, type VmFile } from './file.ts';
 import { type Invention, inventNodes } from './invent.ts';
@@ -16,7 +17,6 @@ import { simulateData } from './output.ts';
 import { runReplay } from './replay.ts';
 import { parseShape } from './shape.ts';
 import { simulate } from './simulate.ts';
-import { TOPOLOGY } from './topology.ts';
 
 export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
   readonly vm: readonly string[];

@@ -30,105 +30,87 @@ const REJECTION_SECONDS = 35;
 /** Characters of a record as JSON: a log line has room for little more. */
 const MAX_RECORD_CHARACTERS = 14_000;
 
-interface Comparison {
-  readonly reservation: Reservation<PodNeeds>;
-  readonly node: string;
-  readonly basis: PredictionBasis;
-  readonly predicted: string;
-  /** CPUs, or the reason of the rejection. */
-  readonly actual: string;
-  readonly isRejection: boolean;
-}
+type Comparison = NonNullable<ReturnType<typeof comparisonOf>>;
 
 /**
  * Compares what the kubelet does with each pod with the prediction of the filter call: the first report that contains
  * the pod, or the kubelet's rejection, if nothing else has changed on the node since the report of the prediction.
  */
-export class PredictionCheck {
-  readonly #options: PredictionCheckOptions;
+export function createPredictionCheck(options: PredictionCheckOptions) {
+  const { events, metrics, log } = options;
+  const count = (result: string) => metrics.predictions.inc({ result });
 
-  constructor(options: PredictionCheckOptions) {
-    this.#options = options;
-  }
-
-  /** Call it when a reservation has ended, after the report that ended it has been stored. */
-  ended(reservation: Reservation<PodNeeds>, end: ReservationEnd): void {
-    const isDecided = end === 'shown' || end === 'terminal' || (end === 'deleted' && reservation.kind === 'bound');
-    // A reservation without a namespace is not from a filter call.
-    if (!isDecided || reservation.namespace === undefined) return;
-    const comparison = this.#comparisonOf(reservation, end === 'terminal');
-    if (comparison === undefined) this.#count('not_compared');
-    else if (comparison.actual === comparison.predicted) this.#count('as_predicted');
-    else if (!dependsOnResources(comparison)) this.#announce(comparison);
-    else {
-      const seconds = comparison.isRejection ? REJECTION_SECONDS : ADMISSION_SECONDS;
-      setTimeout(() => this.#confirm(comparison), seconds * 1000).unref();
-    }
-  }
-
-  /** Undefined if there is nothing to compare, or another pod may be the reason of a difference. */
-  #comparisonOf(reservation: Reservation<PodNeeds>, isRejection: boolean): Comparison | undefined {
-    const { fleet, reservations, lostPlaces } = this.#options.state;
-    const { uid, namespace, name, kind, places } = reservation;
-    const pod = isRejection ? this.#options.cluster.pods.get(`${namespace}/${name}`) : undefined;
-    const [boundTo = ''] = kind === 'bound' ? places.keys() : [];
-    const node = fleet.get(pod?.node ?? boundTo);
-    if (node === undefined) return undefined;
-    const { basis, cpus } = places.get(node.name) ?? {};
-    const actual = isRejection ? REJECTIONS.find((reason) => reason === pod?.rejected) : assignedTo(node, reservation);
-    if (basis === undefined || cpus === undefined || actual === undefined) return undefined;
-    const isInFlight = reservations.assumedOn(node.name, uid).some((other) => other.kind === 'bound');
-    if (isInFlight || lostPlaces.goneFrom(node).size > 0 || !isUnchanged(node, basis, uid)) return undefined;
-    return { reservation, node: node.name, basis, predicted: `${cpus}`, actual, isRejection };
-  }
-
-  /** Announces a difference, unless other pods had devices or memory that the report did not contain. */
-  #confirm(comparison: Comparison): void {
-    const { reservation, basis, isRejection } = comparison;
-    const node = this.#options.state.fleet.get(comparison.node);
-    const before = withAssignments(basis.shape.empty, basis.assignments, basis.usage);
-    const expected = isRejection ? before : withPod(before, reservation.pod.request);
-    const isConfirmed =
-      node !== undefined &&
-      isUnchanged(node, basis, reservation.uid) &&
-      amountsInUse(withAssignments(basis.shape.empty, [], node.usage)) === amountsInUse(expected);
-    if (isConfirmed) this.#announce(comparison);
-    else this.#count('not_compared');
-  }
-
-  #announce({ reservation, node, basis, predicted, actual, isRejection }: Comparison): void {
+  const announce = ({ reservation, node: { name: node }, basis, predicted, actual, isRejection }: Comparison) => {
     const { uid, namespace, name = '', pod } = reservation;
-    this.#count(isRejection ? 'rejected' : 'other_cpus');
+    count(isRejection ? 'rejected' : 'other_cpus');
     const replay = {
       version: VERSION,
       node,
       report: JSON.parse(basis.shape.key) as unknown,
       assigned: basis.assignments.map(({ cpus }) => cpus),
       usage: JSON.parse(basis.usage || '[[],[]]') as unknown,
-      containers: pod.request.containers.map((container) => ({
-        ...container,
-        devices: [...container.devices],
-        memory: [...container.memory],
-      })),
+      containers: pod.request.containers,
       predicted,
       actual,
     };
-    const isShort = JSON.stringify(replay).length <= MAX_RECORD_CHARACTERS;
-    this.#options.log.warn(
-      { node, pod: `${namespace}/${name}`, predicted, actual, ...(isShort && { replay }) },
+    const text = JSON.stringify(replay, (_, value) => (value instanceof Map ? [...value] : value));
+    const isShort = text.length <= MAX_RECORD_CHARACTERS;
+    log.warn(
+      { node, pod: `${namespace}/${name}`, predicted, actual, ...(isShort && { replay: JSON.parse(text) }) },
       'the kubelet did not do as predicted; plumbline simulate --replay repeats the prediction',
     );
     const change = isRejection ? `rejected the pod: ${actual}` : `assigned CPUs ${actual}`;
     const message = `CPUs ${predicted} of ${node} were predicted, but the kubelet ${change}`;
-    this.#options.events.record(
-      { apiVersion: 'v1', kind: 'Pod', name, namespace, uid },
-      { type: 'Warning', reason: PREDICTION_DIFFERS, message },
-    );
-  }
+    const target = { apiVersion: 'v1', kind: 'Pod', name, namespace, uid };
+    events.record(target, { type: 'Warning', reason: PREDICTION_DIFFERS, message });
+  };
 
-  #count(result: 'as_predicted' | 'other_cpus' | 'rejected' | 'not_compared'): void {
-    this.#options.metrics.predictions.inc({ result });
-  }
+  /** Announces a difference, unless other pods had devices or memory that the report did not contain. */
+  const confirm = (comparison: Comparison) => {
+    const { reservation, node, basis, isRejection } = comparison;
+    const before = withAssignments(basis.shape.empty, basis.assignments, basis.usage);
+    const expected = isRejection ? before : withPod(before, reservation.pod.request);
+    const after = withAssignments(basis.shape.empty, [], node.usage);
+    if (isUnchanged(node, basis, reservation.uid) && amountsInUse(after) === amountsInUse(expected))
+      announce(comparison);
+    else count('not_compared');
+  };
+
+  return {
+    /** Call it when a reservation has ended, after the report that ended it has been stored. */
+    ended(reservation: Reservation<PodNeeds>, end: ReservationEnd): void {
+      const isDecided = end === 'shown' || end === 'terminal' || (end === 'deleted' && reservation.kind === 'bound');
+      // A reservation without a namespace is not from a filter call.
+      if (!isDecided || reservation.namespace === undefined) return;
+      const comparison = comparisonOf(options, reservation, end === 'terminal');
+      if (comparison === undefined) count('not_compared');
+      else if (comparison.actual === comparison.predicted) count('as_predicted');
+      else if (!dependsOnResources(comparison)) announce(comparison);
+      else {
+        const seconds = comparison.isRejection ? REJECTION_SECONDS : ADMISSION_SECONDS;
+        setTimeout(confirm, seconds * 1000, comparison).unref();
+      }
+    },
+  };
+}
+
+/** Undefined if there is nothing to compare, or another pod may be the reason of a difference. */
+function comparisonOf(
+  { state, cluster }: Pick<PredictionCheckOptions, 'state' | 'cluster'>,
+  reservation: Reservation<PodNeeds>,
+  isRejection: boolean,
+) {
+  const { uid, namespace, name, kind, places } = reservation;
+  const pod = isRejection ? cluster.pods.get(`${namespace}/${name}`) : undefined;
+  const [boundTo = ''] = kind === 'bound' ? places.keys() : [];
+  const node = state.fleet.get(pod?.node ?? boundTo);
+  const { basis, cpus } = places.get(node?.name ?? '') ?? {};
+  if (node === undefined || basis === undefined || cpus === undefined) return undefined;
+  const actual = isRejection ? REJECTIONS.find((reason) => reason === pod?.rejected) : assignedTo(node, reservation);
+  const isInFlight = state.reservations.assumedOn(node.name, uid).some((other) => other.kind === 'bound');
+  if (actual === undefined || isInFlight || !isUnchanged(node, basis, uid)) return undefined;
+  if (state.lostPlaces.goneFrom(node).size > 0) return undefined;
+  return { reservation, node, basis, predicted: `${cpus}`, actual, isRejection };
 }
 
 /** The exclusive CPUs that the pod keeps, as reported; undefined if a container is missing. */

@@ -10,7 +10,7 @@ import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions } from '../controllers/evictions.ts';
 import { createLauncherEvents } from '../controllers/launcher-events.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
-import { PredictionCheck } from '../controllers/prediction-check.ts';
+import { createPredictionCheck } from '../controllers/prediction-check.ts';
 import { createQuarantine } from '../controllers/quarantine.ts';
 import { createRecheck } from '../controllers/recheck.ts';
 import { createStuckPods } from '../controllers/stuck-pods.ts';
@@ -104,7 +104,7 @@ export function createDecider(options: DeciderOptions) {
     },
     now,
   });
-  const predictionCheck = new PredictionCheck({ state, cluster, events, metrics, log });
+  const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
   const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
   const { unpredictable, answers, reservationTimeout } = config;
   const notSynced = () => cluster.missing;

@@ -9,7 +9,7 @@ import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../cli/support/hosts.ts';
 import { boundedLine } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { PredictionCheck } from '../../scheduler-plugin/controllers/prediction-check.ts';
+import { createPredictionCheck } from '../../scheduler-plugin/controllers/prediction-check.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { extenderOf, podOf, statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { recordingLogger } from '../support/logger.ts';
@@ -241,7 +241,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
     const logLine = async () => {
       const { log, lines } = recordingLogger();
       const under = extenderOf({ reservationEnded: (...ended) => check.ended(...ended) });
-      const check = new PredictionCheck({
+      const check = createPredictionCheck({
         state: under.state,
         cluster: under,
         events: { record: () => undefined },

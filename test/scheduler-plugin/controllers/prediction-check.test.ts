@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { createRegistry } from '../../../runtime/metrics.ts';
-import { PredictionCheck } from '../../../scheduler-plugin/controllers/prediction-check.ts';
+import { createPredictionCheck } from '../../../scheduler-plugin/controllers/prediction-check.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import {
@@ -32,7 +32,7 @@ class Stage {
     this.#status = status;
     const nodes = { n1: statusOf(status) };
     this.under = extenderOf({ nodes, ...fixture, reservationEnded: (...ended) => check.ended(...ended) });
-    const check = new PredictionCheck({
+    const check = createPredictionCheck({
       state: this.under.state,
       cluster: { pods: this.under.pods },
       events: { record: ({ name }, { reason, message }) => void this.events.push(`${name} ${reason}: ${message}`) },
