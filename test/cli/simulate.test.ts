@@ -7,13 +7,8 @@ import { parseShape } from '../../cli/simulate/shape.ts';
 import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../cli/support/hosts.ts';
-import { boundedLine } from '../../runtime/log.ts';
-import { createRegistry } from '../../runtime/metrics.ts';
-import { createPredictionCheck } from '../../scheduler-plugin/controllers/prediction-check.ts';
-import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
-import { extenderOf, podOf, statusOf } from '../scheduler-plugin/extender-fixture.ts';
-import { recordingLogger } from '../support/logger.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { contradictedPrediction } from './contradicted-prediction.ts';
 import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -237,42 +232,28 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
     this.timeout(300_000);
     before(buildCli);
 
-    /** A line of the log about a pod that got other CPUs than predicted. */
-    const logLine = async () => {
-      const { log, lines } = recordingLogger();
-      const under = extenderOf({ reservationEnded: (...ended) => check.ended(...ended) });
-      const check = createPredictionCheck({
-        state: under.state,
-        cluster: under,
-        events: { record: () => undefined },
-        metrics: createExtenderMetrics(createRegistry()),
-        log,
-      });
-      const pod = podOf('4');
-      under.filter(pod);
-      under.see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } });
-      const assignments = [{ podUID: 'pod-uid', container: 'compute', cpus: '4-5,12-13' }];
-      under.state.reportChanged('n1', statusOf({ assignments }));
-      return JSON.parse(boundedLine(JSON.stringify(lines[0]))) as { replay: Record<string, unknown> };
-    };
     const replay = (input: unknown) =>
       plumbline(['simulate', '--replay', '-'], { input: typeof input === 'string' ? input : JSON.stringify(input) });
 
     it('repeats the prediction of a line of the log', async () => {
-      const { status, stdout } = await replay(await logLine());
+      const { status, stdout } = await replay(contradictedPrediction('n1'));
       assert.match(stdout, /^n1: version \S+ predicted 1-2,9-10, the kubelet did 4-5,12-13\.\n/);
       assert.match(stdout, /predicts 1-2,9-10: it still differs\.\n$/);
       assert.equal(status, 1);
     });
 
     it('of the record alone, with status 0 if this version predicts what the kubelet did', async () => {
-      const { status, stdout } = await replay({ ...(await logLine()).replay, predicted: '6-7', actual: '1-2,9-10' });
+      const { status, stdout } = await replay({
+        ...contradictedPrediction('n1').replay,
+        predicted: '6-7',
+        actual: '1-2,9-10',
+      });
       assert.match(stdout, /predicts 1-2,9-10: as the kubelet did\.\n$/);
       assert.equal(status, 0);
     });
 
     it('takes the CPUs, devices and memory in use from the record', async () => {
-      const { replay: record } = await logLine();
+      const { replay: record } = contradictedPrediction('n1');
       const { stdout } = await replay({ ...record, assigned: ['1,9', '2,10'] });
       assert.match(stdout, /predicts 4-5,12-13: as the kubelet did\.\n$/);
     });
@@ -300,7 +281,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
     ];
     for (const [title, change, message] of bad) {
       it(`${title}: one line, status 2`, async () => {
-        const { status, stdout, stderr } = await replay(change((await logLine()).replay));
+        const { status, stdout, stderr } = await replay(change(contradictedPrediction('n1').replay));
         assert.match(stderr, message);
         assert.deepEqual([status, stdout, stderr.trim().split('\n').length], [2, '', 1]);
       });
