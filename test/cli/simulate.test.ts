@@ -252,7 +252,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
       assert.equal(status, 0);
     });
 
-    it('takes the CPUs, devices and memory in use from the record', async () => {
+    it('takes the CPUs in use from the record', async () => {
       const { replay: record } = contradictedPrediction('n1');
       const { stdout } = await replay({ ...record, assigned: ['1,9', '2,10'] });
       assert.match(stdout, /predicts 4-5,12-13: as the kubelet did\.\n$/);
