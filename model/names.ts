@@ -45,6 +45,9 @@ export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
 /** On a Node: a change makes kube-scheduler retry the pods that it rejected. */
 export const RECHECK_ANNOTATION = 'plumbline.dev/recheck';
 
+/** Reason of an Event on a pod: its kubelet did not do as predicted. */
+export const PREDICTION_DIFFERS = 'PredictionDiffers';
+
 /** `physnet.plumbline.dev/<name>: 1` requests CPUs in a NUMA node where that physnet has an uplink. */
 export const PHYSNET_RESOURCE_PREFIX = 'physnet.plumbline.dev/';
 /** The same for the tunnel (overlay) endpoint. */

@@ -2,7 +2,6 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { withCluster, withNamespace } from '../support/cluster.ts';
 import { withOutput } from '../support/output.ts';
 import type { SimulateFlags } from './run.ts';
-import { TOPOLOGY } from './topology.ts';
 
 const EXAMPLES = `
 A shape is the guest's cores and threads of each, then the networks that it must be near, then how many VMs; without a number, as
@@ -15,7 +14,10 @@ Examples:
   plumbline simulate --vm 4c2t --nodes 100 --topology 2x16x2      # how many fit on 100 such nodes?
   plumbline simulate --vm 4c2t@physnet0:50 --vm 2c2t --nodes 10 --topology 2x16x2 --physnet physnet0=0 -o json
 
-Exit status: 0 if all requested VMs fit, 1 if some do not.`;
+Exit status: 0 if all requested VMs fit, 1 if some do not. With --replay: 0 if this version predicts what the kubelet did, 1 if not.`;
+
+/** Default: NUMA nodes x cores of each x threads. */
+export const TOPOLOGY = '2x16x2';
 
 const gather = (value: string, before: readonly string[] = []) => [...before, value];
 
@@ -40,6 +42,10 @@ export function simulateCommand(): Command {
     .option('--reserved <cpus>', 'reserved CPUs of the hypothetical nodes; default: the first core')
     .addOption(policy.default('best-effort'))
     .option('--kubelet <version>', 'kubelet version of the hypothetical nodes', 'v1.36.2')
+    .option(
+      '--replay <file>',
+      'repeat a prediction from the extender’s log, a line with "replay"; - for standard input',
+    )
     .addHelpText('after', EXAMPLES)
     .action(async ({ vm = [], filename = [], physnet = [], ...flags }: SimulateFlags) => {
       const { run } = await import('./run.ts');

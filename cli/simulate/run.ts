@@ -8,14 +8,15 @@ import { assertReported, readIfAllowed, readTopologies } from '../support/lists.
 import { type OutputFormat, print } from '../support/output.ts';
 import { createProgress } from '../support/progress.ts';
 import { countText } from '../support/terminal.ts';
+import { TOPOLOGY } from './command.ts';
 import { type Demand, demandOf } from './demand.ts';
 import { networksOf, readVmFile, type VmFile } from './file.ts';
 import { type Invention, inventNodes } from './invent.ts';
 import { isShort, simulationLines } from './lines.ts';
 import { simulateData } from './output.ts';
+import { runReplay } from './replay.ts';
 import { parseShape } from './shape.ts';
 import { simulate } from './simulate.ts';
-import { TOPOLOGY } from './topology.ts';
 
 export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
   readonly vm: readonly string[];
@@ -23,6 +24,7 @@ export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
   readonly physnet: readonly string[];
   readonly topologyManager: string;
   readonly kubelet: string;
+  readonly replay?: string;
   readonly output?: OutputFormat;
 }
 
@@ -36,7 +38,12 @@ interface Scene {
 
 /** Prints how many of the requested VMs fit. @throws CliError, KubeError */
 export async function run(flags: SimulateFlags): Promise<void> {
-  if (flags.vm.length + flags.filename.length === 0) {
+  const hasVms = flags.vm.length + flags.filename.length > 0;
+  if (flags.replay !== undefined) {
+    if (hasVms) throw usageError('--replay repeats one prediction: use it without --vm and -f');
+    return runReplay(flags.replay, flags.output);
+  }
+  if (!hasVms) {
     throw usageError('no VMs given: use --vm 4c2t:10 or -f FILE; see plumbline simulate --help');
   }
   const [only] = (['topology', 'reserved', 'physnet'] as const).filter((flag) => (flags[flag]?.length ?? 0) > 0);

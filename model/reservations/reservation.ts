@@ -1,4 +1,5 @@
 import type { CpuSet } from '../cpu-set.ts';
+import type { PlacementHost, ReportedAssignments } from '../placement/needs.ts';
 
 /** The prediction for a pod on one node at the time of its reservation. */
 export interface Place {
@@ -6,6 +7,16 @@ export interface Place {
   readonly cpus: CpuSet | undefined;
   /** A whole number from 0 to 10. */
   readonly score: number;
+  /** The report that the prediction is from. Absent if other pods were in flight on the node. */
+  readonly basis?: PredictionBasis | undefined;
+}
+
+export interface PredictionBasis {
+  /** `key` is the report without pods, as JSON. */
+  readonly shape: { readonly key: string; readonly empty: PlacementHost };
+  readonly assignments: ReportedAssignments;
+  /** See `usageOf`. */
+  readonly usage: string;
 }
 
 /**
@@ -20,6 +31,7 @@ export interface Reservation<P> {
   readonly uid: string;
   /** Undefined for a reservation that was observed and not created by a filter call. */
   readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
   readonly kind: 'tentative' | 'nominated' | 'bound';
   readonly pod: P;
   /** By node name. Undefined for a reservation that was observed and not created by a filter call. */

@@ -11,7 +11,7 @@ export interface ReservationsOptions<P> {
 }
 
 /** The result of a filter call. */
-export interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'pod' | 'hadNomination'> {
+export interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'name' | 'pod' | 'hadNomination'> {
   readonly namespace: string;
   /** Empty: every node refused the pod. */
   readonly places: ReadonlyMap<string, Place>;

@@ -1,4 +1,4 @@
-import type { EventRecorder } from '../../kube/events.ts';
+import { type EventRecorder, nodeTarget } from '../../kube/events.ts';
 import type { ReportFault } from '../../model/report/check.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
@@ -14,10 +14,8 @@ export interface QuarantineOptions {
 export function createQuarantine({ faults, events, active, metrics }: QuarantineOptions) {
   const announce = (node: string, { message }: ReportFault): void => {
     if (!active()) return;
-    events.record(
-      { apiVersion: 'v1', kind: 'Node', name: node, uid: node },
-      { type: 'Warning', reason: 'ReportQuarantined', message: `${message}; Plumbline ignores this node's report` },
-    );
+    const text = `${message}; Plumbline ignores this node's report`;
+    events.record(nodeTarget(node), { type: 'Warning', reason: 'ReportQuarantined', message: text });
   };
   return {
     changed(node: string, fault: ReportFault | undefined): void {

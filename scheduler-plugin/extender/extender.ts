@@ -3,7 +3,7 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { LOWEST, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { answerLimit } from '../../model/reservations/answer-limit.ts';
 import { reservationSeconds } from '../../model/reservations/duration.ts';
-import type { Place } from '../../model/reservations/reservation.ts';
+import type { Place, PredictionBasis } from '../../model/reservations/reservation.ts';
 import type { Reservations } from '../../model/reservations/reservations.ts';
 import { type ClusterNode, sharesCpusOn } from '../cluster/cluster-node.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
@@ -148,7 +148,7 @@ export function createExtender(options: ExtenderOptions): Extender {
       assertActive();
       const needs = reader.read(pod);
       const { uid } = needs.request;
-      const { namespace = '', resourceVersion: version = '' } = pod.metadata;
+      const { namespace = '', name, resourceVersion: version = '' } = pod.metadata;
       reservations.expire(options.podsSeenUntil());
       if (needs.exclusive) assertRoomFor(reservations, namespace);
       reservations.withdraw(uid);
@@ -170,10 +170,11 @@ export function createExtender(options: ExtenderOptions): Extender {
       const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
       if (needs.exclusive) {
         const places = new Map<string, Place>();
-        for (const answer of outcome.answers) if (isReserved(answer)) places.set(answer.node, answer);
+        for (const answer of outcome.answers.filter(isReserved))
+          places.set(answer.node, { ...answer, basis: basisOf(fleet.get(answer.node)) });
         const expires = now() + reservationSeconds(waits, options.reservationTimeout);
         const hadNomination = pod.status?.nominatedNodeName !== undefined;
-        reservations.reserve({ uid, namespace, pod: needs, places, version, expires, hadNomination });
+        reservations.reserve({ uid, namespace, name, pod: needs, places, version, expires, hadNomination });
       }
       record(pod, needs, names, outcome);
       return outcome;
@@ -221,6 +222,13 @@ const MAX_RESERVATIONS_OF_NAMESPACE = 1000;
 /** Whether the pod gets CPUs of its own on the node, which have to be reserved. */
 function takesCpusOn(node: ClusterNode | undefined, needs: PodNeeds): boolean {
   return needs.exclusive && node !== undefined && !sharesCpusOn(node, needs);
+}
+
+/** What the prediction for a node is from, if no pod is in flight there. */
+function basisOf(node: ClusterNode | undefined): PredictionBasis | undefined {
+  if (node?.shape === undefined || node.reservations > 0) return undefined;
+  const { shape, assignments, usage } = node;
+  return { shape, assignments, usage };
 }
 
 /** @throws NotNow */

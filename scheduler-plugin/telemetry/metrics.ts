@@ -4,7 +4,16 @@ export type ExtenderMetrics = ReturnType<typeof createExtenderMetrics>;
 
 export function createExtenderMetrics(registry: Registry) {
   const registers = [registry];
+  const predictions = new Counter({
+    name: 'plumbline_extender_predictions_total',
+    help: 'Placed pods with exclusive CPUs, by whether the kubelet did as predicted (as_predicted, other_cpus, rejected, not_compared)',
+    labelNames: ['result'],
+    registers,
+  });
+  // A counter that begins with 1 has not increased, so no alert would fire.
+  for (const result of ['as_predicted', 'other_cpus', 'rejected', 'not_compared']) predictions.inc({ result }, 0);
   return {
+    predictions,
     calls: new Counter({
       name: 'plumbline_extender_calls_total',
       help: 'Calls by verb and outcome (ok, error, malformed)',

@@ -10,6 +10,7 @@ import { createNeedsReader } from '../cluster/pod-needs.ts';
 import { createEvictions } from '../controllers/evictions.ts';
 import { createLauncherEvents } from '../controllers/launcher-events.ts';
 import { createNodeWriter } from '../controllers/node-writer.ts';
+import { createPredictionCheck } from '../controllers/prediction-check.ts';
 import { createQuarantine } from '../controllers/quarantine.ts';
 import { createRecheck } from '../controllers/recheck.ts';
 import { createStuckPods } from '../controllers/stuck-pods.ts';
@@ -40,9 +41,8 @@ export interface DeciderOptions {
 
 /** Wires the watches, the state that they feed, and the parts that answer and act on it. It starts none of them. */
 export function createDecider(options: DeciderOptions) {
-  const { config, client, events, decisions, metrics, isActive, mayAnswer, log, now } = options;
+  const { config, client, events, decisions, metrics, isActive: active, mayAnswer, log, now } = options;
   const { dpuLeaseNamespace } = config;
-  const active = isActive;
   const reader = createNeedsReader(config.dpuScope, config.dpuExempt);
   const state = new ClusterState(
     {
@@ -51,7 +51,10 @@ export function createDecider(options: DeciderOptions) {
       waiting: (pod) => takeover.waiting(pod),
       starting: (pod) => stuck.consider(pod, evictions),
       rejected: (pod) => exclusions.add(pod),
-      reservationEnded: (_, end) => metrics.reservationEnds.inc({ end }),
+      reservationEnded(reservation, end) {
+        metrics.reservationEnds.inc({ end });
+        predictionCheck.ended(reservation, end);
+      },
       nodeFacts(node) {
         dpuHealth.nodeChanged(node);
         writer.look(node);
@@ -101,6 +104,7 @@ export function createDecider(options: DeciderOptions) {
     },
     now,
   });
+  const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
   const takeover = createTakeover({ recheck, pods: () => cluster.pods.values(), active, now });
   const { unpredictable, answers, reservationTimeout } = config;
   const notSynced = () => cluster.missing;

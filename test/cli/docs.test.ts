@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { root } from '../support/bundles.ts';
 import type { FixtureCluster } from './cluster-fixture.ts';
+import { contradictedPrediction } from './contradicted-prediction.ts';
 import { createDocsCluster } from './docs-cluster.ts';
 import { buildCli, PROGRAM } from './run.ts';
 
@@ -151,6 +152,7 @@ describe('commands of the guides', function () {
     });
     writeFileSync(join(directory, 'vms.yaml'), VMS);
     writeFileSync(join(directory, 'nova.conf'), NOVA);
+    writeFileSync(join(directory, 'replay.json'), JSON.stringify(contradictedPrediction('worker-1')));
   });
   after(async () => {
     rmSync(directory, { recursive: true });

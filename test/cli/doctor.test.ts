@@ -27,6 +27,7 @@ import { lineText } from '../../cli/support/terminal.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
+import { PREDICTION_DIFFERS } from '../../model/names.ts';
 import { LEASES, NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
@@ -171,6 +172,7 @@ const GOOD: Facts = {
   machines: { value: [] },
   instances: { value: [] },
   cannotEvict: { value: [] },
+  differences: { value: [] },
   rejections: { value: [] },
 };
 
@@ -232,7 +234,21 @@ const pending = (name: string, schedulerName?: string) => {
   const made = launcher(name);
   return { ...made, spec: { ...made.spec, nodeName: undefined, schedulerName } };
 };
+const difference = (component: string, name: string) =>
+  occurrence.parse({
+    involvedObject: { kind: 'Pod', namespace: 'vms', name },
+    source: { component },
+    reason: PREDICTION_DIFFERS,
+    message: 'CPUs 1-2 of n1 were predicted, but the kubelet assigned CPUs 3-4',
+    metadata: {},
+  });
 const SIDECAR_CASES: readonly Case[] = [
+  {
+    title: 'kubelets that did not do as predicted; an Event that any user can write does not count',
+    check: checkExtender,
+    facts: { differences: { value: [difference('plumbline-scheduler-plugin', 'a'), difference('x', 'b')] } },
+    what: /kubelets did not do as predicted for 1 pod: vms\/a$/,
+  },
   {
     title: 'no replica of the scheduler is ready',
     check: checkExtender,

@@ -9,6 +9,7 @@ import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../cli/support/hosts.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { contradictedPrediction } from './contradicted-prediction.ts';
 import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -247,5 +248,71 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
         assert.equal(stderr.trim().split('\n').length, 1, stderr);
       });
     }
+  });
+
+  describe('--replay', function () {
+    this.timeout(300_000);
+    before(buildCli);
+
+    const replay = (input: unknown) =>
+      plumbline(['simulate', '--replay', '-'], { input: typeof input === 'string' ? input : JSON.stringify(input) });
+
+    it('repeats the prediction of a line of the log', async () => {
+      const { status, stdout } = await replay(contradictedPrediction('n1'));
+      assert.match(stdout, /^n1: version \S+ predicted 1-2,9-10, the kubelet did 4-5,12-13\.\n/);
+      assert.match(stdout, /predicts 1-2,9-10: it still differs\.\n$/);
+      assert.equal(status, 1);
+    });
+
+    it('of the record alone, with status 0 if this version predicts what the kubelet did', async () => {
+      const { status, stdout } = await replay({
+        ...contradictedPrediction('n1').replay,
+        predicted: '6-7',
+        actual: '1-2,9-10',
+      });
+      assert.match(stdout, /predicts 1-2,9-10: as the kubelet did\.\n$/);
+      assert.equal(status, 0);
+    });
+
+    it('takes the CPUs in use from the record', async () => {
+      const { replay: record } = contradictedPrediction('n1');
+      const { stdout } = await replay({ ...record, assigned: ['1,9', '2,10'] });
+      assert.match(stdout, /predicts 4-5,12-13: as the kubelet did\.\n$/);
+    });
+
+    const bad: readonly [string, (record: Record<string, unknown>) => unknown, RegExp][] = [
+      ['no JSON', () => '{"replay": {', /^plumbline: -: expected one line of the extender’s log with "replay": /],
+      ['another line of the log', () => ({ level: 'info', msg: 'listening' }), /version: /],
+      ['a CPU list that is no text', (record) => ({ ...record, assigned: [7] }), /assigned\.0: .*expected string/],
+      [
+        'a CPU list that was cut',
+        (record) => ({ ...record, assigned: ['1-2,9…'] }),
+        /expected one line of the extender’s log with "replay": \S/,
+      ],
+      [
+        'a host without CPUs',
+        (record) => ({ ...record, report: { ...(record['report'] as object), cells: [] } }),
+        /expected one line of the extender’s log with "replay": \S/,
+      ],
+      ['a file that is too large', () => ' '.repeat(70_000), /larger than 65536 bytes/],
+      [
+        'too many containers',
+        (record) => ({ ...record, containers: Array.from({ length: 65 }, () => ({})) }),
+        /containers: more than 64 items/,
+      ],
+    ];
+    for (const [title, change, message] of bad) {
+      it(`${title}: one line, status 2`, async () => {
+        const { status, stdout, stderr } = await replay(change(contradictedPrediction('n1').replay));
+        assert.match(stderr, message);
+        assert.deepEqual([status, stdout, stderr.trim().split('\n').length], [2, '', 1]);
+      });
+    }
+
+    it('is refused together with VMs', async () => {
+      const { status, stderr } = await plumbline(['simulate', '--replay', '-', '--vm', '4c2t'], { input: '{}' });
+      assert.match(stderr, /use it without --vm and -f/);
+      assert.equal(status, 2);
+    });
   });
 });

@@ -11,7 +11,7 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { DaemonName } from '../../cli/demo/daemons.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
@@ -140,6 +140,12 @@ describe('the demo', function () {
         : /no problems found\n$/;
       assert.match(output, expected);
       if (expected.source.startsWith('nothing')) assert.equal(status, 0);
+      const log = readFileSync(join(dirname(kubeconfig), 'scheduler-plugin.log'), 'utf8');
+      const [, probePort] = /"probePort":(\d+)/.exec(log) ?? [];
+      const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
+      assert.match(metrics, /^plumbline_extender_predictions_total\{result="as_predicted"\} [1-9]/m);
+      assert.match(metrics, /^plumbline_extender_predictions_total\{result="other_cpus"\} 0$/m);
+      assert.match(metrics, /^plumbline_extender_predictions_total\{result="rejected"\} 0$/m);
     } finally {
       child.kill('SIGTERM');
       await ended;

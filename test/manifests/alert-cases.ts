@@ -101,6 +101,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     labels: {},
     silent: { 'plumbline_extender_reservations_ended_total{end="shown"}': rising(1) },
   },
+  PlumblinePredictionsDiffer: {
+    fires: { 'plumbline_extender_predictions_total{result="rejected",pod="a"}': '0x50 1x20' },
+    labels: { result: 'rejected' },
+    silent: { 'plumbline_extender_predictions_total{result="not_compared",pod="a"}': rising(1) },
+  },
   PlumblineAgentsSilent: {
     fires: {
       'plumbline_extender_silent_agents{pod="a"}': steady(1),

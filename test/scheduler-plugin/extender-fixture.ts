@@ -67,6 +67,7 @@ export interface ExtenderFixture {
   readonly dpuExempt?: readonly string[];
   readonly active?: () => boolean;
   readonly answers?: number;
+  readonly reservationEnded?: StateListeners['reservationEnded'];
 }
 
 /** A reply as the scheduler reads it. */
@@ -86,6 +87,8 @@ export interface ExtenderUnderTest {
   readonly clock: { now: number };
   /** By way of the wire. */
   filter(pod: Pod, names?: readonly string[], crowd?: number): FilterReply;
+  /** By namespace/name. */
+  readonly pods: ReadonlyMap<string, PodView | undefined>;
   /** The pod as the watch would bring it. */
   see(pod: Pod, status?: object): void;
   gone(pod: Pod): void;
@@ -114,11 +117,15 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
         notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
     ]),
   ) as unknown as StateListeners;
+  const reservationEnded: StateListeners['reservationEnded'] = (reservation, end) => {
+    listeners.reservationEnded(reservation, end);
+    fixture.reservationEnded?.(reservation, end);
+  };
   const rejected = (pod: PodView) => {
     notified.push(`rejected ${pod.uid}`);
     exclusions.add(pod);
   };
-  const state = new ClusterState({ ...listeners, rejected }, silent);
+  const state = new ClusterState({ ...listeners, reservationEnded, rejected }, silent);
   const onEnd = (node: string) => void notified.push(`ended ${node}`);
   const exclusions = new NodeExclusions({ fleet: state.fleet, onEnd, log: silent, now: () => clock.now });
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
@@ -129,13 +136,13 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   for (const [name, { ready }] of Object.entries(dpus)) state.setFlag(name, 'dpuDead', !ready);
   for (const [name, flag] of Object.entries(flags)) state.setFlag(name, flag, true);
   const views = new Map<string, ReturnType<typeof podViewOf>>();
-  const observe = (uid: string, view: ReturnType<typeof podViewOf>) => {
-    const before = views.get(uid);
+  const observe = ({ metadata: { namespace, name } }: Pod, view: ReturnType<typeof podViewOf>) => {
+    const key = `${namespace}/${name}`;
+    const before = views.get(key);
+    views.set(key, view);
     if (before || view) state.podChanged(before, view, true);
-    views.set(uid, view);
   };
-  const see = (pod: Pod, status: object = {}) =>
-    observe(pod.metadata.uid ?? '', podViewOf(observedPod.parse({ ...pod, status }), reader));
+  const see = (pod: Pod, status: object = {}) => observe(pod, podViewOf(observedPod.parse({ ...pod, status }), reader));
   for (const { node, pod } of bound) see({ ...pod, spec: { ...pod.spec, nodeName: node } });
 
   const decisions = createDecisions(() => 0);
@@ -165,12 +172,13 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     decisions,
     notified,
     clock,
+    pods: views,
     filter(pod, offered = [...names], crowd = 0) {
       const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: offered });
       const outcome = extender.filter(parseExtenderArgs(JSON.parse(body)), crowd);
       return JSON.parse(JSON.stringify(filterResult(outcome, undefined))) as FilterReply;
     },
     see,
-    gone: (pod) => observe(pod.metadata.uid ?? '', undefined),
+    gone: (pod) => observe(pod, undefined),
   };
 }

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { KubeError } from '../../../kube/errors.ts';
 import { nodeTopology } from '../../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../../kube/resources.ts';
-import { NAMESPACE, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
+import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { REJECTIONS } from '../../../model/vm-state/rejected.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import {
@@ -84,6 +84,7 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     /** Events of the last hour about pods that the extender cannot evict, and about pods that kubelets rejected. */
     cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
     rejections: tolerant(readAllRejections(client)),
+    differences: list('/api/v1/events', occurrence, { fieldSelector: `reason=${PREDICTION_DIFFERS}` }),
   });
   return { now, command: packageJson.version, ...facts };
 }

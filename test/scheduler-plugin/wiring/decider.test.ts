@@ -264,8 +264,11 @@ describe('the parts of the extender together', () => {
       target: { kind: 'Node', name: 'n1' },
     };
     await api.client.create(`${PODS}/a/binding`, binding);
-    await api.client.patch(`${PODS}/a/status`, MERGE, { status: { phase: 'Failed', reason: 'OutOfcpu' } });
+    await api.client.patch(`${PODS}/a/status`, MERGE, { status: { phase: 'Failed', reason: 'SMTAlignmentError' } });
     await eventually(() => !fits('n1'), 'the exclusion');
+    assert.deepEqual(events, ['Pod a PredictionDiffers']);
+    const results = ['as_predicted 0', 'other_cpus 0', 'rejected 1', 'not_compared 0'];
+    assert.deepEqual(await count(metrics.predictions), results);
     assert.equal(fits('n1', '2'), true);
   });
 
