@@ -4,16 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { monotonicSeconds } from '../../runtime/time.ts';
+import { startAgent } from './agent-report.ts';
 import { createCluster } from './cluster.ts';
 import { TEST_COUNTS } from './devices.ts';
-import { type Followed, kubeletOf } from './follower.ts';
 import { createGuest } from './guest.ts';
 import type { KubeletProgram } from './kubelets.ts';
 import type { Lab } from './lab.ts';
 import { type Outcome, play, type Step } from './play.ts';
+import { whyUnpredictable } from './predict.ts';
 import { lineOf, mismatchOf } from './print.ts';
 import { createRandom } from './random.ts';
-import type { RecordedRound } from './recording.ts';
+import type { RecordedNode, RecordedRound } from './recording.ts';
+import { emptySnapshot, expectedReport } from './report.ts';
 import { ROUNDS, type Round } from './rounds.ts';
 import type { Tally } from './tally.ts';
 
@@ -52,26 +54,29 @@ export async function playRounds(
       }
       const version = kubelet?.version ?? (await guest.kubeletVersion());
       for (const round of rounds) {
-        const behaviour = kubelet?.behaviour;
-        const followed: Followed = { round, version, ...hardware, ...(behaviour && { behaviour }) };
-        const predicted = kubeletOf(followed);
-        if ('unpredictable' in predicted) {
-          console.log(`skipped: round ${round.name}: ${predicted.unpredictable}`);
+        const inGuest: RecordedNode = { round, version, ...hardware };
+        const expected = expectedReport(inGuest, emptySnapshot(inGuest), new Map());
+        const unpredictable = whyUnpredictable(expected);
+        if (unpredictable !== '') {
+          console.log(`skipped: round ${round.name}: ${unpredictable}`);
           tally.skip(version);
           continue;
         }
         await guest.configure(round, version);
         const node = await cluster.readyNode(NODE_READY, TEST_COUNTS, version);
+        const agent = await startAgent(lab, cluster, node, signal);
+        const report = await agent.settled(new Map(), expected);
         console.log(`${headingOf(round)}, kubelet ${node.version}, configured in ${clock()} s`);
         const steps: Step[] = [];
-        recorded.push({ followed, steps });
+        recorded.push({ node: inGuest, report, steps });
         // A round has its own random numbers, so that it draws the same pods whichever others are played.
         const random = createRandom(seed + 1_000_003 * ROUNDS.indexOf(round));
-        for await (const outcome of play({ followed, node, cluster, guest, random, pods })) {
+        for await (const outcome of play({ recorded: inGuest, node, cluster, guest, agent, random, pods, report })) {
           print(outcome, Number(clock()));
           tally.count(version, outcome);
           steps.push(outcome.step);
         }
+        await agent.stop();
       }
     }
   } finally {
