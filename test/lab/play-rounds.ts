@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { monotonicSeconds } from '../../runtime/time.ts';
-import { startAgent } from './agent-report.ts';
+import { type AgentReport, startAgent } from './agent-report.ts';
 import { createCluster } from './cluster.ts';
 import { TEST_COUNTS } from './devices.ts';
 import { createGuest } from './guest.ts';
@@ -42,6 +42,7 @@ export async function playRounds(
   const guest = createGuest(lab, signal);
   const cluster = createCluster(lab.kubeconfig(), signal);
   const clock = createClock();
+  let agent: AgentReport | undefined;
   try {
     await cluster.prepare();
     await guest.startPlugin(await bundlePlugin());
@@ -52,6 +53,8 @@ export async function playRounds(
         await cluster.forgetNode();
         console.log(`## kubelet ${kubelet.version}, ${kubelet.path}, in its place in ${clock()} s`);
       }
+      await agent?.stop();
+      agent = undefined;
       const version = kubelet?.version ?? (await guest.kubeletVersion());
       for (const round of rounds) {
         const inGuest: RecordedNode = { round, version, ...hardware };
@@ -64,7 +67,8 @@ export async function playRounds(
         }
         await guest.configure(round, version);
         const node = await cluster.readyNode(NODE_READY, TEST_COUNTS, version);
-        const agent = await startAgent(lab, cluster, node, signal);
+        if (agent === undefined) agent = await startAgent(lab, cluster, node, signal);
+        else await agent.restart();
         const report = await agent.settled(new Map(), expected);
         console.log(`${headingOf(round)}, kubelet ${node.version}, configured in ${clock()} s`);
         const steps: Step[] = [];
@@ -76,10 +80,10 @@ export async function playRounds(
           tally.count(version, outcome);
           steps.push(outcome.step);
         }
-        await agent.stop();
       }
     }
   } finally {
+    await agent?.stop().catch(() => undefined);
     await cluster.prepare().catch(() => undefined);
     if (kubelets.length > 0) await cluster.forgetNode().catch(() => undefined);
     await guest.restore();

@@ -24,7 +24,7 @@ const KINDS = ['alone', 'alone', 'alone', 'two', 'two', 'init', 'init', 'sidecar
 const LITTLE = { memory: '16Mi' };
 /** A NUMA node of the lab has 2 GiB, or 1 GiB if there are four: most pods fit in one, few need two. */
 const MEMORY = ['16Mi', '64Mi', '200Mi', '350Mi', '500Mi', '700Mi', '900Mi', '1300Mi', '1800Mi', '2300Mi'] as const;
-/** Of two pages per NUMA node. */
+/** Of four pages. */
 const GIGABYTE_PAGES = ['1Gi', '1Gi', '1Gi', '2Gi', '3Gi'] as const;
 /** Of 64 MiB per NUMA node, or 32. */
 const HUGE_PAGES = ['8Mi', '16Mi', '32Mi', '48Mi', '64Mi', '80Mi'] as const;

@@ -36,10 +36,33 @@ describe('a recording of the lab', () => {
       },
     },
   ];
-  const report: HostReport = { ...host, reserved: '0', cpuManager: { policy: 'static' }, assignments: [], devices: [] };
+  const report: HostReport = {
+    ...host,
+    reserved: '0',
+    cpuManager: { policy: 'static' },
+    assignments: [],
+    devices: [
+      {
+        resource: 'r',
+        groups: [
+          { total: 2, free: 2 },
+          { cells: '1', total: 1, free: 1 },
+        ],
+      },
+    ],
+  };
   const assignments = [{ podUID: 'b', container: 'main', cpus: '1' }];
   const { devices: _, ...without } = report;
-  const reports = [{ ...report, assignments }, without, without];
+  const used = [
+    {
+      resource: 'r',
+      groups: [
+        { total: 2, free: 1 },
+        { cells: '1', total: 1, free: 1 },
+      ],
+    },
+  ];
+  const reports = [{ ...report, assignments, devices: used }, without, without];
   const reported = steps.map((step, i) => ({ ...step, report: reports[i] }));
   const rounds: RecordedRound[] = [
     { node: { round, version: 'v1.36.2', host }, steps },
@@ -55,6 +78,7 @@ describe('a recording of the lab', () => {
     assert.equal(lines.length, 8);
     assert.deepEqual(JSON.parse(lines[3] ?? '').changed, { defaultSet: '1', cpus: { b: null } });
     const fields = lines.slice(5).map((line) => JSON.parse(line).reported);
-    assert.deepEqual(fields, [{ assignments }, { assignments: [], devices: null }, {}]);
+    const oneUsed = { 0: { groups: { 0: { free: 1 } } } };
+    assert.deepEqual(fields, [{ assignments, devices: oneUsed }, { devices: null, assignments: [] }, {}]);
   });
 });

@@ -43,8 +43,8 @@ export function writeRecording(rounds: readonly RecordedRound[]): string {
       let before = NOTHING;
       let reportBefore = initial;
       const lines = steps.map(({ actual, report, ...done }) => {
-        const reported = report && changedFields(reportBefore, report);
-        const line = JSON.stringify({ ...done, changed: changesOf(before, actual), ...(reported && { reported }) });
+        const reported = report && changedParts(reportBefore, report);
+        const line = JSON.stringify({ ...done, changed: changesOf(before, actual), ...(report && { reported }) });
         before = actual;
         reportBefore = report;
         return line;
@@ -70,28 +70,52 @@ export function readRecording(text: string): RecordedRound[] {
     } else {
       const { changed, reported, ...done } = entry;
       before = changedBy(before, changed);
-      if (reported) reportBefore = withFields(reportBefore, reported);
-      rounds.at(-1)?.steps.push({ ...done, actual: before, ...(reported && { report: reportBefore }) } as Step);
+      if (reported !== undefined) reportBefore = withParts(reportBefore, reported) as HostReport;
+      rounds
+        .at(-1)
+        ?.steps.push({ ...done, actual: before, ...(reported !== undefined && { report: reportBefore }) } as Step);
     }
   }
   return rounds;
 }
 
 type Header = RecordedNode & { readonly report?: HostReport };
-type StepLine = Omit<Step, 'actual' | 'report'> & { readonly changed: Changes; readonly reported?: ChangedFields };
+type StepLine = Omit<Step, 'actual' | 'report'> & { readonly changed: Changes; readonly reported?: unknown };
 
-/** The changed fields of a report; null if a field has gone. */
-type ChangedFields = { readonly [K in keyof HostReport]?: HostReport[K] | null };
-
-function changedFields(before: HostReport | undefined, after: HostReport): ChangedFields {
-  const gone = Object.keys(before ?? {}).filter((key) => !(key in after));
-  const changed = Object.entries(after).filter(([key, value]) => !isSame(value, before?.[key as keyof HostReport]));
-  return Object.fromEntries([...gone.map((key) => [key, null]), ...changed]);
+/**
+ * The changed parts of a JSON value, for `withParts`: in objects and in lists of the same length only the changed
+ * entries, null for one that has gone.
+ */
+function changedParts(before: unknown, after: unknown): unknown {
+  if (!isContainer(before) || !isContainer(after) || !isSameKind(before, after)) return after;
+  const gone = Object.keys(before).filter((key) => !(key in after));
+  const changed = Object.entries(after).filter(([key, value]) => !isSame(value, before[key]));
+  return Object.fromEntries([
+    ...gone.map((key) => [key, null] as const),
+    ...changed.map(([key, value]) => [key, changedParts(before[key], value)] as const),
+  ]);
 }
 
-function withFields(before: HostReport | undefined, changes: ChangedFields): HostReport {
-  const entries = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null);
-  return Object.fromEntries(entries) as unknown as HostReport;
+function withParts(before: unknown, changes: unknown): unknown {
+  if (!isContainer(before) || !isContainer(changes) || Array.isArray(changes)) return changes;
+  const after: Record<string, unknown> = Array.isArray(before) ? Object.assign([], before) : { ...before };
+  for (const [key, value] of Object.entries(changes)) {
+    if (value === null) delete after[key];
+    else after[key] = withParts(before[key], value);
+  }
+  return after;
+}
+
+type Container = Readonly<Record<string, unknown>>;
+
+function isContainer(value: unknown): value is Container {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Two objects, or two lists of the same length. */
+function isSameKind(before: Container, after: Container): boolean {
+  if (Array.isArray(before) && Array.isArray(after)) return before.length === after.length;
+  return !Array.isArray(before) && !Array.isArray(after);
 }
 
 function changesOf(before: Snapshot, after: Snapshot): Changes {
