@@ -5,9 +5,9 @@ import type { Snapshot } from './snapshot.ts';
 
 /** One line for a step: the action and the kubelet's result. */
 export function lineOf({ step, differences, unpredictable }: Outcome, seconds: number): string {
-  const predicted = unpredictable === undefined ? 'ok  ' : 'not predicted';
-  const verdict = differences.length === 0 ? predicted : 'FAIL';
-  return `${verdict} ${seconds.toFixed(1).padStart(5)} s  ${textOf(step)}`;
+  const verdict = differences.length === 0 ? 'ok  ' : 'FAIL';
+  const reason = unpredictable === undefined ? '' : ` (not predicted: ${unpredictable})`;
+  return `${verdict} ${seconds.toFixed(1).padStart(5)} s  ${textOf(step)}${reason}`;
 }
 
 function textOf(step: Step): string {

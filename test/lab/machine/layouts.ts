@@ -12,7 +12,7 @@ export interface Layout {
   readonly memory: number;
   /** Huge pages of 2 MiB per NUMA node. */
   readonly hugePages: number;
-  /** Huge pages of 1 GiB per NUMA node. Default: none. */
+  /** Huge pages of 1 GiB per NUMA node; the kernel moves those that a memory hole splits. Default: none. */
   readonly gigabytePages?: number;
   /** Between NUMA nodes, row by row, as the firmware reports them. Absent: 20 between any two. */
   readonly distances?: readonly (readonly number[])[];
