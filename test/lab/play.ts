@@ -62,6 +62,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const draw: Draw = {
     unit: round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads',
     devices: round.devices ?? (startsPods(round) ? 'none' : 'some'),
+    initDevices: !startsPods(round),
     memory: round.reservedMemory !== undefined,
     gigabytePages: round.layout === 'gigabyte-pages',
   };

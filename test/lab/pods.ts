@@ -37,12 +37,17 @@ export interface Draw {
   readonly devices: 'none' | 'some' | 'several';
   /** Whether they request so much memory that its place matters, and huge pages. */
   readonly memory: boolean;
+  /**
+   * Whether init containers request devices. If a kubelet restarts, it refuses the pods whose init containers with
+   * devices have ended: the plugins have not registered yet.
+   */
+  readonly initDevices: boolean;
   /** Whether these huge pages may also be of 1 GiB. */
   readonly gigabytePages: boolean;
 }
 
 /** A random Guaranteed pod with 1 to 6 CPUs per container. */
-export function drawPod(random: Random, { unit, devices, memory, gigabytePages }: Draw): DrawnPod {
+export function drawPod(random: Random, { unit, devices, initDevices, memory, gigabytePages }: Draw): DrawnPod {
   const kind = random.oneOf(KINDS);
   const cpus = kind === 'alone' || kind === 'helper' ? ALONE[unit] : TOGETHER[unit];
   const amounts = (): Record<string, string> => {
@@ -61,7 +66,7 @@ export function drawPod(random: Random, { unit, devices, memory, gigabytePages }
   };
   const main = container('main', 0.65);
   const second = () => container('second', 0.3);
-  const init = () => container('init', 0.3);
+  const init = () => container('init', initDevices ? 0.3 : 0);
   const sidecar = (): PodContainer => ({ ...container('sidecar', 0.3), restartPolicy: 'Always' });
   const small: PodContainer = { name: 'helper', resources: { limits: { cpu: '100m', ...LITTLE } } };
   switch (kind) {
@@ -80,9 +85,10 @@ export function drawPod(random: Random, { unit, devices, memory, gigabytePages }
   }
 }
 
-/** Devices of two to four of the resources. */
+/** Devices of two to four of the resources, of which most pods leave out those of one NUMA node. */
 function severalDevices(random: Random): Record<string, string> {
-  const names = TEST_RESOURCES.map(({ name }) => name);
+  const absent = random.oneOf(['/node0', '/node1', '/node0', '/node1', '']);
+  const names = TEST_RESOURCES.map(({ name }) => name).filter((name) => absent === '' || !name.endsWith(absent));
   const count = random.oneOf([2, 2, 3, 4]);
   const wishes: Record<string, string> = {};
   while (Object.keys(wishes).length < count) {
