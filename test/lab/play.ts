@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { HostReport } from '../../model/kubelet/report.ts';
+import { sleep } from '../../runtime/time.ts';
 import type { AgentReport } from './agent-report.ts';
 import type { Cluster, LabNode } from './cluster.ts';
 import { sameCpus, sameMemory, type Verdict } from './compare.ts';
@@ -51,6 +52,8 @@ const VERDICT = 60;
 const CLEARED = 120;
 const SETTLED = 15;
 const STARTED = 300;
+/** Seconds until a restarted kubelet has written the status of a pod that it refuses. */
+const REFUSED_SECONDS = 12;
 
 /**
  * Creates and deletes random pods with one configuration of the kubelet, one step at a time, and compares each step
@@ -62,7 +65,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const draw: Draw = {
     unit: round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads',
     devices: round.devices ?? (startsPods(round) ? 'none' : 'some'),
-    initDevices: !startsPods(round),
+    initContainers: !startsPods(round) || round.devices === undefined,
     memory: round.reservedMemory !== undefined,
     gigabytePages: round.layout === 'gigabyte-pages',
   };
@@ -150,6 +153,7 @@ class World {
     if (random.chance(0.5)) await agent.restart();
     await cluster.readyNode(VERDICT, TEST_COUNTS);
     const actual = await guest.settled(this.#names, (snapshot) => sameCpus(expected, snapshot), CLEARED);
+    await sleep(REFUSED_SECONDS);
     const verdicts: Record<string, Verdict> = {};
     for (const name of names) verdicts[name] = await cluster.verdict(name, VERDICT);
     return this.#after({ action: 'restart', verdicts, actual });

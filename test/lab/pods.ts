@@ -38,17 +38,17 @@ export interface Draw {
   /** Whether they request so much memory that its place matters, and huge pages. */
   readonly memory: boolean;
   /**
-   * Whether init containers request devices. If a kubelet restarts, it refuses the pods whose init containers with
-   * devices have ended: the plugins have not registered yet.
+   * Whether there are init containers that end. A kubelet that restarts allocates devices and memory for them again, and
+   * may refuse the running pod.
    */
-  readonly initDevices: boolean;
+  readonly initContainers: boolean;
   /** Whether these huge pages may also be of 1 GiB. */
   readonly gigabytePages: boolean;
 }
 
 /** A random Guaranteed pod with 1 to 6 CPUs per container. */
-export function drawPod(random: Random, { unit, devices, initDevices, memory, gigabytePages }: Draw): DrawnPod {
-  const kind = random.oneOf(KINDS);
+export function drawPod(random: Random, { unit, devices, initContainers, memory, gigabytePages }: Draw): DrawnPod {
+  const kind = random.oneOf(KINDS.filter((name) => initContainers || !name.startsWith('init')));
   const cpus = kind === 'alone' || kind === 'helper' ? ALONE[unit] : TOGETHER[unit];
   const amounts = (): Record<string, string> => {
     if (!memory) return LITTLE;
@@ -66,7 +66,7 @@ export function drawPod(random: Random, { unit, devices, initDevices, memory, gi
   };
   const main = container('main', 0.65);
   const second = () => container('second', 0.3);
-  const init = () => container('init', initDevices ? 0.3 : 0);
+  const init = () => container('init', 0.3);
   const sidecar = (): PodContainer => ({ ...container('sidecar', 0.3), restartPolicy: 'Always' });
   const small: PodContainer = { name: 'helper', resources: { limits: { cpu: '100m', ...LITTLE } } };
   switch (kind) {

@@ -14,7 +14,7 @@ const FOLDER = join(import.meta.dirname, 'recorded');
 
 /** Reasons why pods of all recordings are not predicted, with the number of pods. */
 const NOT_PREDICTED = {
-  'an init container that ended has devices of a requested resource': 8,
+  'an init container that ended has devices of a requested resource': 12,
   'the state of the memory manager is not reported': 3,
 };
 
