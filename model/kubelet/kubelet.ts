@@ -11,7 +11,7 @@ import { removePod } from './remove.ts';
 import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
-import { type Behaviour, behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
+import { behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
 
 /** The configuration of a node's kubelet. Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
@@ -36,8 +36,6 @@ export interface KubeletConfig {
   readonly reserved: CpuSet;
   /** NUMA distances by node id (row) and position among the nodes (column), for prefer-closest-numa-nodes. */
   readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
-  /** Known deviations from the version's behaviour, such as backports of a distribution. */
-  readonly behaviour?: Partial<Behaviour> | undefined;
   /** Configured feature gates; only those that affect admission matter. */
   readonly featureGates?: Readonly<Record<string, boolean>> | undefined;
 }
@@ -99,11 +97,10 @@ function predictor(config: KubeletConfig): Kubelet {
 }
 
 function rulesOf(config: KubeletConfig): AdmissionRules {
-  const known = behaviourOf(config.version);
-  if (!known) {
+  const behaviour = behaviourOf(config.version);
+  if (!behaviour) {
     throw new UnpredictableError(`kubelet ${config.version} is not predicted, only ${PREDICTED_VERSIONS}`);
   }
-  const behaviour = { ...known, ...config.behaviour };
   for (const [gate, what] of Object.entries(UNPREDICTED_GATES)) {
     if (config.featureGates?.[gate]) {
       throw new UnpredictableError(`the feature gate ${gate} is on; ${what} not predicted`);

@@ -12,7 +12,7 @@ export interface Behaviour {
  * CPU, device, memory and topology managers of 1.33.13, 1.34.9, 1.35.6 and 1.36.2. Other versions are not
  * predicted.
  *
- * A distribution may backport a change (OpenShift has #138244 in its 1.35). The configuration then overrides the row.
+ * A distribution may backport a change, which its version does not show (OpenShift has #138244 in its 1.35).
  */
 const BEHAVIOUR: Readonly<Record<number, Behaviour>> = {
   33: { deviceHints: 'all-nodes' },

@@ -99,11 +99,16 @@ function parse(text: string): Checkpoint {
   throw new MemoryCheckpointError(`unknown format at ${path.join('.').slice(0, 120) || 'the top'}: ${message}`);
 }
 
-/** Checks that the NUMA nodes of each group have given exactly the bytes of the blocks. */
+/** Checks that connected NUMA nodes have given exactly the bytes of their blocks. */
 function checkTables({ machineState, entries }: Checkpoint): void {
+  const blocks = Object.values(entries ?? {}).flatMap(blocksOf);
+  const connected = connectedNodes([
+    ...Object.values(machineState).map(({ cells }) => cells),
+    ...blocks.map(({ numaAffinity }) => numaAffinity),
+  ]);
   const open = new Map<string, number>();
   const add = (cells: readonly number[], type: string, size: number) => {
-    const key = `${type} on NUMA nodes ${CpuSet.of(cells)}`;
+    const key = `${type} on NUMA nodes ${CpuSet.of(cells.flatMap((id) => [...(connected.get(id) ?? [])]))}`;
     open.set(key, (open.get(key) ?? 0) + size);
   };
   for (const [id, { memoryMap, cells }] of Object.entries(machineState)) {
@@ -117,15 +122,26 @@ function checkTables({ machineState, entries }: Checkpoint): void {
       add(cells, type, reserved);
     }
   }
-  for (const { numaAffinity, type, size } of Object.values(entries ?? {}).flatMap(blocksOf)) {
-    add(numaAffinity, type, -size);
-  }
+  for (const { numaAffinity, type, size } of blocks) add(numaAffinity, type, -size);
   const contradiction = [...open].find(([, size]) => size !== 0);
   if (contradiction !== undefined) {
     throw new MemoryCheckpointError(
       `reserved ${contradiction[0]} differs from the containers' by ${contradiction[1]} bytes`,
     );
   }
+}
+
+/**
+ * The NUMA nodes that share a group or a block, directly or through others. A block changes the group of its own nodes
+ * only, and the kubelet returns its bytes to the lowest of them, not to those that gave them.
+ */
+function connectedNodes(lists: readonly (readonly number[])[]): ReadonlyMap<number, ReadonlySet<number>> {
+  const connected = new Map<number, ReadonlySet<number>>();
+  for (const list of lists) {
+    const nodes = new Set(list.flatMap((id) => [id, ...(connected.get(id) ?? [])]));
+    for (const id of nodes) connected.set(id, nodes);
+  }
+  return connected;
 }
 
 const blocksOf = (containers: Readonly<Record<string, readonly Block[]>>) => Object.values(containers).flat();

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Admission, ContainerPlacement } from '../../model/kubelet/admission.ts';
 import type { DevicePools } from '../../model/kubelet/devices.ts';
+import { nodesOfDevice } from './devices.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
 /** A kubelet's answer, as it writes it to pod.status. */
@@ -27,31 +28,31 @@ export function sameCpus(a: Snapshot, b: Snapshot): boolean {
   return a.defaultSet === b.defaultSet && JSON.stringify(a.cpus) === JSON.stringify(b.cpus);
 }
 
-/** All containers hold the predicted memory of each NUMA node, and the rest is as predicted, too. */
-export function sameMemory(a: Snapshot, b: Snapshot): boolean {
-  return isDeepStrictEqual(a.memory, b.memory);
+/**
+ * The pod has the predicted memory of each NUMA node, and the rest is as predicted, too. A report does not name the
+ * owners of the rest.
+ */
+export function sameMemory(pod: string, predicted: Snapshot, actual: Snapshot): boolean {
+  const [expected, memory] = [predicted.memory, actual.memory];
+  if (expected === undefined || memory === undefined) return expected === memory;
+  return isDeepStrictEqual(expected.cells, memory.cells) && isDeepStrictEqual(expected.blocks[pod], memory.blocks[pod]);
 }
 
 /** The differences between a prediction and the kubelet's action; empty if there are none. */
-export function differences(
-  pod: string,
-  predicted: Admission,
-  verdict: Verdict,
-  actual: Snapshot,
-  pools: DevicePools,
-): string[] {
-  const found: string[] = [];
-  if (!sameVerdict(verdictOf(predicted), verdict)) found.push('verdict');
+export function differences(pod: string, predicted: Admission, verdict: Verdict, actual: Snapshot): string[] {
+  const differing: string[] = [];
+  if (!sameVerdict(verdictOf(predicted), verdict)) differing.push('verdict');
   const expected = snapshotOf(predicted.state);
-  if (!sameCpus(expected, actual)) found.push('cpus');
-  if (predicted.admitted && verdict.admitted) {
-    // The kubelet frees the memory of deleted pods only while it admits the next one.
-    if (!sameMemory(expected, actual)) found.push('memory');
-    const given = actual.devices[pod] ?? {};
-    const other = predicted.containers.filter((one) => !sameDevices(one, given[one.name] ?? {}, pools));
-    if (other.length > 0) found.push(`devices of ${other.map(({ name }) => name).join(', ')}`);
-  }
-  return found;
+  if (!sameCpus(expected, actual)) differing.push('cpus');
+  if (!predicted.admitted || !verdict.admitted) return differing;
+  // The kubelet frees the memory of deleted pods only while it admits the next one.
+  if (!sameMemory(pod, expected, actual)) differing.push('memory');
+  const devices = actual.devices[pod] ?? {};
+  const others = predicted.containers.filter(
+    (container) => !sameDevices(container, devices[container.name] ?? {}, predicted.state.pools),
+  );
+  if (others.length > 0) differing.push(`devices of ${others.map(({ name }) => name).join(', ')}`);
+  return differing;
 }
 
 /**
@@ -60,15 +61,16 @@ export function differences(
  */
 function sameDevices(
   { devices, hint }: ContainerPlacement,
-  given: Readonly<Record<string, readonly string[]>>,
+  actual: Readonly<Record<string, readonly string[]>>,
   pools: DevicePools,
 ): boolean {
-  if (devices.size !== Object.keys(given).length) return false;
+  if (devices.size !== Object.keys(actual).length) return false;
   const cell = hint?.length === 1 ? hint[0] : undefined;
+  const near = (nodes: readonly number[] | undefined) => cell !== undefined && nodes?.includes(cell);
   return [...devices].every(([resource, ids]) => {
-    const others = given[resource] ?? [];
-    const near = (id: string) =>
-      cell !== undefined && pools.get(resource)?.devices.some((one) => one.id === id && one.nodes?.includes(cell));
-    return others.length === ids.size && others.filter(near).length === [...ids].filter(near).length;
+    const actualIds = actual[resource] ?? [];
+    const expected = pools.get(resource)?.devices.filter(({ id, nodes }) => ids.has(id) && near(nodes)) ?? [];
+    const real = actualIds.filter((id) => near(nodesOfDevice(resource, id)));
+    return actualIds.length === ids.size && real.length === expected.length;
   });
 }

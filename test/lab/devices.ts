@@ -1,6 +1,4 @@
-import type { DevicePools } from '../../model/kubelet/devices.ts';
-
-/** The device plugin's resources in the guest, which are also the input of the prediction. */
+/** The device plugin's resources in the guest. */
 export interface TestResource {
   readonly name: string;
   readonly devices: readonly { readonly id: string; readonly nodes?: readonly number[] }[];
@@ -37,13 +35,10 @@ export const TEST_COUNTS: ReadonlyMap<string, number> = new Map(
   TEST_RESOURCES.map(({ name, devices }) => [name, devices.length]),
 );
 
-/** The resources in the form of the model's device manager. */
-export const TEST_POOLS: DevicePools = new Map(
-  TEST_RESOURCES.map(({ name, devices }) => [
-    name,
-    { devices: devices.map(({ id, nodes }) => ({ id, healthy: true, ...(nodes && { nodes }) })) },
-  ]),
-);
+/** The NUMA nodes of a device; undefined for one without topology. */
+export function nodesOfDevice(resource: string, id: string): readonly number[] | undefined {
+  return TEST_RESOURCES.find(({ name }) => name === resource)?.devices.find((device) => device.id === id)?.nodes;
+}
 
 function named(short: string): string {
   return `${DOMAIN}/${short}`;

@@ -5,9 +5,9 @@ import type { HostDescription } from '../../model/host.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { TEST_RESOURCES } from './devices.ts';
 import { readGuestHardware } from './guest-hardware.ts';
+import { kubeletSettings } from './kubelet-settings.ts';
 import { type KubeletProgram, versionIn } from './kubelets.ts';
 import type { Lab } from './lab.ts';
-import { gatesForOptions } from './option-gates.ts';
 import type { Round } from './rounds.ts';
 import {
   type Checkpoints,
@@ -24,12 +24,13 @@ export const KUBELET_ROOT = '/var/lib/kubelet';
 const KUBELET_CONFIG = '/etc/lab/kubelet.yaml';
 const KUBELET_PROGRAM = '/opt/lab/bin/kubelet';
 const OTHER_KUBELET = '/opt/plumbline-lab/kubelet';
-/** MiB of memory that a kubelet reserves for eviction by default. */
-const EVICTION = 100;
 const PLUGIN_UNIT = 'plumbline-lab-devices';
 const PLUGIN_FILE = '/opt/plumbline-lab/device-plugin.cjs';
 /** Seconds until a kubelet has started with the device plugin's devices. */
 const COMES_UP = 180;
+/** Older than what the running kubelet has written. */
+const STARTED_MARK = '/run/plumbline-lab-kubelet-start';
+const CHECKPOINT = `${KUBELET_ROOT}/${DEVICE_CHECKPOINT}`;
 /** Separates parts of a command's output. */
 const CUT = '\n=====\n';
 
@@ -88,12 +89,17 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
   const reconfigure = [`cat >${KUBELET_CONFIG}`, forget];
   const backToOwn = `(umount ${KUBELET_PROGRAM} 2>/dev/null || true)`;
   const startKubelet = async (what: string, between: readonly string[], input?: string) => {
-    await lab.run([...stopKubelet, ...between, 'systemctl start kubelet'].join(' && '), input);
+    await lab.run([...stopKubelet, ...between, `touch ${STARTED_MARK}`, 'systemctl start kubelet'].join(' && '), input);
     const ready = await until(async () => {
       const texts = await checkpoints();
       const { defaultSet } = readCheckpoints(texts, new Map());
       const registered = registeredDevices(texts.device);
-      return defaultSet !== '' && TEST_RESOURCES.every(({ name, devices }) => registered.get(name) === devices.length);
+      const isNew = (await lab.run(`test ${CHECKPOINT} -nt ${STARTED_MARK} && echo new || true`)).trim() === 'new';
+      return (
+        isNew &&
+        defaultSet !== '' &&
+        TEST_RESOURCES.every(({ name, devices }) => registered.get(name) === devices.length)
+      );
     }, COMES_UP);
     if (ready) return;
     const units = [PLUGIN_UNIT, 'kubelet'].map((unit) => `journalctl --no-pager --output=cat -n 12 -u ${unit}`);
@@ -119,7 +125,7 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
       original ??= await lab.run(`cat ${KUBELET_CONFIG}`);
       await startKubelet(`round ${round.name}`, reconfigure, configured(original, round, version));
     },
-    restart: () => startKubelet('restart', [`rm -f ${KUBELET_ROOT}/${DEVICE_CHECKPOINT}`]),
+    restart: () => startKubelet('restart', []),
     async restore() {
       if (original === undefined) return;
       await lab.run(
@@ -142,26 +148,5 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
 const kubeletConfig = z.looseObject({ kind: z.literal('KubeletConfiguration') });
 
 function configured(text: string, round: Round, version: string): string {
-  const { reservedMemory } = round;
-  const reserved = reservedMemory?.reduce((sum, amount) => sum + amount, 0) ?? 0;
-  return stringify({
-    ...kubeletConfig.parse(parse(text)),
-    featureGates: gatesForOptions(round.cpuOptions, version),
-    cpuManagerPolicy: 'static',
-    cpuManagerPolicyOptions: round.cpuOptions,
-    reservedSystemCPUs: round.reserved,
-    topologyManagerPolicy: round.topologyPolicy,
-    topologyManagerScope: round.scope,
-    topologyManagerPolicyOptions: round.topologyOptions ?? {},
-    ...(reservedMemory && {
-      memoryManagerPolicy: 'Static',
-      kubeReserved: { memory: `${reserved - EVICTION}Mi` },
-      reservedMemory: reservedMemory.flatMap((amount, numaNode) =>
-        amount > 0 ? [{ numaNode, limits: { memory: `${amount}Mi` } }] : [],
-      ),
-    }),
-    // These change only how soon a decision is visible.
-    cpuManagerReconcilePeriod: '1s',
-    nodeStatusUpdateFrequency: '1s',
-  });
+  return stringify({ ...kubeletConfig.parse(parse(text)), ...kubeletSettings(round, version) });
 }

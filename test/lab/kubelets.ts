@@ -1,8 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import * as z from 'zod';
-import type { Behaviour } from '../../model/kubelet/versions.ts';
 import { execute } from './machine/commands.ts';
 
 /** A kubelet's program on this machine. */
@@ -10,15 +7,7 @@ export interface KubeletProgram {
   readonly path: string;
   /** From the program itself: `v1.36.2`. */
   readonly version: string;
-  /** Known differences from other kubelets of its version: changes that a distribution backported. */
-  readonly behaviour?: Partial<Behaviour>;
 }
-
-/** The file next to a kubelet that lists them. */
-const BEHAVIOUR_FILE = 'behaviour.json';
-const behaviourFile = z.strictObject({
-  deviceHints: z.enum(['all-nodes', 'device-nodes']).exactOptional(),
-});
 
 /** The folders of `--kubelet`, otherwise those of the environment variable KUBELETS, separated as in PATH. */
 export function kubeletFolders(flags: readonly string[] | undefined, env: NodeJS.ProcessEnv): readonly string[] {
@@ -27,8 +16,7 @@ export function kubeletFolders(flags: readonly string[] | undefined, env: NodeJS
 
 /**
  * The kubelets in folders, in order.
- * @throws Error with the folder that has none, or the program without a version; ZodError or SyntaxError for an invalid
- * `behaviour.json`
+ * @throws Error with the folder that has none, or the program without a version
  */
 export async function readKubelets(folders: readonly string[]): Promise<readonly KubeletProgram[]> {
   const programs: KubeletProgram[] = [];
@@ -36,9 +24,7 @@ export async function readKubelets(folders: readonly string[]): Promise<readonly
     const path = join(folder, 'kubelet');
     if (!existsSync(path)) throw new Error(`there is no program "kubelet" in ${folder}`);
     const version = versionIn(await execute(path, ['--version']), path);
-    const file = join(folder, BEHAVIOUR_FILE);
-    const behaviour = existsSync(file) ? behaviourFile.parse(JSON.parse(await readFile(file, 'utf8'))) : undefined;
-    programs.push({ path, version, ...(behaviour && { behaviour }) });
+    programs.push({ path, version });
   }
   return programs;
 }

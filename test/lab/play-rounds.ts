@@ -4,16 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { monotonicSeconds } from '../../runtime/time.ts';
+import { type AgentReport, startAgent } from './agent-report.ts';
 import { createCluster } from './cluster.ts';
 import { TEST_COUNTS } from './devices.ts';
-import { type Followed, kubeletOf } from './follower.ts';
 import { createGuest } from './guest.ts';
 import type { KubeletProgram } from './kubelets.ts';
 import type { Lab } from './lab.ts';
 import { type Outcome, play, type Step } from './play.ts';
+import { whyUnpredictable } from './predict.ts';
 import { lineOf, mismatchOf } from './print.ts';
 import { createRandom } from './random.ts';
-import type { RecordedRound } from './recording.ts';
+import type { RecordedNode, RecordedRound } from './recording.ts';
+import { emptySnapshot, expectedReport } from './report.ts';
 import { ROUNDS, type Round } from './rounds.ts';
 import type { Tally } from './tally.ts';
 
@@ -40,6 +42,7 @@ export async function playRounds(
   const guest = createGuest(lab, signal);
   const cluster = createCluster(lab.kubeconfig(), signal);
   const clock = createClock();
+  let agent: AgentReport | undefined;
   try {
     await cluster.prepare();
     await guest.startPlugin(await bundlePlugin());
@@ -50,24 +53,29 @@ export async function playRounds(
         await cluster.forgetNode();
         console.log(`## kubelet ${kubelet.version}, ${kubelet.path}, in its place in ${clock()} s`);
       }
+      await agent?.stop();
+      agent = undefined;
       const version = kubelet?.version ?? (await guest.kubeletVersion());
       for (const round of rounds) {
-        const behaviour = kubelet?.behaviour;
-        const followed: Followed = { round, version, ...hardware, ...(behaviour && { behaviour }) };
-        const predicted = kubeletOf(followed);
-        if ('unpredictable' in predicted) {
-          console.log(`skipped: round ${round.name}: ${predicted.unpredictable}`);
+        const inGuest: RecordedNode = { round, version, ...hardware };
+        const expected = expectedReport(inGuest, emptySnapshot(inGuest), new Map());
+        const unpredictable = whyUnpredictable(expected);
+        if (unpredictable !== '') {
+          console.log(`skipped: round ${round.name}: ${unpredictable}`);
           tally.skip(version);
           continue;
         }
         await guest.configure(round, version);
         const node = await cluster.readyNode(NODE_READY, TEST_COUNTS, version);
+        if (agent === undefined) agent = await startAgent(lab, cluster, node, signal);
+        else await agent.restart();
+        const report = await agent.settled(new Map(), expected);
         console.log(`${headingOf(round)}, kubelet ${node.version}, configured in ${clock()} s`);
         const steps: Step[] = [];
-        recorded.push({ followed, steps });
+        recorded.push({ node: inGuest, report, steps });
         // A round has its own random numbers, so that it draws the same pods whichever others are played.
         const random = createRandom(seed + 1_000_003 * ROUNDS.indexOf(round));
-        for await (const outcome of play({ followed, node, cluster, guest, random, pods })) {
+        for await (const outcome of play({ recorded: inGuest, node, cluster, guest, agent, random, pods, report })) {
           print(outcome, Number(clock()));
           tally.count(version, outcome);
           steps.push(outcome.step);
@@ -75,6 +83,7 @@ export async function playRounds(
       }
     }
   } finally {
+    await agent?.stop().catch(() => undefined);
     await cluster.prepare().catch(() => undefined);
     if (kubelets.length > 0) await cluster.forgetNode().catch(() => undefined);
     await guest.restore();

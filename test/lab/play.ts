@@ -1,51 +1,50 @@
-import type { Admission } from '../../model/kubelet/admission.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { HostReport } from '../../model/kubelet/report.ts';
+import { sleep } from '../../runtime/time.ts';
+import type { AgentReport } from './agent-report.ts';
 import type { Cluster, LabNode } from './cluster.ts';
-import { sameCpus, sameMemory, type Verdict, verdictOf } from './compare.ts';
+import { sameCpus, sameMemory, type Verdict } from './compare.ts';
 import { TEST_COUNTS } from './devices.ts';
-import { createFollower, type Followed, type Follower } from './follower.ts';
 import type { Guest } from './guest.ts';
 import { type Draw, type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
+import { type Comparison, compareStep, forecastOf, podsAfter } from './predict.ts';
 import type { Random } from './random.ts';
+import type { RecordedNode } from './recording.ts';
+import { emptySnapshot, expectedReport, type RunningPods } from './report.ts';
 import { startsPods } from './rounds.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
-/** One action on the real kubelet, and its outcome. */
-export type Step =
+/** One action on the real kubelet, its outcome, and the agent's report afterwards. */
+export type Step = Action & { readonly actual: Snapshot; readonly report?: HostReport | undefined };
+
+type Action =
   | {
       readonly action: 'create';
       readonly name: string;
       readonly pod: DrawnPod;
       readonly verdict: Verdict;
-      readonly actual: Snapshot;
     }
-  | { readonly action: 'delete'; readonly name: string; readonly actual: Snapshot }
-  | {
-      readonly action: 'restart';
-      readonly verdicts: Readonly<Record<string, Verdict>>;
-      readonly actual: Snapshot;
-    };
+  | { readonly action: 'delete'; readonly name: string }
+  | { readonly action: 'restart'; readonly verdicts: Readonly<Record<string, Verdict>> };
 
 /** A step with its prediction. */
-export interface Outcome {
+export interface Outcome extends Comparison {
   readonly step: Step;
-  readonly before: Snapshot;
-  readonly predicted: {
-    readonly verdict?: Verdict;
-    readonly verdicts?: Readonly<Record<string, Verdict>>;
-    readonly state: Snapshot;
-  };
-  /** The differences; empty: none. */
-  readonly differences: readonly string[];
+  /** The agent's report that the prediction is made from. */
+  readonly before: HostReport;
 }
 
 export interface Play {
-  readonly followed: Followed;
+  readonly recorded: RecordedNode;
   readonly node: LabNode;
   readonly cluster: Cluster;
   readonly guest: Guest;
+  readonly agent: AgentReport;
   readonly random: Random;
   /** The number of created pods. */
   readonly pods: number;
+  /** The agent's report before the first step. */
+  readonly report: HostReport;
 }
 
 /** Seconds, because emulated hardware is slow. */
@@ -53,124 +52,128 @@ const VERDICT = 60;
 const CLEARED = 120;
 const SETTLED = 15;
 const STARTED = 300;
+/** Seconds until a restarted kubelet has written the status of a pod that it refuses. */
+const REFUSED_SECONDS = 12;
 
 /**
  * Creates and deletes random pods with one configuration of the kubelet, one step at a time, and compares each step
- * with its prediction. Finally, the node is empty again.
+ * with its prediction from the agent's report of the step before. Finally, the node is empty again.
  */
 export async function* play(game: Play): AsyncGenerator<Outcome> {
-  const { followed, node, random } = game;
-  const { round } = followed;
+  const { recorded, node, random, cluster } = game;
+  const { round } = recorded;
   const draw: Draw = {
     unit: round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads',
-    devices: !startsPods(round),
+    devices: round.devices ?? (startsPods(round) ? 'none' : 'some'),
+    initContainers: !startsPods(round) || round.devices === undefined,
     memory: round.reservedMemory !== undefined,
+    gigabytePages: round.layout === 'gigabyte-pages',
   };
-  const follower = createFollower(followed);
-  const held = new Map<string, DrawnPod>();
-  const most = Math.ceil(node.cpus / 2);
-  /** Held pods by uid. */
-  const names = new Map<string, string>();
+  const world = new World(game);
+  const maxPods = Math.ceil(node.cpus / 2);
   const pods = startsPods(round) ? Math.ceil(game.pods / 3) : game.pods;
   for (let created = 0; created < pods; ) {
-    if (held.size === most || (held.size > 0 && random.chance(0.35))) {
-      const name = random.oneOf([...held.keys()]);
-      held.delete(name);
-      yield await remove(game, follower, names, name);
+    const running = [...world.pods.keys()];
+    if (running.length === maxPods || (running.length > 0 && random.chance(0.35))) {
+      yield await world.remove(random.oneOf(running));
       continue;
     }
-    if (round.restarts && held.size > 0 && random.chance(0.5)) {
-      const outcome = await restart(game, follower, names, held);
-      if (outcome.step.action === 'restart') {
-        for (const [name, { admitted }] of Object.entries(outcome.step.verdicts)) {
-          if (admitted) continue;
-          held.delete(name);
-          forget(names, name);
-          await game.cluster.remove(name, CLEARED);
-        }
-      }
+    if (round.restarts && running.length > 0 && random.chance(0.5)) {
+      const outcome = await world.restart();
+      for (const name of running) if (!world.pods.has(name)) await cluster.remove(name, CLEARED);
       yield outcome;
     }
     const pod = drawPod(random, draw);
-    const name = `${round.name}-${created + 1}`;
-    const predicted = follower.predict(name, pod);
-    if (predicted.admitted && !schedulable(pod, held.values(), node.allocatable)) continue;
+    const isPredicted = world.predicts(pod);
+    if (isPredicted && !schedulable(pod, world.pods.values(), node.allocatable)) continue;
     created++;
-    const outcome = await create(game, follower, names, name, pod, predicted);
-    if (outcome.step.action === 'create' && outcome.step.verdict.admitted) held.set(name, pod);
-    else await game.cluster.remove(name, CLEARED);
-    yield outcome;
+    yield await world.create(`${round.name}-${created}`, pod);
   }
-  for (const name of [...held.keys()].reverse()) yield await remove(game, follower, names, name);
+  for (const name of [...world.pods.keys()].reverse()) yield await world.remove(name);
 }
 
-async function create(
-  { followed, cluster, guest, node }: Play,
-  follower: Follower,
-  names: Map<string, string>,
-  name: string,
-  pod: DrawnPod,
-  predicted: Admission,
-): Promise<Outcome> {
-  const before = snapshotOf(follower.state);
-  const state = snapshotOf(predicted.state);
-  const uid = await cluster.create(manifestOf(pod, name, node.name, startsPods(followed.round)));
-  const verdict = await cluster.verdict(name, VERDICT);
-  if (verdict.admitted) names.set(uid, name);
-  const expected = (found: Snapshot) => sameCpus(found, state) && (!verdict.admitted || sameMemory(found, state));
-  const actual = await guest.settled(names, expected, SETTLED);
-  return {
-    step: { action: 'create', name, pod, verdict, actual },
-    before,
-    predicted: { verdict: verdictOf(predicted), state },
-    differences: follower.admit(name, predicted, verdict, actual),
-  };
-}
+/** The node's state as the kubelet and the agent show it. */
+class World {
+  readonly #game: Play;
+  /** Names of the running pods by uid. */
+  readonly #names = new Map<string, string>();
+  #pods: RunningPods = new Map();
+  #report: HostReport;
+  #snapshot: Snapshot;
 
-async function remove(
-  { cluster, guest }: Play,
-  follower: Follower,
-  names: Map<string, string>,
-  name: string,
-): Promise<Outcome> {
-  const before = snapshotOf(follower.state);
-  const state = snapshotOf(follower.without(name));
-  await cluster.remove(name, CLEARED);
-  forget(names, name);
-  const actual = await guest.settled(names, (found) => sameCpus(found, state), SETTLED);
-  return {
-    step: { action: 'delete', name, actual },
-    before,
-    predicted: { state },
-    differences: follower.remove(name, actual),
-  };
-}
+  constructor(game: Play) {
+    this.#game = game;
+    this.#report = game.report;
+    this.#snapshot = emptySnapshot(game.recorded);
+  }
 
-async function restart(
-  { cluster, guest }: Play,
-  follower: Follower,
-  names: ReadonlyMap<string, string>,
-  held: ReadonlyMap<string, DrawnPod>,
-): Promise<Outcome> {
-  const before = snapshotOf(follower.state);
-  const predicted = follower.predictRestart(held);
-  const state = snapshotOf(predicted.state);
-  // Some versions do not know the requests of a container that has not started yet.
-  for (const name of held.keys()) await cluster.running(name, STARTED);
-  await guest.restart();
-  await cluster.readyNode(VERDICT, TEST_COUNTS);
-  const actual = await guest.settled(names, (found) => sameCpus(found, state), CLEARED);
-  const verdicts: Record<string, Verdict> = {};
-  for (const name of held.keys()) verdicts[name] = await cluster.verdict(name, VERDICT);
-  return {
-    step: { action: 'restart', verdicts, actual },
-    before,
-    predicted: { verdicts: predicted.verdicts, state },
-    differences: follower.restart(predicted, verdicts, actual),
-  };
-}
+  get pods(): RunningPods {
+    return this.#pods;
+  }
 
-/** The kubelet's device checkpoint lists deleted pods until it is next written. */
-function forget(names: Map<string, string>, name: string): void {
-  for (const [uid, other] of names) if (other === name) names.delete(uid);
+  /** Whether the kubelet would admit a pod. */
+  predicts(pod: DrawnPod): boolean {
+    const admission = forecastOf(this.#report).admit('next', pod);
+    return 'unpredictable' in admission || admission.admitted;
+  }
+
+  async create(name: string, pod: DrawnPod): Promise<Outcome> {
+    const { cluster, guest, node, recorded } = this.#game;
+    const predicted = forecastOf(this.#report).admit(name, pod);
+    const expected = 'unpredictable' in predicted ? undefined : snapshotOf(predicted.state);
+    const uid = await cluster.create(manifestOf(pod, name, node.name, startsPods(recorded.round)));
+    const verdict = await cluster.verdict(name, VERDICT);
+    if (verdict.admitted) this.#names.set(uid, name);
+    const isSettled = (actual: Snapshot) =>
+      expected !== undefined && sameCpus(expected, actual) && (!verdict.admitted || sameMemory(name, expected, actual));
+    const actual = await guest.settled(this.#names, isSettled, SETTLED);
+    const outcome = await this.#after({ action: 'create', name, pod, verdict, actual });
+    if (!verdict.admitted) await cluster.remove(name, CLEARED);
+    return outcome;
+  }
+
+  async remove(name: string): Promise<Outcome> {
+    const { cluster, guest } = this.#game;
+    const expected = snapshotOf(forecastOf(this.#report).without(name));
+    await cluster.remove(name, CLEARED);
+    // The kubelet's device checkpoint lists deleted pods until it is next written.
+    for (const [uid, other] of this.#names) if (other === name) this.#names.delete(uid);
+    const actual = await guest.settled(this.#names, (snapshot) => sameCpus(expected, snapshot), SETTLED);
+    return this.#after({ action: 'delete', name, actual });
+  }
+
+  /** Restarts the kubelet, and the agent half of the time. */
+  async restart(): Promise<Outcome> {
+    const { cluster, guest, agent, random } = this.#game;
+    const names = [...this.#pods.keys()];
+    // Some versions do not know the requests of a container that has not started yet.
+    for (const name of names) await cluster.running(name, STARTED);
+    const expected = snapshotOf(forecastOf(this.#report).restart(this.#pods).state);
+    await guest.restart();
+    if (random.chance(0.5)) await agent.restart();
+    await cluster.readyNode(VERDICT, TEST_COUNTS);
+    const actual = await guest.settled(this.#names, (snapshot) => sameCpus(expected, snapshot), CLEARED);
+    await sleep(REFUSED_SECONDS);
+    const verdicts: Record<string, Verdict> = {};
+    for (const name of names) verdicts[name] = await cluster.verdict(name, VERDICT);
+    return this.#after({ action: 'restart', verdicts, actual });
+  }
+
+  /** Waits for the agent's report of the step, which the next prediction is made from. */
+  async #after(step: Step): Promise<Outcome> {
+    const before = this.#report;
+    const { differences, unpredictable } = compareStep(forecastOf(before), step, this.#pods, this.#snapshot);
+    this.#pods = podsAfter(this.#pods, step);
+    for (const [uid, name] of this.#names) if (!this.#pods.has(name)) this.#names.delete(uid);
+    this.#snapshot = step.actual;
+    const expected = expectedReport(this.#game.recorded, step.actual, this.#pods);
+    this.#report = await this.#game.agent.settled(this.#names, expected);
+    const isOutdated = !isDeepStrictEqual(this.#report, expected);
+    return {
+      step: { ...step, report: this.#report },
+      before,
+      differences: isOutdated ? [...differences, `report, expected ${JSON.stringify(expected)}`] : differences,
+      ...(unpredictable !== undefined && { unpredictable }),
+    };
+  }
 }

@@ -1,6 +1,6 @@
 import type { Pod, PodContainer } from '../../model/kubelet/pod-shape.ts';
 import { milliValue, parseQuantity } from '../../model/quantity.ts';
-import { DEVICE_WISHES } from './devices.ts';
+import { DEVICE_WISHES, TEST_RESOURCES } from './devices.ts';
 import type { Random } from './random.ts';
 
 /** A drawn pod with only the fields that the kubelet's managers read. */
@@ -24,6 +24,8 @@ const KINDS = ['alone', 'alone', 'alone', 'two', 'two', 'init', 'init', 'sidecar
 const LITTLE = { memory: '16Mi' };
 /** A NUMA node of the lab has 2 GiB, or 1 GiB if there are four: most pods fit in one, few need two. */
 const MEMORY = ['16Mi', '64Mi', '200Mi', '350Mi', '500Mi', '700Mi', '900Mi', '1300Mi', '1800Mi', '2300Mi'] as const;
+/** Of four pages. */
+const GIGABYTE_PAGES = ['1Gi', '1Gi', '1Gi', '2Gi', '3Gi'] as const;
 /** Of 64 MiB per NUMA node, or 32. */
 const HUGE_PAGES = ['8Mi', '16Mi', '32Mi', '48Mi', '64Mi', '80Mi'] as const;
 
@@ -31,24 +33,35 @@ const HUGE_PAGES = ['8Mi', '16Mi', '32Mi', '48Mi', '64Mi', '80Mi'] as const;
 export interface Draw {
   /** Whether counts are mostly whole cores. */
   readonly unit: 'cores' | 'threads';
-  /** Whether some request devices. */
-  readonly devices: boolean;
+  /** Whether some request devices, or every pod devices of two to four resources. */
+  readonly devices: 'none' | 'some' | 'several';
   /** Whether they request so much memory that its place matters, and huge pages. */
   readonly memory: boolean;
+  /**
+   * Whether there are init containers that end. A kubelet that restarts allocates devices and memory for them again, and
+   * may refuse the running pod.
+   */
+  readonly initContainers: boolean;
+  /** Whether these huge pages may also be of 1 GiB. */
+  readonly gigabytePages: boolean;
 }
 
 /** A random Guaranteed pod with 1 to 6 CPUs per container. */
-export function drawPod(random: Random, { unit, devices, memory }: Draw): DrawnPod {
-  const kind = random.oneOf(KINDS);
+export function drawPod(random: Random, { unit, devices, initContainers, memory, gigabytePages }: Draw): DrawnPod {
+  const kind = random.oneOf(KINDS.filter((name) => initContainers || !name.startsWith('init')));
   const cpus = kind === 'alone' || kind === 'helper' ? ALONE[unit] : TOGETHER[unit];
   const amounts = (): Record<string, string> => {
     if (!memory) return LITTLE;
     const pages = random.chance(0.35) ? { 'hugepages-2Mi': random.oneOf(HUGE_PAGES) } : {};
-    return { memory: random.oneOf(MEMORY), ...pages };
+    const large = gigabytePages && random.chance(0.5) ? { 'hugepages-1Gi': random.oneOf(GIGABYTE_PAGES) } : {};
+    return { memory: random.oneOf(MEMORY), ...pages, ...large };
   };
+  const someDevices = (share: number) =>
+    devices !== 'none' && random.chance(share) ? random.oneOf(DEVICE_WISHES) : {};
   const container = (name: string, share: number): PodContainer => {
     const cpu = `${random.oneOf(cpus)}`;
-    const wishes = devices && random.chance(share) ? random.oneOf(DEVICE_WISHES) : {};
+    const isMain = name === 'main';
+    const wishes = devices === 'several' && isMain ? severalDevices(random) : someDevices(share);
     return { name, resources: { limits: { cpu, ...amounts(), ...wishes } } };
   };
   const main = container('main', 0.65);
@@ -72,6 +85,19 @@ export function drawPod(random: Random, { unit, devices, memory }: Draw): DrawnP
   }
 }
 
+/** Devices of two to four of the resources, of which most pods leave out those of one NUMA node. */
+function severalDevices(random: Random): Record<string, string> {
+  const absent = random.oneOf(['/node0', '/node1', '/node0', '/node1', '']);
+  const names = TEST_RESOURCES.map(({ name }) => name).filter((name) => absent === '' || !name.endsWith(absent));
+  const count = random.oneOf([2, 2, 3, 4]);
+  const wishes: Record<string, string> = {};
+  while (Object.keys(wishes).length < count) {
+    const resource = random.oneOf(names.filter((name) => !(name in wishes)));
+    wishes[resource] = random.oneOf(['1', '1', '1', '2']);
+  }
+  return wishes;
+}
+
 function pod(containers: readonly PodContainer[], initContainers: readonly PodContainer[] = []): DrawnPod {
   return { spec: { containers, initContainers } };
 }
@@ -93,7 +119,7 @@ export function schedulable(
   });
 }
 
-const COUNTED = ['cpu', 'memory', 'hugepages-2Mi'] as const;
+const COUNTED = ['cpu', 'memory', 'hugepages-2Mi', 'hugepages-1Gi'] as const;
 
 function peakOf({ spec }: DrawnPod, resource: string): number {
   const amount = ({ resources }: PodContainer) => milliValue(parseQuantity(resources?.limits?.[resource] ?? '0'));
@@ -113,8 +139,10 @@ function peakOf({ spec }: DrawnPod, resource: string): number {
 export function describePod({ spec }: DrawnPod): string {
   return [...spec.initContainers, ...spec.containers]
     .map(({ name, resources }) => {
-      const { cpu, memory = '', 'hugepages-2Mi': pages, ...devices } = resources?.limits ?? {};
-      const bytes = memory === LITTLE.memory && !pages ? '' : ` ${memory}${pages ? ` + ${pages} huge` : ''}`;
+      const { cpu, memory = '', 'hugepages-2Mi': small, 'hugepages-1Gi': large, ...devices } = resources?.limits ?? {};
+      const pages = [small, large].filter((size) => size !== undefined);
+      const huge = pages.length > 0 ? ` + ${pages.join(' + ')} huge` : '';
+      const bytes = memory === LITTLE.memory && huge === '' ? '' : ` ${memory}${huge}`;
       const wishes = Object.entries(devices).map(([resource, count]) => `${count} ${resource.split('/')[1]}`);
       return `${name} ${cpu}${bytes}${wishes.length > 0 ? ` (${wishes.join(', ')})` : ''}`;
     })

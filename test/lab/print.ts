@@ -4,9 +4,10 @@ import { describePod } from './pods.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** One line for a step: the action and the kubelet's result. */
-export function lineOf({ step, differences }: Outcome, seconds: number): string {
+export function lineOf({ step, differences, unpredictable }: Outcome, seconds: number): string {
   const verdict = differences.length === 0 ? 'ok  ' : 'FAIL';
-  return `${verdict} ${seconds.toFixed(1).padStart(5)} s  ${textOf(step)}`;
+  const reason = unpredictable === undefined ? '' : ` (not predicted: ${unpredictable})`;
+  return `${verdict} ${seconds.toFixed(1).padStart(5)} s  ${textOf(step)}${reason}`;
 }
 
 function textOf(step: Step): string {
@@ -31,9 +32,9 @@ function outcomeText(name: string, verdict: Verdict, { cpus }: Snapshot): string
 }
 
 /** A complete mismatch: enough to reproduce it on paper. */
-export function mismatchOf({ step, before, predicted, differences }: Outcome): string {
-  const { actual, ...done } = step;
-  const parts = { differs: differences, step: done, before, predicted, actual };
+export function mismatchOf({ step, before, differences }: Outcome): string {
+  const { actual, report, ...done } = step;
+  const parts = { differs: differences, step: done, before, actual, report };
   const lines = Object.entries(parts).map(([key, value]) => `       ${key.padEnd(9)} ${JSON.stringify(value)}`);
   return lines.join('\n');
 }

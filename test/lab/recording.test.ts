@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { HostReport } from '../../model/kubelet/report.ts';
 import type { Step } from './play.ts';
 import { type RecordedRound, readRecording, writeRecording } from './recording.ts';
 import { ROUNDS } from './rounds.ts';
@@ -35,9 +36,37 @@ describe('a recording of the lab', () => {
       },
     },
   ];
+  const report: HostReport = {
+    ...host,
+    reserved: '0',
+    cpuManager: { policy: 'static' },
+    assignments: [],
+    devices: [
+      {
+        resource: 'r',
+        groups: [
+          { total: 2, free: 2 },
+          { cells: '1', total: 1, free: 1 },
+        ],
+      },
+    ],
+  };
+  const assignments = [{ podUID: 'b', container: 'main', cpus: '1' }];
+  const { devices: _, ...without } = report;
+  const used = [
+    {
+      resource: 'r',
+      groups: [
+        { total: 2, free: 1 },
+        { cells: '1', total: 1, free: 1 },
+      ],
+    },
+  ];
+  const reports = [{ ...report, assignments, devices: used }, without, without];
+  const reported = steps.map((step, i) => ({ ...step, report: reports[i] }));
   const rounds: RecordedRound[] = [
-    { followed: { round, version: 'v1.36.2', host }, steps },
-    { followed: { round, version: 'v1.33.13', host }, steps: steps.slice(0, 1) },
+    { node: { round, version: 'v1.36.2', host }, steps },
+    { node: { round, version: 'v1.33.13', host }, report, steps: reported },
   ];
 
   it('is read as it was written', () => {
@@ -46,7 +75,10 @@ describe('a recording of the lab', () => {
 
   it('has only the changes of each step', () => {
     const lines = writeRecording(rounds).trim().split('\n');
-    assert.equal(lines.length, 6);
+    assert.equal(lines.length, 8);
     assert.deepEqual(JSON.parse(lines[3] ?? '').changed, { defaultSet: '1', cpus: { b: null } });
+    const fields = lines.slice(5).map((line) => JSON.parse(line).reported);
+    const oneUsed = { 0: { groups: { 0: { free: 1 } } } };
+    assert.deepEqual(fields, [{ assignments, devices: oneUsed }, { devices: null, assignments: [] }, {}]);
   });
 });

@@ -1,10 +1,25 @@
-import type { Followed } from './follower.ts';
+import type { HostMemory } from '../../hardware/memory.ts';
+import type { HostDescription } from '../../model/host.ts';
+import type { HostReport } from '../../model/kubelet/report.ts';
 import type { Step } from './play.ts';
+import type { Round } from './rounds.ts';
 import type { Snapshot } from './snapshot.ts';
+
+/** A node with one configuration of the kubelet. */
+export interface RecordedNode {
+  readonly version: string;
+  readonly host: HostDescription;
+  readonly memory?: HostMemory;
+  readonly round: Round;
+  /** In older recordings, the version from which this kubelet has a change that its version does not have. */
+  readonly behavesLike?: string;
+}
 
 /** The actions of a kubelet with one configuration. */
 export interface RecordedRound {
-  readonly followed: Followed;
+  readonly node: RecordedNode;
+  /** The agent's report before the first step. Absent in older recordings. */
+  readonly report?: HostReport | undefined;
   readonly steps: readonly Step[];
 }
 
@@ -24,14 +39,17 @@ const NOTHING: Snapshot = { defaultSet: '', cpus: {}, devices: {} };
 /** Rounds as lines of JSON: one for each configuration, then one for each step, with its changes. */
 export function writeRecording(rounds: readonly RecordedRound[]): string {
   return rounds
-    .flatMap(({ followed, steps }) => {
+    .flatMap(({ node, report: initial, steps }) => {
       let before = NOTHING;
-      const lines = steps.map(({ actual, ...done }) => {
-        const line = JSON.stringify({ ...done, changed: changesOf(before, actual) });
+      let reportBefore = initial;
+      const lines = steps.map(({ actual, report, ...done }) => {
+        const reported = report && changedParts(reportBefore, report);
+        const line = JSON.stringify({ ...done, changed: changesOf(before, actual), ...(report && { reported }) });
         before = actual;
+        reportBefore = report;
         return line;
       });
-      return [JSON.stringify(followed), ...lines];
+      return [JSON.stringify({ ...node, ...(initial && { report: initial }) }), ...lines];
     })
     .map((line) => `${line}\n`)
     .join('');
@@ -39,20 +57,65 @@ export function writeRecording(rounds: readonly RecordedRound[]): string {
 
 /** Reads the output of `writeRecording`. @throws SyntaxError */
 export function readRecording(text: string): RecordedRound[] {
-  const rounds: { followed: Followed; steps: Step[] }[] = [];
+  const rounds: (RecordedRound & { readonly steps: Step[] })[] = [];
   let before = NOTHING;
+  let reportBefore: HostReport | undefined;
   for (const line of text.trim().split('\n')) {
-    const entry = JSON.parse(line) as Followed | (Omit<Step, 'actual'> & { readonly changed: Changes });
+    const entry = JSON.parse(line) as Header | StepLine;
     if ('round' in entry) {
-      rounds.push({ followed: entry, steps: [] });
+      const { report, ...node } = entry;
+      rounds.push({ node, ...(report && { report }), steps: [] });
       before = NOTHING;
+      reportBefore = report;
     } else {
-      const { changed, ...done } = entry;
+      const { changed, reported, ...done } = entry;
       before = changedBy(before, changed);
-      rounds.at(-1)?.steps.push({ ...done, actual: before } as Step);
+      if (reported !== undefined) reportBefore = withParts(reportBefore, reported) as HostReport;
+      rounds
+        .at(-1)
+        ?.steps.push({ ...done, actual: before, ...(reported !== undefined && { report: reportBefore }) } as Step);
     }
   }
   return rounds;
+}
+
+type Header = RecordedNode & { readonly report?: HostReport };
+type StepLine = Omit<Step, 'actual' | 'report'> & { readonly changed: Changes; readonly reported?: unknown };
+
+/**
+ * The changed parts of a JSON value, for `withParts`: in objects and in lists of the same length only the changed
+ * entries, null for one that has gone.
+ */
+function changedParts(before: unknown, after: unknown): unknown {
+  if (!isContainer(before) || !isContainer(after) || !isSameKind(before, after)) return after;
+  const gone = Object.keys(before).filter((key) => !(key in after));
+  const changed = Object.entries(after).filter(([key, value]) => !isSame(value, before[key]));
+  return Object.fromEntries([
+    ...gone.map((key) => [key, null] as const),
+    ...changed.map(([key, value]) => [key, changedParts(before[key], value)] as const),
+  ]);
+}
+
+function withParts(before: unknown, changes: unknown): unknown {
+  if (!isContainer(before) || !isContainer(changes) || Array.isArray(changes)) return changes;
+  const after: Record<string, unknown> = Array.isArray(before) ? Object.assign([], before) : { ...before };
+  for (const [key, value] of Object.entries(changes)) {
+    if (value === null) delete after[key];
+    else after[key] = withParts(before[key], value);
+  }
+  return after;
+}
+
+type Container = Readonly<Record<string, unknown>>;
+
+function isContainer(value: unknown): value is Container {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Two objects, or two lists of the same length. */
+function isSameKind(before: Container, after: Container): boolean {
+  if (Array.isArray(before) && Array.isArray(after)) return before.length === after.length;
+  return !Array.isArray(before) && !Array.isArray(after);
 }
 
 function changesOf(before: Snapshot, after: Snapshot): Changes {

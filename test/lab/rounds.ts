@@ -14,11 +14,10 @@ export interface Round {
   readonly reservedMemory?: readonly number[];
   /** The layout of its machine. Absent: two NUMA nodes. */
   readonly layout?: LayoutName;
-  /**
-   * The kubelet is also restarted under running pods, which it then admits again. Such a round has no devices: until
-   * the plugins have registered again, the outcome of their pods depends on which containers are running.
-   */
+  /** The kubelet is also restarted under running pods, which it then admits again. */
   readonly restarts?: boolean;
+  /** How many resources of devices the pods request. Absent: up to two for some pods, none for pods that run. */
+  readonly devices?: 'several';
 }
 
 /** Whether the pods' containers run, if that matters. Such a round takes long, and plays a third of the pods. */
@@ -35,7 +34,7 @@ const CLOSEST = { 'prefer-closest-numa-nodes': 'true' };
 
 /**
  * All four policies with both scopes with whole cores, then without, then effects of single options, then restarts,
- * then the static memory manager, then rounds for another machine.
+ * then the static memory manager, then rounds for other machines.
  */
 export const ROUNDS: readonly Round[] = [
   round('none', 'none', 'container', FULL),
@@ -72,7 +71,27 @@ export const ROUNDS: readonly Round[] = [
     topologyOptions: CLOSEST,
     reservedMemory: [100, 100, 0, 0],
   }),
+  pages('pages-none', 'none', 'container'),
+  pages('pages-best-effort', 'best-effort', 'container'),
+  pages('pages-restricted', 'restricted', 'container'),
+  pages('pages-single-numa-node', 'single-numa-node', 'container'),
+  pages('pages-best-effort-pod', 'best-effort', 'pod'),
+  pages('pages-restricted-pod', 'restricted', 'pod'),
+  pages('pages-single-numa-node-pod', 'single-numa-node', 'pod'),
+  pages('pages-restarts', 'best-effort', 'container', { restarts: true }),
+  pages('pages-restarts-pod', 'single-numa-node', 'pod', { restarts: true }),
 ];
+
+/** Huge pages of 1 GiB and several resources of devices, which is what DPDK VMs ask for. */
+function pages(name: string, topologyPolicy: TopologyPolicy, scope: Round['scope'], rest: Partial<Round> = {}): Round {
+  const options = scope === 'pod' ? {} : FULL;
+  return {
+    ...on('gigabyte-pages', round(name, topologyPolicy, scope, options)),
+    reservedMemory: [200, 100],
+    devices: 'several',
+    ...rest,
+  };
+}
 
 function on(layout: LayoutName, played: Round): Round {
   return { ...played, layout };

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
-import type { MemoryState, MemoryTable } from '../../model/kubelet/memory-state.ts';
-import type { CpuAssignments, KubeletState } from '../../model/kubelet/state.ts';
+import type { MemoryTable } from '../../model/kubelet/memory-state.ts';
+import type { KubeletState } from '../../model/kubelet/state.ts';
 
 const memorySnapshot = z.object({
   /** By NUMA node: the number of blocks on it, the NUMA nodes grouped with it, and free bytes by kind. */
@@ -162,39 +161,6 @@ function nodesUnder(mask: number): string {
   return `${CpuSet.of([...mask.toString(2)].reverse().flatMap((digit, bit) => (digit === '1' ? [bit] : [])))}`;
 }
 
-export function cpusOf({ cpus }: Snapshot): CpuAssignments {
-  return toMap(cpus, (containers) => toMap(containers, (text) => CpuSet.parse(text)));
-}
-
-export function devicesOf({ devices }: Snapshot): DeviceAllocations {
-  return toMap(devices, (containers) => toMap(containers, (resources) => toMap(resources, (ids) => new Set(ids))));
-}
-
-/** A snapshot's memory, with the totals from another state. */
-export function memoryOf({ memory }: Snapshot, { memory: known }: KubeletState): MemoryState | undefined {
-  if (!memory || !known) return known;
-  const cells = known.cells.map((cell, bit) => {
-    const found = memory.cells[`${bit}`];
-    if (!found) return cell;
-    const tables = [...cell.tables].map(([kind, table]) => [kind, { ...table, free: found.free[kind] ?? 0 }] as const);
-    return { blocks: found.blocks, group: maskOf(found.group), tables: new Map(tables) };
-  });
-  const held = (text: string, type: string) => {
-    const [nodes = '', size = '0'] = text.split(': ');
-    return { mask: maskOf(nodes), type, size: Number(size) };
-  };
-  const blocks = toMap(memory.blocks, (containers) =>
-    toMap(containers, (kinds) => Object.entries(kinds).map(([type, text]) => held(text, type))),
-  );
-  return { cells, blocks };
-}
-
-function maskOf(nodes: string): number {
-  return CpuSet.parse(nodes)
-    .toArray()
-    .reduce((mask, bit) => mask | (1 << bit), 0);
-}
-
 function sorted({ defaultSet, cpus, devices, memory }: Snapshot): Snapshot {
   return { defaultSet, cpus: ordered(cpus), devices: ordered(devices), ...(memory && { memory: ordered(memory) }) };
 }
@@ -208,8 +174,4 @@ function ordered<T>(value: T): T {
 
 function fromMap<V, W>(map: ReadonlyMap<string, V>, convert: (value: V) => W): Record<string, W> {
   return Object.fromEntries([...map].map(([key, value]) => [key, convert(value)]));
-}
-
-function toMap<V, W>(record: Readonly<Record<string, V>>, convert: (value: V) => W): Map<string, W> {
-  return new Map(Object.entries(record).map(([key, value]) => [key, convert(value)]));
 }

@@ -3,13 +3,17 @@ import type { Outcome } from './play.ts';
 interface Row {
   pods: number;
   steps: number;
+  notPredicted: number;
   mispredictions: number;
   skipped: number;
 }
 
 /** The results of the rounds, by version of the kubelet. */
 export interface Tally {
-  count(version: string, outcome: Pick<Outcome, 'differences'> & { readonly step: { readonly action: string } }): void;
+  count(
+    version: string,
+    outcome: Pick<Outcome, 'differences' | 'unpredictable'> & { readonly step: { readonly action: string } },
+  ): void;
   /** One round that is not predicted for this version. */
   skip(version: string): void;
   readonly passed: number;
@@ -21,19 +25,20 @@ export interface Tally {
 export function createTally(): Tally {
   const rows = new Map<string, Row>();
   const rowOf = (version: string): Row => {
-    const row = rows.get(version) ?? { pods: 0, steps: 0, mispredictions: 0, skipped: 0 };
+    const row = rows.get(version) ?? { pods: 0, steps: 0, notPredicted: 0, mispredictions: 0, skipped: 0 };
     rows.set(version, row);
     return row;
   };
   const sum = (of: (row: Row) => number) => [...rows.values()].reduce((total, row) => total + of(row), 0);
   let passed = 0;
   return {
-    count(version, { step, differences }) {
+    count(version, { step, differences, unpredictable }) {
       const row = rowOf(version);
       row.steps++;
       if (step.action === 'create') row.pods++;
+      if (unpredictable !== undefined) row.notPredicted++;
       if (differences.length > 0) row.mispredictions++;
-      else if (step.action === 'create') passed++;
+      else if (step.action === 'create' && unpredictable === undefined) passed++;
     },
     skip(version) {
       rowOf(version).skipped++;
@@ -46,10 +51,10 @@ export function createTally(): Tally {
     },
     table: () => {
       if (rows.size === 0) return [];
-      const lines = [...rows].map(([version, { pods, steps, mispredictions, skipped }]) =>
-        [version, pods, steps, mispredictions, skipped].map(String),
+      const lines = [...rows].map(([version, { pods, steps, notPredicted, mispredictions, skipped }]) =>
+        [version, pods, steps, notPredicted, mispredictions, skipped].map(String),
       );
-      return columns([['kubelet', 'pods', 'steps', 'mispredictions', 'rounds skipped'], ...lines]);
+      return columns([['kubelet', 'pods', 'steps', 'not predicted', 'mispredictions', 'rounds skipped'], ...lines]);
     },
   };
 }

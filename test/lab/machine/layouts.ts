@@ -12,6 +12,8 @@ export interface Layout {
   readonly memory: number;
   /** Huge pages of 2 MiB per NUMA node. */
   readonly hugePages: number;
+  /** Huge pages of 1 GiB per NUMA node; the kernel moves those that a memory hole splits. Default: none. */
+  readonly gigabytePages?: number;
   /** Between NUMA nodes, row by row, as the firmware reports them. Absent: 20 between any two. */
   readonly distances?: readonly (readonly number[])[];
 }
@@ -48,7 +50,14 @@ const FOUR_NODES: Layout = {
   ],
 };
 
-export const LAYOUTS = { 'two-nodes': TWO_NODES, uncores: UNCORES, 'four-nodes': FOUR_NODES } as const;
+const GIGABYTE_PAGES: Layout = { ...TWO_NODES, name: 'gigabyte-pages', memory: 4096, gigabytePages: 2 };
+
+export const LAYOUTS = {
+  'two-nodes': TWO_NODES,
+  uncores: UNCORES,
+  'four-nodes': FOUR_NODES,
+  'gigabyte-pages': GIGABYTE_PAGES,
+} as const;
 export type LayoutName = keyof typeof LAYOUTS;
 
 export function cpuCount({ sockets, dies, cores }: Layout): number {

@@ -7,14 +7,15 @@ const NICS = 2;
 /** Bus numbers of each such node's PCI root. */
 const BUSES = 32;
 
-const kernelParameters = ({ nodes, hugePages }: Layout) => [
+const kernelParameters = ({ nodes, hugePages, gigabytePages = 0 }: Layout) => [
   ...['console=ttyS0', 'quiet', 'loglevel=4', 'panic=-1', 'mitigations=off', 'audit=0', 'apparmor=0', 'selinux=0'],
   // Watchdogs are off, because the emulation is slow.
   ...['nowatchdog', 'rcupdate.rcu_cpu_stall_suppress=1', 'systemd.show_status=1'],
   ...['systemd.unit=multi-user.target', 'systemd.wants=lab.target'],
   // On a busy machine, a device or Open vSwitch takes longer than systemd's default.
   ...['systemd.default_device_timeout_sec=900', 'systemd.default_timeout_start_sec=900'],
-  ...['hugepagesz=2M', `hugepages=${numbers(nodes).map((node) => `${node}:${hugePages}`)}`],
+  ...['default_hugepagesz=2M', 'hugepagesz=2M', pagesOfNodes(nodes, hugePages)],
+  ...(gigabytePages > 0 ? ['hugepagesz=1G', pagesOfNodes(nodes, gigabytePages)] : []),
   ...MASKED.map((unit) => `systemd.mask=${unit}`),
 ];
 
@@ -36,7 +37,7 @@ export function qemuArguments(places: Places, layout: Layout, sshPort: number, d
   ];
   return [
     ...['-name', 'plumbline-lab', '-display', 'none', '-no-reboot', '-nodefaults', '-no-user-config'],
-    ...['-machine', 'q35,smm=off', '-accel', 'tcg,thread=multi,tb-size=1024', '-cpu', 'Nehalem'],
+    ...['-machine', 'q35,smm=off', '-accel', 'tcg,thread=multi,tb-size=1024', '-cpu', 'Nehalem,+pdpe1gb'],
     ...['-smp', `${cpuCount(layout)},sockets=${sockets},dies=${dies},cores=${cores},threads=${THREADS}`],
     ...['-m', String(nodes * memory)],
     ...numbers(nodes).flatMap((node) => numaNode(layout, node)),
@@ -51,6 +52,10 @@ export function qemuArguments(places: Places, layout: Layout, sshPort: number, d
     ...numbers(NICS).flatMap(nic),
     ...['-serial', `file:${places.serialLog}`],
   ];
+}
+
+function pagesOfNodes(nodes: number, pages: number): string {
+  return `hugepages=${numbers(nodes).map((node) => `${node}:${pages}`)}`;
 }
 
 function numaNode(layout: Layout, node: number): string[] {

@@ -36,15 +36,6 @@ describe('model/kubelet: device hints', () => {
     assert.deepEqual(before.hint, [0, 1]);
   });
 
-  it('follow a distribution’s backport rather than the version', () => {
-    const pools = new Map([[NIC, poolOf([0])]]);
-    const config = { topologyManager: { policy: 'best-effort' }, version: 'v1.35.6' };
-    const kubelet = predictable(simpleHost(2, 4), { ...config, behaviour: { deviceHints: 'device-nodes' } });
-    const answer = admit(kubelet, pools, 'a', 6, 1);
-    assert.ok(answer.admitted);
-    assert.deepEqual(answer.hint, [0]);
-  });
-
   it('change as devices are used and freed with the pod', () => {
     const kubelet = predictable(simpleHost(2, 8), restricted);
     const pools = new Map([[NIC, poolOf([1])]]);

@@ -71,6 +71,15 @@ describe('the state of the memory manager', () => {
       ['0: 1 0-1 0 8', '1: 1 0-1 12 8'],
     ],
     [
+      'with a block on two NUMA nodes, of which another pod has made one a group of its own',
+      file([node(0, 1, { memory: 16 }, [0, 1]), node(1, 2, { memory: 5 })], {
+        u: { compute: [['memory', 20, 0, 1]] },
+        v: { compute: [['memory', 1, 1]] },
+      }),
+      [pod({ compute: [['memory', 20, 0, 1]] }), pod({ compute: [['memory', 1, 1]] })],
+      ['0: 1 0-1 0 8', '1: 2 1 11 8'],
+    ],
+    [
       'after a VM ended, which the kubelet releases at the next admission',
       file(used, { u: { compute: VM } }),
       [],
@@ -122,6 +131,12 @@ describe('the state of the memory manager', () => {
       file(used),
       [],
       /reserved memory on NUMA nodes 0 differs from the containers' by 2147483648/,
+    ],
+    [
+      'whose bytes are on another NUMA node than the container',
+      file([node(0), node(1, 2, { memory: 2, 'hugepages-1Gi': 4 })], { u: { compute: VM } }),
+      [],
+      /reserved memory on NUMA nodes 0 differs from the containers' by -2147483648/,
     ],
     [
       'of containers with other memory than the kubelet lists',

@@ -1,0 +1,50 @@
+import { isDeepStrictEqual } from 'node:util';
+import { NODE_TOPOLOGY_API as API, nodeTopology } from '../../kube/node-topology.ts';
+import type { HostReport } from '../../model/kubelet/report.ts';
+import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import type { Cluster, LabNode } from './cluster.ts';
+import type { Lab } from './lab.ts';
+import { reportOfStatus } from './report.ts';
+import { installUnit } from './scenarios/guest-agent.ts';
+
+/** Seconds until the agent has published a step: it queries the kubelet within half a second of a change. */
+const PUBLISHED_SECONDS = 60;
+const POLL_SECONDS = 0.3;
+
+/** The report that the agent of this source tree publishes from the guest. */
+export interface AgentReport {
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+  /**
+   * The published report, once it is the expected one, or at the deadline.
+   * @param names of pods by uid
+   */
+  settled(names: ReadonlyMap<string, string>, expected: HostReport): Promise<HostReport>;
+}
+
+/** Starts the agent in the guest as its DaemonSet would. */
+export async function startAgent(lab: Lab, cluster: Cluster, node: LabNode, signal: AbortSignal): Promise<AgentReport> {
+  const agent = await installUnit(lab, cluster, node);
+  await agent.start();
+  const published = async (names: ReadonlyMap<string, string>): Promise<HostReport | undefined> => {
+    const object = await cluster.client.get(`/apis/${API.apiVersion}/${API.plural}/${node.name}`);
+    const { status } = nodeTopology.parse(object);
+    return status && reportOfStatus(status, names);
+  };
+  return {
+    restart: () => agent.start(),
+    stop: async () => void (await agent.stop()),
+    async settled(names, expected) {
+      const end = monotonicSeconds() + PUBLISHED_SECONDS;
+      for (;;) {
+        const report = await published(names).catch(() => undefined);
+        if (isDeepStrictEqual(report, expected)) return expected;
+        if (monotonicSeconds() > end) {
+          if (report === undefined) throw new Error('the agent publishes no report');
+          return report;
+        }
+        await sleep(POLL_SECONDS, signal);
+      }
+    },
+  };
+}

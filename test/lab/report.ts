@@ -1,0 +1,184 @@
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { type CellMemory, initialMemory } from '../../model/kubelet/memory-state.ts';
+import type { HostReport } from '../../model/kubelet/report.ts';
+import { countDevices, type ListedDevices } from '../../node-agent/assignments/devices.ts';
+import { type PodWithMemory, readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
+import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
+import { kubeletConfigOf } from '../../node-agent/host/kubelet-config.ts';
+import { NO_NETWORKS, UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
+import { buildStatus } from '../../node-agent/report/status.ts';
+import { TEST_COUNTS, TEST_RESOURCES } from './devices.ts';
+import { kubeletSettings } from './kubelet-settings.ts';
+import type { DrawnPod } from './pods.ts';
+import type { RecordedNode } from './recording.ts';
+import type { Round } from './rounds.ts';
+import { type Snapshot, snapshotOf } from './snapshot.ts';
+
+/** The pods that the kubelet has admitted, by name. */
+export type RunningPods = ReadonlyMap<string, DrawnPod>;
+
+/** What a prediction reads of the agent's report, with the names of pods instead of their uids. */
+export function reportOfStatus(status: NodeTopologyStatus, names: ReadonlyMap<string, string>): HostReport {
+  const { conditions: _, summary: _summary, ...report } = status;
+  const assignments = status.assignments.map(({ podUID, container, cpus }) => {
+    return { podUID: names.get(podUID) ?? podUID, container, cpus };
+  });
+  return { ...report, assignments: assignments.sort(byPodAndContainer) };
+}
+
+/**
+ * The report that the agent has to publish: built by its own code from what the kubelet would answer and has written.
+ * PodResources lists no init container that is not restartable.
+ */
+export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: RunningPods): HostReport {
+  const { host, memory = { cells: [], distances: undefined }, round, version } = node;
+  const owned = Object.entries(snapshot.cpus).flatMap(([podUID, containers]) =>
+    Object.entries(containers).map(([container, cpus]) => ({ podUID, container, cpus: CpuSet.parse(cpus) })),
+  );
+  const listed = [...pods].flatMap(([name, pod]) => listedContainers(pod).map((container) => ({ name, container })));
+  const inUse = listed.flatMap(({ name, container }) =>
+    Object.entries(snapshot.devices[name]?.[container] ?? {}).map(([resourceName, deviceIds]) => {
+      return { resourceName, deviceIds };
+    }),
+  );
+  const status = buildStatus(
+    {
+      host,
+      kubeletVersion: node.behavesLike ?? version,
+      capacity: Object.fromEntries([...TEST_COUNTS].map(([resource, count]) => [resource, `${count}`])),
+      kubeletConfig: kubeletConfigOf('the round', {
+        kind: 'KubeletConfiguration',
+        ...kubeletSettings(round, version),
+      }),
+      kubeletConfigProblems: [],
+      view: {
+        ...UNKNOWN_VIEW,
+        policy: 'static',
+        reserved: CpuSet.parse(round.reserved),
+        free: CpuSet.parse(snapshot.defaultSet),
+        assignments: owned.map((assignment) => ({ ...assignment, name: undefined })),
+        devices: countDevices(ALLOCATABLE, inUse),
+        memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods)),
+      },
+      memory,
+      isolated: CpuSet.EMPTY,
+      networks: { ...UNKNOWN_NETWORKS, networks: NO_NETWORKS },
+      pmdCpus: CpuSet.EMPTY,
+      pinsVms: true,
+      pinning: [],
+      refusals: [],
+      ovsProblems: [],
+      failedDuties: [],
+    },
+    undefined,
+    '2026-01-01T00:00:00Z',
+  );
+  if (status === undefined) throw new Error('the agent would publish no report');
+  return reportOfStatus(status, new Map());
+}
+
+/** The kubelet lists a device once for each of its NUMA nodes. */
+const ALLOCATABLE: readonly ListedDevices[] = TEST_RESOURCES.flatMap(({ name, devices }) =>
+  devices.flatMap(({ id, nodes }) => {
+    const device = { resourceName: name, deviceIds: [id] };
+    return nodes === undefined ? [device] : nodes.map((ID) => ({ ...device, topology: { nodes: [{ ID }] } }));
+  }),
+);
+
+function listedContainers({ spec }: DrawnPod): string[] {
+  const restartable = spec.initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
+  return [...restartable, ...spec.containers].map(({ name }) => name);
+}
+
+/** The text of memory_manager_state. */
+function memoryCheckpoint({ host, memory, round }: RecordedNode, snapshot: Snapshot): string {
+  if (snapshot.memory === undefined) return JSON.stringify({ policyName: 'None', machineState: {} });
+  const ids = host.cells.map(({ id }) => id);
+  const empty = initialMemory(ids, memoryCells(memory, round)).cells;
+  const machineState = Object.entries(snapshot.memory.cells).map(([id, { blocks, group, free }]) => {
+    const tables = [...(empty[ids.indexOf(Number(id))]?.tables ?? [])].map(([type, { allocatable }]) => {
+      const remaining = free[type] ?? 0;
+      return [type, { allocatable, reserved: allocatable - remaining, free: remaining }];
+    });
+    const memoryMap = Object.fromEntries(tables);
+    return [id, { numberOfAssignments: blocks, memoryMap, cells: CpuSet.parse(group).toArray() }];
+  });
+  const entries = Object.entries(snapshot.memory.blocks).map(([pod, containers]) => {
+    const ofContainers = Object.entries(containers).map(([name, blocks]) => [
+      name,
+      Object.entries(blocks).map(([type, text]) => ({ type, ...blockOf(text) })),
+    ]);
+    return [pod, Object.fromEntries(ofContainers)];
+  });
+  return JSON.stringify({
+    policyName: 'Static',
+    machineState: Object.fromEntries(machineState),
+    entries: Object.fromEntries(entries),
+  });
+}
+
+function memoryCells(memory: RecordedNode['memory'], { reservedMemory = [] }: Round): readonly CellMemory[] {
+  return (memory?.cells ?? []).map((cell) => {
+    return { ...cell, reserved: { memory: (reservedMemory[cell.id] ?? 0) * 2 ** 20 } };
+  });
+}
+
+function listedMemory({ memory }: Snapshot, pods: RunningPods): PodWithMemory[] {
+  return [...pods].map(([pod, spec]) => ({
+    containers: listedContainers(spec).map((name) => ({
+      name,
+      memory: Object.entries(memory?.blocks[pod]?.[name] ?? {}).map(([memoryType, text]) => {
+        const { numaAffinity, size } = blockOf(text);
+        return { memoryType, size, topology: { nodes: numaAffinity.map((ID) => ({ ID })) } };
+      }),
+    })),
+  }));
+}
+
+function blockOf(text: string): { readonly numaAffinity: readonly number[]; readonly size: number } {
+  const [nodes = '', size = ''] = text.split(': ');
+  return { numaAffinity: CpuSet.parse(nodes).toArray(), size: Number(size) };
+}
+
+type Assignment = HostReport['assignments'][number];
+
+function byPodAndContainer(a: Assignment, b: Assignment): number {
+  const [left, right] = [`${a.podUID} ${a.container}`, `${b.podUID} ${b.container}`];
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}
+
+/**
+ * The resources of which init containers that ended have devices: the kubelet keeps these for the pod, and PodResources
+ * does not list them.
+ */
+export function unreportedResources({ devices }: Snapshot, pods: RunningPods): ReadonlySet<string> {
+  const resources = new Set<string>();
+  for (const [name, pod] of pods) {
+    const listed = listedContainers(pod);
+    const ofPod = Object.entries(devices[name] ?? {});
+    const reused = new Set(
+      ofPod.filter(([container]) => listed.includes(container)).flatMap(([, ids]) => Object.values(ids).flat()),
+    );
+    for (const [container, ofContainer] of ofPod) {
+      if (listed.includes(container)) continue;
+      for (const [resource, ids] of Object.entries(ofContainer)) {
+        if (ids.some((id) => !reused.has(id))) resources.add(resource);
+      }
+    }
+  }
+  return resources;
+}
+
+/** The kubelet's files before the first pod. */
+export function emptySnapshot({ host, memory, round }: RecordedNode): Snapshot {
+  const defaultSet = CpuSet.of(host.cells.flatMap(({ cpus }) => CpuSet.parse(cpus).toArray()));
+  const state =
+    round.reservedMemory &&
+    initialMemory(
+      host.cells.map(({ id }) => id),
+      memoryCells(memory, round),
+    );
+  return snapshotOf({ defaultSet, assignments: new Map(), pools: new Map(), devices: new Map(), memory: state });
+}
