@@ -12,20 +12,17 @@ export interface NodeShape {
   readonly empty: PlacementHost;
 }
 
-export interface NodeShapes {
-  /**
-   * Returns the shape of a report. Return it with `release`.
-   * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
-   */
-  take(status: NodeTopologyStatus): NodeShape;
-  release(shape: NodeShape): void;
-}
+export type NodeShapes = ReturnType<typeof createNodeShapes>;
 
-export function createNodeShapes(): NodeShapes {
+export function createNodeShapes() {
   const shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
   let lastId = 0;
   return {
-    take(status) {
+    /**
+     * Returns the shape of a report. Return it with `release`.
+     * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
+     */
+    take(status: NodeTopologyStatus): NodeShape {
       const { assignments: _, conditions: __, pinning: ___, refusals: ____, ...lasting } = status;
       const key = JSON.stringify(lasting);
       let known = shapes.get(key);
@@ -36,7 +33,7 @@ export function createNodeShapes(): NodeShapes {
       known.users++;
       return known.shape;
     },
-    release({ key }) {
+    release({ key }: NodeShape): void {
       const known = shapes.get(key);
       if (known !== undefined && --known.users === 0) shapes.delete(key);
     },
