@@ -12,8 +12,6 @@ export interface NodeShape {
   readonly empty: PlacementHost;
 }
 
-export type NodeShapes = ReturnType<typeof createNodeShapes>;
-
 export function createNodeShapes() {
   const shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
   let lastId = 0;
