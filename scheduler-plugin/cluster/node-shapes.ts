@@ -13,20 +13,15 @@ export interface NodeShape {
   readonly empty: PlacementHost;
 }
 
-export interface NodeShapes {
-  /**
-   * Returns the shape of a report. Return it with `release`.
-   * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
-   */
-  take(status: NodeTopologyStatus): NodeShape;
-  release(shape: NodeShape): void;
-}
-
-export function createNodeShapes(): NodeShapes {
+export function createNodeShapes() {
   const shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
   let lastId = 0;
   return {
-    take(status) {
+    /**
+     * Returns the shape of a report. Return it with `release`.
+     * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
+     */
+    take(status: NodeTopologyStatus): NodeShape {
       const withoutPods = reportWithoutPods(status);
       const key = JSON.stringify(withoutPods);
       let known = shapes.get(key);
@@ -37,7 +32,7 @@ export function createNodeShapes(): NodeShapes {
       known.users++;
       return known.shape;
     },
-    release({ key }) {
+    release({ key }: NodeShape): void {
       const known = shapes.get(key);
       if (known !== undefined && --known.users === 0) shapes.delete(key);
     },

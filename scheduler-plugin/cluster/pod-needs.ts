@@ -22,24 +22,24 @@ export interface PodNeeds extends PlacementNeeds {
   readonly interfaces: string;
 }
 
-/** Reads needs. Pods share equal parts: ten thousand launchers have only a few shapes. */
-export interface NeedsReader {
-  /** @throws ParseError if an amount is not a quantity */
-  read(pod: Pod): PodNeeds;
-}
+export type NeedsReader = ReturnType<typeof createNeedsReader>;
 
 /** Maximum shapes; beyond that, all are forgotten and computed again. */
 const MAX_SHAPES = 512;
 /** Containers of a pod, resources in the requests and limits of all of them, and their different names. */
-export const MAX_CONTAINERS = 64;
+export const MAX_CONTAINERS = 48;
 const MAX_RESOURCES = 256;
 const MAX_RESOURCE_NAMES = 64;
 
-/** @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate */
-export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES): NeedsReader {
+/**
+ * Reads needs. Pods share equal parts: ten thousand launchers have only a few shapes.
+ * @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate
+ */
+export function createNeedsReader(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES) {
   const shared = new Map<string, Omit<PodNeeds, 'request'> & { readonly request: PodRequest }>();
   return {
-    read(pod) {
+    /** @throws ParseError if an amount is not a quantity */
+    read(pod: Pod): PodNeeds {
       const fresh = needsOf(pod, dpuScope, dpuExempt);
       const id = `${fresh.key}${fresh.dpu}${fresh.request.guaranteed}${fresh.interfaces}`;
       let common = shared.get(id);

@@ -9,15 +9,7 @@ import type { Decisions } from '../filter/decisions.ts';
 import { ArgsError, nodeNames, parseBody } from './args.ts';
 import type { Extender, NodeExplanation } from './extender.ts';
 
-export interface Explainer {
-  /**
-   * Explains a pod in the cluster, by namespace/name; without a name, returns the last decisions.
-   * @throws ArgsError, NotNow, KubeError
-   */
-  ofPod(name: string | null): Promise<object>;
-  /** Explains a pod, or a whole filter call, from decoded JSON; the pod need not exist. @throws ArgsError, NotNow */
-  ofBody(body: unknown): Promise<object>;
-}
+export type Explainer = ReturnType<typeof createExplainer>;
 
 export interface ExplainerOptions {
   readonly extender: Extender;
@@ -35,7 +27,7 @@ const posted = z.union([z.object({ Pod: explainedPod, NodeNames: nodeNames.nulli
  * from the API server, `POST /explain` accepts one that need not exist, and `GET /explain` lists the last decisions. It
  * creates no reservation. A standby answers, too, from its own observations.
  */
-export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions): Explainer {
+export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions) {
   /** In slices: the scheduler's calls run in between. */
   const explainedNodes = async (pod: Pod, names?: readonly string[]) => {
     const slices = createSlices();
@@ -64,7 +56,11 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
   };
 
   return {
-    async ofPod(name) {
+    /**
+     * Explains a pod in the cluster, by namespace/name; without a name, returns the last decisions.
+     * @throws ArgsError, NotNow, KubeError
+     */
+    async ofPod(name: string | null): Promise<object> {
       if (name === null) return { active: isActive(), decisions: decisions.list() };
       const pod = await readPod(client, name);
       return {
@@ -72,7 +68,8 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
         decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`),
       };
     },
-    async ofBody(body) {
+    /** Explains a pod, or a whole filter call, from decoded JSON; the pod need not exist. @throws ArgsError, NotNow */
+    async ofBody(body: unknown): Promise<object> {
       const { pod, nodes } = podOfBody(body);
       return explanation(pod, nodes);
     },

@@ -16,12 +16,7 @@ export interface Decision {
   readonly refused: Readonly<Record<string, number>>;
 }
 
-/** The last decisions, oldest first. */
-export interface Decisions {
-  add(pod: string, uid: string, outcome: FilterOutcome): void;
-  /** The decisions on one pod, by namespace/name; or all. */
-  list(pod?: string): Decision[];
-}
+export type Decisions = ReturnType<typeof createDecisions>;
 
 const MAX_DECISIONS = 1000;
 /** Maximum characters of namespace/name and of a uid, as in the API server. */
@@ -33,8 +28,11 @@ const MAX_UID_CHARACTERS = 64;
  */
 const MAX_NODES = 16;
 
-/** @param wallClock milliseconds since 1970 */
-export function createDecisions(wallClock: () => number): Decisions {
+/**
+ * The last decisions, oldest first.
+ * @param wallClock milliseconds since 1970
+ */
+export function createDecisions(wallClock: () => number) {
   /** Without the names of the refused nodes. Formatted on request, which is rare. */
   interface Entry extends Pick<FilterOutcome, 'offered' | 'answers'> {
     readonly at: number;
@@ -46,7 +44,7 @@ export function createDecisions(wallClock: () => number): Decisions {
   const ring: Entry[] = [];
   let count = 0;
   return {
-    add(pod, uid, { offered, answers, refusals }) {
+    add(pod: string, uid: string, { offered, answers, refusals }: FilterOutcome): void {
       ring[count % MAX_DECISIONS] = {
         at: wallClock(),
         pod: pod.slice(0, MAX_NAME_CHARACTERS),
@@ -58,7 +56,8 @@ export function createDecisions(wallClock: () => number): Decisions {
       };
       count++;
     },
-    list(pod) {
+    /** The decisions on one pod, by namespace/name; or all. */
+    list(pod?: string): Decision[] {
       const next = count % MAX_DECISIONS;
       const inOrder = [...ring.slice(next), ...ring.slice(0, next)].filter(
         (entry) => pod === undefined || entry.pod === pod,

@@ -1,5 +1,5 @@
-import type { ServerResponse } from 'node:http';
-import express, { type ErrorRequestHandler, type Request, type RequestHandler } from 'express';
+import type { RequestListener, ServerResponse } from 'node:http';
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
 import { PlumblineError } from '../../model/errors.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { BodyError } from '../../runtime/body-error.ts';
@@ -67,26 +67,27 @@ export function createExtenderApp(options: ExtenderAppOptions) {
       observe();
     });
 
-  const app = express();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', 'simple');
-  app.post('/filter', beginFilter, answer('filter'), answerError('filter', metrics, log));
-  app.post('/prioritize', answer('prioritize'), answerError('prioritize', metrics, log));
-  app.post('/preempt', answer('preempt'), answerError('preempt', metrics, log));
-  app
+  // A router without an app: the app would set the prototype of each request, which is slow and keeps its body for long.
+  const router = express.Router();
+  router.post('/filter', beginFilter, answer('filter'), answerError('filter', metrics, log));
+  router.post('/prioritize', answer('prioritize'), answerError('prioritize', metrics, log));
+  router.post('/preempt', answer('preempt'), answerError('preempt', metrics, log));
+  router
     .route('/explain')
-    .get(async ({ query }, response) => {
-      const { pod } = query;
-      sendIndented(response, await explainer.ofPod(typeof pod === 'string' ? pod : null));
+    .get(async ({ url }, response) => {
+      const pods = new URL(url, 'http://extender').searchParams.getAll('pod');
+      sendIndented(response, await explainer.ofPod(pods.length === 1 ? (pods[0] ?? null) : null));
     })
     .post(bodies.handler(async ({ body }, response) => sendIndented(response, await explainer.ofBody(body))));
-  app.use(({ method, path }, response) => {
+  router.use(({ method, url }, response) => {
     const expected = 'expected POST /filter, /prioritize or /preempt, or GET or POST /explain';
-    sendText(response, 404, `${method} ${path.slice(0, 80)}: ${expected}`);
+    sendText(response, 404, `${method} ${url.split('?')[0]?.slice(0, 80)}: ${expected}`);
   });
-  app.use(answerError('explain', metrics, log));
-  return { handler: app };
+  router.use(answerError('explain', metrics, log));
+  // The router has answered everything: the last two handlers leave nothing to the next.
+  const handler: RequestListener = (request, response) =>
+    router(request as Request, response as Response, () => undefined);
+  return { handler };
 }
 
 /**

@@ -210,7 +210,7 @@ describe('attacks by a stranger', function () {
         socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2000));
         await longestDelay(stage[name]);
         await stage.serve();
-        assert.ok((await longestDelay(stage[name])) < 250);
+        assert.ok((await longestDelay(stage[name])) < 1000);
       });
 
       it('answers to callers that never read do not accumulate', async () => {

@@ -13,6 +13,8 @@ const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${MALLORY}/network-attachment-
 const MASK = 'plumbline.dev/cpu-mask';
 /** Milliseconds of CPU time for the refusal of one invalid input, and characters of the message. */
 const REFUSED_WITHIN = 100;
+/** Of an event loop, by the clock: other processes of a busy machine count. Without the limits it is seconds. */
+const MAX_DELAY_MILLISECONDS = 1000;
 const LONGEST_MESSAGE = 2000;
 
 /** Permission to create VMs and pods in one namespace. */
@@ -124,7 +126,7 @@ describe('attacks by a tenant', function () {
     console.log(`      ${spent} ms of processor time in 7 s, busy for ${busy.toFixed(0)} ms at most`);
     assert.ok(peakMiB(stage.extender) < 256, `${peakMiB(stage.extender)} MiB`);
     assert.ok(spent < 2500, `${spent} ms`);
-    assert.ok(busy < 250, `${busy} ms`);
+    assert.ok(busy < MAX_DELAY_MILLISECONDS, `${busy} ms`);
     await stage.serve();
     for (let i = 0; i < 20; i++) await created.delete(`${VMS}/wide-${i}`);
   });
@@ -165,7 +167,7 @@ describe('attacks by a tenant', function () {
       await stage.admin.patch(`${PODS}/image/status`, MERGE, { status });
       await delay(1500);
     });
-    assert.ok((await longestDelay(stage.extender)) < 250);
+    assert.ok((await longestDelay(stage.extender)) < MAX_DELAY_MILLISECONDS);
     const { metadata } = (await stage.admin.get(`${PODS}/image`)) as typeof pod & {
       metadata: { deletionTimestamp?: string };
     };

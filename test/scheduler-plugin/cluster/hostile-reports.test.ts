@@ -145,7 +145,7 @@ describe('pods with many containers', () => {
 
   for (const cpu of ['2', '500m']) {
     it(`are unreadable, with ${cpu} CPUs each`, () => {
-      assert.match(String(observedPod.safeParse(crowd(cpu, MAX_CONTAINERS + 1)).error), /more than 64 containers/);
+      assert.match(String(observedPod.safeParse(crowd(cpu, MAX_CONTAINERS + 1)).error), /more than 48 containers/);
       assert.ok(observedPod.safeParse(crowd(cpu, MAX_CONTAINERS)).success);
     });
   }

@@ -48,9 +48,9 @@ const ATTACKS: Readonly<Record<string, (pod: Editable) => void>> = {
   },
   '8,000 init containers': (pod) =>
     Object.assign(pod.spec, { initContainers: times(8000, (i) => ({ ...pod.spec.containers[0]!, name: `c${i}` })) }),
-  '64 init containers of 2 CPUs': (pod) => {
+  '48 containers of 2 CPUs, 47 of them init containers': (pod) => {
     const resources = { limits: { cpu: '2', memory: '1Gi' }, requests: { cpu: '2', memory: '1Gi' } };
-    Object.assign(pod.spec, { initContainers: times(63, (i) => ({ name: `c${i}`, resources })) });
+    Object.assign(pod.spec, { initContainers: times(47, (i) => ({ name: `c${i}`, resources })) });
   },
   '20,000 resources': (pod) => withAmounts(pod, mapOf(20_000, 'example.com/r')),
   '12,000 networks': (pod) => withAmounts(pod, mapOf(12_000, 'physnet.plumbline.dev/p')),
