@@ -68,7 +68,7 @@ describe('the connections of the extender', () => {
     it(`${what}, and the connection ends`, async () => {
       await serve();
       const socket = connect({ host: '127.0.0.1', port: server?.port ?? 0 });
-      socket.end(`GET ${url} HTTP/1.1\r\nhost: x\r\n\r\n`);
+      socket.write(`GET ${url} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
       assert.match(await text(socket), answer);
     });
   }
