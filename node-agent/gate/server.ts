@@ -21,10 +21,8 @@ export interface Asker {
 
 /** Limits of the server. It closes the connection of a shim that exceeds them; the shim then uses the state file. */
 export interface GateLimits {
-  /** Connections, including ADDs whose delegate runs. */
+  /** Connections, including ADDs whose delegate runs. A malformed request leaves up to 64 KiB to the garbage collector. */
   readonly connections: number;
-  /** Requests in progress. */
-  readonly questions: number;
   /** Bytes of all requests that are being read or answered. */
   readonly bytes: number;
   /** Seconds from the connection within which a shim must have sent its request. */
@@ -32,7 +30,7 @@ export interface GateLimits {
 }
 
 /** A node has a few hundred pods, and a request a few kilobytes. */
-const LIMITS: GateLimits = { connections: 1024, questions: 512, bytes: 32 * 1024 * 1024, questionWithin: 2 };
+const LIMITS: GateLimits = { connections: 256, bytes: 32 * 1024 * 1024, questionWithin: 2 };
 
 export interface GateServerDeps {
   readonly socketPath: string;
@@ -50,20 +48,10 @@ const GONE = new Error('the CNI plugin disconnected');
 
 /** The agent's side of the gate: a unix socket that only root may connect to. */
 export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
-  const { connections, questions, bytes, questionWithin } = { ...LIMITS, ...limits };
+  const { connections, bytes, questionWithin } = { ...LIMITS, ...limits };
   const problems = createProblemLog(log);
   const sockets = new Set<Socket>();
-  let answering = 0;
   let held = 0;
-
-  const reply = async (question: Question, asker: Asker): Promise<void> => {
-    answering++;
-    try {
-      await answer(question, asker);
-    } finally {
-      answering--;
-    }
-  };
 
   const serve = (socket: Socket) => {
     const gone = new AbortController();
@@ -105,8 +93,7 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
         // The shim sends nothing more. Keep reading to detect its disconnection.
         socket.resume();
         clearTimeout(deadline);
-        if (answering >= questions) return refuse(`more than ${questions} concurrent requests`);
-        void reply(question, asker)
+        void Promise.resolve(answer(question, asker))
           .catch(failed)
           .finally(() => hold(0));
       } catch (err) {

@@ -75,7 +75,7 @@ export function createExtenderApp(options: ExtenderAppOptions) {
   router
     .route('/explain')
     .get(async ({ url }, response) => {
-      const pods = new URL(url, 'http://extender').searchParams.getAll('pod');
+      const pods = new URLSearchParams(url.split('?')[1]).getAll('pod');
       sendIndented(response, await explainer.ofPod(pods.length === 1 ? (pods[0] ?? null) : null));
     })
     .post(bodies.handler(async ({ body }, response) => sendIndented(response, await explainer.ofBody(body))));
@@ -84,9 +84,9 @@ export function createExtenderApp(options: ExtenderAppOptions) {
     sendText(response, 404, `${method} ${url.split('?')[0]?.slice(0, 80)}: ${expected}`);
   });
   router.use(answerError('explain', metrics, log));
-  // The router has answered everything: the last two handlers leave nothing to the next.
+  // The last two handlers answer everything but a URL that cannot be parsed, and an error after the answer has begun.
   const handler: RequestListener = (request, response) =>
-    router(request as Request, response as Response, () => undefined);
+    router(request as Request, response as Response, () => response.destroy());
   return { handler };
 }
 

@@ -205,12 +205,16 @@ describe('attacks by a stranger', function () {
       });
 
       it('2,000 requests in one write are answered in order, with others in between', async () => {
-        const socket = await open(stage[name]);
-        socket.resume();
-        socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2000));
-        await longestDelay(stage[name]);
-        await stage.serve();
-        assert.ok((await longestDelay(stage[name])) < 1000);
+        const attack = async () => {
+          const socket = await open(stage[name]);
+          socket.resume();
+          socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2000));
+          await longestDelay(stage[name]);
+          await stage.serve();
+          return longestDelay(stage[name]);
+        };
+        // The same requests cause a long task again; a pause of a busy machine does not repeat.
+        assert.ok((await attack()) < 250 || (await attack()) < 250);
       });
 
       it('answers to callers that never read do not accumulate', async () => {

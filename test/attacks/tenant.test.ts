@@ -13,8 +13,8 @@ const NADS = `/apis/k8s.cni.cncf.io/v1/namespaces/${MALLORY}/network-attachment-
 const MASK = 'plumbline.dev/cpu-mask';
 /** Milliseconds of CPU time for the refusal of one invalid input, and characters of the message. */
 const REFUSED_WITHIN = 100;
-/** Of an event loop, by the clock: other processes of a busy machine count. Without the limits it is seconds. */
-const MAX_DELAY_MILLISECONDS = 1000;
+/** Of an event loop. A long task comes again with the same attack; a pause of a busy machine does not. */
+const MAX_DELAY_MILLISECONDS = 250;
 const LONGEST_MESSAGE = 2000;
 
 /** Permission to create VMs and pods in one namespace. */
@@ -113,22 +113,27 @@ describe('attacks by a tenant', function () {
   });
 
   it('20 halted VMs with the widest masks that are accepted cost little', async () => {
-    const before = processorMs(stage.extender);
     const created = stage.ground === 'real' ? stage.admin : tenant;
-    for (let i = 0; i < 20; i++) {
-      const mask = `${i}:${WIDE_MASK}`;
-      await created.create(VMS, halted(`wide-${i}`, { [MASK]: mask }, mask.split(':').length));
-    }
-    await longestDelay(stage.extender);
-    await delay(7000);
-    const spent = processorMs(stage.extender) - before;
-    const busy = await longestDelay(stage.extender);
-    console.log(`      ${spent} ms of processor time in 7 s, busy for ${busy.toFixed(0)} ms at most`);
+    const attack = async () => {
+      const before = processorMs(stage.extender);
+      for (let i = 0; i < 20; i++) {
+        const mask = `${i}:${WIDE_MASK}`;
+        await created.create(VMS, halted(`wide-${i}`, { [MASK]: mask }, mask.split(':').length));
+      }
+      await longestDelay(stage.extender);
+      await delay(7000);
+      const spent = processorMs(stage.extender) - before;
+      const busy = await longestDelay(stage.extender);
+      console.log(`      ${spent} ms of processor time in 7 s, busy for ${busy.toFixed(0)} ms at most`);
+      await stage.serve();
+      for (let i = 0; i < 20; i++) await created.delete(`${VMS}/wide-${i}`);
+      return { spent, busy };
+    };
+    const first = await attack();
+    const { spent, busy } = first.busy < MAX_DELAY_MILLISECONDS ? first : await attack();
     assert.ok(peakMiB(stage.extender) < 256, `${peakMiB(stage.extender)} MiB`);
     assert.ok(spent < 2500, `${spent} ms`);
     assert.ok(busy < MAX_DELAY_MILLISECONDS, `${busy} ms`);
-    await stage.serve();
-    for (let i = 0; i < 20; i++) await created.delete(`${VMS}/wide-${i}`);
   });
 
   it('an image of 350 KiB in the status of a pod forges no refusal and costs little', async () => {
@@ -162,12 +167,17 @@ describe('attacks by a tenant', function () {
         },
       ],
     };
-    const spent = await costOf(async () => {
-      await longestDelay(stage.extender);
-      await stage.admin.patch(`${PODS}/image/status`, MERGE, { status });
-      await delay(1500);
-    });
-    assert.ok((await longestDelay(stage.extender)) < MAX_DELAY_MILLISECONDS);
+    const attack = async (attempt: string) => {
+      const spent = await costOf(async () => {
+        await longestDelay(stage.extender);
+        await stage.admin.patch(`${PODS}/image/status`, MERGE, { status: { ...status, reason: attempt } });
+        await delay(1500);
+      });
+      return { spent, busy: await longestDelay(stage.extender) };
+    };
+    const first = await attack('first');
+    const { spent, busy } = first.busy < MAX_DELAY_MILLISECONDS ? first : await attack('second');
+    assert.ok(busy < MAX_DELAY_MILLISECONDS, `${busy} ms`);
     const { metadata } = (await stage.admin.get(`${PODS}/image`)) as typeof pod & {
       metadata: { deletionTimestamp?: string };
     };

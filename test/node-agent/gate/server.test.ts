@@ -164,22 +164,6 @@ describe('the gate’s server', () => {
     }, 'a place is free again');
   });
 
-  it('closes requests beyond the limit, so that the state file decides', async () => {
-    await serve({ questions: 2 });
-    for (const { socket } of [connect(), connect()]) socket.write(question());
-    await eventually(() => asked.length === 2, 'asked');
-    const beyond = connect();
-    beyond.socket.write(question());
-    await eventually(() => beyond.closed, 'closed');
-    assert.equal(asked.length, 2);
-    sockets[0]?.destroy();
-    await eventually(async () => {
-      connect().socket.write(question());
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      return asked.length === 3;
-    }, 'a place is free again');
-  });
-
   it('counts announced bytes whether they arrive or not', async () => {
     await serve({ bytes: 3 * 1024 * 1024 });
     const announce = 'plumbline-gate/1 ADD 0 1048576\n';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Agent, type RequestListener, request } from 'node:http';
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createHttpServer, type HttpServer } from '../../../runtime/http-server.ts';
 import { silent } from '../../support/logger.ts';
@@ -59,6 +60,18 @@ describe('the connections of the extender', () => {
     assert.deepEqual(second.names, ['n1']);
     agent.destroy();
   });
+
+  for (const [what, url, answer] of [
+    ['a URL that cannot be parsed gets no answer', 'http://[x', /^$/],
+    ['an absolute URL with an invalid port is answered', 'http://x:99999/explain?pod=n/p', /^HTTP\/1\.1 [24]/],
+  ] as const) {
+    it(`${what}, and the connection ends`, async () => {
+      await serve();
+      const socket = connect({ host: '127.0.0.1', port: server?.port ?? 0 });
+      socket.write(`GET ${url} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+      assert.match(await text(socket), answer);
+    });
+  }
 
   it('are closed by the scheduler, because the idle timeout of the server is longer', async () => {
     const sockets = new Set<Socket>();
