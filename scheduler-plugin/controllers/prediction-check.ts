@@ -129,8 +129,8 @@ function isUnchanged({ shape, assignments }: ClusterNode, basis: PredictionBasis
 
 /** Whether devices or memory, which other pods may take without CPUs of their own, can affect the prediction. */
 function dependsOnResources({ reservation, basis }: Comparison): boolean {
-  const notReported = { devices: true, memory: true, unhealthy: new Set<string>() };
-  return unpredictableFor(reservation.pod, { ...basis.shape.empty, notReported }) !== undefined;
+  const notReported = { memory: true, unhealthy: new Set<string>() };
+  return unpredictableFor(reservation.pod, { ...basis.shape.empty, devices: undefined, notReported }) !== undefined;
 }
 
 /** Devices by resource and bytes by type, of all pods and on all NUMA nodes. */
