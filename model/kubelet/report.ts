@@ -139,7 +139,7 @@ function networkPools({
   return pools;
 }
 
-/** KubeVirt's devices (kvm, tun, vhost-net) have no NUMA node, and there are always enough of them. */
+/** KubeVirt's devices (kvm, tun, vhost-net) have no NUMA node, and a node has thousands of them. */
 const KUBEVIRT_DEVICE_PREFIX = 'devices.kubevirt.io/';
 
 /** Whether the devices of a resource are in a report. */

@@ -1,7 +1,7 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
-import { PHYSNET_RESOURCE_PREFIX, PLACED_RESOURCE, TUNNEL_RESOURCE } from '../../model/names.ts';
+import { isReportedResource } from '../../model/kubelet/report.ts';
 
 export type DeviceResource = NonNullable<NodeTopologyStatus['devices']>[number];
 
@@ -11,9 +11,6 @@ export interface ListedDevices {
   readonly deviceIds: readonly string[];
   readonly topology?: { readonly nodes: readonly { readonly ID: number }[] } | undefined;
 }
-
-/** KubeVirt's devices (kvm, tun, vhost-net): thousands on each node, never short, without NUMA nodes. */
-const KUBEVIRT_PREFIX = 'devices.kubevirt.io/';
 
 /**
  * The healthy devices of each resource by NUMA nodes, ascending. The kubelet lists a device once for each of its NUMA
@@ -27,7 +24,7 @@ export function countDevices(
 ): readonly DeviceResource[] {
   const nodesOf = new Map<string, Map<string, readonly number[] | undefined>>();
   for (const { resourceName, deviceIds, topology } of allocatable) {
-    if (!isReported(resourceName)) continue;
+    if (!isReportedResource(resourceName)) continue;
     const devices = nodesOf.get(resourceName) ?? new Map<string, readonly number[] | undefined>();
     nodesOf.set(resourceName, devices);
     const nodes = topology?.nodes.map(({ ID }) => ID);
@@ -45,11 +42,6 @@ export function countDevices(
   return [...nodesOf]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([resource, devices]) => ({ resource, groups: groupByNodes(devices, used.get(resource) ?? new Set()) }));
-}
-
-function isReported(resource: string): boolean {
-  if (resource === TUNNEL_RESOURCE || resource === PLACED_RESOURCE) return false;
-  return !resource.startsWith(PHYSNET_RESOURCE_PREFIX) && !resource.startsWith(KUBEVIRT_PREFIX);
 }
 
 function groupByNodes(

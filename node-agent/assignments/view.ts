@@ -70,6 +70,8 @@ export interface AssignmentsView {
   /** What keeps the view from being current, one text for each source; empty when it is current. */
   readonly problems: readonly string[];
   readonly names: ReadonlyMap<string, PodName>;
+  /** Whether the answer of the kubelet is older than the checkpoint, and the next one is on its way. */
+  readonly isAnswerPending: boolean;
   /** The devices of each resource, and the state of the memory manager; undefined until the kubelet has answered. */
   readonly devices: readonly DeviceResource[] | undefined;
   readonly memory: MemoryReading | undefined;
@@ -86,6 +88,7 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   sources: { checkpoint: 'not read yet', podResources: 'not queried yet' },
   problems: ['no assignments were read yet'],
   names: new Map(),
+  isAnswerPending: false,
   devices: undefined,
   memory: undefined,
 };
@@ -116,7 +119,10 @@ export function nextView(
   return {
     policy,
     reserved,
-    ...devicesAndMemory(previous, state, answer),
+    isAnswerPending: !confirmed && podResources.problem === undefined,
+    ...(confirmed || podResources.problem === undefined
+      ? devicesAndMemory(previous, state, answer)
+      : { devices: undefined, memory: undefined }),
     assignments: entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) })),
     owned,
     free: complete ? unowned : previous.free?.intersect(unowned),

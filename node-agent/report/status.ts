@@ -46,7 +46,8 @@ export interface ReportInputs {
 
 /**
  * The status to publish, or undefined while the owners of the CPUs or the networks are unknown: a report without
- * assignments would look like a node with only free CPUs.
+ * assignments would look like a node with only free CPUs, and one with the CPUs of a new pod, but without its devices,
+ * like a node with a free VF.
  * @param before the status published last
  * @param now RFC 3339, for conditions that changed
  */
@@ -56,7 +57,7 @@ export function buildStatus(
   now: string,
 ): NodeTopologyStatus | undefined {
   const { host, kubeletVersion, kubeletConfig, view, memory, isolated, pmdCpus } = inputs;
-  if (inputs.networks === undefined) return undefined;
+  if (inputs.networks === undefined || view.isAnswerPending) return undefined;
   const { physnets, tunnel } = inputs.networks.networks;
   if (view.free === undefined || view.reserved === undefined || view.policy === undefined) return undefined;
   return {

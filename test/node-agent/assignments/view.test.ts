@@ -52,6 +52,17 @@ describe('owners of CPUs', () => {
     assert.deepEqual([before.policy, after.policy], ['static', 'static']);
   });
 
+  for (const [title, reading, confirmed, isPending, devices] of [
+    ['the answer is as new as the checkpoint', good(answer('2-3')), true, false, []],
+    ['the kubelet has not answered since a change of the checkpoint', good(answer('2-3')), false, true, []],
+    ['the kubelet does not answer', failed(answer('2-3')), false, false, undefined],
+  ] as const) {
+    it(`devices, when ${title}`, () => {
+      const now = view('0-3', good(checkpoint('0-3')), reading, UNKNOWN_VIEW, confirmed);
+      assert.deepEqual([now.isAnswerPending, now.devices], [isPending, devices]);
+    });
+  }
+
   // The table of the upstream feature: allocatable CPUs, reserved CPUs, exclusive CPUs in use, CPUs free for OVS.
   const table: [string, string, string[], string][] = [
     ['0-1', '2-3', ['1'], '0,2-3'],

@@ -103,6 +103,10 @@ describe('the fields of a report', () => {
       { cells: '1', total: 4, free: 4 },
     ],
   };
+  it('wait for the devices of a new pod', () => {
+    assert.equal(buildStatus({ ...inputs, view: { ...known, isAnswerPending: true } }, undefined, NOW), undefined);
+  });
+
   for (const [what, devices, capacity, expected] of [
     ['list devices that the Node has', [VF], { 'a/vf': '8' }, [VF]],
     ['count devices that are not healthy', [VF], { 'a/vf': '11' }, [{ ...VF, unhealthy: 3 }]],
