@@ -61,6 +61,10 @@ const deviceNames = list(z.object({ deviceName: qualifiedName.optional() }), 256
 export const startingSpec = virtualMachineInstance.shape.spec.extend({
   domain: virtualMachineInstance.shape.spec.shape.domain.extend({
     devices: z.object({ gpus: deviceNames, hostDevices: deviceNames }).nullish().catch(undefined),
+    memory: z
+      .object({ guest: word.optional(), hugepages: z.object({ pageSize: word.optional() }).nullish() })
+      .nullish()
+      .catch(undefined),
   }),
   startStrategy: word.nullish(),
   schedulerName: name.nullish(),

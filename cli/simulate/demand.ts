@@ -5,6 +5,7 @@ import type { VmiShape } from '../../model/launcher/shapes.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { networkOfResource } from '../../model/placement/preferences.ts';
+import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 
 /** Equal VMs to place. */
 export interface Demand {
@@ -31,7 +32,7 @@ export interface DemandRequest {
 
 /**
  * The requests of a VM's launcher, as KubeVirt sizes it and the webhook pads it.
- * @throws ParseError if the VMI's CPU amount is not a quantity
+ * @throws ParseError if the VMI's amount of CPU or memory is not a quantity
  */
 export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandRequest): Demand {
   const given = launcherCpus(vmi).total;
@@ -44,7 +45,7 @@ export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandR
   const { gpus, hostDevices } = vmi.spec.domain.devices ?? {};
   for (const { deviceName } of [...(gpus ?? []), ...(hostDevices ?? [])])
     if (deviceName !== undefined) devices.set(deviceName, (devices.get(deviceName) ?? 0) + 1);
-  const compute = { name: 'compute', kind: 'app', cpus, devices, memory: new Map<string, number>() } as const;
+  const compute = { name: 'compute', kind: 'app', cpus, devices, memory: hugePagesOf(vmi) } as const;
   const needs: PlacementNeeds = {
     request: { uid: name, guaranteed: true, containers: [compute] },
     networks: resources
@@ -54,4 +55,12 @@ export function demandOf({ name, count, vmi, networks, threadsPerCore }: DemandR
     spansCells: Boolean(vmi.spec.domain.cpu?.numa?.guestMappingPassthrough),
   };
   return { name, count, needs, cpus, padding: cpus - given };
+}
+
+/** Bytes by type: KubeVirt requests the guest's memory as huge pages (WithHugePages in renderresources.go). */
+function hugePagesOf({ spec: { domain } }: VmiShape): Map<string, number> {
+  const { memory, resources } = domain;
+  const size = memory?.guest ?? resources?.requests?.['memory'];
+  if (!memory?.hugepages?.pageSize || size === undefined) return new Map();
+  return new Map([[`hugepages-${memory.hugepages.pageSize}`, wholeValue(parseQuantity(size))]]);
 }

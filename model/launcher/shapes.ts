@@ -67,6 +67,13 @@ export interface VmiShape {
       readonly ioThreadsPolicy?: string | undefined;
       readonly ioThreads?: { readonly supplementalPoolThreadCount?: number | undefined } | null | undefined;
       readonly resources?: Resources | null | undefined;
+      readonly memory?:
+        | {
+            readonly guest?: string | undefined;
+            readonly hugepages?: { readonly pageSize?: string | undefined } | null | undefined;
+          }
+        | null
+        | undefined;
       readonly devices?: { readonly gpus?: DeviceNames; readonly hostDevices?: DeviceNames } | null | undefined;
     };
   };

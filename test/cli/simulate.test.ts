@@ -13,6 +13,7 @@ import { contradictedPrediction } from './contradicted-prediction.ts';
 import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
 
+const GIB = 2 ** 30;
 const INVENTION = { physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' };
 
 function run(nodes: number, topology: string, shapes: readonly string[], more: object = {}): Simulation {
@@ -73,6 +74,29 @@ describe('plumbline simulate', () => {
       assert.deepEqual(placedWith(gpus(0), { gpus: [gpu] })[0], 0);
       assert.deepEqual(placedWith([], { gpus: [gpu] }), [0, none]);
       assert.deepEqual(placedWith(undefined, { gpus: [gpu] }), [0, 'its kubelet cannot be predicted']);
+    });
+
+    it('is limited by huge pages of each NUMA node under a static memory manager', () => {
+      const [node] = inventNodes({ ...INVENTION, topologyManager: 'single-numa-node', nodes: 1, topology: '2x8x1' });
+      const cells = [0, 1].map((id) => ({
+        id,
+        memory: 64 * GIB,
+        hugePages: { 'hugepages-1Gi': 10 * GIB },
+        state: { blocks: 0, group: `${id}`, free: { memory: 50 * GIB, 'hugepages-1Gi': (10 - 4 * id) * GIB } },
+      }));
+      const status = { ...node!.status!, memoryManager: { policy: 'Static', cells } };
+      const { hosts } = hostsOf([{ ...node!, status }]);
+      const placedWith = (memory: object, requests = {}) => {
+        const { vmi } = parseShape('2c');
+        const domain = { ...vmi.spec.domain, memory, resources: { requests } };
+        const shape = { name: 'vm', count: undefined, networks: [], vmi: { ...vmi, spec: { domain } } };
+        return simulate(hosts, [demandOf({ ...shape, threadsPerCore: [1] })]).vms[0]?.placed;
+      };
+      const hugepages = { pageSize: '1Gi' };
+      assert.equal(placedWith({ guest: '5Gi' }), 3, 'no huge pages: 7 and 8 CPUs for 4 each');
+      assert.equal(placedWith({ guest: '5Gi', hugepages }), 2, 'the second NUMA node has 6 GiB for 5 each');
+      assert.equal(placedWith({ hugepages }, { memory: '7Gi' }), 1, 'memory in resources');
+      assert.equal(placedWith({ guest: '11Gi', hugepages }), 0);
     });
 
     it('gives the reason for each node if no more fit', () => {
