@@ -40,6 +40,13 @@ export async function readIsolated(root: string): Promise<CpuSet> {
   return CpuSet.parse((await readOptional(join(root, 'devices/system/cpu/isolated'))) ?? '');
 }
 
+/** CPUs that are present, but not online; empty if the kernel does not list those that are present. */
+export async function readOffline(root: string): Promise<CpuSet> {
+  const directory = join(root, 'devices/system/cpu');
+  const present = await readOptional(join(directory, 'present'));
+  return present === undefined ? CpuSet.EMPTY : CpuSet.parse(present).minus(await readOnline(directory));
+}
+
 async function readCpu(cpuDirectory: string, id: number): Promise<SysfsCpu> {
   const directory = join(cpuDirectory, `cpu${id}`);
   const siblings =

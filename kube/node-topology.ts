@@ -132,6 +132,7 @@ export const nodeTopologyStatus = z.object({
   distances: map(word, list(z.number().int().nonnegative(), 32), 32).optional(),
   /** CPUs that the kernel's scheduler does not balance (isolcpus). */
   isolated: cpuList.optional(),
+  offline: cpuList.optional(),
   /** Exclusive CPUs of each container. podName and namespace are set if PodResources named the pod. */
   assignments: list(
     z.object({ podUID: uid, namespace: word.optional(), podName: name.optional(), container: word, cpus: cpuList }),

@@ -10,6 +10,11 @@ export function unevenCore(host: Host): CpuSet | undefined {
   return host.cores.find((core) => core.size !== threads);
 }
 
+/** The first core of which the CPUs include some threads, but not all. */
+export function splitCore(host: Host, cpus: CpuSet): CpuSet | undefined {
+  return host.cores.find((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
+}
+
 /** Whether the CPUs are whole cores: none of their cores has another online thread. */
 export function isWholeCores(host: Host, cpus: CpuSet): boolean {
   return wholeCoresTouching(host, cpus).equals(cpus);

@@ -22,6 +22,8 @@ export interface HostReport {
   readonly sockets?: readonly CpuGroup[] | undefined;
   readonly uncores?: readonly CpuGroup[] | undefined;
   readonly reserved: string;
+  /** CPU list of the CPUs that are present and not online. */
+  readonly offline?: string | undefined;
   readonly cpuManager: { readonly policy: string; readonly options?: Options | undefined };
   readonly topologyManager?:
     | { readonly policy: string; readonly scope?: string | undefined; readonly options?: Options | undefined }

@@ -91,6 +91,8 @@ export interface PlacementHost {
   /** Absent if the kubelet cannot be predicted. */
   readonly state: KubeletState | undefined;
   readonly reserved: CpuSet;
+  /** CPUs that are present and not online. */
+  readonly offline: CpuSet;
   /** CPUs that have an owner. */
   readonly owned: CpuSet;
   /** Uids of the pods that own CPUs. */
@@ -134,6 +136,7 @@ export function preparedHost(report: HostReport): PlacementHost {
     kubelet,
     state: 'unpredictable' in kubelet ? undefined : stateOfReport(kubelet, report),
     reserved,
+    offline: CpuSet.parse(report.offline ?? ''),
     owned: unionOf(assignedCpus(report.assignments)),
     shown: new Set(report.assignments.map(({ podUID }) => podUID)),
     wholeCoresOnly: report.cpuManager.options?.['full-pcpus-only'] === 'true',

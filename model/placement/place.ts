@@ -16,6 +16,7 @@ import { cellsTouched, networkVerdict } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
 import { refusedByKubelet } from './refused-by-kubelet.ts';
 import { scoreOf } from './score.ts';
+import { givesTwice } from './whole-cores.ts';
 
 export type Placement =
   | {
@@ -92,10 +93,7 @@ export function judge(
   if (!admission.admitted) return refusedByKubelet(needs, node, kubelet, state, admission);
   const given = admission.containers.filter(({ kind, cpus }) => kind !== 'init' && !cpus.isEmpty);
   const foreign = exclusiveCpus(given).intersect(node.reserved.union(ownedCpus(state)));
-  if (!foreign.isEmpty) {
-    const text = `the kubelet would give CPUs ${foreign} twice, because it miscounts on hosts with sockets or cores of different size`;
-    return refusal('no-whole-cores', text, { resource: 'cpus' });
-  }
+  if (!foreign.isEmpty) return givesTwice(node, foreign);
   const polled = exclusiveCpus(given).intersect(node.polled);
   if (!polled.isEmpty) {
     const text = `the kubelet would give CPUs ${polled}, on which the virtual switch polls; reserve them (reservedSystemCPUs)`;

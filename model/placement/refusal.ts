@@ -8,8 +8,12 @@ export type RefusalReason =
   | 'misaligned'
   | 'too-few-whole-cores'
   | 'too-few-cpus'
-  /** The node's hardware or its reserved CPUs prevent whole cores. */
-  | 'no-whole-cores'
+  /** Threads of some cores are offline, so the kubelet does not know the whole cores. */
+  | 'offline-threads'
+  /** Cores or sockets differ in size, so the kubelet does not know the whole cores. */
+  | 'uneven-cores'
+  /** Reserved CPUs split a core, and the kubelet would give out a thread of it, or a reserved CPU. */
+  | 'split-reservation'
   /** The kubelet would assign CPUs of the virtual switch's poll mode drivers. */
   | 'polled-cpus'
   /** The topology manager would refuse: no set of NUMA nodes satisfies all requests of the pod. */
@@ -35,7 +39,9 @@ const TEXTS: Readonly<Record<RefusalReason, string>> = {
   misaligned: 'CPU request is not whole cores',
   'too-few-whole-cores': 'too few free whole cores',
   'too-few-cpus': 'too few free CPUs',
-  'no-whole-cores': 'node cannot give whole cores',
+  'offline-threads': 'node has cores with an offline thread',
+  'uneven-cores': 'node has cores of different sizes',
+  'split-reservation': 'reserved CPUs of the node split a core',
   'polled-cpus': 'free CPUs are polled by the virtual switch',
   'no-common-node': 'no NUMA node fits all resources',
   'tied-by-init': 'an init container ties it to a full NUMA node',

@@ -1,5 +1,7 @@
 import { wantsWholeCores } from '../launcher/annotation.ts';
-import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
+import { asksForWholeCores } from '../launcher/ordinary.ts';
+import type { MetaShape } from '../launcher/shapes.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { addAnnotation, bringDpuBack, checkAgent, type Named, verifyMask } from './common-remedies.ts';
 import type { VmFacts } from './facts.ts';
 import type { NodeGroup } from './node-groups.ts';
@@ -65,8 +67,10 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   resources: (node) =>
     remedy('free-resources', `free what is short on ${node} (memory, huge pages or devices)`, describe(node)),
   // The webhook missed a VM that already asks for whole cores; another remedy covers that.
-  misaligned: (_, __, facts) =>
-    facts.pod && wantsWholeCores(facts.pod.metadata) ? undefined : addAnnotation('opt in to whole cores', facts),
+  misaligned: (_, __, facts) => {
+    if (facts.kind === 'pod') return alignPod(facts.pod?.metadata ?? {});
+    return facts.pod && wantsWholeCores(facts.pod.metadata) ? undefined : addAnnotation('opt in to whole cores', facts);
+  },
   'cannot-split': () => remedy('relax-networks', PREFER),
   'may-not-span': () => remedy('relax-networks', `${PREFER}, or give the guest more CPUs than fit on one NUMA node`),
   'larger-than-cells': (node, { missing }) =>
@@ -93,12 +97,29 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
     ),
   cordoned: (node) => remedy('uncordon', `let pods go to ${node} again`, kubectl('uncordon', node)),
   'not-ready': (node) => remedy('bring-node-back', `bring ${node} back`, describe(node)),
-  'no-whole-cores': (node) => remedy('reserve-cpus', `reserve whole cores (reservedSystemCPUs) on ${node}`, top(node)),
+  'split-reservation': (node) =>
+    remedy('reserve-cpus', `reserve whole cores (reservedSystemCPUs) on ${node}`, top(node)),
+  'offline-threads': (node, { detail }) =>
+    remedy(
+      'bring-cpus-online',
+      `bring all threads of the cores of ${node} online, or take the other threads of these cores offline as well, and ` +
+        `restart its kubelet without its CPU manager state: ${detail}`,
+    ),
+  'uneven-cores': (node) =>
+    remedy('other-node', `use a node whose cores have the same number of threads: those of ${node} differ`, top(node)),
   'no-exclusive-cpus': (node) =>
     remedy('set-cpu-manager', `set cpuManagerPolicy: static on ${node}`, plumbline('doctor', 'kubelet')),
   'dra-cpu': (node) => remedy('remove-dra-driver', `remove dra-driver-cpu from ${node}, or keep such pods off it`),
   tainted: (node) => remedy('tolerate', `tolerate the taint of ${node}, or remove it`, describe(node)),
 };
+
+/** Remedy: let the webhook pad a pod that is not a VM's. */
+function alignPod(metadata: MetaShape): Remedy {
+  if (asksForWholeCores(metadata))
+    return remedy('start-again', 'the webhook did not see this pod: delete it, and create it again');
+  const annotation = `${ALIGN_ANNOTATION}: ${ALIGN_WHOLE_CORES}`;
+  return remedy('add-annotation', `opt in to whole cores: annotate the pod with ${annotation} and create it again`);
+}
 
 /** Number of remedies: a user does not read a page of them. */
 const MOST = 3;

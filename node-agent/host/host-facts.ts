@@ -1,5 +1,5 @@
 import { type HostMemory, readMemory } from '../../hardware/memory.ts';
-import { readHost, readIsolated } from '../../hardware/sysfs.ts';
+import { readHost, readIsolated, readOffline } from '../../hardware/sysfs.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -11,6 +11,8 @@ export interface HostFacts {
   readonly memory: HostMemory;
   /** CPUs that the kernel's scheduler uses only for threads pinned to them (isolcpus). */
   readonly isolated: CpuSet;
+  /** CPUs that are present and not online. */
+  readonly offline: CpuSet;
 }
 
 /** Reads the host once. It does not cache a failure, so a restarted duty reads again. */
@@ -45,6 +47,7 @@ async function readHostFacts(sysfsRoot: string, log: Logger): Promise<HostFacts>
   const ids = cells.map(({ id }) => id);
   const memory = await readMemory(sysfsRoot, ids);
   const isolated = await readIsolated(sysfsRoot);
-  log.info({ cpus: online, isolated, cells: ids, threadsPerCore }, 'host topology read');
-  return { description, host, memory, isolated };
+  const offline = await readOffline(sysfsRoot);
+  log.info({ cpus: online, isolated, offline, cells: ids, threadsPerCore }, 'host topology read');
+  return { description, host, memory, isolated, offline };
 }

@@ -92,7 +92,7 @@ function assertHostFits({ cells, cores, reserved, assignments }: NodeTopologySta
 
 /** Fits the optional parts: each completely or not at all, and lists up to their limit. */
 function fitParts(status: NodeTopologyStatus, leftOut: string[]): NodeTopologyStatus {
-  const { sockets, uncores, distances, isolated, pmdCPUs, tunnel, devices, memoryManager, ...rest } = status;
+  const { sockets, uncores, distances, isolated, offline, pmdCPUs, tunnel, devices, memoryManager, ...rest } = status;
   const whole = <Value>(what: string, value: Value | undefined, fits: (value: Value) => boolean): Value | undefined => {
     if (value === undefined || fits(value)) return value;
     leftOut.push(what);
@@ -118,6 +118,7 @@ function fitParts(status: NodeTopologyStatus, leftOut: string[]): NodeTopologySt
       return [Object.keys(rows), ...Object.values(rows)].every(({ length }) => length <= LIMITS.cells);
     }),
     isolated: whole('the isolated CPUs', isolated, isList),
+    offline: whole('the offline CPUs', offline, isList),
     pmdCPUs: whole('the CPUs of poll mode drivers', pmdCPUs, isList),
     tunnel: whole('the tunnel', tunnel, ({ cells }) => cells.length <= LIMITS.cellList),
     // Without one of its resources, the list would say that the kubelet has no such devices.

@@ -28,6 +28,7 @@ export interface ReportInputs {
   readonly view: AssignmentsView;
   readonly memory: HostMemory;
   readonly isolated: CpuSet;
+  readonly offline: CpuSet;
   /** Undefined until the agent has read the networks once since its start. */
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
@@ -56,7 +57,7 @@ export function buildStatus(
   before: NodeTopologyStatus | undefined,
   now: string,
 ): NodeTopologyStatus | undefined {
-  const { host, kubeletVersion, kubeletConfig, view, memory, isolated, pmdCpus } = inputs;
+  const { host, kubeletVersion, kubeletConfig, view, memory, isolated, offline, pmdCpus } = inputs;
   if (inputs.networks === undefined || view.isAnswerPending) return undefined;
   const { physnets, tunnel } = inputs.networks.networks;
   if (view.free === undefined || view.reserved === undefined || view.policy === undefined) return undefined;
@@ -71,6 +72,7 @@ export function buildStatus(
     ...devicesPart(view.devices, inputs.capacity),
     ...(memory.distances === undefined ? {} : { distances: copyOf(memory.distances) }),
     ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
+    ...(offline.isEmpty ? {} : { offline: offline.toString() }),
     assignments: view.assignments.map(({ podUID, container, cpus, name }) => ({
       podUID,
       ...(name === undefined ? {} : name),

@@ -154,13 +154,14 @@ export function createReportDuty(
       };
     },
     inputs: async () => {
-      const { description: host, memory, isolated } = await facts.read();
+      const { description: host, memory, isolated, offline } = await facts.read();
       const { config, problems } = await kubeletConfig();
       const view = networks.view();
       return {
         host,
         memory,
         isolated,
+        offline,
         kubeletConfig: config,
         kubeletConfigProblems: problems,
         view: assignments.view(),

@@ -639,6 +639,20 @@ const CASES: readonly Case[] = [
     check: checkKubelets,
     facts: report({ reserved: '0' }),
     what: /split a core/,
+    severity: 'warning',
+  },
+  {
+    title: 'an offline thread of a core',
+    check: checkKubelets,
+    facts: report({ cells: [{ id: 0, cpus: '0-2' }], cores: ['0-1', '2'], reserved: '0-1', offline: '3' }),
+    what: /CPUs 3 are offline, and cores differ on 1 node: worker-1/,
+    severity: 'error',
+  },
+  {
+    title: 'cores of different sizes',
+    check: checkKubelets,
+    facts: report({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2', '3'], reserved: '0-1' }),
+    what: /cores have different numbers of threads/,
     severity: 'error',
   },
   {
@@ -918,7 +932,7 @@ describe('plumbline doctor', () => {
       ...GOOD,
       nodes: [node('worker-1', { spec: { unschedulable: true } })],
       endpoints: { value: [slice('plumbline-webhook', false)] },
-      topologies: { value: [topology('worker-1', { reserved: '0' })] },
+      topologies: { value: [topology('worker-1', { pmdCPUs: '1,17' })] },
       deployments: { value: [scheduler(undefined, 0)] },
     };
     const found = byCause(ALL.flatMap((check) => check(facts).findings));

@@ -1,5 +1,5 @@
+import { splitCore, unevenCore } from '../../../model/host-cores.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
-import { unfitForWholeCores } from '../../../model/placement/whole-cores.ts';
 import { hostsOf, type ReportedHost } from '../../support/hosts.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, some } from './finding.ts';
@@ -48,9 +48,25 @@ const RULES: readonly Rule[] = [
     todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
   },
   {
-    applies: ({ host }) => (unfitForWholeCores(host) ? 'reserved CPUs split a core, or cores differ' : undefined),
+    applies: ({ host }) => {
+      const core = unevenCore(host.host);
+      return core && !host.offline.isEmpty ? `CPUs ${host.offline.brief} are offline, and cores differ` : undefined;
+    },
     severity: 'error',
-    why: 'the kubelet cannot assign whole cores there, so the extender refuses annotated VMs',
+    why: 'the kubelet cannot tell whole cores there, so the extender refuses annotated VMs',
+    todo: 'bring these CPUs online (echo 1 > /sys/devices/system/cpu/cpuN/online), or take the other threads of their cores offline, and restart the kubelet without cpu_manager_state',
+  },
+  {
+    applies: ({ host }) =>
+      unevenCore(host.host) && host.offline.isEmpty ? 'cores have different numbers of threads' : undefined,
+    severity: 'error',
+    why: 'the kubelet divides CPUs by cores and cannot tell whole cores there, so the extender refuses annotated VMs',
+    todo: 'use other nodes for VMs with whole cores',
+  },
+  {
+    applies: ({ host }) => (splitCore(host.host, host.reserved) ? 'reserved CPUs split a core' : undefined),
+    severity: 'warning',
+    why: 'the other threads of these cores are in no whole core; where the kubelet distributes CPUs or cores differ, it gives them out singly, and the extender refuses such placements',
     todo: 'reserve all threads of a core (reservedSystemCPUs)',
   },
   {

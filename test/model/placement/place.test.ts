@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { HostReport } from '../../../model/kubelet/report.ts';
 import { countCheck } from '../../../model/placement/count-check.ts';
 import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
 import type { Refusal } from '../../../model/placement/refusal.ts';
@@ -15,6 +16,11 @@ function refused(placement: Placement) {
   return placement.refusal;
 }
 
+const ONE_OFFLINE = {
+  cells: [REPORT.cells[0]!, { id: 1, cpus: '8-14' }],
+  cores: [...REPORT.cores.slice(0, 7), '14'],
+  offline: '15',
+};
 const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
 /** Two CPUs are free on each NUMA node. */
 const NEARLY_FULL = [{ podUID: 'x', container: 'c', cpus: '4-7,10-15' }];
@@ -163,11 +169,34 @@ describe('model/placement: CPUs', () => {
       place(needs('a', 2), node({ pmdCPUs: '3' })),
       'polled-cpus',
     ],
-    ['reserved CPUs that split a core are refused', place(needs('a', 2), node({ reserved: '6,8' })), 'no-whole-cores'],
+    [
+      'reserved CPUs that split a core leave the whole cores',
+      place(needs('a', 2, [], { wholeCores: true }), node({ reserved: '6,8' })),
+      '0-1 on 0',
+    ],
+    [
+      'reserved CPUs that split a core are refused where CPUs are distributed across NUMA nodes',
+      place(
+        needs('a', 2, [], { wholeCores: true }),
+        node({
+          reserved: '6,8',
+          cpuManager: {
+            policy: 'static',
+            options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
+          },
+        }),
+      ),
+      'split-reservation',
+    ],
+    [
+      'a host with an offline thread is refused, with the CPU',
+      place(needs('a', 2), node(ONE_OFFLINE)),
+      'offline-threads',
+    ],
     [
       'a hybrid host is refused',
       place(needs('a', 2), node({ cores: [...REPORT.cores.slice(0, 7), '14', '15'] })),
-      'no-whole-cores',
+      'uneven-cores',
     ],
     [
       'an unpredictable kubelet is reported',
@@ -176,6 +205,37 @@ describe('model/placement: CPUs', () => {
     ],
   ];
   for (const [name, placement, expected] of cases) it(name, () => assert.equal(given(placement), expected));
+});
+
+describe('model/placement: reserved CPUs 0-1 of the cores 0,32 and 1,33', () => {
+  const cores = Array.from({ length: 32 }, (_, i) => `${i},${i + 32}`);
+  const split = (assignments: HostReport['assignments']) =>
+    node({ cells: [{ id: 0, cpus: '0-63' }], cores, reserved: '0-1', physnets: [], tunnel: undefined, assignments });
+
+  it('pods of 4 CPUs fill the other 30 cores', () => {
+    const assignments: { podUID: string; container: string; cpus: string }[] = [];
+    for (;;) {
+      const placement = place(needs(`${assignments.length}`, 4, [], { wholeCores: true }), split(assignments));
+      if (placement.outcome !== 'admitted') break;
+      const cpus = `${placement.containers[0]?.cpus}`;
+      assignments.push({ podUID: `${assignments.length}`, container: 'compute', cpus });
+    }
+    assert.equal(assignments.length, 15);
+    assert.equal(assignments[0]?.cpus, '2-3,34-35');
+    assert.equal(assignments.at(-1)?.cpus, '30-31,62-63');
+  });
+
+  // As the code of the kubelet assigns them.
+  for (const [cpus, expected] of [
+    [2, '2,34 on 0'],
+    [8, '2-5,34-37 on 0'],
+    [60, '2-31,34-63 on 0'],
+    [62, 'too-few-whole-cores'],
+  ] as const) {
+    it(`${cpus} CPUs: ${expected}`, () => {
+      assert.equal(given(place(needs('a', cpus, [], { wholeCores: true }), split([]))), expected);
+    });
+  }
 });
 
 describe('model/placement: pods in flight', () => {

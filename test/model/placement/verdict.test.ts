@@ -87,26 +87,10 @@ describe('model/placement: the verdict of a node', () => {
       },
     ],
     [
-      'reserved CPUs that split a core, if the kubelet gives whole cores only',
-      judgeHost(needs('a', 2), node({ reserved: '3' }), [], 'refuse'),
-      {
-        kind: 'no-whole-cores',
-        detail: 'reserved CPUs 3 split core 2-3: whole cores cannot be promised on this node',
-      },
-    ],
-    [
-      'reserved CPUs that split a core, if the pod has the promise of whole cores',
-      judgeHost(needs('a', 2, [], { wholeCores: true }), node({ ...plain, reserved: '3' }), [], 'refuse'),
-      {
-        kind: 'no-whole-cores',
-        detail: 'reserved CPUs 3 split core 2-3: whole cores cannot be promised on this node',
-      },
-    ],
-    [
       'a host with cores of different sizes',
       judgeHost(needs('a', 2), node({ cores: [...REPORT.cores.slice(0, 7), '14', '15'] }), [], 'refuse'),
       {
-        kind: 'no-whole-cores',
+        kind: 'uneven-cores',
         detail:
           'core 14 has 1 threads while others have a different number: the kubelet cannot tell whole cores on such a host',
       },

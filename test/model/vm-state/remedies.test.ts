@@ -105,7 +105,15 @@ describe('remedies for a pod that needs a node', () => {
     ],
     ['cordoned', 'uncordon: let pods go to n1 again: kubectl uncordon n1'],
     ['not-ready', 'bring-node-back: bring n1 back: kubectl describe node n1'],
-    ['no-whole-cores', 'reserve-cpus: reserve whole cores (reservedSystemCPUs) on n1: plumbline top n1'],
+    ['split-reservation', 'reserve-cpus: reserve whole cores (reservedSystemCPUs) on n1: plumbline top n1'],
+    [
+      'offline-threads',
+      'bring-cpus-online: bring all threads of the cores of n1 online, or take the other threads of these cores offline as well, and restart its kubelet without its CPU manager state: memory: 3 of 4',
+    ],
+    [
+      'uneven-cores',
+      'other-node: use a node whose cores have the same number of threads: those of n1 differ: plumbline top n1',
+    ],
     ['no-exclusive-cpus', 'set-cpu-manager: set cpuManagerPolicy: static on n1: plumbline doctor kubelet'],
     ['dra-cpu', 'remove-dra-driver: remove dra-driver-cpu from n1, or keep such pods off it'],
     ['tainted', 'tolerate: tolerate the taint of n1, or remove it: kubectl describe node n1'],
@@ -120,6 +128,17 @@ describe('remedies for a pod that needs a node', () => {
     assert.match(found[0]!, /^add-annotation: opt in to whole cores: annotate /);
     assert.deepEqual(advice([group('misaligned')], { pod: launcher() }), []);
     assert.deepEqual(advice([group('misaligned')]), found);
+  });
+
+  it('misaligned, an ordinary pod: its own annotation, or a new pod if the webhook did not see it', () => {
+    const of = (annotations: Record<string, string>) =>
+      advice([group('misaligned')], { kind: 'pod', pod: launcher({ metadata: { annotations } }) });
+    assert.deepEqual(of({ 'plumbline.dev/align': 'whole-cores' }), [
+      'start-again: the webhook did not see this pod: delete it, and create it again',
+    ]);
+    assert.deepEqual(of({}), [
+      'add-annotation: opt in to whole cores: annotate the pod with plumbline.dev/align: whole-cores and create it again',
+    ]);
   });
 
   it('migrate: no command without a VM', () => {

@@ -216,10 +216,20 @@ const CASES: readonly Case[] = [
     refused: /dra\.cpu assigns/,
   },
   {
-    name: 'reserved CPUs that split a core',
+    name: 'reserved CPUs that split a core, of which the kubelet distributes single threads',
     pod: podOf('4'),
-    fixture: { nodes: { n1: statusOf({ reserved: '0,6' }) } },
-    refused: /cannot give whole cores/,
+    fixture: {
+      nodes: {
+        n1: statusOf({
+          reserved: '0,6',
+          cpuManager: {
+            policy: 'static',
+            options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' },
+          },
+        }),
+      },
+    },
+    refused: /reserved CPUs of the node split a core/,
   },
   {
     name: 'a pod that needs whole cores on a hybrid host with 24 CPUs and 16 cores',
@@ -246,7 +256,7 @@ const CASES: readonly Case[] = [
         }),
       },
     },
-    refused: /cannot give whole cores/,
+    refused: /cores of different sizes/,
   },
   {
     name: 'a pod with an init container, on a node with room for one of its containers',
