@@ -91,7 +91,7 @@ export const nodeTopologyStatus = z.object({
     .optional(),
   kubeletVersion: word.optional(),
   /** NUMA nodes and their online CPUs. */
-  cells: list(cpuGroup, 32),
+  cells: list(cpuGroup, 64),
   /** CPU lists of SMT siblings, one for each physical core: `0,8`. */
   cores: list(word, 2048),
   sockets: list(cpuGroup, 64).optional(),
@@ -118,7 +118,7 @@ export const nodeTopologyStatus = z.object({
            */
           state: z.object({ blocks: count, group: cellList, free: map(word, bytes, 32) }).optional(),
         }),
-        32,
+        64,
       ).optional(),
     })
     .optional(),
@@ -129,7 +129,7 @@ export const nodeTopologyStatus = z.object({
   /** For people: the printer columns of `kubectl get nodetopologies`. */
   summary: z.object({ cpus: count, free: count, networks: cellList, reported: word }).optional(),
   /** For each NUMA node, its distances to the nodes that have CPUs, ascending by id. */
-  distances: map(word, list(z.number().int().nonnegative(), 32), 32).optional(),
+  distances: map(word, list(z.number().int().nonnegative(), 64), 64).optional(),
   /** CPUs that the kernel's scheduler does not balance (isolcpus). */
   isolated: cpuList.optional(),
   offline: cpuList.optional(),

@@ -57,7 +57,7 @@ export const MAX_CELL_ID = 1024;
 /** Largest number of hardware threads of one core: SMT8 of POWER. */
 export const MAX_THREADS = 8;
 /** Largest number of NUMA nodes of a host. */
-export const MAX_CELLS = 32;
+export const MAX_CELLS = 64;
 
 /**
  * Builds a host from its description. The cost is linear in the length of the text and in the number of CPUs: groups

@@ -1,5 +1,5 @@
 import type { CpuSet } from '../cpu-set.ts';
-import type { Host } from '../host.ts';
+import { type Host, MAX_CELL_ID } from '../host.ts';
 import { type Admission, type AdmissionRules, admitPod } from './admission.ts';
 import type { DevicePools } from './devices.ts';
 import { MAX_DISTRIBUTED_CELLS } from './distributed.ts';
@@ -11,7 +11,7 @@ import { removePod } from './remove.ts';
 import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
-import { behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
+import { type Behaviour, behaviourOf, PREDICTED_VERSIONS } from './versions.ts';
 
 /** The configuration of a node's kubelet. Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
@@ -34,6 +34,8 @@ export interface KubeletConfig {
   readonly memoryManager?: { readonly policy: string; readonly cells?: readonly CellMemory[] | undefined } | undefined;
   /** CPUs that are never assigned. */
   readonly reserved: CpuSet;
+  /** NUMA nodes of devices, which may have no CPUs. */
+  readonly deviceCells?: Iterable<number> | undefined;
   /** NUMA distances by node id (row) and position among the nodes (column), for prefer-closest-numa-nodes. */
   readonly distances?: Readonly<Record<number, readonly number[]>> | undefined;
   /** Configured feature gates; only those that affect admission matter. */
@@ -68,7 +70,7 @@ export const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
   InPlacePodVerticalScalingExclusiveCPUs: 'resizes of exclusive CPUs are',
   InPlacePodVerticalScalingExclusiveMemory: 'resizes of memory that the static manager gave out are',
 };
-/** Limit of the managers' masks and of the kubelet's own default. */
+/** NUMA nodes of which the sets are tried: the kubelet's own default limit. */
 const MAX_CELLS = 8;
 
 /** Creates the model of a kubelet, or returns why it cannot be predicted. Never throws because of a configuration. */
@@ -106,17 +108,11 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
       throw new UnpredictableError(`the feature gate ${gate} is on; ${what} not predicted`);
     }
   }
-  const withMemory = config.memoryManager?.cells?.map(({ id }) => id);
-  const topology = topologyOfHost(config.host, withMemory);
   const policy = config.topologyManager?.policy ?? 'none';
   const scope = config.topologyManager?.scope ?? 'container';
   if (!isTopologyPolicy(policy)) throw new UnpredictableError(`unknown topology manager policy ${policy}`);
   if (scope !== 'container' && scope !== 'pod') throw new UnpredictableError(`unknown topology manager scope ${scope}`);
-  if (topology.numaIds.length > MAX_CELLS && (policy !== 'none' || config.memoryManager?.policy === 'Static')) {
-    throw new UnpredictableError(
-      `the host has ${topology.numaIds.length} NUMA nodes; at most ${MAX_CELLS} are predicted`,
-    );
-  }
+  const topology = topologyOf(config, policy, behaviour);
   return {
     topology,
     behaviour,
@@ -126,6 +122,38 @@ function rulesOf(config: KubeletConfig): AdmissionRules {
     scope: policy === 'none' ? 'container' : scope,
     numa: numaInfoOf(config, topology, policy),
   };
+}
+
+/**
+ * The kubelet tries every set of NUMA nodes for each resource: those with CPUs, those with devices, and all of them for
+ * memory. With more nodes than that allows, the others are one node: no hint names them, but the mask of all nodes does.
+ */
+function topologyOf(config: KubeletConfig, policy: TopologyPolicy, { deviceHints }: Behaviour): CpuTopology {
+  const { host, memoryManager, topologyManager, deviceCells = [] } = config;
+  const topology = topologyOfHost(
+    host,
+    memoryManager?.cells?.map(({ id }) => id),
+  );
+  const count = topology.numaIds.length;
+  const { maxCells } = readTopologyOptions(topologyManager?.options);
+  if (policy !== 'none' && count > maxCells) {
+    throw new UnpredictableError(
+      `the host has ${count} NUMA nodes, and max-allowable-numa-nodes is ${maxCells}; such a kubelet does not start`,
+    );
+  }
+  const isStatic = memoryManager?.policy === 'Static';
+  if (count <= MAX_CELLS || (policy === 'none' && !isStatic)) return topology;
+  if (isStatic || deviceHints === 'all-nodes') {
+    const what = isStatic ? 'the static memory manager' : 'a kubelet older than 1.36';
+    throw new UnpredictableError(
+      `${what} tries every set of the ${count} NUMA nodes; at most ${MAX_CELLS} are predicted`,
+    );
+  }
+  const used = new Set([...topology.cells.ids, ...deviceCells]);
+  if (used.size <= MAX_CELLS) return topologyOfHost(host, [...used, MAX_CELL_ID]);
+  throw new UnpredictableError(
+    `${used.size} NUMA nodes of the host have CPUs or devices; at most ${MAX_CELLS} are predicted`,
+  );
 }
 
 function cpuPolicyOf(config: KubeletConfig, topology: CpuTopology, policy: TopologyPolicy): StaticPolicy | undefined {
@@ -164,7 +192,7 @@ function checkHardware(options: CpuOptions, topology: CpuTopology, policy: Topol
 }
 
 function numaInfoOf(config: KubeletConfig, { numaIds }: CpuTopology, policy: TopologyPolicy) {
-  const all = (1 << Math.min(numaIds.length, MAX_CELLS)) - 1;
+  const all = (1 << Math.min(numaIds.length, MAX_CELLS + 1)) - 1;
   const { preferClosest } = readTopologyOptions(config.topologyManager?.options);
   if (!preferClosest || policy === 'none' || policy === 'single-numa-node') return { all };
   const distances = numaIds.map((id) => config.distances?.[id]);

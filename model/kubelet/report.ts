@@ -1,4 +1,4 @@
-import { CpuSet } from '../cpu-set.ts';
+import { CpuSet, unionOf } from '../cpu-set.ts';
 import { createHost, type Host, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
 import { PHYSNET_RESOURCE_PREFIX, PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { DevicePool, DevicePools } from './devices.ts';
@@ -74,9 +74,15 @@ export function kubeletOfReport(report: HostReport, host = hostOfReport(report))
     topologyManager: report.topologyManager,
     memoryManager: report.memoryManager,
     reserved: CpuSet.parse(report.reserved),
+    deviceCells: cellsOfDevices(report),
     distances: report.distances,
     featureGates: report.featureGates,
   });
+}
+
+function cellsOfDevices({ devices = [], physnets = [], tunnel }: HostReport): CpuSet {
+  const lists = [...devices.flatMap(({ groups }) => groups), ...physnets, ...(tunnel ? [tunnel] : [])];
+  return unionOf(lists.map(({ cells = '' }) => CpuSet.parse(cells, MAX_CELL_ID)));
 }
 
 /**

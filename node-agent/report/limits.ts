@@ -13,7 +13,7 @@ import { type Condition, withTimes } from './conditions.ts';
 
 /** Limits of the NodeTopology definition. The API server rejects a whole report that exceeds one. */
 export const LIMITS = {
-  cells: 32,
+  cells: 64,
   cores: 2048,
   coreText: 64,
   sockets: 64,

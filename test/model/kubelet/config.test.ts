@@ -6,6 +6,9 @@ import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
+const MANY = { 'max-allowable-numa-nodes': '64' };
+const MEMORY_OF_34 = Array.from({ length: 34 }, (_, id) => ({ id, memory: 2 ** 30 }));
+
 describe('model/kubelet: reports configurations that it cannot predict, with the reason', () => {
   const base: KubeletConfig = {
     version: 'v1.36.0',
@@ -67,7 +70,31 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
     [
       'nine NUMA nodes',
       { host: simpleHost(9, 2), topologyManager: { policy: 'best-effort' } },
-      /9 NUMA nodes; at most 8/,
+      /9 NUMA nodes, and max-allowable-numa-nodes is 8; such a kubelet does not start/,
+    ],
+    [
+      'nine NUMA nodes with CPUs that the kubelet allows',
+      { host: simpleHost(9, 2), topologyManager: { policy: 'best-effort', options: MANY } },
+      /9 NUMA nodes of the host have CPUs or devices; at most 8/,
+    ],
+    [
+      'devices on more NUMA nodes than that',
+      {
+        host: simpleHost(2, 2),
+        memoryManager: { policy: 'None', cells: MEMORY_OF_34 },
+        topologyManager: { policy: 'restricted', options: MANY },
+        deviceCells: [2, 3, 4, 5, 6, 7, 8],
+      },
+      /9 NUMA nodes of the host have CPUs or devices; at most 8/,
+    ],
+    [
+      'many NUMA nodes before 1.36',
+      {
+        version: 'v1.35.6',
+        memoryManager: { policy: 'None', cells: MEMORY_OF_34 },
+        topologyManager: { policy: 'restricted', options: MANY },
+      },
+      /older than 1.36 tries every set of the 34 NUMA nodes/,
     ],
     [
       'closest nodes without distances',
@@ -102,7 +129,7 @@ describe('model/kubelet: reports configurations that it cannot predict, with the
     [
       'nine NUMA nodes with static memory',
       { host: simpleHost(9, 2), memoryManager: { policy: 'Static', cells: [] } },
-      /9 NUMA nodes; at most 8/,
+      /static memory manager tries every set of the 9 NUMA nodes/,
     ],
     [
       'align-by-socket with more sockets than NUMA nodes',

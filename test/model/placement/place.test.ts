@@ -238,6 +238,32 @@ describe('model/placement: reserved CPUs 0-1 of the cores 0,32 and 1,33', () => 
   }
 });
 
+describe('model/placement: 34 NUMA nodes, of which two have CPUs', () => {
+  const cells = Array.from({ length: 34 }, (_, id) => ({ id, memory: 2 ** 30 }));
+  const host = (assignments: HostReport['assignments'], policy = 'restricted') =>
+    node({
+      cells: [
+        { id: 0, cpus: '0-71' },
+        { id: 1, cpus: '72-143' },
+      ],
+      cores: Array.from({ length: 144 }, (_, id) => `${id}`),
+      reserved: '0-1',
+      topologyManager: { policy, options: { 'max-allowable-numa-nodes': '64' } },
+      memoryManager: { policy: 'None', cells },
+      physnets: [],
+      assignments,
+    });
+  const owner = [{ podUID: 'x', container: 'c', cpus: '72-73' }];
+  const rows: readonly [string, Placement, string][] = [
+    ['70 CPUs are on one', place(needs('a', 70), host([])), '2-71 on 0'],
+    ['71 CPUs are refused with 70 free on each', place(needs('a', 71), host(owner)), 'no-common-node'],
+    ['73 CPUs are on both', place(needs('a', 73), host([])), '2,72-143 on 0,1'],
+    ['the NUMA node of the tunnel is respected', place(needs('a', 4, [TUNNEL]), host([])), '72-75 on 1'],
+    ['single-numa-node', place(needs('a', 4), host([], 'single-numa-node')), '2-5 on 0'],
+  ];
+  for (const [title, placement, expected] of rows) it(title, () => assert.equal(given(placement), expected));
+});
+
 describe('model/placement: pods in flight', () => {
   const lastFour = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-11' }] };
 
