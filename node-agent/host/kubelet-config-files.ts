@@ -3,7 +3,7 @@ import { isAbsolute, join, relative } from 'node:path';
 import { cut } from '../../model/brief.ts';
 import { readBoundedAsync } from '../files/bounded-file.ts';
 import { KUBELET_YAML, MOST_YAML, parseBoundedYaml } from '../files/bounded-yaml.ts';
-import { CHANGED_SINCE_START, KubeletConfigError } from './kubelet-config.ts';
+import { CHANGED_SINCE_START, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
 
 /** Maximum files and directories below the kubelet's --config-dir. */
 const MOST_ENTRIES = 256;
@@ -38,6 +38,8 @@ export async function readSettings({ config, configDir, flags = {}, readBefore, 
   let settings: Settings = { kind: 'KubeletConfiguration' };
   if (config !== undefined) {
     settings = await told(config, () => readFile(root, config, readBefore));
+    // What a drop-in replaces must be right, too.
+    kubeletConfigOf(config, settings);
     sources.push(config);
   }
   const names = configDir === undefined ? [] : await told(configDir, () => dropInNames(join(root, configDir)));
