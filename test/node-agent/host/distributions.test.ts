@@ -341,7 +341,7 @@ const ODD: [name: string, layout: Layout, expected: Expected][] = [
     unknown(/^c.yaml: relative to a directory that is not known/),
   ],
   [
-    'another policy than the running kubelet has: nothing of the file is taken for a fact',
+    'another policy than the running kubelet has: no setting of the file is published',
     file(`${HEAD}topologyManagerPolicy: none\n`),
     unknown(/^\/c.yaml says cpuManagerPolicy none, but the kubelet runs with static/),
   ],
