@@ -38,7 +38,6 @@ export async function readSettings({ config, configDir, flags = {}, readBefore, 
   let settings: Settings = { kind: 'KubeletConfiguration' };
   if (config !== undefined) {
     settings = await told(config, () => readFile(root, config, readBefore));
-    // What a drop-in replaces must be right, too.
     kubeletConfigOf(config, settings);
     sources.push(config);
   }
@@ -48,6 +47,8 @@ export async function readSettings({ config, configDir, flags = {}, readBefore, 
     settings = mergeOver(settings, await told(file, () => readFile(root, file, readBefore))) as Settings;
     sources.push(file);
   }
+  // What drop-ins or flags replace must be right, too.
+  kubeletConfigOf(sources.join(' + '), settings);
   if (Object.keys(flags).length > 0) sources.push('flags');
   const gates = settings['featureGates'] ?? {};
   const featureGates = isObject(gates) ? { ...gates, ...(flags['featureGates'] as object | undefined) } : gates;

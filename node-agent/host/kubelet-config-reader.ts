@@ -118,10 +118,9 @@ export function createKubeletConfigReader(
 }
 
 interface HostReading {
-  /** Where /configz is, and the certificate there. */
   readonly at: Omit<ConfigzOptions, 'token'>;
   readonly config?: KubeletConfig;
-  /** Whether the flags are part of it, which the kubelet's process has until its end. */
+  /** Whether the flags are part of it. */
   readonly isWhole?: boolean;
   readonly problem?: string;
 }

@@ -14,20 +14,13 @@ export interface KubeletFlags {
 type Parse = (value: string, before: unknown) => unknown;
 
 /** Repeated flags add to the same map, which replaces the one of the configuration. */
-const pairs =
-  (parse: (value: string) => unknown): Parse =>
-  (value, before) => ({
-    ...(before as object | undefined),
-    ...Object.fromEntries(
-      value
-        .split(',')
-        .filter((pair) => pair !== '')
-        .map((pair) => {
-          const [key, of] = split(pair, '=');
-          return [key.trim(), parse(of.trim())];
-        }),
-    ),
-  });
+function pairs(parse: (value: string) => unknown): Parse {
+  return (value, before) => {
+    const entries = value.split(',').filter((pair) => pair !== '');
+    const added = entries.map((pair) => split(pair, '=')).map(([key, of]) => [key.trim(), parse(of.trim())]);
+    return { ...(before as object | undefined), ...Object.fromEntries(added) };
+  };
+}
 
 /**
  * The flags that set what the agent reads, and their fields.
@@ -50,11 +43,6 @@ const FIELDS: Readonly<Record<string, readonly [field: string, parse: Parse]>> =
   'feature-gates': ['featureGates', pairs(truth)],
 };
 const PATHS = ['config', 'config-dir', 'root-dir', 'cert-dir'];
-const TRUTH: Readonly<Record<string, boolean>> = {
-  ...Object.fromEntries(['1', 't', 'T', 'true', 'TRUE', 'True'].map((text) => [text, true])),
-  ...Object.fromEntries(['0', 'f', 'F', 'false', 'FALSE', 'False'].map((text) => [text, false])),
-};
-
 /**
  * Reads the flags that matter here; the last one wins, as for the kubelet.
  *
@@ -107,9 +95,9 @@ function wholeNumber(text: string): number {
 }
 
 function truth(text: string): boolean {
-  const value = Object.hasOwn(TRUTH, text) ? TRUTH[text] : undefined;
-  if (value === undefined) throw new Error('expected true or false');
-  return value;
+  if (/^(1|t|T|true|TRUE|True)$/.test(text)) return true;
+  if (/^(0|f|F|false|FALSE|False)$/.test(text)) return false;
+  throw new Error('expected true or false');
 }
 
 /** `0:memory=1Gi,hugepages-1Gi=2Gi;1:memory=1Gi`. */
