@@ -156,7 +156,9 @@ async function readHost(sources: KubeletConfigSources, root: string): Promise<Ho
   try {
     const { source, settings } = await readSettings({ config, configDir, flags: flags?.settings, readBefore, root });
     const at = locate(settings);
-    if (flags === undefined && !isStated) return { at, problem: problem ?? '' };
+    // A statement stands for flags that cannot be seen, not for flags that are wrong.
+    const isBlind = kubelet?.args === undefined;
+    if (flags === undefined && !(isStated && isBlind)) return { at, problem: problem ?? '' };
     return { at, config: kubeletConfigOf(source, settings), isWhole: flags !== undefined };
   } catch (error) {
     if (!(error instanceof KubeletConfigError)) throw error;

@@ -300,6 +300,15 @@ const ODD: [name: string, layout: Layout, expected: Expected][] = [
     unknown(/--topology-manager-policy: the value/),
   ],
   [
+    'a variable in a flag, next to a configuration that the administrator states',
+    {
+      ...flagged('--topology-manager-policy=$POLICY'),
+      files: { '/c.yaml': STATIC },
+      flags: ['--kubelet-config', '/c.yaml'],
+    },
+    unknown(/--topology-manager-policy: the value/),
+  ],
+  [
     'all alpha gates',
     flagged('--feature-gates=AllAlpha=true,InPlacePodVerticalScalingExclusiveMemory=false'),
     {
