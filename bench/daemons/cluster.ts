@@ -55,6 +55,7 @@ export async function startBenchCluster(): Promise<BenchCluster> {
     }
     const kubeconfig = await sandbox.kubeconfig({ kind: 'node-agent', node: NODE.name });
     const roots = ['--sysfs-root', node.sysfsRoot, '--kubelet-dir', node.kubeletDirectory, '--ovs-rundir', directory];
+    roots.push('--kubelet-config', join(node.kubeletDirectory, 'config.yaml'));
     return ['--node-name', NODE.name, '--kubeconfig', kubeconfig, '--probe-port', '0', ...roots];
   };
 

@@ -53,6 +53,7 @@ export async function startAgentBehind(
   const program = bundle('node-agent.cjs');
   const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0', '--ovs-rundir', directory];
   const places = ['--sysfs-root', sysfsRoot, '--kubelet-dir', kubeletDir];
+  places.push('--kubelet-config', join(kubeletDir, 'config.yaml'));
   const one = run(process.execPath, [program, ...settings, ...places, ...flags], shippedNodeOptions('node-agent'));
   await one.line(({ msg }) => msg === 'published node topology');
   await one.line(({ msg }) => msg === 'device plugin registered with the kubelet');

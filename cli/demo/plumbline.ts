@@ -100,6 +100,7 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
     ...['--node-name', node.name, '--mode', node.dpu ? 'dpu-host' : 'full'],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'node-agent', node: node.name })],
     ...['--sysfs-root', emulated.sysfsRoot, '--kubelet-dir', emulated.kubeletDirectory],
+    ...['--kubelet-config', join(emulated.kubeletDirectory, 'config.yaml')],
     ...['--cgroup-root', emulated.cgroupRoot, '--state-dir', join(directory, `${node.name}-state`)],
     ...['--network-map', networkMap, '--probe-port', '0'],
     // Only one of the emulated nodes has an Open vSwitch; the others get an empty directory.

@@ -1,4 +1,4 @@
-import { isScalar, LineCounter, parseDocument, visit } from 'yaml';
+import { isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
 import { cut } from '../../model/brief.ts';
 import { quote } from '../../model/errors.ts';
 
@@ -15,22 +15,30 @@ const MOST_ALIASES = 100;
 /** Maximum length of an error, which may quote the text, in characters. */
 const LONGEST_WHY = 200;
 
+/** How the parsers of the kubelet read: YAML 1.1 (`yes` is true), and nothing after the first document. */
+export const KUBELET_YAML = { version: '1.1', logLevel: 'silent' } as const;
+
 /**
- * Reads one YAML document in time linear in its length, whatever it contains. Duplicate keys are an error, as they are
- * for the kubelet; the parser's own check for them is quadratic.
+ * Reads one YAML document in time linear in its length, whatever it contains. Duplicate keys are an error; the parser's
+ * own check for them is quadratic.
  *
  * @throws Error with a short message
  */
-export function parseBoundedYaml(text: string): unknown {
+export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | object = {}): unknown {
   if (text.length > MOST_YAML) throw new Error(`it has more than ${MOST_YAML} characters`);
   assertShallow(text);
   const lineCounter = new LineCounter();
   // `prettyErrors: false` avoids a search in the text for each error; there may be as many errors as characters.
-  const options = { uniqueKeys: false, prettyErrors: false, logLevel: 'error', lineCounter } as const;
+  const options = { uniqueKeys: false, prettyErrors: false, logLevel: 'error', lineCounter, ...reading } as const;
   const document = parseDocument(text, options);
   const [error] = document.errors;
   if (error !== undefined) throw new Error(place(lineCounter, error.pos[0], error.message));
   visit(document, {
+    Alias(_key, { source, range }, path) {
+      if (path.some((node) => isNode(node) && 'anchor' in node && node.anchor === source)) {
+        throw new Error(place(lineCounter, range?.[0] ?? 0, `the anchor ${quote(source)} contains itself`));
+      }
+    },
     Map(_key, { items }) {
       const seen = new Set<unknown>();
       for (const { key } of items) {

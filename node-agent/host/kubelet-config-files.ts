@@ -1,89 +1,112 @@
-import { opendir } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { opendir, stat } from 'node:fs/promises';
+import { isAbsolute, join, relative } from 'node:path';
+import { cut } from '../../model/brief.ts';
 import { readBoundedAsync } from '../files/bounded-file.ts';
-import { MOST_YAML } from '../files/bounded-yaml.ts';
-import { isKubeconfig, type KubeletConfig, KubeletConfigError, kubeletConfigOf, parseYaml } from './kubelet-config.ts';
+import { KUBELET_YAML, MOST_YAML, parseBoundedYaml } from '../files/bounded-yaml.ts';
+import { CHANGED_SINCE_START, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
 
-/** Maximum bytes of a file, equal to the limit of YAML in characters. */
-const MOST_CONFIG = MOST_YAML;
 /** Maximum files and directories below the kubelet's --config-dir. */
 const MOST_ENTRIES = 256;
+const MAX_MESSAGE_CHARACTERS = 300;
+const API_VERSION = 'kubelet.config.k8s.io/v1beta1';
+/** Not text: the kubelet's parser takes neither control characters nor bytes that are not UTF-8. */
+const BINARY = /[^\t\n\r -~\u0085\u00a0-\ufffc\u{10000}-\u{10ffff}]/u;
 
-/** The result for one candidate file. */
-export type KubeletConfigFinding =
-  | { readonly kind: 'found'; readonly config: KubeletConfig }
-  | { readonly kind: 'kubeconfig' | 'absent'; readonly file: string }
-  | { readonly kind: 'invalid'; readonly file: string; readonly error: Error };
+/** A KubeletConfiguration as written, without the defaults of absent fields. */
+export type Settings = Readonly<Record<string, unknown>>;
+
+export interface SettingsSources {
+  /** The kubelet's --config and --config-dir. */
+  readonly config?: string | undefined;
+  readonly configDir?: string | undefined;
+  /** Fields that its flags set. */
+  readonly flags?: Settings | undefined;
+  /** When the kubelet had read its files, in milliseconds since 1970: what was written later says nothing about it. */
+  readonly readBefore?: number | undefined;
+  /** Directory of the host's files: `/`. */
+  readonly root: string;
+}
 
 /**
- * Checks the candidates in order up to the first KubeletConfiguration; returns the result for each.
+ * Joins the settings in the kubelet's order: file, drop-ins, flags; the drop-ins need no file.
+ * Source: kubernetes 1.36, cmd/kubelet/app/server.go (mergeKubeletConfigurations, kubeletConfigFlagPrecedence).
  *
- * @param dropIns the kubelet's --config-dir, whose files override the file
+ * @throws KubeletConfigError if one of them cannot be read, or stops a kubelet
  */
-export async function findKubeletConfig(
-  candidates: readonly string[],
-  dropIns?: string,
-): Promise<readonly KubeletConfigFinding[]> {
-  const findings: KubeletConfigFinding[] = [];
-  for (const file of candidates) {
-    const finding = await examine(file, dropIns);
-    findings.push(finding);
-    if (finding.kind === 'found') break;
+export async function readSettings({ config, configDir, flags = {}, readBefore, root }: SettingsSources) {
+  const sources: string[] = [];
+  let settings: Settings = { kind: 'KubeletConfiguration' };
+  if (config !== undefined) {
+    settings = await told(config, () => readFile(root, config, readBefore));
+    kubeletConfigOf(config, settings);
+    sources.push(config);
   }
-  return findings;
+  const names = configDir === undefined ? [] : await told(configDir, () => dropInNames(join(root, configDir)));
+  for (const name of names) {
+    const file = join(configDir ?? '', name);
+    settings = mergeOver(settings, await told(file, () => readFile(root, file, readBefore))) as Settings;
+    sources.push(file);
+  }
+  // What drop-ins or flags replace must be right, too.
+  kubeletConfigOf(sources.join(' + '), settings);
+  if (Object.keys(flags).length > 0) sources.push('flags');
+  const gates = settings['featureGates'] ?? {};
+  const featureGates = isObject(gates) ? { ...gates, ...(flags['featureGates'] as object | undefined) } : gates;
+  return { source: sources.join(' + ') || 'defaults', settings: { ...settings, ...flags, featureGates } };
 }
 
-async function readYaml(file: string): Promise<unknown> {
-  return parseYaml(file, await readBoundedAsync(file, MOST_CONFIG));
-}
-
-async function examine(file: string, dropIns: string | undefined): Promise<KubeletConfigFinding> {
+/** Adds the path to an error, as the kubelet has it. @throws KubeletConfigError */
+async function told<Result>(path: string, read: () => Promise<Result>): Promise<Result> {
   try {
-    const document = await readYaml(file);
-    if (isKubeconfig(document)) return { kind: 'kubeconfig', file };
-    const base = kubeletConfigOf(file, document);
-    if (dropIns === undefined) return { kind: 'found', config: base };
-    const { merged, files } = await withDropIns(document, dropIns);
-    const source = [file, ...files].join(' + ');
-    return { kind: 'found', config: files.length === 0 ? base : kubeletConfigOf(source, merged) };
+    if (!isAbsolute(path)) throw new Error('relative to a directory that is not known');
+    return await read();
   } catch (error) {
-    const { code, path } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' && path === file) return { kind: 'absent', file };
-    return { kind: 'invalid', file, error: error as Error };
+    const { code, message } = error as NodeJS.ErrnoException;
+    const text = message.startsWith('/') ? message.slice(message.indexOf(': ') + 2) : message;
+    const why = code === 'ENOENT' ? 'does not exist, or the agent has no mount of it at this path' : text;
+    throw new KubeletConfigError(path, cut(why, MAX_MESSAGE_CHARACTERS), { cause: error });
   }
 }
 
-/**
- * Merges the `*.conf` files of the directory in the order of their names, each as a JSON merge patch (RFC 7386).
- * Source: https://kubernetes.io/docs/tasks/administer-cluster/kubelet-config-file/.
- */
-async function withDropIns(document: unknown, directory: string): Promise<{ merged: unknown; files: string[] }> {
-  const files = (await dropInNames(directory)).sort(byWalk).map((name) => join(directory, name));
-  let merged = document;
-  for (const file of files) {
-    const patch = await readYaml(file);
-    // A drop-in that is not a KubeletConfiguration stops the kubelet; here it makes the whole configuration unusable.
-    if (!isObject(patch) || patch['kind'] !== 'KubeletConfiguration') {
-      throw new KubeletConfigError(file, 'a drop-in must have the kind KubeletConfiguration');
-    }
-    merged = mergeOver(merged, patch);
-  }
-  return { merged, files };
+async function readFile(root: string, file: string, readBefore = Number.POSITIVE_INFINITY): Promise<Settings> {
+  const path = join(root, file);
+  const before = await stat(path);
+  const text = await readBoundedAsync(path, MOST_YAML);
+  const after = await stat(path);
+  if (before.ino !== after.ino || before.mtimeMs !== after.mtimeMs) throw new Error('it changed while it was read');
+  if (after.mtimeMs > readBefore) throw new Error(CHANGED_SINCE_START);
+  return documentOf(text);
 }
 
 /**
- * Reads entries one by one, so that a directory of millions costs no more than the limit.
+ * Reads a text as the kubelet does, except that it refuses duplicate keys everywhere. The kubelet refuses them only in
+ * drop-ins.
  *
- * @throws KubeletConfigError
+ * @throws Error with a short message
  */
-async function dropInNames(directory: string): Promise<string[]> {
+export function documentOf(text: string): Settings {
+  if (BINARY.test(text)) throw new Error('not text');
+  const document = parseBoundedYaml(text, KUBELET_YAML);
+  // A text that begins with a brace must be JSON.
+  if (/^\s*\{/.test(text)) JSON.parse(text);
+  if (isObject(document) && document['kind'] === 'Config') throw new Error('a kubeconfig, not a KubeletConfiguration');
+  if (!isObject(document) || document['kind'] !== 'KubeletConfiguration' || document['apiVersion'] !== API_VERSION) {
+    throw new Error(`not a KubeletConfiguration: expected kind KubeletConfiguration and apiVersion ${API_VERSION}`);
+  }
+  return document;
+}
+
+/** The `*.conf` files. It reads entries one by one, so that a directory of millions costs no more than the limit. */
+async function dropInNames(path: string): Promise<string[]> {
   const names: string[] = [];
   let entries = 0;
-  for await (const entry of await opendir(directory, { recursive: true })) {
-    if (++entries > MOST_ENTRIES) throw new KubeletConfigError(directory, `more than ${MOST_ENTRIES} drop-ins`);
-    if (entry.name.endsWith('.conf')) names.push(relative(directory, join(entry.parentPath, entry.name)));
+  for await (const entry of await opendir(path, { recursive: true })) {
+    if (++entries > MOST_ENTRIES) throw new Error(`more than ${MOST_ENTRIES} drop-ins`);
+    if (entry.name.endsWith('.conf') && !entry.isDirectory()) {
+      names.push(relative(path, join(entry.parentPath, entry.name)));
+    }
   }
-  return names;
+  return names.sort(byWalk);
 }
 
 /** The order of Go's WalkDir: by the names of the directories on the path, then by the name of the file. */
@@ -92,16 +115,17 @@ function byWalk(a: string, b: string): number {
   return one < other ? -1 : Number(one > other);
 }
 
+/** A JSON merge patch (RFC 7386). */
 function mergeOver(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
-  const merged: Record<string, unknown> = isObject(target) ? { ...target } : {};
+  const merged = new Map(isObject(target) ? Object.entries(target) : []);
   for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete merged[key];
-    else merged[key] = mergeOver(merged[key], value);
+    if (value === null) merged.delete(key);
+    else merged.set(key, mergeOver(merged.get(key), value));
   }
-  return merged;
+  return Object.fromEntries(merged);
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+function isObject(value: unknown): value is Settings {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,12 @@
+import { join, relative } from 'node:path';
+import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { Backoff } from '../../runtime/time.ts';
-import type { KubeletConfig } from './kubelet-config.ts';
-import { findKubeletConfig, type KubeletConfigFinding } from './kubelet-config-files.ts';
+import { type KubeletConfig, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
+import { readSettings } from './kubelet-config-files.ts';
+import { type ConfigzOptions, servingOf } from './kubelet-configz.ts';
+import { type KubeletFlags, kubeletFlagsOf } from './kubelet-flags.ts';
+import { findKubelet, type KubeletProcess } from './kubelet-process.ts';
 
 export interface KubeletConfigReading {
   readonly config: KubeletConfig | undefined;
@@ -10,101 +15,153 @@ export interface KubeletConfigReading {
 }
 
 export interface KubeletConfigSources {
+  /** The directory where the agent sees the kubelet's root directory. */
+  readonly kubeletDir: string;
+  /** The administrator's --kubelet-config and --kubelet-config-dir, instead of those of the kubelet's command line. */
+  readonly config?: string | undefined;
+  readonly configDir?: string | undefined;
+  /** The address of /configz; undefined: as configured. */
+  readonly endpoint?: string | undefined;
   /** Queries the running kubelet; undefined if that is disabled. @throws Error with the reason */
-  readonly configz?: (() => Promise<KubeletConfig>) | undefined;
-  /** Identifies one run of the kubelet. */
+  readonly configz?: ((at: Omit<ConfigzOptions, 'token'>) => Promise<KubeletConfig>) | undefined;
+  /** Identifies one run of the kubelet; '' while it is not running. */
   readonly generation?: (() => string) | undefined;
-  /** Candidate files; the first KubeletConfiguration among them is used. */
-  readonly candidates: readonly string[];
-  /** The kubelet's --config-dir. */
-  readonly dropIns?: string | undefined;
+  /** Directory of the host's files. */
+  readonly root?: string | undefined;
+}
+
+/** One run of the kubelet: what it answered, or else what its files and flags say. */
+interface Run {
+  readonly id: string;
+  answer?: KubeletConfig | undefined;
+  settled?: KubeletConfig | undefined;
 }
 
 /** Seconds until the next query after a kubelet refused or did not answer: initially and at most. */
 const REFUSED_FOR = { first: 5, most: 60 };
+/** K3s contains the kubelet, gives it this directory and shows no flags: here are its certificate and port. */
+const K3S_CONFIG_DIR = '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d';
+const REMEDY = 'allow nodes/configz, or see docs/reference/kubernetes-distributions.md';
 
 /**
- * Reads the kubelet's configuration: from the running kubelet where that is allowed, otherwise from its files. A
- * kubelet does not change its configuration while it runs, so after an answer there is no further query: every report
- * and every container's start waits for this. It logs the result when it differs from the last one.
+ * Reads the kubelet's configuration: from the running kubelet where that is allowed, otherwise from its files and the
+ * flags of its process. A kubelet does not change its configuration while it runs, so a result stays valid until the
+ * next start: every report and every container's start waits for this. It logs the result when it differs.
  */
 export function createKubeletConfigReader(
-  { configz, generation = () => '', candidates, dropIns }: KubeletConfigSources,
+  sources: KubeletConfigSources,
   log: Logger,
   now: () => number = () => performance.now() / 1000,
 ) {
+  const { configz, generation = () => '', endpoint, root = '/' } = sources;
   let last = '';
-  let reported: KubeletConfig | undefined;
-  let asking: Promise<void> | undefined;
-  let asked: string | undefined;
+  let run: Run = { id: '' };
   let askAgainAt = 0;
   let refusal = '';
+  let reading: Promise<KubeletConfigReading> | undefined;
   const refused = new Backoff(REFUSED_FOR);
 
-  const ask = async (question: NonNullable<typeof configz>, kubelet: string): Promise<void> => {
-    let answer: KubeletConfig | undefined;
+  const ask = async (at: HostReading['at']): Promise<KubeletConfig | undefined> => {
     try {
-      answer = await question();
+      const answer = await configz?.({ ...at, ...(endpoint && { endpoint }) });
       refusal = '';
+      return answer;
     } catch (error) {
       const why = (error as Error).message;
       if (why !== refusal) log.info({ why }, 'kubelet configz unavailable; reading its configuration files');
       refusal = why;
+      return undefined;
+    } finally {
+      askAgainAt = now() + refused.next();
     }
-    if (kubelet !== asked) return;
-    reported = answer;
-    asking = undefined;
-    askAgainAt = now() + refused.next();
   };
 
-  const askKubelet = async (): Promise<KubeletConfig | undefined> => {
-    if (configz === undefined) return undefined;
-    const kubelet = generation();
-    if (kubelet !== asked) {
-      asked = kubelet;
-      reported = undefined;
-      asking = undefined;
-      askAgainAt = 0;
-      refused.reset();
-    }
-    if (reported === undefined && asking === undefined && now() >= askAgainAt) asking = ask(configz, kubelet);
-    if (reported === undefined) await asking;
-    return reported;
+  const currentRun = (): Run => {
+    const id = generation();
+    if (id === '' || id === run.id) return run;
+    run = { id };
+    askAgainAt = 0;
+    refused.reset();
+    return run;
   };
 
-  const say = (problems: readonly string[], config: KubeletConfig | undefined) => {
-    const text = JSON.stringify([problems, config]);
-    if (text === last) return;
-    last = text;
-    for (const problem of problems) log.warn(problem);
-    if (config === undefined) return;
-    const { source, cpuManager, topologyManager, reserved } = config;
-    log.info({ source, cpuManager, topologyManager, reserved }, 'kubelet configuration read');
+  const read = async (): Promise<KubeletConfigReading> => {
+    const kubelet = currentRun();
+    const isDue = configz !== undefined && now() >= askAgainAt;
+    const valid = kubelet.answer ?? (isDue ? undefined : kubelet.settled);
+    if (valid !== undefined) return { config: valid, problems: [] };
+    const { at, config, isWhole, problem = '' } = await readHost(sources, root);
+    const answer = isDue ? await ask(at) : undefined;
+    // After a restart in the meantime, it is not known which kubelet this was.
+    if (kubelet.id !== '' && kubelet.id === generation()) {
+      kubelet.answer = answer;
+      if (isWhole) kubelet.settled ??= config;
+    }
+    const found = answer ?? kubelet.settled ?? config;
+    return { config: found, problems: found === undefined ? [problem] : [] };
   };
 
   return async (): Promise<KubeletConfigReading> => {
-    const reported = await askKubelet();
-    if (reported !== undefined) {
-      say([], reported);
-      return { config: reported, problems: [] };
-    }
-    const findings = await findKubeletConfig(candidates, dropIns);
-    const found = findings.find((finding) => finding.kind === 'found')?.config;
-    const problems = findings.map(describe).filter((text) => text !== undefined);
-    say(problems, found);
-    return { config: found, problems: found === undefined ? problems : [] };
+    reading ??= read().finally(() => {
+      reading = undefined;
+    });
+    const result = await reading;
+    const text = JSON.stringify(result);
+    if (text === last) return result;
+    last = text;
+    for (const problem of result.problems) log.warn(problem);
+    if (result.config === undefined) return result;
+    const { source, cpuManager, topologyManager, reserved } = result.config;
+    log.info({ source, cpuManager, topologyManager, reserved }, 'kubelet configuration read');
+    return result;
   };
 }
 
-function describe(finding: KubeletConfigFinding): string | undefined {
-  switch (finding.kind) {
-    case 'found':
-      return undefined;
-    case 'absent':
-      return `${finding.file} does not exist; name the kubelet's configuration with --kubelet-config`;
-    case 'kubeconfig':
-      return `${finding.file} is a kubeconfig, not a KubeletConfiguration; ignored`;
-    case 'invalid':
-      return finding.error.message;
+interface HostReading {
+  readonly at: Omit<ConfigzOptions, 'token'>;
+  readonly config?: KubeletConfig;
+  /** Whether the flags are part of it. */
+  readonly isWhole?: boolean;
+  readonly problem?: string;
+}
+
+/** What the host says about its kubelet: the flags of its process, and the files that they or the administrator name. */
+async function readHost(sources: KubeletConfigSources, root: string): Promise<HostReading> {
+  const { kubeletDir } = sources;
+  let kubelet: KubeletProcess | undefined;
+  let flags: KubeletFlags | undefined;
+  let problem: string | undefined;
+  try {
+    kubelet = await findKubelet(join(root, kubeletDir, POD_RESOURCES_SOCKET), root);
+    if (kubelet.args === undefined)
+      problem = `the kubelet is part of ${kubelet.program}, which shows no flags of it; ${REMEDY}`;
+    else flags = kubeletFlagsOf(kubelet.args);
+  } catch (error) {
+    problem = `the kubelet's process: ${(error as Error).message}; ${REMEDY}`;
+  }
+  /** The kubelet's path, as the agent sees it. */
+  const seen = (path: string | undefined): string | undefined => {
+    const below = flags && path !== undefined ? relative(flags.rootDir, path) : '..';
+    return below.startsWith('..') ? path : join(kubeletDir, below);
+  };
+  const isStated = sources.config !== undefined || sources.configDir !== undefined;
+  const config = sources.config ?? seen(flags?.config);
+  const isK3s = !isStated && flags === undefined && kubelet?.program.startsWith('k3s') === true;
+  const configDir = sources.configDir ?? seen(flags?.configDir) ?? (isK3s ? K3S_CONFIG_DIR : undefined);
+  const readBefore = flags === undefined ? undefined : kubelet?.listensSince;
+  const locate = (settings: unknown) => {
+    const { certificates, ...at } = servingOf(settings, seen(flags?.certDir) ?? join(kubeletDir, 'pki'));
+    return { ...at, certificates: certificates.map((file) => join(root, file)) };
+  };
+  try {
+    const { source, settings } = await readSettings({ config, configDir, flags: flags?.settings, readBefore, root });
+    const at = locate(settings);
+    // A statement stands for flags that cannot be seen, not for flags that are wrong.
+    const isBlind = kubelet?.args === undefined;
+    if (flags === undefined && !(isStated && isBlind)) return { at, problem: problem ?? '' };
+    return { at, config: kubeletConfigOf(source, settings), isWhole: flags !== undefined };
+  } catch (error) {
+    if (!(error instanceof KubeletConfigError)) throw error;
+    return { at: locate(flags?.settings), problem: `${error.message}; ${REMEDY}` };
   }
 }

@@ -4,7 +4,6 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { UNPREDICTED_GATES } from '../../model/kubelet/kubelet.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
-import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 
 /** Characters of a name, a value or a quantity; limits of NUMA nodes, resources and options of a kubelet. */
 const LONGEST_TEXT = 120;
@@ -14,7 +13,7 @@ const MOST_OPTIONS = 32;
 const text = z.string().max(LONGEST_TEXT);
 const few = (size: number) => `expected at most ${size}`;
 const options = z
-  .record(text, z.union([text, z.boolean(), z.number()]).transform(String))
+  .record(text, text)
   .refine((all) => Object.keys(all).length <= MOST_OPTIONS, few(MOST_OPTIONS))
   .nullish();
 const quantity = z.union([text, z.number().transform(String)]);
@@ -65,6 +64,9 @@ export interface KubeletConfig {
   readonly featureGates: Readonly<Record<string, boolean>>;
 }
 
+/** What a file says that is newer than the kubelet is not what the kubelet read. */
+export const CHANGED_SINCE_START = 'it is newer than the running kubelet; restart the kubelet';
+
 export class KubeletConfigError extends PlumblineError {
   constructor(file: string, why: string, options?: ErrorOptions) {
     super('kubelet-config', `${file}: ${why}`, options);
@@ -96,25 +98,16 @@ export function kubeletConfigOf(source: string, document: unknown): KubeletConfi
     memoryManager: { policy: config.memoryManagerPolicy || 'None' },
     reservedMemory: parseReservedMemory(source, config.reservedMemory ?? []),
     reserved: parseReserved(source, config.reservedSystemCPUs ?? ''),
-    featureGates: Object.fromEntries(
-      Object.entries(config.featureGates ?? {}).filter(([gate]) => Object.hasOwn(UNPREDICTED_GATES, gate)),
-    ),
+    featureGates: gatesOf(config.featureGates ?? {}),
     maxPods: Math.min(MOST_PODS, Math.max(0, config.maxPods ?? 0) || DEFAULT_MAX_PODS),
   };
 }
 
-/** @throws KubeletConfigError */
-export function parseYaml(file: string, text: string): unknown {
-  try {
-    return parseBoundedYaml(text);
-  } catch (error) {
-    throw new KubeletConfigError(file, `not YAML: ${(error as Error).message}`, { cause: error });
-  }
-}
-
-/** Whether a decoded document is a kubeconfig: kind Config of API v1. */
-export function isKubeconfig(document: unknown): boolean {
-  return typeof document === 'object' && document !== null && 'kind' in document && document.kind === 'Config';
+/** The gates that change admission. AllAlpha and AllBeta turn on every gate of their stage that is not set itself. */
+function gatesOf(gates: Readonly<Record<string, boolean>>): Record<string, boolean> {
+  const all = gates['AllAlpha'] === true || gates['AllBeta'] === true;
+  const known = Object.keys(UNPREDICTED_GATES).filter((gate) => all || Object.hasOwn(gates, gate));
+  return Object.fromEntries(known.map((gate) => [gate, gates[gate] ?? true]));
 }
 
 function parseReserved(source: string, text: string): CpuSet | undefined {

@@ -15,8 +15,6 @@ export class ConfigzError extends PlumblineError {
   }
 }
 
-/** Where a kubelet keeps its serving certificate: an issued one, or a self-signed one. */
-const CERTIFICATES = ['pki/kubelet-server-current.pem', 'pki/kubelet.crt'];
 /** Seconds. */
 const DEADLINE = 3;
 /** Maximum length of an error, in characters. */
@@ -33,34 +31,54 @@ const answer = z.object({ kubeletconfig: z.record(z.string(), z.unknown()) });
 export interface ConfigzOptions {
   /** `127.0.0.1:10250`. */
   readonly endpoint: string;
-  /** The kubelet's root directory. */
-  readonly kubeletDir: string;
+  /** Files that may contain the kubelet's serving certificate. */
+  readonly certificates: readonly string[];
   readonly token: string;
+}
+
+const serving = z.object({
+  address: z.string().nullish(),
+  port: z.number().nullish(),
+  tlsCertFile: z.string().nullish(),
+});
+
+/**
+ * Where a kubelet with these settings serves, and the files that may contain its certificate: a given one, an issued
+ * one, or a self-signed one.
+ *
+ * @param settings a KubeletConfiguration as written
+ */
+export function servingOf(settings: unknown, certDir: string): Pick<ConfigzOptions, 'endpoint' | 'certificates'> {
+  const { address, port, tlsCertFile } = serving.safeParse(settings).data ?? {};
+  const host = !address || address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
+  return {
+    endpoint: `${host.includes(':') ? `[${host}]` : host}:${port || 10_250}`,
+    certificates: tlsCertFile
+      ? [tlsCertFile]
+      : ['kubelet-server-current.pem', 'kubelet.crt'].map((name) => join(certDir, name)),
+  };
 }
 
 /**
  * Requests the configuration from the running kubelet: defaults, file, drop-ins and flags together. It sends the token
- * only to a server that presents the very certificate in the kubelet's directory.
+ * only to a server that presents the very certificate that the kubelet has on this host.
  *
  * Needs `get` on `nodes/configz` (before Kubernetes 1.33: nodes/proxy, which grants too much).
  *
  * @throws ConfigzError
  */
-export async function readConfigz({ endpoint, kubeletDir, token }: ConfigzOptions): Promise<KubeletConfig> {
+export async function readConfigz({ endpoint, certificates, token }: ConfigzOptions): Promise<KubeletConfig> {
   const signal = AbortSignal.timeout(DEADLINE * 1000);
-  const known = await knownCertificates(kubeletDir);
+  const known = await knownCertificates(certificates);
   if (known.length === 0) {
-    throw new ConfigzError(
-      endpoint,
-      `${join(kubeletDir, 'pki')} has no certificate to identify the kubelet; check --kubelet-dir`,
-    );
+    throw new ConfigzError(endpoint, `no certificate to identify the kubelet in ${certificates.join(' or ')}`);
   }
   try {
     const socket = await connectTo(endpoint, signal);
     try {
       const shown = socket.getPeerX509Certificate();
       if (shown === undefined || !known.some(({ fingerprint256 }) => fingerprint256 === shown.fingerprint256)) {
-        throw new ConfigzError(endpoint, 'the server does not present the certificate in the kubelet’s directory');
+        throw new ConfigzError(endpoint, 'the server does not present the kubelet’s certificate');
       }
       const { status, text } = await ask(socket, token, signal);
       if (status !== 200) throw new ConfigzError(endpoint, `the kubelet answered ${status}`);
@@ -75,10 +93,10 @@ export async function readConfigz({ endpoint, kubeletDir, token }: ConfigzOption
   }
 }
 
-async function knownCertificates(kubeletDir: string): Promise<X509Certificate[]> {
+async function knownCertificates(files: readonly string[]): Promise<X509Certificate[]> {
   const found: X509Certificate[] = [];
-  for (const name of CERTIFICATES) {
-    const pem = await readBoundedAsync(join(kubeletDir, name), LARGEST_PEM).catch(() => '');
+  for (const file of files) {
+    const pem = await readBoundedAsync(file, LARGEST_PEM).catch(() => '');
     const begin = pem.indexOf(BEGIN);
     const end = pem.indexOf(END, begin);
     if (begin >= 0 && end > begin) found.push(new X509Certificate(pem.slice(begin, end + END.length)));
@@ -87,7 +105,8 @@ async function knownCertificates(kubeletDir: string): Promise<X509Certificate[]>
 }
 
 function connectTo(endpoint: string, signal: AbortSignal): Promise<TLSSocket> {
-  const { hostname: host, port } = new URL(`https://${endpoint}`);
+  const { hostname, port } = new URL(`https://${endpoint}`);
+  const host = hostname.replaceAll(/[[\]]/g, '');
   return new Promise((resolve, reject) => {
     // Verifying the chain proves nothing here, because kubelets sign their own certificates; the caller compares the
     // certificate itself.

@@ -14,8 +14,6 @@ import { type ConditionState, conditionOf, withTimes } from './conditions.ts';
 /** Characters of the networks in the summary. */
 const SUMMARY_CHARACTERS = 255;
 
-type MemoryManager = NonNullable<NodeTopologyStatus['memoryManager']>;
-
 /** The inputs of a report. */
 export interface ReportInputs {
   readonly host: HostDescription;
@@ -68,7 +66,9 @@ export function buildStatus(
     ...(host.sockets === undefined ? {} : { sockets: [...host.sockets] }),
     ...(host.uncores === undefined ? {} : { uncores: [...host.uncores] }),
     reserved: view.reserved.toString(),
-    ...(kubeletConfig === undefined ? lastKnown(view.policy, before) : kubeletPart(view, kubeletConfig, memory)),
+    ...(kubeletConfig === undefined || configProblems(inputs).length > 0
+      ? { cpuManager: { policy: view.policy } }
+      : kubeletPart(view, kubeletConfig, memory)),
     ...devicesPart(view.devices, inputs.capacity),
     ...(memory.distances === undefined ? {} : { distances: copyOf(memory.distances) }),
     ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
@@ -138,23 +138,6 @@ function kubeletPart(view: AssignmentsView, config: KubeletConfig, memory: HostM
     memoryManager: { ...memoryManager, ...memoryCells(memory, config, view.memory) },
     featureGates: { ...featureGates },
   };
-}
-
-/** Keeps the published values while the configuration cannot be read, if the kubelet's policy is still the same. */
-function lastKnown(policy: string, before: NodeTopologyStatus | undefined) {
-  if (before?.cpuManager.policy !== policy) return { cpuManager: { policy } };
-  const { cpuManager, topologyManager, memoryManager, featureGates } = before;
-  return {
-    cpuManager,
-    ...(topologyManager && { topologyManager }),
-    ...(memoryManager && { memoryManager: withoutState(memoryManager) }),
-    ...(featureGates && { featureGates }),
-  };
-}
-
-/** The memory in use changes with each pod, unlike the settings. */
-function withoutState({ cells, ...memoryManager }: MemoryManager): MemoryManager {
-  return { ...memoryManager, ...(cells && { cells: cells.map(({ state: _, ...cell }) => cell) }) };
 }
 
 /**

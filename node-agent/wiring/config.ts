@@ -25,7 +25,7 @@ const schema = z.object({
   kubeletEndpoint: z
     .string()
     .regex(/^$|^[^\s/]+:\d{1,5}$/, 'expected an address and a port, or nothing')
-    .default('127.0.0.1:10250'),
+    .optional(),
   networkMap: z.string().optional(),
   allocationCheck: z.enum(ALLOCATION_CHECK_POLICIES).default('enforce'),
   ovsRundir: directory('/var/run/openvswitch'),
@@ -65,15 +65,15 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     kubeletDir: { flag: '--kubelet-dir <path>', help: 'root directory of the kubelet, where a distribution moved it' },
     kubeletConfig: {
       flag: '--kubelet-config <path>',
-      help: 'the kubelet’s configuration file, where a distribution moved it; default: config.yaml in --kubelet-dir, then /etc/kubernetes/kubelet.conf',
+      help: 'the kubelet’s configuration file, where its command line does not name it or the agent sees it elsewhere',
     },
     kubeletConfigDir: {
       flag: '--kubelet-config-dir <path>',
-      help: 'the kubelet’s directory of drop-ins, if it has the flag --config-dir',
+      help: 'the kubelet’s directory of drop-ins, where its command line does not name it or the agent sees it elsewhere',
     },
     kubeletEndpoint: {
       flag: '--kubelet-endpoint <address>',
-      help: 'address of the kubelet’s /configz, if it listens elsewhere; empty: read files only',
+      help: 'address of the kubelet’s /configz, instead of the configured one; empty: read files and flags only',
     },
     networkMap: {
       flag: '--network-map <path>',

@@ -1,6 +1,5 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type EventText, nodeTarget } from '../../kube/events.ts';
-import { PLUGIN_DIRECTORY } from '../../kube/kubelet-api/device-plugin-client.ts';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
@@ -122,18 +121,20 @@ const invalidMap = (message: string): EventText => ({ type: 'Warning', reason: '
 /** The sources of the kubelet's configuration, from the agent's settings. */
 export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {
   const { kubeletConfig, kubeletConfigDir, kubeletDir, kubeletEndpoint: endpoint } = config;
-  const candidates =
-    kubeletConfig === undefined ? [join(kubeletDir, 'config.yaml'), '/etc/kubernetes/kubelet.conf'] : [kubeletConfig];
-  const configz = async () => {
-    const bearer = token();
-    if (bearer === undefined) throw new Error('no bearer token for the kubelet’s configz endpoint');
-    return readConfigz({ endpoint, kubeletDir, token: bearer });
-  };
   return {
-    candidates,
-    dropIns: kubeletConfigDir,
-    configz: endpoint === '' ? undefined : configz,
-    generation: () => kubeletGeneration(join(kubeletDir, PLUGIN_DIRECTORY)),
+    kubeletDir,
+    config: kubeletConfig,
+    configDir: kubeletConfigDir,
+    endpoint,
+    configz:
+      endpoint === ''
+        ? undefined
+        : async (at) => {
+            const bearer = token();
+            if (bearer === undefined) throw new Error('no bearer token for the kubelet’s configz endpoint');
+            return readConfigz({ ...at, token: bearer });
+          },
+    generation: () => kubeletGeneration(join(kubeletDir, dirname(POD_RESOURCES_SOCKET))),
   };
 }
 

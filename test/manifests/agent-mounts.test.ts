@@ -102,6 +102,8 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
         ...[
           '--kubelet-dir',
           join(container, KUBELET),
+          '--kubelet-config',
+          join(container, KUBELET, 'config.yaml'),
           '--kubelet-endpoint',
           '',
           '--sysfs-root',
@@ -188,7 +190,7 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
     }
     writeTree(join(host, KUBELET), {
       'config.yaml':
-        'kind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
+        'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
         'topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: "0-1"\n',
       'pods/uid-of-another/volumes/secret': 'x',
       'plugins/csi.example.org/csi.sock': '',

@@ -7,12 +7,13 @@ import { almost, withLong } from '../mutation.ts';
 import { fedText, parsedOrRefused, type Target } from '../target.ts';
 import { cpuList } from './cpu-set.ts';
 
-const HEAD = 'kind: KubeletConfiguration\n';
+const API = 'kubelet.config.k8s.io/v1beta1';
+const HEAD = `apiVersion: ${API}\nkind: KubeletConfiguration\n`;
 const file = fc
   .record(
     {
       cpuManagerPolicy: fc.constantFrom('none', 'static'),
-      cpuManagerPolicyOptions: fc.dictionary(fc.constantFrom('full-pcpus-only', 'a'), fc.constantFrom('true', false)),
+      cpuManagerPolicyOptions: fc.dictionary(fc.constantFrom('full-pcpus-only', 'a'), fc.constantFrom('true', 'false')),
       topologyManagerScope: fc.constantFrom('pod', 'container'),
       reservedSystemCPUs: cpuList,
       maxPods: fc.nat(500),
@@ -20,7 +21,7 @@ const file = fc
     { requiredKeys: [] },
   )
   // JSON is YAML.
-  .map((content) => JSON.stringify({ kind: 'KubeletConfiguration', ...content }));
+  .map((content) => JSON.stringify({ apiVersion: API, kind: 'KubeletConfiguration', ...content }));
 
 export const kubeletConfig: Target<string> = {
   name: 'kubelet-config',

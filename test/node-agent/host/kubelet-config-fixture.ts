@@ -1,12 +1,13 @@
-import {
-  isKubeconfig,
-  type KubeletConfig,
-  kubeletConfigOf,
-  parseYaml,
-} from '../../../node-agent/host/kubelet-config.ts';
+import { type KubeletConfig, KubeletConfigError, kubeletConfigOf } from '../../../node-agent/host/kubelet-config.ts';
+import { documentOf, type Settings } from '../../../node-agent/host/kubelet-config-files.ts';
 
-/** A single file without drop-ins, in the steps of the agent's reader; undefined for a kubeconfig in its place. */
-export function parseKubeletConfig(file: string, text: string): KubeletConfig | undefined {
-  const document = parseYaml(file, text);
-  return isKubeconfig(document) ? undefined : kubeletConfigOf(file, document);
+/** A single file without drop-ins and flags, in the steps of the agent's reader. */
+export function parseKubeletConfig(file: string, text: string): KubeletConfig {
+  let settings: Settings;
+  try {
+    settings = documentOf(text);
+  } catch (error) {
+    throw new KubeletConfigError(file, (error as Error).message, { cause: error });
+  }
+  return kubeletConfigOf(file, settings);
 }

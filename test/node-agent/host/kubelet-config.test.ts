@@ -4,7 +4,7 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { advertisedResources, devicesOf } from '../../../node-agent/device-plugin/resources.ts';
 import { KubeletConfigError } from '../../../node-agent/host/kubelet-config.ts';
-import { findKubeletConfig } from '../../../node-agent/host/kubelet-config-files.ts';
+import { readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
 import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
 import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
 import { parseKubeletConfig } from './kubelet-config-fixture.ts';
@@ -19,7 +19,7 @@ describe('kubelet configuration', () => {
     const config = parseKubeletConfig(
       'f',
       `${HEAD}cpuManagerPolicy: static
-cpuManagerPolicyOptions: {full-pcpus-only: "true", distribute-cpus-across-numa: false}
+cpuManagerPolicyOptions: {full-pcpus-only: "true", distribute-cpus-across-numa: "false"}
 topologyManagerPolicy: single-numa-node
 topologyManagerScope: pod
 memoryManagerPolicy: Static
@@ -61,20 +61,15 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
     });
   });
 
-  it('ignores a kubeconfig in its place; refuses any other kind with the path', () => {
-    assert.equal(parseKubeletConfig('f', KUBECONFIG), undefined);
-    assert.throws(
-      () => parseKubeletConfig('f', 'kind: Other'),
-      /^KubeletConfigError: f: not a usable KubeletConfiguration: kind: /,
-    );
-    assert.throws(
-      () => parseKubeletConfig('f', 'null'),
-      /^KubeletConfigError: f: not a usable KubeletConfiguration: : /,
-    );
-    assert.throws(
-      () => parseKubeletConfig('f', `${HEAD}reservedSystemCPUs: x`),
-      /^KubeletConfigError: f: reservedSystemCPUs: /,
-    );
+  it('refuses any other kind and impossible values with the path', () => {
+    for (const [text, says] of [
+      [KUBECONFIG, /^f: a kubeconfig, not a KubeletConfiguration$/],
+      ['kind: Other', /^f: not a KubeletConfiguration: /],
+      ['null', /^f: not a KubeletConfiguration: /],
+      [`${HEAD}reservedSystemCPUs: x`, /^f: reservedSystemCPUs: /],
+    ] as const) {
+      assert.throws(() => parseKubeletConfig('f', text), { name: 'KubeletConfigError', message: says });
+    }
   });
 
   const pods: [string, number][] = [
@@ -98,7 +93,7 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
     const nodes = (count: number) =>
       `[${Array.from({ length: count }, (_, i) => `{numaNode: ${i}, limits: {}}`).join(', ')}]`;
     const texts: [(count: number) => string, number][] = [
-      [(count) => `cpuManagerPolicyOptions: ${many(count, 'true')}`, 32],
+      [(count) => `cpuManagerPolicyOptions: ${many(count, '"true"')}`, 32],
       [(count) => `topologyManagerPolicyOptions: ${many(count, '"x"')}`, 32],
       [(count) => `reservedMemory: [{numaNode: 0, limits: ${many(count, '1')}}]`, 32],
       [(count) => `reservedMemory: ${nodes(count)}`, 1024],
@@ -126,7 +121,7 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
     ];
     for (const [what, text] of nested) {
       it(`refuses endless ${what} before it parses them, because a stack overflow can end the process`, () => {
-        assert.throws(() => parseKubeletConfig('f', text), { message: 'f: not YAML: nested too deeply' });
+        assert.throws(() => parseKubeletConfig('f', text), { message: 'f: nested too deeply' });
       });
     }
 
@@ -160,7 +155,7 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
       for (const [text, says] of [
         [`${HEAD}maxPods: 1\nmaxPods: 2`, /the key "maxPods" appears twice at line 4, column 1/],
         [`${HEAD}${long.slice(0, 500)}: 1\n${long.slice(0, 500)}: 2`, /appears twice/],
-        [`${HEAD}a: *${long}`, /not YAML/],
+        [`${HEAD}a: *${long}`, /^f: /],
         [`${HEAD}cpuManagerPolicy: ${long}`, /cpuManagerPolicy/],
         [`${HEAD}cpuManagerPolicyOptions: {${long}: ''}`, /cpuManagerPolicyOptions/],
         [`${HEAD}reservedMemory: [{numaNode: 0, limits: {memory: ${long}}}]`, /reservedMemory/],
@@ -191,16 +186,15 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
         ['zero', /not a regular file/],
         ['large', /larger than 65536 bytes/],
       ] as const) {
-        const [finding] = await findKubeletConfig([join(directory, name)]);
-        assert.ok(finding?.kind === 'invalid' && says.test(finding.error.message));
+        await assert.rejects(readSettings({ config: `/${name}`, root: directory }), says);
       }
       writeTree(directory, { config: HEAD });
       writeTree(
         directory,
         Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`conf.d/${i}.conf`, `${HEAD}maxPods: 1`])),
       );
-      const [finding] = await findKubeletConfig([join(directory, 'config')], join(directory, 'conf.d'));
-      assert.ok(finding?.kind === 'invalid' && /more than 256 drop-ins/.test(finding.error.message));
+      const all = { config: '/config', configDir: '/conf.d', root: directory };
+      await assert.rejects(readSettings(all), { message: '/conf.d: more than 256 drop-ins' });
     });
   });
 
@@ -210,7 +204,7 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
       `${HEAD}reservedSystemCPUs: not-a-valid-range`,
       /reservedSystemCPUs.*not-a-valid-/,
     ],
-    ['broken YAML', `${HEAD}cpuManagerPolicy: [`, /not YAML/],
+    ['broken YAML', `${HEAD}cpuManagerPolicy: [`, /at line 3/],
     ['something else', 'just text', /KubeletConfiguration/],
     ['an empty file', '', /KubeletConfiguration/],
     ['another kind', 'kind: Deployment', /KubeletConfiguration/],
@@ -225,34 +219,17 @@ featureGates: {PodLevelResourceManagers: true, InPlacePodVerticalScalingExclusiv
     });
   }
 
-  it('skips a kubeconfig in its place with a log line, and uses the next file', async () => {
+  it('skips a kubeconfig in its place, and says so once', async () => {
     const root = temp();
-    writeTree(root, { 'kubelet.conf': KUBECONFIG, 'config.yaml': `${HEAD}cpuManagerPolicy: static` });
-    const candidates = [join(root, 'kubelet.conf'), join(root, 'config.yaml')];
-    const findings = await findKubeletConfig(candidates);
-    assert.deepEqual(
-      findings.map(({ kind }) => kind),
-      ['kubeconfig', 'found'],
-    );
+    writeTree(root, { 'kubelet.conf': KUBECONFIG });
     const { log, lines } = recordingLogger();
-    const read = createKubeletConfigReader({ candidates }, log);
-    assert.equal((await read()).config?.cpuManager.policy, 'static');
+    const read = createKubeletConfigReader({ kubeletDir: root, config: join(root, 'kubelet.conf') }, log);
+    const { config, problems } = await read();
+    assert.equal(config, undefined);
+    assert.match(problems.join(), /kubelet.conf: a kubeconfig, not a KubeletConfiguration; allow nodes\/configz/);
     const before = lines.length;
     await read();
-    assert.equal(lines.length, before, 'says it once');
-    assert.ok(lines.some(({ msg }) => /is a kubeconfig, not a KubeletConfiguration/.test(String(msg))));
-  });
-
-  it('reports a problem for each candidate if it finds no configuration', async () => {
-    const root = temp();
-    writeTree(root, { broken: 'kind: [' });
-    const { log } = recordingLogger();
-    const { config, problems } = await createKubeletConfigReader(
-      { candidates: [join(root, 'gone'), join(root, 'broken')] },
-      log,
-    )();
-    assert.equal(config, undefined);
-    assert.equal(problems.length, 2);
-    assert.match(problems[0] ?? '', /--kubelet-config/);
+    assert.equal(lines.length, before);
+    assert.ok(lines.some(({ msg }) => /a kubeconfig, not a KubeletConfiguration/.test(String(msg))));
   });
 });

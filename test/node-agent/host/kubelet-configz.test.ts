@@ -4,9 +4,10 @@ import { createServer, type Server } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { findKubeletConfig } from '../../../node-agent/host/kubelet-config-files.ts';
+import { kubeletConfigOf } from '../../../node-agent/host/kubelet-config.ts';
+import { readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
 import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
-import { ConfigzError, readConfigz } from '../../../node-agent/host/kubelet-configz.ts';
+import { ConfigzError, readConfigz, servingOf } from '../../../node-agent/host/kubelet-configz.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
 import { parseKubeletConfig } from './kubelet-config-fixture.ts';
@@ -38,7 +39,8 @@ describe('the configuration of a running kubelet', () => {
     const kubeletconfig = { cpuManagerPolicy: 'static', maxPods: 250, reservedSystemCPUs: '0-1' };
     answer = { status: 200, body: JSON.stringify({ kubeletconfig }) };
   });
-  const read = () => readConfigz({ endpoint, kubeletDir, token: 'secret' });
+  const certificates = () => servingOf({}, join(kubeletDir, 'pki')).certificates;
+  const read = () => readConfigz({ endpoint, certificates: certificates(), token: 'secret' });
   const refused = (message: RegExp) =>
     assert.rejects(read(), (error) => error instanceof ConfigzError && message.test(error.message));
 
@@ -53,9 +55,9 @@ describe('the configuration of a running kubelet', () => {
   }
 
   it('requires the kubelet’s own certificate before the token is sent', async () => {
-    await refused(/has no certificate to identify the kubelet/);
+    await refused(/no certificate to identify the kubelet in \S+pki\/kubelet-server-current.pem or \S+kubelet.crt/);
     writeTree(kubeletDir, { 'pki/kubelet.crt': authority.issue(['worker-1']).cert });
-    await refused(/does not present the certificate/);
+    await refused(/does not present the kubelet’s certificate/);
     assert.deepEqual(asked, []);
   });
 
@@ -72,7 +74,7 @@ describe('the configuration of a running kubelet', () => {
     });
     try {
       const mute = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
-      const reading = readConfigz({ endpoint: mute, kubeletDir, token: 'secret' });
+      const reading = readConfigz({ endpoint: mute, certificates: certificates(), token: 'secret' });
       const failed = assert.rejects(reading, {
         name: 'ConfigzError',
         message: `https://${mute}/configz: no answer in 3 s`,
@@ -117,7 +119,10 @@ describe('the configuration of a running kubelet', () => {
     await refused(/answered 403/);
     answer = { status: 200, body: '<html>' };
     await refused(/configz/);
-    await assert.rejects(readConfigz({ endpoint: '127.0.0.1:1', kubeletDir, token: 't' }), /ECONNREFUSED/);
+    await assert.rejects(
+      readConfigz({ endpoint: '127.0.0.1:1', certificates: certificates(), token: 't' }),
+      /ECONNREFUSED/,
+    );
   });
 
   it('takes precedence over files; each kubelet is asked once, and again with pauses after a refusal', async () => {
@@ -133,7 +138,7 @@ describe('the configuration of a running kubelet', () => {
       return parseKubeletConfig('configz', `${HEAD}cpuManagerPolicy: static`)!;
     };
     const { log, lines } = recordingLogger();
-    const sources = { configz, generation: () => kubelet, candidates: [join(root, 'config.yaml')] };
+    const sources = { configz, generation: () => kubelet, kubeletDir: root, config: join(root, 'config.yaml') };
     const read = createKubeletConfigReader(sources, log, () => now);
     const policy = async () => (await read()).config?.cpuManager.policy;
     assert.deepEqual(await Promise.all([policy(), policy()]), ['static', 'static']);
@@ -154,11 +159,29 @@ describe('the configuration of a running kubelet', () => {
   });
 });
 
+describe('where a kubelet serves', () => {
+  const rows: [settings: object, endpoint: string, certificates: string[]][] = [
+    [{}, '127.0.0.1:10250', ['/pki/kubelet-server-current.pem', '/pki/kubelet.crt']],
+    [
+      { address: '0.0.0.0', port: 0, tlsCertFile: '' },
+      '127.0.0.1:10250',
+      servingOf({}, '/pki').certificates as string[],
+    ],
+    [{ address: '::', port: 10_255 }, '127.0.0.1:10255', servingOf({}, '/pki').certificates as string[]],
+    [{ address: '192.0.2.1', tlsCertFile: '/a.crt' }, '192.0.2.1:10250', ['/a.crt']],
+    [{ address: '2001:db8::1', port: 1 }, '[2001:db8::1]:1', servingOf({}, '/pki').certificates as string[]],
+    [{ port: 'x' }, '127.0.0.1:10250', servingOf({}, '/pki').certificates as string[]],
+  ];
+  for (const [settings, endpoint, certificates] of rows) {
+    it(JSON.stringify(settings), () => assert.deepEqual(servingOf(settings, '/pki'), { endpoint, certificates }));
+  }
+});
+
 describe('kubelet drop-ins', () => {
   const temp = tempDirectories();
   const find = async (root: string) => {
-    const [finding] = await findKubeletConfig([join(root, 'config.yaml')], join(root, 'conf.d'));
-    return finding;
+    const { source, settings } = await readSettings({ config: '/config.yaml', configDir: '/conf.d', root });
+    return kubeletConfigOf(source, settings);
   };
 
   it('apply in the order of their names as merge patches; other files are ignored', async () => {
@@ -171,9 +194,7 @@ describe('kubelet drop-ins', () => {
       'conf.d/05-pods.conf': `${HEAD}maxPods: 10\nreservedSystemCPUs: "1"`,
       'conf.d/30-not.yaml': `${HEAD}maxPods: 1`,
     });
-    const finding = await find(root);
-    assert.equal(finding?.kind, 'found');
-    const { cpuManager, maxPods, reserved, source } = finding.config;
+    const { cpuManager, maxPods, reserved, source } = await find(root);
     assert.deepEqual([cpuManager, maxPods], [{ policy: 'static', options: { 'full-pcpus-only': 'true' } }, 250]);
     assert.equal(reserved?.toString(), '1', 'a directory comes where its own name is');
     assert.match(source, /config.yaml \+ .*05.pods.conf \+ .*05-pods.conf \+ .*10-cpu.conf \+ .*20-pods.conf$/);
@@ -182,20 +203,20 @@ describe('kubelet drop-ins', () => {
   it('may be absent: only the file counts', async () => {
     const root = temp();
     writeTree(root, { 'config.yaml': `${HEAD}maxPods: 50`, 'conf.d/README': '' });
-    const finding = await find(root);
-    assert.deepEqual([finding?.kind, finding?.kind === 'found' && finding.config.maxPods], ['found', 50]);
+    const { source, maxPods } = await find(root);
+    assert.deepEqual([source, maxPods], ['/config.yaml', 50]);
   });
 
   const broken: [string, string][] = [
     ['another kind', 'kind: Deployment'],
     ['broken YAML', `${HEAD}maxPods: [`],
+    ['a field of the prototype', `${HEAD}__proto__: {maxPods: [}`],
   ];
   for (const [name, text] of broken) {
     it(`make the configuration unusable if they stop the kubelet: ${name}`, async () => {
       const root = temp();
       writeTree(root, { 'config.yaml': HEAD, 'conf.d/10.conf': text });
-      const finding = await find(root);
-      assert.ok(finding?.kind === 'invalid' && /10.conf/.test(finding.error.message));
+      await assert.rejects(find(root), { name: 'KubeletConfigError', message: /^\/conf.d\/10.conf: / });
     });
   }
 

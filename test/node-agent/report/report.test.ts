@@ -87,28 +87,6 @@ describe('the report', () => {
     assert.ok(preparedHost(status).host.online.size === 4, 'the extender takes it');
   });
 
-  it('keeps the reported configuration if it becomes unreadable, unless the policy changed', () => {
-    const kubeletConfig = {
-      source: 'configz',
-      cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
-      topologyManager: { policy: 'restricted', scope: 'pod', options: {} },
-      memoryManager: { policy: 'None' },
-      reservedMemory: new Map(),
-      reserved: undefined,
-      maxPods: 110,
-      featureGates: {},
-    };
-    const before = buildStatus({ ...inputs, kubeletConfig }, undefined, 'now');
-    const after = buildStatus(inputs, before, 'later');
-    assert.deepEqual(
-      [after?.cpuManager, after?.topologyManager, after?.memoryManager],
-      [before?.cpuManager, before?.topologyManager, before?.memoryManager],
-    );
-    assert.equal(after?.conditions?.[1]?.status, 'False');
-    const another = buildStatus({ ...inputs, view: { ...known, policy: 'none' } }, before, 'later');
-    assert.deepEqual([another?.cpuManager, another?.topologyManager], [{ policy: 'none' }, undefined]);
-  });
-
   const doubts: [string, Partial<ReportInputs>, string, string, RegExp][] = [
     [
       'an unusable map',

@@ -191,19 +191,17 @@ describe('the fields of a report', () => {
     assert.deepEqual(names('d', 'c', 'b', 'a'), ['a', 'b', 'c', 'd']);
   });
 
-  it('keep the configuration of the last report, and nothing else, while it is unknown', () => {
+  it('have nothing of the configuration while it is unknown or not that of the running kubelet', () => {
     const before = build({ kubeletConfig: config });
-    const { memoryManager, ...withoutMemory } = before;
-    assert.deepEqual(build({}, before).memoryManager, memoryManager);
-    assert.deepEqual(build({}, before).topologyManager, config.topologyManager);
-    assert.equal('memoryManager' in build({}, withoutMemory), false);
-    const { topologyManager: _, ...withoutTopology } = before;
-    assert.equal('topologyManager' in build({}, withoutTopology), false);
-    const none = build({ view: { ...known, policy: 'none' } }, before);
-    assert.deepEqual(none.cpuManager, { policy: 'none' });
-    assert.equal('memoryManager' in none, false);
+    const other = { ...config, cpuManager: { policy: 'none', options: {} } };
+    for (const kubeletConfig of [undefined, other]) {
+      const { cpuManager, topologyManager, memoryManager, featureGates } = build({ kubeletConfig }, before);
+      assert.deepEqual([cpuManager, topologyManager, memoryManager, featureGates], [{ policy: 'static' }, ...NOTHING]);
+    }
   });
 });
+
+const NOTHING = [undefined, undefined, undefined];
 
 describe('the kubelet’s configuration in a report', () => {
   const said = (more: Partial<ReportInputs>) => messageOf('KubeletConfigKnown', build(more));

@@ -85,7 +85,7 @@ function setUp(suite: Mocha.Suite): void {
       kubeconfig: JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...cluster, ...contexts }),
       'map.yaml': 'physnets: {physnet1: {numaNodes: [1]}}\ntunnel: {numaNodes: [0]}',
       'kubelet/config.yaml':
-        'kind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
+        'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
         'topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: "0-1"\n',
       'sys/devices/system/cpu/online': '0-7',
       'sys/devices/system/node/node0/cpulist': '0-3',
@@ -97,7 +97,7 @@ function setUp(suite: Mocha.Suite): void {
     }
     flags = ['--node-name', NODE, '--kubeconfig', join(root, 'kubeconfig'), '--ovs-rundir', join(root, 'run')];
     flags.push('--kubelet-dir', kubelet.directory, '--sysfs-root', join(root, 'sys'));
-    flags.push('--kubelet-endpoint', '');
+    flags.push('--kubelet-config', join(kubelet.directory, 'config.yaml'), '--kubelet-endpoint', '');
     flags.push(
       '--state-dir',
       join(root, 'state'),

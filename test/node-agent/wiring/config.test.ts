@@ -22,7 +22,6 @@ describe('settings of the node agent', () => {
       mode: 'full',
       sysfsRoot: '/sys',
       kubeletDir: '/var/lib/kubelet',
-      kubeletEndpoint: '127.0.0.1:10250',
       allocationCheck: 'enforce',
       ovsRundir: '/var/run/openvswitch',
       ovsEnabler: '/etc/openvswitch/enable_dynamic_cpu_affinity',

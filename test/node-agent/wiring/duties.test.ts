@@ -253,16 +253,20 @@ describe('the gate’s duties', () => {
 });
 
 describe('sources of the kubelet’s configuration', () => {
-  it('are its directory and /etc, or the configured ones, and the kubelet with the agent’s token', async () => {
+  it('are the kubelet with the agent’s token, its process, and the configured files', async () => {
     const { parts, directory } = partsOf(['--kubelet-config-dir', '/etc/drop-ins']);
-    const sources = kubeletConfigSources(parts);
-    assert.deepEqual(sources.candidates, [join(directory, 'kubelet-dir/config.yaml'), '/etc/kubernetes/kubelet.conf']);
-    assert.equal(sources.dropIns, '/etc/drop-ins');
+    const { configz, generation: _, ...rest } = kubeletConfigSources(parts);
+    assert.deepEqual(rest, {
+      kubeletDir: join(directory, 'kubelet-dir'),
+      config: undefined,
+      configDir: '/etc/drop-ins',
+      endpoint: undefined,
+    });
     await assert.rejects(
-      sources.configz?.() ?? Promise.resolve(),
+      configz?.({ endpoint: '127.0.0.1:1', certificates: [] }) ?? Promise.resolve(),
       /no bearer token for the kubelet’s configz endpoint/,
     );
     const own = kubeletConfigSources(partsOf(['--kubelet-config', '/own.yaml', '--kubelet-endpoint', '']).parts);
-    assert.deepEqual([own.candidates, own.configz], [['/own.yaml'], undefined]);
+    assert.deepEqual([own.config, own.configz], ['/own.yaml', undefined]);
   });
 });
