@@ -1,7 +1,7 @@
 import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { type Host, MAX_CELL_ID } from '../host.ts';
-import { assertOnline } from '../host-cores.ts';
+import { assertOnline, missingThreads } from '../host-cores.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
 import {
@@ -136,7 +136,7 @@ export function preparedHost(report: HostReport): PlacementHost {
     kubelet,
     state: 'unpredictable' in kubelet ? undefined : stateOfReport(kubelet, report),
     reserved,
-    offline: CpuSet.parse(report.offline ?? ''),
+    offline: report.offline === undefined ? missingThreads(host) : CpuSet.parse(report.offline),
     owned: unionOf(assignedCpus(report.assignments)),
     shown: new Set(report.assignments.map(({ podUID }) => podUID)),
     wholeCoresOnly: report.cpuManager.options?.['full-pcpus-only'] === 'true',

@@ -28,7 +28,7 @@ export function givesTwice({ host, reserved, offline }: PlacementHost, cpus: Cpu
   const state = cpus.intersects(reserved) ? 'reserved' : 'in use';
   const text = `the kubelet would give out CPUs ${cpus}, which are ${state}, because cores or sockets differ in size`;
   if (!offline.isEmpty) {
-    return refusal('offline-threads', `${text}: CPUs ${offline.brief} are offline`, { resource: 'cpus' });
+    return refusal('offline-threads', `CPUs ${offline.brief} are offline: ${text}`, { resource: 'cpus' });
   }
   const split = splitCore(host, reserved);
   if (split === undefined) return refusal('uneven-cores', text, { resource: 'cpus' });

@@ -102,8 +102,8 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   'offline-threads': (node, { detail }) =>
     remedy(
       'bring-cpus-online',
-      `bring all threads of the cores of ${node} online, or take the other threads of these cores offline as well, and ` +
-        `restart its kubelet without its CPU manager state: ${detail}`,
+      `${detail.split(':')[0]} on ${node}: bring them online, or take the other threads of their cores offline as well, ` +
+        'and restart its kubelet without its CPU manager state',
     ),
   'uneven-cores': (node) =>
     remedy('other-node', `use a node whose cores have the same number of threads: those of ${node} differ`, top(node)),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, describeHost, type HostDescription, HostError } from '../../model/host.ts';
-import { assertOnline, isWholeCores, unevenCore } from '../../model/host-cores.ts';
+import { assertOnline, isWholeCores, missingThreads, unevenCore } from '../../model/host-cores.ts';
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-siblings.ts';
 
 /** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */
@@ -150,4 +150,39 @@ describe('model/host: cores', () => {
   it('stay the same in a description and back', () => {
     assert.deepEqual(createHost(describeHost(hybrid)), hybrid);
   });
+});
+
+describe('CPUs that are missing from cores', () => {
+  const regular = Array.from({ length: 4 }, (_, i) => [i, i + 4]);
+  const hostOf = (cores: readonly (readonly number[])[]) =>
+    createHost({
+      cells: [
+        {
+          id: 0,
+          cpus: cores
+            .flat()
+            .sort((a, b) => a - b)
+            .join(),
+        },
+      ],
+      cores: cores.map((core) => core.join()),
+    });
+  const rows: readonly [string, readonly (readonly number[])[], string][] = [
+    ['none of a regular host', regular, ''],
+    ['the second thread of the last core', [...regular.slice(0, 3), [3]], '7'],
+    ['the first thread of a core', [[4], ...regular.slice(1)], '0'],
+    [
+      'one of four threads',
+      [
+        [0, 1, 2, 3],
+        [4, 5, 7],
+        [8, 9, 10, 11],
+      ],
+      '6',
+    ],
+    ['none of a hybrid processor, whose small cores have one thread', [[0, 1], [2, 3], [4], [5]], ''],
+    ['none if the other cores differ', [[0, 1], [2, 9], [4]], ''],
+  ];
+  for (const [title, cores, expected] of rows)
+    it(title, () => assert.equal(`${missingThreads(hostOf(cores))}`, expected));
 });
