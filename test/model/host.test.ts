@@ -5,10 +5,12 @@ import { assertOnline, isWholeCores, unevenCore } from '../../model/host-cores.t
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-siblings.ts';
 
 /** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */
-function sysfs(siblings: readonly (string | undefined)[], online: string): SysfsHost {
+function sysfs(siblings: readonly (string | undefined)[], online: string): Omit<SysfsHost, 'directories'> {
   const cpus = siblings.flatMap((list, id): SysfsCpu[] => (list === undefined ? [] : [{ id, siblings: list }]));
   return { online, cpus, nodes: [{ id: 0, cpus: online }] };
 }
+
+const lastLevelCache = (id: number | undefined) => ({ level: 3, id, sharedBy: 2, hasSizeAndType: true });
 
 function thrown(act: () => unknown): string {
   try {
@@ -21,7 +23,7 @@ function thrown(act: () => unknown): string {
 }
 
 describe('model/host: siblings from sysfs', () => {
-  const cases: readonly [string, SysfsHost, string, number][] = [
+  const cases: readonly [string, Omit<SysfsHost, 'directories'>, string, number][] = [
     ['are next to each other: 0-1', sysfs(['0-1', '0-1', '2-3', '2-3'], '0-3'), '0-1 2-3', 2],
     [
       'are far apart: 0,4',
@@ -64,14 +66,14 @@ describe('model/host: siblings from sysfs', () => {
   });
 
   it('form sockets and caches if every CPU names one', () => {
-    const cpus = [0, 1].map((id) => ({ id, siblings: `${id}`, socket: id, uncore: 7 }));
+    const cpus = [0, 1].map((id) => ({ id, siblings: `${id}`, socket: id, caches: [lastLevelCache(7)] }));
     const described = describeSysfs({ online: '0-1', cpus, nodes: [] });
     assert.deepEqual(described.sockets, [
       { id: 0, cpus: '0' },
       { id: 1, cpus: '1' },
     ]);
     assert.deepEqual(described.uncores, [{ id: 7, cpus: '0-1' }]);
-    const unknown = cpus.map((cpu) => ({ ...cpu, socket: -1, uncore: cpu.id === 0 ? 7 : undefined }));
+    const unknown = cpus.map((cpu) => ({ ...cpu, socket: -1, caches: [lastLevelCache(cpu.id === 0 ? 7 : undefined)] }));
     assert.equal(describeSysfs({ online: '0-1', cpus: unknown, nodes: [] }).sockets, undefined);
     assert.equal(describeSysfs({ online: '0-1', cpus: unknown, nodes: [] }).uncores, undefined);
   });

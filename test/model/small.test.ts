@@ -286,8 +286,8 @@ describe('a host with a description in any order', () => {
         () => createHost(description),
         (error: Error) => error instanceof HostError && message.test(error.message),
       );
-    assert.equal(createHost(singles(32)).cells.length, 32);
-    refused(singles(33), /^33 NUMA nodes: at most 32/);
+    assert.equal(createHost(singles(64)).cells.length, 64);
+    refused(singles(65), /^65 NUMA nodes: at most 64/);
     const one = (count: number) => ({ cells: [{ id: 0, cpus: `0-${count - 1}` }], cores: ids(count).map(String) });
     assert.equal(createHost(one(2048)).cpus.length, 2048);
     refused(one(2049), /^2049 cores: a host has at most 2048/);
@@ -307,7 +307,11 @@ describe('a host with a description in any order', () => {
       /^cores name more than 2048 CPUs/,
     );
     assert.equal(createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0-7'] }).threadsPerCore, 8);
-    refused({ cells: [{ id: 0, cpus: '0-8' }], cores: ['0-8'] }, /^core 0-8 has 9 CPUs: a core has at most 8/);
+    refused({ cells: [{ id: 0, cpus: '0-64' }], cores: ['0-64'] }, /^core 0-64 has 65 CPUs: a core has at most 64/);
+    refused(
+      { cells: [{ id: 0, cpus: '0' }], cores: ['0'], counts: { cpus: 65, sockets: 1 } },
+      /counts 65 CPUs and 1 cores/,
+    );
     assert.equal(createHost({ cells: [{ id: 1023, cpus: '0' }], cores: ['0'] }).cells[0]?.id, 1023);
     refused({ cells: [{ id: 1024, cpus: '0' }], cores: ['0'] }, /^NUMA node 1024: ids end at 1023/);
     refused(
@@ -323,7 +327,12 @@ describe('a host with a description in any order', () => {
   });
 
   it('follows the kernel without offline CPUs', () => {
-    const cpus = [0, 1, 2, 3].map((id) => ({ id, siblings: id < 2 ? '0-1' : '2-3', socket: 3 - id, uncore: id }));
+    const cpus = [0, 1, 2, 3].map((id) => ({
+      id,
+      siblings: id < 2 ? '0-1' : '2-3',
+      socket: 3 - id,
+      caches: [{ level: 3, id, sharedBy: 1, hasSizeAndType: true }],
+    }));
     assert.deepEqual(describeSysfs({ online: '0-2', cpus, nodes: [] }), {
       cells: [{ id: 0, cpus: '0-2' }],
       cores: ['0-1', '2'],
