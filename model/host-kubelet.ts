@@ -44,11 +44,13 @@ export function describeForKubelet({ online: text, cpus, nodes, directories }: S
     sockets: new Set(present.map(({ socket = 0 }) => socket)).size,
   };
   const sockets = grouped(threads, ({ socket }) => socket, MAX_GROUP_ID);
+  const uncores = grouped(threads, ({ uncore }) => uncore, MAX_GROUP_ID);
   return {
     cells: grouped(threads, ({ cell }) => cell, MAX_CELL_ID - 1),
     cores: groups.flatMap(({ cores }) => cores.map((core) => `${CpuSet.of(core.cpus.map(({ id }) => id))}`)),
     sockets,
-    uncores: grouped(threads, ({ uncore }) => uncore, MAX_GROUP_ID),
+    // Without a cache of its own, a core counts as part of the cache of its socket.
+    ...(JSON.stringify(uncores) !== JSON.stringify(sockets) && { uncores }),
     ...((counts.cpus !== threads.length || counts.sockets !== sockets.length) && { counts }),
   };
 }
@@ -84,7 +86,7 @@ export function kubeletContradictions({ online: text, cpus }: SysfsHost, kubelet
   const different = cores.filter((core) => !siblings.has(core.toString()));
   const ignored = CpuSet.parse(text).minus(online);
   const excess = counts.cpus - online.size;
-  const perCore = `it counts ${countOf(threadsPerCore)} for each core`;
+  const perCore = `the kubelet counts ${countOf(threadsPerCore)} for each core`;
   const texts: string[] = [];
   if (different.length > 0) {
     const examples = different.slice(0, 4).join(' and ');
@@ -99,7 +101,7 @@ export function kubeletContradictions({ online: text, cpus }: SysfsHost, kubelet
     texts.push(`the kubelet ignores CPUs ${ignored.brief}: they have no core_id, physical_package_id or NUMA node`);
   }
   if (excess > 0) {
-    texts.push(`without NUMA nodes the kubelet also counts ${countOf(excess)} that it cannot assign, and ${perCore}`);
+    texts.push(`without NUMA nodes the kubelet also counts ${countOf(excess)} that it cannot assign: ${perCore}`);
   }
   return texts;
 }

@@ -96,7 +96,9 @@ describe('host as the kubelet sees it', () => {
     [
       'offline CPUs of a kernel without NUMA',
       { name: '', cpus: '0-3', offline: '2-3', core: [0, 1, 2, 3], package: [0, 0, 0, 0] },
-      [/^without NUMA nodes the kubelet also counts 2 CPUs that it cannot assign, and it counts 2 CPUs for each core$/],
+      [
+        /^without NUMA nodes the kubelet also counts 2 CPUs that it cannot assign: the kubelet counts 2 CPUs for each core$/,
+      ],
     ],
   ];
   for (const [name, machine, expected] of contradictions) {
