@@ -1,19 +1,7 @@
 import { join } from 'node:path';
 import { CpuSet } from '../model/cpu-set.ts';
-import type { HostDescription } from '../model/host.ts';
-import { describeSysfs, type SysfsCache, type SysfsCpu, type SysfsHost } from '../model/host-siblings.ts';
+import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-siblings.ts';
 import { entries, numaNodeIds, readNumber, readOptional, SysfsError } from './sysfs-files.ts';
-
-/**
- * Describes the host below `root` (usually `/sys`) as the kernel has it, by its online CPUs. A system without NUMA
- * directories has a single cell 0; one without ids of last-level caches has no `uncores`.
- * @throws HostError if it contradicts itself
- */
-export async function readHost(root: string): Promise<HostDescription> {
-  const sysfs = await readSysfs(root);
-  // Firmware that reports no sockets is of a machine with one.
-  return { sockets: [{ id: 0, cpus: sysfs.online }], ...describeSysfs(sysfs) };
-}
 
 /**
  * Reads what the kernel reports about CPUs and NUMA nodes.
@@ -71,20 +59,19 @@ async function readCpu(cpuDirectory: string, id: number): Promise<SysfsCpu> {
   };
 }
 
-async function readCpuCaches(directory: string): Promise<SysfsCache[]> {
+async function readCpuCaches(directory: string): Promise<(SysfsCache | undefined)[]> {
   const names = (await entries(directory, /^index/)).sort();
-  return Promise.all(
-    names.map(async (name) => {
-      const map = (await readOptional(join(directory, name, 'shared_cpu_map'))) ?? '';
-      const type = await readOptional(join(directory, name, 'type'));
-      return {
-        level: await readNumber(join(directory, name, 'level')),
-        id: await readNumber(join(directory, name, 'id')),
-        sharedBy: /^[\da-f,\s]+$/i.test(map) ? bitsOf(map) : undefined,
-        hasSizeAndType: type !== undefined && /^\d+K/.test((await readOptional(join(directory, name, 'size'))) ?? ''),
-      };
-    }),
+  return Promise.all(names.map((name) => readCpuCache(join(directory, name))));
+}
+
+async function readCpuCache(directory: string): Promise<SysfsCache | undefined> {
+  const level = await readNumber(join(directory, 'level'));
+  const id = await readNumber(join(directory, 'id'));
+  const [map, size, type] = await Promise.all(
+    ['shared_cpu_map', 'size', 'type'].map((file) => readOptional(join(directory, file))),
   );
+  const isComplete = /^[\da-f,\s]+$/i.test(map ?? '') && /^\d+K/.test(size ?? '') && type !== undefined;
+  return isComplete && level !== undefined && id !== undefined ? { level, id, sharedBy: bitsOf(map ?? '') } : undefined;
 }
 
 /** Number of bits in a mask such as `ff,00000003`. */

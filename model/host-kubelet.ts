@@ -30,7 +30,7 @@ export function describeForKubelet({ online: text, cpus, nodes, directories }: S
   const usable = present
     .filter((cpu): cpu is KubeletCpu => cpu.core !== undefined && cpu.socket !== undefined)
     .sort((a, b) => (String(a.id) < String(b.id) ? -1 : 1));
-  const cells = nodes.length > 0 ? nodes : grouped(usable, ({ socket }) => socket, Number.POSITIVE_INFINITY);
+  const cells = nodes.length > 0 ? nodes : grouped(usable, ({ socket }) => socket);
   const groups = cells.map(({ id, cpus: list }) => {
     const members = CpuSet.parse(list, MAX_CPU_ID);
     return { id, cores: coresOf(usable.filter((cpu) => members.has(cpu.id))) };
@@ -67,16 +67,12 @@ function coresOf(cpus: readonly KubeletCpu[]): KubeletCore[] {
   for (const core of list) {
     const caches = core.cpus[0]?.caches ?? [];
     // cAdvisor ends at the first CPU without caches, or with one that it cannot read.
-    if (caches.length === 0 || caches.some((cache) => !isComplete(cache))) break;
+    if (caches.length === 0 || caches.includes(undefined)) break;
     // A cache of as many CPUs as the NUMA node would have with cores like this one belongs to the node.
     const cpusOfNode = list.length * core.cpus.length;
-    core.uncore = caches.find(({ level = 0, sharedBy }) => level > 2 && sharedBy !== cpusOfNode)?.id;
+    core.uncore = caches.find((cache) => cache && cache.level > 2 && cache.sharedBy !== cpusOfNode)?.id;
   }
   return list;
-}
-
-function isComplete({ level, id, sharedBy, hasSizeAndType }: NonNullable<SysfsCpu['caches']>[number]): boolean {
-  return level !== undefined && id !== undefined && sharedBy !== undefined && hasSizeAndType;
 }
 
 /** Where the kubelet's view of the cores is not the kernel's, and what the kubelet does there. */

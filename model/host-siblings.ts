@@ -10,17 +10,15 @@ export interface SysfsCpu {
   readonly core?: number | undefined;
   /** `topology/physical_package_id`; -1 if the firmware does not report it. Absent without the file. */
   readonly socket?: number | undefined;
-  /** `cache/index*` in the order of the names. */
-  readonly caches?: readonly SysfsCache[] | undefined;
+  /** `cache/index*` in the order of the names; undefined for one that cAdvisor cannot read, for example without id. */
+  readonly caches?: readonly (SysfsCache | undefined)[] | undefined;
 }
 
-/** A cache of a CPU. What the kernel does not report is absent. */
 export interface SysfsCache {
-  readonly level: number | undefined;
-  readonly id: number | undefined;
+  readonly level: number;
+  readonly id: number;
   /** Number of CPUs that share it. */
-  readonly sharedBy: number | undefined;
-  readonly hasSizeAndType: boolean;
+  readonly sharedBy: number;
 }
 
 /** Sysfs data about the CPUs of a host. */
@@ -39,17 +37,11 @@ export interface SysfsHost {
 /**
  * Describes a host as the kernel has it. It drops offline CPUs from all lists, so a core with one offline thread has one
  * thread fewer.
- * @throws HostError if siblings are not symmetric or an online CPU has no data; the message names the CPU
+ * @throws HostError if a CPU is in no NUMA node; createHost checks the rest
  * @throws ParseError if a list is not a CPU list
  */
 export function describeSysfs({ online: text, cpus, nodes }: Omit<SysfsHost, 'directories'>): HostDescription {
   const online = CpuSet.parse(text);
-  const siblings = new Map(
-    cpus.filter(({ id }) => online.has(id)).map((cpu) => [cpu.id, CpuSet.parse(cpu.siblings).intersect(online)]),
-  );
-  const missing = [...online].find((id) => !siblings.has(id));
-  if (missing !== undefined) throw new HostError(`CPU ${missing} is online, but its siblings are unknown`);
-  for (const [id, core] of siblings) assertSymmetric(id, core, siblings);
   const present = cpus.filter(({ id }) => online.has(id));
   const sets = nodes.map(({ id, cpus: list }) => ({ id, cpus: CpuSet.parse(list).intersect(online) }));
   const lost = online.minus(unionOf(sets.map((node) => node.cpus)));
@@ -59,28 +51,17 @@ export function describeSysfs({ online: text, cpus, nodes }: Omit<SysfsHost, 'di
   const uncores = groupedIfComplete(present, ({ caches }) => lastLevelCache(caches));
   return {
     cells: cells.length > 0 ? cells : [{ id: 0, cpus: `${online}` }],
-    cores: [...new Set([...siblings.values()].map(String))],
-    ...(sockets && { sockets }),
+    cores: [...new Set(present.map(({ siblings }) => `${CpuSet.parse(siblings).intersect(online)}`))],
+    // Firmware that reports no sockets is of a machine with one.
+    sockets: sockets ?? [{ id: 0, cpus: `${online}` }],
     ...(uncores && { uncores }),
   };
 }
 
-/** The id of the cache of the highest level, or undefined if there is none above level 2 or it has no id. */
+/** The id of the cache of the highest level, or undefined if there is none above level 2. */
 function lastLevelCache(caches: SysfsCpu['caches'] = []): number | undefined {
-  const levels = caches.map(({ level = 0 }) => level);
-  return caches.find(({ level }) => level !== undefined && level > 2 && level === Math.max(...levels))?.id;
-}
-
-/** Checks that all siblings of a CPU have the same siblings, and that each CPU is among its own. */
-function assertSymmetric(id: number, core: CpuSet, siblings: ReadonlyMap<number, CpuSet>): void {
-  if (!core.has(id)) throw new HostError(`CPU ${id} is not among its own siblings ${core}`);
-  for (const other of core) {
-    const theirs = siblings.get(other);
-    if (theirs?.equals(core)) continue;
-    throw new HostError(
-      `CPU ${id} has the siblings ${core}, but CPU ${other} has the siblings ${theirs ?? 'none'}: they must be the same`,
-    );
-  }
+  const shared = caches.filter((cache) => cache !== undefined && cache.level > 2);
+  return shared.sort((a, b) => (b?.level ?? 0) - (a?.level ?? 0))[0]?.id;
 }
 
 /**

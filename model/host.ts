@@ -120,23 +120,6 @@ export function createHost(description: HostDescription): Host {
   return Object.freeze({ cpus, online, cells, cores, threadsPerCore, counts });
 }
 
-/** Describes a host; `createHost` builds the same host from the description. */
-export function describeHost(host: Host): HostDescription {
-  const group = (key: 'socket' | 'uncore') => {
-    const ids = [...new Set(host.cpus.map((cpu) => cpu[key]))].sort((a, b) => a - b);
-    return ids.map((id) => ({
-      id,
-      cpus: CpuSet.of(host.cpus.filter((cpu) => cpu[key] === id).map((cpu) => cpu.id)).toString(),
-    }));
-  };
-  return {
-    cells: host.cells.map(({ id, cpus }) => ({ id, cpus: cpus.toString() })),
-    cores: host.cores.map((core) => core.toString()),
-    sockets: group('socket'),
-    uncores: group('uncore'),
-  };
-}
-
 /** All threads of the cores that have at least one thread in `cpus`. */
 export function wholeCoresTouching(host: Host, cpus: CpuSet): CpuSet {
   return unionOf(host.cores.filter((core) => core.intersects(cpus)));

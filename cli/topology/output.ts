@@ -1,12 +1,13 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { describeHost } from '../../model/host.ts';
 import { unevenCore } from '../../model/host-cores.ts';
+import { grouped } from '../../model/host-siblings.ts';
 import { numbersOf } from '../support/output.ts';
 import type { Machine } from './read.ts';
 
 /** Output of `plumbline topology -o json`: docs/schemas/topology.json. */
 export function topologyData({ host, cells, memory, isolated, offline, contradictions, caches, nics }: Machine) {
-  const { sockets = [], uncores = [] } = describeHost(host);
+  const sockets = grouped(host.cpus, ({ socket }) => socket);
+  const uncores = grouped(host.cpus, ({ uncore }) => uncore);
   const groupOf = ({ id, cpus: list }: { readonly id: number; readonly cpus: string }) => ({
     id,
     cpus: numbersOf(list),

@@ -1,11 +1,11 @@
 import { type Cache, readCaches } from '../../hardware/caches.ts';
 import { type HostMemory, readMemory } from '../../hardware/memory.ts';
 import { type Nic, readNics } from '../../hardware/nics.ts';
-import { readHost, readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
+import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
-import { type Cell, createHost, type Host } from '../../model/host.ts';
+import { type Cell, createHost, type Host, HostError } from '../../model/host.ts';
 import { describeForKubelet, kubeletContradictions } from '../../model/host-kubelet.ts';
+import { describeSysfs, type SysfsHost } from '../../model/host-siblings.ts';
 
 /** The facts about a machine, as the kernel has them. */
 export interface Machine {
@@ -23,27 +23,26 @@ export interface Machine {
 
 /** @throws SysfsError, HostError, ParseError */
 export async function readMachine(root: string): Promise<Machine> {
-  const host = createHost(await readHost(root));
+  const sysfs = await readSysfs(root);
+  const host = createHost(describeSysfs(sysfs));
   const ids = host.cells.map(({ id }) => id);
-  const [memory, isolated, offline, contradictions, caches, nics] = await Promise.all([
+  const [memory, isolated, offline, caches, nics] = await Promise.all([
     readMemory(root, ids),
     readIsolated(root),
     readOffline(root),
-    readContradictions(root),
     readCaches(root, host.online),
     readNics(root),
   ]);
   const memoryOnly = memory.cells.filter(({ id }) => !ids.includes(id)).map(({ id }) => ({ id, cpus: CpuSet.EMPTY }));
   const cells = [...host.cells, ...memoryOnly].sort((a, b) => a.id - b.id);
-  return { host, cells, memory, isolated, offline, contradictions, caches, nics };
+  return { host, cells, memory, isolated, offline, contradictions: contradictionsOf(sysfs), caches, nics };
 }
 
-async function readContradictions(root: string): Promise<readonly string[]> {
-  const sysfs = await readSysfs(root);
+function contradictionsOf(sysfs: SysfsHost): readonly string[] {
   try {
     return kubeletContradictions(sysfs, createHost(describeForKubelet(sysfs)));
   } catch (error) {
-    if (!(error instanceof PlumblineError)) throw error;
-    return [`the kubelet cannot use this machine: ${error.message}`];
+    if (error instanceof HostError) return [`the kubelet cannot use this machine: ${error.message}`];
+    throw error;
   }
 }

@@ -6,7 +6,7 @@ import { hostPins } from '../../model/cpu-mask/host-pins.ts';
 import { briefMask, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
-import { createHost, describeHost, HostError, wholeCoresTouching, wholeCoresWithin } from '../../model/host.ts';
+import { createHost, HostError, wholeCoresTouching, wholeCoresWithin } from '../../model/host.ts';
 import { describeSysfs } from '../../model/host-siblings.ts';
 import { AgentHealth } from '../../model/lease/agent-health.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
@@ -16,6 +16,7 @@ import { formatMicroTime, nextRenewTime, parseMicroTime } from '../../model/leas
 import { leaseForm, repairLease } from '../../model/lease/repair.ts';
 import { physnetOfResource, physnetResource } from '../../model/names.ts';
 import { checkReport, faultOfError, outliers } from '../../model/report/check.ts';
+import { describeHost } from '../support/describe-host.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 
@@ -331,7 +332,7 @@ describe('a host with a description in any order', () => {
       id,
       siblings: id < 2 ? '0-1' : '2-3',
       socket: 3 - id,
-      caches: [{ level: 3, id, sharedBy: 1, hasSizeAndType: true }],
+      caches: [{ level: 3, id, sharedBy: 1 }],
     }));
     assert.deepEqual(describeSysfs({ online: '0-2', cpus, nodes: [] }), {
       cells: [{ id: 0, cpus: '0-2' }],
@@ -355,11 +356,14 @@ describe('a host with a description in any order', () => {
       cpus: cpus.map((cpu) => ({ ...cpu, socket: cpu.id - 1 })),
       nodes: [],
     });
-    assert.equal(sockets, undefined);
+    assert.deepEqual(sockets, [{ id: 0, cpus: '0-2' }]);
     // The data of an offline CPU is ignored.
     const off = cpus.map((cpu) => (cpu.id === 3 ? { id: 3, siblings: 'x' } : cpu));
     assert.ok(describeSysfs({ online: '0-2', cpus: off, nodes: [] }).sockets);
-    assert.throws(() => describeSysfs({ online: '0-7', cpus, nodes: [] }), /^HostError: CPU 4 is online/);
+    assert.throws(
+      () => createHost(describeSysfs({ online: '0-7', cpus, nodes: [] })),
+      /^HostError: CPU 4 belongs to NUMA/,
+    );
   });
 });
 
