@@ -51,6 +51,8 @@ const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | unde
       siblings: ['0-1', '2-3'],
       nodes: { 0: '0-7' },
       caches: [
+        [2, 4, '4'],
+        [2, 5, '5'],
         [3, 0, '0-1'],
         [3, 1, '2-3'],
         [3, 2, '4-7'],
@@ -59,7 +61,7 @@ const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | unde
     },
     [
       '! 2 cores of 2 threads, 4 cores of 1 thread: the kubelet cannot assign whole cores here',
-      '  L2   8 of 1 MiB, each of 1 CPU',
+      '  L2   2 of 1 MiB, each of 1 CPU',
       '  L3   2 of 1 MiB, each shared by 2 CPUs',
       '  L3   1 of 1 MiB, shared by 4 CPUs',
       '  L4   1 of 1 MiB, shared by all CPUs',

@@ -15,7 +15,7 @@ export interface RecordedMachine {
   readonly siblings?: readonly string[];
   /** CPUs of each NUMA node by id, '' for memory only. Absent: no NUMA directories. */
   readonly nodes?: Readonly<Record<string, string>>;
-  /** Caches above level 2: level, id and CPUs. */
+  /** Caches: level, id and CPUs. */
   readonly caches?: readonly (readonly [number, number | null, string])[];
   /** CPUs without a cache directory. */
   readonly cacheless?: string;
@@ -34,15 +34,17 @@ export function writeMachine(root: string, machine: RecordedMachine): void {
   files[`${base}/cpu/present`] = `${present}\n`;
   [...present].forEach((id, position) => {
     const cpu = `${base}/cpu/cpu${id}`;
-    files[`${cpu}/online`] = offline.has(id) ? '0\n' : '1\n';
-    if (offline.has(id)) return;
+    if (offline.has(id)) {
+      files[`${cpu}/online`] = '0\n';
+      return;
+    }
     const siblings = machine.siblings?.find((list) => CpuSet.parse(list).has(id)) ?? `${id}`;
     const [core, socket] = [machine.core[position], machine.package[position]];
     files[`${cpu}/topology/thread_siblings_list`] = `${CpuSet.parse(siblings).minus(offline)}\n`;
     if (core != null) files[`${cpu}/topology/core_id`] = `${core}\n`;
     if (socket != null) files[`${cpu}/topology/physical_package_id`] = `${socket}\n`;
     if (cacheless.has(id)) return;
-    const own = [{ level: 2, id, cpus: CpuSet.of([id]) }, ...caches.filter(({ cpus }) => cpus.has(id))];
+    const own = caches.filter(({ cpus }) => cpus.has(id));
     own.forEach(({ level, id: cacheId, cpus }, index) => {
       const cache = `${cpu}/cache/index${index}`;
       const shared = cpus.minus(offline);
