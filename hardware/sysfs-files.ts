@@ -24,6 +24,12 @@ export async function readId(file: string): Promise<number | undefined> {
   return text === undefined || !/^\d+$/.test(text) ? undefined : Number(text);
 }
 
+/** A whole number at the start of a file, as Go's Sscanf reads it. Undefined if the file is missing or has none. */
+export async function readNumber(file: string): Promise<number | undefined> {
+  const digits = /^\s*([+-]?\d+)/.exec((await readOptional(file)) ?? '')?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
 /** The matching names in a directory; empty if it is missing. */
 export async function entries(directory: string, pattern: RegExp): Promise<string[]> {
   try {

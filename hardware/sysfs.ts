@@ -1,28 +1,24 @@
 import { join } from 'node:path';
 import { CpuSet } from '../model/cpu-set.ts';
-import type { HostDescription } from '../model/host.ts';
-import { describeSysfs, type SysfsCpu } from '../model/host-siblings.ts';
-import { entries, numaNodeIds, readId, readOptional, SysfsError } from './sysfs-files.ts';
+import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-siblings.ts';
+import { entries, numaNodeIds, readNumber, readOptional, SysfsError } from './sysfs-files.ts';
 
 /**
- * Describes the host below `root` (usually `/sys`) by its online CPUs. A system without NUMA directories has a single
- * cell 0; one without ids of last-level caches has no `uncores`.
+ * Reads what the kernel reports about CPUs and NUMA nodes.
  *
  * Source: Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node of the kernel.
  * @throws SysfsError if the CPU directory is missing
  * @throws ParseError if a CPU list in it is malformed
- * @throws HostError if it contradicts itself
  */
-export async function readHost(root: string): Promise<HostDescription> {
+export async function readSysfs(root: string): Promise<SysfsHost> {
   const cpuDirectory = join(root, 'devices/system/cpu');
   const online = await readOnline(cpuDirectory);
-  const description = describeSysfs({
+  return {
     online: online.toString(),
     cpus: await Promise.all([...online].map((cpu) => readCpu(cpuDirectory, cpu))),
-    nodes: await readNodes(join(root, 'devices/system/node'), online),
-  });
-  // Firmware that reports no sockets is of a machine with one.
-  return { ...description, sockets: description.sockets ?? [{ id: 0, cpus: online.toString() }] };
+    nodes: await readNodes(join(root, 'devices/system/node')),
+    directories: (await entries(cpuDirectory, /^cpu\d+$/)).length,
+  };
 }
 
 /** The CPUs that are online. @throws SysfsError @throws ParseError */
@@ -57,32 +53,36 @@ async function readCpu(cpuDirectory: string, id: number): Promise<SysfsCpu> {
     id,
     // A CPU is its own sibling even if the list is empty, as on some virtual machines.
     siblings: siblings.trim() === '' ? String(id) : siblings,
-    socket: await readId(join(directory, 'topology/physical_package_id')),
-    uncore: await readLastLevelCache(join(directory, 'cache')),
+    core: await readNumber(join(directory, 'topology/core_id')),
+    socket: await readNumber(join(directory, 'topology/physical_package_id')),
+    caches: await readCpuCaches(join(directory, 'cache')),
   };
 }
 
-/** The id of the cache of the highest level among `index*`, or undefined if the caches have no ids. */
-async function readLastLevelCache(directory: string): Promise<number | undefined> {
-  let last: { level: number; id: number | undefined } | undefined;
-  for (const index of await entries(directory, /^index\d+$/)) {
-    const level = await readId(join(directory, index, 'level'));
-    if (level === undefined || level < (last?.level ?? 3)) continue;
-    last = { level, id: await readId(join(directory, index, 'id')) };
-  }
-  return last?.id;
+async function readCpuCaches(directory: string): Promise<(SysfsCache | undefined)[]> {
+  const names = (await entries(directory, /^index/)).sort();
+  return Promise.all(names.map((name) => readCpuCache(join(directory, name))));
 }
 
-async function readNodes(directory: string, online: CpuSet): Promise<{ id: number; cpus: string }[]> {
-  const nodes: { id: number; cpus: string }[] = [];
-  let placed = CpuSet.EMPTY;
-  for (const id of await numaNodeIds(directory)) {
-    const cpus = CpuSet.parse((await readOptional(join(directory, `node${id}/cpulist`))) ?? '').intersect(online);
-    // Nodes without CPUs cannot run a VM, so they are left out.
-    if (!cpus.isEmpty) nodes.push({ id, cpus: cpus.toString() });
-    placed = placed.union(cpus);
-  }
-  const lost = online.minus(placed);
-  if (nodes.length > 0 && !lost.isEmpty) throw new SysfsError(`${directory}: CPUs ${lost} belong to no NUMA node`);
-  return nodes;
+async function readCpuCache(directory: string): Promise<SysfsCache | undefined> {
+  const level = await readNumber(join(directory, 'level'));
+  const id = await readNumber(join(directory, 'id'));
+  const [map, size, type] = await Promise.all(
+    ['shared_cpu_map', 'size', 'type'].map((file) => readOptional(join(directory, file))),
+  );
+  const isComplete = /^[\da-f,\s]+$/i.test(map ?? '') && /^\d+K/.test(size ?? '') && type !== undefined;
+  return isComplete && level !== undefined && id !== undefined ? { level, id, sharedBy: bitsOf(map ?? '') } : undefined;
+}
+
+/** Number of bits in a mask such as `ff,00000003`. */
+function bitsOf(map: string): number {
+  const digits = [...map].map((digit) => Number.parseInt(digit, 16).toString(2).replaceAll(/[^1]/g, ''));
+  return digits.join('').length;
+}
+
+async function readNodes(directory: string): Promise<{ id: number; cpus: string }[]> {
+  const ids = await numaNodeIds(directory);
+  return Promise.all(
+    ids.map(async (id) => ({ id, cpus: (await readOptional(join(directory, `node${id}/cpulist`)))?.trim() ?? '' })),
+  );
 }

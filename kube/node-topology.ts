@@ -92,10 +92,12 @@ export const nodeTopologyStatus = z.object({
   kubeletVersion: word.optional(),
   /** NUMA nodes and their online CPUs. */
   cells: list(cpuGroup, 64),
-  /** CPU lists of SMT siblings, one for each physical core: `0,8`. */
-  cores: list(word, 2048),
+  /** CPU lists of the kubelet's cores: `0,8`. */
+  cores: list(text(256), 2048),
   sockets: list(cpuGroup, 64).optional(),
   uncores: list(cpuGroup, 1024).optional(),
+  /** The kubelet's numbers of CPUs and sockets, if they are not those of the report's lists. */
+  counts: z.object({ cpus: count, sockets: count }).optional(),
   /** CPUs that the kubelet never assigns exclusively (reservedSystemCPUs, or its derived value). */
   reserved: cpuList,
   cpuManager: z.object({ policy: word, options }),

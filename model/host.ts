@@ -13,6 +13,12 @@ export interface HostCpu {
   readonly uncore: number;
 }
 
+/** The kubelet's numbers of CPUs and sockets. Without NUMA directories the number of CPUs includes those offline. */
+export interface HostCounts {
+  readonly cpus: number;
+  readonly sockets: number;
+}
+
 /** A NUMA node and its online CPUs. */
 export interface Cell {
   readonly id: number;
@@ -28,6 +34,8 @@ export interface Host {
   readonly cores: readonly CpuSet[];
   /** CPUs per core as in the kubelet: CPUs / cores by integer division, so 1 on a hybrid processor and never 0. */
   readonly threadsPerCore: number;
+  /** Numbers that the kubelet counts separately. */
+  readonly counts: HostCounts;
 }
 
 /** A host on the wire and in fixtures: CPU lists, which stay short at 1,024 CPUs. */
@@ -39,6 +47,8 @@ export interface HostDescription {
   readonly sockets?: readonly { readonly id: number; readonly cpus: string }[];
   /** Uncore caches and their CPU lists. Absent: one for each socket. */
   readonly uncores?: readonly { readonly id: number; readonly cpus: string }[];
+  /** Absent: as many as the description has. */
+  readonly counts?: HostCounts | undefined;
 }
 
 /** A description that contradicts itself; the message names the CPU. */
@@ -54,8 +64,8 @@ export const MAX_CPU_ID = 8192;
 export const MAX_HOST_CPUS = 2048;
 /** One more than the highest NUMA node id: the kernel's MAX_NUMNODES with CONFIG_NODES_SHIFT=10. */
 export const MAX_CELL_ID = 1024;
-/** Largest number of hardware threads of one core: SMT8 of POWER. */
-export const MAX_THREADS = 8;
+/** Largest number of CPUs that the kubelet takes for one core, where core ids repeat in each cluster of a processor. */
+export const MAX_THREADS = 64;
 /** Largest number of NUMA nodes of a host. */
 export const MAX_CELLS = 64;
 
@@ -100,25 +110,14 @@ export function createHost(description: HostDescription): Host {
     }
     return Object.freeze({ id, core, socket, cell, uncore: uncoreOf(id) ?? socket });
   });
-  const threadsPerCore = Math.max(1, Math.floor(cpus.length / Math.max(1, cores.length)));
-  return Object.freeze({ cpus, online, cells, cores, threadsPerCore });
-}
-
-/** Describes a host; `createHost` builds the same host from the description. */
-export function describeHost(host: Host): HostDescription {
-  const group = (key: 'socket' | 'uncore') => {
-    const ids = [...new Set(host.cpus.map((cpu) => cpu[key]))].sort((a, b) => a - b);
-    return ids.map((id) => ({
-      id,
-      cpus: CpuSet.of(host.cpus.filter((cpu) => cpu[key] === id).map((cpu) => cpu.id)).toString(),
-    }));
-  };
-  return {
-    cells: host.cells.map(({ id, cpus }) => ({ id, cpus: cpus.toString() })),
-    cores: host.cores.map((core) => core.toString()),
-    sockets: group('socket'),
-    uncores: group('uncore'),
-  };
+  const counts = description.counts ?? { cpus: cpus.length, sockets: new Set(cpus.map(({ socket }) => socket)).size };
+  const threadsPerCore = Math.max(1, Math.floor(counts.cpus / Math.max(1, cores.length)));
+  if (threadsPerCore > MAX_THREADS) {
+    throw new HostError(
+      `the kubelet counts ${counts.cpus} CPUs and ${cores.length} cores: a core has at most ${MAX_THREADS}`,
+    );
+  }
+  return Object.freeze({ cpus, online, cells, cores, threadsPerCore, counts });
 }
 
 /** All threads of the cores that have at least one thread in `cpus`. */

@@ -8,61 +8,88 @@ import type { Machine } from './read.ts';
 
 /** The machine as a diagram: NUMA nodes with their NICs, cores, threads. */
 export function machineLines(machine: Machine, width: number, wide = false): Line[] {
-  const { host, memory, isolated, caches, nics } = machine;
+  const { host, cells, isolated, caches } = machine;
   const sockets = new Set(host.cpus.map(({ socket }) => socket)).size;
+  const memoryOnly = cells.length - host.cells.length;
   const parts = [
     countText(host.online.size, 'CPU'),
     countText(host.cores.length, 'core'),
-    countText(host.cells.length, 'NUMA node'),
+    countText(cells.length, 'NUMA node') + (memoryOnly > 0 ? ` (${memoryOnly} without CPUs)` : ''),
     countText(sockets, 'socket'),
   ];
-  const labels = new Map(
-    host.cells.map(({ id }) => {
-      const own = memory.cells.find((cell) => cell.id === id);
-      const pages = Object.entries(own?.hugePages ?? {}).map(([name, bytes]) => `${bytesText(bytes)} in ${name}`);
-      const here = nics.filter(({ cells }) => cells.includes(id)).map(({ name }) => name);
-      const amounts = [own === undefined ? undefined : bytesText(own.memory), ...pages, here.join(' ') || undefined];
-      return [id, amounts.filter((text) => text !== undefined).join(', ')] as const;
-    }),
-  );
-  const cellLabels = new Map([...labels].filter(([, label]) => label !== ''));
   const owners = isolated.isEmpty
     ? []
     : [{ mark: 'i', label: 'isolated (isolcpus)', cpus: isolated, style: 'yellow' as const }];
-  const uneven = unevenCore(host);
   return [
     [paint('bold', parts.join(', '))],
-    ...(uneven
-      ? [`! core ${uneven} has a different number of threads: the kubelet cannot assign whole cores here`]
-      : []),
+    ...remarks(machine),
     '',
-    ...drawCpuMap({ host, owners, cellLabels, width }),
+    ...drawCpuMap({ host: { ...host, cells }, owners, cellLabels: labelsOf(machine), width }),
     ...cacheLines(caches, host.online, wide),
     ...nicLines(machine),
     ...(wide ? distanceLines(machine) : []),
   ];
 }
 
+/** The memory and the NICs of each NUMA node. */
+function labelsOf({ cells, memory, nics }: Machine): Map<number, string> {
+  const labels = cells.map(({ id, cpus }) => {
+    const own = memory.cells.find((cell) => cell.id === id);
+    const pages = Object.entries(own?.hugePages ?? {}).map(([name, bytes]) => `${bytesText(bytes)} in ${name}`);
+    const names = nics.filter((nic) => nic.cells.includes(id)).map(({ name }) => name);
+    const amounts = [
+      own === undefined ? undefined : bytesText(own.memory),
+      ...pages,
+      names.join(' ') || undefined,
+      cpus.isEmpty ? 'no CPUs' : undefined,
+    ];
+    return [id, amounts.filter((text) => text !== undefined).join(', ')] as const;
+  });
+  return new Map(labels.filter(([, label]) => label !== ''));
+}
+
+/** What is unusual about the CPUs. */
+function remarks({ host, offline, contradictions }: Machine): string[] {
+  const lines = offline.isEmpty ? [] : [`${countText(offline.size, 'CPU')} offline: ${offline}`];
+  if (unevenCore(host)) {
+    const sizes = [...new Set(host.cores.map(({ size }) => size))].sort((a, b) => b - a);
+    const kinds = sizes.map((size) => {
+      const cores = host.cores.filter((core) => core.size === size);
+      return `${countText(cores.length, 'core')} of ${countText(size, 'thread')}`;
+    });
+    const remedy = offline.isEmpty
+      ? ''
+      : '; bring the offline CPUs online, or take the other threads of their cores offline';
+    lines.push(`! ${kinds.join(', ')}: the kubelet cannot assign whole cores here${remedy}`);
+  }
+  return [...lines, ...contradictions.map((text) => `! ${text}`)];
+}
+
+/** A line for each kind of cache: those of performance and efficiency cores differ. */
 function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): Line[] {
   if (caches.length === 0) return [];
-  const levels = new Map<string, Machine['caches'][number][]>();
+  const kinds = new Map<string, Machine['caches'][number][]>();
   for (const cache of caches) {
-    const letter = { data: 'd', instruction: 'i', unified: '' }[cache.type];
-    const name = `L${cache.level}${letter}`;
-    levels.set(name, [...(levels.get(name) ?? []), cache]);
+    const key = `${cache.level} ${cache.type} ${cache.size} ${cache.cpus.size}`;
+    kinds.set(key, [...(kinds.get(key) ?? []), cache]);
   }
-  const lines = [...levels].map(([name, list]) => {
-    const [first] = list;
-    const each = first?.size === undefined ? '' : ` of ${bytesText(first.size)}`;
-    const shared = first?.cpus.equals(online)
-      ? 'shared by all CPUs'
-      : `each shared by ${countText(first?.cpus.size ?? 0, 'CPU')}`;
-    const text = `  ${name.padEnd(4)} ${list.length}${each}, ${shared}`;
-    const sets = list.map(({ cpus }) => cpus.toString());
+  const ordered = [...kinds.values()].sort(([a], [b]) =>
+    nameOf(a!) < nameOf(b!) ? -1 : Number(nameOf(a!) > nameOf(b!)),
+  );
+  const lines = ordered.map((list) => {
+    const { size, cpus } = list[0]!;
+    const each = size === undefined ? '' : ` of ${bytesText(size)}`;
+    const scope = `${list.length > 1 ? 'each ' : ''}${cpus.size > 1 ? 'shared by' : 'of'} ${countText(cpus.size, 'CPU')}`;
+    const shared = cpus.equals(online) ? 'shared by all CPUs' : scope;
+    const text = `  ${nameOf(list[0]!).padEnd(4)} ${list.length}${each}, ${shared}`;
+    const sets = list.map((cache) => cache.cpus.toString());
     return wide ? [`${text}: `, ...joinParts(sets, ' | ')] : text;
   });
   return ['', 'Caches', ...lines];
 }
+
+const nameOf = ({ level, type }: Machine['caches'][number]) =>
+  `L${level}${{ data: 'd', instruction: 'i', unified: '' }[type]}`;
 
 function nicLines({ nics }: Machine): string[] {
   if (nics.length === 0) return ['', 'this machine has no physical network interface'];

@@ -1,12 +1,13 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
-import { describeHost } from '../../model/host.ts';
 import { unevenCore } from '../../model/host-cores.ts';
+import { grouped } from '../../model/host-siblings.ts';
 import { numbersOf } from '../support/output.ts';
 import type { Machine } from './read.ts';
 
 /** Output of `plumbline topology -o json`: docs/schemas/topology.json. */
-export function topologyData({ host, memory, isolated, caches, nics }: Machine) {
-  const { sockets = [], uncores = [] } = describeHost(host);
+export function topologyData({ host, cells, memory, isolated, offline, contradictions, caches, nics }: Machine) {
+  const sockets = grouped(host.cpus, ({ socket }) => socket);
+  const uncores = grouped(host.cpus, ({ uncore }) => uncore);
   const groupOf = ({ id, cpus: list }: { readonly id: number; readonly cpus: string }) => ({
     id,
     cpus: numbersOf(list),
@@ -14,9 +15,10 @@ export function topologyData({ host, memory, isolated, caches, nics }: Machine) 
   const listed = (set: CpuSet) => [...set];
   return {
     cpus: listed(host.online),
+    offline: listed(offline),
     threadsPerCore: host.threadsPerCore,
     uneven: unevenCore(host) !== undefined,
-    numaNodes: host.cells.map(({ id, cpus: set }) => {
+    numaNodes: cells.map(({ id, cpus: set }) => {
       const its = memory.cells.find((one) => one.id === id);
       return {
         id,
@@ -30,6 +32,7 @@ export function topologyData({ host, memory, isolated, caches, nics }: Machine) 
     cores: host.cores.map(listed),
     uncores: uncores.map(groupOf),
     isolated: listed(isolated),
+    contradictions: [...contradictions],
     caches: caches.map(({ level, type, size, cpus: set }) => ({ level, type, size: size ?? null, cpus: listed(set) })),
     nics: nics.map(({ name, cells, pci, driver, up, speed, virtualFunctions }) => ({
       name,

@@ -1,5 +1,5 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { createHost, type Host, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
+import { createHost, type Host, type HostCounts, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
 import { PHYSNET_RESOURCE_PREFIX, PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { DevicePool, DevicePools } from './devices.ts';
 import { createKubelet, type Kubelet, type Unpredictable } from './kubelet.ts';
@@ -21,6 +21,7 @@ export interface HostReport {
   readonly cores: readonly string[];
   readonly sockets?: readonly CpuGroup[] | undefined;
   readonly uncores?: readonly CpuGroup[] | undefined;
+  readonly counts?: HostCounts | undefined;
   readonly reserved: string;
   /** CPU list of the CPUs that are present and not online. */
   readonly offline?: string | undefined;
@@ -54,8 +55,8 @@ export interface HostReport {
  * @throws ParseError if a list is not a CPU list
  */
 export function hostOfReport(report: HostReport): Host {
-  const { cells, cores, sockets, uncores } = report;
-  return createHost({ cells, cores, ...(sockets && { sockets }), ...(uncores && { uncores }) });
+  const { cells, cores, sockets, uncores, counts } = report;
+  return createHost({ cells, cores, counts, ...(sockets && { sockets }), ...(uncores && { uncores }) });
 }
 
 /**

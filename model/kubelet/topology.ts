@@ -117,13 +117,11 @@ export function createTopology(
  * managers count
  */
 export function topologyOfHost(host: Host, extraCells: readonly number[] = []): CpuTopology {
-  const distinct = (key: 'socket' | 'uncore') => new Set(host.cpus.map((cpu) => cpu[key])).size;
   const counts = {
-    cpus: host.cpus.length,
+    ...host.counts,
     cores: host.cores.length,
-    sockets: distinct('socket'),
     cells: host.cells.filter((cell) => !cell.cpus.isEmpty).length,
-    uncores: distinct('uncore'),
+    uncores: new Set(host.cpus.map(({ uncore }) => uncore)).size,
   };
   return createTopology(host.cpus, counts, [...host.cells.map((cell) => cell.id), ...extraCells]);
 }

@@ -1,11 +1,13 @@
 import { type HostMemory, readMemory } from '../../hardware/memory.ts';
-import { readHost, readIsolated, readOffline } from '../../hardware/sysfs.ts';
+import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
+import { describeForKubelet, kubeletContradictions } from '../../model/host-kubelet.ts';
 import type { Logger } from '../../runtime/log.ts';
 
 /** Facts that do not change while the agent runs: the kubelet, too, reads the topology once. */
 export interface HostFacts {
+  /** The host as the kubelet sees it. */
   readonly description: HostDescription;
   readonly host: Host;
   readonly memory: HostMemory;
@@ -13,6 +15,8 @@ export interface HostFacts {
   readonly isolated: CpuSet;
   /** CPUs that are present and not online. */
   readonly offline: CpuSet;
+  /** Where the kubelet's view of the cores is not the kernel's. */
+  readonly contradictions: readonly string[];
 }
 
 /** Reads the host once. It does not cache a failure, so a restarted duty reads again. */
@@ -41,13 +45,15 @@ export function createHostFacts(sysfsRoot: string, log: Logger) {
 export type HostFactsReader = ReturnType<typeof createHostFacts>;
 
 async function readHostFacts(sysfsRoot: string, log: Logger): Promise<HostFacts> {
-  const description = await readHost(sysfsRoot);
+  const sysfs = await readSysfs(sysfsRoot);
+  const description = describeForKubelet(sysfs);
   const host = createHost(description);
   const { cells, online, threadsPerCore } = host;
   const ids = cells.map(({ id }) => id);
   const memory = await readMemory(sysfsRoot, ids);
   const isolated = await readIsolated(sysfsRoot);
   const offline = await readOffline(sysfsRoot);
-  log.info({ cpus: online, isolated, offline, cells: ids, threadsPerCore }, 'host topology read');
-  return { description, host, memory, isolated, offline };
+  const contradictions = kubeletContradictions(sysfs, host);
+  log.info({ cpus: online, isolated, offline, cells: ids, threadsPerCore, contradictions }, 'host topology read');
+  return { description, host, memory, isolated, offline, contradictions };
 }

@@ -15,7 +15,7 @@ import { type Condition, withTimes } from './conditions.ts';
 export const LIMITS = {
   cells: 64,
   cores: 2048,
-  coreText: 64,
+  coreText: 256,
   sockets: 64,
   uncores: 1024,
   /** Maximum characters of a CPU list. */

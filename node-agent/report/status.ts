@@ -27,6 +27,8 @@ export interface ReportInputs {
   readonly memory: HostMemory;
   readonly isolated: CpuSet;
   readonly offline: CpuSet;
+  /** Where the kubelet's view of the cores is not the kernel's. */
+  readonly contradictions: readonly string[];
   /** Undefined until the agent has read the networks once since its start. */
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
@@ -65,6 +67,7 @@ export function buildStatus(
     cores: [...host.cores],
     ...(host.sockets === undefined ? {} : { sockets: [...host.sockets] }),
     ...(host.uncores === undefined ? {} : { uncores: [...host.uncores] }),
+    ...(host.counts === undefined ? {} : { counts: { ...host.counts } }),
     reserved: view.reserved.toString(),
     ...(kubeletConfig === undefined || configProblems(inputs).length > 0
       ? { cpuManager: { policy: view.policy } }
@@ -112,6 +115,9 @@ function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionSt
     ),
     conditionOf('NetworkMapValid', 'InvalidMap', networks.mapFault === undefined ? [] : [networks.mapFault]),
     conditionOf('NetworkMapAgrees', 'Drift', networks.drift),
+    ...(inputs.contradictions.length === 0
+      ? []
+      : [conditionOf('KubeletTopologyAgrees', 'CoresDiffer', inputs.contradictions)]),
     ...(inputs.kubeletConfig?.memoryManager.policy === 'Static'
       ? [conditionOf('MemoryStateKnown', 'StateUnusable', memoryProblems(inputs))]
       : []),

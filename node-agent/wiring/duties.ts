@@ -155,7 +155,7 @@ export function createReportDuty(
       };
     },
     inputs: async () => {
-      const { description: host, memory, isolated, offline } = await facts.read();
+      const { description: host, memory, isolated, offline, contradictions } = await facts.read();
       const { config, problems } = await kubeletConfig();
       const view = networks.view();
       return {
@@ -163,6 +163,7 @@ export function createReportDuty(
         memory,
         isolated,
         offline,
+        contradictions,
         kubeletConfig: config,
         kubeletConfigProblems: problems,
         view: assignments.view(),

@@ -44,7 +44,10 @@ function* cpuFiles(host: Host, cpu: HostCpu): Iterable<[string, string]> {
   yield ['cache/index3/level', '3'];
   yield ['cache/index3/type', 'Unified'];
   yield ['cache/index3/id', String(cpu.uncore)];
+  yield ['cache/index3/size', '32768K'];
   yield ['cache/index3/shared_cpu_list', sharing('uncore')];
+  const words = [...CpuSet.parse(sharing('uncore')).toWords()].reverse();
+  yield ['cache/index3/shared_cpu_map', words.map((word) => word.toString(16).padStart(8, '0')).join(',')];
 }
 
 function coreNumber(host: Host, cpu: HostCpu): number {

@@ -558,7 +558,7 @@ const CASES: readonly Case[] = [
     title: 'a contradictory report',
     check: checkAgents,
     facts: { topologies: { value: [topology('worker-1', { cores: ['0-1023'] })] } },
-    what: /report of node worker-1 is quarantined: the report contradicts itself: core .* at most 8/,
+    what: /report of node worker-1 is quarantined: the report contradicts itself: core .* at most 64/,
     severity: 'error',
   },
   {
@@ -639,6 +639,23 @@ const CASES: readonly Case[] = [
     check: checkKubelets,
     facts: report({ reserved: '0' }),
     what: /split a core/,
+    severity: 'warning',
+  },
+  {
+    title: 'cores that only the kubelet counts',
+    check: checkKubelets,
+    facts: report({
+      conditions: [
+        {
+          type: 'KubeletTopologyAgrees',
+          status: 'False',
+          reason: 'CoresDiffer',
+          message: 'the kubelet takes CPUs 0,4,6 for one core each',
+          lastTransitionTime: '2026-01-01T00:00:00Z',
+        },
+      ],
+    }),
+    what: /^the kubelet takes CPUs 0,4,6 for one core each on 1 node: worker-1/,
     severity: 'warning',
   },
   {

@@ -32,6 +32,7 @@ const FILES: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     Array.from({ length: 8 }, (_, cpu) => [
       [`devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`, `${cpu % 4},${(cpu % 4) + 4}`],
+      [`devices/system/cpu/cpu${cpu}/topology/core_id`, String(cpu % 4)],
       [`devices/system/cpu/cpu${cpu}/topology/physical_package_id`, String(Math.floor((cpu % 4) / 2))],
       [`devices/system/cpu/cpu${cpu}/cache/index3/level`, '3'],
       [`devices/system/cpu/cpu${cpu}/cache/index3/type`, 'Unified'],

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { readHost } from '../../hardware/sysfs.ts';
+import { readSysfs } from '../../hardware/sysfs.ts';
 import { SysfsError } from '../../hardware/sysfs-files.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, describeHost, type HostDescription } from '../../model/host.ts';
+import { createHost, type HostDescription } from '../../model/host.ts';
+import { describeSysfs } from '../../model/host-siblings.ts';
+import { describeHost } from '../support/describe-host.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
 import { needs } from '../support/parts.ts';
+
+const readHost = async (root: string) => describeSysfs(await readSysfs(root));
 
 /** A CPU's files: siblings, socket, and the id of its level 3 cache. */
 function cpu(id: number, siblings: string, socket: number | string = 0, cache?: number): Record<string, string> {
@@ -17,7 +21,13 @@ function cpu(id: number, siblings: string, socket: number | string = 0, cache?: 
     [`${base}/cache/index0/id`]: `${id}\n`,
     ...(cache === undefined
       ? {}
-      : { [`${base}/cache/index3/level`]: '3\n', [`${base}/cache/index3/id`]: `${cache}\n` }),
+      : {
+          [`${base}/cache/index3/level`]: '3\n',
+          [`${base}/cache/index3/id`]: `${cache}\n`,
+          [`${base}/cache/index3/size`]: '32768K\n',
+          [`${base}/cache/index3/type`]: 'Unified\n',
+          [`${base}/cache/index3/shared_cpu_map`]: '3\n',
+        }),
   };
 }
 const online = (list: string) => ({ 'devices/system/cpu/online': `${list}\n` });

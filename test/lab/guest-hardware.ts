@@ -2,8 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type HostMemory, readMemory } from '../../hardware/memory.ts';
-import { readHost } from '../../hardware/sysfs.ts';
+import { readSysfs } from '../../hardware/sysfs.ts';
 import type { HostDescription } from '../../model/host.ts';
+import { describeForKubelet } from '../../model/host-kubelet.ts';
 import type { Lab } from './lab.ts';
 import { execute } from './machine/commands.ts';
 
@@ -26,7 +27,7 @@ export async function readGuestHardware(
     const copied = `cp -r --parents ${FILES.map((file) => `devices/system/${file}`).join(' ')} "$copy" 2>/dev/null || true`;
     const line = `copy=$(mktemp -d) && cd /sys && (${copied}) && tar -C "$copy" -cz . | base64 && rm -r "$copy"`;
     await execute('tar', ['-C', root, '-xz'], { input: Buffer.from(await lab.run(line), 'base64') });
-    const host = await readHost(root);
+    const host = describeForKubelet(await readSysfs(root));
     return {
       host,
       memory: await readMemory(

@@ -63,6 +63,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
       },
       memory,
       isolated: CpuSet.EMPTY,
+      contradictions: [],
       offline: CpuSet.EMPTY,
       networks: { ...UNKNOWN_NETWORKS, networks: NO_NETWORKS },
       pmdCpus: CpuSet.EMPTY,

@@ -186,7 +186,11 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
     });
     for (let cpu = 0; cpu < 8; cpu++) {
       const siblings = `${cpu & ~1}-${cpu | 1}`;
-      writeTree(directory, { [`sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`]: siblings });
+      writeTree(join(directory, `sys/devices/system/cpu/cpu${cpu}/topology`), {
+        core_id: `${cpu >> 1}`,
+        physical_package_id: '0',
+        thread_siblings_list: siblings,
+      });
     }
     writeTree(join(host, KUBELET), {
       'config.yaml':

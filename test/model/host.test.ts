@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, describeHost, type HostDescription, HostError } from '../../model/host.ts';
+import { createHost, type HostDescription, HostError } from '../../model/host.ts';
 import { assertOnline, isWholeCores, missingThreads, unevenCore } from '../../model/host-cores.ts';
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-siblings.ts';
+import { describeHost } from '../support/describe-host.ts';
 
 /** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */
-function sysfs(siblings: readonly (string | undefined)[], online: string): SysfsHost {
+function sysfs(siblings: readonly (string | undefined)[], online: string): Omit<SysfsHost, 'directories'> {
   const cpus = siblings.flatMap((list, id): SysfsCpu[] => (list === undefined ? [] : [{ id, siblings: list }]));
   return { online, cpus, nodes: [{ id: 0, cpus: online }] };
 }
+
+const lastLevelCache = (id: number) => ({ level: 3, id, sharedBy: 2 });
 
 function thrown(act: () => unknown): string {
   try {
@@ -21,7 +24,7 @@ function thrown(act: () => unknown): string {
 }
 
 describe('model/host: siblings from sysfs', () => {
-  const cases: readonly [string, SysfsHost, string, number][] = [
+  const cases: readonly [string, Omit<SysfsHost, 'directories'>, string, number][] = [
     ['are next to each other: 0-1', sysfs(['0-1', '0-1', '2-3', '2-3'], '0-3'), '0-1 2-3', 2],
     [
       'are far apart: 0,4',
@@ -64,15 +67,15 @@ describe('model/host: siblings from sysfs', () => {
   });
 
   it('form sockets and caches if every CPU names one', () => {
-    const cpus = [0, 1].map((id) => ({ id, siblings: `${id}`, socket: id, uncore: 7 }));
+    const cpus = [0, 1].map((id) => ({ id, siblings: `${id}`, socket: id, caches: [lastLevelCache(7)] }));
     const described = describeSysfs({ online: '0-1', cpus, nodes: [] });
     assert.deepEqual(described.sockets, [
       { id: 0, cpus: '0' },
       { id: 1, cpus: '1' },
     ]);
     assert.deepEqual(described.uncores, [{ id: 7, cpus: '0-1' }]);
-    const unknown = cpus.map((cpu) => ({ ...cpu, socket: -1, uncore: cpu.id === 0 ? 7 : undefined }));
-    assert.equal(describeSysfs({ online: '0-1', cpus: unknown, nodes: [] }).sockets, undefined);
+    const unknown = cpus.map((cpu) => ({ ...cpu, socket: -1, caches: [cpu.id === 0 ? lastLevelCache(7) : undefined] }));
+    assert.deepEqual(describeSysfs({ online: '0-1', cpus: unknown, nodes: [] }).sockets, [{ id: 0, cpus: '0-1' }]);
     assert.equal(describeSysfs({ online: '0-1', cpus: unknown, nodes: [] }).uncores, undefined);
   });
 });
@@ -83,18 +86,18 @@ describe('model/host: a contradictory description is refused and names the CPU',
   const cases: readonly [string, () => unknown, string][] = [
     [
       'for asymmetric siblings',
-      () => describeSysfs(sysfs(['0-1', '1', '2'], '0-2')),
-      'CPU 0 has the siblings 0-1, but CPU 1 has the siblings 1: they must be the same',
+      () => createHost(describeSysfs(sysfs(['0-1', '1', '2'], '0-2'))),
+      'CPU 1 is in core 0 and in core 1',
     ],
     [
       'for a CPU that is not its own sibling',
-      () => describeSysfs(sysfs(['1', '1'], '0-1')),
-      'CPU 0 is not among its own siblings 1',
+      () => createHost(describeSysfs(sysfs(['1', '1'], '0-1'))),
+      'CPU 0 belongs to NUMA node 0 but to no core',
     ],
     [
       'for an online CPU without data',
-      () => describeSysfs(sysfs(['0'], '0-1')),
-      'CPU 1 is online, but its siblings are unknown',
+      () => createHost(describeSysfs(sysfs(['0'], '0-1'))),
+      'CPU 1 belongs to NUMA node 0 but to no core',
     ],
     [
       'for a CPU in two NUMA nodes',

@@ -6,7 +6,7 @@ import { hostPins } from '../../model/cpu-mask/host-pins.ts';
 import { briefMask, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
-import { createHost, describeHost, HostError, wholeCoresTouching, wholeCoresWithin } from '../../model/host.ts';
+import { createHost, HostError, wholeCoresTouching, wholeCoresWithin } from '../../model/host.ts';
 import { describeSysfs } from '../../model/host-siblings.ts';
 import { AgentHealth } from '../../model/lease/agent-health.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/crash-loop.ts';
@@ -16,6 +16,7 @@ import { formatMicroTime, nextRenewTime, parseMicroTime } from '../../model/leas
 import { leaseForm, repairLease } from '../../model/lease/repair.ts';
 import { physnetOfResource, physnetResource } from '../../model/names.ts';
 import { checkReport, faultOfError, outliers } from '../../model/report/check.ts';
+import { describeHost } from '../support/describe-host.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 
@@ -286,8 +287,8 @@ describe('a host with a description in any order', () => {
         () => createHost(description),
         (error: Error) => error instanceof HostError && message.test(error.message),
       );
-    assert.equal(createHost(singles(32)).cells.length, 32);
-    refused(singles(33), /^33 NUMA nodes: at most 32/);
+    assert.equal(createHost(singles(64)).cells.length, 64);
+    refused(singles(65), /^65 NUMA nodes: at most 64/);
     const one = (count: number) => ({ cells: [{ id: 0, cpus: `0-${count - 1}` }], cores: ids(count).map(String) });
     assert.equal(createHost(one(2048)).cpus.length, 2048);
     refused(one(2049), /^2049 cores: a host has at most 2048/);
@@ -307,7 +308,11 @@ describe('a host with a description in any order', () => {
       /^cores name more than 2048 CPUs/,
     );
     assert.equal(createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0-7'] }).threadsPerCore, 8);
-    refused({ cells: [{ id: 0, cpus: '0-8' }], cores: ['0-8'] }, /^core 0-8 has 9 CPUs: a core has at most 8/);
+    refused({ cells: [{ id: 0, cpus: '0-64' }], cores: ['0-64'] }, /^core 0-64 has 65 CPUs: a core has at most 64/);
+    refused(
+      { cells: [{ id: 0, cpus: '0' }], cores: ['0'], counts: { cpus: 65, sockets: 1 } },
+      /counts 65 CPUs and 1 cores/,
+    );
     assert.equal(createHost({ cells: [{ id: 1023, cpus: '0' }], cores: ['0'] }).cells[0]?.id, 1023);
     refused({ cells: [{ id: 1024, cpus: '0' }], cores: ['0'] }, /^NUMA node 1024: ids end at 1023/);
     refused(
@@ -323,7 +328,12 @@ describe('a host with a description in any order', () => {
   });
 
   it('follows the kernel without offline CPUs', () => {
-    const cpus = [0, 1, 2, 3].map((id) => ({ id, siblings: id < 2 ? '0-1' : '2-3', socket: 3 - id, uncore: id }));
+    const cpus = [0, 1, 2, 3].map((id) => ({
+      id,
+      siblings: id < 2 ? '0-1' : '2-3',
+      socket: 3 - id,
+      caches: [{ level: 3, id, sharedBy: 1 }],
+    }));
     assert.deepEqual(describeSysfs({ online: '0-2', cpus, nodes: [] }), {
       cells: [{ id: 0, cpus: '0-2' }],
       cores: ['0-1', '2'],
@@ -346,11 +356,14 @@ describe('a host with a description in any order', () => {
       cpus: cpus.map((cpu) => ({ ...cpu, socket: cpu.id - 1 })),
       nodes: [],
     });
-    assert.equal(sockets, undefined);
+    assert.deepEqual(sockets, [{ id: 0, cpus: '0-2' }]);
     // The data of an offline CPU is ignored.
     const off = cpus.map((cpu) => (cpu.id === 3 ? { id: 3, siblings: 'x' } : cpu));
     assert.ok(describeSysfs({ online: '0-2', cpus: off, nodes: [] }).sockets);
-    assert.throws(() => describeSysfs({ online: '0-7', cpus, nodes: [] }), /^HostError: CPU 4 is online/);
+    assert.throws(
+      () => createHost(describeSysfs({ online: '0-7', cpus, nodes: [] })),
+      /^HostError: CPU 4 belongs to NUMA/,
+    );
   });
 });
 

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readHost } from '../../hardware/sysfs.ts';
+import { readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, describeHost, type HostDescription } from '../../model/host.ts';
+import { createHost, type HostDescription } from '../../model/host.ts';
+import { describeSysfs } from '../../model/host-siblings.ts';
 import { parseCheckpoint } from '../../node-agent/assignments/checkpoint.ts';
 import { kubeletConfiguration } from '../../sandbox/kubelet/settings.ts';
 import { checkpointChecksum, createStateFile, readStateFile } from '../../sandbox/kubelet/state-file.ts';
 import { writeSysfs } from '../../sandbox/kubelet/sysfs.ts';
 import { parseKubeletConfig } from '../node-agent/host/kubelet-config-fixture.ts';
+import { describeHost } from '../support/describe-host.ts';
 import { temporaryDirectory } from './support.ts';
 
 const HOSTS: Record<string, HostDescription> = {
@@ -53,7 +55,7 @@ describe('emulated host files', () => {
     it(`sysfs gives the agent the described host: ${what}`, async () => {
       const host = createHost(description);
       await writeSysfs(directory.path, host);
-      assert.deepEqual(describeHost(createHost(await readHost(directory.path))), describeHost(host));
+      assert.deepEqual(describeHost(createHost(describeSysfs(await readSysfs(directory.path)))), describeHost(host));
     });
   }
   it('config.yaml gives the agent the configured values', () => {

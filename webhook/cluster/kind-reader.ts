@@ -15,6 +15,7 @@ const kindStatus = nodeTopologyStatus.pick({
   format: true,
   cells: true,
   cores: true,
+  counts: true,
   reserved: true,
   cpuManager: true,
   topologyManager: true,
@@ -80,11 +81,11 @@ export function createKindReader() {
 
 /** Has a limited length whatever the report contains. */
 function digest(status: KindStatus): string {
-  const { cells, cores, reserved, cpuManager, topologyManager, physnets, tunnel, pinsVMs } = status;
+  const { cells, cores, counts, reserved, cpuManager, topologyManager, physnets, tunnel, pinsVMs } = status;
   const devices = status.devices?.map(({ resource, groups }) => [resource, groups.map(({ total }) => total)]);
   const settings = [cpuManager.policy, cpuManager.options?.['full-pcpus-only'], topologyManager?.policy, pinsVMs];
   return createHash('sha256')
-    .update(JSON.stringify([cells, cores, reserved, settings, physnets, tunnel, devices]))
+    .update(JSON.stringify([cells, cores, counts, reserved, settings, physnets, tunnel, devices]))
     .digest('base64');
 }
 

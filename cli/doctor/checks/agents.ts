@@ -6,6 +6,7 @@ import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { kubectl } from '../../../model/vm-state/remedy.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, fix, inSystem, some } from './finding.ts';
+import { TOPOLOGY_CONDITION } from './kubelet.ts';
 import { createNotebook, type Notebook } from './notebook.ts';
 
 const LABEL = 'app.kubernetes.io/name=plumbline-node-agent';
@@ -71,7 +72,8 @@ export function checkAgents({ nodes, topologies, agents }: Facts): AreaReport {
   noteMaskless(notes, read);
   for (const { metadata, status } of read) {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
-      if (is !== 'False') continue;
+      // The area kubelet reports the cores, once for all nodes of a model.
+      if (is !== 'False' || type === TOPOLOGY_CONDITION) continue;
       const why = CONDITIONS[type] ?? 'see docs/reference/node-agent.md';
       const what = `${metadata.name}: ${type} is False (${reason}): ${message}`;
       notes.warning(what, why, 'see the remedy for each condition in docs/reference/node-agent.md', {

@@ -5,6 +5,9 @@ import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, some } from './finding.ts';
 import { createNotebook } from './notebook.ts';
 
+/** The condition of a NodeTopology whose kubelet counts other cores than the kernel. */
+export const TOPOLOGY_CONDITION = 'KubeletTopologyAgrees';
+
 const NO_DO = `remove the label ${SCHEDULABLE_LABEL} from these nodes, or`;
 
 interface Rule {
@@ -46,6 +49,13 @@ const RULES: readonly Rule[] = [
     severity: 'warning',
     why: 'the kubelet does not keep a VM’s CPUs near its network',
     todo: 'set topologyManagerPolicy: best-effort, restricted or single-numa-node',
+  },
+  {
+    applies: ({ status }) =>
+      status.conditions?.find(({ type, status: is }) => type === TOPOLOGY_CONDITION && is === 'False')?.message,
+    severity: 'warning',
+    why: 'the extender predicts the cores that the kubelet counts: it may give out CPUs of different cores as one, and reserved CPUs with them',
+    todo: 'compare with plumbline topology on the node; a kernel and firmware that report a core_id for each core, a physical_package_id and a NUMA node for each CPU solve it',
   },
   {
     applies: ({ host }) => {

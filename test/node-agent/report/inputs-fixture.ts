@@ -33,6 +33,7 @@ export const inputs: ReportInputs = {
   view: known,
   memory: { cells: [{ id: 0, memory: 2 ** 33, hugePages: { 'hugepages-2Mi': 2 ** 21 } }], distances: { 0: [10] } },
   isolated: CpuSet.EMPTY,
+  contradictions: [],
   offline: CpuSet.EMPTY,
   networks,
   pmdCpus: CpuSet.EMPTY,

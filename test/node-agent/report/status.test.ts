@@ -253,6 +253,15 @@ describe('networks and duties in a report', () => {
     });
   });
 
+  it('have the kubelet’s own counts, and a condition, where its cores are not those of the kernel', () => {
+    const counts = { cpus: 6, sockets: 1 };
+    const contradictions = ['the kubelet takes CPUs 0,2 for one core each', 'it counts 2 CPUs for each core'];
+    const status = build({ host: { ...inputs.host, counts }, contradictions });
+    assert.deepEqual(status.counts, counts);
+    assert.equal(messageOf('KubeletTopologyAgrees', status), contradictions.join('; '));
+    assert.equal(messageOf('KubeletTopologyAgrees', build()), undefined);
+  });
+
   it('have conditions for networks without a carrier and for failed duties', () => {
     const down = build({ networks: { ...networks, down: new Set(['a', undefined]) } });
     assert.equal(

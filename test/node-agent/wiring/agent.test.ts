@@ -93,7 +93,11 @@ function setUp(suite: Mocha.Suite): void {
     });
     for (let cpu = 0; cpu < 8; cpu++) {
       const siblings = `${cpu & ~1}-${cpu | 1}`;
-      writeTree(root, { [`sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`]: siblings });
+      writeTree(join(root, `sys/devices/system/cpu/cpu${cpu}/topology`), {
+        core_id: `${cpu >> 1}`,
+        physical_package_id: '0',
+        thread_siblings_list: siblings,
+      });
     }
     flags = ['--node-name', NODE, '--kubeconfig', join(root, 'kubeconfig'), '--ovs-rundir', join(root, 'run')];
     flags.push('--kubelet-dir', kubelet.directory, '--sysfs-root', join(root, 'sys'));

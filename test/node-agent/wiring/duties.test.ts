@@ -122,7 +122,11 @@ describe('the duty that follows networks', () => {
     'sysfs-root/devices/system/cpu/online': '0-3',
     'sysfs-root/devices/system/node/node0/cpulist': '0-3',
     ...Object.fromEntries(
-      [0, 1, 2, 3].map((cpu) => [`sysfs-root/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`, `${cpu}`]),
+      [0, 1, 2, 3].flatMap((cpu) =>
+        Object.entries({ core_id: `${cpu}`, physical_package_id: '0', thread_siblings_list: `${cpu}` }).map(
+          ([file, text]) => [`sysfs-root/devices/system/cpu/cpu${cpu}/topology/${file}`, text],
+        ),
+      ),
     ),
   };
 

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { lineText } from '../../cli/support/terminal.ts';
+import { machineLines } from '../../cli/topology/lines.ts';
+import { topologyData } from '../../cli/topology/output.ts';
+import { readMachine } from '../../cli/topology/read.ts';
+import { type RecordedMachine, writeMachine } from '../hardware/machine-tree.ts';
+import { tempDirectories } from '../support/files.ts';
+import { parseOutput } from './output-schema.ts';
+
+const alone = (count: number) => ({
+  core: Array.from({ length: count }, (_, id) => id),
+  package: Array.from({ length: count }, () => 0),
+});
+const pairs = { core: [0, 0, 1, 1], package: [0, 0, 0, 0], siblings: ['0-1', '2-3'] };
+
+/** Lines of the output that each machine must have, and texts that it must not contain. */
+const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | undefined][] = [
+  [
+    'a regular machine has no remarks',
+    { name: '', cpus: '0-3', ...pairs, nodes: { 0: '0-3' } },
+    ['4 CPUs, 2 cores, 1 NUMA node, 1 socket'],
+    /!|offline|without CPUs/,
+  ],
+  [
+    'NUMA nodes that have only memory',
+    { name: '', cpus: '0-3', ...pairs, nodes: { 0: '0-3', 2: '', 9: '' } },
+    [
+      '4 CPUs, 2 cores, 3 NUMA nodes (2 without CPUs), 1 socket',
+      'NUMA node 2  (64 GiB, no CPUs)',
+      'NUMA node 9  (64 GiB, no CPUs)',
+    ],
+    undefined,
+  ],
+  [
+    'an offline thread',
+    { name: '', cpus: '0-3', ...pairs, offline: '3', nodes: { 0: '0-3' } },
+    [
+      '3 CPUs, 2 cores, 1 NUMA node, 1 socket',
+      '1 CPU offline: 3',
+      '! 1 core of 2 threads, 1 core of 1 thread: the kubelet cannot assign whole cores here; bring the offline CPUs online, or take the other threads of their cores offline',
+    ],
+    undefined,
+  ],
+  [
+    'caches of performance and efficiency cores',
+    {
+      name: '',
+      cpus: '0-7',
+      core: [0, 0, 4, 4, 8, 9, 10, 11],
+      package: [0, 0, 0, 0, 0, 0, 0, 0],
+      siblings: ['0-1', '2-3'],
+      nodes: { 0: '0-7' },
+      caches: [
+        [2, 4, '4'],
+        [2, 5, '5'],
+        [3, 0, '0-1'],
+        [3, 1, '2-3'],
+        [3, 2, '4-7'],
+        [4, 0, '0-7'],
+      ],
+    },
+    [
+      '! 2 cores of 2 threads, 4 cores of 1 thread: the kubelet cannot assign whole cores here',
+      '  L2   2 of 1 MiB, each of 1 CPU',
+      '  L3   2 of 1 MiB, each shared by 2 CPUs',
+      '  L3   1 of 1 MiB, shared by 4 CPUs',
+      '  L4   1 of 1 MiB, shared by all CPUs',
+    ],
+    /offline/,
+  ],
+  [
+    'core ids that restart: the cores of the kernel, and what the kubelet does',
+    { name: '', cpus: '0-3', ...alone(4), core: [0, 1, 0, 1], nodes: { 0: '0-3' } },
+    [
+      '4 CPUs, 4 cores, 1 NUMA node, 1 socket',
+      "! the kubelet takes CPUs 0,2 and 1,3 for one core each, by core_id and physical_package_id in a NUMA node; they are not the kernel's siblings",
+      '! the kubelet counts 2 CPUs for each core: with full-pcpus-only it rejects 3 CPUs as not whole cores',
+    ],
+    undefined,
+  ],
+  [
+    'a machine that the kubelet cannot use',
+    { name: '', cpus: '0-1', ...alone(2), core: [null, null], nodes: { 0: '0-1' } },
+    [
+      '! the kubelet cannot use this machine: no CPU has a core_id, a physical_package_id and a NUMA node',
+      '2 CPUs, 2 cores, 1 NUMA node, 1 socket',
+    ],
+    undefined,
+  ],
+  [
+    '64 NUMA nodes',
+    {
+      name: '',
+      cpus: '0-63',
+      ...alone(64),
+      nodes: Object.fromEntries(Array.from({ length: 64 }, (_, id) => [id, `${id}`])),
+    },
+    ['64 CPUs, 64 cores, 64 NUMA nodes, 1 socket', 'NUMA node 63  (64 GiB)'],
+    /without CPUs/,
+  ],
+];
+
+describe('the topology of unusual machines', () => {
+  const temp = tempDirectories();
+  for (const [name, tree, expected, absent] of CASES) {
+    it(name, async () => {
+      const root = temp();
+      writeMachine(root, tree);
+      const machine = await readMachine(root);
+      const lines = machineLines(machine, 120).map((line) => lineText(line));
+      for (const line of expected) assert.ok(lines.includes(line), `${line}\nis not in\n${lines.join('\n')}`);
+      if (absent) assert.doesNotMatch(lines.join('\n'), absent);
+      parseOutput('topology', topologyData(machine));
+    });
+  }
+
+  it('are data: offline CPUs, NUMA nodes without CPUs, and contradictions', async () => {
+    const root = temp();
+    const nodes = { 0: '0-3', 5: '' };
+    writeMachine(root, { name: '', cpus: '0-3', ...alone(4), core: [0, 1, 0, 1], offline: '3', nodes });
+    const { numaNodes, offline, contradictions } = topologyData(await readMachine(root));
+    assert.deepEqual(
+      numaNodes.map(({ id, cpus, memory }) => [id, cpus, memory]),
+      [
+        [0, [0, 1, 2], 64 * 2 ** 30],
+        [5, [], 64 * 2 ** 30],
+      ],
+    );
+    assert.deepEqual(offline, [3]);
+    assert.match(contradictions[0] ?? '', /takes CPUs 0,2 for one core each/);
+  });
+});
