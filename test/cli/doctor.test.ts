@@ -103,7 +103,13 @@ const launcher = (name: string, { metadata = {}, cpu = '10', ...more }: Record<s
 const nad = (config: string) =>
   networkAttachmentDefinition.parse({ metadata: { name: 'data', namespace: 'default' }, spec: { config } });
 const localnet = (physnet: string) =>
-  JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'data', physicalNetworkName: physnet });
+  JSON.stringify({
+    type: 'ovn-k8s-cni-overlay',
+    topology: 'localnet',
+    name: 'data',
+    physicalNetworkName: physnet,
+    netAttachDefName: 'default/data',
+  });
 
 const scheduler = (image = 'registry.k8s.io/kube-scheduler:v1.36.1@sha256:0a', readyReplicas?: number) =>
   deployment.parse({
