@@ -689,6 +689,20 @@ const CASES: readonly Case[] = [
     severity: 'error',
   },
   {
+    title: 'a definition that OVN-Kubernetes refuses',
+    check: checkNetworks,
+    facts: { nads: { value: [nad(localnet('physnet0').replace('default/data', 'default/x'))] } },
+    what: /^OVN-Kubernetes refuses default\/data: netAttachDefName is "default\/x" and must be "default\/data"$/,
+    severity: 'error',
+  },
+  {
+    title: 'a definition that multus refuses',
+    check: checkNetworks,
+    facts: { nads: { value: [nad('{"name":"data"}')] } },
+    what: /^multus refuses default\/data: it has neither a type/,
+    severity: 'error',
+  },
+  {
     title: 'a launcher that the webhook missed',
     check: checkPods,
     facts: { launchers: { value: [launcher('odd', { cpu: '9', metadata: { annotations: ANNOTATIONS } })] } },
