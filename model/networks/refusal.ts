@@ -19,25 +19,18 @@ const integer = z
   .nullish()
   .transform((value) => value ?? 0);
 const multusConfig = z.object({ name: text, type: text, cniVersion: text, ipam: z.object({ type: text }).nullish() });
-const ovnConfig = multusConfig.extend({
-  topology: text,
-  netAttachDefName: text,
-  role: text,
-  mtu: integer,
-  vlanID: integer,
-  subnets: text,
-  excludeSubnets: text,
-  reservedSubnets: text,
-  infrastructureSubnets: text,
-  joinSubnet: text,
-  transitSubnet: text,
-  defaultGatewayIPs: text,
-  physicalNetworkName: text,
-  transport: text,
-  outboundSNAT: text,
-  uplink: text,
-  allowPersistentIPs: z.boolean().nullish(),
-});
+const ovnConfig = multusConfig
+  .extend({
+    topology: text,
+    netAttachDefName: text,
+    role: text,
+    physicalNetworkName: text,
+    mtu: integer,
+    vlanID: integer,
+  })
+  .extend({ subnets: text, excludeSubnets: text, reservedSubnets: text, infrastructureSubnets: text, joinSubnet: text })
+  .extend({ transitSubnet: text, defaultGatewayIPs: text, transport: text, outboundSNAT: text, uplink: text })
+  .extend({ allowPersistentIPs: z.boolean().nullish() });
 type OvnConfig = z.infer<typeof ovnConfig>;
 
 const OVN_TYPE = 'ovn-k8s-cni-overlay';
@@ -77,10 +70,8 @@ function ovnListFault(list: readonly unknown[] | undefined, name: string, isList
 }
 
 function ovnFault(plugin: unknown, whole: object, nadName: string | undefined): string | undefined {
-  const { data: conf, error } = ovnConfig.safeParse({
-    ...(plugin as object),
-    name: (whole as { name?: unknown }).name,
-  });
+  const { name } = whole as { readonly name?: unknown };
+  const { data: conf, error } = ovnConfig.safeParse({ ...(plugin as object), name });
   if (conf === undefined) return issuesText(error);
   // Without a topology, the definition is for the default network, whatever its names are.
   if (conf.topology === '') return fieldFault(conf);
@@ -106,10 +97,7 @@ function fieldFault(conf: OvnConfig): string | undefined {
     [isLocalnet && !['', 'secondary'].includes(role), `localnet does not allow the role ${quote(role)}`],
     [!['', 'primary', 'secondary'].includes(role), `the role ${quote(role)} is neither primary nor secondary`],
     [Boolean(conf.ipam?.type), 'ipam is not supported; use subnets'],
-    [
-      !['', 'no-overlay', 'evpn'].includes(transport),
-      `the transport ${quote(transport)} is neither no-overlay nor evpn`,
-    ],
+    [!['', 'no-overlay', 'evpn'].includes(transport), `transport ${quote(transport)} is neither no-overlay nor evpn`],
     [outboundSNAT !== '' && transport !== 'no-overlay', 'outboundSNAT needs the transport no-overlay'],
     [!['', 'enabled', 'disabled'].includes(outboundSNAT), 'outboundSNAT is neither enabled nor disabled'],
     [isLocalnet && conf.joinSubnet !== '', 'localnet does not allow joinSubnet'],
@@ -122,17 +110,13 @@ function fieldFault(conf: OvnConfig): string | undefined {
   return faults.find(([isFault]) => isFault)?.[1];
 }
 
-function subnetsFault({ topology, subnets, excludeSubnets, joinSubnet }: OvnConfig): string | undefined {
-  const lists = [
-    ['subnets', subnets],
-    ['excludeSubnets', topology === 'layer3' ? '' : excludeSubnets],
-    ['joinSubnet', joinSubnet],
-  ] as const;
-  for (const [field, list] of lists) {
-    const isPerNode = field === 'subnets' && topology === 'layer3';
-    const wrong = list.trim() === '' ? undefined : list.split(',').find((entry) => !isSubnet(entry.trim(), isPerNode));
-    if (wrong !== undefined)
-      return `${field} has ${quote(wrong)}, which is not a valid ${isPerNode ? 'CIDR/node prefix' : 'CIDR'}`;
+function subnetsFault(conf: OvnConfig): string | undefined {
+  for (const field of ['subnets', 'excludeSubnets', 'joinSubnet'] as const) {
+    const isPerNode = field === 'subnets' && conf.topology === 'layer3';
+    const isUnread = conf[field].trim() === '' || (field === 'excludeSubnets' && conf.topology === 'layer3');
+    const wrong = isUnread ? undefined : conf[field].split(',').find((entry) => !isSubnet(entry.trim(), isPerNode));
+    const format = isPerNode ? 'CIDR/node prefix' : 'CIDR';
+    if (wrong !== undefined) return `${field} has ${quote(wrong)}, which is not a valid ${format}`;
   }
   return undefined;
 }

@@ -68,7 +68,7 @@ describe('definitions that are refused', () => {
     ['empty ipam', { ...OVN, ipam: {} }, undefined],
     ['persistent addresses on layer3', { ...L3, allowPersistentIPs: true }, 'layer3 does not allow allowPersistentIPs'],
     ['persistent addresses on layer2', { ...L2, allowPersistentIPs: true }, undefined],
-    ['another transport', { ...L3, transport: 'x' }, 'the transport "x" is neither no-overlay nor evpn'],
+    ['another transport', { ...L3, transport: 'x' }, 'transport "x" is neither no-overlay nor evpn'],
     ['evpn', { ...L3, transport: 'evpn' }, undefined],
     ['outboundSNAT alone', { ...L3, outboundSNAT: 'enabled' }, 'outboundSNAT needs the transport no-overlay'],
     ['outboundSNAT', { ...L3, transport: 'no-overlay', outboundSNAT: 'enabled' }, undefined],

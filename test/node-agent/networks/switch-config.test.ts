@@ -266,7 +266,7 @@ describe('options of OVN for one chassis', () => {
       { 'system-id': 'host', [MAPPINGS]: 'a:x,b:y', [`${MAPPINGS}-dpu`]: 'a:z', 'ovn-bridge-dpu': 'br-dpu' },
       'a:x+z b:y',
       '',
-      ['OVN instances map physnet a to different bridges: x and z; all of them count'],
+      ['OVN instances map physnet a to different bridges, which all count: x, z'],
     ],
     [
       'a suffix of a chassis that is unlikely to run here',
