@@ -149,7 +149,7 @@ describe('definitions that are refused', () => {
     ['a list', { name: 'data', plugins: [{ type: 'bridge' }, { type: 'tuning' }] }, undefined],
     ['a number as name', { name: 5, type: 'bridge' }, 'name: Invalid input: expected string, received number'],
     [
-      'text in the place of a plugin',
+      'text instead of a plugin',
       { plugins: ['bridge'] },
       'the whole: Invalid input: expected object, received string',
     ],
@@ -162,7 +162,7 @@ describe('definitions that are refused', () => {
   for (const [what, config] of [
     ['no configuration: multus reads a file on the node', ''],
     ['no JSON, which has a finding of its own', '{"type":"macvlan",}'],
-    ['a list in the place of an object', '[]'],
+    ['a list instead of an object', '[]'],
   ] as const) {
     it(`${what}`, () => assert.equal(refusalOf(config, NAME), undefined));
   }
