@@ -148,11 +148,7 @@ describe('definitions that are refused', () => {
     ['a null type', { name: 'data', type: null }, NO_TYPE],
     ['a list', { name: 'data', plugins: [{ type: 'bridge' }, { type: 'tuning' }] }, undefined],
     ['a number as name', { name: 5, type: 'bridge' }, 'name: Invalid input: expected string, received number'],
-    [
-      'text instead of a plugin',
-      { plugins: ['bridge'] },
-      'the whole: Invalid input: expected object, received string',
-    ],
+    ['text instead of a plugin', { plugins: ['bridge'] }, 'the whole: Invalid input: expected object, received string'],
   ];
   for (const [what, config, why] of byMultus) {
     it(`multus: ${what}: ${why === undefined ? 'accepted' : 'refused'}`, () =>
