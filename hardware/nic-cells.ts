@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 
 /** The place of a network interface according to sysfs. */
@@ -60,6 +60,32 @@ export function isGuestSide(root: string, name: string): boolean {
   if (/^(?:c\d+)?pf\d+(?:vf|sf)\d+$/.test(read(join(directory, 'phys_port_name')) ?? '')) return true;
   const [own, peer] = [read(join(directory, 'ifindex')), read(join(directory, 'iflink'))];
   return own !== peer && lowerNames(directory, list(directory) ?? []).length === 0;
+}
+
+/**
+ * Where the traffic of an interface without hardware continues: the interfaces that it is built on, the Linux bridge or
+ * bond that contains it, and the other end of a veth pair. The end of a pair may be in another network namespace: the
+ * interface here with its index is then another one, which does not link back.
+ * @param byIndex `interfacesByIndex`, called for a pair
+ */
+export function neighborsOf(root: string, name: string, byIndex: () => ReadonlyMap<string, string>): string[] {
+  const directory = directoryOf(root, name);
+  const neighbors = lowerNames(directory, list(directory) ?? []);
+  const [index, link] = [read(join(directory, 'ifindex')), read(join(directory, 'iflink'))];
+  if (neighbors.length === 0 && index !== link && link !== undefined) {
+    const peer = byIndex().get(link);
+    if (peer !== undefined && read(join(directoryOf(root, peer), 'iflink')) === index) neighbors.push(peer);
+  }
+  const master = real(join(directory, 'master')) ?? '';
+  const isSwitching = list(join(master, 'bridge')) ?? list(join(master, 'bonding'));
+  if (master !== '' && isSwitching !== undefined) neighbors.push(basename(master));
+  return neighbors;
+}
+
+/** The names of all interfaces, by index. */
+export function interfacesByIndex(root: string): ReadonlyMap<string, string> {
+  const names = list(join(root, 'class/net')) ?? [];
+  return new Map(names.map((name) => [read(join(directoryOf(root, name), 'ifindex')) ?? '', name]));
 }
 
 /**

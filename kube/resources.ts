@@ -255,7 +255,7 @@ export const lease = z.object({
 export const networkAttachmentDefinition = z.object({
   metadata: objectMeta,
   spec: z
-    .object({ config: text(MAX_CONFIG_CHARACTERS).optional() })
+    .object({ config: text(MAX_CONFIG_CHARACTERS).nullish().transform(nullToUndefined).optional() })
     .nullish()
     .transform(nullToUndefined),
 });

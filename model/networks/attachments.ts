@@ -38,13 +38,14 @@ const MAC =
 /** An empty address counts as absent. */
 const address = z.string().refine((text) => text === '' || MAC.test(text), 'it is not a MAC address');
 
+/** As in Go, null and absence are the empty text. */
 const jsonForm = z.array(
   z.object({
     name: z.string().max(LONGEST_NAME),
-    namespace: z.string().max(LONGEST_NAMESPACE).optional(),
-    interface: z.string().optional(),
-    mac: address.optional(),
-    'infiniband-guid': address.optional(),
+    namespace: z.string().max(LONGEST_NAMESPACE).nullish(),
+    interface: z.string().nullish(),
+    mac: address.nullish(),
+    'infiniband-guid': address.nullish(),
   }),
 );
 
@@ -111,8 +112,8 @@ function parseJson(text: string, namespace: string): readonly Attachment[] {
     throw new ParseError(WHAT, text, `${where === '' ? 'it' : where}: ${issue?.message ?? 'unexpected content'}`);
   }
   return parsed.data.map((item) => {
-    checkInterface(item.interface, text);
-    return attachment(item.namespace || namespace, item.name, item.interface);
+    checkInterface(item.interface ?? '', text);
+    return attachment(item.namespace || namespace, item.name, item.interface ?? '');
   });
 }
 

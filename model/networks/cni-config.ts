@@ -29,37 +29,37 @@ const wrapping = plugin.extend({ delegate: z.unknown().optional() });
 const config = wrapping.extend({ plugins: z.array(wrapping).optional().catch(undefined) });
 
 /** The parsed fields of one plugin's configuration. Fields with an unexpected type or length count as absent. */
-export type Plugin = z.infer<typeof plugin> & {
-  /** Whether it is in a list with others. */
-  readonly isChained?: boolean;
-};
+export type Plugin = z.infer<typeof plugin>;
+
+/** An object in JSON; undefined if the text is none, or longer than what is parsed. */
+export function parseCniJson(json: string): { readonly plugins?: unknown; readonly name?: unknown } | undefined {
+  if (json.length > LONGEST) return undefined;
+  try {
+    const data: unknown = JSON.parse(json);
+    const isObject = typeof data === 'object' && data !== null && !Array.isArray(data);
+    return isObject && pluginsIn(data) <= MOST_PLUGINS ? data : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /**
  * The plugin of a CNI configuration (single or list) that creates the interface, with the network's name; or why there
  * is none.
  */
 export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' {
-  if (json.length > LONGEST) return 'invalid-json';
-  if (json.trim() === '') return 'no-config';
-  let data: unknown;
-  try {
-    data = JSON.parse(json);
-  } catch {
-    return 'invalid-json';
-  }
-  if (pluginsIn(data) > MOST_PLUGINS) return 'invalid-json';
-  const parsed = config.safeParse(data);
+  if (json.length <= LONGEST && json.trim() === '') return 'no-config';
+  const parsed = config.safeParse(parseCniJson(json));
   if (!parsed.success) return 'invalid-json';
   const { plugins, ...single } = parsed.data;
   if (plugins === undefined) return unwrapped(single);
   const main = plugins.map(unwrapped).find(({ type }) => type !== undefined && !CHAINED.has(type));
   if (main === undefined) return 'no-config';
-  return { ...main, name: single.name ?? main.name, ...(plugins.length > 1 && { isChained: true }) };
+  return { ...main, name: single.name ?? main.name };
 }
 
 /** Counts the plugins before they are parsed. */
-function pluginsIn(data: unknown): number {
-  const plugins = (data as { readonly plugins?: unknown } | null)?.plugins;
+function pluginsIn({ plugins }: { readonly plugins?: unknown }): number {
   return Array.isArray(plugins) ? plugins.length : 0;
 }
 

@@ -1,6 +1,7 @@
 import { NAD_PHYSNET_ANNOTATION } from '../names.ts';
 import { mainPlugin, type Plugin } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
+import { type NadRefusal, refusalOf } from './refusal.ts';
 
 export interface NadShape {
   readonly metadata: {
@@ -8,7 +9,7 @@ export interface NadShape {
     readonly namespace?: string | undefined;
     readonly annotations?: Readonly<Record<string, string>> | null | undefined;
   };
-  readonly spec?: { readonly config?: string | undefined } | null | undefined;
+  readonly spec?: { readonly config?: string | null | undefined } | null | undefined;
 }
 
 /** Characters of an annotation's value, the same as of a qualified name. */
@@ -21,14 +22,16 @@ export interface NadFacts {
   readonly physnet: string | undefined;
   readonly resourceName: string | undefined;
   readonly main: Plugin | 'invalid-json' | 'no-config';
+  /** Why pods on it do not start. */
+  readonly refusal?: NadRefusal;
 }
 
 /** The way in which a network's traffic leaves the host. */
 export type NetworkClass =
   /** Through the uplinks of a physical network, without encapsulation. */
-  | { readonly kind: 'physnet'; readonly physnet: string; readonly warning?: 'ovn-chained' }
+  | { readonly kind: 'physnet'; readonly physnet: string }
   /** Through the tunnel endpoint. */
-  | { readonly kind: 'tunnel'; readonly warning?: 'ovn-chained' }
+  | { readonly kind: 'tunnel' }
   /** Through its own device, whose device plugin reports the NUMA node to the kubelet. */
   | { readonly kind: 'device'; readonly resourceName?: string }
   /** Through nothing with a known NUMA node: a Linux bridge, or an interface without a physnet. */
@@ -40,11 +43,15 @@ export type NadWarning = 'invalid-json' | 'no-config' | 'unknown-topology';
 
 /** Extracts the facts that determine a definition's class. Never throws. */
 export function nadFacts(nad: NadShape): NadFacts {
-  const annotations = nad.metadata.annotations ?? {};
+  const { name, namespace, annotations: metadata } = nad.metadata;
+  const annotations = metadata ?? {};
+  const config = nad.spec?.config ?? '';
+  const refusal = refusalOf(config, name && namespace && `${namespace}/${name}`);
   return {
     physnet: bounded(annotations[NAD_PHYSNET_ANNOTATION]) || undefined,
     resourceName: bounded(annotations[RESOURCE_NAME_ANNOTATION]),
-    main: mainPlugin(nad.spec?.config ?? ''),
+    main: mainPlugin(config),
+    ...(refusal && { refusal }),
   };
 }
 
@@ -73,7 +80,7 @@ export function isPrimaryNetwork(nad: NadShape | NadFacts): boolean {
 function classifyPlugin(conf: Plugin, resourceName: string | undefined, context: NetworkContext): NetworkClass {
   switch (conf.type) {
     case 'ovn-k8s-cni-overlay':
-      return withoutChain(conf, classifyOvnKubernetes(conf));
+      return classifyOvnKubernetes(conf);
     case 'kube-ovn':
       return classifyKubeOvn(conf, context);
     case 'ovs': {
@@ -100,15 +107,6 @@ function classifyPlugin(conf: Plugin, resourceName: string | undefined, context:
       // A Linux bridge with the name of an OVS bridge is a different bridge: no lookup here.
       return conf.bridge === undefined ? { kind: 'none' } : { kind: 'none', bridge: conf.bridge };
   }
-}
-
-/**
- * Adds a warning to a chained plugin. OVN-Kubernetes does not support chaining. Source: OVN-Kubernetes,
- * go-controller/pkg/util/multi_network.go, ParseNetConf.
- */
-function withoutChain({ isChained }: Plugin, found: NetworkClass): NetworkClass {
-  const isLocated = found.kind === 'physnet' || found.kind === 'tunnel';
-  return isChained && isLocated ? { ...found, warning: 'ovn-chained' } : found;
 }
 
 /** The mapping of OVN-Kubernetes' gateway bridge. */

@@ -6,7 +6,8 @@ import { type Affinity, type AffinityByInterface, PREFERRED_EFFECT } from './aff
 import { type NetworkRef, refText } from './attachments.ts';
 import type { NetworkContext } from './context.ts';
 import type { NetworkInterface } from './interfaces.ts';
-import { classifyNad, type NadFacts, type NadShape, type NetworkClass } from './nad.ts';
+import { classifyNad, type NadFacts, type NadShape, type NetworkClass, nadFacts } from './nad.ts';
+import type { NadRefusal } from './refusal.ts';
 
 /** An interface, the way its traffic leaves the host, and its VM's affinity to that place. */
 export type ResolvedNetwork = NetworkClass & {
@@ -83,7 +84,8 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
   const missing = new Map<string, NetworkRef>();
   const findings = unknownAffinities(preferences, interfaces);
   const networks = interfaces.map((one): ResolvedNetwork => {
-    const found = classOf(one, request);
+    const facts = factsOf(one, request);
+    const found = classOf(one, facts, request);
     if (found.kind === 'unknown' && found.warning === 'not-found' && one.ref) missing.set(refText(one.ref), one.ref);
     const located = found.kind === 'physnet' || found.kind === 'tunnel';
     const preference = preferenceFor(one, preferences);
@@ -91,19 +93,24 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
     const network = one.ref === undefined ? POD_NETWORK : refText(one.ref);
     const known = { ...found, name: one.name, role: one.role, network, affinity };
     const resolved = preference === undefined ? known : { ...known, explicit: true };
-    const isPlain = found.kind !== 'unknown' && !('warning' in found && found.warning !== undefined);
+    const isRead = found.kind !== 'unknown' && !('warning' in found && found.warning !== undefined);
+    const isPlain = isRead && facts?.refusal === undefined;
     if (isPlain && affinity === 'none') return resolved;
     const seen = shown(resolved);
-    findings.push(...networkFindings(seen), ...preferenceFindings(seen, located, exclusive));
+    findings.push(...networkFindings(seen, facts?.refusal), ...preferenceFindings(seen, located, exclusive));
     return resolved;
   });
   return { networks, missing: [...missing.values()], findings };
 }
 
-function classOf({ ref }: NetworkInterface, request: ResolveRequest): NetworkClass {
+function factsOf({ ref }: NetworkInterface, { findNad }: ResolveRequest): NadFacts | undefined {
+  const nad = ref === undefined || ref.name === '' ? undefined : findNad(ref);
+  return nad === undefined || 'main' in nad ? nad : nadFacts(nad);
+}
+
+function classOf({ ref }: NetworkInterface, facts: NadFacts | undefined, request: ResolveRequest): NetworkClass {
   if (ref === undefined) return request.podNetwork ?? { kind: 'tunnel' };
-  const nad = ref.name === '' ? undefined : request.findNad(ref);
-  return nad === undefined ? { kind: 'unknown', warning: 'not-found' } : classifyNad(nad, request.context);
+  return facts === undefined ? { kind: 'unknown', warning: 'not-found' } : classifyNad(facts, request.context);
 }
 
 function preferenceFor({ name, ref }: NetworkInterface, preferences: AffinityByInterface): Affinity | undefined {
@@ -138,17 +145,17 @@ function shown<One extends ResolvedNetwork>(one: One): One {
   return { ...one, name: cut(one.name, LONGEST_NAME), network: cut(one.network, LONGEST_NAME) };
 }
 
-function networkFindings(one: ResolvedNetwork): NetworkFinding[] {
+function networkFindings(one: ResolvedNetwork, refusal: NadRefusal | undefined): NetworkFinding[] {
+  if (refusal !== undefined) {
+    const message = `interface ${one.name}: ${refusal.by} refuses ${one.network}, so the VM does not start: ${refusal.why}`;
+    return [networkWarning('refused-network', message, one.name)];
+  }
   if (one.kind === 'unknown') {
     const why =
       one.warning === 'not-found'
         ? `there is no NetworkAttachmentDefinition ${one.network} that its namespace may use`
         : `no Kube-OVN subnet belongs to ${one.network}`;
     return [networkWarning('unknown-network', `interface ${one.name}: ${why}; no NUMA affinity`, one.name)];
-  }
-  if ((one.kind === 'physnet' || one.kind === 'tunnel') && one.warning === 'ovn-chained') {
-    const message = `interface ${one.name}: ${one.network} has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition`;
-    return [networkWarning('refused-network', message, one.name)];
   }
   if (one.kind !== 'none' || one.warning === undefined) return [];
   const message = `interface ${one.name}: the configuration of ${one.network} cannot be read (${one.warning}); no NUMA affinity`;

@@ -1,8 +1,8 @@
-import { hasCarrier, isGuestSide, type NicPlace, placeOfNic, placeOfPci } from '../../hardware/nic-cells.ts';
 import { few } from '../../model/brief.ts';
-import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { NodeNetworks } from '../../model/networks/common-cell.ts';
-import type { SwitchConfig, SwitchInterface } from './switch-config.ts';
+import type { SwitchConfig } from './switch-config.ts';
+import { type Uplink, UplinkSearch } from './uplinks.ts';
 
 /** A physnet by its name; the tunnel is undefined. */
 export type NetworkName = string | undefined;
@@ -39,18 +39,6 @@ export interface LocateParts {
   readonly interfaceOf: (address: string) => string | undefined;
 }
 
-/** The parts of one search, which collects the carriers that it reads. */
-interface Search extends LocateParts {
-  readonly carriers: Map<string, boolean | undefined>;
-}
-
-interface Uplink {
-  readonly name: string;
-  readonly place: NicPlace;
-  readonly up: boolean | undefined;
-  readonly dpdk: boolean;
-}
-
 /**
  * Finds the NUMA nodes of each physnet (its bridge's uplinks) and of the tunnel (the interface with the endpoint's
  * address; if it is a bridge's internal interface, the bridge's uplinks).
@@ -59,19 +47,18 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
   const doubts: Doubt[] = [];
   const down = new Set<NetworkName>();
   const polled = new Set<NetworkName>();
-  const search: Search = { ...parts, carriers: new Map() };
-  /** Reads each bridge once, however many physnets use it: every port costs several reads of sysfs. */
-  const known = new Map<string, readonly Uplink[]>();
-  const uplinksOf = (bridge: string): readonly Uplink[] => {
-    const uplinks = known.get(bridge) ?? bridgeUplinks(config.bridges.get(bridge)?.interfaces ?? [], search);
-    known.set(bridge, uplinks);
-    return uplinks;
-  };
+  const carriers = new Map<string, boolean | undefined>();
+  const search = new UplinkSearch({ config, sysfsRoot: parts.sysfsRoot, carriers });
 
   const settle = (network: NetworkName, uplinks: readonly Uplink[]): CpuSet => {
     const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
     if (uplinks.length > 0 && uplinks.every(({ up }) => up === false)) down.add(network);
-    if (uplinks.some(({ dpdk }) => dpdk)) polled.add(network);
+    if (uplinks.some((uplink) => uplink.polled)) polled.add(network);
+    const virtual = uplinks.filter(({ place }) => place.kind !== 'hardware').map(({ name }) => name);
+    if (virtual.length > 0) {
+      const names = few(virtual, NAMED, LONGEST_NAME).join(', ');
+      doubts.push({ network, text: `${what}: no NIC is behind ${names}, so the network map must state its NUMA node` });
+    }
     const unknown = uplinks.flatMap(({ place }) => place.unknown);
     if (unknown.length > 0) {
       const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, NAMED, LONGEST_NAME).join(', ')}`;
@@ -84,16 +71,20 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
   };
 
   const physnets = new Map<string, CpuSet>();
-  for (const [physnet, bridge] of config.mappings) {
-    if (!config.bridges.has(bridge)) {
-      doubts.push({ network: physnet, text: `physnet ${physnet}: there is no bridge ${bridge}` });
-      continue;
+  for (const [physnet, bridges] of config.mappings) {
+    const existing = bridges.filter((bridge) => config.bridges.has(bridge));
+    for (const bridge of bridges) {
+      const why = bridgeFault(bridge, config, search);
+      if (why !== undefined) doubts.push({ network: physnet, text: `physnet ${physnet}: ${why}` });
     }
-    const uplinks = uplinksOf(bridge);
-    if (uplinks.length === 0) {
-      doubts.push({ network: physnet, text: `physnet ${physnet}: bridge ${bridge} has no uplink` });
-    }
-    physnets.set(physnet, settle(physnet, uplinks));
+    if (existing.length > 0)
+      physnets.set(
+        physnet,
+        settle(
+          physnet,
+          existing.flatMap((bridge) => search.ofBridge(bridge)),
+        ),
+      );
   }
 
   const tunnelUplinks: Uplink[] = [];
@@ -106,46 +97,17 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): FoundN
       lacksAddress = true;
       continue;
     }
-    const bridge = [...config.bridges].find(([, { internal }]) => internal.has(name))?.[0];
-    tunnelUplinks.push(...(bridge === undefined ? [kernelUplink(name, undefined, search)] : uplinksOf(bridge)));
+    tunnelUplinks.push(...search.ofInterface(name));
   }
   const tunnel = config.encapIps.length === 0 ? undefined : settle(undefined, tunnelUplinks);
-  return { networks: { physnets, tunnel }, down, polled, doubts, carriers: search.carriers, lacksAddress };
+  if (config.hasSeveralEndpoints && tunnel !== undefined && tunnel.size > 1) {
+    const text = `the tunnel: OVN instances have endpoints on different NUMA nodes (${tunnel}); all of them count`;
+    doubts.push({ network: undefined, text });
+  }
+  return { networks: { physnets, tunnel }, down, polled, doubts, carriers, lacksAddress };
 }
 
-/** Skips ports of guests. If any uplink is hardware, it also skips the uplinks that are not. */
-function bridgeUplinks(interfaces: readonly SwitchInterface[], search: Search): Uplink[] {
-  const uplinks = interfaces.flatMap((one): Uplink[] => {
-    if (one.kind === 'system') {
-      return isGuestSide(search.sysfsRoot, one.name) ? [] : [kernelUplink(one.name, one.linkUp, search)];
-    }
-    const place = dpdkPlace(one, search);
-    return place === undefined ? [] : [{ name: one.name, place, up: one.linkUp, dpdk: true }];
-  });
-  const hardware = uplinks.filter(({ place }) => place.kind === 'hardware');
-  return hardware.length > 0 ? hardware : uplinks;
-}
-
-/** Uses the switch's link state, which is newer than the discovery, or else the kernel's. */
-function kernelUplink(name: string, linkUp: boolean | undefined, { sysfsRoot, carriers }: Search): Uplink {
-  const place = placeOfNic(sysfsRoot, name);
-  if (linkUp !== undefined) return { name, place, up: linkUp, dpdk: false };
-  const up = hasCarrier(sysfsRoot, name);
-  carriers.set(name, up);
-  return { name, place, up, dpdk: false };
-}
-
-const PCI_ADDRESS = /^(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i;
-
-/**
- * Locates a DPDK port by its PCI address, or else by what DPDK reports. Undefined for a representor: a guest's port.
- */
-function dpdkPlace({ name, devargs = '', numaId }: SwitchInterface, { sysfsRoot }: LocateParts): NicPlace | undefined {
-  const [device = '', ...options] = devargs.split(',');
-  if (options.some((option) => option.startsWith('representor='))) return undefined;
-  const [, domain = '0000', rest] = PCI_ADDRESS.exec(device.trim()) ?? [];
-  const place = rest === undefined ? undefined : placeOfPci(sysfsRoot, `${domain}:${rest}`.toLowerCase());
-  if (place !== undefined && !place.cells.isEmpty) return place;
-  if (numaId !== undefined) return { kind: 'hardware', cells: CpuSet.of([numaId]), unknown: [] };
-  return { kind: 'hardware', cells: CpuSet.EMPTY, unknown: [name] };
+function bridgeFault(bridge: string, { bridges }: SwitchConfig, search: UplinkSearch): string | undefined {
+  if (!bridges.has(bridge)) return `there is no bridge ${bridge}`;
+  return search.ofBridge(bridge).length === 0 ? `bridge ${bridge} has no uplink` : undefined;
 }

@@ -1,13 +1,12 @@
-import { cut, few } from '../../model/brief.ts';
+import { cut } from '../../model/brief.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { quote } from '../../model/errors.ts';
-import { parseBridgeMappings } from '../../model/networks/context.ts';
 import { mapOf, type Row, rowsOf, setOf, type Tables, textOf } from '../open-vswitch/ovsdb/replica.ts';
+import { type OvnOptions, readOvnOptions } from './ovn-options.ts';
 
-/** An interface of a bridge that may be hardware: the kernel's (`system`) or a port of DPDK. */
+/** An interface of a bridge that may be hardware: the kernel's (`system`, or polled by `afxdp`) or a port of DPDK. */
 export interface SwitchInterface {
   readonly name: string;
-  readonly kind: 'system' | 'dpdk';
+  readonly kind: 'system' | 'afxdp' | 'dpdk';
   /** `options:dpdk-devargs`. */
   readonly devargs: string | undefined;
   /** `status:numa_id`, as DPDK found it; -1 and absence mean unknown. */
@@ -16,9 +15,11 @@ export interface SwitchInterface {
   readonly linkUp: boolean | undefined;
 }
 
-/** A bridge: its own and other internal interfaces by name, and those that may be uplinks. */
+/** A bridge: its own and other internal interfaces by name, its patch ports, and those that may be uplinks. */
 export interface SwitchBridge {
   readonly internal: ReadonlySet<string>;
+  /** The peer of each patch port: the name of a patch port of another bridge. */
+  readonly patches: ReadonlyMap<string, string>;
   readonly interfaces: readonly SwitchInterface[];
 }
 
@@ -26,26 +27,17 @@ export interface SwitchBridge {
 const MOST_BRIDGES = 1024;
 /** Maximum ports of a bridge that may be uplinks: each needs a read of sysfs. */
 const MOST_PORTS = 256;
-const MOST_PHYSNETS = 256;
-const MOST_ADDRESSES = 16;
-/** Maximum characters of `ovn-bridge-mappings` and `ovn-encap-ip`, and of a mask with the highest possible CPU. */
-const LONGEST_LIST = 32 * 1024;
+/** Maximum characters of a mask with the highest possible CPU. */
 const LONGEST_MASK = 20_000;
 /** Maximum characters of a name (DPDK ports have longer names than the kernel's) and of a device's arguments. */
 const LONGEST_NAME = 63;
 const LONGEST_DEVARGS = 1024;
 /** The highest id of a NUMA node that DPDK can report. */
 const HIGHEST_CELL = 1023;
-/** Maximum number of faulty pairs in a problem. */
-const NAMED = 4;
 
 /** The networks and polling threads in Open vSwitch's configuration. */
-export interface SwitchConfig {
+export interface SwitchConfig extends OvnOptions {
   readonly bridges: ReadonlyMap<string, SwitchBridge>;
-  /** Bridge by physnet, in the order written. */
-  readonly mappings: ReadonlyMap<string, string>;
-  /** Addresses of the tunnel's endpoint. */
-  readonly encapIps: readonly string[];
   /** CPUs of `pmd-cpu-mask` where poll mode drivers run; empty where it is not set and the switch chooses. */
   readonly pmdCpus: CpuSet;
   /** Whether poll mode drivers may run at all. */
@@ -74,8 +66,7 @@ export function switchConfig(tables: Tables): SwitchConfig {
   const polls = userspace || !['', 'false'].includes(otherConfig.get('dpdk-init') ?? '');
   return {
     bridges,
-    mappings: parseMappings(externalIds.get('ovn-bridge-mappings') ?? '', problems),
-    encapIps: commaList((externalIds.get('ovn-encap-ip') ?? '').slice(0, LONGEST_LIST)).slice(0, MOST_ADDRESSES),
+    ...readOvnOptions(externalIds, problems),
     polls,
     pmdCpus: polls ? parsePmdMask(otherConfig.get('pmd-cpu-mask') ?? '', problems) : CpuSet.EMPTY,
     problems,
@@ -88,19 +79,29 @@ export function switchConfig(tables: Tables): SwitchConfig {
  */
 function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: string[]): SwitchBridge {
   const internal = new Set<string>();
+  const patches = new Map<string, string>();
   const interfaces: SwitchInterface[] = [];
   for (const row of interfaceRows(tables, bridge, seen)) {
     const type = textOf(row['type']);
     const name = textOf(row['name']);
     if (name.length > LONGEST_NAME) continue;
     if (type === 'internal') internal.add(name);
-    else if (type === '' || type === 'system' || type === 'dpdk') interfaces.push(interfaceOf(name, row, type));
+    else if (type === 'patch') patches.set(name, mapOf(row['options']).get('peer') ?? '');
+    const kind = UPLINK_KINDS.get(type);
+    if (kind !== undefined) interfaces.push(interfaceOf(name, row, kind));
   }
-  if (interfaces.length <= MOST_PORTS) return { internal, interfaces };
+  if (interfaces.length <= MOST_PORTS) return { internal, patches, interfaces };
   const name = cut(textOf(bridge['name']), LONGEST_NAME);
   problems.push(`bridge ${name} has ${interfaces.length} ports; only ${MOST_PORTS} are checked for uplinks`);
-  return { internal, interfaces: interfaces.slice(0, MOST_PORTS) };
+  return { internal, patches, interfaces: interfaces.slice(0, MOST_PORTS) };
 }
+
+/** The types of interfaces that may be uplinks. */
+const UPLINK_KINDS: ReadonlyMap<string, SwitchInterface['kind']> = new Map([
+  ...['', 'system', 'afxdp-nonpmd'].map((type) => [type, 'system'] as const),
+  ['afxdp', 'afxdp'],
+  ['dpdk', 'dpdk'],
+]);
 
 function* interfaceRows(tables: Tables, bridge: Row, seen: Set<string>): Generator<Row> {
   const rowOf = (table: string, id: unknown): Row | undefined => {
@@ -117,32 +118,17 @@ function* interfaceRows(tables: Tables, bridge: Row, seen: Set<string>): Generat
   }
 }
 
-function interfaceOf(name: string, row: Row, type: string): SwitchInterface {
+function interfaceOf(name: string, row: Row, kind: SwitchInterface['kind']): SwitchInterface {
   const numaId = Number.parseInt(mapOf(row['status']).get('numa_id') ?? '', 10);
   const link = textOf(row['link_state']);
   const devargs = mapOf(row['options']).get('dpdk-devargs');
   return {
     name,
-    kind: type === 'dpdk' ? 'dpdk' : 'system',
+    kind,
     devargs: devargs !== undefined && devargs.length <= LONGEST_DEVARGS ? devargs : undefined,
     numaId: numaId >= 0 && numaId <= HIGHEST_CELL ? numaId : undefined,
     linkUp: link === '' ? undefined : link === 'up',
   };
-}
-
-/** `physnet:bridge,…`, up to the number of physnets that a node can have. */
-function parseMappings(text: string, problems: string[]): ReadonlyMap<string, string> {
-  const faults: string[] = [];
-  const whole = text.length <= LONGEST_LIST ? text : text.slice(0, Math.max(0, text.lastIndexOf(',', LONGEST_LIST)));
-  if (whole.length < text.length) {
-    problems.push(`ovn-bridge-mappings has ${text.length} characters; only ${whole.length} are read`);
-  }
-  const mappings = parseBridgeMappings(whole, (pair, why) => faults.push(`ovn-bridge-mappings: ${quote(pair)} ${why}`));
-  problems.push(...few(faults, NAMED, LONGEST_NAME * 4));
-  if (mappings.length > MOST_PHYSNETS) {
-    problems.push(`ovn-bridge-mappings has ${mappings.length} physnets; only ${MOST_PHYSNETS} are read`);
-  }
-  return new Map(mappings.slice(0, MOST_PHYSNETS).map(({ physnet, bridge }) => [physnet, bridge]));
 }
 
 /** Hexadecimal digits of any length. As in Open vSwitch, an empty mask counts as not set. */
@@ -154,11 +140,4 @@ export function parsePmdMask(text: string, problems: string[]): CpuSet {
     problems.push(`other_config:pmd-cpu-mask: ${(error as Error).message}`);
     return CpuSet.EMPTY;
   }
-}
-
-function commaList(text: string): string[] {
-  return text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
 }

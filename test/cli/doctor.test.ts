@@ -103,7 +103,13 @@ const launcher = (name: string, { metadata = {}, cpu = '10', ...more }: Record<s
 const nad = (config: string) =>
   networkAttachmentDefinition.parse({ metadata: { name: 'data', namespace: 'default' }, spec: { config } });
 const localnet = (physnet: string) =>
-  JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'data', physicalNetworkName: physnet });
+  JSON.stringify({
+    type: 'ovn-k8s-cni-overlay',
+    topology: 'localnet',
+    name: 'data',
+    physicalNetworkName: physnet,
+    netAttachDefName: 'default/data',
+  });
 
 const scheduler = (image = 'registry.k8s.io/kube-scheduler:v1.36.1@sha256:0a', readyReplicas?: number) =>
   deployment.parse({
@@ -697,6 +703,20 @@ const CASES: readonly Case[] = [
     check: checkNetworks,
     facts: { nads: { value: [nad('{')] } },
     what: /default\/data is not valid JSON/,
+    severity: 'error',
+  },
+  {
+    title: 'a definition that OVN-Kubernetes refuses',
+    check: checkNetworks,
+    facts: { nads: { value: [nad(localnet('physnet0').replace('default/data', 'default/x'))] } },
+    what: /^OVN-Kubernetes refuses default\/data: netAttachDefName is "default\/x" and must be "default\/data"$/,
+    severity: 'error',
+  },
+  {
+    title: 'a definition that multus refuses',
+    check: checkNetworks,
+    facts: { nads: { value: [nad('{"name":"data"}')] } },
+    what: /^multus refuses default\/data: it has neither a type/,
     severity: 'error',
   },
   {

@@ -31,7 +31,8 @@ const vectors = join(import.meta.dirname, '../vectors');
 const fixture = (name: string): unknown => JSON.parse(readFileSync(join(vectors, `${name}.json`), 'utf8'));
 
 function ovnNad(name: string, config: Record<string, unknown>): NadShape {
-  const whole = { cniVersion: '1.1.0', name, type: 'ovn-k8s-cni-overlay', ...config };
+  const netAttachDefName = `ns/${name}`;
+  const whole = { cniVersion: '1.1.0', name, type: 'ovn-k8s-cni-overlay', netAttachDefName, ...config };
   return { metadata: { name, namespace: 'ns' }, spec: { config: JSON.stringify(whole) } };
 }
 
@@ -41,7 +42,7 @@ const nads = new Map(
     ovnNad('west', { topology: 'localnet', physicalNetworkName: 'physnet1' }),
     ovnNad('odd', { topology: 'localnet', physicalNetworkName: 'rack 7' }),
     ovnNad('overlay', { topology: 'layer2', role: 'secondary' }),
-    ovnNad('primary', { topology: 'layer2', role: 'primary' }),
+    ovnNad('primary', { topology: 'layer2', role: 'primary', subnets: '10.0.0.0/16' }),
     { metadata: { name: 'bridge', namespace: 'ns' }, spec: { config: '{"type":"bridge","bridge":"br0"}' } },
     { metadata: { name: 'broken', namespace: 'ns' }, spec: { config: '{' } },
   ].map((nad) => [`ns/${nad.metadata.name}`, nad]),
@@ -150,7 +151,7 @@ describe('classification of networks', () => {
     const localnet = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', name: 'blue' };
     assert.deepEqual(classOf({ ...localnet, comment: long }), { kind: 'none', warning: 'invalid-json' });
     const plugins = (length: number) => [...Array.from({ length }, () => ({ type: 'tuning' })), localnet];
-    assert.deepEqual(classOf({ plugins: plugins(63) }), { kind: 'physnet', physnet: 'blue', warning: 'ovn-chained' });
+    assert.deepEqual(classOf({ plugins: plugins(63) }), { kind: 'physnet', physnet: 'blue' });
     assert.deepEqual(classOf({ plugins: plugins(64) }), { kind: 'none', warning: 'invalid-json' });
     const field = long.slice(0, 254);
     assert.deepEqual(classOf({ ...localnet, physicalNetworkName: field }), { kind: 'physnet', physnet: 'blue' });
@@ -197,6 +198,13 @@ describe('multus’s annotation', () => {
     'a/b/c',
   ]) {
     it(`is refused as ${text}`, () => assert.throws(() => parseAttachments(text, 'ns'), ParseError));
+  }
+
+  for (const field of ['namespace', 'interface', 'mac', 'infiniband-guid']) {
+    it(`has an absent ${field} if that is null, as in Go`, () =>
+      assert.deepEqual(parseAttachments(JSON.stringify([{ name: 'a', [field]: null }]), 'ns'), [
+        { namespace: 'ns', name: 'a' },
+      ]));
   }
 
   const addresses: [string, object, boolean][] = [
@@ -547,7 +555,7 @@ describe('resolved networks of a VM', () => {
   });
 
   it('a definition of OVN-Kubernetes in a list with other plugins causes a warning, because OVN-Kubernetes refuses it', () => {
-    const ovn = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'physnet0' };
+    const ovn = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', netAttachDefName: 'ns/chain' };
     const said = (config: object) =>
       resolveNetworks({
         interfaces: [{ name: 'a', role: 'secondary', ref: { namespace: 'ns', name: 'chain' } }],
@@ -561,7 +569,7 @@ describe('resolved networks of a VM', () => {
       [{ type: 'plumbline-gate' }, { ...ovn, topology: 'layer2' }],
     ]) {
       assert.deepEqual(said({ name: 'n', plugins }), [
-        'refused-network: interface a: ns/chain has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition',
+        'refused-network: interface a: OVN-Kubernetes refuses ns/chain, so the VM does not start: it has ovn-k8s-cni-overlay in a list with other plugins; leave it alone in the definition',
       ]);
     }
     assert.deepEqual(said({ name: 'n', plugins: [ovn] }), [], 'a list of one is none to it');

@@ -109,13 +109,19 @@ export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<
 
 /** An OVN-Kubernetes localnet on a physnet. */
 export function localnet(physicalNetworkName: string): NadFacts {
-  const config = { type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName };
+  const config = {
+    type: 'ovn-k8s-cni-overlay',
+    name: 'n',
+    netAttachDefName: 'ns/n',
+    topology: 'localnet',
+    physicalNetworkName,
+  };
   return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
 }
 
 /** A layer 2 network of OVN-Kubernetes: it uses the node's tunnel. */
 export function overlay(name: string): NadFacts {
-  const config = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name };
+  const config = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name, netAttachDefName: `ns/${name}` };
   return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
 }
 

@@ -44,8 +44,8 @@ export function createNadCache({ client, log, now }: CacheOptions) {
 }
 
 /** The facts without absent fields. */
-function compact({ physnet, resourceName, main }: NadFacts): NadFacts {
-  if (typeof main === 'string') return { physnet, resourceName, main };
+function compact({ main, ...facts }: NadFacts): NadFacts {
+  if (typeof main === 'string') return { ...facts, main };
   const fields = Object.entries(main).filter(([, value]) => value !== undefined);
-  return { physnet, resourceName, main: Object.fromEntries(fields) as Plugin };
+  return { ...facts, main: Object.fromEntries(fields) as Plugin };
 }

@@ -17,9 +17,12 @@ export interface VmNetworks {
   readonly refusal: string | undefined;
 }
 
+/** The findings that do not depend on the VM's CPUs. */
+const DEFINITION_FINDINGS: ReadonlySet<string> = new Set(['refused-network', 'unreadable-network', 'unknown-network']);
+
 /**
  * Findings about a VM's networks before it has a launcher. With an instancetype it is unknown whether the VM has
- * exclusive CPUs, which all findings depend on: the VMI then gets the warning. An existing object only gets warnings,
+ * exclusive CPUs, which most findings depend on: the VMI then gets these. An existing object only gets warnings,
  * because controllers write it as well and must not be blocked.
  * @throws ParseError if an annotation is malformed
  */
@@ -27,12 +30,15 @@ export async function reviewNetworks(
   { namespace, current, previous }: VmNetworksRequest,
   options: ClusterFactsOptions,
 ): Promise<VmNetworks> {
-  if (current.instancetype) return { warnings: [], refusal: undefined };
   const { metadata, spec } = current;
-  const exclusive = spec.domain.cpu?.dedicatedCpuPlacement === true;
+  const exclusive = !current.instancetype && spec.domain.cpu?.dedicatedCpuPlacement === true;
   const owner = { namespace, vmi: { metadata, spec } };
   const cluster = await gatherCluster(owner, () => exclusive, spec, options);
   const { networks, held, findings } = networksOf({ ...owner, exclusive }, cluster.networks);
+  if (current.instancetype) {
+    const warnings = findings.filter(({ code }) => DEFINITION_FINDINGS.has(code)).map(({ message }) => message);
+    return { warnings, refusal: undefined };
+  }
   const spansCells = spec.domain.cpu?.numa?.guestMappingPassthrough != null;
   const guest = { cpus: held.length > 0 ? launcherCpus({ metadata, spec }).total : 0, spansCells };
   const reach = reachFindings(held, guest, cluster, options.oversized);

@@ -1,8 +1,8 @@
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
-import { classifyNad } from '../../../model/networks/nad.ts';
+import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
 import type { Facts } from '../facts/facts.ts';
 import { type AreaReport, count, some } from './finding.ts';
-import { createNotebook } from './notebook.ts';
+import { createNotebook, type Notebook } from './notebook.ts';
 
 /** Whether the physnet of every network definition exists on a node. */
 export function checkNetworks({ nads, topologies }: Facts): AreaReport {
@@ -12,33 +12,38 @@ export function checkNetworks({ nads, topologies }: Facts): AreaReport {
   );
   const unknown = new Map<string, string[]>();
   const unreadable: string[] = [];
+  const refused = new Map<string, string>();
   const all = notes.value(nads, 'NetworkAttachmentDefinitions');
   for (const nad of all ?? []) {
     const name = `${nad.metadata.namespace}/${nad.metadata.name}`;
-    const found = classifyNad(nad, EMPTY_CONTEXT);
-    if (found.kind === 'physnet' && !reported.has(found.physnet)) {
-      unknown.set(found.physnet, [...(unknown.get(found.physnet) ?? []), name]);
-    }
+    const facts = nadFacts(nad);
+    const found = classifyNad(facts, EMPTY_CONTEXT);
+    if (facts.refusal !== undefined) refused.set(name, `${facts.refusal.by} refuses ${name}: ${facts.refusal.why}`);
+    const physnet = found.kind === 'physnet' ? found.physnet : undefined;
+    if (physnet !== undefined && !reported.has(physnet)) unknown.set(physnet, [...(unknown.get(physnet) ?? []), name]);
     if (found.kind === 'none' && found.warning === 'invalid-json') unreadable.push(name);
   }
-  if ((topologies.value ?? []).some(({ status }) => status)) {
-    for (const [physnet, names] of unknown) {
-      notes.warning(
-        `no node has physnet ${physnet}, which ${some(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
-        'Plumbline aligns no VM with it, because its NUMA node is unknown',
-        'check ovn-bridge-mappings on the nodes, the network map of the agents, and the name in the definition',
-        { objects: names.map((name) => `network-attachment-definition/${name}`) },
-      );
-    }
-  }
-  if (unreadable.length > 0) {
-    notes.error(
-      `the configuration of ${some(unreadable)} is not valid JSON`,
-      'pods on it do not start',
-      'correct spec.config',
-      { objects: unreadable.map((name) => `network-attachment-definition/${name}`) },
-    );
-  }
+  if ((topologies.value ?? []).some(({ status }) => status)) noteUnknown(notes, unknown);
+  const invalid = `the configuration of ${some(unreadable)} is not valid JSON`;
+  noteBroken(notes, unreadable, invalid, 'pods on it do not start');
+  noteBroken(notes, [...refused.keys()], some([...refused.values()]), 'pods on it stay in ContainerCreating');
   if (all) notes.seen(`${count(all.length, 'definition')}, physnets ${[...reported].sort().join(', ') || 'none'}`);
   return notes.report;
+}
+
+function noteUnknown(notes: Notebook, unknown: ReadonlyMap<string, readonly string[]>): void {
+  for (const [physnet, names] of unknown) {
+    notes.warning(
+      `no node has physnet ${physnet}, which ${some(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
+      'Plumbline aligns no VM with it, because its NUMA node is unknown',
+      'check ovn-bridge-mappings on the nodes, the network map of the agents, and the name in the definition',
+      { objects: names.map((name) => `network-attachment-definition/${name}`) },
+    );
+  }
+}
+
+function noteBroken(notes: Notebook, names: readonly string[], what: string, impact: string): void {
+  if (names.length === 0) return;
+  const objects = names.map((name) => `network-attachment-definition/${name}`);
+  notes.error(what, impact, 'correct spec.config', { objects });
 }

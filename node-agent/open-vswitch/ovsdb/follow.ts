@@ -35,7 +35,7 @@ export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
  * of it. Neither is an uplink.
  */
 const CONDITIONS: Readonly<Record<string, readonly unknown[]>> = {
-  Interface: ['', 'system', 'internal', 'dpdk'].map((type) => ['type', '==', type]),
+  Interface: ['', 'system', 'internal', 'dpdk', 'patch', 'afxdp', 'afxdp-nonpmd'].map((type) => ['type', '==', type]),
 };
 
 export interface FollowOptions {

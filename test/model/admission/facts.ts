@@ -21,7 +21,13 @@ export function kind(threadsPerCore: number, room = 64): NodeKind {
 
 /** The definition `ns/east`, a localnet on the physnet east; every pod can run on all kinds of nodes. */
 export function cluster(kinds: readonly NodeKind[] = [kind(2)], more: Partial<ClusterFacts> = {}): ClusterFacts {
-  const config = JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'east' });
+  const config = JSON.stringify({
+    type: 'ovn-k8s-cni-overlay',
+    name: 'n',
+    netAttachDefName: 'ns/n',
+    topology: 'localnet',
+    physicalNetworkName: 'east',
+  });
   return {
     candidates: kinds,
     allReport: true,

@@ -256,7 +256,15 @@ describe('the networks of a pod under review', () => {
   const nad = (physnet: string, topology = 'localnet') =>
     nadFacts({
       metadata: {},
-      spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology, physicalNetworkName: physnet }) },
+      spec: {
+        config: JSON.stringify({
+          type: 'ovn-k8s-cni-overlay',
+          name: 'n',
+          netAttachDefName: 'ns/n',
+          topology,
+          physicalNetworkName: physnet,
+        }),
+      },
     });
 
   it('count only for a pod with CPUs of its own', () => {

@@ -285,7 +285,6 @@ describe('network definitions at their limits', () => {
     assert.deepEqual(main({ name: 'l', plugins: [{ type: 'tuning' }, { type: 'ovs' }, { type: 'bridge' }] }), {
       type: 'ovs',
       name: 'l',
-      isChained: true,
     });
     assert.deepEqual(main({ plugins: [{ type: 'ovs', name: 'own' }] }), { type: 'ovs', name: 'own' });
     assert.equal(main({ plugins: [{ type: 'tuning' }, {}] }), 'no-config');
@@ -298,7 +297,7 @@ describe('network definitions at their limits', () => {
   it('a list of up to 64 plugins, in a text of up to 256 KiB, with fields of up to 253 characters', () => {
     const list = (count: number) =>
       mainPlugin(JSON.stringify({ plugins: Array.from({ length: count }, () => ({ type: 'ovs' })) }));
-    assert.deepEqual(list(64), { type: 'ovs', name: undefined, isChained: true });
+    assert.deepEqual(list(64), { type: 'ovs', name: undefined });
     assert.equal(list(65), 'invalid-json');
     const longest = '{"type":"ovs"}'.padEnd(256 * 1024);
     assert.deepEqual(mainPlugin(longest), { type: 'ovs' });
@@ -325,7 +324,6 @@ describe('network definitions at their limits', () => {
     assert.deepEqual(main({ name: 'l', plugins: [{ ...gate, delegate: { type: 'ovs' } }, { type: 'tuning' }] }), {
       type: 'ovs',
       name: 'l',
-      isChained: true,
     });
   });
 });
@@ -450,7 +448,13 @@ describe('resolved networks and their findings', () => {
       exclusive,
     });
   const ovn = (topology: string) =>
-    JSON.stringify({ type: 'ovn-k8s-cni-overlay', name: 'n', topology, physicalNetworkName: 'east' });
+    JSON.stringify({
+      type: 'ovn-k8s-cni-overlay',
+      name: 'n',
+      netAttachDefName: 'ns/n',
+      topology,
+      physicalNetworkName: 'east',
+    });
   const CONFIGS: Record<string, string> = {
     east: ovn('localnet'),
     over: ovn('layer2'),
@@ -492,7 +496,7 @@ describe('resolved networks and their findings', () => {
       {},
       true,
       [
-        'refused-network: interface net1: ns/chained has ovn-k8s-cni-overlay in a list with other plugins, which OVN-Kubernetes refuses; leave it alone in the definition',
+        'refused-network: interface net1: OVN-Kubernetes refuses ns/chained, so the VM does not start: it has ovn-k8s-cni-overlay in a list with other plugins; leave it alone in the definition',
       ],
     ],
     [

@@ -34,14 +34,17 @@ describe('the carriers that the switch does not report', () => {
 
   const search = (more: Partial<SwitchConfig>): FoundNetworks => {
     const parts = { sysfsRoot: tree.root, cells: CpuSet.of([0]), interfaceOf: (ip: string) => addresses.get(ip) };
-    const none = { bridges: new Map(), mappings: new Map(), encapIps: [], pmdCpus: CpuSet.EMPTY };
-    return locateNetworks({ ...none, polls: false, problems: [], ...more }, parts);
+    const none = { bridges: new Map(), integration: new Set<string>(), mappings: new Map(), encapIps: [] };
+    return locateNetworks(
+      { ...none, hasSeveralEndpoints: false, pmdCpus: CpuSet.EMPTY, polls: false, problems: [], ...more },
+      parts,
+    );
   };
   const uplink = (linkUp: boolean | undefined): Partial<SwitchConfig> => {
     const one = { name: 'nic', kind: 'system' as const, devargs: undefined, numaId: undefined, linkUp };
     return {
-      bridges: new Map([['br', { internal: new Set<string>(), interfaces: [one] }]]),
-      mappings: new Map([['net', 'br']]),
+      bridges: new Map([['br', { internal: new Set<string>(), patches: new Map(), interfaces: [one] }]]),
+      mappings: new Map([['net', ['br']]]),
     };
   };
   const pass = (seconds: number) => {

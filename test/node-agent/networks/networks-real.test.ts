@@ -118,6 +118,39 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
     await eventually(() => networks.view().pmdCpus.toString() === '2-3', 'the mask');
   });
 
+  it('follow options of one chassis before the plain ones', async () => {
+    external('system-id', 'hv1');
+    external('ovn-bridge-mappings-hv1', 'physnet1:plumbbr1,second:plumbbr1');
+    external('ovn-encap-ip-hv1', '192.0.2.10');
+    await becomes('physnet1=0-1 second=0-1 tunnel=0-1');
+    external('system-id', 'hv2');
+    await eventually(
+      () => networks.view().problems.some(({ message }) => /chassis hv1,/.test(message)),
+      'other chassis',
+    );
+    for (const key of ['ovn-bridge-mappings-hv1', 'ovn-encap-ip-hv1', 'system-id']) {
+      ovs.vsctl('remove', 'Open_vSwitch', '.', 'external_ids', key);
+    }
+    await becomes('physnet1=0-1');
+    await eventually(() => networks.view().problems.length === 0, 'no problem');
+  });
+
+  it('follow a patch port to a bridge with uplinks, and its removal', async () => {
+    const patch = (bridge: string, name: string, peer: string) =>
+      ovs.vsctl('add-port', bridge, name, '--', 'set', 'interface', name, 'type=patch', `options:peer=${peer}`);
+    ovs.vsctl('add-br', 'plumbvia', '--', 'set', 'bridge', 'plumbvia', 'datapath_type=netdev');
+    external('ovn-bridge-mappings', 'physnet1:plumbbr1,via:plumbvia');
+    await becomes('physnet1=0-1 via=');
+    patch('plumbvia', 'plumbp0', 'plumbp1');
+    patch('plumbbr1', 'plumbp1', 'plumbp0');
+    await becomes('physnet1=0-1 via=0-1');
+    ovs.vsctl('del-port', 'plumbp1');
+    await becomes('physnet1=0-1 via=');
+    assert.match(networks.view().problems[0]?.message ?? '', /via: bridge plumbvia has no uplink/);
+    external('ovn-bridge-mappings', 'physnet1:plumbbr1');
+    await becomes('physnet1=0-1');
+  });
+
   it('stay as they are when the database server dies, with a problem', async () => {
     ovs.ovsdb.kill('SIGKILL');
     await eventually(() => networks.view().problems[0]?.reason === 'SwitchUnreachable', 'it is missed');

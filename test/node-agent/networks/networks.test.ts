@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { createServer, type Socket } from 'node:net';
 import os from 'node:os';
@@ -41,9 +41,11 @@ const dpdk = (name: string, devargs: string | undefined, more: Partial<SwitchInt
 
 /** A switch with physnet `net` on bridge br-net. */
 const config = (interfaces: readonly SwitchInterface[], more: Partial<SwitchConfig> = {}): SwitchConfig => ({
-  bridges: new Map([['br-net', { internal: new Set(['br-net']), interfaces }]]),
-  mappings: new Map([['net', 'br-net']]),
+  bridges: new Map([['br-net', { internal: new Set(['br-net']), patches: new Map(), interfaces }]]),
+  integration: new Set(['br-int']),
+  mappings: new Map([['net', ['br-net']]]),
   encapIps: [],
+  hasSeveralEndpoints: false,
   pmdCpus: CpuSet.EMPTY,
   polls: false,
   problems: [],
@@ -79,7 +81,21 @@ describe('locations of networks', () => {
     ['two NICs that the switch bonds, across NUMA nodes', [port('near'), port('far')], '0-1', []],
     ['a guest’s port next to the uplink is ignored', [port('far'), port('veth0')], '1', []],
     ['a dummy next to hardware is ignored', [port('near'), port('dummy0')], '0', []],
-    ['a dummy alone has no NUMA node', [port('dummy0')], '', []],
+    [
+      'a dummy alone has no NUMA node, which is reported',
+      [port('dummy0')],
+      '',
+      ['physnet net: no NIC is behind dummy0, so the network map must state its NUMA node'],
+    ],
+    [
+      'a port without an interface of the kernel is reported',
+      [port('gone0')],
+      '',
+      ['physnet net: no NIC is behind gone0, so the network map must state its NUMA node'],
+    ],
+    ['AF_XDP', [port('far', { kind: 'afxdp' })], '1', []],
+    ['DPDK on an interface of the kernel', [dpdk('d0', 'net_af_xdp0,iface=far')], '1', []],
+    ['a bond of DPDK', [dpdk('d0', 'net_bonding0,mode=1,slave=0000:18:00.0,member=0000:af:00.0')], '0-1', []],
     ['-1', [port('unknown')], '', ['physnet net: the kernel does not know the NUMA node of unknown']],
     ['a NUMA node without CPUs', [port('strange')], '', ['physnet net is on NUMA node 5, which has no CPUs']],
     ['no uplink', [], '', ['physnet net: bridge br-net has no uplink']],
@@ -117,6 +133,212 @@ describe('locations of networks', () => {
     });
   }
 
+  /** A veth pair of this network namespace: `lan0` and `lan1`. */
+  const pair = () => {
+    tree.stacked('lan0', [], { files: { ifindex: '31\n', iflink: '32\n' } });
+    tree.stacked('lan1', [], { files: { ifindex: '32\n', iflink: '31\n' } });
+  };
+  const linuxBridge = (name: string, ports: string[]) => {
+    tree.stacked(name, ports, { files: { 'bridge/bridge_id': '8000\n' } });
+    for (const one of ports) symlinkSync(`../${name}`, join(tree.root, 'class/net', one, 'master'));
+  };
+  type Bridges = Record<
+    string,
+    { interfaces?: SwitchInterface[]; patches?: Record<string, string>; internal?: string[] }
+  >;
+  const NONE_BEHIND = (name: string) => `no NIC is behind ${name}, so the network map must state its NUMA node`;
+  const ways: [string, Bridges, () => void, string, string[]][] = [
+    [
+      'a patch port to a bridge with a NIC',
+      { 'br-net': { patches: { p0: 'p1' } }, 'br-phy': { patches: { p1: 'p0' }, interfaces: [port('far')] } },
+      () => undefined,
+      '1',
+      [],
+    ],
+    [
+      'a chain of patch ports, with a way back',
+      {
+        'br-net': { patches: { a0: 'a1' } },
+        middle: { patches: { a1: 'a0', b0: 'b1' } },
+        last: { patches: { b1: 'b0' }, interfaces: [dpdk('d0', '0000:af:00.0')] },
+      },
+      () => undefined,
+      '1',
+      [],
+    ],
+    [
+      'two patch ports to bridges on different NUMA nodes',
+      {
+        'br-net': { patches: { a0: 'a1', b0: 'b1' } },
+        one: { patches: { a1: 'a0' }, interfaces: [port('near')] },
+        two: { patches: { b1: 'b0' }, interfaces: [port('far')] },
+      },
+      () => undefined,
+      '0-1',
+      [],
+    ],
+    [
+      'a NIC of the bridge counts before one behind a patch port',
+      {
+        'br-net': { patches: { p0: 'p1' }, interfaces: [port('near')] },
+        'br-phy': { patches: { p1: 'p0' }, interfaces: [port('far')] },
+      },
+      () => undefined,
+      '0',
+      [],
+    ],
+    [
+      'the integration bridge leads to the networks of all bridges',
+      {
+        'br-net': { patches: { p0: 'p1' } },
+        'br-int': { patches: { p1: 'p0', q0: 'q1' } },
+        other: { patches: { q1: 'q0' }, interfaces: [port('far')] },
+      },
+      () => undefined,
+      '',
+      ['physnet net: bridge br-net has no uplink'],
+    ],
+    [
+      'a patch port without a peer',
+      { 'br-net': { patches: { p0: 'gone' } } },
+      () => undefined,
+      '',
+      ['physnet net: bridge br-net has no uplink'],
+    ],
+    [
+      'a veth pair to a Linux bridge over a NIC',
+      { 'br-net': { interfaces: [port('lan0'), port('veth0')] } },
+      () => {
+        pair();
+        linuxBridge('lan', ['lan1', 'far']);
+      },
+      '1',
+      [],
+    ],
+    [
+      'a veth pair to another bridge of the switch',
+      { 'br-net': { interfaces: [port('lan0')] }, 'br-phy': { interfaces: [port('lan1'), port('far')] } },
+      pair,
+      '1',
+      [],
+    ],
+    [
+      'a veth pair whose other end only has an address',
+      { 'br-net': { interfaces: [port('lan0')] } },
+      pair,
+      '',
+      ['physnet net: bridge br-net has no uplink'],
+    ],
+    [
+      'a veth whose other end is in another network namespace, where its index is that of a NIC here',
+      { 'br-net': { interfaces: [port('veth0')] } },
+      () => tree.files('far', { ifindex: '77\n', iflink: '77\n' }),
+      '',
+      ['physnet net: bridge br-net has no uplink'],
+    ],
+    [
+      'an internal port in a Linux bridge over a bond',
+      { 'br-net': { internal: ['br-net'] } },
+      () => {
+        tree.stacked('br-net', []);
+        tree.stacked('bond0', ['near', 'far'], { slaves: true });
+        linuxBridge('lan', ['br-net', 'bond0']);
+      },
+      '0-1',
+      [],
+    ],
+    [
+      'an internal port in a VRF: routes decide',
+      { 'br-net': { internal: ['br-net'] } },
+      () => {
+        tree.stacked('br-net', []);
+        tree.stacked('vrf0', ['br-net', 'far']);
+        symlinkSync('../vrf0', join(tree.root, 'class/net/br-net/master'));
+      },
+      '',
+      ['physnet net: bridge br-net has no uplink'],
+    ],
+    ...['a team', 'a VLAN', 'a macvlan', 'a Linux bridge'].map(
+      (what): [string, Bridges, () => void, string, string[]] => [
+        `${what} over a NIC as the port`,
+        { 'br-net': { interfaces: [port('upper0')] } },
+        () => void tree.stacked('upper0', ['far']),
+        '1',
+        [],
+      ],
+    ),
+    [
+      'a Linux bridge without a NIC as the port',
+      { 'br-net': { interfaces: [port('lan')] } },
+      () => linuxBridge('lan', ['dummy0']),
+      '',
+      [`physnet net: ${NONE_BEHIND('lan')}`],
+    ],
+  ];
+  for (const [name, described, prepare, cells, doubts] of ways) {
+    it(`a way to a NIC: ${name}`, () => {
+      prepare();
+      const bridges = Object.entries(described).map(([bridge, { interfaces = [], patches = {}, internal = [] }]) => {
+        return [
+          bridge,
+          { interfaces, patches: new Map(Object.entries(patches)), internal: new Set(internal) },
+        ] as const;
+      });
+      const found = locate(config([], { bridges: new Map(bridges) }));
+      assert.equal(found.networks.physnets.get('net')?.toString(), cells);
+      assert.deepEqual(
+        found.doubts.map(({ text }) => text),
+        doubts,
+      );
+    });
+  }
+
+  it('a tunnel’s address on a VLAN over a bridge’s internal interface is at the uplinks of the bridge', () => {
+    tree.stacked('br-net', []);
+    tree.stacked('br-net.7', ['br-net']);
+    addresses.set('10.0.3.1', 'br-net.7');
+    assert.equal(locate(config([port('far')], { encapIps: ['10.0.3.1'] })).networks.tunnel?.toString(), '1');
+  });
+
+  for (const [what, name, interfaces] of [
+    ['a dummy', 'dummy0', [port('far')]],
+    ['a bridge without an uplink', 'br-net', []],
+  ] as const) {
+    it(`a tunnel’s address on ${what} is reported`, () => {
+      addresses.set('10.0.4.1', name);
+      const { networks, doubts } = locate(config(interfaces, { mappings: new Map(), encapIps: ['10.0.4.1'] }));
+      assert.equal(networks.tunnel?.toString(), '');
+      assert.deepEqual(
+        doubts.map(({ text }) => text),
+        [`the tunnel: ${NONE_BEHIND(name)}`],
+      );
+    });
+  }
+
+  it('tunnel endpoints of several OVN instances on different NUMA nodes are reported', () => {
+    const encapIps = ['10.0.0.1', '10.0.1.1'];
+    const doubts = (hasSeveralEndpoints: boolean) =>
+      locate(config([port('far')], { encapIps, hasSeveralEndpoints })).doubts.map(({ text }) => text);
+    assert.deepEqual(doubts(false), []);
+    assert.deepEqual(doubts(true), [
+      'the tunnel: OVN instances have endpoints on different NUMA nodes (0-1); all of them count',
+    ]);
+  });
+
+  it('physnets that OVN instances map to different bridges are at the uplinks of both', () => {
+    const bridge = (name: string) => ({ internal: new Set<string>(), patches: new Map(), interfaces: [port(name)] });
+    const bridges = new Map([
+      ['a', bridge('near')],
+      ['b', bridge('far')],
+    ]);
+    const { networks, doubts } = locate(config([], { bridges, mappings: new Map([['net', ['a', 'b', 'gone']]]) }));
+    assert.equal(networks.physnets.get('net')?.toString(), '0-1');
+    assert.deepEqual(
+      doubts.map(({ text }) => text),
+      ['physnet net: there is no bridge gone'],
+    );
+  });
+
   const tunnels: [string, string[], string | undefined, RegExp | undefined][] = [
     ['none', [], undefined, undefined],
     ['on a NIC', ['10.0.1.1'], '1', undefined],
@@ -149,7 +371,7 @@ describe('locations of networks', () => {
   });
 
   it('reports a mapping to a missing bridge', () => {
-    const { networks, doubts } = locate(config([], { mappings: new Map([['ghost', 'br-x']]) }));
+    const { networks, doubts } = locate(config([], { mappings: new Map([['ghost', ['br-x']]]) }));
     assert.equal(networks.physnets.has('ghost'), false);
     assert.match(doubts[0]?.text ?? '', /physnet ghost: there is no bridge br-x/);
   });
@@ -161,7 +383,9 @@ describe('limits for the input of a switch', () => {
   it('looks up each port once, even if many physnets share a bridge with many ports', () => {
     const root = temp();
     const interfaces = Array.from({ length: 256 }, (_, i) => port(`p${i}`));
-    const many = config(interfaces, { mappings: new Map(Array.from({ length: 256 }, (_, i) => [`n${i}`, 'br-net'])) });
+    const many = config(interfaces, {
+      mappings: new Map(Array.from({ length: 256 }, (_, i) => [`n${i}`, ['br-net']])),
+    });
     const alone = config(interfaces);
     const parts = { sysfsRoot: root, cells: set('0-1'), interfaceOf: () => undefined };
     const cost = (one: SwitchConfig) => {

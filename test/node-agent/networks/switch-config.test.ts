@@ -92,14 +92,17 @@ describe('interfaces of a bridge', () => {
       c: { name: 'kernel', type: 'system' },
       d: { name: 'dpdk', type: 'dpdk' },
       e: { name: 'own', type: 'internal' },
-      f: { name: 'patch', type: 'patch' },
+      f: { name: 'patch', type: 'patch', options: map({ peer: 'other' }) },
       g: { name: 'vhost', type: 'dpdkvhostuserclient' },
+      h: { name: 'xdp', type: 'afxdp' },
+      j: { name: 'xsk', type: 'afxdp-nonpmd' },
     });
-    const { internal, interfaces } = config.bridges.get('br') ?? {};
+    const { internal, patches, interfaces } = config.bridges.get('br') ?? {};
     assert.deepEqual(
       interfaces?.map(({ name, kind }) => `${kind} ${name}`),
-      ['system absent', 'system empty', 'system kernel', 'dpdk dpdk'],
+      ['system absent', 'system empty', 'system kernel', 'dpdk dpdk', 'afxdp xdp', 'system xsk'],
     );
+    assert.deepEqual([...(patches ?? [])], [['patch', 'other']]);
     assert.deepEqual([...(internal ?? [])], ['own']);
   });
 
@@ -188,10 +191,119 @@ describe('interfaces of a bridge', () => {
   });
 });
 
+describe('options of OVN for one chassis', () => {
+  type Ids = Record<string, string>;
+  const MAPPINGS = 'ovn-bridge-mappings';
+  const IP = 'ovn-encap-ip';
+  const unlikely = (names: string) =>
+    `external_ids configure chassis ${names}, which is neither the system-id nor has an ovn-bridge-<chassis>; its networks count`;
+  const rows: [string, Ids, string, string, string[]][] = [
+    ['plain options', { 'system-id': 'hv1', [MAPPINGS]: 'a:x', [IP]: '1.1.1.1' }, 'a:x', '1.1.1.1', []],
+    [
+      'the suffix of the system-id before the plain option',
+      {
+        'system-id': 'hv1',
+        [MAPPINGS]: 'a:x',
+        [`${MAPPINGS}-hv1`]: 'a:x,b:y',
+        [IP]: '1.1.1.1',
+        [`${IP}-hv1`]: '2.2.2.2',
+      },
+      'a:x b:y',
+      '2.2.2.2',
+      [],
+    ],
+    [
+      'only options with the suffix',
+      { 'system-id': 'hv1', [`${MAPPINGS}-hv1`]: 'a:x', [`${IP}-hv1`]: '1.1.1.1' },
+      'a:x',
+      '1.1.1.1',
+      [],
+    ],
+    [
+      'an empty option with the suffix before the plain one',
+      { 'system-id': 'hv1', [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv1`]: '', [IP]: '1.1.1.1', [`${IP}-hv1`]: '' },
+      '',
+      '',
+      [],
+    ],
+    [
+      'a chassis with hyphens in its name',
+      { 'system-id': 'a-b', [MAPPINGS]: 'a:x', [`${MAPPINGS}-a-b`]: 'b:y' },
+      'b:y',
+      '',
+      [],
+    ],
+    [
+      'the default endpoint is no chassis',
+      { 'system-id': 'hv1', [IP]: '1.1.1.1,2.2.2.2', [`${IP}-default`]: '2.2.2.2', [`${IP}-default-hv1`]: '2.2.2.2' },
+      '',
+      '1.1.1.1 2.2.2.2',
+      [],
+    ],
+    [
+      'without a system-id: the name comes from elsewhere',
+      { [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv1`]: 'b:y', [IP]: '1.1.1.1' },
+      'b:y',
+      '1.1.1.1',
+      [],
+    ],
+    [
+      'two instances',
+      {
+        'system-id': 'host',
+        [`${MAPPINGS}-host`]: 'a:x',
+        [`${MAPPINGS}-dpu`]: 'b:y',
+        'ovn-bridge-dpu': 'br-dpu',
+        [`${IP}-host`]: '1.1.1.1',
+        [`${IP}-dpu`]: '2.2.2.2',
+      },
+      'a:x b:y',
+      '1.1.1.1 2.2.2.2',
+      [],
+    ],
+    [
+      'two instances that contradict each other',
+      { 'system-id': 'host', [MAPPINGS]: 'a:x,b:y', [`${MAPPINGS}-dpu`]: 'a:z', 'ovn-bridge-dpu': 'br-dpu' },
+      'a:x+z b:y',
+      '',
+      ['OVN instances map physnet a to different bridges, which all count: x, z'],
+    ],
+    [
+      'a suffix of a chassis that is unlikely to run here',
+      { 'system-id': 'hv1', [MAPPINGS]: 'a:x', [`${MAPPINGS}-hv2`]: 'b:y', 'ovn-encap-type-hv3': 'geneve' },
+      'a:x b:y',
+      '',
+      [unlikely('hv2, hv3')],
+    ],
+  ];
+  for (const [name, ids, mappings, endpoints, expected] of rows) {
+    it(name, () => {
+      const config = root(ids);
+      const text = [...config.mappings].map(([physnet, bridges]) => `${physnet}:${bridges.join('+')}`).join(' ');
+      assert.deepEqual([text, config.encapIps.join(' '), config.problems], [mappings, endpoints, expected]);
+      assert.equal(config.hasSeveralEndpoints, name === 'two instances');
+    });
+  }
+
+  it('name the integration bridges', () => {
+    const bridges = (ids: Ids) => [...root(ids).integration].sort().join();
+    assert.equal(bridges({ [MAPPINGS]: 'a:x' }), 'br-int');
+    assert.equal(bridges({ 'ovn-bridge': 'one', 'ovn-bridge-dpu': 'two' }), 'br-int,one,two');
+  });
+
+  it('are read for 16 chassis, with a problem if there are more', () => {
+    const ids = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`${MAPPINGS}-c${i}`, `n${i}:b`]));
+    assert.deepEqual([root(ids(16)).mappings.size, root(ids(16)).problems], [16, []]);
+    const { mappings, problems } = root(ids(17));
+    assert.deepEqual([mappings.size, problems], [16, ['external_ids configure 17 chassis; only 16 are read']]);
+  });
+});
+
 describe('lists in the configuration', () => {
   it('name each faulty mapping with its pair', () => {
     const { mappings, problems } = root({ 'ovn-bridge-mappings': ' a : x , b,a:y,:z' });
-    assert.deepEqual([...mappings], [['a', 'x']]);
+    assert.deepEqual([...mappings], [['a', ['x']]]);
     assert.deepEqual(problems, [
       'ovn-bridge-mappings: " b" maps nothing',
       'ovn-bridge-mappings: "a:y" is the second for its physnet',
@@ -224,7 +336,7 @@ describe('lists in the configuration', () => {
     assert.equal(whole.length, 32 * 1024);
     assert.deepEqual(root({ 'ovn-bridge-mappings': whole }).problems.length, 0);
     const longer = root({ 'ovn-bridge-mappings': `a:x,b:${'y'.repeat(32 * 1024)}` });
-    assert.deepEqual([...longer.mappings], [['a', 'x']]);
+    assert.deepEqual([...longer.mappings], [['a', ['x']]]);
     assert.deepEqual(longer.problems, ['ovn-bridge-mappings has 32774 characters; only 3 are read']);
     const one = root({ 'ovn-bridge-mappings': `a:${'y'.repeat(32 * 1024)}` });
     assert.deepEqual([...one.mappings], []);

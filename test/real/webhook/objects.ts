@@ -113,7 +113,14 @@ export function nadOf(namespace: string, name: string, config: object): Kubernet
     apiVersion: 'k8s.cni.cncf.io/v1',
     kind: 'NetworkAttachmentDefinition',
     metadata: { name, namespace },
-    spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', name, ...config }) },
+    spec: {
+      config: JSON.stringify({
+        type: 'ovn-k8s-cni-overlay',
+        name,
+        netAttachDefName: `${namespace}/${name}`,
+        ...config,
+      }),
+    },
   };
 }
 

@@ -38,11 +38,12 @@ async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
 }
 
 describe('the cache of network definitions', () => {
+  const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
   const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
     metadata: { name, namespace },
-    spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'layer2', ...config }) },
+    spec: { config: JSON.stringify({ ...MAIN, netAttachDefName: `${namespace}/${name}`, ...config }) },
   });
-  const primary = (name: string) => nad(name, { role: 'primary' });
+  const primary = (name: string) => nad(name, { role: 'primary', subnets: '10.0.0.0/16' });
 
   it('knows the primary network of a namespace while there is one, whatever other definitions exist', async () => {
     const lists = scriptedLists({ [NADS]: [primary('a')] });
@@ -66,12 +67,18 @@ describe('the cache of network definitions', () => {
     assert.equal(cache.primaryIn('other'), undefined);
   });
 
-  it('keeps the fields that classify a definition, without absent fields', async () => {
-    const cache = await started(createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('a'), primary('b')] }))));
-    const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2' };
+  it('keeps the fields that classify a definition and why it is refused, without absent fields', async () => {
+    const cache = await started(
+      createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('a'), primary('b'), nad('c', { name: '' })] }))),
+    );
     const kept = { physnet: undefined, resourceName: undefined };
-    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'a' }), { ...kept, main });
-    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'b' }), { ...kept, main: { ...main, role: 'primary' } });
+    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'a' }), { ...kept, main: MAIN });
+    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'b' }), {
+      ...kept,
+      main: { ...MAIN, role: 'primary' },
+    });
+    const refusal = { by: 'OVN-Kubernetes', why: 'the name of the network is missing' };
+    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'c' })?.refusal, refusal);
     assert.equal(cache.find({ namespace: 'other', name: 'a' }), undefined);
   });
 

@@ -21,7 +21,13 @@ describe('reading one network definition', () => {
     } as unknown as KubeClient;
     return { fetch: createNadFetch(client, 3, log), asked, lines };
   };
-  const config = JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'localnet', physicalNetworkName: 'east' });
+  const config = JSON.stringify({
+    type: 'ovn-k8s-cni-overlay',
+    name: 'n',
+    netAttachDefName: 'ns/n',
+    topology: 'localnet',
+    physicalNetworkName: 'east',
+  });
 
   it('requests it by namespace and name, with a timeout', async () => {
     const { fetch, asked } = fetchOf(async () => ({ metadata: {}, spec: { config } }));

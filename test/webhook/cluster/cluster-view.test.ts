@@ -133,15 +133,15 @@ describe('the cluster view of the webhook', () => {
       metadata: { name, namespace: 'tenant' },
       spec: { config: JSON.stringify(config) },
     });
-    const overlay = { type: 'ovn-k8s-cni-overlay', topology: 'layer2' };
+    const overlay = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n', netAttachDefName: 'tenant/udn' };
     assert.deepEqual(view.primaryNetwork('tenant'), { kind: 'none' });
     await api.client.patch('/api/v1/namespaces/tenant', MERGE, {
       metadata: { labels: { 'k8s.ovn.org/primary-user-defined-network': '' } },
     });
     await eventually(() => view.primaryNetwork('tenant').kind === 'missing', 'the label');
-    await api.client.create(NADS, nad('udn', { ...overlay, role: 'primary' }));
+    await api.client.create(NADS, nad('udn', { ...overlay, role: 'primary', subnets: '10.0.0.0/16' }));
     await eventually(() => view.primaryNetwork('tenant').kind === 'primary', 'the network');
-    const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', role: 'primary' };
+    const main = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n', role: 'primary' };
     assert.deepEqual(view.findNad({ namespace: 'tenant', name: 'udn' }), {
       physnet: undefined,
       resourceName: undefined,

@@ -18,7 +18,8 @@ import {
 
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';
 const here = [kindOf(2, { physnets: { physnet1: '1' }, tunnel: '0' })];
-const overlay = nadFacts({ metadata: {}, spec: { config: '{"type":"ovn-k8s-cni-overlay","topology":"layer2"}' } });
+const overlayConfig = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n', netAttachDefName: 'ns/n' };
+const overlay = nadFacts({ metadata: {}, spec: { config: JSON.stringify(overlayConfig) } });
 
 describe('review of a launcher pod: networks', () => {
   it('adds the device of a required physnet to requests and limits, and records it', async () => {

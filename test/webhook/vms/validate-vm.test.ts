@@ -57,6 +57,7 @@ function objectOf(kind: Kind, template: Template): object {
 const view = viewOf([kindOf(2, { physnets: { east: '0', west: '1', both: '0-1' }, tunnel: '0' })], {
   findNad: ({ name }) => {
     if (name === 'gone') return undefined;
+    if (name === 'refused') return { ...localnet('east'), refusal: { by: 'OVN-Kubernetes', why: 'the name is bad' } };
     return name === 'overlay' ? overlay(name) : localnet(name);
   },
   maskHosts: () => [{ online: CpuSet.range(0, 7), usable: CpuSet.range(0, 7) }],
@@ -125,6 +126,26 @@ describe('validation of VMs: warnings', () => {
     {
       name: 'a VM whose CPUs an instancetype sets',
       vm: { annotations: FULL, cpu: {}, instancetype: true },
+      says: undefined,
+    },
+    {
+      name: 'a network that OVN-Kubernetes refuses',
+      vm: { annotations: FULL, networks: [net('a', 'refused')] },
+      says: /^interface a: OVN-Kubernetes refuses telco-east\/refused, so the VM does not start: the name is bad$/,
+    },
+    {
+      name: 'a network that OVN-Kubernetes refuses, of a VM whose CPUs an instancetype sets',
+      vm: { cpu: {}, networks: [net('a', 'refused')], instancetype: true },
+      says: /^interface a: OVN-Kubernetes refuses telco-east\/refused, so the VM does not start: the name is bad$/,
+    },
+    {
+      name: 'a network that OVN-Kubernetes accepts, of a VM whose CPUs an instancetype sets',
+      vm: {
+        annotations: { [AFFINITY]: '{"a":"required"}' },
+        cpu: {},
+        networks: [net('a', 'north')],
+        instancetype: true,
+      },
       says: undefined,
     },
     { name: 'a feature gate that is off', vm: { annotations: FULL }, gate: false, says: /FullPCPUsOnly is off/ },
