@@ -1,5 +1,5 @@
 import type { PodItem } from '../data/store.ts';
-import { podChanges, ready, store } from '../state/state.ts';
+import { changes, ready, store } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { Detail } from './detail.tsx';
 import { History } from './history.tsx';
@@ -8,7 +8,7 @@ import { wantsOf, whyOf } from './waiting-list.tsx';
 
 /** Why one pod waits: the scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
-  podChanges.value;
+  changes.value;
   const pod = store.podNamed(name);
   const title = pod?.vm === undefined ? name : `${pod.namespace}/${pod.vm}`;
   return (
