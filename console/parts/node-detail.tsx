@@ -8,7 +8,6 @@ import { changes, ready, store, vms } from '../state/state.ts';
 import { timeText } from '../state/time-zone.ts';
 import { Ago } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
-import { CpuTable } from './cpu-table.tsx';
 import { Detail } from './detail.tsx';
 import { Facts } from './facts.tsx';
 import { History } from './history.tsx';
@@ -35,7 +34,6 @@ export function NodeDetail({ name }: { readonly name: string }) {
             <>
               <CpuMap node={node} shape={node.shape} switched={switchedOf(node.shape, moved)} />
               <Owners node={node} shape={node.shape} />
-              <CpuTable node={node} shape={node.shape} />
             </>
           )}
           <OpenVswitch answer={moved} />
