@@ -29,28 +29,23 @@ export function connect({ onRecords, onAnew, onReady, onState }: ConnectionOptio
     source?.close();
     heard = performance.now();
     source = new EventSource('/events');
-    source.addEventListener('hello', (event) => {
-      const hello = JSON.parse(event.data as string) as Hello;
-      heard = performance.now();
-      if (hello.wire !== WIRE_VERSION) {
-        source?.close();
-        onState('outdated');
-        return;
-      }
-      onAnew();
+    const on = (event: string, act: (data: string) => void) =>
+      source?.addEventListener(event, ({ data }: MessageEvent<string>) => {
+        heard = performance.now();
+        act(data);
+      });
+    on('hello', (data) => {
+      const hello = JSON.parse(data) as Hello;
+      if (hello.wire === WIRE_VERSION) return onAnew();
+      source?.close();
+      onState('outdated');
     });
-    source.addEventListener('message', (event) => {
-      heard = performance.now();
-      onRecords(JSON.parse(event.data as string) as readonly WireRecord[]);
-    });
-    source.addEventListener('ready', () => {
-      heard = performance.now();
+    on('message', (data) => onRecords(JSON.parse(data) as readonly WireRecord[]));
+    on('ready', () => {
       onState('live');
       onReady();
     });
-    source.addEventListener('beat', () => {
-      heard = performance.now();
-    });
+    on('beat', () => undefined);
     source.addEventListener('error', () => {
       onState('broken');
       // The browser stops retrying after an HTTP error, such as the one for too many open pages.

@@ -18,16 +18,13 @@ export interface FeedOptions {
   readonly status: () => Status;
 }
 
-/** A feed, and the callbacks of the cluster's watches. */
-export type Feeding = ReturnType<typeof createFeed>;
-
 /** Keys of records: the kind, and the name or uid. */
 const keyOf = (kind: 'n' | 'p' | 'r' | 'c', name = '') => `${kind}${name}`;
 
 /** The record of a thing that has no other any more. */
 export const endOf = (key: string): string => JSON.stringify([key.slice(0, 1), key.slice(1)]);
 
-/** Keeps the newest record of each thing. It collects changes, and `look` writes them. */
+/** A feed, and the callbacks of the cluster's watches. It collects changes, and `look` writes them. */
 export function createFeed({ cluster, status }: FeedOptions) {
   const viewers = new Set<(keys: Iterable<string>) => void>();
   /** By uid, and by the uid in the report of their node. */
@@ -80,10 +77,8 @@ export function createFeed({ cluster, status }: FeedOptions) {
       return complete;
     },
     watch(onNews: (keys: Iterable<string>) => void) {
-      // Each viewer needs a distinct function, even if two pass the same one.
-      const viewer = (keys: Iterable<string>) => onNews(keys);
-      viewers.add(viewer);
-      return () => void viewers.delete(viewer);
+      viewers.add(onNews);
+      return () => void viewers.delete(onNews);
     },
     get viewers() {
       return viewers.size;
