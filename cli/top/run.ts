@@ -6,7 +6,7 @@ import type { Line, Terminal } from '../support/terminal.ts';
 import { nodeLines, topLines } from './lines.ts';
 import { viewData } from './node-view.ts';
 import { readTop, type TopView } from './read.ts';
-import { watch } from './watch.ts';
+import { isWatchable, watch } from './watch.ts';
 
 export interface TopFlags extends ClusterFlags {
   readonly output?: OutputFormat;
@@ -26,7 +26,7 @@ export function run(nodes: readonly string[], flags: TopFlags, usualPace: number
 }
 
 async function draw(client: KubeClient, nodes: readonly string[], flags: TopFlags, pace: number): Promise<void> {
-  const isLive = process.stdout.isTTY && flags.output === undefined;
+  const isLive = isWatchable() && flags.output === undefined;
   if (flags.once || (flags.watch === undefined && !isLive)) {
     return show(await readTop(client, nodes, Date.now()), nodes, flags.output);
   }

@@ -16,6 +16,9 @@ export interface WatchOptions {
   readonly signal: AbortSignal;
 }
 
+/** Whether a user sees the output. */
+export const isWatchable = () => process.stdout.isTTY;
+
 /** Returns the lines of a view for the current width of the terminal. */
 export type Picture = (terminal: Terminal) => readonly Line[];
 
