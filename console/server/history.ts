@@ -141,9 +141,12 @@ async function readSome<T>(
   return found;
 }
 
-/** KubeVirt names a launcher after its VM, with five random characters. */
-function isLauncherOf(vm: string, pod: string): boolean {
-  const prefix = `virt-launcher-${vm}-`;
+/** The API server cuts the prefix of generated names to this length and adds five characters. */
+const MAX_PREFIX_CHARACTERS = 58;
+
+/** Whether a pod with that name is a launcher of the VM: KubeVirt names them `virt-launcher-<VM>-` with a suffix. */
+export function isLauncherOf(vm: string, pod: string): boolean {
+  const prefix = `virt-launcher-${vm}-`.slice(0, MAX_PREFIX_CHARACTERS);
   return pod.startsWith(prefix) && /^[a-z0-9]{5}$/.test(pod.slice(prefix.length));
 }
 

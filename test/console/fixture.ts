@@ -144,10 +144,9 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     // Over the network it is JSON.
     ask:
       fixture.ask ?? (async (pod) => ({ answer: JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as unknown })),
-    ...(fixture.askSwitch === undefined ? {} : { askSwitch: fixture.askSwitch }),
+    askSwitch: fixture.askSwitch ?? (async () => ({ why: 'this console cannot reach it' })),
     ...(fixture.without === undefined ? {} : { without: fixture.without }),
     log: silent,
-    interval: 0.02,
   });
   const running = new AbortController();
   await page.server.start();

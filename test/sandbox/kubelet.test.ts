@@ -9,7 +9,7 @@ import { countDevices } from '../../node-agent/assignments/devices.ts';
 import { readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
-import { createKubelet, type Kubelet } from '../../sandbox/kubelet/kubelet.ts';
+import { createKubelet } from '../../sandbox/kubelet/kubelet.ts';
 import type { KubeletSettings } from '../../sandbox/kubelet/settings.ts';
 import type { JsonObject, Pod } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
@@ -30,7 +30,7 @@ function useKubelet(settings: Partial<KubeletSettings> = {}) {
   const suite = useApiServer();
   let directory: { path: string; remove: () => Promise<void> };
   let client: LocalClient;
-  let kubelet: Kubelet;
+  let kubelet: ReturnType<typeof createKubelet>;
   const faults: unknown[] = [];
   const start = async () => {
     kubelet = createKubelet({
