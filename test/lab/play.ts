@@ -10,7 +10,7 @@ import { type Draw, type DrawnPod, drawPod, manifestOf, schedulable } from './po
 import { type Comparison, compareStep, forecastOf, podsAfter } from './predict.ts';
 import type { Random } from './random.ts';
 import type { RecordedNode } from './recording.ts';
-import { emptySnapshot, expectedReport, type RunningPods } from './report.ts';
+import { expectedReport, type RunningPods } from './report.ts';
 import { startsPods } from './rounds.ts';
 import { type Snapshot, snapshotOf } from './snapshot.ts';
 
@@ -99,12 +99,10 @@ class World {
   readonly #names = new Map<string, string>();
   #pods: RunningPods = new Map();
   #report: HostReport;
-  #snapshot: Snapshot;
 
   constructor(game: Play) {
     this.#game = game;
     this.#report = game.report;
-    this.#snapshot = emptySnapshot(game.recorded);
   }
 
   get pods(): RunningPods {
@@ -162,10 +160,9 @@ class World {
   /** Waits for the agent's report of the step, which the next prediction is made from. */
   async #after(step: Step): Promise<Outcome> {
     const before = this.#report;
-    const { differences, unpredictable } = compareStep(forecastOf(before), step, this.#pods, this.#snapshot);
+    const { differences, unpredictable } = compareStep(forecastOf(before), step, this.#pods);
     this.#pods = podsAfter(this.#pods, step);
     for (const [uid, name] of this.#names) if (!this.#pods.has(name)) this.#names.delete(uid);
-    this.#snapshot = step.actual;
     const expected = expectedReport(this.#game.recorded, step.actual, this.#pods);
     this.#report = await this.#game.agent.settled(this.#names, expected);
     const isOutdated = !isDeepStrictEqual(this.#report, expected);

@@ -2,6 +2,7 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { type CellMemory, initialMemory } from '../../model/kubelet/memory-state.ts';
 import type { HostReport } from '../../model/kubelet/report.ts';
+import { devicesOfPods } from '../../node-agent/assignments/device-checkpoint.ts';
 import { countDevices, type ListedDevices } from '../../node-agent/assignments/devices.ts';
 import { type PodWithMemory, readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
@@ -36,12 +37,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
   const owned = Object.entries(snapshot.cpus).flatMap(([podUID, containers]) =>
     Object.entries(containers).map(([container, cpus]) => ({ podUID, container, cpus: CpuSet.parse(cpus) })),
   );
-  const listed = [...pods].flatMap(([name, pod]) => listedContainers(pod).map((container) => ({ name, container })));
-  const inUse = listed.flatMap(({ name, container }) =>
-    Object.entries(snapshot.devices[name]?.[container] ?? {}).map(([resourceName, deviceIds]) => {
-      return { resourceName, deviceIds };
-    }),
-  );
+  const podsWithCpus = new Set(Object.keys(snapshot.cpus));
   const status = buildStatus(
     {
       host,
@@ -58,8 +54,8 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
         reserved: CpuSet.parse(round.reserved),
         free: CpuSet.parse(snapshot.defaultSet),
         assignments: owned.map((assignment) => ({ ...assignment, name: undefined })),
-        devices: countDevices(ALLOCATABLE, inUse),
-        memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods)),
+        devices: countDevices(ALLOCATABLE, devicesOfPods(deviceCheckpoint(snapshot), [], podsWithCpus)),
+        memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods), podsWithCpus),
       },
       memory,
       isolated: CpuSet.EMPTY,
@@ -89,6 +85,18 @@ const ALLOCATABLE: readonly ListedDevices[] = TEST_RESOURCES.flatMap(({ name, de
 function listedContainers({ spec }: DrawnPod): string[] {
   const restartable = spec.initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...restartable, ...spec.containers].map(({ name }) => name);
+}
+
+/** The text of kubelet_internal_checkpoint. */
+function deviceCheckpoint({ devices }: Snapshot): string {
+  const entries = Object.entries(devices).flatMap(([PodUID, containers]) =>
+    Object.entries(containers).flatMap(([ContainerName, resources]) =>
+      Object.entries(resources).map(([ResourceName, ids]) => {
+        return { PodUID, ContainerName, ResourceName, DeviceIDs: { '-1': ids } };
+      }),
+    ),
+  );
+  return JSON.stringify({ Data: { PodDeviceEntries: entries } });
 }
 
 /** The text of memory_manager_state. */
@@ -147,28 +155,6 @@ function byPodAndContainer(a: Assignment, b: Assignment): number {
   const [left, right] = [`${a.podUID} ${a.container}`, `${b.podUID} ${b.container}`];
   if (left === right) return 0;
   return left < right ? -1 : 1;
-}
-
-/**
- * The resources of which init containers that ended have devices: the kubelet keeps these for the pod, and PodResources
- * does not list them.
- */
-export function unreportedResources({ devices }: Snapshot, pods: RunningPods): ReadonlySet<string> {
-  const resources = new Set<string>();
-  for (const [name, pod] of pods) {
-    const listed = listedContainers(pod);
-    const ofPod = Object.entries(devices[name] ?? {});
-    const reused = new Set(
-      ofPod.filter(([container]) => listed.includes(container)).flatMap(([, ids]) => Object.values(ids).flat()),
-    );
-    for (const [container, ofContainer] of ofPod) {
-      if (listed.includes(container)) continue;
-      for (const [resource, ids] of Object.entries(ofContainer)) {
-        if (ids.some((id) => !reused.has(id))) resources.add(resource);
-      }
-    }
-  }
-  return resources;
 }
 
 /** The kubelet's files before the first pod. */
