@@ -4,7 +4,7 @@ import { sleep } from '../../runtime/time.ts';
 import type { AgentReport } from './agent-report.ts';
 import type { Cluster, LabNode } from './cluster.ts';
 import { sameCpus, sameMemory, type Verdict } from './compare.ts';
-import { TEST_COUNTS } from './devices.ts';
+import { deviceCounts } from './devices.ts';
 import type { Guest } from './guest.ts';
 import { type Draw, type DrawnPod, drawPod, manifestOf, schedulable } from './pods.ts';
 import { type Comparison, compareStep, forecastOf, podsAfter } from './predict.ts';
@@ -65,6 +65,7 @@ export async function* play(game: Play): AsyncGenerator<Outcome> {
   const draw: Draw = {
     unit: round.cpuOptions['full-pcpus-only'] === 'true' ? 'cores' : 'threads',
     devices: round.devices ?? (startsPods(round) ? 'none' : 'some'),
+    nics: round.sriov === true,
     initContainers: !startsPods(round) || round.devices === undefined,
     memory: round.reservedMemory !== undefined,
     gigabytePages: round.layout === 'gigabyte-pages',
@@ -142,14 +143,14 @@ class World {
 
   /** Restarts the kubelet, and the agent half of the time. */
   async restart(): Promise<Outcome> {
-    const { cluster, guest, agent, random } = this.#game;
+    const { cluster, guest, agent, random, recorded } = this.#game;
     const names = [...this.#pods.keys()];
     // Some versions do not know the requests of a container that has not started yet.
     for (const name of names) await cluster.running(name, STARTED);
     const expected = snapshotOf(forecastOf(this.#report).restart(this.#pods).state);
     await guest.restart();
     if (random.chance(0.5)) await agent.restart();
-    await cluster.readyNode(VERDICT, TEST_COUNTS);
+    await cluster.readyNode(VERDICT, deviceCounts(recorded.round));
     const actual = await guest.settled(this.#names, (snapshot) => sameCpus(expected, snapshot), CLEARED);
     await sleep(REFUSED_SECONDS);
     const verdicts: Record<string, Verdict> = {};

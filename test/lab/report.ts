@@ -9,7 +9,7 @@ import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { kubeletConfigOf } from '../../node-agent/host/kubelet-config.ts';
 import { NO_NETWORKS, UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
 import { buildStatus } from '../../node-agent/report/status.ts';
-import { TEST_COUNTS, TEST_RESOURCES } from './devices.ts';
+import { deviceCounts, resourcesOf } from './devices.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
 import type { DrawnPod } from './pods.ts';
 import type { RecordedNode } from './recording.ts';
@@ -42,7 +42,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
     {
       host,
       kubeletVersion: node.behavesLike ?? version,
-      capacity: Object.fromEntries([...TEST_COUNTS].map(([resource, count]) => [resource, `${count}`])),
+      capacity: Object.fromEntries([...deviceCounts(round)].map(([resource, count]) => [resource, `${count}`])),
       kubeletConfig: kubeletConfigOf('the round', {
         kind: 'KubeletConfiguration',
         ...kubeletSettings(round, version),
@@ -54,7 +54,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
         reserved: CpuSet.parse(round.reserved),
         free: CpuSet.parse(snapshot.defaultSet),
         assignments: owned.map((assignment) => ({ ...assignment, name: undefined })),
-        devices: countDevices(ALLOCATABLE, devicesOfPods(deviceCheckpoint(snapshot), [], podsWithCpus)),
+        devices: countDevices(allocatableDevices(round), devicesOfPods(deviceCheckpoint(snapshot), [], podsWithCpus)),
         memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods), podsWithCpus),
       },
       memory,
@@ -75,12 +75,14 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
 }
 
 /** The kubelet lists a device once for each of its NUMA nodes. */
-const ALLOCATABLE: readonly ListedDevices[] = TEST_RESOURCES.flatMap(({ name, devices }) =>
-  devices.flatMap(({ id, nodes }) => {
-    const device = { resourceName: name, deviceIds: [id] };
-    return nodes === undefined ? [device] : nodes.map((ID) => ({ ...device, topology: { nodes: [{ ID }] } }));
-  }),
-);
+function allocatableDevices(round: Round): ListedDevices[] {
+  return resourcesOf(round).flatMap(({ name, devices }) =>
+    devices.flatMap(({ id, nodes }) => {
+      const device = { resourceName: name, deviceIds: [id] };
+      return nodes === undefined ? [device] : nodes.map((ID) => ({ ...device, topology: { nodes: [{ ID }] } }));
+    }),
+  );
+}
 
 function listedContainers({ spec }: DrawnPod): string[] {
   const restartable = spec.initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
