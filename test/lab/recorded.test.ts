@@ -11,16 +11,26 @@ import { emptySnapshot, expectedReport, type RunningPods } from './report.ts';
  * agent's code builds it from the kubelet's files in the recording.
  */
 const FOLDER = join(import.meta.dirname, 'recorded');
+const PAGE = join(import.meta.dirname, '../../docs/reference/compatibility.md');
 
 describe('recorded answers of a real kubelet', () => {
+  const pods = new Map<string, number>();
   for (const file of readdirSync(FOLDER).sort()) {
     for (const recorded of readRecording(readFileSync(join(FOLDER, file), 'utf8'))) {
       const { round, version } = recorded.node;
+      const created = recorded.steps.filter(({ action }) => action === 'create').length;
+      pods.set(version.slice(1), (pods.get(version.slice(1)) ?? 0) + created);
       it(`match the model: ${file}, ${round.name}, kubelet ${version}: ${recorded.steps.length} steps`, () => {
         assert.deepEqual(mispredictions(recorded), []);
       });
     }
   }
+
+  it('are counted on the page', () => {
+    const rows = readFileSync(PAGE, 'utf8').matchAll(/^\| (1\.\d+\.\d+) +\| (\d+) +\| 0 +\| 0 /gm);
+    const listed = [...rows].map(([, version = '', count]) => [version, Number(count)]);
+    assert.deepEqual(listed, [...pods].sort());
+  });
 });
 
 /** The steps that differ from their prediction, or are not predicted. */
