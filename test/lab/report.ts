@@ -21,11 +21,19 @@ export type RunningPods = ReadonlyMap<string, DrawnPod>;
 
 /** What a prediction reads of the agent's report, with the names of pods instead of their uids. */
 export function reportOfStatus(status: NodeTopologyStatus, names: ReadonlyMap<string, string>): HostReport {
-  const { conditions: _, summary: _summary, ...report } = status;
+  const { conditions: _, summary: _summary, memoryManager, ...report } = status;
   const assignments = status.assignments.map(({ podUID, container, cpus }) => {
     return { podUID: names.get(podUID) ?? podUID, container, cpus };
   });
-  return { ...report, assignments: assignments.sort(byPodAndContainer) };
+  // The kubelet also has a table for huge pages of a size that the NUMA node has none of.
+  const cells = memoryManager?.cells?.map((cell) => {
+    const present = Object.entries(cell.state?.free ?? {}).filter(
+      ([type]) => type === 'memory' || cell.hugePages?.[type] !== undefined,
+    );
+    return { ...cell, ...(cell.state && { state: { ...cell.state, free: Object.fromEntries(present) } }) };
+  });
+  const memory = memoryManager && { memoryManager: { ...memoryManager, ...(cells && { cells }) } };
+  return { ...report, ...memory, assignments: assignments.sort(byPodAndContainer) };
 }
 
 /**
