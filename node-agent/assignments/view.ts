@@ -19,7 +19,8 @@ export interface PodResourcesAnswer {
   /** CPUs that the kubelet may give exclusively; empty under policy none and until the CPU manager has started. */
   readonly allocatable: CpuSet;
   readonly listed: readonly ListedContainer[];
-  readonly devices: readonly DeviceResource[];
+  /** Undefined if the kubelet's file about devices in use cannot be read. */
+  readonly devices: readonly DeviceResource[] | undefined;
   readonly memory: MemoryReading;
 }
 

@@ -102,7 +102,7 @@ describe('kubelet stand-in: memory and devices as an agent reads them', () => {
     try {
       const pods = await client.list();
       const text = await readFile(join(at.directory, 'memory_manager_state'), 'utf8');
-      const { cells: states, problem } = readMemoryState(text, pods);
+      const { cells: states, problem } = readMemoryState(text, pods, new Set());
       assert.equal(problem, undefined);
       assert.deepEqual(states.get(0), { blocks: 1, group: '0', free: { memory: 5 * GI } });
       assert.deepEqual(states.get(1), { blocks: 0, group: '1', free: { memory: 7 * GI } });

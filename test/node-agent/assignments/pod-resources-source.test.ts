@@ -79,6 +79,7 @@ describe('queries of the kubelet, in virtual time', () => {
       client,
       kubeletDir,
       socketPath: join(kubeletDir, 'pod-resources/kubelet.sock'),
+      podsWithCpus: () => new Set(),
       log: logged.log,
       onReading: (reading, asked) => {
         readings.push({ reading, asked: asked - START });
