@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type * as z from 'zod';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { PodPort } from '../extender/port-forward.ts';

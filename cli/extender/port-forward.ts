@@ -1,6 +1,6 @@
 import { Duplex, PassThrough } from 'node:stream';
 import { type KubeConfig, PortForward } from '@kubernetes/client-node';
-import { KubeError } from '../../kube/errors.ts';
+import { KubeError } from '../../kube/client.ts';
 
 /** Import this file lazily: client-node costs every start of the command a tenth of a second. */
 

@@ -1,6 +1,5 @@
-import { checkCount, maskForHost } from '../../model/cpu-mask/check.ts';
-import { briefMask, type CpuMask, entryOf, isForWholeVm } from '../../model/cpu-mask/mask.ts';
-import { planPins } from '../../model/cpu-mask/plan.ts';
+import { planPins } from '../../model/cpu-mask/host-pins.ts';
+import { briefMask, type CpuMask, checkCount, entryOf, isForWholeVm, maskForHost } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { type Affinity, EVERY_CPU } from '../../native/affinity.ts';

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';

@@ -1,4 +1,4 @@
-import { cut } from '../brief.ts';
+import { cut } from '../errors.ts';
 
 export const DPU_DETAILS_ANNOTATION = 'k8s.ovn.org/dpu.connection-details';
 export const DPU_STATUS_ANNOTATION = 'k8s.ovn.org/dpu.connection-status';

@@ -1,5 +1,4 @@
-import { cut, few } from '../brief.ts';
-import { quote } from '../errors.ts';
+import { cut, few, quote } from '../errors.ts';
 import type { Finding } from '../finding.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import { type Affinity, type AffinityByInterface, PREFERRED_EFFECT } from './affinity.ts';

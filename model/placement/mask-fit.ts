@@ -1,8 +1,8 @@
-import { maskForHost } from '../cpu-mask/check.ts';
-import { briefMask, type CpuMask, type MaskEntry, summaryOf } from '../cpu-mask/mask.ts';
+import { briefMask, type CpuMask, type MaskEntry, maskForHost, summaryOf } from '../cpu-mask/mask.ts';
 import { CpuSet } from '../cpu-set.ts';
 import type { MaskRequest } from '../launcher/mask-request.ts';
 import type { PlacementHost } from './needs.ts';
+import { type NodeVerdict, type Refused, refuse, UNCHECKED } from './verdict.ts';
 
 /** A host, with the CPUs that a mask can select. */
 export interface MaskHost {
@@ -67,4 +67,27 @@ export function maskHostOf({
   pinsVMs,
 }: Pick<PlacementHost, 'host' | 'reserved' | 'owned' | 'pinsVMs'>): MaskHost {
   return { online: host.online, usable: host.online.minus(reserved).minus(owned), pinsVMs };
+}
+
+/**
+ * The verdict for a node that lacks CPUs of the mask, if the user allows `all` instead: the VM may use all of its CPUs.
+ */
+export const MASK_FALLS_BACK: NodeVerdict = Object.freeze({
+  ...UNCHECKED,
+  warnings: ['lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node can keep the mask'],
+});
+
+/** The verdict about a mask on a node with a current report. */
+export function judgeMask(maskRequest: MaskRequest, host: MaskHost): NodeVerdict {
+  const fit = fitMask(maskRequest, host);
+  if (!fit.fits) return refuse('cpu-mask', fit.short, fit.text);
+  return fit.fellBack ? MASK_FALLS_BACK : UNCHECKED;
+}
+
+/**
+ * Changes the refusal of a node without a current report for VMs with a mask: without its agent, no component would pin
+ * the VM or end its pause at the start.
+ */
+export function maskUnheard({ kind, text }: Refused): Refused {
+  return refuse(kind, `CPU mask cannot be applied: ${text}`);
 }

@@ -1,5 +1,4 @@
-import { type MaskedTemplate, maskRefusals } from '../launcher/mask-check.ts';
-import { type MaskRequest, maskRequestOf } from '../launcher/mask-request.ts';
+import { type MaskedTemplate, type MaskRequest, maskRefusals, maskRequestOf } from '../launcher/mask-request.ts';
 import { type SelectableNode, type SelectingSpec, selectionKey, selectsNode } from '../launcher/node-selection.ts';
 import { fitMask, type MaskFit, type MaskHost } from './mask-fit.ts';
 

@@ -1,7 +1,6 @@
 import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { type Host, MAX_CELL_ID } from '../host.ts';
-import { assertOnline } from '../host-cores.ts';
+import { assertOnline, type Host, MAX_CELL_ID } from '../host.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
 import {

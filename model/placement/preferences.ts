@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { cut, few } from '../brief.ts';
+import { cut, few } from '../errors.ts';
 import { physnetOfResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { NetworkNeed } from './needs.ts';
 

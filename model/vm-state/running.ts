@@ -1,5 +1,5 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
-import { isWholeCores } from '../host-cores.ts';
+import { isWholeCores } from '../host.ts';
 import {
   cellsOfNetwork,
   type NetworkNeed,

@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { lease } from '../../kube/resources.ts';
+import { nextRenewTime, parseMicroTime } from '../../model/lease/renew-time.ts';
 import type { LeaseOwner } from '../../model/lease/repair.ts';
 
 export type LeaseObject = z.infer<typeof lease>;
@@ -52,4 +53,26 @@ export async function patchLease(
   signal: AbortSignal,
 ): Promise<LeaseObject> {
   return lease.parse(await client.patch(pathOf(id), 'application/merge-patch+json', patch, { signal }));
+}
+
+/** Creates renewTimes that always increase, even if the clock is set back: observers detect changes. */
+export interface Renewals {
+  /** Continues after a renewTime that was read, for a restarted process. */
+  seen(renewTime: string | null | undefined): void;
+  next(): string;
+}
+
+/** Creates the counter. @param wallClock milliseconds since the epoch */
+export function createRenewals(wallClock: () => number): Renewals {
+  let last: string | null | undefined;
+  return {
+    seen(renewTime) {
+      const seen = parseMicroTime(renewTime ?? '');
+      if (seen !== undefined && seen > (parseMicroTime(last ?? '') ?? 0n)) last = renewTime;
+    },
+    next() {
+      last = nextRenewTime(last, BigInt(Math.floor(wallClock() * 1000)));
+      return last;
+    },
+  };
 }

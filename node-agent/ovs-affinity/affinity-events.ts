@@ -1,5 +1,5 @@
 import type { EventRecorder, EventText } from '../../kube/events.ts';
-import { cut } from '../../model/brief.ts';
+import { cut } from '../../model/errors.ts';
 
 /** Seconds in which a message is sent only once, whatever its numbers: a node in trouble must not overload etcd. */
 const SAME_WITHIN = 600;

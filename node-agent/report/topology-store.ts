@@ -1,5 +1,10 @@
-import type { KubeClient, PatchType, RequestOptions } from '../../kube/client.ts';
-import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import {
+  isAlreadyExists,
+  isNotFound,
+  type KubeClient,
+  type PatchType,
+  type RequestOptions,
+} from '../../kube/client.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { AGENT } from '../../model/names.ts';
 import { type NodeIdentity, ownedBy } from '../kube-objects/node.ts';

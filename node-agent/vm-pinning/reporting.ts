@@ -1,11 +1,11 @@
 import type { EventRecorder } from '../../kube/events.ts';
-import { cut } from '../../model/brief.ts';
 import type { Overlap } from '../../model/cpu-mask/overlap.ts';
+import { cut } from '../../model/errors.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import type { LauncherView } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
-import { pinsText } from './states.ts';
+import { pinsText } from './status.ts';
 
 export interface ReportingDeps {
   readonly events: EventRecorder;

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import { list, listOrNone, MAX_NAME_CHARACTERS, map, name, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import { affinity, orUndefined, pod } from '../../kube/resources.ts';
-import { issuesText } from '../../model/brief.ts';
-import { PlumblineError } from '../../model/errors.ts';
+import { issuesText, PlumblineError } from '../../model/errors.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { createReflector } from '../../kube/reflector.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
-import { READ_ANNOTATIONS } from '../../model/launcher/fits.ts';
+import { READ_ANNOTATIONS } from '../../model/launcher/decide.ts';
 import type { VmiShape } from '../../model/launcher/shapes.ts';
 import type { NetworkedVmi } from '../../model/networks/interfaces.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';

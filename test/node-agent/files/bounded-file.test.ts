@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { cut, few } from '../../../model/brief.ts';
+import { cut, few } from '../../../model/errors.ts';
 import {
   FileLimitError,
   readBounded,
