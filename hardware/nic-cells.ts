@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
+import { resultOrNone } from '../model/json.ts';
 
 /** The place of a network interface according to sysfs. */
 export interface NicPlace {
@@ -123,22 +124,14 @@ function together(places: readonly NicPlace[]): NicPlace {
 }
 
 function list(directory: string): string[] | undefined {
-  return quietly(() => readdirSync(directory));
+  return resultOrNone(() => readdirSync(directory));
 }
 
 /** The text of a file without trailing white space; undefined if the file is missing or unreadable. */
 function read(file: string): string | undefined {
-  return quietly(() => readFileSync(file, 'utf8').trim());
+  return resultOrNone(() => readFileSync(file, 'utf8').trim());
 }
 
 function real(path: string): string | undefined {
-  return quietly(() => realpathSync(path));
-}
-
-function quietly<Value>(look: () => Value): Value | undefined {
-  try {
-    return look();
-  } catch {
-    return undefined;
-  }
+  return resultOrNone(() => realpathSync(path));
 }

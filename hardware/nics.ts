@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { resultOrNone } from '../model/json.ts';
 import { hasCarrier, isGuestSide, placeOfNic } from './nic-cells.ts';
 import { entries, readId } from './sysfs-files.ts';
 
@@ -43,9 +44,5 @@ export async function readNics(root: string): Promise<Nic[]> {
 
 /** The name of a link's target. */
 function real(path: string): string | undefined {
-  try {
-    return basename(realpathSync(path));
-  } catch {
-    return undefined;
-  }
+  return resultOrNone(() => basename(realpathSync(path)));
 }

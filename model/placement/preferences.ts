@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { cut, few } from '../errors.ts';
+import { parseJson } from '../json.ts';
 import { physnetOfResource, TUNNEL_RESOURCE } from '../names.ts';
 import type { NetworkNeed } from './needs.ts';
 
@@ -61,11 +62,7 @@ const LONGEST_NAME = 63;
  */
 export function parsePreferences(text: string | undefined): PlacementPreferences {
   if (text === undefined) return NO_PREFERENCES;
-  try {
-    return preferences.parse(JSON.parse(text));
-  } catch {
-    return NO_PREFERENCES;
-  }
+  return preferences.safeParse(parseJson(text)).data ?? NO_PREFERENCES;
 }
 
 /** The network of a device resource, or undefined if the resource does not stand for one. */

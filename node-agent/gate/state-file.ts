@@ -2,6 +2,7 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as z from 'zod';
 import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/state.ts';
+import { resultOrNone } from '../../model/json.ts';
 import type { LeaseObservation } from '../../model/lease/observer.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { machineSeconds } from '../processes/machine.ts';
@@ -48,13 +49,8 @@ export function readObservedLease(
   bootId: string | undefined,
   now = machineSeconds(),
 ): LeaseObservation | undefined {
-  let lease: ObservedLease;
-  try {
-    lease = stored.parse(JSON.parse(readBounded(path, MOST_STATE))).lease;
-  } catch {
-    return undefined;
-  }
-  if (lease.bootId !== bootId) return undefined;
+  const lease = resultOrNone(() => stored.parse(JSON.parse(readBounded(path, MOST_STATE))).lease);
+  if (lease === undefined || lease.bootId !== bootId) return undefined;
   const { renewTime, changedAt, readAt, changes } = lease;
   // A time in the future would keep a dead DPU alive until then.
   if (changedAt > now * 1000 || readAt > now * 1000) return undefined;

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { resultOrNone } from '../../model/json.ts';
 import { readHead, readRecord } from '../files/bounded-file.ts';
 
 /** Maximum bytes of a command line to read: a process can make it as long as it likes. */
@@ -19,13 +20,13 @@ export function threadNameOf(pid: number, tid: number): string | undefined {
 
 /** The kernel appends one line end; everything before it belongs to the name. */
 function nameIn(file: string): string | undefined {
-  const text = unlessGone(() => readRecord(file));
+  const text = resultOrNone(() => readRecord(file));
   return text?.endsWith('\n') === true ? text.slice(0, -1) : text;
 }
 
 /** The beginning of the current command line, with the arguments separated by blanks. */
 export function commandLineOf(pid: number): string | undefined {
-  return unlessGone(() => readHead(`/proc/${pid}/cmdline`, LONGEST_COMMAND_LINE))
+  return resultOrNone(() => readHead(`/proc/${pid}/cmdline`, LONGEST_COMMAND_LINE))
     ?.replaceAll('\0', ' ')
     .trim();
 }
@@ -55,22 +56,14 @@ export function identityOf(pid: number): number | undefined {
 
 /** The effective user of a process. The kernel escapes line ends in the name that precedes it. */
 export function userOf(pid: number): string | undefined {
-  return /^Uid:\t\d+\t(\d+)/m.exec(unlessGone(() => readRecord(`/proc/${pid}/status`)) ?? '')?.[1];
+  return /^Uid:\t\d+\t(\d+)/m.exec(resultOrNone(() => readRecord(`/proc/${pid}/status`)) ?? '')?.[1];
 }
 
 /** The fields starting with the third (the state). */
 function statFields(file: string): readonly number[] | undefined {
-  const text = unlessGone(() => readRecord(file));
+  const text = resultOrNone(() => readRecord(file));
   return text
     ?.slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number);
-}
-
-function unlessGone(read: () => string): string | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
 }
