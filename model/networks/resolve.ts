@@ -57,8 +57,6 @@ export interface ResolveRequest {
   readonly context: NetworkContext;
   /** Whether the pod gets exclusive CPUs. Only then is a network required by default. */
   readonly exclusive: boolean;
-  /** The way in which the cluster's pod network leaves the host. Default `tunnel`. */
-  readonly podNetwork?: NetworkClass;
 }
 
 export interface Resolution {
@@ -100,7 +98,7 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
 }
 
 function classOf({ ref }: NetworkInterface, request: ResolveRequest): NetworkClass {
-  if (ref === undefined) return request.podNetwork ?? { kind: 'tunnel' };
+  if (ref === undefined) return { kind: 'tunnel' };
   const nad = ref.name === '' ? undefined : request.findNad(ref);
   return nad === undefined ? { kind: 'unknown', warning: 'not-found' } : classifyNad(nad, request.context);
 }

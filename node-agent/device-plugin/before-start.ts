@@ -27,12 +27,7 @@ export type ToPluginThread =
   | { readonly kind: 'stop' };
 
 /** A DeviceHolder with its CPUs as a list. */
-export interface HolderMessage {
-  readonly namespace: string;
-  readonly podName: string;
-  readonly container: string;
-  readonly cpus: string;
-}
+type HolderMessage = Omit<DeviceHolder, 'cpus'> & { readonly cpus: string };
 
 export type FromPluginThread =
   /** A container is about to be created. Without `holder` its owner is unknown. */

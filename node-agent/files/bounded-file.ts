@@ -11,8 +11,8 @@ export class FileLimitError extends PlumblineError {
 
 /** Opening a pipe without a writer, or a device, must not block the process. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
-/** Bytes of the first read of a file that does not report its length, as in /proc and sysfs. */
-const UNSIZED = 4096;
+/** Bytes of one read. */
+const CHUNK_BYTES = 64 * 1024;
 
 /**
  * Reads a file that other programs write. It checks the size before and while it reads, since the file may grow.
@@ -29,13 +29,15 @@ export function readBounded(path: string, most: number): string {
 export function readBoundedBytes(path: string, most: number): Buffer {
   const file = openSync(path, FLAGS);
   try {
-    let buffer: Buffer = Buffer.allocUnsafe(sizeFor(path, fstatSync(file), most));
+    assertBounded(path, fstatSync(file), most);
+    const chunks: Buffer[] = [];
     for (let length = 0; ; ) {
-      const count = readSync(file, buffer, length, buffer.length - length, null);
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+      const count = readSync(file, chunk, 0, CHUNK_BYTES, null);
+      if (count === 0) return Buffer.concat(chunks);
       length += count;
       if (length > most) throw tooLarge(path, most);
-      if (count === 0) return buffer.subarray(0, length);
-      if (length === buffer.length) buffer = grown(buffer, most);
+      chunks.push(chunk.subarray(0, count));
     }
   } finally {
     closeSync(file);
@@ -61,53 +63,29 @@ export function readHead(path: string, most: number): string {
   }
 }
 
-/** Shared by all calls, since they are synchronous. */
-const RECORD = Buffer.allocUnsafe(UNSIZED);
-
-/**
- * Reads the first 4096 bytes of a file that the kernel returns as one record, such as comm and stat in /proc: one read
- * returns all of it.
- *
- * @throws a system error
- */
-export function readRecord(path: string): string {
-  const file = openSync(path, FLAGS);
-  try {
-    return RECORD.toString('utf8', 0, readSync(file, RECORD, 0, RECORD.length, null));
-  } finally {
-    closeSync(file);
-  }
-}
-
 /** `readBounded` without blocking the event loop. */
 export async function readBoundedAsync(path: string, most: number): Promise<string> {
   let file: FileHandle | undefined;
   try {
     file = await open(path, FLAGS);
-    let buffer: Buffer = Buffer.allocUnsafe(sizeFor(path, await file.stat(), most));
+    assertBounded(path, await file.stat(), most);
+    const chunks: Buffer[] = [];
     for (let length = 0; ; ) {
-      const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
+      const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, null);
+      if (bytesRead === 0) return Buffer.concat(chunks).toString('utf8');
       length += bytesRead;
       if (length > most) throw tooLarge(path, most);
-      if (bytesRead === 0) return buffer.toString('utf8', 0, length);
-      if (length === buffer.length) buffer = grown(buffer, most);
+      chunks.push(buffer.subarray(0, bytesRead));
     }
   } finally {
     await file?.close();
   }
 }
 
-/** One byte more than the file has, so that the second read finds its end. */
-function sizeFor(path: string, stats: Stats, most: number): number {
+/** @throws FileLimitError */
+function assertBounded(path: string, stats: Stats, most: number): void {
   if (!stats.isFile()) throw new FileLimitError(path, 'not a regular file');
   if (stats.size > most) throw tooLarge(path, most);
-  return (stats.size || Math.min(UNSIZED, most)) + 1;
-}
-
-function grown(buffer: Buffer, most: number): Buffer {
-  const larger = Buffer.allocUnsafe(Math.min(buffer.length * 2, most + 1));
-  buffer.copy(larger);
-  return larger;
 }
 
 function tooLarge(path: string, most: number): FileLimitError {

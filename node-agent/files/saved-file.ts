@@ -20,9 +20,9 @@ export class SavedFormatError extends PlumblineError {
  *
  * @throws a system error
  */
-export function saveFile(path: string, text: string): void {
+export function saveFile(path: string, text: string, mode = 0o600): void {
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(`${path}.tmp`, text, { mode: 0o600 });
+  writeFileSync(`${path}.tmp`, text, { mode });
   renameSync(`${path}.tmp`, path);
 }
 

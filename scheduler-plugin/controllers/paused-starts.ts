@@ -1,6 +1,7 @@
 import { isConflict, isNotFound, type KubeClient } from '../../kube/client.ts';
 import type { EventRecorder, EventText } from '../../kube/events.ts';
 import { formatPausedStart, nextStep, type PausedStart } from '../../model/launcher/paused-start.ts';
+import { vmiObject } from '../../model/launcher/recognize.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import type { Reason } from '../../model/vm-state/reasons.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -148,9 +149,9 @@ function announce(
   const text = `${event.reason} ${event.message}`;
   if (known.lastText === text) return;
   known.lastText = text;
-  const { namespace, name, uid, node } = vmi;
+  const { namespace, name, node } = vmi;
   log.info({ vmi: `${namespace}/${name}`, node, reason: event.reason, text: event.message }, 'VM started paused');
-  events.record({ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', namespace, name, uid }, event);
+  events.record(vmiObject(namespace, vmi), event);
 }
 
 /** Writes the progress of a paused start. @throws KubeError */
